@@ -1,0 +1,3 @@
+module github.com/slipway-dev/slipway
+
+go 1.26
