@@ -77,7 +77,7 @@ func command(name string) *cobra.Command {
 // runKubectl does what Kubernetes' own cmd/kubectl does: kubectl sets its own
 // log defaults and reports its errors in its own way.
 func runKubectl() {
-	_ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
+	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 		kubectlutil.CheckErr(err)
 	}

@@ -1,0 +1,17 @@
+module github.com/slipway-dev/slipway/hack/localkube
+
+go 1.26.0
+
+replace github.com/slipway-dev/slipway/hack/image => ../image
+
+require (
+	github.com/slipway-dev/slipway/hack/image v0.0.0-00010101000000-000000000000
+	golang.org/x/sys v0.49.0
+)
+
+require (
+	github.com/google/go-containerregistry v0.22.1 // indirect
+	github.com/klauspost/compress v1.19.2 // indirect
+	github.com/opencontainers/go-digest v1.0.0 // indirect
+	github.com/opencontainers/image-spec v1.1.1 // indirect
+)

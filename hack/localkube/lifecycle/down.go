@@ -1,0 +1,158 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/slipway-dev/slipway/hack/localkube/cluster"
+	"github.com/slipway-dev/slipway/hack/localkube/network"
+	"github.com/slipway-dev/slipway/hack/localkube/process"
+	"github.com/slipway-dev/slipway/hack/localkube/supervise"
+)
+
+// Down ends everything that belongs to the cluster and removes every trace of
+// it but the cache.
+func Down(ctx context.Context, root, name string, progress io.Writer) error {
+	if err := CheckHost(); err != nil {
+		return err
+	}
+	unlock, err := cluster.Lock(ctx, lockName(root, name), progress)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := cluster.Load(root, name)
+	if errors.Is(err, cluster.ErrNone) {
+		fmt.Fprintf(progress, "cluster %s does not run\n", name)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	// The supervisor goes first, or it starts again what ends.
+	if record, err := supervise.ReadRecord(c, supervise.Supervisor); err == nil {
+		if err := kill([]process.Identity{record.Identity}); err != nil {
+			return err
+		}
+	}
+	if err := killAll(c); err != nil {
+		return err
+	}
+	if err := removeCgroups(c); err != nil {
+		return err
+	}
+	if err := network.Remove(c); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(c.Folder()); err != nil {
+		return err
+	}
+	// These are empty unless another cluster, or somebody else, uses them.
+	_ = os.Remove(root)
+	_ = os.Remove(filepath.Dir(root))
+	fmt.Fprintf(progress, "cluster %s is gone after %s\n", name, time.Since(started).Round(100*time.Millisecond))
+	return nil
+}
+
+// stopPrograms ends the supervisor and the cluster's own programs, in case it
+// could not do so itself.
+func stopPrograms(c cluster.Cluster) error {
+	if record, err := supervise.ReadRecord(c, supervise.Supervisor); err == nil {
+		if err := record.Stop(30 * time.Second); err != nil {
+			return fmt.Errorf("supervisor: %w", err)
+		}
+	}
+	return killUntilNone(func() ([]process.Identity, error) {
+		found, err := recorded(c)
+		if err != nil {
+			return nil, err
+		}
+		inside, err := process.InNetwork(c.NetworkNamespace())
+		if err != nil {
+			return nil, err
+		}
+		for _, identity := range inside {
+			if slices.Contains(supervise.Executables, identity.Program()) {
+				found = append(found, identity)
+			}
+		}
+		return found, nil
+	})
+}
+
+// killAll ends every process of the cluster: the recorded ones, those inside of
+// its network (programs, shims, pods in the host's network) and those in its
+// pods' control groups.
+func killAll(c cluster.Cluster) error {
+	return killUntilNone(func() ([]process.Identity, error) {
+		found, err := recorded(c)
+		if err != nil {
+			return nil, err
+		}
+		inside, err := process.InNetwork(c.NetworkNamespace())
+		if err != nil {
+			return nil, err
+		}
+		groups, err := cgroups(c)
+		if err != nil {
+			return nil, err
+		}
+		pods, err := process.InCgroups(groups)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Concat(found, inside, pods), nil
+	})
+}
+
+// recorded lists the processes that were written down and still run.
+func recorded(c cluster.Cluster) ([]process.Identity, error) {
+	var found []process.Identity
+	for _, name := range slices.Concat([]string{supervise.Supervisor}, supervise.Names) {
+		record, err := supervise.ReadRecord(c, name)
+		if err == nil && record.Alive() {
+			found = append(found, record.Identity)
+		}
+	}
+	return found, nil
+}
+
+// killUntilNone kills what it finds until it finds nothing more: a process may
+// have started another one just before it ended.
+func killUntilNone(find func() ([]process.Identity, error)) error {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		found, err := find()
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes %v do not end", found)
+		}
+		if err := kill(found); err != nil {
+			return err
+		}
+	}
+}
+
+func kill(processes []process.Identity) error {
+	for _, identity := range processes {
+		if err := identity.Signal(syscall.SIGKILL); err != nil {
+			return err
+		}
+	}
+	for _, identity := range processes {
+		if !identity.WaitGone(10 * time.Second) {
+			return fmt.Errorf("process %d does not end", identity.PID)
+		}
+	}
+	return nil
+}

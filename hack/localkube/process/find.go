@@ -1,0 +1,103 @@
+package process
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// InNetwork lists the processes whose network namespace is pinned at path. It
+// is empty when nothing is pinned there.
+func InNetwork(path string) ([]Identity, error) {
+	info, err := os.Stat(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil, fmt.Errorf("%s: no inode number", path)
+	}
+	want := fmt.Sprintf("net:[%d]", stat.Ino)
+
+	pids, err := all()
+	if err != nil {
+		return nil, err
+	}
+	var found []Identity
+	for _, pid := range pids {
+		// A process that cannot be read any more has ended.
+		link, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", "net"))
+		if err != nil || link != want {
+			continue
+		}
+		if identity, err := Of(pid); err == nil {
+			found = append(found, identity)
+		}
+	}
+	return found, nil
+}
+
+// InCgroups lists the processes in the control groups at or below the folders.
+func InCgroups(folders []string) ([]Identity, error) {
+	seen := map[int]bool{}
+	var found []Identity
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			if os.IsNotExist(err) {
+				return nil
+			}
+			if err != nil || entry.Name() != "cgroup.procs" {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return nil //nolint:nilerr // the group was removed meanwhile, so it is empty
+			}
+			for _, field := range strings.Fields(string(content)) {
+				pid, err := strconv.Atoi(field)
+				if err != nil || pid == 0 || seen[pid] {
+					continue
+				}
+				seen[pid] = true
+				if identity, err := Of(pid); err == nil {
+					found = append(found, identity)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// Program is the name of the file that the process runs.
+func (i Identity) Program() string {
+	path, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(i.PID), "exe"))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(strings.TrimSuffix(path, " (deleted)"))
+}
+
+func all() ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
