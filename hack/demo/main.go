@@ -1,0 +1,148 @@
+// Command demo is a small web server that shows what a cluster does with it:
+// which pod answers, which configuration it runs with, how it starts and fails.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+const (
+	greetingFile   = "/etc/demo/greeting"
+	terminationLog = "/dev/termination-log"
+	drainTime      = 20 * time.Second
+)
+
+func main() {
+	if message := os.Getenv("START_FAILURE"); message != "" {
+		fmt.Fprintln(os.Stderr, message)
+		// Outside of a pod there is no such file, and nobody who would read it.
+		_ = os.WriteFile(terminationLog, []byte(message), 0o644)
+		os.Exit(3)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Getenv); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, getenv func(string) string) error {
+	port := getenv("PORT")
+	if port == "" {
+		port = "8080"
+	}
+	var delay time.Duration
+	if text := getenv("START_DELAY"); text != "" {
+		var err error
+		if delay, err = time.ParseDuration(text); err != nil {
+			return fmt.Errorf("START_DELAY: %w", err)
+		}
+	}
+	listener, err := net.Listen("tcp", ":"+port)
+	if err != nil {
+		return err
+	}
+	log.Printf("demo %s listens on %s", version, listener.Addr())
+	return serve(ctx, listener, newApp(getenv, greetingFile, delay))
+}
+
+// serve answers until the context ends, then finishes what has begun.
+func serve(ctx context.Context, listener net.Listener, app *app) error {
+	server := &http.Server{Handler: app.handler(), ReadHeaderTimeout: 5 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	log.Print("draining")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	return server.Shutdown(ctx)
+}
+
+type app struct {
+	getenv       func(string) string
+	greetingFile string
+	exit         func(code int)
+	ready        atomic.Bool
+}
+
+func newApp(getenv func(string) string, greetingFile string, delay time.Duration) *app {
+	a := &app{getenv: getenv, greetingFile: greetingFile, exit: os.Exit}
+	if delay <= 0 {
+		a.ready.Store(true)
+		return a
+	}
+	time.AfterFunc(delay, func() { a.ready.Store(true) })
+	return a
+}
+
+func (a *app) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", a.hello)
+	mux.HandleFunc("GET /healthz", a.healthz)
+	mux.HandleFunc("GET /config", a.config)
+	mux.HandleFunc("/exit", a.stop)
+	return mux
+}
+
+func (a *app) hello(response http.ResponseWriter, _ *http.Request) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		http.Error(response, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintf(response, "Hello from %s, demo %s\n", hostname, version)
+	if message := a.getenv("MESSAGE"); message != "" {
+		fmt.Fprintln(response, message)
+	}
+}
+
+func (a *app) healthz(response http.ResponseWriter, _ *http.Request) {
+	if !a.ready.Load() {
+		http.Error(response, "starting", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(response, "ok")
+}
+
+// config shows the only two settings it may show: nobody else's secrets.
+func (a *app) config(response http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(response, "env: %s\n", a.getenv("GREETING"))
+	content, err := os.ReadFile(a.greetingFile)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		http.Error(response, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintf(response, "file: %s\n", strings.TrimSpace(string(content)))
+}
+
+func (a *app) stop(response http.ResponseWriter, request *http.Request) {
+	if a.getenv("ALLOW_EXIT") != "true" {
+		http.Error(response, "set ALLOW_EXIT=true to allow this", http.StatusForbidden)
+		return
+	}
+	code, err := strconv.Atoi(request.FormValue("code"))
+	if err != nil || code < 0 || code > 255 {
+		http.Error(response, "code must be a number from 0 to 255", http.StatusBadRequest)
+		return
+	}
+	a.exit(code)
+}
