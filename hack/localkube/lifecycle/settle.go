@@ -100,7 +100,8 @@ func Healthy(ctx context.Context, c cluster.Cluster) error {
 
 // resolves asks the cluster's DNS for a name of the cluster, from outside.
 func resolves(ctx context.Context, c cluster.Cluster) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	// A lost packet must not cost more than asking again.
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	resolver := net.Resolver{
 		PreferGo: true,
