@@ -52,6 +52,10 @@ func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 {
 		arguments = []string{"help"}
 	}
+	// A user's PATH often lacks the folders of ip, nft and their like.
+	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin"); err != nil {
+		return err
+	}
 	command := arguments[0]
 	parsed, err := parse(command, arguments[1:])
 	if errors.Is(err, flag.ErrHelp) {

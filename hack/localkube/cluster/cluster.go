@@ -156,6 +156,25 @@ func Load(root, name string) (Cluster, error) {
 	return loaded, nil
 }
 
+// Networks lists the networks of every cluster below root, whether it runs or not.
+func Networks(root string) []netip.Prefix {
+	records, err := filepath.Glob(filepath.Join(root, "*", "cluster.json"))
+	if err != nil {
+		return nil
+	}
+	var networks []netip.Prefix
+	for _, record := range records {
+		if c, err := Load(root, filepath.Base(filepath.Dir(record))); err == nil {
+			networks = append(networks, c.Network())
+		}
+	}
+	return networks
+}
+
+// Marker is an environment variable that every process of the cluster outside
+// of pods has: its programs and the shims that containerd starts.
+func (c Cluster) Marker() string { return "SLIPWAY_LOCALKUBE=" + c.Folder() }
+
 // Save writes the cluster's record.
 func (c Cluster) Save() error {
 	content, err := json.MarshalIndent(c, "", "  ")

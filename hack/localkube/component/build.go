@@ -79,6 +79,7 @@ func (b Builder) buildMissing(ctx context.Context, missing []Component, folders 
 		return err
 	}
 	defer unlock()
+	b.removeLeftovers()
 	for index, c := range missing {
 		// Another localkube may have built it while this one waited for the lock.
 		if complete(c, folders[c.Name]) {
@@ -92,6 +93,18 @@ func (b Builder) buildMissing(ctx context.Context, missing []Component, folders 
 		fmt.Fprintf(b.Progress, "[%d/%d] built %s in %s\n", index+1, len(missing), c.Name, time.Since(started).Round(time.Second))
 	}
 	return nil
+}
+
+// removeLeftovers removes what an interrupted build left behind. It runs under
+// the lock, so nobody builds there now.
+func (b Builder) removeLeftovers() {
+	leftovers, err := filepath.Glob(filepath.Join(b.Cache, "*.building.*"))
+	if err != nil {
+		return
+	}
+	for _, folder := range leftovers {
+		_ = os.RemoveAll(folder)
+	}
 }
 
 // lock keeps two builds from doing the same work at once on few cores. The

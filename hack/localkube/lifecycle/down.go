@@ -71,33 +71,20 @@ func stopPrograms(c cluster.Cluster) error {
 		}
 	}
 	return killUntilNone(func() ([]process.Identity, error) {
-		found, err := recorded(c)
+		found, err := nodeProcesses(c)
 		if err != nil {
 			return nil, err
 		}
-		inside, err := process.InNetwork(c.NetworkNamespace())
-		if err != nil {
-			return nil, err
-		}
-		for _, identity := range inside {
-			if slices.Contains(supervise.Executables, identity.Program()) {
-				found = append(found, identity)
-			}
-		}
-		return found, nil
+		return slices.DeleteFunc(found, func(identity process.Identity) bool {
+			return !slices.Contains(supervise.Executables, identity.Program())
+		}), nil
 	})
 }
 
-// killAll ends every process of the cluster: the recorded ones, those inside of
-// its network (programs, shims, pods in the host's network) and those in its
-// pods' control groups.
+// killAll ends every process of the cluster, its pods included.
 func killAll(c cluster.Cluster) error {
 	return killUntilNone(func() ([]process.Identity, error) {
-		found, err := recorded(c)
-		if err != nil {
-			return nil, err
-		}
-		inside, err := process.InNetwork(c.NetworkNamespace())
+		found, err := nodeProcesses(c)
 		if err != nil {
 			return nil, err
 		}
@@ -109,12 +96,27 @@ func killAll(c cluster.Cluster) error {
 		if err != nil {
 			return nil, err
 		}
-		return slices.Concat(found, inside, pods), nil
+		return slices.Concat(found, pods), nil
 	})
 }
 
+// nodeProcesses lists the cluster's processes outside of pods: the recorded
+// ones, the marked ones, and whatever else is in the node's network. The three
+// overlap; each finds what the others miss after a crash.
+func nodeProcesses(c cluster.Cluster) ([]process.Identity, error) {
+	marked, err := process.Marked(c.Marker())
+	if err != nil {
+		return nil, err
+	}
+	inside, err := process.InNetwork(c.NetworkNamespace())
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(recorded(c), marked, inside), nil
+}
+
 // recorded lists the processes that were written down and still run.
-func recorded(c cluster.Cluster) ([]process.Identity, error) {
+func recorded(c cluster.Cluster) []process.Identity {
 	var found []process.Identity
 	for _, name := range slices.Concat([]string{supervise.Supervisor}, supervise.Names) {
 		record, err := supervise.ReadRecord(c, name)
@@ -122,7 +124,7 @@ func recorded(c cluster.Cluster) ([]process.Identity, error) {
 			found = append(found, record.Identity)
 		}
 	}
-	return found, nil
+	return found
 }
 
 // killUntilNone kills what it finds until it finds nothing more: a process may

@@ -2,12 +2,10 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 )
@@ -27,7 +25,6 @@ var needed = []struct {
 	{name: "iproute2", program: "ip"},
 	{name: "util-linux", program: "nsenter"},
 	{name: "mount", program: "mount"},
-	{name: "procps", program: "sysctl"},
 }
 
 // CNIPlugins is where Debian keeps the network plugins.
@@ -74,7 +71,7 @@ func EnsurePackages(ctx context.Context, progress io.Writer) error {
 func missingPackages() []string {
 	var missing []string
 	for _, item := range needed {
-		if item.program != "" && lookPath(item.program) == nil {
+		if item.program != "" && isInstalled(item.program) {
 			continue
 		}
 		if item.path != "" {
@@ -87,17 +84,9 @@ func missingPackages() []string {
 	return missing
 }
 
-// lookPath also looks where a user's PATH often does not lead.
-func lookPath(program string) error {
-	if _, err := exec.LookPath(program); err == nil {
-		return nil
-	}
-	for _, folder := range []string{"/usr/sbin", "/sbin"} {
-		if _, err := os.Stat(filepath.Join(folder, program)); err == nil {
-			return nil
-		}
-	}
-	return errors.New("not found")
+func isInstalled(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
 }
 
 func apt(ctx context.Context, arguments ...string) error {

@@ -51,8 +51,7 @@ func Up(ctx context.Context, options Options) error {
 	defer unlock()
 	started := time.Now()
 	c, err := cluster.Load(options.Root, options.Name)
-	if err == nil && unchanged(c, programs, options.Fsync) && Healthy(ctx, c) == nil {
-		fmt.Fprintf(options.Progress, "cluster %s is already running\n", c.Name)
+	if err == nil && unchanged(c, programs, options.Fsync) && recovers(ctx, c, options.Progress) {
 		printUse(options.Progress, c)
 		return nil
 	}
@@ -83,6 +82,28 @@ func build(ctx context.Context, options Options) (map[string]string, error) {
 
 func unchanged(c cluster.Cluster, programs map[string]string, fsync bool) bool {
 	return maps.Equal(c.Programs, programs) && c.Fsync == fsync
+}
+
+// recovers reports whether the cluster runs, or is brought back by its
+// supervisor alone.
+func recovers(ctx context.Context, c cluster.Cluster, progress io.Writer) bool {
+	reason := Healthy(ctx, c)
+	if reason == nil {
+		fmt.Fprintf(progress, "cluster %s is already running\n", c.Name)
+		return true
+	}
+	record, err := supervise.ReadRecord(c, supervise.Supervisor)
+	if err != nil || !record.Alive() || !network.Whole(c) {
+		return false
+	}
+	fmt.Fprintf(progress, "cluster %s: %v; its supervisor is at work on it\n", c.Name, reason)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := settle(ctx, c, progress); err != nil {
+		fmt.Fprintf(progress, "it does not recover by itself: %v\n", err)
+		return false
+	}
+	return await(ctx, func(ctx context.Context) error { return Healthy(ctx, c) }) == nil
 }
 
 // start goes through every step; each does only what is not done yet.
@@ -154,6 +175,7 @@ func claimNetwork(ctx context.Context, c cluster.Cluster, progress io.Writer) (c
 		if err != nil {
 			return c, err
 		}
+		used = append(used, cluster.Networks(c.Root)...)
 		if c.Slot, err = cluster.ChooseSlot(c.Name, used); err != nil {
 			return c, err
 		}

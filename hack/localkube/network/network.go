@@ -22,7 +22,7 @@ import (
 // sharedFolders are the folders that the cluster's programs insist on. Each
 // cluster sees its own in their place.
 var sharedFolders = []string{
-	"/run/containerd", "/run/nri", "/var/lib/cni", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods",
+	"/run/containerd", "/var/lib/cni", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods",
 }
 
 // Ensure makes the namespaces and the cable, or what is missing of them.
@@ -132,7 +132,7 @@ func ensureCable(c cluster.Cluster) error {
 		inside("ip", "address", "replace", c.NodeAddress().String()+"/30", "dev", "eth0"),
 		inside("ip", "link", "set", "dev", "eth0", "up"),
 		inside("ip", "route", "replace", "default", "via", c.HostAddress().String()),
-		inside("sysctl", "-q", "-w", "net.ipv4.ip_forward=1"),
+		inside("sh", "-c", "echo 1 > "+forwarding),
 		{"ip", "route", "replace", c.Network().String(), "via", c.NodeAddress().String(), "dev", c.HostInterface()},
 	}
 	for _, step := range steps {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
@@ -42,6 +43,35 @@ func InNetwork(path string) ([]Identity, error) {
 		}
 	}
 	return found, nil
+}
+
+// Marked lists the processes that were started with this setting in their
+// environment.
+func Marked(setting string) ([]Identity, error) {
+	pids, err := all()
+	if err != nil {
+		return nil, err
+	}
+	var found []Identity
+	for _, pid := range pids {
+		environment, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+		if err != nil || !hasSetting(environment, setting) {
+			continue
+		}
+		if identity, err := Of(pid); err == nil {
+			found = append(found, identity)
+		}
+	}
+	return found, nil
+}
+
+func hasSetting(environment []byte, setting string) bool {
+	for _, one := range bytes.Split(environment, []byte{0}) {
+		if string(one) == setting {
+			return true
+		}
+	}
+	return false
 }
 
 // InCgroups lists the processes in the control groups at or below the folders.

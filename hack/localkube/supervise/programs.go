@@ -160,6 +160,7 @@ func environment(c cluster.Cluster, program Program) []string {
 		"PATH=" + c.Programs["containerd"] + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=" + c.Folder(),
 		"LANG=C.UTF-8",
+		c.Marker(),
 	}
 	if !program.Proxy {
 		return result
