@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/slipway-dev/slipway/hack/localkube/cluster"
+	"github.com/slipway-dev/slipway/hack/localkube/process"
+)
+
+func (e *environment) run(command string, arguments ...string) string {
+	e.t.Helper()
+	output, err := try(command, arguments...)
+	if err != nil {
+		e.t.Fatalf("%s %s: %v\n%s", command, strings.Join(arguments, " "), err, output)
+	}
+	return output
+}
+
+func try(command string, arguments ...string) (string, error) {
+	output, err := exec.Command(command, arguments...).CombinedOutput()
+	return strings.TrimSpace(string(output)), err
+}
+
+func (e *environment) localkube(arguments ...string) { e.t.Helper(); e.run(e.program, arguments...) }
+
+func (e *environment) kubectl(arguments ...string) string {
+	e.t.Helper()
+	output, err := e.tryKubectl(arguments...)
+	if err != nil {
+		e.t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, output)
+	}
+	return output
+}
+
+func (e *environment) tryKubectl(arguments ...string) (string, error) {
+	program := filepath.Join(e.cluster.Programs["kubernetes"], "kubectl")
+	return try(program, append([]string{"--kubeconfig", e.cluster.Kubeconfig()}, arguments...)...)
+}
+
+func (e *environment) timed(what string, work func()) {
+	e.t.Helper()
+	started := time.Now()
+	work()
+	e.t.Logf("%s took %s", what, time.Since(started).Round(10*time.Millisecond))
+}
+
+// eventually waits for a condition.
+func (e *environment) eventually(what string, check func() error) {
+	e.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			e.t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// archive builds a program of the project and puts it into an image archive.
+func (e *environment) archive(name, folder, source, tag string) string {
+	e.t.Helper()
+	binary, archive := filepath.Join(e.folder, name), filepath.Join(e.folder, name+".tar")
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, source)
+	build.Dir = folder
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		e.t.Fatalf("%v\n%s", err, output)
+	}
+	e.run("go", "-C", filepath.Join("..", "image"), "run", ".", "build", "--binary", binary, "--tag", tag, "--output", archive)
+	return archive
+}
+
+// startRegistry serves one image at the machine's address, and denies whatever
+// is named private.
+func (e *environment) startRegistry(repository string) func() {
+	e.t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(e.cluster.HostAddress().String(), "5000"))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	inner := registry.New()
+	server := &http.Server{Handler: http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		if strings.HasPrefix(request.URL.Path, "/v2/private/") {
+			http.Error(response, `{"errors":[{"code":"DENIED","message":"access denied"}]}`, http.StatusForbidden)
+			return
+		}
+		inner.ServeHTTP(response, request)
+	})}
+	go func() { _ = server.Serve(listener) }()
+
+	image, err := tarball.ImageFromPath(filepath.Join(e.folder, "demo.tar"), nil)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	tag, err := name.NewTag(fmt.Sprintf("%s/%s:1", listener.Addr(), repository), name.Insecure)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if err := remote.Write(tag, image); err != nil {
+		e.t.Fatal(err)
+	}
+	return func() { _ = server.Close() }
+}
+
+func (e *environment) podCgroups() []string {
+	e.t.Helper()
+	folders, err := filepath.Glob("/sys/fs/cgroup/*/slipway-" + e2eName)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return append(folders, "/sys/fs/cgroup/slipway-"+e2eName)
+}
+
+// traces lists everything on the machine that a cluster could leave behind.
+// Clusters of other names keep what is theirs.
+func (e *environment) traces() map[string][]string {
+	e.t.Helper()
+	names := []string{e2eName, e2eOther}
+	found := map[string][]string{
+		"interfaces": lines(e.run("sh", "-c", "ip -o link | awk '{print $2}'")),
+		"routes":     lines(e.run("ip", "-4", "route", "show", "table", "all")),
+		"tables":     lines(e.run("nft", "list", "tables")),
+		"namespaces": lines(e.run("sh", "-c", "lsns --noheadings --output NS,TYPE --type net; lsns --noheadings --output NS,TYPE --type mnt")),
+	}
+	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, line := range lines(string(mountinfo)) {
+		found["mounts"] = append(found["mounts"], strings.Fields(line)[4])
+	}
+	for _, name := range names {
+		c := cluster.Cluster{Name: name, Root: cluster.DefaultRoot}
+		processes, err := process.Marked(c.Marker())
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		for _, identity := range processes {
+			found["processes"] = append(found["processes"], fmt.Sprint(identity.PID, " ", identity.Program()))
+		}
+		for _, pattern := range []string{c.Folder(), "/sys/fs/cgroup/" + c.Cgroup(), "/sys/fs/cgroup/*/" + c.Cgroup()} {
+			files, err := filepath.Glob(pattern)
+			if err != nil {
+				e.t.Fatal(err)
+			}
+			found["files"] = append(found["files"], files...)
+		}
+	}
+	for _, folder := range []string{"/run/containerd", "/var/lib/cni", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers", cluster.DefaultRoot} {
+		if _, err := os.Stat(folder); err == nil {
+			found["folders"] = append(found["folders"], folder)
+		}
+	}
+	for _, list := range found {
+		slices.Sort(list)
+	}
+	return found
+}
+
+func (e *environment) noTraces(before map[string][]string) {
+	e.t.Helper()
+	// The kernel takes namespaces apart in the background.
+	e.eventually("nothing is left behind", func() error {
+		if diff := cmp.Diff(before, e.traces()); diff != "" {
+			return fmt.Errorf("(-before +after):\n%s", diff)
+		}
+		return nil
+	})
+}
+
+func lines(text string) []string {
+	var result []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			result = append(result, line)
+		}
+	}
+	return result
+}
