@@ -1,0 +1,24 @@
+# Programs, images and what is generated.
+
+.PHONY: generate
+generate: ## Write deep copies, clients, CRDs, RBAC, install manifest and generated docs.
+	@hack/generate.sh
+
+# Static binaries: they run in an image that holds nothing else.
+PROGRAMS = $(notdir $(patsubst %/,%,$(wildcard cmd/*/)))
+
+.PHONY: build
+build: ## Build the programs of cmd into bin.
+	@mkdir -p bin
+	@for program in $(PROGRAMS); do \
+	  echo "build: bin/$$program"; \
+	  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
+	done
+
+.PHONY: images
+images: build ## Build the image archives of the operator and the demo into bin, without Docker.
+	@hack/images.sh
+
+.PHONY: dist
+dist: generate images ## Collect what a release ships in dist: install manifest, images, kubectl plugin, checksums.
+	@hack/dist.sh '$(VERSION)'

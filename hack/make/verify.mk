@@ -1,0 +1,21 @@
+# The gate. `verify` is what must pass before anything is merged.
+
+.PHONY: verify
+verify: ## Generate, tidy, format, lint, check for vulnerabilities; fail when that changed a file or anything is untracked.
+	@hack/verify.sh
+
+.PHONY: fmt
+fmt: ## Format all Go files with gofumpt.
+	@$$($(TOOL) gofumpt) -l -w .
+
+.PHONY: lint
+lint: ## Run golangci-lint on every module.
+	@hack/lint.sh
+
+.PHONY: vuln
+vuln: ## Run govulncheck on every module, when its database is reachable.
+	@hack/vuln.sh
+
+.PHONY: tidy
+tidy: ## Run go mod tidy in every module.
+	@hack/modules.sh | while read -r module; do echo "tidy: $$module"; go -C "$$module" mod tidy; done

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The gate, in three phases: write what can be written, check what can only be read, and then insist that nothing changed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+phase() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "verify: $name"
+  "$@"
+  echo "verify: $name took $((SECONDS - start)) s"
+}
+
+phase generate make generate
+phase tidy make tidy
+phase fmt make fmt
+phase lint make lint
+phase vuln make vuln
+
+changed=$(git diff --name-only HEAD)
+untracked=$(git ls-files --others --exclude-standard)
+if [[ -n $changed || -n $untracked ]]; then
+  {
+    echo
+    echo 'verify: the tree is not clean. Either generated files or formatting are out of date, or there is work to commit.'
+    if [[ -n $changed ]]; then
+      echo 'verify: changed against HEAD:'
+      printf '  %s\n' $changed
+      git --no-pager diff --stat HEAD
+    fi
+    if [[ -n $untracked ]]; then
+      echo 'verify: not tracked:'
+      printf '  %s\n' $untracked
+    fi
+    echo 'verify: look at the difference, commit it, and run `make verify` again.'
+  } >&2
+  exit 1
+fi
+echo 'verify: all is well'
