@@ -1,0 +1,42 @@
+package v1alpha1
+
+// Condition types that only WebApp has.
+const (
+	// ConditionRolledBack is True from a rollback until the spec changes. It is absent
+	// otherwise.
+	ConditionRolledBack = "RolledBack"
+)
+
+// Reasons of a WebApp's conditions.
+const (
+	// ReasonScaledToZero: replicas is 0, so nothing runs, as asked.
+	ReasonScaledToZero = "ScaledToZero"
+	// ReasonRolloutInProgress: pods of the wanted revision are being started.
+	ReasonRolloutInProgress = "RolloutInProgress"
+	// ReasonRolloutComplete: every pod is of the wanted revision.
+	ReasonRolloutComplete = "RolloutComplete"
+	// ReasonRollingBack: the last good revision is being restored.
+	ReasonRollingBack = "RollingBack"
+	// ReasonRolledBack: the last good revision runs in place of the one that failed.
+	ReasonRolledBack = "RolledBack"
+	// ReasonRolloutFailed: the rollout failed, and spec.rollout.onFailure is Hold or
+	// there is no earlier revision to return to.
+	ReasonRolloutFailed = "RolloutFailed"
+	// ReasonProgressDeadlineExceeded: the rollout made no progress within its deadline.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ReasonReplicasNotReady: fewer pods serve than asked for.
+	ReasonReplicasNotReady = "ReplicasNotReady"
+	// ReasonReplicasReady: at least one pod serves.
+	ReasonReplicasReady = "ReplicasReady"
+	// ReasonTerminating: the application is being deleted.
+	ReasonTerminating = "Terminating"
+
+	// ReasonSecretNotFound: a referenced Secret does not exist.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonConfigMapNotFound: a referenced ConfigMap does not exist.
+	ReasonConfigMapNotFound = "ConfigMapNotFound"
+	// ReasonKeyNotFound: a referenced Secret or ConfigMap lacks a key that is used.
+	ReasonKeyNotFound = "KeyNotFound"
+	// ReasonVolumePending: the volume is not bound, and a pod waits for it.
+	ReasonVolumePending = "VolumePending"
+)
