@@ -1,0 +1,217 @@
+package outcome
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// Kind is the policy of an error.
+type Kind int
+
+// The policies, mildest first.
+const (
+	// Quiet errors are retried, or dropped when the object is going away, and never
+	// reach conditions or events.
+	Quiet Kind = iota
+	// Waiting is not a failure: the pass ended early and looks again after a while.
+	Waiting
+	// Transient errors are retried with backoff and reported.
+	Transient
+	// Invalid errors are not retried: a user must act.
+	Invalid
+)
+
+// Error is an error with a policy and with what status says about it.
+type Error struct {
+	// Kind is the policy.
+	Kind Kind
+	// Reason is a condition reason.
+	Reason string
+	// Message is the condition message: it names the object and the field, and is the
+	// same at every retry.
+	Message string
+	// After is when to look again. Zero: when a watch says so (Waiting) or by backoff (Transient).
+	After time.Duration
+	// Err is the cause, for the log. It may be nil.
+	Err error
+}
+
+// Error returns the message and the cause.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.Message
+	}
+	return fmt.Sprintf("%s: %v", e.Message, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Invalidf returns an Invalid error.
+func Invalidf(reason, format string, args ...any) *Error {
+	return &Error{Kind: Invalid, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Waitingf returns a Waiting error that is looked at again after the given time,
+// or when a watch reports a change if it is zero.
+func Waitingf(after time.Duration, reason, format string, args ...any) *Error {
+	return &Error{Kind: Waiting, Reason: reason, Message: fmt.Sprintf(format, args...), After: after}
+}
+
+// Classify gives an error of the API server its policy. subject names what the
+// request was about, for example `Deployment "shop"`. An error that already has a
+// policy keeps it.
+func Classify(subject string, err error) *Error {
+	if own := (&Error{}); errors.As(err, &own) {
+		return own
+	}
+	switch {
+	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return &Error{Kind: Quiet, Message: subject + ": lost a race", Err: err}
+	case namespaceIsGoing(err):
+		return &Error{Kind: Quiet, Message: subject + ": its namespace is being deleted", Err: err}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return &Error{Kind: Invalid, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + causes(err), Err: err}
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonQuotaExceeded, Message: subject + " exceeds a quota of the namespace", Err: err}
+	case apierrors.IsForbidden(err):
+		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonForbidden, Message: subject + " is forbidden: " + text(err), Err: err}
+	default:
+		after := time.Duration(0)
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			after = time.Duration(seconds) * time.Second
+		}
+		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonAPIError, Message: subject + ": the API server answered " + reasonOf(err), After: after, Err: err}
+	}
+}
+
+// Worst returns the error of a pass that status speaks of: an Invalid one before a
+// Transient one before a Waiting one, the first of its kind. It returns nil when
+// there is nothing to report.
+func Worst(err error) *Error {
+	var worst *Error
+	for _, e := range flatten(err) {
+		if e.Kind != Quiet && (worst == nil || e.Kind > worst.Kind) {
+			worst = e
+		}
+	}
+	return worst
+}
+
+// Result turns the errors of one pass into its result. recheck, when positive, is
+// when to look again even if nothing changes. A Transient or Quiet error is retried
+// even when another error of the pass is Invalid.
+func Result(err error, recheck time.Duration) (ctrl.Result, error) {
+	var retry, final error
+	for _, e := range flatten(err) {
+		switch e.Kind {
+		case Invalid:
+			final = errors.Join(final, e)
+		case Waiting:
+			recheck = sooner(recheck, e.After)
+		case Transient:
+			if e.After > 0 {
+				recheck = sooner(recheck, e.After)
+				continue
+			}
+			retry = errors.Join(retry, e)
+		case Quiet:
+			// Short enough to be unnoticed, long enough for the cache to catch up.
+			recheck = sooner(recheck, 50*time.Millisecond)
+		}
+	}
+	switch {
+	case retry != nil:
+		return ctrl.Result{}, retry
+	case recheck > 0:
+		return ctrl.Result{RequeueAfter: recheck}, nil
+	case final != nil:
+		return ctrl.Result{}, reconcile.TerminalError(final)
+	default:
+		return ctrl.Result{}, nil
+	}
+}
+
+// flatten lists the errors of a pass, those without a policy classified.
+func flatten(err error) []*Error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // errors.Join's tree is walked by hand, every leaf is classified with errors.As
+		var all []*Error
+		for _, e := range joined.Unwrap() {
+			all = append(all, flatten(e)...)
+		}
+		return all
+	}
+	return []*Error{Classify("request", err)}
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || (b > 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// namespaceIsGoing tells an object that cannot be created because its namespace is
+// being deleted, or is gone.
+func namespaceIsGoing(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true
+	}
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces"
+}
+
+// causes lists field and message of an Invalid answer: the parts that a user can act on.
+func causes(err error) string {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return text(err)
+	}
+	var parts []string
+	for _, cause := range status.Status().Details.Causes {
+		parts = append(parts, causeText(cause))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func causeText(cause metav1.StatusCause) string {
+	if cause.Field == "" || cause.Field == "<nil>" {
+		return cause.Message
+	}
+	return cause.Field + ": " + cause.Message
+}
+
+func text(err error) string {
+	status := apierrors.APIStatus(nil)
+	if errors.As(err, &status) {
+		return status.Status().Message
+	}
+	return err.Error()
+}
+
+// reasonOf returns the machine-readable reason of an answer, which unlike its text
+// is the same at every retry.
+func reasonOf(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return string(reason)
+	}
+	return "not at all"
+}

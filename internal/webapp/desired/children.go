@@ -1,0 +1,103 @@
+package desired
+
+import (
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// Service makes the pods reachable under one name.
+func Service(app *slipwayv1alpha1.WebApp) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(Name(app), app.Namespace).
+		WithLabels(Labels(app)).
+		WithOwnerReferences(ownerReference(app)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithSelector(Selector(app)).
+			WithPorts(corev1ac.ServicePort().
+				WithName(portName).
+				WithPort(app.Spec.Port).
+				WithTargetPort(intstr.FromString(portName)).
+				WithProtocol(corev1.ProtocolTCP)))
+}
+
+// HorizontalPodAutoscaler owns the Deployment's replicas. It returns nil when the
+// application is not autoscaled.
+func HorizontalPodAutoscaler(app *slipwayv1alpha1.WebApp) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
+	autoscaling := app.Spec.Autoscaling
+	if autoscaling == nil {
+		return nil
+	}
+	cpu := autoscalingv2ac.ResourceMetricSource().
+		WithName(corev1.ResourceCPU).
+		WithTarget(autoscalingv2ac.MetricTarget().
+			WithType(autoscalingv2.UtilizationMetricType).
+			WithAverageUtilization(valueOr(autoscaling.CPUPercent, 80)))
+	return autoscalingv2ac.HorizontalPodAutoscaler(Name(app), app.Namespace).
+		WithLabels(Labels(app)).
+		WithOwnerReferences(ownerReference(app)).
+		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
+			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
+				WithAPIVersion("apps/v1").
+				WithKind("Deployment").
+				WithName(Name(app))).
+			WithMinReplicas(MinReplicas(app)).
+			WithMaxReplicas(autoscaling.MaxReplicas).
+			WithMetrics(autoscalingv2ac.MetricSpec().
+				WithType(autoscalingv2.ResourceMetricSourceType).
+				WithResource(cpu)))
+}
+
+// PodDisruptionBudget lets a node drain take one pod at a time. It returns nil below
+// two replicas, where it could only block the drain.
+func PodDisruptionBudget(app *slipwayv1alpha1.WebApp) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	if MinReplicas(app) < 2 {
+		return nil
+	}
+	return policyv1ac.PodDisruptionBudget(Name(app), app.Namespace).
+		WithLabels(Labels(app)).
+		WithOwnerReferences(ownerReference(app)).
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(app))).
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow))
+}
+
+// PersistentVolumeClaim holds the application's data. It returns nil without
+// storage. Unless the data may go with the application it has no owner, so that
+// nothing deletes it.
+func PersistentVolumeClaim(app *slipwayv1alpha1.WebApp) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+	storage := app.Spec.Storage
+	if storage == nil {
+		return nil
+	}
+	spec := corev1ac.PersistentVolumeClaimSpec().
+		WithAccessModes(corev1.ReadWriteOnce).
+		WithResources(corev1ac.VolumeResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: storage.Size}))
+	if storage.StorageClassName != nil {
+		spec.WithStorageClassName(*storage.StorageClassName)
+	}
+	claim := corev1ac.PersistentVolumeClaim(VolumeName(app), app.Namespace).
+		WithLabels(Labels(app)).
+		WithSpec(spec)
+	if storage.DeletionPolicy == slipwayv1alpha1.DeletionPolicyDelete {
+		claim.WithOwnerReferences(ownerReference(app))
+	}
+	return claim
+}
+
+// Replicas states a Deployment's number of pods and nothing else. Applied by a field
+// manager of its own it keeps the number in place while ownership passes from the
+// operator to an autoscaler: a field that nobody owns would fall back to 1.
+func Replicas(app *slipwayv1alpha1.WebApp, replicas int32) *appsv1ac.DeploymentApplyConfiguration {
+	return appsv1ac.Deployment(Name(app), app.Namespace).
+		WithSpec(appsv1ac.DeploymentSpec().WithReplicas(replicas))
+}

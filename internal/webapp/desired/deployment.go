@@ -1,0 +1,170 @@
+package desired
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+const (
+	// replicaSetHistory is how many old ReplicaSets are kept; a rollback reuses them.
+	replicaSetHistory = 5
+	// drainSeconds is how long a pod goes on serving after it left the Service, so that
+	// no node still sends it new connections when it is told to stop.
+	drainSeconds = 5
+	// terminationGracePeriodSeconds includes drainSeconds.
+	terminationGracePeriodSeconds = 30
+	// volumeGroup may write to the volume. Any number but 0 serves.
+	volumeGroup = 65532
+)
+
+// Deployment runs the pods. spec.replicas is left out when an autoscaler owns it.
+func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
+	app := in.App
+	spec := appsv1ac.DeploymentSpec().
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(app))).
+		WithTemplate(podTemplate(in)).
+		WithStrategy(strategy(in.Revision)).
+		WithRevisionHistoryLimit(replicaSetHistory).
+		WithProgressDeadlineSeconds(ProgressDeadlineSeconds(app))
+	if app.Spec.Autoscaling == nil {
+		spec.WithReplicas(MinReplicas(app))
+	}
+	deployment := appsv1ac.Deployment(Name(app), app.Namespace).
+		WithLabels(Labels(app)).
+		WithOwnerReferences(ownerReference(app)).
+		WithSpec(spec)
+	if in.ConfigVersions != "" {
+		deployment.WithAnnotations(map[string]string{AnnotationConfigVersions: in.ConfigVersions})
+	}
+	return deployment
+}
+
+// strategy never takes a serving pod away before its successor serves, except with a
+// volume, which two pods cannot share.
+func strategy(revision Revision) *appsv1ac.DeploymentStrategyApplyConfiguration {
+	if revision.Spec.Storage != nil {
+		return appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)
+	}
+	return appsv1ac.DeploymentStrategy().
+		WithType(appsv1.RollingUpdateDeploymentStrategyType).
+		WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+			WithMaxUnavailable(intstr.FromInt32(0)).
+			WithMaxSurge(intstr.FromString("25%")))
+}
+
+func podTemplate(in Inputs) *corev1ac.PodTemplateSpecApplyConfiguration {
+	spec := in.Revision.Spec
+	pod := corev1ac.PodSpec().
+		WithContainers(container(in.Revision)).
+		WithSecurityContext(podSecurityContext(spec)).
+		WithTerminationGracePeriodSeconds(terminationGracePeriodSeconds).
+		WithEnableServiceLinks(false).
+		WithAutomountServiceAccountToken(spec.ServiceAccountName != "").
+		WithTopologySpreadConstraints(
+			spread(in.App, corev1.LabelHostname),
+			spread(in.App, corev1.LabelTopologyZone))
+	if spec.ServiceAccountName != "" {
+		pod.WithServiceAccountName(spec.ServiceAccountName)
+	}
+	for _, secret := range spec.ImagePullSecrets {
+		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
+	}
+	pod.WithVolumes(volumes(in.App, spec)...)
+
+	template := corev1ac.PodTemplateSpec().WithLabels(Labels(in.App)).WithSpec(pod)
+	if in.Revision.ConfigHash != "" {
+		template.WithAnnotations(map[string]string{slipwayv1alpha1.AnnotationConfigHash: in.Revision.ConfigHash})
+	}
+	return template
+}
+
+func container(revision Revision) *corev1ac.ContainerApplyConfiguration {
+	spec := revision.Spec
+	c := corev1ac.Container().
+		WithName(containerName).
+		WithImage(spec.Image).
+		WithPorts(corev1ac.ContainerPort().
+			WithName(portName).
+			WithContainerPort(spec.Port).
+			WithProtocol(corev1.ProtocolTCP)).
+		WithEnv(env(spec)...).
+		WithEnvFrom(envFrom(spec)...).
+		WithVolumeMounts(volumeMounts(spec)...).
+		WithReadinessProbe(readinessProbe(spec)).
+		WithLifecycle(corev1ac.Lifecycle().WithPreStop(
+			corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds)))).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(corev1ac.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+	if len(spec.Command) > 0 {
+		c.WithCommand(spec.Command...)
+	}
+	if len(spec.Args) > 0 {
+		c.WithArgs(spec.Args...)
+	}
+	if resources := resourceRequirements(spec); resources != nil {
+		c.WithResources(resources)
+	}
+	return c
+}
+
+// podSecurityContext satisfies the restricted Pod Security level. The user is the
+// image's own, which must not be root.
+func podSecurityContext(spec slipwayv1alpha1.WebAppSpec) *corev1ac.PodSecurityContextApplyConfiguration {
+	security := corev1ac.PodSecurityContext().
+		WithRunAsNonRoot(true).
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+	if spec.Storage != nil {
+		security.WithFSGroup(volumeGroup).
+			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+	}
+	return security
+}
+
+func resourceRequirements(spec slipwayv1alpha1.WebAppSpec) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if spec.Resources == nil || len(spec.Resources.Requests)+len(spec.Resources.Limits) == 0 {
+		return nil
+	}
+	requirements := corev1ac.ResourceRequirements()
+	if len(spec.Resources.Requests) > 0 {
+		requirements.WithRequests(spec.Resources.Requests)
+	}
+	if len(spec.Resources.Limits) > 0 {
+		requirements.WithLimits(spec.Resources.Limits)
+	}
+	return requirements
+}
+
+func readinessProbe(spec slipwayv1alpha1.WebAppSpec) *corev1ac.ProbeApplyConfiguration {
+	health := spec.Health
+	if health == nil {
+		health = &slipwayv1alpha1.HealthCheck{}
+	}
+	probe := corev1ac.Probe().
+		WithPeriodSeconds(valueOr(health.PeriodSeconds, 5)).
+		WithTimeoutSeconds(valueOr(health.TimeoutSeconds, 2)).
+		WithFailureThreshold(valueOr(health.FailureThreshold, 3))
+	port := intstr.FromString(portName)
+	if health.Path == "" {
+		return probe.WithTCPSocket(corev1ac.TCPSocketAction().WithPort(port))
+	}
+	return probe.WithHTTPGet(corev1ac.HTTPGetAction().WithPath(health.Path).WithPort(port))
+}
+
+// spread prefers different nodes and zones, separately for each revision, and never
+// keeps a pod from being scheduled.
+func spread(app *slipwayv1alpha1.WebApp, topologyKey string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
+	return corev1ac.TopologySpreadConstraint().
+		WithMaxSkew(1).
+		WithTopologyKey(topologyKey).
+		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
+		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(app))).
+		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
+}

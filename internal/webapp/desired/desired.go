@@ -1,0 +1,103 @@
+package desired
+
+import (
+	"fmt"
+
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// Kind is the kind that owns everything built here.
+const Kind = "WebApp"
+
+const (
+	// portName is the name of the container's port, of the Service's port and of the
+	// port that the probes use.
+	portName = "http"
+	// containerName is the name of the application's container.
+	containerName = "app"
+)
+
+// Inputs is all that the builders look at.
+type Inputs struct {
+	// App gives the identity and what is not part of a revision: replicas, autoscaling,
+	// rollout, storage.
+	App *slipwayv1alpha1.WebApp
+	// Revision is what the pods run. It differs from App.Spec after a rollback.
+	Revision Revision
+	// ConfigVersions is the value of AnnotationConfigVersions, or empty.
+	ConfigVersions string
+}
+
+// AnnotationConfigVersions stands on the Deployment and records which versions of
+// the Secrets and ConfigMaps AnnotationConfigHash was computed from, so that a
+// restarted operator need not read them again.
+const AnnotationConfigVersions = "slipway.dev/config-versions"
+
+// Name returns the name of the Deployment, Service, autoscaler and disruption budget.
+func Name(app *slipwayv1alpha1.WebApp) string { return app.Name }
+
+// VolumeName returns the name of the PersistentVolumeClaim.
+func VolumeName(app *slipwayv1alpha1.WebApp) string { return app.Name + "-data" }
+
+// ServiceURL returns the address of the application inside the cluster.
+func ServiceURL(app *slipwayv1alpha1.WebApp) string {
+	return fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", Name(app), app.Namespace, app.Spec.Port)
+}
+
+// Labels are on every child.
+func Labels(app *slipwayv1alpha1.WebApp) map[string]string {
+	return map[string]string{
+		slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway,
+		slipwayv1alpha1.LabelName:      app.Name,
+		slipwayv1alpha1.LabelWebApp:    app.Name,
+	}
+}
+
+// Selector finds the pods. It can never change: a Deployment's selector is immutable.
+func Selector(app *slipwayv1alpha1.WebApp) map[string]string {
+	return map[string]string{slipwayv1alpha1.LabelWebApp: app.Name}
+}
+
+// MinReplicas is the number of pods that should run at the least: spec.replicas, or
+// the autoscaler's lower bound.
+func MinReplicas(app *slipwayv1alpha1.WebApp) int32 {
+	if app.Spec.Autoscaling != nil {
+		return valueOr(app.Spec.Autoscaling.MinReplicas, 1)
+	}
+	return valueOr(app.Spec.Replicas, 1)
+}
+
+// ProgressDeadlineSeconds is how long a rollout may go without progress.
+func ProgressDeadlineSeconds(app *slipwayv1alpha1.WebApp) int32 {
+	if app.Spec.Rollout == nil {
+		return 300
+	}
+	return valueOr(app.Spec.Rollout.ProgressDeadlineSeconds, 300)
+}
+
+// OnFailure is what happens when a rollout fails.
+func OnFailure(app *slipwayv1alpha1.WebApp) slipwayv1alpha1.FailurePolicy {
+	if app.Spec.Rollout == nil || app.Spec.Rollout.OnFailure == "" {
+		return slipwayv1alpha1.FailurePolicyRollback
+	}
+	return app.Spec.Rollout.OnFailure
+}
+
+func ownerReference(app *slipwayv1alpha1.WebApp) *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(slipwayv1alpha1.SchemeGroupVersion.String()).
+		WithKind(Kind).
+		WithName(app.Name).
+		WithUID(app.UID).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
+}
+
+func valueOr[T any](pointer *T, fallback T) T {
+	if pointer == nil {
+		return fallback
+	}
+	return *pointer
+}
