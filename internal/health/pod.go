@@ -1,0 +1,199 @@
+package health
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// terminalRestarts is how often a container may end before its pod counts as beyond
+// help. The kubelet restarts it at once, after 10 s and after 20 s, so the third
+// restart comes about half a minute after the first end.
+const terminalRestarts = 3
+
+// Pod judges a pod by the first thing that keeps it from serving: not scheduled, an
+// init container, a container, a readiness probe.
+func Pod(pod *corev1.Pod) Verdict {
+	if !pod.DeletionTimestamp.IsZero() {
+		return Verdict{State: Terminating, Reason: "Terminating", Message: fmt.Sprintf("pod %q is being deleted", pod.Name)}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return failedPod(pod)
+	}
+	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		return Verdict{State: Failed, Reason: ReasonUnschedulable, Message: fmt.Sprintf("pod %q: %s", pod.Name, c.Message)}
+	}
+	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	for _, status := range statuses {
+		if verdict := container(pod, status); verdict != nil {
+			return *verdict
+		}
+	}
+	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+		return Verdict{State: Healthy}
+	}
+	return Verdict{State: Progressing, Reason: ReasonNotReady, Message: waitingText(pod)}
+}
+
+func failedPod(pod *corev1.Pod) Verdict {
+	reason := pod.Status.Reason
+	if reason == "" {
+		reason = "PodFailed"
+	}
+	message := fmt.Sprintf("pod %q failed", pod.Name)
+	if pod.Status.Message != "" {
+		message += ": " + pod.Status.Message
+	}
+	return Verdict{State: Failed, Reason: reason, Message: message}
+}
+
+// container returns nil when nothing is wrong with the container.
+func container(pod *corev1.Pod, status corev1.ContainerStatus) *Verdict {
+	where := fmt.Sprintf("pod %q container %q", pod.Name, status.Name)
+	if isInit(pod, status.Name) {
+		where = fmt.Sprintf("pod %q init container %q", pod.Name, status.Name)
+	}
+	if waiting := status.State.Waiting; waiting != nil {
+		if verdict := waitingContainer(where, status); verdict != nil {
+			return verdict
+		}
+	}
+	return endedContainer(where, status)
+}
+
+func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
+	waiting := status.State.Waiting
+	switch waiting.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable", "ErrImageInspect", "SignatureValidationFailed":
+		return imagePull(where, status.Image, waiting)
+	case "InvalidImageName":
+		return &Verdict{State: Failed, Reason: ReasonInvalidImageName, Terminal: true,
+			Message: fmt.Sprintf("%s: the image name %q cannot be parsed", where, status.Image)}
+	case "CreateContainerConfigError":
+		return &Verdict{State: Failed, Reason: ReasonContainerConfigError, Message: fmt.Sprintf("%s: %s", where, configError(waiting.Message))}
+	case "CreateContainerError", "RunContainerError", "PostStartHookError", "StartError":
+		return &Verdict{State: Failed, Reason: ReasonContainerStartError, Terminal: status.RestartCount >= terminalRestarts,
+			Message: fmt.Sprintf("%s cannot be started: %s", where, startError(waiting.Message))}
+	default:
+		return nil
+	}
+}
+
+// imagePull tells a missing image from a denied one by the registry's answer, which
+// the kubelet passes on as text. The alternation of ErrImagePull and
+// ImagePullBackOff gives the same verdict, but only the latter, a pull that failed
+// twice, is terminal.
+func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verdict {
+	verdict := &Verdict{State: Failed, Terminal: waiting.Reason == "ImagePullBackOff"}
+	text := strings.ToLower(waiting.Message)
+	switch {
+	case contains(text, "unauthorized", "authorization failed", "authentication required", "forbidden", "denied", "401", "403", "no basic auth credentials"):
+		verdict.Reason = ReasonImagePullDenied
+		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: the registry denies image %q: check spec.imagePullSecrets", where, image)
+	case contains(text, "not found", "manifest unknown", "name unknown", "notfound", "does not exist"):
+		verdict.Reason = ReasonImageNotFound
+		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q does not exist: check spec.image", where, image)
+	default:
+		verdict.Reason = ReasonImagePullBackOff
+		// The registry may be away for a moment.
+		verdict.Terminal = false
+		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q cannot be pulled: the registry does not answer as it should", where, image)
+	}
+	return verdict
+}
+
+// endedContainer reports a container that ended with an error and has not become
+// ready since, whether it waits, runs again or has just ended: the three follow each
+// other in a crash loop.
+func endedContainer(where string, status corev1.ContainerStatus) *Verdict {
+	ended := status.State.Terminated
+	if ended == nil {
+		ended = status.LastTerminationState.Terminated
+	}
+	waits := status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff"
+	switch {
+	case ended == nil && waits:
+		return &Verdict{State: Failed, Reason: ReasonCrashLoopBackOff, Message: where + " ends again and again"}
+	case ended == nil, status.Ready:
+		return nil
+	case ended.ExitCode == 0 && !waits:
+		return nil
+	}
+	verdict := &Verdict{State: Failed, Reason: ReasonCrashLoopBackOff, Terminal: status.RestartCount >= terminalRestarts}
+	switch ended.Reason {
+	case "OOMKilled":
+		verdict.Reason = ReasonOOMKilled
+	case "StartError", "ContainerCannotRun":
+		verdict.Reason = ReasonContainerStartError
+		verdict.Message = fmt.Sprintf("%s cannot be started: %s", where, startError(ended.Message))
+		return verdict
+	}
+	verdict.Message = fmt.Sprintf("%s ended with exit code %d", where, ended.ExitCode)
+	if message := lastLine(ended.Message); message != "" {
+		verdict.Message += ": " + message
+	}
+	return verdict
+}
+
+// maxTermination bounds how much of a container's last words goes into a message.
+const maxTermination = 256
+
+// lastLine returns the last line of a termination message, which is the one that
+// says why: the kubelet fills it with the end of the log.
+func lastLine(message string) string {
+	lines := strings.Split(strings.TrimSpace(message), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	if len(last) > maxTermination {
+		return strings.ToValidUTF8(last[:maxTermination], "") + "..."
+	}
+	return last
+}
+
+// Identifiers in the texts of container runtimes that differ at every attempt.
+var (
+	podSuffix   = regexp.MustCompile(` \(pod: "[^"]*", container: [^)]*\)`)
+	containerID = regexp.MustCompile(`[0-9a-f]{64}`)
+)
+
+func configError(message string) string { return podSuffix.ReplaceAllString(message, "") }
+
+func startError(message string) string {
+	message = containerID.ReplaceAllString(message, "")
+	// The cause comes last; what precedes it is the runtime's call chain.
+	if i := strings.LastIndex(message, "exec: "); i >= 0 {
+		message = message[i:]
+	}
+	return lastLine(message)
+}
+
+func waitingText(pod *corev1.Pod) string {
+	if c := podCondition(pod, corev1.PodInitialized); c != nil && c.Status == corev1.ConditionFalse {
+		return fmt.Sprintf("pod %q: its init containers have not finished", pod.Name)
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.State.Running != nil && !status.Ready {
+			return fmt.Sprintf("pod %q container %q runs and is not ready: its readiness probe has not succeeded", pod.Name, status.Name)
+		}
+	}
+	return fmt.Sprintf("pod %q is being started", pod.Name)
+}
+
+func podCondition(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == conditionType {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func isInit(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
+}
+
+func contains(text string, any ...string) bool {
+	return slices.ContainsFunc(any, func(part string) bool { return strings.Contains(text, part) })
+}
