@@ -1,0 +1,47 @@
+# Tests. Every suite runs through hack/testsum: readable output, and counts for TEST_COUNTS (a file) when that is set.
+
+# Where a suite runs, from fast to slow:
+#   unit   nothing but Go
+#   api    a real API server and etcd per package, no nodes        build tag apitest
+#   e2e    a real single-node cluster with real pods               build tag e2e
+TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
+
+# What `go test` gets besides, for example TEST_FLAGS='-run TestRollback -count 10'.
+TEST_FLAGS ?=
+
+.PHONY: test
+test: test-unit test-api test-e2e ## Run all tests: unit, API server, end to end.
+
+.PHONY: test-unit
+test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
+	@for module in $$(hack/modules.sh | grep -vx hack/tools); do \
+	  echo "test-unit: $$module"; \
+	  go -C "$$module" test -race -json $(TEST_FLAGS) ./... | $(TESTSUM); \
+	done
+
+.PHONY: test-api
+test-api: bin/testsum bin/localkube ## Run the tests that need an API server, with the race detector.
+	@echo 'test-api:'
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) hack/test-tagged.sh apitest -race -count=1 -timeout 15m $(TEST_FLAGS) | $(TESTSUM)
+
+.PHONY: test-e2e
+test-e2e: bin/testsum ## Run the end-to-end tests on a local cluster of their own.
+	@echo 'test-e2e:'
+	@TESTSUM="$(TESTSUM) -each" hack/test-e2e.sh $(TEST_FLAGS)
+
+.PHONY: bench-webapp
+bench-webapp: bin/localkube ## Measure the WebApp controller against a real API server: writes, time, memory.
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags scale -count=1 -timeout 60m -v $(TEST_FLAGS) ./test/scale/...
+
+# The Go build cache knows better than make what is out of date.
+.PHONY: bin/testsum
+bin/testsum:
+	@go build -o $@ ./hack/testsum
+
+.PHONY: bin/localkube
+bin/localkube:
+	@CGO_ENABLED=0 go -C hack/localkube build -o ../../$@ .
+
+.PHONY: bin/image
+bin/image:
+	@CGO_ENABLED=0 go -C hack/image build -o ../../$@ .

@@ -1,0 +1,68 @@
+// Command testsum turns the event stream of `go test -json` into something to read, and counts what happened:
+//
+//	go test -json ./... | go run ./hack/testsum -counts counts.txt
+//
+// It prints a line per package, every failure with its whole output, and the slowest tests. It exits 1 when anything failed,
+// when a package did not build, and when no test ran at all.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+)
+
+func main() {
+	// An interrupt ends the tests; what they say about it is still wanted.
+	signal.Ignore(os.Interrupt)
+	code, err := run(os.Args[1:], os.Stdin, os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testsum:", err)
+	}
+	os.Exit(code)
+}
+
+// run reads the events from in, writes what a person reads to out, and returns the exit code.
+func run(args []string, in io.Reader, out io.Writer) (int, error) {
+	flags := flag.NewFlagSet("testsum", flag.ContinueOnError)
+	counts := flags.String("counts", "", "file to append one line of counts to")
+	slow := flags.Duration("slow", 5*time.Second, "list tests that took at least this long")
+	each := flags.Bool("each", false, "print a line for every top-level test as it ends")
+	if err := flags.Parse(args); err != nil {
+		return 2, err
+	}
+
+	s := newSummary(out, *slow, *each)
+	if err := s.read(in); err != nil {
+		return 1, err
+	}
+	s.finish()
+
+	if *counts != "" {
+		if err := appendLine(*counts, s.total.String()); err != nil {
+			return 1, err
+		}
+	}
+	if s.total.passed+s.total.failed == 0 {
+		return 1, fmt.Errorf("no test was executed (%d skipped)", s.total.skipped)
+	}
+	if s.total.failed > 0 {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+func appendLine(path, line string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(file, line); err != nil {
+		_ = file.Close()
+		return err
+	}
+	return file.Close()
+}
