@@ -5,6 +5,9 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
+# Suites and generators use the whole machine each.
+.NOTPARALLEL:
+
 # What a program says about itself. Outside a git checkout it is a development build of unknown origin.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
@@ -18,4 +21,4 @@ include hack/make/cluster.mk
 
 .PHONY: help
 help: ## List the targets.
-	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-14s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-14s %s\n", $$1, $$2 }'

@@ -20,5 +20,6 @@ images: build ## Build the image archives of the operator and the demo into bin,
 	@hack/images.sh
 
 .PHONY: dist
-dist: generate images ## Collect what a release ships in dist: install manifest, images, kubectl plugin, checksums.
+dist: generate ## Collect what a release ships in dist: install manifest, images, kubectl plugin, checksums.
+	@TAG='$(VERSION)' $(MAKE) images
 	@hack/dist.sh '$(VERSION)'

@@ -14,10 +14,10 @@ test: test-unit test-api test-e2e ## Run all tests: unit, API server, end to end
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
-	@for module in $$(hack/modules.sh | grep -vx hack/tools); do \
+	@failed=0; for module in $$(hack/modules.sh | grep -vx hack/tools); do \
 	  echo "test-unit: $$module"; \
-	  go -C "$$module" test -race -json $(TEST_FLAGS) ./... | $(TESTSUM); \
-	done
+	  go -C "$$module" test -race -json $(TEST_FLAGS) ./... | $(TESTSUM) || failed=1; \
+	done; exit $$failed
 
 .PHONY: test-api
 test-api: bin/testsum bin/localkube ## Run the tests that need an API server, with the race detector.

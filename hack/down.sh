@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Undoes hack/up.sh: ends the local cluster, or takes the demo and the operator out of an existing one.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source hack/lib.sh
+name=${CLUSTER_NAME:-slipway}
+
+if [[ $CLUSTER == local ]]; then
+  make --no-print-directory bin/localkube
+  bin/localkube down --name "$name"
+  say "the local cluster $name is gone"
+  exit 0
+fi
+
+find_kubectl
+say 'removing the demo'
+"$KUBECTL" delete -f config/samples/demo.yaml --ignore-not-found --wait
+if "$KUBECTL" get crd webapps.slipway.dev >/dev/null 2>&1; then
+  others=$("$KUBECTL" get slipway -A -o name)
+  if [[ -n $others ]]; then
+    die "the cluster has other Slipway objects, and deleting the operator's CRDs would delete them with everything they run:
+$others"
+  fi
+fi
+say 'removing the operator'
+"$KUBECTL" delete -k config/default --ignore-not-found --wait
+say 'done'

@@ -1,0 +1,100 @@
+# Shared by the scripts that work on a cluster: hack/up.sh, hack/down.sh, hack/test-e2e.sh. To be sourced, from the root.
+#
+# CLUSTER=local (default) is a cluster that hack/localkube runs on this machine; CLUSTER=existing is the one that KUBECONFIG
+# names, which must be able to pull IMAGE (the operator) and DEMO_IMAGE (the demo).
+
+CLUSTER=${CLUSTER:-local}
+SECONDS=0
+
+# say prints what happens, with the time since the start.
+say() { printf '[%3d s] %s\n' "$SECONDS" "$*"; }
+
+die() {
+  echo "$(basename "$0"): $*" >&2
+  exit 1
+}
+
+case $CLUSTER in
+  local) ;;
+  existing) [[ -n ${KUBECONFIG:-} ]] || die 'CLUSTER=existing needs KUBECONFIG to name the cluster' ;;
+  *) die "CLUSTER is $CLUSTER; it must be local or existing" ;;
+esac
+
+# build_images sets IMAGE and DEMO_IMAGE, after building both for a local cluster.
+build_images() {
+  if [[ $CLUSTER == existing ]]; then
+    [[ -n ${IMAGE:-} && -n ${DEMO_IMAGE:-} ]] ||
+      die 'CLUSTER=existing needs IMAGE and DEMO_IMAGE, names from which that cluster can pull (make images builds archives of both)'
+    return
+  fi
+  say 'building programs and images'
+  make --no-print-directory images
+  IMAGE=$(<bin/images/slipway-operator.tag)
+  DEMO_IMAGE=$(<bin/images/slipway-demo.tag)
+}
+
+# start_cluster NAME makes sure of a cluster with both images, and sets KUBECONFIG and KUBECTL for it.
+start_cluster() {
+  local name=$1
+  if [[ $CLUSTER == local ]]; then
+    make --no-print-directory bin/localkube
+    say "starting the local cluster $name"
+    bin/localkube up --name "$name"
+    KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
+    say 'loading images'
+    bin/localkube load --name "$name" bin/images/slipway-operator.tar bin/images/slipway-demo.tar
+  fi
+  export KUBECONFIG
+  find_kubectl
+}
+
+# find_kubectl sets KUBECTL: the one that belongs to the local cluster, or the user's own.
+find_kubectl() {
+  if [[ $CLUSTER == existing ]] && command -v kubectl >/dev/null; then
+    KUBECTL=kubectl
+  else
+    make --no-print-directory bin/localkube
+    KUBECTL=$(bin/localkube assets)/kubectl
+  fi
+  export KUBECTL
+}
+
+# write_overlay makes bin/local: config/default, with the operator's image replaced.
+write_overlay() {
+  mkdir -p bin/local
+  cat >bin/local/kustomization.yaml <<YAML
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+  - ../../config/default
+patches:
+  - target: {kind: Deployment, name: slipway-operator}
+    patch: |
+      - op: replace
+        path: /spec/template/spec/containers/0/image
+        value: "$IMAGE"
+YAML
+}
+
+# install_operator installs what a user would install, and waits until it works.
+install_operator() {
+  say "installing the operator, image $IMAGE"
+  write_overlay
+  "$KUBECTL" apply --server-side -k bin/local
+  "$KUBECTL" wait --for=condition=Established crd --all --timeout=60s >/dev/null
+  say 'waiting for the operator'
+  if ! "$KUBECTL" rollout status deployment/slipway-operator -n slipway-system --timeout=180s; then
+    diagnose slipway-system
+    die 'the operator did not become ready'
+  fi
+}
+
+# diagnose NAMESPACE prints what one would look at first when something does not become ready.
+diagnose() {
+  echo "---- $1: objects"
+  "$KUBECTL" get all,events -n "$1" || true
+  echo "---- $1: pods"
+  "$KUBECTL" describe pods -n "$1" | tail -n 60 || true
+  echo '---- slipway-system: the last words of the operator'
+  "$KUBECTL" logs -n slipway-system -l app.kubernetes.io/component=operator --all-containers --prefix --tail=40 || true
+} >&2

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Brings up a cluster with the operator and a demo application on it, and shows that the application answers.
+# CLUSTER, KUBECONFIG, IMAGE and DEMO_IMAGE: see hack/lib.sh. `make down` undoes it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source hack/lib.sh
+name=${CLUSTER_NAME:-slipway}
+
+# answers URL shows the line to try, and tries it.
+answers() {
+  echo "  curl $1"
+  curl -fsS --max-time 5 --retry 5 --retry-all-errors --retry-delay 1 "$1" | sed 's/^/    /' ||
+    die "$1 does not answer"
+}
+
+# answers_through_api PATH does the same through the API server, where pods cannot be reached from here.
+answers_through_api() {
+  echo "  $KUBECTL get --raw $1"
+  "$KUBECTL" get --raw "$1" | sed 's/^/    /' || die "$1 does not answer"
+}
+
+build_images
+start_cluster "$name"
+install_operator
+
+say "applying config/samples/demo.yaml, image $DEMO_IMAGE"
+sed "s|slipway-demo:dev|$DEMO_IMAGE|" config/samples/demo.yaml | "$KUBECTL" apply --server-side -f -
+if ! "$KUBECTL" wait --for=condition=Ready webapp/demo -n demo --timeout=180s; then
+  "$KUBECTL" get webapp demo -n demo -o yaml >&2 || true
+  diagnose demo
+  die 'the demo did not become ready'
+fi
+
+say 'this runs:'
+"$KUBECTL" get slipway -A
+echo
+port=$("$KUBECTL" get webapp demo -n demo -o jsonpath='{.spec.port}')
+if [[ $CLUSTER == local ]]; then
+  echo 'A pod answers:'
+  pod_ip=$("$KUBECTL" get pods -n demo --field-selector status.phase=Running -o jsonpath='{.items[0].status.podIP}')
+  answers "http://$pod_ip:$port/"
+  echo 'Its Service answers:'
+  service=$("$KUBECTL" get service demo -n demo -o jsonpath='{.spec.clusterIP}:{.spec.ports[0].port}')
+  answers "http://$service/"
+else
+  echo 'A pod answers:'
+  pod=$("$KUBECTL" get pods -n demo --field-selector status.phase=Running -o jsonpath='{.items[0].metadata.name}')
+  answers_through_api "/api/v1/namespaces/demo/pods/$pod:$port/proxy/"
+  echo 'Its Service answers:'
+  service_port=$("$KUBECTL" get service demo -n demo -o jsonpath='{.spec.ports[0].port}')
+  answers_through_api "/api/v1/namespaces/demo/services/demo:$service_port/proxy/"
+fi
+
+cat <<TXT
+
+To work with the cluster:
+  export KUBECONFIG=$KUBECONFIG
+  export PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):\$PATH
+  kubectl get slipway -A
+  kubectl slipway status webapp/demo -n demo
+TXT
+say 'done; `make down` undoes it'
