@@ -100,6 +100,17 @@ func (a *Applier) create(ctx context.Context, owner client.Object, child Child) 
 	return Updated, a.send(ctx, child, client.ForceOwnership)
 }
 
+// HandOver states fields under a second field manager, so that they keep their value
+// when the first one stops stating them: a field without an owner falls back to its
+// default. Whoever sets the field next takes it over. It is not forced: a value that
+// has changed meanwhile is a conflict, and the next pass sees the new one.
+func (a *Applier) HandOver(ctx context.Context, desired Configuration) error {
+	if err := a.Client.Apply(ctx, desired, client.FieldOwner(a.FieldManager+"-handover")); err != nil {
+		return outcome.Classify(subject(desired), err)
+	}
+	return nil
+}
+
 // send applies, and stores the answer in child.Current.
 func (a *Applier) send(ctx context.Context, child Child, options ...client.ApplyOption) error {
 	if err := a.Client.Apply(ctx, child.Desired, append(options, client.FieldOwner(a.FieldManager))...); err != nil {

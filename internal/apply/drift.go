@@ -83,3 +83,17 @@ func (a *Applier) ownEntry(current client.Object) *metav1.ManagedFieldsEntry {
 	}
 	return nil
 }
+
+// Owns tells whether the field manager owns a field of current, given as a path such
+// as "spec", "replicas".
+func (a *Applier) Owns(current client.Object, path ...any) (bool, error) {
+	entry := a.ownEntry(current)
+	if entry == nil {
+		return false, nil
+	}
+	owned := &fieldpath.Set{}
+	if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+		return false, fmt.Errorf("read the managed fields of %q: %w", current.GetName(), err)
+	}
+	return owned.Has(fieldpath.MakePathOrDie(path...)), nil
+}

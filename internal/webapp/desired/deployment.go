@@ -23,7 +23,7 @@ const (
 	volumeGroup = 65532
 )
 
-// Deployment runs the pods. spec.replicas is left out when an autoscaler owns it.
+// Deployment runs the pods.
 func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	app := in.App
 	spec := appsv1ac.DeploymentSpec().
@@ -32,8 +32,8 @@ func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 		WithStrategy(strategy(in.Revision)).
 		WithRevisionHistoryLimit(replicaSetHistory).
 		WithProgressDeadlineSeconds(ProgressDeadlineSeconds(app))
-	if app.Spec.Autoscaling == nil {
-		spec.WithReplicas(MinReplicas(app))
+	if in.Replicas != nil {
+		spec.WithReplicas(*in.Replicas)
 	}
 	deployment := appsv1ac.Deployment(Name(app), app.Namespace).
 		WithLabels(Labels(app)).

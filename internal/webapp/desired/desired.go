@@ -26,6 +26,9 @@ type Inputs struct {
 	App *slipwayv1alpha1.WebApp
 	// Revision is what the pods run. It differs from App.Spec after a rollback.
 	Revision Revision
+	// Replicas is how many pods to ask for, or nil to leave the number to the
+	// autoscaler that owns it.
+	Replicas *int32
 	// ConfigVersions is the value of AnnotationConfigVersions, or empty.
 	ConfigVersions string
 }

@@ -1,0 +1,61 @@
+// Command slipway-operator runs Slipway's controllers.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/slipway-dev/slipway/internal/operator"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	var options operator.Options
+	var showVersion, development bool
+	flags := pflag.NewFlagSet("slipway-operator", pflag.ExitOnError)
+	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; 0 serves none")
+	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served; 0 serves none")
+	flags.BoolVar(&options.LeaderElection, "leader-elect", false, "run several operators, of which one acts and the others stand by")
+	flags.StringVar(&options.LeaderElectionNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: the operator's own)")
+	flags.DurationVar(&options.GracefulShutdownTimeout, "graceful-shutdown-timeout", 0, "how long work under way may take to end (default 20s)")
+	flags.IntVar(&options.MaxConcurrentReconciles, "max-concurrent-reconciles", 0, "how many objects of a kind are worked on at a time (default: each controller's own)")
+	flags.BoolVar(&development, "development", false, "log for people instead of machines")
+	flags.BoolVar(&showVersion, "version", false, "print the version and exit")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		fail(err)
+	}
+	if showVersion {
+		fmt.Println(version)
+		return
+	}
+	logger := zap.New(zap.UseDevMode(development))
+	setLoggers(logger)
+	logger.Info("starting", "version", version)
+
+	restConfig, err := ctrl.GetConfig()
+	if err != nil {
+		fail(err)
+	}
+	if err := operator.Run(ctrl.SetupSignalHandler(), restConfig, options); err != nil {
+		fail(err)
+	}
+}
+
+// setLoggers makes every library log through the same logger.
+func setLoggers(logger logr.Logger) {
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "slipway-operator:", err)
+	os.Exit(1)
+}

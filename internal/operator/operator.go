@@ -1,0 +1,137 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/webapp"
+)
+
+// LeaderElectionID names the Lease that the leader holds.
+const LeaderElectionID = "slipway-operator.slipway.dev"
+
+// Options configures the operator.
+type Options struct {
+	// MetricsAddress is where metrics are served, host:port. "0" serves none. Default ":8080".
+	MetricsAddress string
+	// ProbeAddress is where /healthz and /readyz are served, host:port. "0" serves
+	// none. Default ":8081".
+	ProbeAddress string
+	// LeaderElection lets several operators run, one of which acts. The others keep
+	// their caches warm. Default false.
+	LeaderElection bool
+	// LeaderElectionNamespace holds the Lease. Default: the namespace the operator runs in.
+	LeaderElectionNamespace string
+	// GracefulShutdownTimeout is how long passes under way may take to end. Default 20 s.
+	GracefulShutdownTimeout time.Duration
+	// MaxConcurrentReconciles is how many objects of a kind are worked on at a time.
+	// Default: each controller's own.
+	MaxConcurrentReconciles int
+	// AllowSecondController lets a second manager register controllers of the same
+	// name in one process, as a test that restarts the operator does. Default false.
+	AllowSecondController bool
+	// NewCache replaces the cache, as a test that delays events does. Default: the
+	// cluster's, within the cache budget.
+	NewCache cache.NewCacheFunc
+}
+
+// Scheme returns the kinds that the operator knows.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(slipwayv1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// NewManager returns a manager with every controller registered.
+func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) {
+	mgr, err := ctrl.NewManager(restConfig, managerOptions(options))
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	if err := addProbes(mgr); err != nil {
+		return nil, err
+	}
+	if err := webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles}); err != nil {
+		return nil, fmt.Errorf("set up the WebApp controller: %w", err)
+	}
+	return mgr, nil
+}
+
+// Run runs the operator until the context ends.
+func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
+	// The API server's priority and fairness decides how fast we may be, not a limit
+	// in the client.
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS = -1
+	mgr, err := NewManager(restConfig, options)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	return nil
+}
+
+func managerOptions(options Options) ctrl.Options {
+	shutdown := options.GracefulShutdownTimeout
+	if shutdown == 0 {
+		shutdown = 20 * time.Second
+	}
+	readYourWrites := true
+	recoverPanic := true
+	return ctrl.Options{
+		Scheme:                  Scheme(),
+		Cache:                   cacheOptions(),
+		NewCache:                options.NewCache,
+		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
+		HealthProbeBindAddress:  options.ProbeAddress,
+		LeaderElection:          options.LeaderElection,
+		LeaderElectionID:        LeaderElectionID,
+		LeaderElectionNamespace: options.LeaderElectionNamespace,
+		// The process ends when it stops leading, so the standby may start at once.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &shutdown,
+		Client: client.Options{Cache: &client.CacheOptions{
+			// A pass that follows a write sees it, so nothing is written twice.
+			EnableReadYourWritesConsistency: &readYourWrites,
+		}},
+		Controller: config.Controller{
+			RecoverPanic:       &recoverPanic,
+			SkipNameValidation: &options.AllowSecondController,
+		},
+	}
+}
+
+// addProbes adds /healthz, which answers while the process does, and /readyz, which
+// waits for the caches: a standby is ready too.
+func addProbes(mgr ctrl.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add the liveness probe: %w", err)
+	}
+	synced := func(req *http.Request) error {
+		if !mgr.GetCache().WaitForCacheSync(req.Context()) {
+			return fmt.Errorf("the caches are not filled yet")
+		}
+		return nil
+	}
+	if err := mgr.AddReadyzCheck("caches", synced); err != nil {
+		return fmt.Errorf("add the readiness probe: %w", err)
+	}
+	return nil
+}

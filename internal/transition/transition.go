@@ -1,0 +1,44 @@
+// Package transition turns changes of conditions into events: an event when
+// something happens, none while nothing does.
+package transition
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/condition"
+)
+
+// action is what the events of a controller are about, in the terms of the events API.
+const action = "Reconcile"
+
+// Record emits an event for every transition that a user wants to hear of: becoming
+// ready, and every abnormal condition that appears or changes its reason. The same
+// trouble in several conditions gives one event.
+func Record(recorder events.EventRecorder, object runtime.Object, before, after []metav1.Condition) {
+	told := map[string]bool{}
+	for _, c := range condition.Transitions(before, after) {
+		eventType, ok := worthTelling(c, before)
+		if !ok || told[c.Reason+c.Message] {
+			continue
+		}
+		told[c.Reason+c.Message] = true
+		recorder.Eventf(object, nil, eventType, c.Reason, action, "%s", c.Message)
+	}
+}
+
+func worthTelling(c metav1.Condition, before []metav1.Condition) (eventType string, ok bool) {
+	switch c.Type {
+	case slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing:
+		return "", false
+	case slipwayv1alpha1.ConditionReady:
+		return corev1.EventTypeNormal, c.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(before, c.Type)
+	default:
+		// Degraded, Stalled, and the abnormal-true conditions of single kinds.
+		return corev1.EventTypeWarning, c.Status == metav1.ConditionTrue
+	}
+}

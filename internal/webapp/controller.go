@@ -1,0 +1,137 @@
+package webapp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/outcome"
+	"github.com/slipway-dev/slipway/internal/transition"
+)
+
+// FieldManager owns the fields that this controller states.
+const FieldManager = "slipway-webapp"
+
+// countersInterval is how often status is written for nothing but new replica
+// counts. A change of a condition is written at once.
+const countersInterval = time.Second
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// Reconciler makes WebApps true.
+type Reconciler struct {
+	// client reads from the cache, seeing its own writes, and writes.
+	client client.Client
+	// live reads from the API server: the content of a Secret or ConfigMap that changed.
+	live client.Reader
+	// applier applies and deletes children.
+	applier *apply.Applier
+	// recorder emits events.
+	recorder events.EventRecorder
+	// clock tells the time.
+	clock clock.PassiveClock
+	// metrics counts.
+	metrics *metrics
+
+	// digests remembers what referenced Secrets and ConfigMaps hashed to, by version.
+	// Losing it costs live reads, nothing else.
+	digests *lru.Cache
+	// statusWrites remembers when status was last written, by UID. Losing it costs
+	// status writes, nothing else.
+	statusWrites *lru.Cache
+}
+
+// The operator's rights. Secrets and ConfigMaps are watched as metadata; their
+// content is read only where a WebApp names them.
+//
+// +kubebuilder:rbac:groups=slipway.dev,resources=webapps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slipway.dev,resources=webapps/status,verbs=get;patch
+// +kubebuilder:rbac:groups=slipway.dev,resources=webapps/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments;controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods;secrets;configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile makes one WebApp true and says how far it got.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s, err := r.load(ctx, req.NamespacedName)
+	if err != nil {
+		return outcome.Result(err, 0)
+	}
+	if s == nil || !s.app.DeletionTimestamp.IsZero() {
+		// Owner references delete the children.
+		return outcome.Result(nil, 0)
+	}
+
+	s.err = errors.Join(
+		r.resolveConfig(ctx, s),
+		s.chooseRevision(),
+	)
+	if s.err == nil {
+		s.err = r.applyChildren(ctx, s)
+	}
+	s.judge(r.clock.Now())
+	if s.err == nil {
+		s.err = r.keepRevisions(ctx, s)
+	}
+	if s.err != nil && outcome.Worst(s.err) == nil {
+		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
+		return outcome.Result(s.err, s.recheck)
+	}
+
+	return outcome.Result(errors.Join(s.err, r.writeStatus(ctx, s)), s.recheck)
+}
+
+// writeStatus computes status once, from the scope, and writes it when it differs.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
+	before := s.app.DeepCopy()
+	s.app.Status = s.status(r.clock.Now())
+	if equality.Semantic.DeepEqual(before.Status, s.app.Status) {
+		return nil
+	}
+	if wait := r.countersWait(before, s.app); wait > 0 {
+		s.recheckAfter(wait)
+		return nil
+	}
+	// Locked: a status that speaks of a spec which is no longer there must not be written.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, s.app, patch); err != nil {
+		return outcome.Classify("the status of WebApp \""+s.app.Name+"\"", client.IgnoreNotFound(err))
+	}
+	r.statusWrites.Add(s.app.UID, r.clock.Now())
+	transition.Record(r.recorder, s.app, before.Status.Conditions, s.app.Status.Conditions)
+	r.metrics.observe(before, s.app, r.clock.Now())
+	return nil
+}
+
+// countersWait returns how long to hold back a status that differs in nothing but
+// replica counts, so that a rollout of many pods does not cost a write for each.
+func (r *Reconciler) countersWait(before, after *slipwayv1alpha1.WebApp) time.Duration {
+	counters := before.Status.DeepCopy()
+	counters.Replicas = after.Status.Replicas
+	counters.ReadyReplicas = after.Status.ReadyReplicas
+	counters.Summary.Replicas = after.Status.Summary.Replicas
+	if !equality.Semantic.DeepEqual(*counters, after.Status) {
+		return 0
+	}
+	last, ok := r.statusWrites.Get(types.UID(after.UID))
+	if !ok {
+		return 0
+	}
+	return countersInterval - r.clock.Since(last.(time.Time))
+}
+

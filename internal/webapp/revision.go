@@ -1,0 +1,139 @@
+package webapp
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// revisionHistory is how many good revisions are kept.
+const revisionHistory = 5
+
+// chooseRevision decides what runs: what the spec asks for, unless its rollout
+// failed or the configuration it needs is missing. Then the last good revision goes
+// on, or nothing is started.
+func (s *scope) chooseRevision() error {
+	if s.config.missing != nil {
+		if good := s.lastGood(); good != nil {
+			s.target = good.namedRevision
+		}
+		return nil
+	}
+	s.wanted.Revision = desired.RevisionOf(s.app.Spec, s.config.hash)
+	var err error
+	if s.wanted.name, err = s.wanted.Name(s.app); err != nil {
+		return err
+	}
+	if s.intent, err = desired.Intent(s.app.Spec, s.config.hash); err != nil {
+		return err
+	}
+	s.target = s.wanted
+	if good := s.lastGood(); good != nil && s.rolledBack() {
+		s.target = good.namedRevision
+	}
+	return nil
+}
+
+// rolledBack tells that the rollout of what the user asks for failed and was undone.
+func (s *scope) rolledBack() bool {
+	rollback := s.app.Status.Rollback
+	if rollback == nil {
+		return false
+	}
+	// While the configuration is incomplete nobody can tell what is asked for now.
+	return s.config.missing != nil || rollback.Intent == s.intent
+}
+
+// isGood tells that a revision is the one that was last completely rolled out.
+func (s *scope) isGood(revision namedRevision) bool {
+	good := s.lastGood()
+	return good != nil && good.name == revision.name
+}
+
+// keepRevisions records the wanted revision once it is completely rolled out, and
+// forgets the oldest beyond the history.
+func (r *Reconciler) keepRevisions(ctx context.Context, s *scope) error {
+	if s.app.Spec.Paused {
+		return nil
+	}
+	if s.rollout.proven && s.wanted.name != "" && s.target.name == s.wanted.name && !s.isGood(s.wanted) {
+		if err := r.recordRevision(ctx, s); err != nil {
+			return err
+		}
+	}
+	for len(s.revisions) > revisionHistory {
+		if err := r.applier.Delete(ctx, s.app, s.revisions[0].object); err != nil {
+			return err
+		}
+		s.revisions = s.revisions[1:]
+	}
+	return nil
+}
+
+// recordRevision makes the wanted revision the last good one. A revision that was
+// good before gets a new number.
+func (r *Reconciler) recordRevision(ctx context.Context, s *scope) error {
+	number := int64(1)
+	if good := s.lastGood(); good != nil {
+		number = good.number + 1
+	}
+	configuration, err := desired.ControllerRevision(s.app, s.wanted.Revision, number)
+	if err != nil {
+		return err
+	}
+	stored := storedRevision{namedRevision: s.wanted, number: number, object: &appsv1.ControllerRevision{}}
+	others := s.revisions[:0:0]
+	for _, revision := range s.revisions {
+		if revision.name == s.wanted.name {
+			stored.object = revision.object
+			continue
+		}
+		others = append(others, revision)
+	}
+	if _, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: configuration, Current: stored.object}); err != nil {
+		return fmt.Errorf("keep revision %q: %w", s.wanted.name, err)
+	}
+	s.revisions = append(others, stored)
+	return nil
+}
+
+// podsOf returns the pods of the Deployment's current template, and tells whether the
+// Deployment's controller has made a ReplicaSet of that template yet.
+func (s *scope) podsOfCurrentTemplate() ([]corev1.Pod, bool) {
+	hash := s.currentTemplateHash()
+	if hash == "" {
+		return nil, false
+	}
+	var pods []corev1.Pod
+	for i := range s.pods {
+		if s.pods[i].Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash {
+			pods = append(pods, s.pods[i])
+		}
+	}
+	return pods, true
+}
+
+// currentTemplateHash finds the ReplicaSet of the Deployment's current template by
+// the revision that the Deployment's controller has put on both.
+func (s *scope) currentTemplateHash() string {
+	if s.deployment.UID == "" || s.deployment.Status.ObservedGeneration < s.deployment.Generation {
+		return ""
+	}
+	revision := s.deployment.Annotations[annotationDeploymentRevision]
+	for _, replicaSet := range s.replicaSets {
+		if revision != "" && replicaSet.Annotations[annotationDeploymentRevision] == revision {
+			return replicaSet.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		}
+	}
+	return ""
+}
+
+// annotationDeploymentRevision is set by the Deployment controller on a Deployment
+// and its ReplicaSets.
+const annotationDeploymentRevision = "deployment.kubernetes.io/revision"
+

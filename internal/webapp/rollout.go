@@ -1,0 +1,154 @@
+package webapp
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// rollout is the verdict on the Deployment.
+type rollout struct {
+	// complete: every pod is of the current template and available.
+	complete bool
+	// proven: complete, and at least one pod shows that the template works.
+	proven bool
+	// failed is why the rollout of the wanted revision failed, or nil.
+	failed *trouble
+	// trouble is what is wrong with the pods, or nil. It need not be the rollout's fault.
+	trouble *trouble
+	// waiting is what a pod that has no trouble waits for, or empty.
+	waiting string
+	// startTime is when the wanted revision was first asked for; zero when it is complete.
+	startTime metav1.Time
+	// rollback is the decision to roll back, taken now or earlier; nil: none.
+	rollback *slipwayv1alpha1.RollbackStatus
+}
+
+// trouble is something that should work and does not.
+type trouble struct {
+	reason  string
+	message string
+}
+
+// judge looks at the Deployment and its pods, and decides about a rollback. It only
+// decides: the decision is written to status first, and the next pass acts on it, so
+// that a crash in between does not forget that this intent has failed.
+func (s *scope) judge(now time.Time) {
+	s.judgePods()
+	s.rollout.complete = health.RolledOut(s.deployment)
+	s.rollout.proven = s.rollout.complete && s.deployment.Status.AvailableReplicas > 0
+	if s.rolledBack() && s.lastGood() != nil {
+		s.rollout.rollback = s.app.Status.Rollback
+		return
+	}
+	if s.rollout.complete || s.wanted.name == "" || s.target.name != s.wanted.name || s.isGood(s.wanted) || s.app.Spec.Paused {
+		return
+	}
+	s.rollout.startTime = s.startTime(now)
+	s.rollout.failed = s.judgeRollout(now)
+	if s.rollout.failed != nil && desired.OnFailure(s.app) == slipwayv1alpha1.FailurePolicyRollback && s.lastGood() != nil {
+		s.rollout.rollback = &slipwayv1alpha1.RollbackStatus{
+			Intent:       s.intent,
+			FromRevision: s.wanted.name,
+			ToRevision:   s.lastGood().name,
+			Reason:       s.rollout.failed.reason,
+			Message:      s.rollout.failed.message,
+		}
+	}
+}
+
+// startTime is kept in status, where a restarted operator finds it. It has the
+// precision of status: a second.
+func (s *scope) startTime(now time.Time) metav1.Time {
+	if kept := s.app.Status.Rollout; kept != nil && kept.Revision == s.wanted.name {
+		return kept.StartTime
+	}
+	return metav1.NewTime(now.Truncate(time.Second))
+}
+
+// judgeRollout returns why the rollout of the wanted revision failed, or nil: a pod of
+// the new template that waiting does not help, or no progress within the deadline.
+//
+// The deadline is the operator's own. The Deployment's condition is not enough: it is
+// not set when a Deployment is scaled up from 0 (kubernetes/kubernetes#106697).
+func (s *scope) judgeRollout(now time.Time) *trouble {
+	pods, made := s.podsOfCurrentTemplate()
+	for i := range pods {
+		if verdict := health.Pod(&pods[i]); verdict.Terminal {
+			return &trouble{reason: verdict.Reason, message: verdict.Message}
+		}
+	}
+	limit := time.Duration(desired.ProgressDeadlineSeconds(s.app)) * time.Second
+	left := limit - now.Sub(s.lastProgress())
+	deadlineExceeded := made && health.Deployment(s.deployment).Reason == slipwayv1alpha1.ReasonProgressDeadlineExceeded
+	if left > 0 && !deadlineExceeded {
+		s.recheckAfter(left)
+		return nil
+	}
+	failed := &trouble{
+		reason:  slipwayv1alpha1.ReasonProgressDeadlineExceeded,
+		message: fmt.Sprintf("Deployment %q made no progress within spec.rollout.progressDeadlineSeconds", s.deployment.Name),
+	}
+	if s.rollout.trouble != nil {
+		failed.message += ": " + s.rollout.trouble.message
+	}
+	return failed
+}
+
+// lastProgress is when the rollout started, or when the Deployment's controller last
+// saw it get further.
+func (s *scope) lastProgress() time.Time {
+	last := s.rollout.startTime.Time
+	for _, c := range s.deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && c.LastUpdateTime.After(last) {
+			last = c.LastUpdateTime.Time
+		}
+	}
+	return last
+}
+
+// judgePods finds the trouble worth telling: that pods cannot be created, then that of
+// a pod of the current template, then that of any other pod.
+func (s *scope) judgePods() {
+	if s.deployment.UID == "" {
+		return
+	}
+	if verdict := health.Deployment(s.deployment); verdict.State == health.Failed && !verdict.Terminal {
+		s.rollout.trouble = &trouble{reason: verdict.Reason, message: verdict.Message}
+		return
+	}
+	current, _ := s.podsOfCurrentTemplate()
+	for _, pods := range [][]corev1.Pod{current, s.pods} {
+		for i := range pods {
+			verdict := health.Pod(&pods[i])
+			if verdict.State == health.Failed {
+				s.rollout.trouble = s.withVolume(verdict)
+				return
+			}
+			if verdict.State == health.Progressing && s.rollout.waiting == "" {
+				s.rollout.waiting = verdict.Message
+			}
+		}
+	}
+}
+
+// withVolume names the volume when that is what keeps a pod from being scheduled.
+func (s *scope) withVolume(verdict health.Verdict) *trouble {
+	pending := s.claim.UID != "" && s.claim.Status.Phase != corev1.ClaimBound
+	if verdict.Reason == health.ReasonUnschedulable && pending &&
+		(strings.Contains(verdict.Message, "PersistentVolumeClaim") || strings.Contains(verdict.Message, "persistent volume")) {
+		return &trouble{
+			reason:  slipwayv1alpha1.ReasonVolumePending,
+			message: fmt.Sprintf("PersistentVolumeClaim %q is not bound (spec.storage): %s", s.claim.Name, verdict.Message),
+		}
+	}
+	return &trouble{reason: verdict.Reason, message: verdict.Message}
+}

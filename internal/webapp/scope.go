@@ -1,0 +1,182 @@
+package webapp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/outcome"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// scope is what one pass knows. The phases fill it in the order of its fields;
+// status is computed from it at the end.
+type scope struct {
+	// app is the WebApp as the cache has it. Its status is replaced at the end.
+	app *slipwayv1alpha1.WebApp
+
+	// The children as the cache has them, empty (no UID) where there is none. Applying
+	// overwrites them with the API server's answer. Set by load.
+	deployment *appsv1.Deployment
+	service    *corev1.Service
+	autoscaler *autoscalingv2.HorizontalPodAutoscaler
+	budget     *policyv1.PodDisruptionBudget
+	claim      *corev1.PersistentVolumeClaim
+	// revisions are the good revisions, the last one last. Set by load.
+	revisions []storedRevision
+	// replicaSets are the metadata of the Deployment's ReplicaSets. Set by load.
+	replicaSets []metav1.PartialObjectMetadata
+	// pods are all pods of the application, by name. Set by load.
+	pods []corev1.Pod
+
+	// config is the content of the referenced Secrets and ConfigMaps. Set by resolveConfig.
+	config config
+
+	// wanted is the revision that the spec asks for; its name is empty while the config
+	// that it needs is missing. Set by chooseRevision.
+	wanted namedRevision
+	// intent identifies what the user asks for. Set by chooseRevision.
+	intent string
+	// target is the revision to run: wanted, or the last good one. Its name is empty
+	// when there is none to run yet. Set by chooseRevision.
+	target namedRevision
+
+	// drifted tells that a paused application's Deployment is not as it should be. Set
+	// by applyChildren.
+	drifted bool
+
+	// rollout is the verdict on the Deployment. Set by judge.
+	rollout rollout
+
+	// err is what went wrong in the phases.
+	err error
+	// recheck is when to look again though nothing changes; zero: never.
+	recheck time.Duration
+}
+
+// namedRevision is a revision and its name.
+type namedRevision struct {
+	name string
+	desired.Revision
+}
+
+// storedRevision is a revision that was good once, as kept in a ControllerRevision.
+type storedRevision struct {
+	namedRevision
+	number int64
+	object *appsv1.ControllerRevision
+}
+
+// lastGood returns the revision that was last completely rolled out, or nil.
+func (s *scope) lastGood() *storedRevision {
+	if len(s.revisions) == 0 {
+		return nil
+	}
+	return &s.revisions[len(s.revisions)-1]
+}
+
+// recheckAfter asks for another look after d at the latest.
+func (s *scope) recheckAfter(d time.Duration) {
+	if d > 0 && (s.recheck == 0 || d < s.recheck) {
+		s.recheck = d
+	}
+}
+
+// load reads the WebApp and everything that belongs to it from the cache. It returns
+// nil when the WebApp is gone.
+func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope, error) {
+	s := &scope{
+		app:        &slipwayv1alpha1.WebApp{},
+		deployment: &appsv1.Deployment{},
+		service:    &corev1.Service{},
+		autoscaler: &autoscalingv2.HorizontalPodAutoscaler{},
+		budget:     &policyv1.PodDisruptionBudget{},
+		claim:      &corev1.PersistentVolumeClaim{},
+	}
+	if err := r.client.Get(ctx, key, s.app); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read the WebApp: %w", err)
+	}
+	named := types.NamespacedName{Namespace: key.Namespace, Name: desired.Name(s.app)}
+	for _, child := range []client.Object{s.deployment, s.service, s.autoscaler, s.budget} {
+		if err := r.getOrEmpty(ctx, named, child); err != nil {
+			return nil, err
+		}
+	}
+	if s.app.Spec.Storage != nil {
+		volume := types.NamespacedName{Namespace: key.Namespace, Name: desired.VolumeName(s.app)}
+		if err := r.getOrEmpty(ctx, volume, s.claim); err != nil {
+			return nil, err
+		}
+	}
+	return s, r.loadLists(ctx, s)
+}
+
+func (r *Reconciler) getOrEmpty(ctx context.Context, key types.NamespacedName, into client.Object) error {
+	if err := r.client.Get(ctx, key, into); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read %T %q: %w", into, key.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {
+	ofApp := []client.ListOption{client.InNamespace(s.app.Namespace), client.MatchingFields{indexWebApp: s.app.Name}}
+
+	pods := &corev1.PodList{}
+	if err := r.client.List(ctx, pods, ofApp...); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	s.pods = pods.Items
+	slices.SortFunc(s.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+
+	replicaSets := &metav1.PartialObjectMetadataList{}
+	replicaSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
+	if err := r.client.List(ctx, replicaSets, ofApp...); err != nil {
+		return fmt.Errorf("list ReplicaSets: %w", err)
+	}
+	s.replicaSets = replicaSets.Items
+
+	revisions := &appsv1.ControllerRevisionList{}
+	if err := r.client.List(ctx, revisions, ofApp...); err != nil {
+		return fmt.Errorf("list ControllerRevisions: %w", err)
+	}
+	return s.decodeRevisions(revisions.Items)
+}
+
+// decodeRevisions keeps the application's own revisions, in order.
+func (s *scope) decodeRevisions(objects []appsv1.ControllerRevision) error {
+	for i := range objects {
+		object := &objects[i]
+		if !metav1.IsControlledBy(object, s.app) || !object.DeletionTimestamp.IsZero() {
+			continue
+		}
+		stored := storedRevision{number: object.Revision, object: object}
+		stored.name = object.Name
+		if err := json.Unmarshal(object.Data.Raw, &stored.Revision); err != nil {
+			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "ControllerRevision %q does not hold a revision: delete it", object.Name)
+		}
+		s.revisions = append(s.revisions, stored)
+	}
+	slices.SortFunc(s.revisions, func(a, b storedRevision) int {
+		if a.number != b.number {
+			return int(a.number - b.number)
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	return nil
+}

@@ -1,0 +1,219 @@
+package webapp
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/outcome"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// status computes the whole status from the scope.
+func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
+	app := s.app
+	deployed := s.deployment.Status
+	status := slipwayv1alpha1.WebAppStatus{
+		ObservedGeneration: app.Generation,
+		Replicas:           deployed.Replicas,
+		ReadyReplicas:      deployed.ReadyReplicas,
+		Selector:           labels.SelectorFromSet(desired.Selector(app)).String(),
+		ServiceURL:         desired.ServiceURL(app),
+		Rollback:           s.rollout.rollback,
+	}
+	if containers := s.deployment.Spec.Template.Spec.Containers; len(containers) > 0 {
+		status.Image = containers[0].Image
+	}
+	if s.deployment.UID != "" {
+		status.Revision = s.target.name
+	}
+	if good := s.lastGood(); good != nil {
+		status.LastGoodRevision = good.name
+	}
+	if !s.rollout.startTime.IsZero() {
+		status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: s.wanted.name, StartTime: s.rollout.startTime}
+	}
+	ready := s.ready()
+	status.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
+	if ready.Status != metav1.ConditionTrue {
+		status.Summary.Reason = ready.Reason
+	}
+	conditions := append([]metav1.Condition{ready, s.available(), s.progressing(), s.degraded()}, s.abnormal()...)
+	status.Conditions = condition.Merge(app.Status.Conditions, conditions, app.Generation, metav1.NewTime(now))
+	return status
+}
+
+// replicasAsked is how many pods there should be at the moment: the autoscaler's
+// number where there is one.
+func (s *scope) replicasAsked() int32 {
+	if s.app.Spec.Autoscaling != nil && s.deployment.Spec.Replicas != nil {
+		return *s.deployment.Spec.Replicas
+	}
+	return desired.MinReplicas(s.app)
+}
+
+// trouble returns what is wrong, the most important thing first, or nil.
+func (s *scope) trouble() *trouble {
+	if e := outcome.Worst(s.err); e != nil {
+		return &trouble{reason: e.Reason, message: e.Message}
+	}
+	if e := s.config.missing; e != nil {
+		return &trouble{reason: e.Reason, message: e.Message}
+	}
+	if s.rollout.failed != nil && s.rollout.rollback == nil {
+		return s.rollout.failed
+	}
+	return s.rollout.trouble
+}
+
+// ready is the summary: does the cluster run exactly what this spec says?
+func (s *scope) ready() metav1.Condition {
+	no := func(reason, message string) metav1.Condition {
+		return condition.False(slipwayv1alpha1.ConditionReady, reason, message)
+	}
+	if rollback := s.rollout.rollback; rollback != nil && outcome.Worst(s.err) == nil {
+		return no(slipwayv1alpha1.ReasonRolledBack, rollbackMessage(rollback))
+	}
+	if t := s.trouble(); t != nil {
+		return no(t.reason, t.message)
+	}
+	switch {
+	case s.app.Spec.Paused && s.drifted:
+		return no(slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from making the spec true")
+	case s.servesAsAsked() && desired.MinReplicas(s.app) == 0:
+		return condition.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
+	case s.servesAsAsked():
+		return condition.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves")
+	case s.rolling():
+		return no(slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
+	default:
+		return no(slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
+	}
+}
+
+// servesAsAsked tells that what the spec asks for runs. An autoscaler that is adding
+// pods above its lower bound does not make the application any less ready.
+func (s *scope) servesAsAsked() bool {
+	if s.target.name == "" || s.target.name != s.wanted.name {
+		return false
+	}
+	if s.rollout.complete {
+		return true
+	}
+	status := s.deployment.Status
+	return s.app.Spec.Autoscaling != nil && s.isGood(s.wanted) &&
+		status.ObservedGeneration >= s.deployment.Generation &&
+		status.UpdatedReplicas == status.Replicas && status.AvailableReplicas >= desired.MinReplicas(s.app)
+}
+
+// rolling tells that pods of another template are being replaced, that the first ones
+// are being started, or that their number is being changed.
+func (s *scope) rolling() bool {
+	if s.rollout.complete || s.deployment.UID == "" {
+		return false
+	}
+	status := s.deployment.Status
+	return !s.isGood(s.target) || status.ObservedGeneration < s.deployment.Generation ||
+		status.UpdatedReplicas < status.Replicas || status.Replicas != s.replicasAsked()
+}
+
+func (s *scope) available() metav1.Condition {
+	switch {
+	case s.deployment.Status.ReadyReplicas > 0:
+		return condition.True(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves")
+	case desired.MinReplicas(s.app) == 0:
+		return condition.False(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
+	default:
+		return condition.False(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
+	}
+}
+
+func (s *scope) progressing() metav1.Condition {
+	no := func(reason, message string) metav1.Condition {
+		return condition.False(slipwayv1alpha1.ConditionProgressing, reason, message)
+	}
+	worst := outcome.Worst(s.err)
+	switch {
+	case worst != nil && worst.Kind == outcome.Invalid:
+		return no(worst.Reason, worst.Message)
+	case worst != nil:
+		return condition.True(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
+	case s.app.Spec.Paused:
+		return no(slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from changing anything")
+	case s.rollout.rollback != nil && s.restored():
+		return no(slipwayv1alpha1.ReasonRolledBack, fmt.Sprintf("revision %q runs", s.rollout.rollback.ToRevision))
+	case s.rollout.rollback != nil:
+		return condition.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRollingBack,
+			fmt.Sprintf("revision %q is being restored", s.rollout.rollback.ToRevision))
+	case s.config.missing != nil:
+		return no(s.config.missing.Reason, s.config.missing.Message)
+	case s.rollout.failed != nil:
+		return no(slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.message)
+	case s.rolling():
+		return condition.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
+	default:
+		return no(slipwayv1alpha1.ReasonRolloutComplete, fmt.Sprintf("revision %q runs", s.target.name))
+	}
+}
+
+// restored tells that a rollback has been carried out, as opposed to decided.
+func (s *scope) restored() bool {
+	return s.rollout.complete && s.isGood(s.target)
+}
+
+func (s *scope) degraded() metav1.Condition {
+	if t := s.trouble(); t != nil {
+		return condition.True(slipwayv1alpha1.ConditionDegraded, t.reason, t.message)
+	}
+	return condition.False(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong")
+}
+
+// abnormal lists the conditions that exist only while they are true.
+func (s *scope) abnormal() []metav1.Condition {
+	var list []metav1.Condition
+	worst := outcome.Worst(s.err)
+	switch {
+	case worst != nil && worst.Kind == outcome.Invalid:
+		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, worst.Reason, worst.Message))
+	case s.rollout.rollback != nil:
+		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback)))
+	case s.rollout.failed != nil:
+		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.message))
+	}
+	if rollback := s.rollout.rollback; rollback != nil {
+		list = append(list, condition.True(slipwayv1alpha1.ConditionRolledBack, rollback.Reason, rollbackMessage(rollback)))
+	}
+	return list
+}
+
+func rollbackMessage(rollback *slipwayv1alpha1.RollbackStatus) string {
+	return fmt.Sprintf("revision %q failed and revision %q replaces it until the spec changes: %s",
+		rollback.FromRevision, rollback.ToRevision, rollback.Message)
+}
+
+func (s *scope) rolloutMessage() string {
+	message := fmt.Sprintf("Deployment %q is rolling out revision %q", s.deployment.Name, s.target.name)
+	if s.rollout.waiting != "" {
+		message += ": " + s.rollout.waiting
+	}
+	return message
+}
+
+func (s *scope) notReadyMessage() string {
+	switch {
+	case s.rollout.trouble != nil:
+		return s.rollout.trouble.message
+	case s.config.missing != nil && s.deployment.UID == "":
+		return s.config.missing.Message
+	case s.rollout.waiting != "":
+		return s.rollout.waiting
+	case s.deployment.UID == "":
+		return fmt.Sprintf("Deployment %q does not exist", desired.Name(s.app))
+	default:
+		return fmt.Sprintf("Deployment %q has fewer ready pods than asked for", s.deployment.Name)
+	}
+}
