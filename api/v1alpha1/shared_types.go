@@ -35,11 +35,11 @@ type LocalReference struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || self.requests.all(k, !(k in self.limits) || quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0)",message="requests must not exceed limits"
 type ResourceRequirements struct {
 	// requests is what the scheduler reserves, for example {cpu: 100m, memory: 64Mi}.
-	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:MaxProperties=7
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 	// limits is what the container may use at most.
-	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:MaxProperties=7
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }

@@ -134,4 +134,3 @@ func (r *Reconciler) countersWait(before, after *slipwayv1alpha1.WebApp) time.Du
 	}
 	return countersInterval - r.clock.Since(last.(time.Time))
 }
-

@@ -136,4 +136,3 @@ func (s *scope) currentTemplateHash() string {
 // annotationDeploymentRevision is set by the Deployment controller on a Deployment
 // and its ReplicaSets.
 const annotationDeploymentRevision = "deployment.kubernetes.io/revision"
-

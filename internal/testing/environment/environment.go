@@ -1,0 +1,185 @@
+// Package environment gives tests a real API server and etcd, the operator on top of
+// them, and a way to wait for conditions. There are no nodes and no controllers of
+// Kubernetes itself; package workload plays their part.
+package environment
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/slipway-dev/slipway/internal/operator"
+)
+
+// patience is how long Eventually waits. What the tests wait for takes milliseconds;
+// the rest is room for a busy machine.
+const patience = 30 * time.Second
+
+// Environment is a running API server.
+type Environment struct {
+	// Config is an administrator's access.
+	Config *rest.Config
+	// Client reads and writes as the administrator, without a cache.
+	Client client.Client
+
+	server *envtest.Environment
+}
+
+// Main runs a package's tests in an environment of their own; call it from TestMain.
+func Main(m *testing.M, into **Environment) {
+	env, err := start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	*into = env
+	code := m.Run()
+	if err := env.server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the API server:", err)
+	}
+	os.Exit(code)
+}
+
+func start() (*Environment, error) {
+	if os.Getenv("SLIPWAY_TEST_LOG") != "" {
+		ctrl.SetLogger(zap.New(zap.UseDevMode(true)))
+	} else {
+		ctrl.SetLogger(zap.New(zap.WriteTo(discard{})))
+	}
+	server := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join(root(), "config", "crd")},
+		ErrorIfCRDPathMissing: true,
+	}
+	config, err := server.Start()
+	if err != nil {
+		return nil, fmt.Errorf("start the API server (is KUBEBUILDER_ASSETS set? see docs/dev/testing.md): %w", err)
+	}
+	config.QPS = -1
+	direct, err := client.New(config, client.Options{Scheme: operator.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return &Environment{Config: config, Client: direct, server: server}, nil
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// root is the folder of the repository.
+func root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+// Namespace makes a namespace for one test.
+func (e *Environment) Namespace(t testing.TB) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	if err := e.Client.Create(t.Context(), namespace); err != nil {
+		t.Fatalf("make a namespace: %v", err)
+	}
+	return namespace.Name
+}
+
+// Operator is a running operator.
+type Operator struct {
+	stop context.CancelFunc
+	done chan error
+}
+
+// StartOperator runs the operator until Stop or the end of the test. change, when not
+// nil, may alter the access that the operator gets, for example to count requests.
+func (e *Environment) StartOperator(t testing.TB, change func(*rest.Config)) *Operator {
+	t.Helper()
+	config := rest.CopyConfig(e.Config)
+	if change != nil {
+		change(config)
+	}
+	mgr, err := operator.NewManager(config, operator.Options{
+		MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true,
+	})
+	if err != nil {
+		t.Fatalf("make the operator: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	running := &Operator{stop: cancel, done: make(chan error, 1)}
+	go func() { running.done <- mgr.Start(ctx) }()
+	t.Cleanup(func() { running.Stop(t) })
+	if !mgr.GetCache().WaitForCacheSync(t.Context()) {
+		t.Fatal("the operator's caches were not filled")
+	}
+	return running
+}
+
+// Stop stops the operator and waits until it has ended. It may be called twice.
+func (o *Operator) Stop(t testing.TB) {
+	t.Helper()
+	o.stop()
+	select {
+	case err, first := <-o.done:
+		if first && err != nil {
+			t.Errorf("the operator ended with: %v", err)
+		}
+		if first {
+			close(o.done)
+		}
+	case <-time.After(patience):
+		t.Error("the operator did not stop")
+	}
+}
+
+// Eventually waits until check returns nil and fails the test with check's last
+// answer when it does not.
+func Eventually(t testing.TB, check func() error) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("after %v still: %v", patience, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// Quiet waits until changed has returned the same for the given time: how a test
+// knows that nothing happens any more.
+func Quiet[T comparable](t testing.TB, during time.Duration, observe func() T) T {
+	t.Helper()
+	deadline := time.After(patience)
+	last, since := observe(), time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-deadline:
+			t.Fatalf("after %v still changing: %v", patience, last)
+		case <-tick.C:
+		}
+		if now := observe(); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) >= during {
+			return last
+		}
+	}
+}

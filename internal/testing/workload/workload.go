@@ -1,0 +1,209 @@
+// Package workload plays the controllers of Kubernetes and the kubelet for tests
+// that run against an API server alone: it makes ReplicaSets and pods of a
+// Deployment and sets their statuses, one step at a time, as the test says.
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
+// Cluster acts on the workloads of an API server.
+type Cluster struct {
+	Client client.Client
+}
+
+// RollOut finishes the rollout of a Deployment: a ReplicaSet of its template with all
+// pods ready, and none of an earlier one.
+func (c *Cluster) RollOut(ctx context.Context, namespace, name string) error {
+	deployment, replicaSet, err := c.replicaSet(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	if err := c.deleteOtherPods(ctx, deployment, replicaSet.Labels[appsv1.DefaultDeploymentUniqueLabelKey]); err != nil {
+		return err
+	}
+	want := *deployment.Spec.Replicas
+	for i := range want {
+		if err := c.setPod(ctx, replicaSet, i, readyPod()); err != nil {
+			return err
+		}
+	}
+	return c.setDeployment(ctx, deployment, appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Generation,
+		Replicas:           want, UpdatedReplicas: want, ReadyReplicas: want, AvailableReplicas: want,
+	})
+}
+
+// Stick makes the newest pod of a Deployment hang with the given status, beside the
+// ready pods of an earlier template, which keep serving.
+func (c *Cluster) Stick(ctx context.Context, namespace, name string, status corev1.PodStatus) error {
+	deployment, replicaSet, err := c.replicaSet(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	if err := c.setPod(ctx, replicaSet, 0, status); err != nil {
+		return err
+	}
+	serving := max(0, deployment.Status.ReadyReplicas)
+	return c.setDeployment(ctx, deployment, appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Generation,
+		Replicas:           serving + 1, UpdatedReplicas: 1, ReadyReplicas: serving, AvailableReplicas: serving, UnavailableReplicas: 1,
+		Conditions: []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated",
+			LastUpdateTime: replicaSet.CreationTimestamp, LastTransitionTime: replicaSet.CreationTimestamp,
+		}},
+	})
+}
+
+// RefusePods makes a Deployment report that its pods cannot be created.
+func (c *Cluster) RefusePods(ctx context.Context, namespace, name, message string) error {
+	deployment, _, err := c.replicaSet(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	return c.setDeployment(ctx, deployment, appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Generation,
+		Conditions: []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: message,
+			LastUpdateTime: now, LastTransitionTime: now,
+		}},
+	})
+}
+
+// replicaSet returns the Deployment and the ReplicaSet of its template, which it makes
+// when it does not exist and otherwise gives the newest revision, as the Deployment
+// controller does.
+func (c *Cluster) replicaSet(ctx context.Context, namespace, name string) (*appsv1.Deployment, *appsv1.ReplicaSet, error) {
+	deployment := &appsv1.Deployment{}
+	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment); err != nil {
+		return nil, nil, err
+	}
+	hash, err := templateHash(deployment.Spec.Template)
+	if err != nil {
+		return nil, nil, err
+	}
+	replicaSet := &appsv1.ReplicaSet{}
+	err = c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name + "-" + hash}, replicaSet)
+	last, _ := strconv.Atoi(deployment.Annotations[revisionAnnotation])
+	switch {
+	case apierrors.IsNotFound(err):
+		replicaSet = newReplicaSet(deployment, hash, last+1)
+		if err := c.Client.Create(ctx, replicaSet); err != nil {
+			return nil, nil, err
+		}
+	case err != nil:
+		return nil, nil, err
+	case replicaSet.Annotations[revisionAnnotation] != strconv.Itoa(last):
+		replicaSet.Annotations[revisionAnnotation] = strconv.Itoa(last + 1)
+		if err := c.Client.Update(ctx, replicaSet); err != nil {
+			return nil, nil, err
+		}
+	}
+	if revision := replicaSet.Annotations[revisionAnnotation]; deployment.Annotations[revisionAnnotation] != revision {
+		patch := client.MergeFrom(deployment.DeepCopy())
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, revisionAnnotation, revision)
+		if err := c.Client.Patch(ctx, deployment, patch); err != nil {
+			return nil, nil, err
+		}
+	}
+	return deployment, replicaSet, nil
+}
+
+func newReplicaSet(deployment *appsv1.Deployment, hash string, revision int) *appsv1.ReplicaSet {
+	template := *deployment.Spec.Template.DeepCopy()
+	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: deployment.Name + "-" + hash, Namespace: deployment.Namespace,
+			Labels:      template.Labels,
+			Annotations: map[string]string{revisionAnnotation: strconv.Itoa(revision)},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(deployment, appsv1.SchemeGroupVersion.WithKind("Deployment")),
+			},
+		},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: deployment.Spec.Replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: template.Labels},
+			Template: template,
+		},
+	}
+}
+
+// setPod makes the pod with that number of a ReplicaSet and sets its status.
+func (c *Cluster) setPod(ctx context.Context, replicaSet *appsv1.ReplicaSet, number int32, status corev1.PodStatus) error {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("%s-%d", replicaSet.Name, number), Namespace: replicaSet.Namespace, Labels: replicaSet.Labels,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(replicaSet, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")),
+			},
+		},
+		Spec: replicaSet.Spec.Template.Spec,
+	}
+	// No ServiceAccount controller runs beside a bare API server.
+	pod.Spec.ServiceAccountName = ""
+	err := c.Client.Create(ctx, pod)
+	if apierrors.IsAlreadyExists(err) {
+		err = c.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+	}
+	if err != nil {
+		return err
+	}
+	pod.Status = status
+	return c.Client.Status().Update(ctx, pod)
+}
+
+func (c *Cluster) deleteOtherPods(ctx context.Context, deployment *appsv1.Deployment, hash string) error {
+	pods := &corev1.PodList{}
+	if err := c.Client.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if pods.Items[i].Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash {
+			continue
+		}
+		if err := c.Client.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) setDeployment(ctx context.Context, deployment *appsv1.Deployment, status appsv1.DeploymentStatus) error {
+	deployment.Status = status
+	return c.Client.Status().Update(ctx, deployment)
+}
+
+func readyPod() corev1.PodStatus {
+	return corev1.PodStatus{
+		Phase:             corev1.PodRunning,
+		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+	}
+}
+
+// templateHash tells templates apart, as pod-template-hash does.
+func templateHash(template corev1.PodTemplateSpec) (string, error) {
+	raw, err := json.Marshal(template)
+	if err != nil {
+		return "", err
+	}
+	sum := fnv.New32a()
+	sum.Write(raw)
+	return strconv.FormatUint(uint64(sum.Sum32()), 36), nil
+}
