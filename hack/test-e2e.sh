@@ -4,12 +4,11 @@
 #
 #   hack/test-e2e.sh [go test flags]
 #
-# TESTSUM is the command that reads the tests' events. CLUSTER=existing: see hack/lib.sh.
+# TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
 name=slipway-test
-TESTSUM=${TESTSUM:-bin/testsum -each}
 
 cleanup() {
   local code=$?
@@ -28,11 +27,11 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 build_images
-make --no-print-directory build
+make --no-print-directory build bin/testsum
 start_cluster "$name"
 install_operator
 
 say 'running the tests'
 export IMAGE DEMO_IMAGE PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
-hack/test-tagged.sh e2e -count=1 -timeout 30m "$@" | $TESTSUM
+hack/test-tagged.sh e2e -count=1 -timeout 30m "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'

@@ -27,7 +27,7 @@ test-api: bin/testsum bin/localkube ## Run the tests that need an API server, wi
 .PHONY: test-e2e
 test-e2e: bin/testsum ## Run the end-to-end tests on a local cluster of their own.
 	@echo 'test-e2e:'
-	@TESTSUM="$(TESTSUM) -each" hack/test-e2e.sh $(TEST_FLAGS)
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh $(TEST_FLAGS)
 
 .PHONY: bench-webapp
 bench-webapp: bin/localkube ## Measure the WebApp controller against a real API server: writes, time, memory.
