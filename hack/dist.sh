@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 version=${1:?usage: hack/dist.sh VERSION}
 
+mkdir -p dist
 find dist -mindepth 1 ! -name install.yaml -delete
 for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
   file=dist/kubectl-slipway-$version-${platform/\//-}

@@ -13,12 +13,12 @@ if [[ $CLUSTER == local ]]; then
 fi
 
 find_kubectl
-say 'removing the demo'
-"$KUBECTL" delete -f config/samples/demo.yaml --ignore-not-found --wait
 if "$KUBECTL" get crd webapps.slipway.dev >/dev/null 2>&1; then
+  say 'removing the demo'
+  "$KUBECTL" delete -f config/samples/demo.yaml --ignore-not-found --wait
   others=$("$KUBECTL" get slipway -A -o name)
   if [[ -n $others ]]; then
-    die "the cluster has other Slipway objects, and deleting the operator's CRDs would delete them with everything they run:
+    die "the cluster has other Slipway objects, and deleting the CRDs would delete them with everything they run:
 $others"
   fi
 fi

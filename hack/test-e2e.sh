@@ -13,7 +13,7 @@ name=slipway-test
 cleanup() {
   local code=$?
   trap - EXIT INT TERM
-  if [[ $code != 0 && -n ${KUBECTL:-} ]]; then
+  if [[ $code != 0 && -n ${testing:-} ]]; then
     "$KUBECTL" get slipway,pods -A >&2 || true
     diagnose slipway-system
   fi
@@ -32,6 +32,7 @@ start_cluster "$name"
 install_operator
 
 say 'running the tests'
+testing=1
 export IMAGE DEMO_IMAGE PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
 hack/test-tagged.sh e2e -count=1 -timeout 30m "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'
