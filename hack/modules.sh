@@ -1,7 +1,15 @@
 #!/usr/bin/env bash
 # Prints the folder of every Go module of the repository, the main one (".") first.
+#
+#   hack/modules.sh         all
+#   hack/modules.sh own     without those that only pin and assemble the programs of others: linting, testing and checking
+#                           them would mean doing that to all of Kubernetes
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+pins='^hack/(tools|localkube/components/.*)$'
 git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | sort -u | while IFS= read -r file; do
-  if [[ -f $file ]]; then dirname "$file"; fi
-done
+  if [[ ! -f $file ]]; then continue; fi
+  module=$(dirname "$file")
+  if [[ ${1:-} == own && $module =~ $pins ]]; then continue; fi
+  echo "$module"
+done | LC_ALL=C sort

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests behind a build tag, and only those: the packages that have such files, and in them the tests that stand in
+# Runs the main module's tests behind a build tag, and only those: the packages that have such files, and in them the tests that stand in
 # such files, so that nothing which `make test-unit` runs is run and counted again. Prints what `go test -json` prints.
 #
 #   hack/test-tagged.sh TAG [go test flags]
@@ -8,7 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tag=${1:?usage: hack/test-tagged.sh TAG [go test flags]}
 shift
 
-files=$(git ls-files --cached --others --exclude-standard '*_test.go' |
+others=$(hack/modules.sh | grep -vx '[.]' | paste -sd'|')
+files=$(git ls-files --cached --others --exclude-standard '*_test.go' | grep -vE "^($others)/" |
   while IFS= read -r file; do if [[ -f $file ]]; then echo "$file"; fi; done |
   xargs -r grep -lE "^//go:build .*\b$tag\b" || true)
 if [[ -z $files ]]; then

@@ -9,11 +9,11 @@ fmt: ## Format all Go files with gofumpt.
 	@$$($(TOOL) gofumpt) -l -w .
 
 .PHONY: lint
-lint: ## Run golangci-lint on every module.
+lint: ## Run golangci-lint on every module of our own.
 	@hack/lint.sh
 
 .PHONY: vuln
-vuln: ## Run govulncheck on every module, when its database is reachable.
+vuln: ## Run govulncheck on every module of our own, when its database is reachable.
 	@hack/vuln.sh
 
 .PHONY: tidy
