@@ -186,6 +186,20 @@ func (e *environment) testRepair() {
 	e.eventually("the Service answers", func() error { return answers(e.serviceURL()) })
 }
 
+// explain shows how the cluster is when a test has failed.
+func (e *environment) explain() {
+	if !e.t.Failed() {
+		return
+	}
+	for _, what := range [][]string{
+		{"get", "pods,endpointslices,pvc", "-A", "-o", "wide"},
+		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
+	} {
+		output, err := e.tryKubectl(what...)
+		e.t.Logf("kubectl %s (%v):\n%s", strings.Join(what, " "), err, output)
+	}
+}
+
 // killEverything ends every process of the cluster at once, pods included.
 func (e *environment) killEverything() {
 	record, err := supervise.ReadRecord(e.cluster, supervise.Supervisor)
@@ -266,6 +280,7 @@ func newEnvironment(t *testing.T) *environment {
 func (e *environment) with(t *testing.T) *environment {
 	sub := *e
 	sub.t = t
+	t.Cleanup(sub.explain)
 	return &sub
 }
 
