@@ -59,9 +59,6 @@ type Child struct {
 	// Current is the object as the cache has it, or empty (no UID) when the cache has
 	// none. Apply overwrites it with the API server's answer when it writes.
 	Current client.Object
-	// Adopt, when not nil, tells that an existing object which nobody controls belongs
-	// to the owner. Without it only objects that the owner controls do.
-	Adopt func(existing metav1.Object) bool
 }
 
 // Apply makes one child as desired. Errors carry a policy (package outcome); an
@@ -70,7 +67,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 	if child.Current.GetUID() == "" {
 		return a.create(ctx, owner, child)
 	}
-	if err := refuse(owner, child, child.Current); err != nil {
+	if err := a.refuse(owner, child, child.Current); err != nil {
 		return Unchanged, err
 	}
 	drifted, err := a.Drifted(child.Desired, child.Current)
@@ -94,7 +91,7 @@ func (a *Applier) create(ctx context.Context, owner client.Object, child Child) 
 	case err != nil:
 		return Unchanged, outcome.Classify(subject(child.Desired), err)
 	}
-	if err := refuse(owner, child, existing); err != nil {
+	if err := a.refuse(owner, child, existing); err != nil {
 		return Unchanged, err
 	}
 	return Updated, a.send(ctx, child, client.ForceOwnership)
@@ -142,14 +139,17 @@ func (a *Applier) Delete(ctx context.Context, owner, current client.Object) erro
 	return nil
 }
 
-// refuse returns an error when the existing object is not the owner's, or is going away.
-func refuse(owner client.Object, child Child, existing client.Object) error {
+// refuse returns an error when the existing object is not the owner's, or is going
+// away. The owner's are those that it controls, and those that nobody controls and
+// that this field manager has stated fields of: an owner reference that somebody
+// removed, and a volume that was to be retained.
+func (a *Applier) refuse(owner client.Object, child Child, existing client.Object) error {
 	controller := metav1.GetControllerOf(existing)
 	switch {
 	case controller != nil && controller.UID != owner.GetUID():
 		return outcome.Invalidf(slipwayv1alpha1.ReasonNameConflict, "%s exists and belongs to %s %q: rename one of them",
 			subject(child.Desired), controller.Kind, controller.Name)
-	case controller == nil && (child.Adopt == nil || !child.Adopt(existing)):
+	case controller == nil && a.ownEntry(existing) == nil:
 		return outcome.Invalidf(slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: rename or delete one of them",
 			subject(child.Desired))
 	case !existing.GetDeletionTimestamp().IsZero():

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
@@ -36,18 +33,8 @@ func (r *Reconciler) applyClaim(ctx context.Context, s *scope) error {
 	if claim == nil {
 		return nil
 	}
-	_, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: claim, Current: s.claim, Adopt: ownVolume(s.app)})
+	_, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: claim, Current: s.claim})
 	return err
-}
-
-// ownVolume recognizes a volume that an application of this name left behind, or has
-// itself: a volume that is to be retained has no owner.
-func ownVolume(app *slipwayv1alpha1.WebApp) func(metav1.Object) bool {
-	return func(existing metav1.Object) bool {
-		labels := existing.GetLabels()
-		return labels[slipwayv1alpha1.LabelManagedBy] == slipwayv1alpha1.ManagedBySlipway &&
-			labels[slipwayv1alpha1.LabelWebApp] == app.Name
-	}
 }
 
 func (r *Reconciler) applyService(ctx context.Context, s *scope) error {

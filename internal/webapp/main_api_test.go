@@ -3,7 +3,6 @@
 package webapp_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -167,7 +166,5 @@ func (f *fixture) settle() *appsv1.Deployment {
 func (f *fixture) secret(name string, data map[string]string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, StringData: data}
 }
-
-func background(t testing.TB) context.Context { return t.Context() }
 
 func ptr[T any](value T) *T { return &value }

@@ -65,13 +65,11 @@ func podTemplate(in Inputs) *corev1ac.PodTemplateSpecApplyConfiguration {
 		WithSecurityContext(podSecurityContext(spec)).
 		WithTerminationGracePeriodSeconds(terminationGracePeriodSeconds).
 		WithEnableServiceLinks(false).
+		WithServiceAccountName(serviceAccountName(spec)).
 		WithAutomountServiceAccountToken(spec.ServiceAccountName != "").
 		WithTopologySpreadConstraints(
 			spread(in.App, corev1.LabelHostname),
 			spread(in.App, corev1.LabelTopologyZone))
-	if spec.ServiceAccountName != "" {
-		pod.WithServiceAccountName(spec.ServiceAccountName)
-	}
 	for _, secret := range spec.ImagePullSecrets {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
@@ -113,6 +111,15 @@ func container(revision Revision) *corev1ac.ContainerApplyConfiguration {
 		c.WithResources(resources)
 	}
 	return c
+}
+
+// serviceAccountName is always stated: a name that is no longer stated would stay,
+// because the API server keeps a copy of it in a deprecated field and restores it.
+func serviceAccountName(spec slipwayv1alpha1.WebAppSpec) string {
+	if spec.ServiceAccountName == "" {
+		return "default"
+	}
+	return spec.ServiceAccountName
 }
 
 // podSecurityContext satisfies the restricted Pod Security level. The user is the
