@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -147,16 +148,24 @@ func (a *Applier) refuse(owner client.Object, child Child, existing client.Objec
 	controller := metav1.GetControllerOf(existing)
 	switch {
 	case controller != nil && controller.UID != owner.GetUID():
-		return outcome.Invalidf(slipwayv1alpha1.ReasonNameConflict, "%s exists and belongs to %s %q: rename one of them",
-			subject(child.Desired), controller.Kind, controller.Name)
+		return conflict("%s exists and belongs to %s %q: rename one of them", subject(child.Desired), controller.Kind, controller.Name)
 	case controller == nil && a.ownEntry(existing) == nil:
-		return outcome.Invalidf(slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: rename or delete one of them",
-			subject(child.Desired))
+		return conflict("%s exists and was not made by Slipway: rename or delete one of them", subject(child.Desired))
 	case !existing.GetDeletionTimestamp().IsZero():
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is made anew afterwards", subject(child.Desired))
 	default:
 		return nil
 	}
+}
+
+// conflictRecheck is when to look again for a foreign object. The caches do not show
+// it, so nothing tells when it goes away.
+const conflictRecheck = 10 * time.Second
+
+func conflict(format string, args ...any) error {
+	err := outcome.Invalidf(slipwayv1alpha1.ReasonNameConflict, format, args...)
+	err.After = conflictRecheck
+	return err
 }
 
 func kindOf(c Configuration) schema.GroupVersionKind {

@@ -28,7 +28,8 @@ const (
 	Waiting
 	// Transient errors are retried with backoff and reported.
 	Transient
-	// Invalid errors are not retried: a user must act.
+	// Invalid errors are not retried: a user must act. With After set they are looked
+	// at again all the same, because no watch shows what the user does.
 	Invalid
 )
 
@@ -41,7 +42,8 @@ type Error struct {
 	// Message is the condition message: it names the object and the field, and is the
 	// same at every retry.
 	Message string
-	// After is when to look again. Zero: when a watch says so (Waiting) or by backoff (Transient).
+	// After is when to look again. Zero: when a watch says so (Waiting, Invalid) or by
+	// backoff (Transient).
 	After time.Duration
 	// Err is the cause, for the log. It may be nil.
 	Err error
@@ -118,6 +120,7 @@ func Result(err error, recheck time.Duration) (ctrl.Result, error) {
 		switch e.Kind {
 		case Invalid:
 			final = errors.Join(final, e)
+			recheck = sooner(recheck, e.After)
 		case Waiting:
 			recheck = sooner(recheck, e.After)
 		case Transient:

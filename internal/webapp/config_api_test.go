@@ -1,0 +1,197 @@
+//go:build apitest
+
+package webapp_test
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+)
+
+// usesPassword makes a WebApp use one key of the Secret db, and all of the ConfigMap files.
+func usesPassword(a *slipwayv1alpha1.WebApp) {
+	a.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "db"}, Keys: []string{"PASSWORD"}}}
+	a.Spec.Files = []slipwayv1alpha1.FileSource{{ConfigMapRef: &slipwayv1alpha1.LocalReference{Name: "files"}, MountPath: "/etc/shop"}}
+}
+
+func (f *fixture) configMap(data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: f.namespace}, Data: data}
+}
+
+func configHash(d *appsv1.Deployment) string {
+	return d.Spec.Template.Annotations[slipwayv1alpha1.AnnotationConfigHash]
+}
+
+func (f *fixture) withConfig() *slipwayv1alpha1.WebApp {
+	f.Helper()
+	f.create(f.secret("db", map[string]string{"PASSWORD": "one", "USER": "u"}))
+	f.create(f.configMap(map[string]string{"shop.conf": "a"}))
+	app := f.app(usesPassword)
+	f.create(app)
+	f.deployment()
+	f.rollOut()
+	return app
+}
+
+func TestPodsRestartWhenAKeyTheyUseChanges(t *testing.T) {
+	env.StartOperator(t, nil)
+	changes := map[string]struct {
+		change   func(*fixture)
+		restarts bool
+	}{
+		"used key of a Secret": {func(f *fixture) {
+			update(f, f.secret("db", nil), func(s *corev1.Secret) { s.Data["PASSWORD"] = []byte("two") })
+		}, true},
+		"other key of a Secret": {func(f *fixture) {
+			update(f, f.secret("db", nil), func(s *corev1.Secret) { s.Data["USER"] = []byte("two") })
+		}, false},
+		"new key of a ConfigMap used whole": {func(f *fixture) {
+			update(f, f.configMap(nil), func(m *corev1.ConfigMap) { m.Data["more.conf"] = "b" })
+		}, true},
+		"label of a Secret": {func(f *fixture) {
+			update(f, f.secret("db", nil), func(s *corev1.Secret) { s.Labels = map[string]string{"a": "b"} })
+		}, false},
+		"1,000 changes of others": {func(f *fixture) {
+			other := f.secret("other", map[string]string{"PASSWORD": "x"})
+			f.create(other)
+			for i := range 1000 {
+				update(f, other, func(s *corev1.Secret) { s.Data["PASSWORD"] = fmt.Append(nil, i) })
+			}
+		}, false},
+		"deletion": {func(f *fixture) {
+			if err := env.Client.Delete(f.Context(), f.secret("db", nil)); err != nil {
+				f.Fatal(err)
+			}
+			f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, slipwayv1alpha1.ReasonSecretNotFound)
+		}, false},
+		"deletion and the same again": {func(f *fixture) {
+			if err := env.Client.Delete(f.Context(), f.secret("db", nil)); err != nil {
+				f.Fatal(err)
+			}
+			f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, slipwayv1alpha1.ReasonSecretNotFound)
+			f.create(f.secret("db", map[string]string{"PASSWORD": "one"}))
+			f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
+		}, false},
+	}
+	for name, tc := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.withConfig()
+			before := f.settle()
+			tc.change(f)
+			if tc.restarts {
+				f.deployed(func(d *appsv1.Deployment) error {
+					if configHash(d) == configHash(before) {
+						return fmt.Errorf("the pod template has not changed")
+					}
+					return nil
+				})
+				f.rollOut()
+				return
+			}
+			after := f.settle()
+			if err := equal(before.Spec.Template, after.Spec.Template); err != nil {
+				t.Errorf("the pods were restarted: %v", err)
+			}
+		})
+	}
+}
+
+func TestMissingConfigIsNamedAndStartsWithoutHelpWhenItComes(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.create(f.app(usesPassword))
+
+	message := func(reason string) string {
+		app := f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, reason)
+		return meta.FindStatusCondition(app.Status.Conditions, "Ready").Message
+	}
+	if got, want := message(slipwayv1alpha1.ReasonSecretNotFound), `Secret "db" does not exist (spec.envFrom[0].secretRef)`; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+	f.create(f.secret("db", map[string]string{"USER": "u"}))
+	if got, want := message(slipwayv1alpha1.ReasonKeyNotFound), `Secret "db" has no key "PASSWORD" (spec.envFrom[0].secretRef)`; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+	update(f, f.secret("db", nil), func(s *corev1.Secret) { s.Data["PASSWORD"] = []byte("one") })
+	if got, want := message(slipwayv1alpha1.ReasonConfigMapNotFound), `ConfigMap "files" does not exist (spec.files[0].configMapRef)`; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+	if err := f.get("shop", &appsv1.Deployment{}); err == nil {
+		t.Error("pods were started without their config")
+	}
+	f.create(f.configMap(map[string]string{"shop.conf": "a"}))
+	before := f.deployment()
+	f.rollOut()
+	if err := equal(before.Spec.Template, f.settle().Spec.Template); err != nil {
+		t.Errorf("the pods were started twice: %v", err)
+	}
+}
+
+func TestOptionalConfigMayBeMissing(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.create(f.app(usesPassword, func(a *slipwayv1alpha1.WebApp) {
+		a.Spec.EnvFrom[0].Optional, a.Spec.Files[0].Optional = true, true
+	}))
+	before := f.deployment()
+	f.rollOut()
+	f.create(f.secret("db", map[string]string{"PASSWORD": "one"}))
+	f.deployed(func(d *appsv1.Deployment) error {
+		if configHash(d) == configHash(before) {
+			return fmt.Errorf("the pods did not pick up the late Secret")
+		}
+		return nil
+	})
+}
+
+// A new image that needs a missing Secret does not disturb the pods that run.
+func TestAChangeWaitsForItsConfig(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	app := f.app()
+	f.create(app)
+	f.deployment()
+	f.rollOut()
+	update(f, app, func(a *slipwayv1alpha1.WebApp) {
+		a.Spec.Image = "registry.example.com/shop:2"
+		a.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "db"}}}
+	})
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonSecretNotFound)
+	if err := runsImage(goodImage)(f.settle()); err != nil {
+		t.Error(err)
+	}
+	f.create(f.secret("db", map[string]string{"A": "1"}))
+	f.deployed(runsImage("registry.example.com/shop:2"))
+	f.rollOut()
+}
+
+// A configuration that breaks the pods is undone as far as it can be: the pods that
+// have not restarted yet go on.
+func TestAConfigThatBreaksThePodsIsRolledBack(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.withConfig()
+	before := f.settle()
+	update(f, f.secret("db", nil), func(s *corev1.Secret) { s.Data["PASSWORD"] = []byte("wrong") })
+	f.deployed(func(d *appsv1.Deployment) error {
+		if configHash(d) == configHash(before) {
+			return fmt.Errorf("the pod template has not changed")
+		}
+		return nil
+	})
+	f.stick(waitingContainer("InvalidImageName", ""))
+	f.deployed(func(d *appsv1.Deployment) error { return equal(configHash(before), configHash(d)) })
+	f.waitFor(slipwayv1alpha1.ConditionRolledBack, metav1.ConditionTrue, "")
+	update(f, f.secret("db", nil), func(s *corev1.Secret) { s.Data["PASSWORD"] = []byte("right") })
+	environment.Eventually(t, func() error { return f.cluster.RollOut(t.Context(), f.namespace, "shop") })
+	f.rollOut()
+}
