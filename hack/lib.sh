@@ -39,7 +39,7 @@ start_cluster() {
   if [[ $CLUSTER == local ]]; then
     make --no-print-directory bin/localkube
     say "starting the local cluster $name"
-    bin/localkube up --name "$name"
+    bin/localkube up --name "$name" 8>&- # the lock of hack/test-e2e.sh must not live on in the cluster's processes
     KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
     say 'loading images'
     bin/localkube load --name "$name" bin/images/slipway-operator.tar bin/images/slipway-demo.tar

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Runs the end-to-end tests (build tag e2e) on a local cluster of their own, and ends it whatever happens. KEEP=1 leaves it
-# running to look at. The tests find in their environment: KUBECONFIG, KUBECTL, IMAGE, DEMO_IMAGE; bin is first in PATH.
+# running to look at, and the next run from the same checkout takes it over. A cluster of that name which this checkout did
+# not start is somebody else's: it is refused, never touched. CLUSTER_NAME names another.
+#
+# The tests find in their environment: KUBECONFIG, KUBECTL, IMAGE, DEMO_IMAGE; bin is first in PATH.
 #
 #   hack/test-e2e.sh [go test flags]
 #
@@ -8,7 +11,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
-name=slipway-test
+name=${CLUSTER_NAME:-slipway-test}
+state=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/e2e
+owner=$state/$name.owner # holds the checkout that started the cluster
+ours=                    # set once the cluster is known to be ours to end
 
 cleanup() {
   local code=$?
@@ -17,8 +23,8 @@ cleanup() {
     "$KUBECTL" get slipway,pods -A >&2 || true
     diagnose slipway-system
   fi
-  if [[ $CLUSTER == local && -z ${KEEP:-} && -x bin/localkube ]]; then
-    bin/localkube down --name "$name" || code=1
+  if [[ -n $ours && -z ${KEEP:-} ]]; then
+    if bin/localkube down --name "$name"; then rm -f "$owner"; else code=1; fi
   fi
   exit "$code"
 }
@@ -26,6 +32,23 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# claim makes sure that the cluster is ours, before anything is done to it.
+claim() {
+  make --no-print-directory bin/localkube
+  mkdir -p "$state"
+  exec 8>"$state/$name.lock"
+  flock -n 8 || die "another run uses the local cluster $name; wait for it, or name another with CLUSTER_NAME"
+  if [[ -e $(bin/localkube kubeconfig --name "$name" 2>/dev/null || true) ]] || bin/localkube status --name "$name" >/dev/null 2>&1; then
+    [[ -f $owner && $(<"$owner") == "$PWD" ]] ||
+      die "a local cluster $name exists, and this checkout did not start it. Name another with CLUSTER_NAME, or, when nobody needs it, end it: bin/localkube down --name $name"
+  fi
+  echo "$PWD" >"$owner"
+  ours=1
+}
+
+# Nothing is started for tests that do not exist.
+grep -rqsE '^//go:build .*\be2e\b' test/e2e || die 'there are no tests in test/e2e'
+if [[ $CLUSTER == local ]]; then claim; fi
 build_images
 make --no-print-directory build bin/testsum
 start_cluster "$name"
