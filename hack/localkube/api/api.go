@@ -101,6 +101,21 @@ func (c *Client) NodeReady(ctx context.Context, name string) error {
 	return fmt.Errorf("node %s has not reported yet", name)
 }
 
+// NodeRenewedSince reports whether the kubelet has reported since then: the API
+// server remembers a ready node also when the kubelet is long gone.
+func (c *Client) NodeRenewedSince(ctx context.Context, name string, since time.Time) error {
+	var lease struct {
+		Spec struct{ RenewTime time.Time }
+	}
+	if err := c.Get(ctx, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+name, &lease); err != nil {
+		return err
+	}
+	if lease.Spec.RenewTime.Before(since) {
+		return fmt.Errorf("node %s has not reported since its kubelet started", name)
+	}
+	return nil
+}
+
 // DefaultStorageClass reports whether there is one.
 func (c *Client) DefaultStorageClass(ctx context.Context) error {
 	var classes struct {

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -41,7 +42,7 @@ func settle(ctx context.Context, c cluster.Cluster, progress io.Writer) error {
 		{name: "container runtime", log: "containerd", done: func(ctx context.Context) error { return importPause(ctx, c) }},
 		{name: "API server", log: "kube-apiserver", done: client.Ready},
 		{name: "roles, DNS service and StorageClass", log: "kube-apiserver", done: func(ctx context.Context) error { return applyManifests(ctx, c) }},
-		{name: "node", log: "kubelet", done: func(ctx context.Context) error { return client.NodeReady(ctx, c.Name) }},
+		{name: "node", log: "kubelet", done: func(ctx context.Context) error { return nodeReports(ctx, client, c) }},
 		{name: "default StorageClass", log: "provisioner", done: client.DefaultStorageClass},
 		{name: "DNS", log: "coredns", done: func(ctx context.Context) error { return resolves(ctx, c) }},
 	}
@@ -53,6 +54,18 @@ func settle(ctx context.Context, c cluster.Cluster, progress io.Writer) error {
 		fmt.Fprintf(progress, "  %-38s ready after %s\n", step.name, time.Since(started).Round(100*time.Millisecond))
 	}
 	return nil
+}
+
+// nodeReports reports whether the kubelet that runs now says the node is ready.
+func nodeReports(ctx context.Context, client *api.Client, c cluster.Cluster) error {
+	record, err := supervise.ReadRecord(c, "kubelet")
+	if err != nil || !record.Alive() {
+		return errors.New("the kubelet does not run yet")
+	}
+	if err := client.NodeRenewedSince(ctx, c.Name, record.Since); err != nil {
+		return err
+	}
+	return client.NodeReady(ctx, c.Name)
 }
 
 // await repeats a check until it succeeds or its time is up.
