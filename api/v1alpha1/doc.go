@@ -6,4 +6,5 @@
 //
 // +kubebuilder:object:generate=true
 // +groupName=slipway.dev
+// +groupGoName=Slipway
 package v1alpha1
