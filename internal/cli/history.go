@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+const historyLong = `Show the revisions of a WebApp that rolled out completely, oldest first, and what changed in each.
+
+The operator keeps the last five. A revision that failed is not kept; while it is what the spec
+asks for, it is shown at the end, without a number.`
+
+const historyExample = `  # What ran before
+  kubectl slipway history webapp/shop
+
+  # The whole of it, for a program
+  kubectl slipway history webapp/shop -o yaml`
+
+func newHistoryCommand(env *environment) *cobra.Command {
+	output := formatTable
+	command := &cobra.Command{
+		Use:               "history webapp/NAME",
+		Short:             "Show the revisions of a WebApp",
+		Long:              historyLong,
+		Example:           historyExample,
+		Args:              oneTarget,
+		ValidArgsFunction: env.completeTargets,
+		RunE: func(command *cobra.Command, args []string) error {
+			return env.history(command.Context(), args[0], output)
+		},
+	}
+	output.addFlag(command)
+	return command
+}
+
+func (e *environment) history(ctx context.Context, target string, output format) error {
+	name, err := parseTarget(target)
+	if err != nil {
+		return err
+	}
+	clients, err := e.clients()
+	if err != nil {
+		return err
+	}
+	app, err := clients.getWebApp(ctx, name)
+	if err != nil {
+		return err
+	}
+	revisions, err := clients.revisions(ctx, app)
+	if err != nil {
+		return err
+	}
+	view := historyOf(app, revisions)
+	if output != formatTable {
+		return output.print(e.Streams.Out, view)
+	}
+	return printHistory(e.Streams.Out, view, e.Clock.Now())
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// historyView is what history shows.
+type historyView struct {
+	Name      string         `json:"name"`
+	Namespace string         `json:"namespace"`
+	Revisions []historyEntry `json:"revisions"`
+}
+
+// historyEntry is one revision.
+type historyEntry struct {
+	// Number orders the revisions. A revision that is not kept has none.
+	Number int64    `json:"number,omitempty"`
+	Name   string   `json:"name"`
+	Image  string   `json:"image,omitempty"`
+	Change []change `json:"changes,omitempty"`
+	// Created is when the revision first rolled out completely.
+	Created  *metav1.Time `json:"created,omitempty"`
+	Running  bool         `json:"running,omitempty"`
+	LastGood bool         `json:"lastGood,omitempty"`
+	Rolling  bool         `json:"rollingOut,omitempty"`
+	Failed   bool         `json:"failed,omitempty"`
+	Reason   string       `json:"reason,omitempty"`
+	Message  string       `json:"message,omitempty"`
+}
+
+func historyOf(app *slipwayv1alpha1.WebApp, revisions []revision) historyView {
+	view := historyView{Name: app.Name, Namespace: app.Namespace, Revisions: []historyEntry{}}
+	for i, r := range revisions {
+		entry := historyEntry{
+			Number: r.Number, Name: r.Name, Image: r.Spec.Image, Created: &r.Created,
+			Running:  r.Name == app.Status.Revision,
+			LastGood: r.Name == app.Status.LastGoodRevision,
+		}
+		if i > 0 {
+			entry.Change = diffRevisions(revisions[i-1].Revision, r.Revision)
+		}
+		view.Revisions = append(view.Revisions, entry)
+	}
+	if entry := wantedEntry(app, revisions); entry != nil {
+		view.Revisions = append(view.Revisions, *entry)
+	}
+	return view
+}
+
+// wantedEntry is the revision that the spec asks for while it is not among the good
+// ones: it failed, or it is being rolled out.
+func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntry {
+	entry := &historyEntry{}
+	switch {
+	case app.Status.Rollback != nil:
+		rollback := app.Status.Rollback
+		entry.Name, entry.Failed, entry.Reason, entry.Message = rollback.FromRevision, true, rollback.Reason, rollback.Message
+	case app.Status.Rollout != nil:
+		entry.Name, entry.Rolling = app.Status.Rollout.Revision, true
+		if stalled := trueCondition(app, slipwayv1alpha1.ConditionStalled); stalled != nil {
+			entry.Failed, entry.Reason, entry.Message = true, stalled.Reason, stalled.Message
+		}
+	default:
+		return nil
+	}
+	for _, r := range revisions {
+		if r.Name == entry.Name && entry.Rolling {
+			return nil // A good one returns; it has its line.
+		}
+	}
+	entry.Running = entry.Name == app.Status.Revision
+	// The spec is that revision's only as long as the status speaks of this spec.
+	if app.Status.ObservedGeneration == app.Generation {
+		entry.Image = app.Spec.Image
+		if len(revisions) > 0 {
+			last := revisions[len(revisions)-1]
+			entry.Change = diffSpecs(last.Spec, app.Spec)
+			if len(entry.Change) == 0 {
+				entry.Change = []change{{Field: configContent}}
+			}
+		}
+	}
+	return entry
+}
+
+func printHistory(out io.Writer, view historyView, now time.Time) error {
+	if len(view.Revisions) == 0 {
+		_, err := fmt.Fprintf(out, "%s has no revision yet: nothing has rolled out completely.\n", ref(view.Name))
+		return err
+	}
+	rows := [][]string{{"REVISION", "NAME", "IMAGE", "AGE", "CHANGED", "STATE"}}
+	for i, entry := range view.Revisions {
+		number, since := "-", "-"
+		if entry.Created != nil {
+			number, since = fmt.Sprint(entry.Number), age(*entry.Created, now)
+		}
+		rows = append(rows, []string{number, entry.Name, orNone(entry.Image), since, changedText(i, entry.Change), stateText(entry)})
+	}
+	if err := table(out, rows); err != nil {
+		return err
+	}
+	for _, entry := range view.Revisions {
+		if entry.Failed {
+			if _, err := fmt.Fprintf(out, "\n%s failed: %s\n", entry.Name, because(entry.Reason, entry.Message)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func changedText(index int, changes []change) string {
+	if len(changes) == 0 {
+		if index == 0 {
+			return "-"
+		}
+		// The operator made other pods of the same spec, for example after its own update.
+		return "pod template"
+	}
+	const most = 4
+	var fields []string
+	for i, c := range changes {
+		if i == most {
+			fields = append(fields, fmt.Sprintf("%d more", len(changes)-most))
+			break
+		}
+		fields = append(fields, c.Field)
+	}
+	return strings.Join(fields, ", ")
+}
+
+func stateText(entry historyEntry) string {
+	var words []string
+	for _, state := range []struct {
+		is   bool
+		word string
+	}{
+		{entry.Running, "running"}, {entry.LastGood, "last good"}, {entry.Rolling && !entry.Failed, "rolling out"}, {entry.Failed, "failed"},
+	} {
+		if state.is {
+			words = append(words, state.word)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// podSpec is the part of a spec that a revision keeps.
+func podSpec(spec slipwayv1alpha1.WebAppSpec) slipwayv1alpha1.WebAppSpec {
+	return desired.RevisionOf(spec, "").Spec
+}

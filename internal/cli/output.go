@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+)
+
+// format is the value of --output.
+type format string
+
+const (
+	formatTable format = "table"
+	formatYAML  format = "yaml"
+	formatJSON  format = "json"
+)
+
+var formats = []string{string(formatTable), string(formatYAML), string(formatJSON)}
+
+// String returns the value of the flag.
+func (f *format) String() string { return string(*f) }
+
+// Type names the values in the help text.
+func (f *format) Type() string { return strings.Join(formats, "|") }
+
+// Set parses the value of the flag.
+func (f *format) Set(value string) error {
+	switch format(value) {
+	case formatTable, formatYAML, formatJSON:
+		*f = format(value)
+		return nil
+	default:
+		return fmt.Errorf("must be one of %s", strings.Join(formats, ", "))
+	}
+}
+
+func (f *format) addFlag(command *cobra.Command) {
+	command.Flags().VarP(f, "output", "o", "how to show the result")
+	mustComplete(command, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// print writes a view as YAML or JSON.
+func (f *format) print(out io.Writer, view any) error {
+	if *f == formatYAML {
+		raw, err := yaml.Marshal(view)
+		if err != nil {
+			return fmt.Errorf("encode as YAML: %w", err)
+		}
+		_, err = out.Write(raw)
+		return err
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(view)
+}
+
+// printNext writes one view of a stream: JSON on a line of its own, or a YAML document.
+func (f *format) printNext(out io.Writer, view any) error {
+	if *f == formatYAML {
+		if _, err := fmt.Fprintln(out, "---"); err != nil {
+			return err
+		}
+		return f.print(out, view)
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(view)
+}
+
+// table writes rows in aligned columns.
+func table(out io.Writer, rows [][]string) error {
+	writer := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	for _, row := range rows {
+		// Without the trimming, a row whose last cells are empty would end in blanks.
+		if _, err := fmt.Fprintln(writer, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
+			return err
+		}
+	}
+	return writer.Flush()
+}
+
+// age says how long ago something was, as kubectl does.
+func age(then metav1.Time, now time.Time) string {
+	if then.IsZero() {
+		return "unknown"
+	}
+	return duration.HumanDuration(now.Sub(then.Time))
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "<none>"
+	}
+	return text
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// revision is a good revision as the operator stored it.
+type revision struct {
+	desired.Revision
+	Name    string
+	Number  int64
+	Created metav1.Time
+}
+
+func (r revision) number() string { return strconv.FormatInt(r.Number, 10) }
+
+func (r revision) String() string { return fmt.Sprintf("%d (%s)", r.Number, r.Name) }
+
+// revisions reads the stored revisions of a WebApp, oldest first.
+func (c *clients) revisions(ctx context.Context, app *slipwayv1alpha1.WebApp) ([]revision, error) {
+	list, err := c.kube.AppsV1().ControllerRevisions(c.namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.SelectorFromSet(labels.Set{
+			slipwayv1alpha1.LabelWebApp:    app.Name,
+			slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway,
+		}).String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the revisions of %s: %w", ref(app.Name), err)
+	}
+	var revisions []revision
+	for i := range list.Items {
+		stored := &list.Items[i]
+		// One of an earlier WebApp of the same name is about to be deleted.
+		if !metav1.IsControlledBy(stored, app) {
+			continue
+		}
+		r := revision{Name: stored.Name, Number: stored.Revision, Created: stored.CreationTimestamp}
+		if err := json.Unmarshal(stored.Data.Raw, &r.Revision); err != nil {
+			return nil, fmt.Errorf("ControllerRevision %q of %s cannot be read: %w", stored.Name, ref(app.Name), err)
+		}
+		revisions = append(revisions, r)
+	}
+	slices.SortFunc(revisions, func(a, b revision) int { return cmp.Compare(a.Number, b.Number) })
+	return revisions, nil
+}
+
+// configContent is the field that stands for what is in the Secrets and ConfigMaps
+// that a revision refers to. Only a hash of it is known.
+const configContent = "config content"
+
+// change is one field that differs between two revisions, its values as JSON; empty:
+// not set.
+type change struct {
+	Field string `json:"field"`
+	From  string `json:"from,omitempty"`
+	To    string `json:"to,omitempty"`
+}
+
+// diffRevisions lists what changed from one revision to the next.
+func diffRevisions(from, to desired.Revision) []change {
+	changes := diffSpecs(from.Spec, to.Spec)
+	refers := slices.ContainsFunc(changes, func(c change) bool { return c.Field == "envFrom" || c.Field == "files" })
+	if from.ConfigHash != to.ConfigHash && !refers {
+		changes = append(changes, change{Field: configContent})
+	}
+	return changes
+}
+
+// diffSpecs lists the fields of the part of a spec that pods depend on that differ.
+// Lists are compared as a whole, because their order counts.
+func diffSpecs(from, to slipwayv1alpha1.WebAppSpec) []change {
+	before, after := leaves(from), leaves(to)
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	var changes []change
+	for _, field := range slices.SortedFunc(maps.Keys(all), imageFirst) {
+		if before[field] != after[field] {
+			changes = append(changes, change{Field: field, From: before[field], To: after[field]})
+		}
+	}
+	return changes
+}
+
+// imageFirst sorts what changes most often to the front.
+func imageFirst(a, b string) int {
+	if (a == "image") != (b == "image") {
+		if a == "image" {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a, b)
+}
+
+// leaves maps the path of every field that pods depend on to its value as JSON.
+func leaves(spec slipwayv1alpha1.WebAppSpec) map[string]string {
+	found := map[string]string{}
+	raw, err := json.Marshal(desired.RevisionOf(spec, "").Spec)
+	if err != nil {
+		return found // Only a type that JSON cannot express could cause it; the API has none.
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return found
+	}
+	collect("", tree, found)
+	delete(found, "storage.size") // A revision does not know it.
+	return found
+}
+
+func collect(path string, value any, found map[string]string) {
+	object, ok := value.(map[string]any)
+	if !ok {
+		raw, err := json.Marshal(value)
+		if err == nil {
+			found[path] = string(raw)
+		}
+		return
+	}
+	for key, child := range object {
+		if path != "" {
+			key = path + "." + key
+		}
+		collect(key, child, found)
+	}
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/client-go/util/retry"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// fieldManager is the name that the written fields carry.
+const fieldManager = "kubectl-slipway"
+
+const rollbackLong = `Write an earlier revision of a WebApp back into its spec.
+
+What pods depend on is put back: image, port, env, envFrom, files, command, args, resources,
+health, imagePullSecrets, serviceAccountName and where the volume is mounted. What is not part
+of a revision stays: replicas, autoscaling, rollout, paused, the volume, and the content of
+Secrets and ConfigMaps.
+
+Without --to it is the revision before the current one. A change that somebody else makes to
+the spec at the same time is never overwritten.`
+
+const rollbackExample = `  # Back to the revision before this one
+  kubectl slipway rollback webapp/shop
+
+  # Back to a certain one, after a look at what it would change
+  kubectl slipway history webapp/shop
+  kubectl slipway rollback webapp/shop --to 3 --dry-run
+  kubectl slipway rollback webapp/shop --to 3 --watch`
+
+type rollbackOptions struct {
+	*environment
+	output  format
+	to      string
+	dryRun  bool
+	watch   bool
+	timeout time.Duration
+}
+
+func newRollbackCommand(env *environment) *cobra.Command {
+	o := &rollbackOptions{environment: env, output: formatTable}
+	command := &cobra.Command{
+		Use:               "rollback webapp/NAME",
+		Short:             "Write an earlier revision back into the spec",
+		Long:              rollbackLong,
+		Example:           rollbackExample,
+		Args:              oneTarget,
+		ValidArgsFunction: env.completeTargets,
+		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+	}
+	o.output.addFlag(command)
+	command.Flags().StringVar(&o.to, "to", "", "number or name of the revision; default: the one before the current one")
+	command.Flags().BoolVar(&o.dryRun, "dry-run", false, "let the API server check the change, and write nothing")
+	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
+	command.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
+	mustComplete(command, "to", env.completeRevisions)
+	return command
+}
+
+func (o *rollbackOptions) run(ctx context.Context, target string) error {
+	if o.watch && o.dryRun {
+		return usageErrorf("--watch has nothing to follow with --dry-run")
+	}
+	if o.timeout < 0 || (o.timeout > 0 && !o.watch) {
+		return usageErrorf("--timeout must be positive, and needs --watch")
+	}
+	name, err := parseTarget(target)
+	if err != nil {
+		return err
+	}
+	clients, err := o.clients()
+	if err != nil {
+		return err
+	}
+	app, err := clients.getWebApp(ctx, name)
+	if err != nil {
+		return err
+	}
+	plan, err := clients.planRollback(ctx, app, o.to)
+	if err != nil {
+		return err
+	}
+	plan.DryRun = o.dryRun
+	written, err := clients.writeRollback(ctx, app, plan)
+	if err != nil {
+		return err
+	}
+	if err := o.show(plan); err != nil {
+		return err
+	}
+	if o.watch {
+		return o.follow(ctx, clients, written, o.output, o.timeout)
+	}
+	return nil
+}
+
+func (o *rollbackOptions) show(plan *rollbackPlan) error {
+	if o.output != formatTable {
+		return o.output.print(o.Streams.Out, plan)
+	}
+	return printRollback(o.Streams.Out, plan)
+}
+
+func (c *clients) planRollback(ctx context.Context, app *slipwayv1alpha1.WebApp, to string) (*rollbackPlan, error) {
+	revisions, err := c.revisions(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	configHash := ""
+	deployment, err := c.kube.AppsV1().Deployments(c.namespace).Get(ctx, desired.Name(app), metav1.GetOptions{})
+	switch {
+	case err == nil:
+		configHash = deployment.Spec.Template.Annotations[slipwayv1alpha1.AnnotationConfigHash]
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("get the Deployment of %s: %w", ref(app.Name), err)
+	}
+	return planRollback(app, revisions, to, configHash)
+}
+
+// writeRollback patches the fields that differ and no others, so that fields which
+// this program does not know survive. The operator writes status all the time, which
+// makes the object newer without changing the spec: then the patch is sent again. A
+// changed spec was planned for by somebody else, and is left alone.
+func (c *clients) writeRollback(ctx context.Context, app *slipwayv1alpha1.WebApp, plan *rollbackPlan) (*slipwayv1alpha1.WebApp, error) {
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if plan.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	version := app.ResourceVersion
+	var written *slipwayv1alpha1.WebApp
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		patch, err := rollbackPatch(app.Spec, plan.spec, version)
+		if err != nil {
+			return err
+		}
+		written, err = c.webApps().Patch(ctx, app.Name, types.MergePatchType, patch, options)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		fresh, getErr := c.getWebApp(ctx, app.Name)
+		if getErr != nil {
+			return getErr
+		}
+		if fresh.UID != app.UID || fresh.Generation != app.Generation {
+			return fmt.Errorf("somebody else changed it in the meantime; nothing was written")
+		}
+		version = fresh.ResourceVersion
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("roll back %s to revision %d (%s): %w", ref(app.Name), plan.Number, plan.Revision, err)
+	}
+	return written, nil
+}
+
+// rollbackPatch is a JSON merge patch from one spec to another that the API server
+// refuses when the object is not of that version any more.
+func rollbackPatch(from, to slipwayv1alpha1.WebAppSpec, version string) ([]byte, error) {
+	before, err := json.Marshal(map[string]any{"spec": from})
+	if err != nil {
+		return nil, fmt.Errorf("encode the spec: %w", err)
+	}
+	after, err := json.Marshal(map[string]any{"spec": to, "metadata": map[string]string{"resourceVersion": version}})
+	if err != nil {
+		return nil, fmt.Errorf("encode the spec: %w", err)
+	}
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
+	if err != nil {
+		return nil, fmt.Errorf("compare the specs: %w", err)
+	}
+	return patch, nil
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// rollbackPlan is what a rollback writes, and what it shows.
+type rollbackPlan struct {
+	Name      string   `json:"name"`
+	Namespace string   `json:"namespace"`
+	Number    int64    `json:"number"`
+	Revision  string   `json:"revision"`
+	Changes   []change `json:"changes"`
+	Notes     []string `json:"notes,omitempty"`
+	DryRun    bool     `json:"dryRun,omitempty"`
+
+	spec slipwayv1alpha1.WebAppSpec
+}
+
+// planRollback decides what a rollback writes. to is a number or a name; empty: the
+// newest revision whose pods differ from what the spec asks for, which is the one
+// before the current one. configHash is that of the pods that run.
+func planRollback(app *slipwayv1alpha1.WebApp, revisions []revision, to, configHash string) (*rollbackPlan, error) {
+	target, err := chooseRevision(app, revisions, to)
+	if err != nil {
+		return nil, err
+	}
+	merged := mergeRevision(app.Spec, *target)
+	plan := &rollbackPlan{
+		Name: app.Name, Namespace: app.Namespace, Number: target.Number, Revision: target.Name,
+		Changes: diffSpecs(app.Spec, merged), spec: merged,
+	}
+	configDiffers := target.ConfigHash != "" && target.ConfigHash != configHash
+	if len(plan.Changes) == 0 {
+		message := fmt.Sprintf("nothing to roll back: the spec of %s already asks for revision %s", ref(app.Name), target)
+		if configDiffers {
+			message += "; the content of its Secrets and ConfigMaps has changed since, and cannot be rolled back"
+		}
+		return nil, fmt.Errorf("%s", message)
+	}
+	if configDiffers {
+		plan.Notes = append(plan.Notes, "Secrets and ConfigMaps are used as they are now: their content is not part of a rollback, and it has changed since that revision.")
+	}
+	switch had, has := target.Spec.Storage != nil, app.Spec.Storage != nil; {
+	case had && !has:
+		plan.Notes = append(plan.Notes, fmt.Sprintf("That revision had a volume at %s. spec.storage is not part of a rollback: set it if the application needs it.", target.Spec.Storage.MountPath))
+	case has && !had:
+		plan.Notes = append(plan.Notes, "That revision had no volume. spec.storage is not part of a rollback and stays.")
+	}
+	if app.Spec.Paused {
+		plan.Notes = append(plan.Notes, "spec.paused is set: nothing is rolled out until it is not.")
+	}
+	return plan, nil
+}
+
+func chooseRevision(app *slipwayv1alpha1.WebApp, revisions []revision, to string) (*revision, error) {
+	if len(revisions) == 0 {
+		return nil, fmt.Errorf("%s has no revision to roll back to: nothing has rolled out completely yet", ref(app.Name))
+	}
+	current := podSpec(app.Spec)
+	for i := len(revisions) - 1; i >= 0; i-- {
+		r := &revisions[i]
+		if to == r.Name || to == r.number() {
+			return r, nil
+		}
+		if to == "" && !equality.Semantic.DeepEqual(r.Spec, current) {
+			return r, nil
+		}
+	}
+	if to == "" {
+		return nil, fmt.Errorf("%s has no revision before the current one; there is only %s", ref(app.Name), available(revisions))
+	}
+	return nil, fmt.Errorf("%s has no revision %q; there are %s", ref(app.Name), to, available(revisions))
+}
+
+func available(revisions []revision) string {
+	var names []string
+	for _, r := range revisions {
+		names = append(names, r.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// mergeRevision puts the part of a spec that pods depend on back to what it was in a
+// revision. The rest stays as it is: how many pods run, how changes are rolled out,
+// and the volume, which cannot be undone.
+func mergeRevision(spec slipwayv1alpha1.WebAppSpec, r revision) slipwayv1alpha1.WebAppSpec {
+	spec = *spec.DeepCopy()
+	merged := *r.Spec.DeepCopy()
+	merged.Replicas = spec.Replicas
+	merged.Autoscaling = spec.Autoscaling
+	merged.Rollout = spec.Rollout
+	merged.Paused = spec.Paused
+	if spec.Storage != nil && merged.Storage != nil {
+		spec.Storage.MountPath = merged.Storage.MountPath
+	}
+	merged.Storage = spec.Storage
+	return merged
+}
+
+func printRollback(out io.Writer, plan *rollbackPlan) error {
+	text := &strings.Builder{}
+	done := "rolled back"
+	if plan.DryRun {
+		done = "would be rolled back"
+	}
+	fmt.Fprintf(text, "%s %s to revision %d (%s)", ref(plan.Name), done, plan.Number, plan.Revision)
+	if plan.DryRun {
+		fmt.Fprint(text, " (server dry run)")
+	}
+	fmt.Fprintln(text)
+	for _, c := range plan.Changes {
+		fmt.Fprintf(text, "  %s: %s -> %s\n", c.Field, valueText(c.From), valueText(c.To))
+	}
+	for _, note := range plan.Notes {
+		fmt.Fprintf(text, "Note: %s\n", note)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// valueText shortens a value to what fits on a line.
+func valueText(value string) string {
+	const most = 80
+	if value == "" {
+		return "(not set)"
+	}
+	if runes := []rune(value); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return value
+}

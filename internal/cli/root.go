@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+// Exit codes, for scripts.
+const (
+	exitNotReady    = 1
+	exitTimeout     = 2
+	exitInterrupted = 130
+)
+
+// Options is what the program gives to the commands.
+type Options struct {
+	// Version is the version of the program.
+	Version string
+	// Streams are its input and output.
+	Streams genericiooptions.IOStreams
+	// Clock tells the time that ages are counted from.
+	Clock clock.PassiveClock
+}
+
+// Run runs the command line and returns the exit code.
+func Run(ctx context.Context, options Options, args []string) int {
+	root := newRoot(options)
+	root.SetArgs(args)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	exit := &exitError{code: exitNotReady}
+	if !errors.As(err, &exit) {
+		exit.message = "error: " + err.Error()
+	}
+	if exit.usage {
+		exit.message = fmt.Sprintf("error: %s\nSee '%s --help' for how to use it.", exit.message, command.CommandPath())
+	}
+	if exit.message != "" {
+		fmt.Fprintln(options.Streams.ErrOut, exit.message)
+	}
+	return exit.code
+}
+
+// exitError is an error with an exit code of its own and a message that is printed as
+// it is; without a message everything has been said.
+type exitError struct {
+	code    int
+	message string
+	usage   bool
+}
+
+func (e *exitError) Error() string { return e.message }
+
+func usageErrorf(format string, args ...any) error {
+	return &exitError{code: exitNotReady, message: fmt.Sprintf(format, args...), usage: true}
+}
+
+// environment is what every command works with.
+type environment struct {
+	Options
+	flags *genericclioptions.ConfigFlags
+}
+
+const rootLong = `See and steer the applications that Slipway runs.
+
+A WebApp is named as webapp/NAME, app/NAME or just NAME.`
+
+const rootExample = `  # Is it ready? Follow a rollout until it is, or has failed
+  kubectl slipway status webapp/shop --watch
+
+  # Why is it not ready? Down to the pod and its last words
+  kubectl slipway why webapp/shop
+
+  # What ran before, and back to it
+  kubectl slipway history webapp/shop
+  kubectl slipway rollback webapp/shop --to 3`
+
+func newRoot(options Options) *cobra.Command {
+	env := &environment{Options: options, flags: genericclioptions.NewConfigFlags(true)}
+	env.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		config.UserAgent = "kubectl-slipway/" + options.Version
+		// The limits that kubectl has; client-go's own are made for controllers that start slowly.
+		config.QPS, config.Burst = 50, 300
+		return config
+	}
+	root := &cobra.Command{
+		Use:           "kubectl-slipway",
+		Short:         "See and steer the applications that Slipway runs",
+		Long:          rootLong,
+		Example:       rootExample,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl slipway"},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	root.SetIn(options.Streams.In)
+	root.SetOut(options.Streams.Out)
+	root.SetErr(options.Streams.ErrOut)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageErrorf("%v", err) })
+	env.flags.AddFlags(root.PersistentFlags())
+	env.completeFlags(root)
+	root.AddCommand(
+		newStatusCommand(env),
+		newWhyCommand(env),
+		newHistoryCommand(env),
+		newRollbackCommand(env),
+		newVersionCommand(env),
+	)
+	return root
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/internal/health"
+)
+
+const statusLong = `Show the state of a WebApp.
+
+With --watch it shows every change of a rollout as it happens and ends when the rollout does:
+exit code 0 when the WebApp is ready for its present spec, 1 when it stalled, was rolled back
+or was deleted, 2 when --timeout has passed.`
+
+const statusExample = `  # The state now
+  kubectl slipway status webapp/shop
+
+  # Follow a rollout until it ends, in a pipeline
+  kubectl apply -f shop.yaml && kubectl slipway status webapp/shop --watch --timeout 10m
+
+  # For a program
+  kubectl slipway status webapp/shop -o json`
+
+type statusOptions struct {
+	*environment
+	output  format
+	watch   bool
+	timeout time.Duration
+}
+
+func newStatusCommand(env *environment) *cobra.Command {
+	o := &statusOptions{environment: env, output: formatTable}
+	command := &cobra.Command{
+		Use:               "status webapp/NAME",
+		Short:             "Show the state of a WebApp, or follow its rollout",
+		Long:              statusLong,
+		Example:           statusExample,
+		Args:              oneTarget,
+		ValidArgsFunction: env.completeTargets,
+		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+	}
+	o.output.addFlag(command)
+	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
+	command.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
+	return command
+}
+
+func (o *statusOptions) run(ctx context.Context, target string) error {
+	if o.timeout < 0 || (o.timeout > 0 && !o.watch) {
+		return usageErrorf("--timeout must be positive, and needs --watch")
+	}
+	name, err := parseTarget(target)
+	if err != nil {
+		return err
+	}
+	clients, err := o.clients()
+	if err != nil {
+		return err
+	}
+	app, err := clients.getWebApp(ctx, name)
+	if err != nil {
+		return err
+	}
+	if o.watch {
+		return o.follow(ctx, clients, app, o.output, o.timeout)
+	}
+	view := statusOf(app)
+	if o.output != formatTable {
+		return o.output.print(o.Streams.Out, view)
+	}
+	return printStatus(o.Streams.Out, view, o.Clock.Now())
+}
+
+// ended turns the verdict that ended a watch into the end of the program.
+func (e *environment) ended(output format, name, replicas, image string, v health.Verdict) error {
+	if v.State != health.Healthy {
+		return &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s is not ready: %s", ref(name), because(v.Reason, v.Message))}
+	}
+	if output != formatTable {
+		return nil
+	}
+	_, err := fmt.Fprintf(e.Streams.Out, "%s is ready: %s replicas of %s\n", ref(name), replicas, image)
+	return err
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
+)
+
+// follow shows every change of a WebApp until its rollout has ended. from is a fresh
+// copy of it.
+func (e *environment) follow(ctx context.Context, clients *clients, from *slipwayv1alpha1.WebApp, output format, timeout time.Duration) error {
+	watchCtx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
+	defer cancel()
+	start := e.Clock.Now()
+	var last *slipwayv1alpha1.WebApp
+	show := func(app *slipwayv1alpha1.WebApp) error {
+		lines := changes(last, app)
+		last = app
+		if len(lines) > 0 && output != formatTable {
+			return output.printNext(e.Streams.Out, statusOf(app))
+		}
+		for _, line := range lines {
+			if _, err := fmt.Fprintf(e.Streams.Out, "%7.1fs  %s\n", e.Clock.Since(start).Seconds(), line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	v, err := clients.await(watchCtx, from, show)
+	switch {
+	case err == nil:
+		return e.ended(output, last.Name, replicas(last), last.Status.Image, v)
+	case ctx.Err() != nil:
+		return &exitError{code: exitInterrupted}
+	case errors.Is(watchCtx.Err(), context.DeadlineExceeded):
+		return &exitError{code: exitTimeout, message: fmt.Sprintf("error: %s is not ready after %s: %s", ref(from.Name), timeout, because(v.Reason, v.Message))}
+	default:
+		return err
+	}
+}
+
+// await calls show with a WebApp, and again whenever it changes, until it is ready for
+// a generation no older than that of from or nothing will get better by itself. It
+// returns the last verdict also when it ends with an error.
+func (c *clients) await(ctx context.Context, from *slipwayv1alpha1.WebApp, show func(*slipwayv1alpha1.WebApp) error) (health.Verdict, error) {
+	gone := &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s was deleted", ref(from.Name))}
+	last := verdict(from, from.Generation)
+	step := func(app *slipwayv1alpha1.WebApp) (bool, error) {
+		if app.UID != from.UID || app.Generation < from.Generation {
+			// Another object of that name is not the one asked about, and a cache of the API
+			// server may still hold an older copy.
+			if app.UID != from.UID {
+				return false, gone
+			}
+			return false, nil
+		}
+		last = verdict(app, from.Generation)
+		if err := show(app); err != nil {
+			return false, err
+		}
+		return last.State == health.Healthy || last.State == health.Failed && last.Terminal, nil
+	}
+	if done, err := step(from); done || err != nil {
+		return last, err
+	}
+	_, err := watchtools.UntilWithSync(ctx, c.watchOne(from.Name), &slipwayv1alpha1.WebApp{},
+		func(store cache.Store) (bool, error) {
+			if len(store.List()) == 0 {
+				return false, gone
+			}
+			return false, nil
+		},
+		func(event watch.Event) (bool, error) {
+			switch event.Type {
+			case watch.Deleted:
+				return false, gone
+			case watch.Error:
+				return false, fmt.Errorf("watch %s: %w", ref(from.Name), apierrors.FromObject(event.Object))
+			}
+			app, ok := event.Object.(*slipwayv1alpha1.WebApp)
+			if !ok {
+				return false, nil
+			}
+			return step(app)
+		})
+	return last, err
+}
+
+// watchOne lists and watches the WebApp of one name.
+func (c *clients) watchOne(name string) cache.ListerWatcher {
+	one := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = one
+			return c.webApps().List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = one
+			return c.webApps().Watch(ctx, options)
+		},
+	}
+}
+
+// changes lists, a line each, what is new in a WebApp since the copy before; nil: all.
+func changes(before, after *slipwayv1alpha1.WebApp) []string {
+	if after.Status.ObservedGeneration < after.Generation {
+		if before != nil && before.Generation == after.Generation {
+			return nil
+		}
+		return []string{fmt.Sprintf("generation %d waits for the operator", after.Generation)}
+	}
+	if before == nil || before.Status.ObservedGeneration < before.Generation {
+		// What was said of an earlier generation was not shown.
+		before = &slipwayv1alpha1.WebApp{}
+	}
+	line := func(what, text string) string { return fmt.Sprintf("%-12s %s", what, text) }
+	var lines []string
+	if after.Status.Revision != before.Status.Revision {
+		lines = append(lines, line("Revision", fmt.Sprintf("%s, %s", after.Status.Revision, after.Status.Image)))
+	}
+	if replicas(after) != replicas(before) {
+		lines = append(lines, line("Replicas", replicas(after)+" ready"))
+	}
+	for _, c := range after.Status.Conditions {
+		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)
+		if old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {
+			lines = append(lines, line(c.Type, fmt.Sprintf("%-7s %s", c.Status, because(c.Reason, c.Message))))
+		}
+	}
+	for _, c := range before.Status.Conditions {
+		if meta.FindStatusCondition(after.Status.Conditions, c.Type) == nil {
+			lines = append(lines, line(c.Type, "no longer"))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// kindNames are the ways to say WebApp before the slash, as with kubectl.
+var kindNames = []string{"webapp", "webapps", "app", "webapp.slipway.dev", "webapps.slipway.dev"}
+
+// parseTarget returns the name of the WebApp that an argument means.
+func parseTarget(argument string) (string, error) {
+	kind, name, found := strings.Cut(argument, "/")
+	if !found {
+		kind, name = "webapp", argument
+	}
+	known := false
+	for _, candidate := range kindNames {
+		known = known || strings.EqualFold(kind, candidate)
+	}
+	switch {
+	case !known:
+		return "", usageErrorf("%q is not a WebApp: say webapp/NAME", argument)
+	case name == "" || strings.Contains(name, "/"):
+		return "", usageErrorf("%q does not name a WebApp: say webapp/NAME", argument)
+	}
+	return name, nil
+}
+
+func oneTarget(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageErrorf("name one WebApp: webapp/NAME")
+	}
+	_, err := parseTarget(args[0])
+	return err
+}
+
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageErrorf("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// completeTargets offers the names of the namespace's WebApps, with the prefix that
+// was typed.
+func (e *environment) completeTargets(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	clients, err := e.clients()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	list, err := clients.webApps().List(command.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	prefix := ""
+	if kind, _, found := strings.Cut(typed, "/"); found {
+		prefix = kind + "/"
+	}
+	var names []string
+	for i := range list.Items {
+		if name := prefix + list.Items[i].Name; strings.HasPrefix(name, typed) {
+			names = append(names, name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRevisions offers the names of the revisions of the WebApp that was named.
+func (e *environment) completeRevisions(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	name, err := parseTarget(args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	clients, err := e.clients()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	app, err := clients.getWebApp(command.Context(), name)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	revisions, err := clients.revisions(command.Context(), app)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, revision := range revisions {
+		for _, name := range []string{revision.number(), revision.Name} {
+			if strings.HasPrefix(name, typed) {
+				names = append(names, name+"\t"+revision.Spec.Image)
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFlags offers namespaces and contexts.
+func (e *environment) completeFlags(root *cobra.Command) {
+	mustComplete(root, "namespace", func(command *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		clients, err := e.clients()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		list, err := clients.kube.CoreV1().Namespaces().List(command.Context(), metav1.ListOptions{})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []string
+		for i := range list.Items {
+			if strings.HasPrefix(list.Items[i].Name, typed) {
+				names = append(names, list.Items[i].Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+	mustComplete(root, "context", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		config, err := e.flags.ToRawKubeConfigLoader().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []string
+		for name := range config.Contexts {
+			if strings.HasPrefix(name, typed) {
+				names = append(names, name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// mustComplete registers a completion. It fails only for a flag that does not exist,
+// which the first test that builds the command shows.
+func mustComplete(command *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := command.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err)
+	}
+}
+
+// ref is how a WebApp is named in what is printed.
+func ref(name string) string { return strings.ToLower(desired.Kind) + "/" + name }

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// versionView is what version shows.
+type versionView struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func newVersionCommand(env *environment) *cobra.Command {
+	output := formatTable
+	command := &cobra.Command{
+		Use:               "version",
+		Short:             "Show the version of this program",
+		Example:           "  kubectl slipway version",
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			view := versionView{Version: env.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			if output != formatTable {
+				return output.print(env.Streams.Out, view)
+			}
+			_, err := fmt.Fprintf(env.Streams.Out, "kubectl slipway %s (%s, %s)\n", view.Version, view.Go, view.Platform)
+			return err
+		},
+	}
+	output.addFlag(command)
+	return command
+}

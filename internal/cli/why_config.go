@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+const (
+	kindSecret    = "Secret"
+	kindConfigMap = "ConfigMap"
+)
+
+// configUse is one place in a spec that needs a Secret or ConfigMap.
+type configUse struct {
+	kind string
+	name string
+	// keys are the keys that must be there.
+	keys []string
+	// field is the place.
+	field string
+}
+
+// configUses lists what a spec cannot do without, in its order.
+func configUses(spec slipwayv1alpha1.WebAppSpec) []configUse {
+	var uses []configUse
+	add := func(field string, secret, configMap *slipwayv1alpha1.LocalReference, keys []string, optional bool) {
+		use := configUse{keys: keys}
+		switch {
+		case optional:
+			return
+		case secret != nil:
+			use.kind, use.name, use.field = kindSecret, secret.Name, field+".secretRef"
+		case configMap != nil:
+			use.kind, use.name, use.field = kindConfigMap, configMap.Name, field+".configMapRef"
+		default:
+			return
+		}
+		uses = append(uses, use)
+	}
+	for i, source := range spec.EnvFrom {
+		add(fmt.Sprintf("spec.envFrom[%d]", i), source.SecretRef, source.ConfigMapRef, source.Keys, source.Optional)
+	}
+	for i, source := range spec.Files {
+		add(fmt.Sprintf("spec.files[%d]", i), source.SecretRef, source.ConfigMapRef, source.Keys, source.Optional)
+	}
+	for i := range spec.ImagePullSecrets {
+		uses = append(uses, configUse{kind: kindSecret, name: spec.ImagePullSecrets[i].Name, field: fmt.Sprintf("spec.imagePullSecrets[%d]", i)})
+	}
+	return uses
+}
+
+// printable replaces what could steer a terminal: logs and events hold what anybody
+// sent to the application.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.TrimRight(text, "\r"))
+}

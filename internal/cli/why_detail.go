@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/internal/health"
+)
+
+// logTarget names the log that says why a pod does not serve.
+type logTarget struct {
+	pod       string
+	container string
+	// previous: that of the run before, because the container has been started again.
+	previous bool
+}
+
+// logView is the end of a log in the tree.
+type logView struct {
+	Container string `json:"container"`
+	Previous  bool   `json:"previous,omitempty"`
+	logTail
+}
+
+// logTargets lists the logs that the tree has a place for.
+func logTargets(f *findings) []logTarget {
+	var targets []logTarget
+	var walk func(nodes []node)
+	walk = func(nodes []node) {
+		for _, n := range nodes {
+			if name, ok := strings.CutPrefix(n.Object, "pod/"); ok && n.Log != nil {
+				targets = append(targets, logTarget{pod: name, container: n.Log.Container, previous: n.Log.Previous})
+			}
+			walk(n.Causes)
+		}
+	}
+	walk(explain(f).Causes)
+	return targets
+}
+
+// logTargetOf finds the first container of a pod that has run and does not serve.
+func logTargetOf(pod *corev1.Pod) (logTarget, bool) {
+	for _, status := range pod.Status.InitContainerStatuses {
+		if ended := lastEnd(status); ended != nil && ended.ExitCode != 0 && !status.Ready {
+			return targetOf(pod, status), true
+		}
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if !status.Ready && (status.State.Running != nil || lastEnd(status) != nil) {
+			return targetOf(pod, status), true
+		}
+	}
+	return logTarget{}, false
+}
+
+func lastEnd(status corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	if status.State.Terminated != nil {
+		return status.State.Terminated
+	}
+	return status.LastTerminationState.Terminated
+}
+
+// targetOf takes the run that ended with an error: the container may have been
+// started again, and may not have said anything since.
+func targetOf(pod *corev1.Pod, status corev1.ContainerStatus) logTarget {
+	last := status.LastTerminationState.Terminated
+	return logTarget{
+		pod: pod.Name, container: status.Name,
+		previous: status.State.Terminated == nil && last != nil && (last.ExitCode != 0 || status.State.Running == nil),
+	}
+}
+
+func logOf(f *findings, target logTarget) *logView {
+	return &logView{Container: target.container, Previous: target.previous, logTail: f.logs[target]}
+}
+
+// eventLine is a warning about an object.
+type eventLine struct {
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+	Count   int32       `json:"count"`
+	Last    metav1.Time `json:"last"`
+	age     string
+}
+
+// How many warnings an object shows, and how old they may be. The API server forgets
+// events after an hour, unless it is told otherwise.
+const (
+	maxWarnings = 3
+	maxAge      = time.Hour
+)
+
+// warnings lists the latest warnings about an object, newest first.
+func warnings(f *findings, object types.UID) []eventLine {
+	var lines []eventLine
+	for i := range f.events {
+		event := &f.events[i]
+		last, count := lastSeen(event)
+		if event.InvolvedObject.UID != object || object == "" || f.now.Sub(last.Time) > maxAge {
+			continue
+		}
+		lines = append(lines, eventLine{Reason: event.Reason, Message: printable(strings.TrimSpace(event.Message)), Count: count, Last: last, age: age(last, f.now)})
+	}
+	slices.SortStableFunc(lines, func(a, b eventLine) int {
+		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
+	})
+	lines = slices.CompactFunc(lines, func(a, b eventLine) bool { return a.Reason == b.Reason && a.Message == b.Message })
+	if len(lines) > maxWarnings {
+		lines = lines[:maxWarnings]
+	}
+	return lines
+}
+
+// lastSeen reads both ways in which events count their repetitions.
+func lastSeen(event *corev1.Event) (metav1.Time, int32) {
+	switch {
+	case event.Series != nil:
+		return metav1.Time(event.Series.LastObservedTime), event.Series.Count
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp, max(event.Count, 1)
+	case !event.EventTime.IsZero():
+		return metav1.Time(event.EventTime), 1
+	default:
+		return event.CreationTimestamp, max(event.Count, 1)
+	}
+}
+
+// headline is the first line of the tree.
+func headline(view whyView) string {
+	if view.State == health.Healthy {
+		return fmt.Sprintf("%s is ready: %s replicas of %s", view.Object, view.Replicas, orNone(view.Image))
+	}
+	return fmt.Sprintf("%s is not ready (%s replicas): %s", view.Object, view.Replicas, because(view.Reason, view.Message))
+}

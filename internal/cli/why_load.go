@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// findings is everything that why looks at. An object that does not exist is nil.
+type findings struct {
+	app         *slipwayv1alpha1.WebApp
+	config      []configFinding
+	deployment  *appsv1.Deployment
+	service     *corev1.Service
+	claim       *corev1.PersistentVolumeClaim
+	replicaSets []appsv1.ReplicaSet
+	pods        []corev1.Pod
+	// events are the warnings of the namespace.
+	events []corev1.Event
+	logs   map[logTarget]logTail
+	// unreadable says what the user may not read.
+	unreadable []string
+	now        time.Time
+}
+
+// configFinding is one use of a Secret or ConfigMap that must exist.
+type configFinding struct {
+	configUse
+	// exists is false also when it cannot be read.
+	exists   bool
+	readable bool
+	// missing are the keys that are used and not there.
+	missing []string
+}
+
+// logTail is the end of a container's log.
+type logTail struct {
+	Lines []string `json:"lines,omitempty"`
+	// Error is why there are none.
+	Error string `json:"error,omitempty"`
+}
+
+// load reads what the tree is made of. What may not be read is named in it and left
+// out; the rest is of use without it.
+func (c *clients) load(ctx context.Context, app *slipwayv1alpha1.WebApp) (*findings, error) {
+	f := &findings{app: app}
+	selector := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(desired.Selector(app)).String()}
+	steps := []struct {
+		what string
+		read func() error
+	}{
+		{"the Deployment", func() (err error) {
+			f.deployment, err = orNil(c.kube.AppsV1().Deployments(c.namespace).Get(ctx, desired.Name(app), metav1.GetOptions{}))
+			return err
+		}},
+		{"the Service", func() (err error) {
+			f.service, err = orNil(c.kube.CoreV1().Services(c.namespace).Get(ctx, desired.Name(app), metav1.GetOptions{}))
+			return err
+		}},
+		{"ReplicaSets", func() error {
+			list, err := c.kube.AppsV1().ReplicaSets(c.namespace).List(ctx, selector)
+			if err == nil {
+				f.replicaSets = list.Items
+			}
+			return err
+		}},
+		{"pods", func() error {
+			list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, selector)
+			if err == nil {
+				f.pods = list.Items
+			}
+			return err
+		}},
+		{"the PersistentVolumeClaim", func() (err error) {
+			if app.Spec.Storage != nil {
+				f.claim, err = orNil(c.kube.CoreV1().PersistentVolumeClaims(c.namespace).Get(ctx, desired.VolumeName(app), metav1.GetOptions{}))
+			}
+			return err
+		}},
+		{"events", func() error {
+			warnings := fields.OneTermEqualSelector("type", corev1.EventTypeWarning).String()
+			list, err := c.kube.CoreV1().Events(c.namespace).List(ctx, metav1.ListOptions{FieldSelector: warnings})
+			if err == nil {
+				f.events = list.Items
+			}
+			return err
+		}},
+	}
+	for _, step := range steps {
+		if err := step.read(); apierrors.IsForbidden(err) {
+			f.unreadable = append(f.unreadable, step.what)
+		} else if err != nil {
+			return nil, fmt.Errorf("read %s of %s: %w", step.what, ref(app.Name), err)
+		}
+	}
+	return f, c.loadConfig(ctx, f)
+}
+
+// loadConfig looks which of the Secrets and ConfigMaps that the spec needs exist, and
+// have the keys that it uses. Of the content only the names of the keys are kept.
+func (c *clients) loadConfig(ctx context.Context, f *findings) error {
+	for _, use := range configUses(f.app.Spec) {
+		finding := configFinding{configUse: use, exists: true, readable: true}
+		keys := map[string]bool{}
+		var err error
+		if use.kind == kindSecret {
+			var secret *corev1.Secret
+			if secret, err = c.kube.CoreV1().Secrets(c.namespace).Get(ctx, use.name, metav1.GetOptions{}); err == nil {
+				addKeys(keys, secret.Data)
+			}
+		} else {
+			var configMap *corev1.ConfigMap
+			if configMap, err = c.kube.CoreV1().ConfigMaps(c.namespace).Get(ctx, use.name, metav1.GetOptions{}); err == nil {
+				addKeys(keys, configMap.Data)
+				addKeys(keys, configMap.BinaryData)
+			}
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			finding.exists = false
+		case apierrors.IsForbidden(err):
+			finding.readable = false
+			f.unreadable = append(f.unreadable, fmt.Sprintf("%s %q", use.kind, use.name))
+		case err != nil:
+			return fmt.Errorf("read %s %q of %s: %w", use.kind, use.name, ref(f.app.Name), err)
+		default:
+			for _, key := range use.keys {
+				if !keys[key] {
+					finding.missing = append(finding.missing, key)
+				}
+			}
+		}
+		f.config = append(f.config, finding)
+	}
+	return nil
+}
+
+func addKeys[V any](keys map[string]bool, data map[string]V) {
+	for key := range data {
+		keys[key] = true
+	}
+}
+
+// orNil turns the answer that an object does not exist into nil.
+func orNil[T any](object *T, err error) (*T, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return object, nil
+}
+
+// loadLogs reads the end of some containers' logs. A log that cannot be had is no
+// reason to fail: nodes go away, and that may be the very trouble.
+func (c *clients) loadLogs(ctx context.Context, targets []logTarget, tail int64) map[logTarget]logTail {
+	logs := map[logTarget]logTail{}
+	for _, target := range targets {
+		lines, err := c.loadLog(ctx, target, tail)
+		if err != nil {
+			logs[target] = logTail{Error: err.Error()}
+			continue
+		}
+		logs[target] = logTail{Lines: lines}
+	}
+	return logs
+}
+
+func (c *clients) loadLog(ctx context.Context, target logTarget, tail int64) ([]string, error) {
+	limit := int64(64 << 10) // A log need not have lines at all.
+	stream, err := c.kube.CoreV1().Pods(c.namespace).GetLogs(target.pod, &corev1.PodLogOptions{
+		Container: target.container, Previous: target.previous, TailLines: &tail, LimitBytes: &limit,
+	}).Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	return readLines(stream)
+}
+
+func readLines(reader io.Reader) ([]string, error) {
+	scanner := bufio.NewScanner(reader)
+	scanner.Buffer(nil, 128<<10)
+	var lines []string
+	for scanner.Scan() {
+		lines = append(lines, printable(scanner.Text()))
+	}
+	return lines, scanner.Err()
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// printWhy writes the tree of causes, indented.
+func printWhy(out io.Writer, view whyView) error {
+	text := &strings.Builder{}
+	fmt.Fprintln(text, headline(view))
+	printBelow(text, "", view.node)
+	if len(view.Causes) == 0 && len(view.Events) == 0 && view.State == "Healthy" {
+		fmt.Fprintln(text, "Nothing is wrong.")
+	}
+	if len(view.Unreadable) > 0 {
+		fmt.Fprintf(text, "Not looked at, because you may not read it: %s\n", strings.Join(view.Unreadable, ", "))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// printBelow writes what belongs to a node: its warnings, its log, and its causes.
+func printBelow(text *strings.Builder, indent string, n node) {
+	var items []func(first, rest string)
+	for _, event := range n.Events {
+		items = append(items, func(first, _ string) {
+			times := ""
+			if event.Count > 1 {
+				times = fmt.Sprintf(", %d times", event.Count)
+			}
+			fmt.Fprintf(text, "%swarning %s (%s ago%s): %s\n", first, event.Reason, event.age, times, event.Message)
+		})
+	}
+	if n.Log != nil && (len(n.Log.Lines) > 0 || n.Log.Error != "") {
+		items = append(items, func(first, rest string) { printLog(text, first, rest, n.Log) })
+	}
+	for _, cause := range n.Causes {
+		items = append(items, func(first, rest string) {
+			fmt.Fprintf(text, "%s%s: %s\n", first, cause.Object, because(cause.Reason, cause.Message))
+			printBelow(text, rest, cause)
+			if cause.Alike > 0 {
+				fmt.Fprintf(text, "%s(and %d more with the same trouble)\n", rest, cause.Alike)
+			}
+		})
+	}
+	for i, item := range items {
+		if i == len(items)-1 {
+			item(indent+"└─ ", indent+"   ")
+		} else {
+			item(indent+"├─ ", indent+"│  ")
+		}
+	}
+}
+
+func printLog(text *strings.Builder, first, rest string, log *logView) {
+	which := "of"
+	if log.Previous {
+		which = "of the previous run of"
+	}
+	if log.Error != "" {
+		fmt.Fprintf(text, "%sthe log %s container %q cannot be read: %s\n", first, which, log.Container, log.Error)
+		return
+	}
+	fmt.Fprintf(text, "%slast log lines %s container %q:\n", first, which, log.Container)
+	for _, line := range log.Lines {
+		fmt.Fprintf(text, "%s  %s\n", rest, line)
+	}
+}

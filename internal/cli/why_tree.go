@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// node is one object in the tree of causes.
+type node struct {
+	// Object is kind/name.
+	Object  string       `json:"object"`
+	State   health.State `json:"state"`
+	Reason  string       `json:"reason,omitempty"`
+	Message string       `json:"message,omitempty"`
+	// Alike is how many more objects have the same trouble and are left out.
+	Alike  int         `json:"alike,omitempty"`
+	Events []eventLine `json:"events,omitempty"`
+	Log    *logView    `json:"log,omitempty"`
+	Causes []node      `json:"causes,omitempty"`
+}
+
+// whyView is what why shows.
+type whyView struct {
+	node
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Replicas  string `json:"replicas"`
+	Image     string `json:"image,omitempty"`
+	// Unreadable says what is missing from the picture.
+	Unreadable []string `json:"unreadable,omitempty"`
+}
+
+// explain builds the tree: every object that is not as it should be, under the one
+// that it is part of.
+func explain(f *findings) whyView {
+	v := verdict(f.app, f.app.Generation)
+	root := node{Object: ref(f.app.Name), State: v.State, Reason: v.Reason, Message: v.Message}
+	root.Causes = slices.Concat(configNodes(f), serviceNodes(f), deploymentNodes(f), claimNodes(f))
+	if root.State == health.Healthy && anyFailed(root.Causes) {
+		// The operator has not seen it yet, or does not run.
+		root.State, root.Reason, root.Message = health.Failed, "NotAsReported", "its status says that all is well, but it is not"
+	}
+	if root.State != health.Healthy {
+		root.Events = warnings(f, f.app.UID)
+	}
+	return whyView{
+		node: root, Name: f.app.Name, Namespace: f.app.Namespace,
+		Replicas: replicas(f.app), Image: f.app.Status.Image, Unreadable: f.unreadable,
+	}
+}
+
+func anyFailed(nodes []node) bool {
+	return slices.ContainsFunc(nodes, func(n node) bool { return n.State == health.Failed || anyFailed(n.Causes) })
+}
+
+// configNodes names what the spec refers to and is not there. A missing pull secret is
+// the cause of nothing as long as the image can be pulled without it.
+func configNodes(f *findings) []node {
+	var nodes []node
+	for _, c := range f.config {
+		n := node{Object: strings.ToLower(c.kind) + "/" + c.name, State: health.Failed}
+		pull := strings.HasPrefix(c.field, "spec.imagePullSecrets")
+		switch {
+		case !c.readable:
+			continue
+		case !c.exists && pull && verdict(f.app, f.app.Generation).State == health.Healthy:
+			continue
+		case !c.exists && c.kind == kindSecret:
+			n.Reason, n.Message = slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("does not exist, and %s needs it", c.field)
+		case !c.exists:
+			n.Reason, n.Message = slipwayv1alpha1.ReasonConfigMapNotFound, fmt.Sprintf("does not exist, and %s needs it", c.field)
+		case len(c.missing) > 0:
+			n.Reason, n.Message = slipwayv1alpha1.ReasonKeyNotFound, fmt.Sprintf("has no key %q, and %s needs it", strings.Join(c.missing, `", "`), c.field)
+		default:
+			continue
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+func serviceNodes(f *findings) []node {
+	if f.service == nil || metav1.IsControlledBy(f.service, f.app) {
+		return nil // A missing one is made in the same pass as the Deployment.
+	}
+	return []node{foreign("service/"+f.service.Name, f.app)}
+}
+
+func foreign(object string, app *slipwayv1alpha1.WebApp) node {
+	return node{Object: object, State: health.Failed, Reason: slipwayv1alpha1.ReasonNameConflict,
+		Message: fmt.Sprintf("exists and does not belong to %s, which needs the name: delete or rename it", ref(app.Name))}
+}
+
+// deploymentNodes is the Deployment and what is below it, or nothing when all of it is well.
+func deploymentNodes(f *findings) []node {
+	object := "deployment/" + desired.Name(f.app)
+	if f.deployment == nil {
+		if slices.Contains(f.unreadable, "the Deployment") {
+			return nil
+		}
+		return []node{{Object: object, State: health.Progressing, Reason: "NotFound", Message: "does not exist; the operator makes it when it has what the spec needs"}}
+	}
+	if !metav1.IsControlledBy(f.deployment, f.app) {
+		return []node{foreign(object, f.app)}
+	}
+	v := health.Deployment(f.deployment)
+	causes := slices.Concat(replicaSetNodes(f), podNodes(f, f.deployment.UID))
+	if v.State == health.Healthy && len(causes) == 0 {
+		return nil
+	}
+	return []node{{
+		Object: object, State: v.State, Reason: v.Reason, Message: shorten(v.Message, "Deployment", f.deployment.Name),
+		Events: warnings(f, f.deployment.UID), Causes: causes,
+	}}
+}
+
+// annotationRevision is put on a Deployment and its ReplicaSets by the cluster.
+const annotationRevision = "deployment.kubernetes.io/revision"
+
+// replicaSetNodes lists the ReplicaSets that do not have the pods they should have, the
+// current one first.
+func replicaSetNodes(f *findings) []node {
+	var current, older []node
+	for i := range f.replicaSets {
+		set := &f.replicaSets[i]
+		if !metav1.IsControlledBy(set, f.deployment) {
+			continue
+		}
+		want := int32(1)
+		if set.Spec.Replicas != nil {
+			want = *set.Spec.Replicas
+		}
+		pods := podNodes(f, set.UID)
+		if len(pods) == 0 && set.Status.AvailableReplicas >= want && set.Status.Replicas <= want {
+			continue
+		}
+		n := node{Object: "replicaset/" + set.Name, State: health.Progressing, Events: warnings(f, set.UID), Causes: pods}
+		n.Message = fmt.Sprintf("%d/%d pods ready", set.Status.ReadyReplicas, want)
+		if set.Annotations[annotationRevision] == f.deployment.Annotations[annotationRevision] {
+			n.Message += ", of the current pod template"
+			current = append(current, n)
+			continue
+		}
+		n.Message += ", of an earlier pod template"
+		older = append(older, n)
+	}
+	return append(current, older...)
+}
+
+// podNodes lists the pods of an owner that are not healthy. Of those with the same
+// trouble it shows one.
+func podNodes(f *findings, owner types.UID) []node {
+	var nodes []node
+	seen := map[string]int{}
+	for i := range f.pods {
+		pod := &f.pods[i]
+		controller := metav1.GetControllerOf(pod)
+		if controller == nil || controller.UID != owner {
+			continue
+		}
+		v := health.Pod(pod)
+		if v.State == health.Healthy {
+			continue
+		}
+		message := shorten(v.Message, "pod", pod.Name)
+		if at, ok := seen[v.Reason+message]; ok {
+			nodes[at].Alike++
+			continue
+		}
+		seen[v.Reason+message] = len(nodes)
+		n := node{Object: "pod/" + pod.Name, State: v.State, Reason: v.Reason, Message: message, Events: warnings(f, pod.UID)}
+		if target, ok := logTargetOf(pod); ok {
+			n.Log = logOf(f, target)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+func claimNodes(f *findings) []node {
+	object := "persistentvolumeclaim/" + desired.VolumeName(f.app)
+	switch {
+	case f.app.Spec.Storage == nil || slices.Contains(f.unreadable, "the PersistentVolumeClaim"):
+		return nil
+	case f.claim == nil:
+		return []node{{Object: object, State: health.Progressing, Reason: "NotFound", Message: "does not exist yet"}}
+	case f.claim.Labels[slipwayv1alpha1.LabelWebApp] != f.app.Name:
+		// A volume may outlive its WebApp, so it need not have an owner; it has the label.
+		return []node{foreign(object, f.app)}
+	case f.claim.Status.Phase == corev1.ClaimLost:
+		return []node{{Object: object, State: health.Failed, Reason: "Lost", Message: "its PersistentVolume is gone", Events: warnings(f, f.claim.UID)}}
+	case f.claim.Status.Phase != corev1.ClaimBound:
+		message := "is not bound to a volume"
+		if class := f.claim.Spec.StorageClassName; class != nil && *class != "" {
+			message += fmt.Sprintf(" (storage class %q)", *class)
+		} else {
+			message += " and has no storage class: set spec.storage.storageClassName, or give the cluster a default class"
+		}
+		return []node{{Object: object, State: health.Progressing, Reason: "VolumePending", Message: message, Events: warnings(f, f.claim.UID)}}
+	}
+	return nil
+}
+
+// shorten takes an object's own name off the front of a message that stands behind it.
+func shorten(message, kind, name string) string {
+	rest, found := strings.CutPrefix(message, fmt.Sprintf("%s %q", kind, name))
+	if !found {
+		return message
+	}
+	return strings.TrimLeft(rest, ": ")
+}
