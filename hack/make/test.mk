@@ -14,10 +14,10 @@ test: test-unit test-api test-e2e ## Run all tests: unit, API server, end to end
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
-	@failed=0; for module in $$(hack/modules.sh own); do \
-	  echo "test-unit: $$module"; \
-	  go -C "$$module" test -race -json $(TEST_FLAGS) ./... | $(TESTSUM) || failed=1; \
-	done; exit $$failed
+	@echo 'test-unit:'
+	@{ failed=0; for module in $$(hack/modules.sh own); do \
+	  go -C "$$module" test -race -json $(TEST_FLAGS) ./... || failed=1; \
+	done; exit $$failed; } | $(TESTSUM)
 
 .PHONY: test-api
 test-api: bin/testsum bin/localkube ## Run the tests that need an API server, with the race detector.
