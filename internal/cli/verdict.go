@@ -19,8 +19,10 @@ func verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
 		return health.Verdict{State: health.Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: ref(app.Name) + " is being deleted"}
 	}
 	if app.Generation < generation || app.Status.ObservedGeneration < app.Generation {
-		return health.Verdict{State: health.Progressing, Reason: "NotObserved",
-			Message: fmt.Sprintf("the operator has not looked at generation %d yet", max(app.Generation, generation))}
+		return health.Verdict{
+			State: health.Progressing, Reason: "NotObserved",
+			Message: fmt.Sprintf("the operator has not looked at generation %d yet", max(app.Generation, generation)),
+		}
 	}
 	for _, abnormal := range []string{slipwayv1alpha1.ConditionRolledBack, slipwayv1alpha1.ConditionStalled} {
 		if c := trueCondition(app, abnormal); c != nil {

@@ -96,8 +96,10 @@ func serviceNodes(f *findings) []node {
 }
 
 func foreign(object string, app *slipwayv1alpha1.WebApp) node {
-	return node{Object: object, State: health.Failed, Reason: slipwayv1alpha1.ReasonNameConflict,
-		Message: fmt.Sprintf("exists and does not belong to %s, which needs the name: delete or rename it", ref(app.Name))}
+	return node{
+		Object: object, State: health.Failed, Reason: slipwayv1alpha1.ReasonNameConflict,
+		Message: fmt.Sprintf("exists and does not belong to %s, which needs the name: delete or rename it", ref(app.Name)),
+	}
 }
 
 // deploymentNodes is the Deployment and what is below it, or nothing when all of it is well.

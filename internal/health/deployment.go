@@ -54,8 +54,10 @@ var (
 func podCreation(name, message string) Verdict {
 	message = refusedPod.ReplaceAllString(message, "")
 	if m := quota.FindStringSubmatch(message); m != nil {
-		return Verdict{State: Failed, Reason: ReasonQuotaExceeded,
-			Message: fmt.Sprintf("%s cannot create its pods: they need %s and ResourceQuota %q allows %s in all", name, m[2], m[1], m[3])}
+		return Verdict{
+			State: Failed, Reason: ReasonQuotaExceeded,
+			Message: fmt.Sprintf("%s cannot create its pods: they need %s and ResourceQuota %q allows %s in all", name, m[2], m[1], m[3]),
+		}
 	}
 	reason := ReasonPodsNotCreated
 	if strings.Contains(message, "forbidden") || strings.Contains(message, "violates PodSecurity") || strings.Contains(message, "denied the request") {

@@ -70,13 +70,17 @@ func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
 	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable", "ErrImageInspect", "SignatureValidationFailed":
 		return imagePull(where, status.Image, waiting)
 	case "InvalidImageName":
-		return &Verdict{State: Failed, Reason: ReasonInvalidImageName, Terminal: true,
-			Message: fmt.Sprintf("%s: the image name %q cannot be parsed", where, status.Image)}
+		return &Verdict{
+			State: Failed, Reason: ReasonInvalidImageName, Terminal: true,
+			Message: fmt.Sprintf("%s: the image name %q cannot be parsed", where, status.Image),
+		}
 	case "CreateContainerConfigError":
 		return &Verdict{State: Failed, Reason: ReasonContainerConfigError, Message: fmt.Sprintf("%s: %s", where, configError(waiting.Message))}
 	case "CreateContainerError", "RunContainerError", "PostStartHookError", "StartError":
-		return &Verdict{State: Failed, Reason: ReasonContainerStartError, Terminal: status.RestartCount >= terminalRestarts,
-			Message: fmt.Sprintf("%s cannot be started: %s", where, startError(waiting.Message))}
+		return &Verdict{
+			State: Failed, Reason: ReasonContainerStartError, Terminal: status.RestartCount >= terminalRestarts,
+			Message: fmt.Sprintf("%s cannot be started: %s", where, startError(waiting.Message)),
+		}
 	default:
 		return nil
 	}

@@ -151,7 +151,7 @@ func flatten(err error) []*Error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // errors.Join's tree is walked by hand, every leaf is classified with errors.As
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Error
 		for _, e := range joined.Unwrap() {
 			all = append(all, flatten(e)...)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -128,7 +127,7 @@ func (r *Reconciler) countersWait(before, after *slipwayv1alpha1.WebApp) time.Du
 	if !equality.Semantic.DeepEqual(*counters, after.Status) {
 		return 0
 	}
-	last, ok := r.statusWrites.Get(types.UID(after.UID))
+	last, ok := r.statusWrites.Get(after.UID)
 	if !ok {
 		return 0
 	}

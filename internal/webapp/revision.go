@@ -3,6 +3,7 @@ package webapp
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -87,22 +88,20 @@ func (r *Reconciler) recordRevision(ctx context.Context, s *scope) error {
 		return err
 	}
 	stored := storedRevision{namedRevision: s.wanted, number: number, object: &appsv1.ControllerRevision{}}
-	others := s.revisions[:0:0]
 	for _, revision := range s.revisions {
 		if revision.name == s.wanted.name {
 			stored.object = revision.object
-			continue
 		}
-		others = append(others, revision)
 	}
 	if _, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: configuration, Current: stored.object}); err != nil {
 		return fmt.Errorf("keep revision %q: %w", s.wanted.name, err)
 	}
-	s.revisions = append(others, stored)
+	s.revisions = slices.DeleteFunc(s.revisions, func(r storedRevision) bool { return r.name == stored.name })
+	s.revisions = append(s.revisions, stored)
 	return nil
 }
 
-// podsOf returns the pods of the Deployment's current template, and tells whether the
+// podsOfCurrentTemplate returns the pods of the Deployment's current template, and tells whether the
 // Deployment's controller has made a ReplicaSet of that template yet.
 func (s *scope) podsOfCurrentTemplate() ([]corev1.Pod, bool) {
 	hash := s.currentTemplateHash()

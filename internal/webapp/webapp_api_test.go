@@ -3,6 +3,7 @@
 package webapp_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -265,8 +266,11 @@ func equal(want, got any) error {
 }
 
 func gone(err error) error {
+	if err == nil {
+		return errors.New("still there")
+	}
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return fmt.Errorf("still there (%v)", err)
+	return err
 }

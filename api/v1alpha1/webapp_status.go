@@ -1,0 +1,91 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// WebAppStatus is the application as it runs.
+type WebAppStatus struct {
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// replicas is the number of pods that exist.
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// readyReplicas is the number of pods that serve.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// selector finds the pods, in the form that the scale subresource needs.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// serviceURL is the address inside the cluster.
+	// +optional
+	ServiceURL string `json:"serviceURL,omitempty"`
+	// image is the image that the Deployment runs. It differs from spec.image after a rollback.
+	// +optional
+	Image string `json:"image,omitempty"`
+	// revision names the pod template that the Deployment runs.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// lastGoodRevision names the ControllerRevision of the template that last rolled
+	// out completely: the target of a rollback.
+	// +optional
+	LastGoodRevision string `json:"lastGoodRevision,omitempty"`
+	// rollout is present while a rollout is under way.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+	// rollback is present from a rollback until the spec changes.
+	// +optional
+	Rollback *RollbackStatus `json:"rollback,omitempty"`
+	// summary holds what kubectl get shows.
+	// +optional
+	Summary WebAppSummary `json:"summary,omitzero"`
+	// conditions: Ready, Available, Progressing and Degraded are always present;
+	// Stalled and RolledBack only while true.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RolloutStatus describes a rollout under way.
+type RolloutStatus struct {
+	// revision that is being rolled out.
+	// +required
+	Revision string `json:"revision"`
+	// startTime is when this revision was first asked of the Deployment.
+	// +required
+	StartTime metav1.Time `json:"startTime"`
+}
+
+// RollbackStatus records the decision to roll back. It is written before the
+// Deployment is changed, so that a crash in between does not forget it.
+type RollbackStatus struct {
+	// intent identifies the spec and configuration whose rollout failed. The rollback
+	// stands as long as they are what the user asks for.
+	// +required
+	Intent string `json:"intent"`
+	// fromRevision is the revision that failed.
+	// +required
+	FromRevision string `json:"fromRevision"`
+	// toRevision is the revision that was returned to.
+	// +required
+	ToRevision string `json:"toRevision"`
+	// reason is why the rollout failed, a condition reason.
+	// +required
+	Reason string `json:"reason"`
+	// message says why the rollout failed, naming the object.
+	// +required
+	Message string `json:"message"`
+}
+
+// WebAppSummary holds what kubectl get shows.
+type WebAppSummary struct {
+	// replicas is ready/wanted, for example 2/3.
+	// +optional
+	Replicas string `json:"replicas,omitempty"`
+	// reason is why the application is not ready; empty when it is.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetConditions returns the conditions.
+func (a *WebApp) GetConditions() []metav1.Condition { return a.Status.Conditions }
