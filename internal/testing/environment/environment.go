@@ -5,6 +5,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,7 +65,8 @@ func start() (*Environment, error) {
 	}
 	config, err := server.Start()
 	if err != nil {
-		return nil, fmt.Errorf("start the API server (is KUBEBUILDER_ASSETS set? see docs/dev/testing.md): %w", err)
+		// It may have failed half-way, for example at a CRD that is refused.
+		return nil, errors.Join(fmt.Errorf("start the API server (is KUBEBUILDER_ASSETS set? see docs/dev/testing.md): %w", err), server.Stop())
 	}
 	config.QPS = -1
 	direct, err := client.New(config, client.Options{Scheme: operator.Scheme()})

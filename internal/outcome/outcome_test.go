@@ -1,0 +1,121 @@
+package outcome_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipway-dev/slipway/internal/outcome"
+)
+
+var (
+	deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+	namespaces  = schema.GroupResource{Resource: "namespaces"}
+)
+
+func invalid() error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "shop", field.ErrorList{
+		field.Invalid(field.NewPath("spec", "replicas"), -1, "must be at least 0"),
+	})
+}
+
+func terminating() error {
+	err := apierrors.NewForbidden(deployments, "shop", errors.New("namespace team is being terminated"))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+	return err
+}
+
+func TestAnswersOfTheAPIServerGetAPolicy(t *testing.T) {
+	tests := map[string]struct {
+		err     error
+		kind    outcome.Kind
+		reason  string
+		message string
+	}{
+		"conflict":              {apierrors.NewConflict(deployments, "shop", errors.New("changed")), outcome.Quiet, "", `D "shop": lost a race`},
+		"already exists":        {apierrors.NewAlreadyExists(deployments, "shop"), outcome.Quiet, "", `D "shop": lost a race`},
+		"cancelled":             {fmt.Errorf("send: %w", context.Canceled), outcome.Quiet, "", `D "shop": lost a race`},
+		"namespace terminating": {terminating(), outcome.Quiet, "", `D "shop": its namespace is being deleted`},
+		"namespace gone":        {apierrors.NewNotFound(namespaces, "team"), outcome.Quiet, "", `D "shop": its namespace is being deleted`},
+		"invalid":               {invalid(), outcome.Invalid, "Invalid", `D "shop" is refused: spec.replicas: Invalid value: -1: must be at least 0`},
+		"quota":                 {apierrors.NewForbidden(deployments, "shop", errors.New("exceeded quota: q, used: 5")), outcome.Transient, "QuotaExceeded", `D "shop" exceeds a quota of the namespace`},
+		"no rights":             {apierrors.NewForbidden(deployments, "shop", errors.New("cannot create")), outcome.Transient, "Forbidden", `D "shop" is forbidden: deployments.apps "shop" is forbidden: cannot create`},
+		"overloaded":            {apierrors.NewTooManyRequests("slow down", 3), outcome.Transient, "APIError", `D "shop": the API server answered TooManyRequests`},
+		"internal":              {apierrors.NewInternalError(errors.New("etcd leader changed at 12:01:07")), outcome.Transient, "APIError", `D "shop": the API server answered InternalError`},
+		"no answer":             {errors.New("read tcp 10.0.0.1:43210: connection reset"), outcome.Transient, "APIError", `D "shop": the API server answered not at all`},
+		"policy already":        {fmt.Errorf("wrapped: %w", outcome.Invalidf("Mine", "my %s", "words")), outcome.Invalid, "Mine", "my words"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := outcome.Classify(`D "shop"`, tc.err)
+			if got.Kind != tc.kind || got.Reason != tc.reason || got.Message != tc.message {
+				t.Errorf("got %v %q %q, want %v %q %q", got.Kind, got.Reason, got.Message, tc.kind, tc.reason, tc.message)
+			}
+			if !errors.Is(got, tc.err) && !errors.Is(tc.err, got) {
+				t.Error("the cause is lost")
+			}
+		})
+	}
+}
+
+func TestErrorsOfAPassBecomeOneResult(t *testing.T) {
+	bad := outcome.Invalidf("Bad", "bad")
+	looked := outcome.Invalidf("Bad", "bad")
+	looked.After = 10 * time.Second
+	wait := outcome.Waitingf(5*time.Second, "Soon", "soon")
+	broken := apierrors.NewInternalError(errors.New("boom"))
+	slow := apierrors.NewTooManyRequests("slow down", 3)
+	conflict := apierrors.NewConflict(deployments, "shop", errors.New("changed"))
+	tests := map[string]struct {
+		err      error
+		recheck  time.Duration
+		after    time.Duration
+		retry    bool
+		terminal bool
+	}{
+		"nothing":                    {nil, 0, 0, false, false},
+		"a recheck":                  {nil, time.Minute, time.Minute, false, false},
+		"invalid":                    {bad, 0, 0, false, true},
+		"invalid, looked at again":   {looked, 0, 10 * time.Second, false, false},
+		"waiting":                    {wait, 0, 5 * time.Second, false, false},
+		"the sooner of two":          {wait, time.Second, time.Second, false, false},
+		"transient":                  {broken, 0, 0, true, false},
+		"transient wins over others": {errors.Join(bad, wait, fmt.Errorf("wrapped: %w", broken)), time.Minute, 0, true, false},
+		"told when to retry":         {slow, 0, 3 * time.Second, false, false},
+		"conflict is no error":       {conflict, 0, 50 * time.Millisecond, false, false},
+		"nested":                     {errors.Join(errors.Join(wait, nil), conflict), 0, 50 * time.Millisecond, false, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			result, err := outcome.Result(tc.err, tc.recheck)
+			if result.RequeueAfter != tc.after {
+				t.Errorf("looks again after %v, want %v", result.RequeueAfter, tc.after)
+			}
+			terminal := errors.Is(err, reconcile.TerminalError(nil))
+			if terminal != tc.terminal || (err != nil && !terminal) != tc.retry {
+				t.Errorf("error %v, want retry %v, terminal %v", err, tc.retry, tc.terminal)
+			}
+		})
+	}
+}
+
+func TestStatusSpeaksOfTheWorstError(t *testing.T) {
+	bad := outcome.Invalidf("Bad", "bad")
+	wait := outcome.Waitingf(time.Second, "Soon", "soon")
+	conflict := apierrors.NewConflict(deployments, "shop", errors.New("changed"))
+	if got := outcome.Worst(errors.Join(wait, conflict, bad)); got != bad {
+		t.Errorf("got %v, want the invalid one", got)
+	}
+	if got := outcome.Worst(errors.Join(conflict, conflict)); got != nil {
+		t.Errorf("a conflict is reported: %v", got)
+	}
+}
