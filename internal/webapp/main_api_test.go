@@ -17,6 +17,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/truth"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 )
 
@@ -128,6 +129,9 @@ func (f *fixture) wait(check func(*slipwayv1alpha1.WebApp) error) *slipwayv1alph
 		}
 		return nil
 	})
+	if err := truth.Check(app); err != nil {
+		f.Errorf("the status is not true: %v\n%+v", err, app.Status)
+	}
 	return app
 }
 

@@ -1,0 +1,96 @@
+// Package truth checks that an object's conditions do not contradict each other, its
+// generation, or what kstatus, and with it kubectl wait and GitOps tools, make of
+// them.
+package truth
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// Object is an object with conditions.
+type Object interface {
+	runtime.Object
+	metav1.Object
+	GetConditions() []metav1.Condition
+}
+
+// alwaysPresent are the conditions that every object has once its controller has seen
+// it. All others exist only while they are true.
+var alwaysPresent = []string{
+	slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionAvailable,
+	slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionDegraded,
+}
+
+// Check returns what is wrong with the conditions of an object that its controller
+// has seen.
+func Check(object Object) error {
+	conditions := object.GetConditions()
+	var problems []error
+	for _, conditionType := range alwaysPresent {
+		if meta.FindStatusCondition(conditions, conditionType) == nil {
+			problems = append(problems, fmt.Errorf("condition %s is missing", conditionType))
+		}
+	}
+	for _, c := range conditions {
+		problems = append(problems, checkOne(c, object.GetGeneration()))
+	}
+	ready := meta.IsStatusConditionTrue(conditions, slipwayv1alpha1.ConditionReady)
+	for _, contrary := range []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionProgressing} {
+		if ready && meta.IsStatusConditionTrue(conditions, contrary) {
+			problems = append(problems, fmt.Errorf("ready and %s at the same time", contrary))
+		}
+	}
+	return errors.Join(append(problems, checkKstatus(object, ready))...)
+}
+
+func checkOne(c metav1.Condition, generation int64) error {
+	always := false
+	for _, conditionType := range alwaysPresent {
+		always = always || c.Type == conditionType
+	}
+	switch {
+	case !always && c.Status != metav1.ConditionTrue:
+		return fmt.Errorf("condition %s is %s; it must be absent unless true", c.Type, c.Status)
+	case c.ObservedGeneration > generation:
+		return fmt.Errorf("condition %s speaks of generation %d of %d", c.Type, c.ObservedGeneration, generation)
+	case c.Reason == "" || c.Message == "":
+		return fmt.Errorf("condition %s has reason %q and message %q", c.Type, c.Reason, c.Message)
+	default:
+		return nil
+	}
+}
+
+// checkKstatus compares with the verdict of kstatus on the generation that status
+// speaks of.
+func checkKstatus(object Object, ready bool) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	result, err := status.Compute(&unstructured.Unstructured{Object: fields})
+	if err != nil {
+		return fmt.Errorf("kstatus: %w", err)
+	}
+	observed, _, _ := unstructured.NestedInt64(fields, "status", "observedGeneration")
+	want := status.InProgressStatus
+	switch {
+	case observed < object.GetGeneration():
+	case meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionStalled):
+		want = status.FailedStatus
+	case ready:
+		want = status.CurrentStatus
+	}
+	if result.Status != want {
+		return fmt.Errorf("kstatus says %s (%s), the conditions say %s", result.Status, result.Message, want)
+	}
+	return nil
+}
