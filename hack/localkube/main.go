@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command localkube runs a real single-node Kubernetes on this machine, built
 // from Go modules: no container engine, no registry, no download but modules
 // and Debian packages.

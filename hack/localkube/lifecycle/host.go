@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 )
 
@@ -32,9 +31,6 @@ const CNIPlugins = "/usr/lib/cni"
 
 // CheckHost says in one sentence what this machine lacks to run a cluster.
 func CheckHost() error {
-	if runtime.GOOS != "linux" {
-		return fmt.Errorf("a local cluster needs Linux, and this is %s. %s", runtime.GOOS, elsewhere)
-	}
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("a local cluster needs root, for containers and network namespaces; run the same command with sudo. %s", elsewhere)
 	}
