@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -131,69 +130,50 @@ func (e *environment) podCgroups() []string {
 	return append(folders, "/sys/fs/cgroup/slipway-"+e2eName)
 }
 
-// traces lists everything on the machine that a cluster could leave behind.
-// Clusters of other names keep what is theirs.
-func (e *environment) traces() map[string][]string {
+// leftovers lists what remains on the machine of a cluster that is down. It
+// looks only for what is that cluster's own: others may run beside the test.
+func (e *environment) leftovers(c cluster.Cluster) []string {
 	e.t.Helper()
-	names := []string{e2eName, e2eOther}
-	found := map[string][]string{
-		"interfaces": lines(e.run("sh", "-c", "ip -o link | awk '{print $2}'")),
-		"routes":     lines(e.run("ip", "-4", "route", "show", "table", "all")),
-		"tables":     lines(e.run("nft", "list", "tables")),
-		"namespaces": lines(e.run("sh", "-c", "lsns --noheadings --output NS,TYPE --type net; lsns --noheadings --output NS,TYPE --type mnt")),
-	}
+	found := containing("interface", e.run("ip", "-o", "link"), c.HostInterface()+":", c.HostInterface()+"@")
+	octets := strings.Join(strings.Split(c.Network().Addr().String(), ".")[:2], ".") + "."
+	found = append(found, containing("route", e.run("ip", "-4", "route", "show", "table", "all"), octets)...)
+	found = append(found, containing("rule", e.run("nft", "list", "ruleset"), octets, c.Table())...)
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	for _, line := range lines(string(mountinfo)) {
-		found["mounts"] = append(found["mounts"], strings.Fields(line)[4])
+	found = append(found, containing("mount", string(mountinfo), c.Folder())...)
+	processes, err := process.Marked(c.Marker())
+	if err != nil {
+		e.t.Fatal(err)
 	}
-	for _, name := range names {
-		c := cluster.Cluster{Name: name, Root: cluster.DefaultRoot}
-		processes, err := process.Marked(c.Marker())
+	for _, identity := range processes {
+		found = append(found, fmt.Sprintf("process: %d %s", identity.PID, identity.Program()))
+	}
+	for _, pattern := range []string{c.Folder(), "/sys/fs/cgroup" + c.Cgroup(), "/sys/fs/cgroup/*" + c.Cgroup()} {
+		files, err := filepath.Glob(pattern)
 		if err != nil {
 			e.t.Fatal(err)
 		}
-		for _, identity := range processes {
-			found["processes"] = append(found["processes"], fmt.Sprint(identity.PID, " ", identity.Program()))
-		}
-		for _, pattern := range []string{c.Folder(), "/sys/fs/cgroup/" + c.Cgroup(), "/sys/fs/cgroup/*/" + c.Cgroup()} {
-			files, err := filepath.Glob(pattern)
-			if err != nil {
-				e.t.Fatal(err)
-			}
-			found["files"] = append(found["files"], files...)
-		}
-	}
-	for _, folder := range []string{"/run/containerd", "/var/lib/cni", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers", cluster.DefaultRoot} {
-		if _, err := os.Stat(folder); err == nil {
-			found["folders"] = append(found["folders"], folder)
-		}
-	}
-	for _, list := range found {
-		slices.Sort(list)
+		found = append(found, files...)
 	}
 	return found
 }
 
-func (e *environment) noTraces(before map[string][]string) {
-	e.t.Helper()
-	// The kernel takes namespaces apart in the background.
-	e.eventually("nothing is left behind", func() error {
-		if diff := cmp.Diff(before, e.traces()); diff != "" {
-			return fmt.Errorf("(-before +after):\n%s", diff)
-		}
-		return nil
-	})
-}
-
-func lines(text string) []string {
-	var result []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			result = append(result, line)
+// containing lists the lines that hold one of the texts.
+func containing(kind, output string, texts ...string) []string {
+	var found []string
+	for line := range strings.Lines(output) {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
+			found = append(found, kind+": "+strings.TrimSpace(line))
 		}
 	}
-	return result
+	return found
+}
+
+func (e *environment) noLeftovers(c cluster.Cluster) {
+	e.t.Helper()
+	if found := e.leftovers(c); len(found) > 0 {
+		e.t.Errorf("cluster %s left behind:\n%s", c.Name, strings.Join(found, "\n"))
+	}
 }

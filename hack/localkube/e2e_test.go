@@ -39,7 +39,6 @@ func TestEndToEnd(t *testing.T) {
 		t.Skipf("set %s=1 to start real clusters", e2eVariable)
 	}
 	e := newEnvironment(t)
-	before := e.traces()
 
 	e.timed("first up", func() { e.localkube("up", "--name", e2eName) })
 	e.timed("second up", func() { e.localkube("up", "--name", e2eName) })
@@ -58,13 +57,13 @@ func TestEndToEnd(t *testing.T) {
 
 	e.timed("down", func() { e.localkube("down", "--name", e2eName) })
 	e.timed("second down", func() { e.localkube("down", "--name", e2eName) })
-	e.noTraces(before)
+	e.noLeftovers(e.cluster)
 
 	e.localkube("up", "--name", e2eName)
 	e.reload()
 	e.killEverything()
 	e.timed("down after everything was killed", func() { e.localkube("down", "--name", e2eName) })
-	e.noTraces(before)
+	e.noLeftovers(e.cluster)
 }
 
 // testPods runs restricted pods and reaches them from the machine.
@@ -152,7 +151,15 @@ func (e *environment) testOtherCluster() {
 	e.timed("up of another cluster", func() { e.localkube("up", "--name", e2eOther) })
 	e.localkube("status", "--name", e2eName)
 	e.localkube("status", "--name", e2eOther)
+	other, err := cluster.Load(cluster.DefaultRoot, e2eOther)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if len(e.leftovers(other)) == 0 {
+		e.t.Fatal("a running cluster left no traces, so the search for them finds nothing")
+	}
 	e.timed("down of another cluster", func() { e.localkube("down", "--name", e2eOther) })
+	e.noLeftovers(other)
 	e.localkube("status", "--name", e2eName)
 	e.eventually("the Service still answers", func() error { return answers(e.serviceURL()) })
 }
