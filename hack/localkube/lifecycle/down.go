@@ -49,7 +49,7 @@ func Down(ctx context.Context, root, name string, progress io.Writer) error {
 	if err := removeCgroups(c); err != nil {
 		return err
 	}
-	if err := network.Remove(c); err != nil {
+	if err := releaseNetwork(ctx, c, progress); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(c.Folder()); err != nil {
@@ -60,6 +60,17 @@ func Down(ctx context.Context, root, name string, progress io.Writer) error {
 	_ = os.Remove(filepath.Dir(root))
 	fmt.Fprintf(progress, "cluster %s is gone after %s\n", name, time.Since(started).Round(100*time.Millisecond))
 	return nil
+}
+
+// releaseNetwork removes the cluster's network. What the machine's clusters share
+// goes with the last of them, so no other one may be about to claim its network.
+func releaseNetwork(ctx context.Context, c cluster.Cluster, progress io.Writer) error {
+	unlock, err := cluster.Lock(ctx, networkLock, progress)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return network.Remove(c)
 }
 
 // stopPrograms ends the supervisor and the cluster's own programs, in case it

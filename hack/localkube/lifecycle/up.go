@@ -69,6 +69,9 @@ func Up(ctx context.Context, options Options) error {
 	return nil
 }
 
+// networkLock guards what all clusters of a machine share.
+const networkLock = "network"
+
 func lockName(root, name string) string { return "cluster " + filepath.Join(root, name) }
 
 func build(ctx context.Context, options Options) (map[string]string, error) {
@@ -165,7 +168,7 @@ func prepareRestart(c cluster.Cluster) error {
 // claimNetwork chooses a free slot for a new cluster. The slot counts as taken
 // from the moment its route exists, so both happen under one lock.
 func claimNetwork(ctx context.Context, c cluster.Cluster, progress io.Writer) (cluster.Cluster, error) {
-	unlock, err := cluster.Lock(ctx, "slots", progress)
+	unlock, err := cluster.Lock(ctx, networkLock, progress)
 	if err != nil {
 		return c, err
 	}
