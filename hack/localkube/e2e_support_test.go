@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -123,11 +124,7 @@ func (e *environment) startRegistry(repository string) func() {
 
 func (e *environment) podCgroups() []string {
 	e.t.Helper()
-	folders, err := filepath.Glob("/sys/fs/cgroup/*/slipway-" + e2eName)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	return append(folders, "/sys/fs/cgroup/slipway-"+e2eName)
+	return append(globs(e.t, "/sys/fs/cgroup/*/slipway-"+e2eName), "/sys/fs/cgroup/slipway-"+e2eName)
 }
 
 // leftovers lists what remains on the machine of a cluster that is down. It
@@ -142,7 +139,13 @@ func (e *environment) leftovers(c cluster.Cluster) []string {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	found = append(found, containing("mount", string(mountinfo), c.Folder())...)
+	found = append(found, containing("mount", string(mountinfo), c.Folder()+"/")...)
+	// Another cluster's mount namespace must not keep a copy.
+	for _, file := range globs(e.t, "/proc/[0-9]*/mountinfo") {
+		if content, err := os.ReadFile(file); err == nil {
+			found = append(found, containing(file, string(content), c.NetworkNamespace())...)
+		}
+	}
 	processes, err := process.Marked(c.Marker())
 	if err != nil {
 		e.t.Fatal(err)
@@ -151,13 +154,18 @@ func (e *environment) leftovers(c cluster.Cluster) []string {
 		found = append(found, fmt.Sprintf("process: %d %s", identity.PID, identity.Program()))
 	}
 	for _, pattern := range []string{c.Folder(), "/sys/fs/cgroup" + c.Cgroup(), "/sys/fs/cgroup/*" + c.Cgroup()} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			e.t.Fatal(err)
-		}
-		found = append(found, files...)
+		found = append(found, globs(e.t, pattern)...)
 	}
 	return found
+}
+
+func globs(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // containing lists the lines that hold one of the texts.

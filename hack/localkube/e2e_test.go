@@ -55,9 +55,12 @@ func TestEndToEnd(t *testing.T) {
 	t.Run("another cluster beside it", func(t *testing.T) { e.with(t).testOtherCluster() })
 	t.Run("repair", func(t *testing.T) { e.with(t).testRepair() })
 
+	// The other cluster is younger, and would keep copies of this one's mounts.
+	e.localkube("up", "--name", e2eOther)
 	e.timed("down", func() { e.localkube("down", "--name", e2eName) })
-	e.timed("second down", func() { e.localkube("down", "--name", e2eName) })
 	e.noLeftovers(e.cluster)
+	e.localkube("down", "--name", e2eOther)
+	e.timed("second down", func() { e.localkube("down", "--name", e2eName) })
 
 	e.localkube("up", "--name", e2eName)
 	e.reload()
@@ -191,8 +194,31 @@ func (e *environment) testRepair() {
 
 	e.killEverything()
 	e.timed("up after everything was killed", func() { e.localkube("up", "--name", e2eName) })
-	e.kubectl("-n", "selftest", "rollout", "status", "deployment/demo", "--timeout=120s")
 	e.eventually("the Service answers", func() error { return answers(e.serviceURL()) })
+
+	e.forgetLikeReboot()
+	e.timed("up after what a reboot leaves", func() { e.localkube("up", "--name", e2eName) })
+	e.eventually("the Service answers", func() error { return answers(e.serviceURL()) })
+}
+
+// forgetLikeReboot leaves only what is on the disk, and a record of another boot.
+func (e *environment) forgetLikeReboot() {
+	e.killEverything()
+	e.run("umount", e.cluster.NetworkNamespace(), e.cluster.MountNamespace(),
+		filepath.Dir(e.cluster.MountNamespace()), filepath.Dir(e.cluster.NetworkNamespace()))
+	// The cable goes with the namespace, a moment later.
+	e.eventually("the cable is gone", func() error {
+		if output, err := try("ip", "link", "show", "dev", e.cluster.HostInterface()); err == nil {
+			return errors.New(output)
+		}
+		return nil
+	})
+	e.run("nft", "delete", "table", "ip", e.cluster.Table())
+	rebooted := e.cluster
+	rebooted.Boot = "another"
+	if err := rebooted.Save(); err != nil {
+		e.t.Fatal(err)
+	}
 }
 
 // explain shows how the cluster is when a test has failed.

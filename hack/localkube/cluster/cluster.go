@@ -61,7 +61,7 @@ func (c Cluster) Kubeconfig() string { return c.Path("kubeconfig") }
 func (c Cluster) NetworkNamespace() string { return c.Path("namespaces", "net") }
 
 // MountNamespace is the other one.
-func (c Cluster) MountNamespace() string { return c.Path("namespaces", "mnt") }
+func (c Cluster) MountNamespace() string { return c.Path("namespaces", "private", "mnt") }
 
 // Cgroup is the control group of the cluster's pods, seen from the root of each
 // hierarchy.

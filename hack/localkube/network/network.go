@@ -67,16 +67,16 @@ func ensureNamespaces(c cluster.Cluster) error {
 	if err := unpin(c); err != nil {
 		return err
 	}
-	folder := filepath.Dir(c.NetworkNamespace())
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	// Other mount namespaces, such as another cluster's, copy what is mounted when
+	// they begin. What is shared goes from their copies as well when it is
+	// unmounted here; otherwise they would keep this network alive.
+	if err := bind(filepath.Dir(c.NetworkNamespace()), syscall.MS_SHARED); err != nil {
 		return err
 	}
-	// A mount namespace can only be kept below a mount that is not shared.
-	if err := syscall.Mount(folder, folder, "", syscall.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind %s: %w", folder, err)
-	}
-	if err := syscall.Mount("", folder, "", syscall.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make %s private: %w", folder, err)
+	// A mount namespace can only be kept below a mount that is not shared. The
+	// kernel leaves it out of copies.
+	if err := bind(filepath.Dir(c.MountNamespace()), syscall.MS_PRIVATE); err != nil {
+		return err
 	}
 	for _, file := range []string{c.NetworkNamespace(), c.MountNamespace()} {
 		if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -88,6 +88,20 @@ func ensureNamespaces(c cluster.Cluster) error {
 		return err
 	}
 	return bindFolders(c)
+}
+
+// bind makes a folder a mount of its own with the given propagation.
+func bind(folder string, propagation uintptr) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := syscall.Mount(folder, folder, "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind %s: %w", folder, err)
+	}
+	if err := syscall.Mount("", folder, "", propagation, ""); err != nil {
+		return fmt.Errorf("propagation of %s: %w", folder, err)
+	}
+	return nil
 }
 
 // bindFolders puts folders of the cluster in the place of the shared ones, seen

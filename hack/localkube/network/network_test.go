@@ -67,7 +67,7 @@ func TestParseRoutes(t *testing.T) {
 
 func TestEnter(t *testing.T) {
 	c := cluster.Cluster{Name: "a", Root: "/state"}
-	want := []string{"nsenter", "--mount=/state/a/namespaces/mnt", "--net=/state/a/namespaces/net", "--", "etcd", "--name=a"}
+	want := []string{"nsenter", "--mount=/state/a/namespaces/private/mnt", "--net=/state/a/namespaces/net", "--", "etcd", "--name=a"}
 	if diff := cmp.Diff(want, Enter(c, "etcd", "--name=a")); diff != "" {
 		t.Errorf("Enter (-want +got):\n%s", diff)
 	}

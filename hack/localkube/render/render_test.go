@@ -29,33 +29,7 @@ func TestFiles(t *testing.T) {
 	if err := Files(values); err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]string{}
-	folder := c.Path("config")
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(folder, path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case strings.HasSuffix(name, ".kubeconfig"):
-			got[name] = ""
-		case strings.HasPrefix(name, "registries") && name != "registries/localhost_5000_/hosts.toml":
-			// All others differ in the port alone.
-		default:
-			got[name] = strings.ReplaceAll(string(content), root, "/state")
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := rendered(t, c)
 	for name, content := range got {
 		if strings.HasSuffix(name, ".kubeconfig") {
 			continue
@@ -83,6 +57,39 @@ func TestFiles(t *testing.T) {
 	if err != nil || !strings.Contains(string(kubeconfig), "server: https://10.207.0.2:6443") {
 		t.Errorf("the administrator's kubeconfig does not name the server (%v):\n%s", err, kubeconfig)
 	}
+}
+
+// rendered reads the files back, with the state folder's name made the same.
+func rendered(t *testing.T, c cluster.Cluster) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	folder := c.Path("config")
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case strings.HasSuffix(name, ".kubeconfig"):
+			got[name] = ""
+		case strings.HasPrefix(name, "registries") && name != "registries/localhost_5000_/hosts.toml":
+			// All others differ in the port alone.
+		default:
+			got[name] = strings.ReplaceAll(string(content), c.Root, "/state")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 func TestParseNameservers(t *testing.T) {
