@@ -22,10 +22,10 @@ type historyView struct {
 // historyEntry is one revision.
 type historyEntry struct {
 	// Number orders the revisions. A revision that is not kept has none.
-	Number int64    `json:"number,omitempty"`
-	Name   string   `json:"name"`
-	Image  string   `json:"image,omitempty"`
-	Change []change `json:"changes,omitempty"`
+	Number  int64    `json:"number,omitempty"`
+	Name    string   `json:"name"`
+	Image   string   `json:"image,omitempty"`
+	Changes []change `json:"changes,omitempty"`
 	// Created is when the revision first rolled out completely.
 	Created  *metav1.Time `json:"created,omitempty"`
 	Running  bool         `json:"running,omitempty"`
@@ -43,9 +43,10 @@ func historyOf(app *slipwayv1alpha1.WebApp, revisions []revision) historyView {
 			Number: r.Number, Name: r.Name, Image: r.Spec.Image, Created: &r.Created,
 			Running:  r.Name == app.Status.Revision,
 			LastGood: r.Name == app.Status.LastGoodRevision,
+			Rolling:  app.Status.Rollout != nil && r.Name == app.Status.Rollout.Revision,
 		}
 		if i > 0 {
-			entry.Change = diffRevisions(revisions[i-1].Revision, r.Revision)
+			entry.Changes = diffRevisions(revisions[i-1].Revision, r.Revision)
 		}
 		view.Revisions = append(view.Revisions, entry)
 	}
@@ -82,9 +83,9 @@ func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntr
 		entry.Image = app.Spec.Image
 		if len(revisions) > 0 {
 			last := revisions[len(revisions)-1]
-			entry.Change = diffSpecs(last.Spec, app.Spec)
-			if len(entry.Change) == 0 {
-				entry.Change = []change{{Field: configContent}}
+			entry.Changes = diffSpecs(last.Spec, app.Spec)
+			if len(entry.Changes) == 0 {
+				entry.Changes = []change{{Field: configContent}}
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func printHistory(out io.Writer, view historyView, now time.Time) error {
 		if entry.Created != nil {
 			number, since = fmt.Sprint(entry.Number), age(*entry.Created, now)
 		}
-		rows = append(rows, []string{number, entry.Name, orNone(entry.Image), since, changedText(i, entry.Change), stateText(entry)})
+		rows = append(rows, []string{number, entry.Name, orNone(entry.Image), since, changedText(i, entry), stateText(entry)})
 	}
 	if err := table(out, rows); err != nil {
 		return err
@@ -117,11 +118,12 @@ func printHistory(out io.Writer, view historyView, now time.Time) error {
 	return nil
 }
 
-func changedText(index int, changes []change) string {
-	if len(changes) == 0 {
-		if index == 0 {
-			return "-"
-		}
+func changedText(index int, entry historyEntry) string {
+	changes := entry.Changes
+	switch {
+	case len(changes) == 0 && (index == 0 || entry.Created == nil):
+		return "-" // There is nothing to compare it with.
+	case len(changes) == 0:
 		// The operator made other pods of the same spec, for example after its own update.
 		return "pod template"
 	}

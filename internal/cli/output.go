@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,16 +76,28 @@ func (f *format) printNext(out io.Writer, view any) error {
 	return encoder.Encode(view)
 }
 
-// table writes rows in aligned columns.
+// table writes rows in aligned columns, without blanks at the ends of lines.
 func table(out io.Writer, rows [][]string) error {
-	writer := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	const gap = 3
+	var widths []int
 	for _, row := range rows {
-		// Without the trimming, a row whose last cells are empty would end in blanks.
-		if _, err := fmt.Fprintln(writer, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
-			return err
+		for column, cell := range row {
+			if column == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[column] = max(widths[column], utf8.RuneCountInString(cell))
 		}
 	}
-	return writer.Flush()
+	text := &strings.Builder{}
+	for _, row := range rows {
+		line := &strings.Builder{}
+		for column, cell := range row {
+			fmt.Fprint(line, cell, strings.Repeat(" ", widths[column]+gap-utf8.RuneCountInString(cell)))
+		}
+		fmt.Fprintln(text, strings.TrimRight(line.String(), " "))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
 }
 
 // age says how long ago something was, as kubectl does.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -61,13 +62,38 @@ func (c *clients) revisions(ctx context.Context, app *slipwayv1alpha1.WebApp) ([
 // that a revision refers to. Only a hash of it is known.
 const configContent = "config content"
 
-// change is one field that differs between two revisions, its values as JSON; empty:
-// not set.
+// change is one field that differs between two revisions.
 type change struct {
 	Field string `json:"field"`
-	From  string `json:"from,omitempty"`
-	To    string `json:"to,omitempty"`
+	From  value  `json:"from,omitempty"`
+	To    value  `json:"to,omitempty"`
 }
+
+// value is the value of a field as JSON; empty: not set.
+type value string
+
+// MarshalJSON makes the value part of the JSON that it stands in.
+func (v value) MarshalJSON() ([]byte, error) { return []byte(v), nil }
+
+// String shortens the value to what fits on a line, and leaves the quotes off where
+// nothing can be mistaken without them.
+func (v value) String() string {
+	const most = 80
+	text := string(v)
+	if text == "" {
+		return "(not set)"
+	}
+	var plain string
+	if err := json.Unmarshal([]byte(text), &plain); err == nil && plain != "" && !strings.ContainsFunc(plain, oddInText) {
+		text = plain
+	}
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return text
+}
+
+func oddInText(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '"' || r == '(' }
 
 // diffRevisions lists what changed from one revision to the next.
 func diffRevisions(from, to desired.Revision) []change {
@@ -106,8 +132,8 @@ func imageFirst(a, b string) int {
 }
 
 // leaves maps the path of every field that pods depend on to its value as JSON.
-func leaves(spec slipwayv1alpha1.WebAppSpec) map[string]string {
-	found := map[string]string{}
+func leaves(spec slipwayv1alpha1.WebAppSpec) map[string]value {
+	found := map[string]value{}
 	raw, err := json.Marshal(desired.RevisionOf(spec, "").Spec)
 	if err != nil {
 		return found // Only a type that JSON cannot express could cause it; the API has none.
@@ -121,12 +147,12 @@ func leaves(spec slipwayv1alpha1.WebAppSpec) map[string]string {
 	return found
 }
 
-func collect(path string, value any, found map[string]string) {
-	object, ok := value.(map[string]any)
+func collect(path string, tree any, found map[string]value) {
+	object, ok := tree.(map[string]any)
 	if !ok {
-		raw, err := json.Marshal(value)
+		raw, err := json.Marshal(tree)
 		if err == nil {
-			found[path] = string(raw)
+			found[path] = value(raw)
 		}
 		return
 	}

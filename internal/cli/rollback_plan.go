@@ -116,23 +116,11 @@ func printRollback(out io.Writer, plan *rollbackPlan) error {
 	}
 	fmt.Fprintln(text)
 	for _, c := range plan.Changes {
-		fmt.Fprintf(text, "  %s: %s -> %s\n", c.Field, valueText(c.From), valueText(c.To))
+		fmt.Fprintf(text, "  %s: %s -> %s\n", c.Field, c.From, c.To)
 	}
 	for _, note := range plan.Notes {
 		fmt.Fprintf(text, "Note: %s\n", note)
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
-}
-
-// valueText shortens a value to what fits on a line.
-func valueText(value string) string {
-	const most = 80
-	if value == "" {
-		return "(not set)"
-	}
-	if runes := []rune(value); len(runes) > most {
-		return string(runes[:most]) + "..."
-	}
-	return value
 }

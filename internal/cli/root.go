@@ -32,7 +32,7 @@ type Options struct {
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, options Options, args []string) int {
 	root := newRoot(options)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of the process
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0

@@ -86,8 +86,15 @@ func printStatus(out io.Writer, view statusView, now time.Time) error {
 		return err
 	}
 	conditions := [][]string{{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}}
+	said := map[string]string{}
 	for _, c := range view.Conditions {
-		conditions = append(conditions, []string{c.Type, string(c.Status), age(c.LastTransitionTime, now), c.Reason, c.Message})
+		message := c.Message
+		if first, ok := said[message]; ok && message != "" {
+			message = "as for " + first
+		} else {
+			said[message] = c.Type
+		}
+		conditions = append(conditions, []string{c.Type, string(c.Status), age(c.LastTransitionTime, now), c.Reason, message})
 	}
 	return table(out, conditions)
 }

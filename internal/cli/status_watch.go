@@ -134,11 +134,18 @@ func changes(before, after *slipwayv1alpha1.WebApp) []string {
 	if replicas(after) != replicas(before) {
 		lines = append(lines, line("Replicas", replicas(after)+" ready"))
 	}
+	said := map[string]bool{}
 	for _, c := range after.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)
-		if old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {
-			lines = append(lines, line(c.Type, fmt.Sprintf("%-7s %s", c.Status, because(c.Reason, c.Message))))
+		if old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
+			continue
 		}
+		why := because(c.Reason, c.Message)
+		if said[c.Message] {
+			why = c.Reason // The message stands a line above, with another condition.
+		}
+		said[c.Message] = true
+		lines = append(lines, line(c.Type, fmt.Sprintf("%-7s %s", c.Status, why)))
 	}
 	for _, c := range before.Status.Conditions {
 		if meta.FindStatusCondition(after.Status.Conditions, c.Type) == nil {

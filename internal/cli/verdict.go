@@ -9,7 +9,11 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
+
+// reasonNotObserved: the status does not speak of the present spec.
+const reasonNotObserved = "NotObserved"
 
 // verdict says whether a WebApp is ready for its spec, still on its way, or has
 // failed, by its own status. generation is the least that the status must speak of,
@@ -20,19 +24,20 @@ func verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
 	}
 	if app.Generation < generation || app.Status.ObservedGeneration < app.Generation {
 		return health.Verdict{
-			State: health.Progressing, Reason: "NotObserved",
+			State: health.Progressing, Reason: reasonNotObserved,
 			Message: fmt.Sprintf("the operator has not looked at generation %d yet", max(app.Generation, generation)),
 		}
 	}
-	for _, abnormal := range []string{slipwayv1alpha1.ConditionRolledBack, slipwayv1alpha1.ConditionStalled} {
-		if c := trueCondition(app, abnormal); c != nil {
-			return health.Verdict{State: health.Failed, Reason: c.Reason, Message: c.Message, Terminal: true}
-		}
+	if c := trueCondition(app, slipwayv1alpha1.ConditionStalled); c != nil {
+		return health.Verdict{State: health.Failed, Reason: c.Reason, Message: c.Message, Terminal: true}
+	}
+	if c := trueCondition(app, slipwayv1alpha1.ConditionRolledBack); c != nil {
+		return health.Verdict{State: health.Failed, Reason: slipwayv1alpha1.ReasonRolledBack, Message: c.Message, Terminal: true}
 	}
 	ready := meta.FindStatusCondition(app.Status.Conditions, slipwayv1alpha1.ConditionReady)
 	switch {
 	case ready == nil:
-		return health.Verdict{State: health.Progressing, Reason: "NotObserved", Message: "the operator has not said anything yet"}
+		return health.Verdict{State: health.Progressing, Reason: reasonNotObserved, Message: "the operator has not said anything yet"}
 	case ready.Status == metav1.ConditionTrue:
 		return health.Verdict{State: health.Healthy, Reason: ready.Reason, Message: ready.Message}
 	case ready.Reason == slipwayv1alpha1.ReasonPaused:
@@ -57,7 +62,7 @@ func replicas(app *slipwayv1alpha1.WebApp) string {
 	if app.Status.Summary.Replicas != "" {
 		return app.Status.Summary.Replicas
 	}
-	return fmt.Sprintf("%d/%d", app.Status.ReadyReplicas, app.Status.Replicas)
+	return fmt.Sprintf("%d/%d", app.Status.ReadyReplicas, desired.MinReplicas(app))
 }
 
 // because joins a reason and a message; a message that repeats the reason says it once.

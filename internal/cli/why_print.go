@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/health"
 )
 
 // printWhy writes the tree of causes, indented.
@@ -11,7 +13,7 @@ func printWhy(out io.Writer, view whyView) error {
 	text := &strings.Builder{}
 	fmt.Fprintln(text, headline(view))
 	printBelow(text, "", view.node)
-	if len(view.Causes) == 0 && len(view.Events) == 0 && view.State == "Healthy" {
+	if len(view.Causes) == 0 && len(view.Events) == 0 && view.State == health.Healthy {
 		fmt.Fprintln(text, "Nothing is wrong.")
 	}
 	if len(view.Unreadable) > 0 {
@@ -38,11 +40,12 @@ func printBelow(text *strings.Builder, indent string, n node) {
 	}
 	for _, cause := range n.Causes {
 		items = append(items, func(first, rest string) {
-			fmt.Fprintf(text, "%s%s: %s\n", first, cause.Object, because(cause.Reason, cause.Message))
-			printBelow(text, rest, cause)
+			object := cause.Object
 			if cause.Alike > 0 {
-				fmt.Fprintf(text, "%s(and %d more with the same trouble)\n", rest, cause.Alike)
+				object += fmt.Sprintf(" (and %d more)", cause.Alike)
 			}
+			fmt.Fprintf(text, "%s%s: %s\n", first, object, because(cause.Reason, cause.Message))
+			printBelow(text, rest, cause)
 		})
 	}
 	for i, item := range items {

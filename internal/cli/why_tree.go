@@ -49,6 +49,9 @@ func explain(f *findings) whyView {
 		// The operator has not seen it yet, or does not run.
 		root.State, root.Reason, root.Message = health.Failed, "NotAsReported", "its status says that all is well, but it is not"
 	}
+	if root.Reason == reasonNotObserved {
+		root.Message += "; if that lasts, see whether it runs"
+	}
 	if root.State != health.Healthy {
 		root.Events = warnings(f, f.app.UID)
 	}
@@ -79,7 +82,7 @@ func configNodes(f *findings) []node {
 		case !c.exists:
 			n.Reason, n.Message = slipwayv1alpha1.ReasonConfigMapNotFound, fmt.Sprintf("does not exist, and %s needs it", c.field)
 		case len(c.missing) > 0:
-			n.Reason, n.Message = slipwayv1alpha1.ReasonKeyNotFound, fmt.Sprintf("has no key %q, and %s needs it", strings.Join(c.missing, `", "`), c.field)
+			n.Reason, n.Message = slipwayv1alpha1.ReasonKeyNotFound, fmt.Sprintf("has no key %q, and %s needs it", c.missing[0], c.field)
 		default:
 			continue
 		}
@@ -118,6 +121,9 @@ func deploymentNodes(f *findings) []node {
 	causes := slices.Concat(replicaSetNodes(f), podNodes(f, f.deployment.UID))
 	if v.State == health.Healthy && len(causes) == 0 {
 		return nil
+	}
+	if v.State == health.Healthy {
+		v.Message = "is rolled out"
 	}
 	return []node{{
 		Object: object, State: v.State, Reason: v.Reason, Message: shorten(v.Message, "Deployment", f.deployment.Name),

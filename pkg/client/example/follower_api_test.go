@@ -6,28 +6,31 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"os"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/pkg/client/clientset/versioned"
 )
+
+var env *environment.Environment
+
+func TestMain(m *testing.M) { environment.Main(m, &env) }
 
 // TestFollower drives a WebApp through its life on a real API server and reads what
 // the program prints.
 func TestFollower(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	clientset, err := versioned.NewForConfig(startAPIServer(t))
+	clientset, err := versioned.NewForConfig(env.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	apps := clientset.SlipwayV1alpha1().WebApps("default")
+	namespace := env.Namespace(t)
+	apps := clientset.SlipwayV1alpha1().WebApps(namespace)
 	app, err := apps.Create(ctx, &slipwayv1alpha1.WebApp{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
 		Spec:       slipwayv1alpha1.WebAppSpec{Image: "shop:1", Port: 8080},
@@ -40,13 +43,14 @@ func TestFollower(t *testing.T) {
 	stopped := make(chan error, 1)
 	runCtx, stop := context.WithCancel(ctx)
 	go func() {
-		err := newFollower(clientset, "default", writer).run(runCtx)
+		err := newFollower(clientset, namespace, writer).run(runCtx)
 		writer.Close()
 		stopped <- err
 	}()
 	lines := bufio.NewScanner(reader)
 	expect := func(want string) {
 		t.Helper()
+		want = namespace + "/shop: " + want
 		if !lines.Scan() {
 			t.Fatalf("the program ended, want %q", want)
 		}
@@ -54,7 +58,7 @@ func TestFollower(t *testing.T) {
 			t.Fatalf("printed %q, want %q", got, want)
 		}
 	}
-	expect("default/shop: waits for the operator, wants shop:1")
+	expect("waits for the operator, wants shop:1")
 
 	app.Status = slipwayv1alpha1.WebAppStatus{
 		ObservedGeneration: app.Generation, Replicas: 1, ReadyReplicas: 1, Image: "shop:1",
@@ -66,40 +70,21 @@ func TestFollower(t *testing.T) {
 	if app, err = apps.UpdateStatus(ctx, app, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect("default/shop: Ready, 1/1 replicas of shop:1")
+	expect("Ready, 1/1 replicas of shop:1")
 
 	app.Spec.Image = "shop:2"
 	if _, err = apps.Update(ctx, app, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect("default/shop: waits for the operator, wants shop:2")
+	expect("waits for the operator, wants shop:2")
 
 	if err := apps.Delete(ctx, "shop", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect("default/shop: gone")
+	expect("gone")
 
 	stop()
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
-}
-
-// startAPIServer runs an API server that knows the kinds of this project.
-func startAPIServer(t *testing.T) *rest.Config {
-	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run make test-api")
-	}
-	environment := &envtest.Environment{CRDDirectoryPaths: []string{"../../../config/crd"}, ErrorIfCRDPathMissing: true}
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Errorf("stop the API server: %v", err)
-		}
-	})
-	return config
 }

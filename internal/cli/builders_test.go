@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// now is when the tests happen.
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+// readyApp is a WebApp that has been ready for ten minutes, changed as asked.
+func readyApp(changes ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp {
+	app := &slipwayv1alpha1.WebApp{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "team-a", UID: "app-uid", Generation: 4},
+		Spec: slipwayv1alpha1.WebAppSpec{
+			Image: "registry.example.com/shop:1.4.2", Port: 8080, Replicas: new(int32(2)),
+			Env: map[string]slipwayv1alpha1.EnvValue{"LOG_LEVEL": "info"},
+		},
+		Status: slipwayv1alpha1.WebAppStatus{
+			ObservedGeneration: 4, Replicas: 2, ReadyReplicas: 2,
+			ServiceURL: "http://shop.team-a.svc.cluster.local:8080",
+			Image:      "registry.example.com/shop:1.4.2",
+			Revision:   "shop-3f0c9a1b2c", LastGoodRevision: "shop-3f0c9a1b2c",
+			Summary: slipwayv1alpha1.WebAppSummary{Replicas: "2/2"},
+			Conditions: []metav1.Condition{
+				condition(slipwayv1alpha1.ConditionReady, true, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves"),
+				condition(slipwayv1alpha1.ConditionAvailable, true, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves"),
+				condition(slipwayv1alpha1.ConditionProgressing, false, slipwayv1alpha1.ReasonRolloutComplete, `revision "shop-3f0c9a1b2c" runs`),
+				condition(slipwayv1alpha1.ConditionDegraded, false, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong"),
+			},
+		},
+	}
+	for _, change := range changes {
+		change(app)
+	}
+	return app
+}
+
+func condition(conditionType string, status bool, reason, message string) metav1.Condition {
+	c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: ago(10 * time.Minute)}
+	if status {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}
+
+// unready makes a WebApp degraded for a reason.
+func unready(reason, message string) func(*slipwayv1alpha1.WebApp) {
+	return func(app *slipwayv1alpha1.WebApp) {
+		app.Status.ReadyReplicas, app.Status.Summary.Replicas, app.Status.Summary.Reason = 1, "1/2", reason
+		setCondition(app, condition(slipwayv1alpha1.ConditionReady, false, reason, message))
+		setCondition(app, condition(slipwayv1alpha1.ConditionDegraded, true, reason, message))
+	}
+}
+
+// rolledBack makes a WebApp run the last good revision in place of what its spec says.
+func rolledBack(app *slipwayv1alpha1.WebApp) {
+	message := `revision "shop-77aa00ee11" failed and revision "shop-3f0c9a1b2c" replaces it until the spec changes: pod "shop-6d5f-x" container "app" ended with exit code 1: no database`
+	app.Spec.Image = "registry.example.com/shop:1.5.0"
+	app.Status.Rollback = &slipwayv1alpha1.RollbackStatus{
+		FromRevision: "shop-77aa00ee11", ToRevision: "shop-3f0c9a1b2c", Reason: "CrashLoopBackOff",
+		Message: `pod "shop-6d5f-x" container "app" ended with exit code 1: no database`,
+	}
+	unready(slipwayv1alpha1.ReasonRolledBack, message)(app)
+	app.Status.Summary.Replicas = "2/2"
+	setCondition(app, condition(slipwayv1alpha1.ConditionStalled, true, slipwayv1alpha1.ReasonRolledBack, message))
+	setCondition(app, condition(slipwayv1alpha1.ConditionRolledBack, true, "CrashLoopBackOff", message))
+}
+
+func setCondition(app *slipwayv1alpha1.WebApp, c metav1.Condition) {
+	for i := range app.Status.Conditions {
+		if app.Status.Conditions[i].Type == c.Type {
+			app.Status.Conditions[i] = c
+			return
+		}
+	}
+	app.Status.Conditions = append(app.Status.Conditions, c)
+}
+
+// stored is a revision of readyApp's spec, changed as asked.
+func stored(number int64, name string, created time.Duration, change func(*desired.Revision)) revision {
+	r := revision{Number: number, Name: name, Created: ago(created), Revision: desired.RevisionOf(readyApp().Spec, "")}
+	if change != nil {
+		change(&r.Revision)
+	}
+	return r
+}
+
+func ownedBy(app *slipwayv1alpha1.WebApp) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(app, slipwayv1alpha1.SchemeGroupVersion.WithKind(desired.Kind))}
+}
+
+func controlledBy(kind, name string, uid types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: new(true)}}
+}

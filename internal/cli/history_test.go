@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
+)
+
+// past are three good revisions, the last of which readyApp runs.
+func past() []revision {
+	return []revision{
+		stored(3, "shop-1111111111", 72*time.Hour, func(r *desired.Revision) {
+			r.Spec.Image, r.Spec.Env = "registry.example.com/shop:1.4.0", nil
+		}),
+		stored(4, "shop-2222222222", 20*time.Hour, func(r *desired.Revision) { r.Spec.Image = "registry.example.com/shop:1.4.1" }),
+		stored(5, "shop-3f0c9a1b2c", 10*time.Minute, nil),
+	}
+}
+
+func TestHistory(t *testing.T) {
+	rolling := func(app *slipwayv1alpha1.WebApp) {
+		app.Spec.Image, app.Status.Revision = "registry.example.com/shop:1.5.0", "shop-77aa00ee11"
+		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-77aa00ee11", StartTime: ago(time.Minute)}
+	}
+	held := func(app *slipwayv1alpha1.WebApp) {
+		rolling(app)
+		setCondition(app, condition("Stalled", true, slipwayv1alpha1.ReasonRolloutFailed, `pod "shop-x" container "app": ImagePullBackOff`))
+	}
+	again := func(app *slipwayv1alpha1.WebApp) {
+		app.Spec.Image, app.Status.Revision = "registry.example.com/shop:1.4.1", "shop-2222222222"
+		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-2222222222", StartTime: ago(time.Minute)}
+	}
+	secretChanged := func(app *slipwayv1alpha1.WebApp) { rolledBack(app); app.Spec.Image = "registry.example.com/shop:1.4.2" }
+	cases := map[string]struct {
+		app       *slipwayv1alpha1.WebApp
+		revisions []revision
+	}{
+		"steady":          {app: readyApp(), revisions: past()},
+		"rolled-back":     {app: readyApp(rolledBack), revisions: past()},
+		"edited-since":    {app: readyApp(rolledBack, func(a *slipwayv1alpha1.WebApp) { a.Generation++ }), revisions: past()},
+		"rolling-out":     {app: readyApp(rolling), revisions: past()},
+		"first":           {app: readyApp(rolling)},
+		"held":            {app: readyApp(held), revisions: past()},
+		"again":           {app: readyApp(again), revisions: past()},
+		"config-failed":   {app: readyApp(secretChanged), revisions: past()},
+		"none":            {app: readyApp()},
+		"only-the-config": {app: readyApp(), revisions: append(past()[2:], stored(6, "shop-4444444444", 0, func(r *desired.Revision) { r.ConfigHash = "x" }))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			golden(t, "history/"+name+".txt", func(out *bytes.Buffer) error {
+				return printHistory(out, historyOf(tc.app, tc.revisions), now)
+			})
+		})
+	}
+	golden(t, "history/rolled-back.yaml", func(out *bytes.Buffer) error {
+		output := formatYAML
+		return output.print(out, historyOf(readyApp(rolledBack), past()))
+	})
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// offline runs a command line that needs no cluster.
+func offline(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
+	code = Run(t.Context(), Options{
+		Version: "v1.2.3",
+		Streams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: errOut},
+		Clock:   clocktesting.NewFakePassiveClock(now),
+	}, args)
+	return code, out.String(), errOut.String()
+}
+
+// TestNotInstalled asks a server that does not know the path, as one without the
+// kinds of Slipway does.
+func TestNotInstalled(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	code, _, stderr := offline(t, "status", "shop", "--kubeconfig", "/dev/null", "--server", server.URL)
+	if want := "error: webapp/shop: this cluster has no WebApps: Slipway is not installed\n"; code != 1 || stderr != want {
+		t.Errorf("exit code %d: %swant %s", code, stderr, want)
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	for argument, want := range map[string]string{
+		"shop": "shop", "webapp/shop": "shop", "webapps/shop": "shop", "app/shop": "shop", "WebApp/shop": "shop", "webapp.slipway.dev/shop": "shop",
+	} {
+		if got, err := parseTarget(argument); err != nil || got != want {
+			t.Errorf("%q: got %q, %v; want %q", argument, got, err, want)
+		}
+	}
+	for _, argument := range []string{"deployment/shop", "webapp/", "webapp/shop/x", "/shop"} {
+		if got, err := parseTarget(argument); err == nil {
+			t.Errorf("%q: got %q, want an error", argument, got)
+		}
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	cases := map[string]struct {
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		"version":              {args: []string{"version"}, stdout: "kubectl slipway v1.2.3 ("},
+		"version as JSON":      {args: []string{"version", "-o", "json"}, stdout: `"version": "v1.2.3"`},
+		"help has examples":    {args: []string{"rollback", "--help"}, stdout: "kubectl slipway rollback webapp/shop --to 3"},
+		"no command":           {stdout: "Available Commands:"},
+		"unknown command":      {args: []string{"tree"}, code: 1, stderr: "unknown command \"tree\""},
+		"no WebApp":            {args: []string{"status"}, code: 1, stderr: "error: name one WebApp: webapp/NAME\nSee 'kubectl slipway status --help'"},
+		"another kind":         {args: []string{"why", "pod/x"}, code: 1, stderr: `error: "pod/x" is not a WebApp`},
+		"unknown format":       {args: []string{"history", "shop", "-o", "xml"}, code: 1, stderr: "must be one of table, yaml, json"},
+		"timeout, no watch":    {args: []string{"status", "shop", "--timeout", "1s"}, code: 1, stderr: "--timeout must be positive, and needs --watch"},
+		"negative tail":        {args: []string{"why", "shop", "--tail", "-1"}, code: 1, stderr: "--tail must not be negative"},
+		"watch and dry run":    {args: []string{"rollback", "shop", "--watch", "--dry-run"}, code: 1, stderr: "nothing to follow"},
+		"shell completion":     {args: []string{"completion", "bash"}, stdout: "__complete"},
+		"completion of -o":     {args: []string{"__complete", "status", "shop", "-o", ""}, stdout: "table\nyaml\njson\n:4"},
+		"no such kubeconfig":   {args: []string{"status", "shop", "--kubeconfig", "/nowhere"}, code: 1, stderr: "error: find the cluster:"},
+		"nobody at the server": {args: []string{"status", "shop", "--kubeconfig", "/dev/null", "--server", "http://127.0.0.1:1"}, code: 1, stderr: `error: get webapp/shop in namespace "default": `},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := offline(t, tc.args...)
+			if code != tc.code || !strings.Contains(stdout, tc.stdout) || !strings.Contains(stderr, tc.stderr) {
+				t.Errorf("exit code %d, want %d\nstdout: %s\nstderr: %s\nwant %q and %q", code, tc.code, stdout, stderr, tc.stdout, tc.stderr)
+			}
+			if code == 0 && stderr != "" && tc.args[0] != "__complete" {
+				t.Errorf("stderr: %s", stderr)
+			}
+		})
+	}
+}
