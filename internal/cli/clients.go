@@ -21,12 +21,12 @@ type clients struct {
 }
 
 // clients follows the flags and the kubeconfig, as kubectl does.
-func (e *environment) clients() (*clients, error) {
-	config, err := e.flags.ToRESTConfig()
+func (p *program) clients() (*clients, error) {
+	config, err := p.flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
-	namespace, _, err := e.flags.ToRawKubeConfigLoader().Namespace()
+	namespace, _, err := p.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, fmt.Errorf("find the namespace: %w", err)
 	}

@@ -17,7 +17,7 @@ const historyExample = `  # What ran before
   # The whole of it, for a program
   kubectl slipway history webapp/shop -o yaml`
 
-func newHistoryCommand(env *environment) *cobra.Command {
+func newHistoryCommand(p *program) *cobra.Command {
 	output := formatTable
 	command := &cobra.Command{
 		Use:               "history webapp/NAME",
@@ -25,21 +25,21 @@ func newHistoryCommand(env *environment) *cobra.Command {
 		Long:              historyLong,
 		Example:           historyExample,
 		Args:              oneTarget,
-		ValidArgsFunction: env.completeTargets,
+		ValidArgsFunction: p.completeTargets,
 		RunE: func(command *cobra.Command, args []string) error {
-			return env.history(command.Context(), args[0], output)
+			return p.history(command.Context(), args[0], output)
 		},
 	}
 	output.addFlag(command)
 	return command
 }
 
-func (e *environment) history(ctx context.Context, target string, output format) error {
+func (p *program) history(ctx context.Context, target string, output format) error {
 	name, err := parseTarget(target)
 	if err != nil {
 		return err
 	}
-	clients, err := e.clients()
+	clients, err := p.clients()
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (e *environment) history(ctx context.Context, target string, output format)
 	}
 	view := historyOf(app, revisions)
 	if output != formatTable {
-		return output.print(e.Streams.Out, view)
+		return output.print(p.Streams.Out, view)
 	}
-	return printHistory(e.Streams.Out, view, e.Clock.Now())
+	return printHistory(p.Streams.Out, view, p.Clock.Now())
 }

@@ -39,7 +39,7 @@ const rollbackExample = `  # Back to the revision before this one
   kubectl slipway rollback webapp/shop --to 3 --watch`
 
 type rollbackOptions struct {
-	*environment
+	*program
 	output  format
 	to      string
 	dryRun  bool
@@ -47,15 +47,15 @@ type rollbackOptions struct {
 	timeout time.Duration
 }
 
-func newRollbackCommand(env *environment) *cobra.Command {
-	o := &rollbackOptions{environment: env, output: formatTable}
+func newRollbackCommand(p *program) *cobra.Command {
+	o := &rollbackOptions{program: p, output: formatTable}
 	command := &cobra.Command{
 		Use:               "rollback webapp/NAME",
 		Short:             "Write an earlier revision back into the spec",
 		Long:              rollbackLong,
 		Example:           rollbackExample,
 		Args:              oneTarget,
-		ValidArgsFunction: env.completeTargets,
+		ValidArgsFunction: p.completeTargets,
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	o.output.addFlag(command)
@@ -63,7 +63,7 @@ func newRollbackCommand(env *environment) *cobra.Command {
 	command.Flags().BoolVar(&o.dryRun, "dry-run", false, "let the API server check the change, and write nothing")
 	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
 	command.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
-	mustComplete(command, "to", env.completeRevisions)
+	mustComplete(command, "to", p.completeRevisions)
 	return command
 }
 

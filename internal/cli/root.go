@@ -64,8 +64,8 @@ func usageErrorf(format string, args ...any) error {
 	return &exitError{code: exitNotReady, message: fmt.Sprintf(format, args...), usage: true}
 }
 
-// environment is what every command works with.
-type environment struct {
+// program is what every command works with.
+type program struct {
 	Options
 	flags *genericclioptions.ConfigFlags
 }
@@ -85,8 +85,8 @@ const rootExample = `  # Is it ready? Follow a rollout until it is, or has faile
   kubectl slipway rollback webapp/shop --to 3`
 
 func newRoot(options Options) *cobra.Command {
-	env := &environment{Options: options, flags: genericclioptions.NewConfigFlags(true)}
-	env.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+	p := &program{Options: options, flags: genericclioptions.NewConfigFlags(true)}
+	p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.UserAgent = "kubectl-slipway/" + options.Version
 		// The limits that kubectl has; client-go's own are made for controllers that start slowly.
 		config.QPS, config.Burst = 50, 300
@@ -107,14 +107,14 @@ func newRoot(options Options) *cobra.Command {
 	root.SetOut(options.Streams.Out)
 	root.SetErr(options.Streams.ErrOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageErrorf("%v", err) })
-	env.flags.AddFlags(root.PersistentFlags())
-	env.completeFlags(root)
+	p.flags.AddFlags(root.PersistentFlags())
+	p.completeFlags(root)
 	root.AddCommand(
-		newStatusCommand(env),
-		newWhyCommand(env),
-		newHistoryCommand(env),
-		newRollbackCommand(env),
-		newVersionCommand(env),
+		newStatusCommand(p),
+		newWhyCommand(p),
+		newHistoryCommand(p),
+		newRollbackCommand(p),
+		newVersionCommand(p),
 	)
 	return root
 }

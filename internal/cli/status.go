@@ -26,21 +26,21 @@ const statusExample = `  # The state now
   kubectl slipway status webapp/shop -o json`
 
 type statusOptions struct {
-	*environment
+	*program
 	output  format
 	watch   bool
 	timeout time.Duration
 }
 
-func newStatusCommand(env *environment) *cobra.Command {
-	o := &statusOptions{environment: env, output: formatTable}
+func newStatusCommand(p *program) *cobra.Command {
+	o := &statusOptions{program: p, output: formatTable}
 	command := &cobra.Command{
 		Use:               "status webapp/NAME",
 		Short:             "Show the state of a WebApp, or follow its rollout",
 		Long:              statusLong,
 		Example:           statusExample,
 		Args:              oneTarget,
-		ValidArgsFunction: env.completeTargets,
+		ValidArgsFunction: p.completeTargets,
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	o.output.addFlag(command)
@@ -76,13 +76,13 @@ func (o *statusOptions) run(ctx context.Context, target string) error {
 }
 
 // ended turns the verdict that ended a watch into the end of the program.
-func (e *environment) ended(output format, name, replicas, image string, v health.Verdict) error {
+func (p *program) ended(output format, name, replicas, image string, v health.Verdict) error {
 	if v.State != health.Healthy {
 		return &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s is not ready: %s", ref(name), because(v.Reason, v.Message))}
 	}
 	if output != formatTable {
 		return nil
 	}
-	_, err := fmt.Fprintf(e.Streams.Out, "%s is ready: %s replicas of %s\n", ref(name), replicas, image)
+	_, err := fmt.Fprintf(p.Streams.Out, "%s is ready: %s replicas of %s\n", ref(name), replicas, image)
 	return err
 }

@@ -21,19 +21,19 @@ import (
 
 // follow shows every change of a WebApp until its rollout has ended. from is a fresh
 // copy of it.
-func (e *environment) follow(ctx context.Context, clients *clients, from *slipwayv1alpha1.WebApp, output format, timeout time.Duration) error {
+func (p *program) follow(ctx context.Context, clients *clients, from *slipwayv1alpha1.WebApp, output format, timeout time.Duration) error {
 	watchCtx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
 	defer cancel()
-	start := e.Clock.Now()
+	start := p.Clock.Now()
 	var last *slipwayv1alpha1.WebApp
 	show := func(app *slipwayv1alpha1.WebApp) error {
 		lines := changes(last, app)
 		last = app
 		if len(lines) > 0 && output != formatTable {
-			return output.printNext(e.Streams.Out, statusOf(app))
+			return output.printNext(p.Streams.Out, statusOf(app))
 		}
 		for _, line := range lines {
-			if _, err := fmt.Fprintf(e.Streams.Out, "%7.1fs  %s\n", e.Clock.Since(start).Seconds(), line); err != nil {
+			if _, err := fmt.Fprintf(p.Streams.Out, "%7.1fs  %s\n", p.Clock.Since(start).Seconds(), line); err != nil {
 				return err
 			}
 		}
@@ -42,7 +42,7 @@ func (e *environment) follow(ctx context.Context, clients *clients, from *slipwa
 	v, err := clients.await(watchCtx, from, show)
 	switch {
 	case err == nil:
-		return e.ended(output, last.Name, replicas(last), last.Status.Image, v)
+		return p.ended(output, last.Name, replicas(last), last.Status.Image, v)
 	case ctx.Err() != nil:
 		return &exitError{code: exitInterrupted}
 	case errors.Is(watchCtx.Err(), context.DeadlineExceeded):

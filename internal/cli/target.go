@@ -48,11 +48,11 @@ func noArguments(_ *cobra.Command, args []string) error {
 
 // completeTargets offers the names of the namespace's WebApps, with the prefix that
 // was typed.
-func (e *environment) completeTargets(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (p *program) completeTargets(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	clients, err := e.clients()
+	clients, err := p.clients()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -74,7 +74,7 @@ func (e *environment) completeTargets(command *cobra.Command, args []string, typ
 }
 
 // completeRevisions offers the names of the revisions of the WebApp that was named.
-func (e *environment) completeRevisions(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (p *program) completeRevisions(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -82,7 +82,7 @@ func (e *environment) completeRevisions(command *cobra.Command, args []string, t
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	clients, err := e.clients()
+	clients, err := p.clients()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -106,9 +106,9 @@ func (e *environment) completeRevisions(command *cobra.Command, args []string, t
 }
 
 // completeFlags offers namespaces and contexts.
-func (e *environment) completeFlags(root *cobra.Command) {
+func (p *program) completeFlags(root *cobra.Command) {
 	mustComplete(root, "namespace", func(command *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		clients, err := e.clients()
+		clients, err := p.clients()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -125,7 +125,7 @@ func (e *environment) completeFlags(root *cobra.Command) {
 		return names, cobra.ShellCompDirectiveNoFileComp
 	})
 	mustComplete(root, "context", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		config, err := e.flags.ToRawKubeConfigLoader().RawConfig()
+		config, err := p.flags.ToRawKubeConfigLoader().RawConfig()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -14,7 +14,7 @@ type versionView struct {
 	Platform string `json:"platform"`
 }
 
-func newVersionCommand(env *environment) *cobra.Command {
+func newVersionCommand(p *program) *cobra.Command {
 	output := formatTable
 	command := &cobra.Command{
 		Use:               "version",
@@ -23,11 +23,11 @@ func newVersionCommand(env *environment) *cobra.Command {
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
-			view := versionView{Version: env.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			view := versionView{Version: p.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if output != formatTable {
-				return output.print(env.Streams.Out, view)
+				return output.print(p.Streams.Out, view)
 			}
-			_, err := fmt.Fprintf(env.Streams.Out, "kubectl slipway %s (%s, %s)\n", view.Version, view.Go, view.Platform)
+			_, err := fmt.Fprintf(p.Streams.Out, "kubectl slipway %s (%s, %s)\n", view.Version, view.Go, view.Platform)
 			return err
 		},
 	}

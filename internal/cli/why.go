@@ -21,20 +21,20 @@ const whyExample = `  # What is wrong?
   kubectl slipway why webapp/shop --tail 50`
 
 type whyOptions struct {
-	*environment
+	*program
 	output format
 	tail   int64
 }
 
-func newWhyCommand(env *environment) *cobra.Command {
-	o := &whyOptions{environment: env, output: formatTable}
+func newWhyCommand(p *program) *cobra.Command {
+	o := &whyOptions{program: p, output: formatTable}
 	command := &cobra.Command{
 		Use:               "why webapp/NAME",
 		Short:             "Say why a WebApp is not ready",
 		Long:              whyLong,
 		Example:           whyExample,
 		Args:              oneTarget,
-		ValidArgsFunction: env.completeTargets,
+		ValidArgsFunction: p.completeTargets,
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	o.output.addFlag(command)

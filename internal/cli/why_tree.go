@@ -53,7 +53,7 @@ func explain(f *findings) whyView {
 		root.Message += "; if that lasts, see whether it runs"
 	}
 	if root.State != health.Healthy {
-		root.Events = warnings(f, f.app.UID)
+		root.Events = slices.DeleteFunc(warnings(f, f.app.UID), func(e eventLine) bool { return e.Message == root.Message })
 	}
 	return whyView{
 		node: root, Name: f.app.Name, Namespace: f.app.Namespace,
@@ -119,10 +119,12 @@ func deploymentNodes(f *findings) []node {
 	}
 	v := health.Deployment(f.deployment)
 	causes := slices.Concat(replicaSetNodes(f), podNodes(f, f.deployment.UID))
-	if v.State == health.Healthy && len(causes) == 0 {
-		return nil
-	}
 	if v.State == health.Healthy {
+		// Numbers of ReplicaSets trail behind those of the Deployment; troubled pods count.
+		causes = slices.DeleteFunc(causes, func(n node) bool { return len(n.Causes) == 0 && strings.HasPrefix(n.Object, "replicaset/") })
+		if len(causes) == 0 {
+			return nil
+		}
 		v.Message = "is rolled out"
 	}
 	return []node{{
