@@ -1,0 +1,205 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+const (
+	// healGoal is how long a deleted child may be missing.
+	healGoal = 250 * time.Millisecond
+	// healTries is how often a child is deleted.
+	healTries = 25
+)
+
+// It runs alone: it measures.
+func TestADeletedChildComesBackAtOnce(t *testing.T) {
+	f := newFixture(t)
+	// Without pods, so that only the operator is measured.
+	f.create(f.app(replicas(0)))
+	f.ready()
+	for _, child := range []struct {
+		kind   string
+		object client.Object
+		list   client.ObjectList
+	}{
+		{"Deployment", &appsv1.Deployment{}, &appsv1.DeploymentList{}},
+		{"Service", &corev1.Service{}, &corev1.ServiceList{}},
+	} {
+		seen := f.record(child.list)
+		var took []time.Duration
+		for range healTries {
+			start := time.Now()
+			f.delete(mustGet(f, appName, child.object))
+			deleted := seen.first(start, child.kind+" deleted", func(s sighting) bool { return s.event == watch.Deleted })
+			added := seen.first(deleted.at, child.kind+" added", func(s sighting) bool { return s.event == watch.Added })
+			took = append(took, added.at.Sub(deleted.at))
+		}
+		f.measured("a deleted %s is back after %v (median), %v (slowest of %d)",
+			child.kind, percentile(took, 50), percentile(took, 100), len(took))
+		if p90 := percentile(took, 90); p90 > healGoal {
+			t.Errorf("a deleted %s was missing for %v (90th percentile), want at most %v", child.kind, p90, healGoal)
+		}
+	}
+	f.ready()
+}
+
+func TestADeletedDeploymentServesAgainByItself(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app())
+	before := f.ready()
+	f.delete(f.deployment())
+	f.eventually(func() error {
+		if err := f.get(appName, &appsv1.Deployment{}); err != nil {
+			return err
+		}
+		return nil
+	})
+	after := f.ready()
+	f.answers(f.serviceURL(), "Hello from")
+	if after.Status.Revision != before.Status.Revision {
+		t.Errorf("revision %q came back, want %q", after.Status.Revision, before.Status.Revision)
+	}
+}
+
+func TestAChangeByHandOfWhatTheOperatorStatesIsUndone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app(replicas(2)))
+	f.ready()
+	load := f.traffic(f.serviceURL())
+
+	f.kubectl("set", "image", "deployment/"+appName, "app=registry.invalid/other:1")
+	f.eventually(func() error {
+		if got := f.deployment().Spec.Template.Spec.Containers[0].Image; got != cluster.demoImage {
+			return fmt.Errorf("the Deployment runs %q", got)
+		}
+		return nil
+	})
+	f.kubectl("scale", "deployment/"+appName, "--replicas=5")
+	f.eventually(func() error {
+		if got := *f.deployment().Spec.Replicas; got != 2 {
+			return fmt.Errorf("the Deployment asks for %d pods", got)
+		}
+		return nil
+	})
+	f.ready()
+	load.stop("a wrong image and a wrong number of pods, undone")
+
+	f.kubectl("patch", "service", appName, "--type=json", `-p=[{"op":"replace","path":"/spec/ports/0/targetPort","value":1}]`)
+	f.eventually(func() error {
+		if got := mustGet(f, appName, &corev1.Service{}).Spec.Ports[0].TargetPort.String(); got != "http" {
+			return fmt.Errorf("the Service leads to port %s", got)
+		}
+		return nil
+	})
+	f.answers(f.serviceURL(), "Hello from")
+}
+
+func TestWhatOthersStateSurvives(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app())
+	f.ready()
+	f.kubectl("annotate", "deployment/"+appName, "mesh.example.com/inject=yes")
+	f.kubectl("annotate", "service/"+appName, "mesh.example.com/export=yes")
+	f.kubectl("label", "service/"+appName, "team=shop")
+
+	first := f.thePod().Name
+	f.kubectl("rollout", "restart", "deployment/"+appName)
+	f.kubectl("rollout", "status", "deployment/"+appName, "--timeout=60s")
+	f.eventually(func() error {
+		if pods := f.pods(); len(pods) != 1 || pods[0].Name == first {
+			return errors.New("the pod has not been replaced")
+		}
+		return nil
+	})
+	f.ready()
+	f.forcePass()
+
+	deployment, service := f.deployment(), mustGet(f, appName, &corev1.Service{})
+	if deployment.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] == "" {
+		t.Error("the annotation of kubectl rollout restart is gone")
+	}
+	if deployment.Annotations["mesh.example.com/inject"] != "yes" || service.Annotations["mesh.example.com/export"] != "yes" || service.Labels["team"] != "shop" {
+		t.Errorf("annotations and labels of others are gone: %v, %v, %v", deployment.Annotations, service.Annotations, service.Labels)
+	}
+}
+
+func TestAForeignObjectOfTheSameNameIsRefusedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	for _, foreign := range []client.Object{
+		&corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
+		foreignDeployment(),
+	} {
+		kind := map[bool]string{true: "Service", false: "Deployment"}[isService(foreign)]
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			foreign.SetName(appName)
+			f.create(foreign)
+			if !isService(foreign) {
+				// Its own controller writes its status once.
+				f.kubectl("wait", "--for=jsonpath={.status.observedGeneration}=1", "deployment/"+appName)
+			}
+			before := f.raw(kind)
+			f.create(f.app())
+			named := fmt.Sprintf("%s %q", kind, appName)
+			f.wait(has(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonNameConflict, named),
+				is(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonNameConflict))
+
+			// An edit makes the operator try again, and be refused again.
+			f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Env["MESSAGE"] = "again" })
+			f.wait(has(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonNameConflict, named))
+			if after := f.raw(kind); after != before {
+				t.Errorf("the foreign object was changed.\nbefore: %s\nafter: %s", before, after)
+			}
+
+			f.delete(foreign)
+			app := f.ready()
+			if err := lacks(slipwayv1alpha1.ConditionStalled)(app); err != nil {
+				t.Error(err)
+			}
+			f.answers(f.serviceURL(), "again")
+		})
+	}
+}
+
+func isService(object client.Object) bool {
+	_, ok := object.(*corev1.Service)
+	return ok
+}
+
+// raw returns an object as the API server has it, to the last byte.
+func (f *fixture) raw(kind string) string {
+	f.Helper()
+	return f.kubectl("get", kind, appName, "-o", "json", "--show-managed-fields")
+}
+
+// foreignDeployment runs nothing, and its controller has nothing to say of it after
+// the first look.
+func foreignDeployment() *appsv1.Deployment {
+	labels := map[string]string{"app": "foreign"}
+	return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{
+		Replicas: ptr(int32(0)),
+		Paused:   true,
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "registry.invalid/x:1"}}},
+		},
+	}}
+}

@@ -1,0 +1,313 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+const (
+	// patience is how long a test waits for what should come. Most of it is room for a
+	// busy machine; pods that crash have to wait for the kubelet, too.
+	patience = 2 * time.Minute
+	// tick is the time between two looks.
+	tick = 100 * time.Millisecond
+	// appName is the name of a test's application, unless it needs several.
+	appName = "shop"
+)
+
+// fixture is one test with a namespace of its own, which allows only pods of the
+// restricted Pod Security level: whatever a test creates is within it.
+type fixture struct {
+	*testing.T
+	namespace string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "e2e-",
+		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if err := cluster.Create(t.Context(), namespace); err != nil {
+		t.Fatalf("make a namespace: %v", err)
+	}
+	f := &fixture{T: t, namespace: namespace.Name}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if t.Failed() {
+			f.dump(ctx)
+		}
+		if err := cluster.Delete(ctx, namespace); err != nil {
+			t.Errorf("delete the namespace: %v", err)
+		}
+	})
+	return f
+}
+
+// dump logs what one would look at first.
+func (f *fixture) dump(ctx context.Context) {
+	for _, args := range []string{"get webapps -o yaml", "get all,pvc,controllerrevisions", "get events --sort-by=.lastTimestamp"} {
+		command := exec.CommandContext(ctx, cluster.kubectl, append(strings.Fields(args), "-n", f.namespace)...)
+		output, err := command.CombinedOutput()
+		f.Logf("kubectl %s: %v\n%s", args, err, output)
+	}
+}
+
+// app returns a WebApp of the demo with one replica, changed as asked.
+func (f *fixture) app(change ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp {
+	app := &slipwayv1alpha1.WebApp{
+		ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.namespace},
+		Spec: slipwayv1alpha1.WebAppSpec{
+			Image: cluster.demoImage, Port: 8080,
+			Env: map[string]slipwayv1alpha1.EnvValue{"ALLOW_EXIT": "true"},
+			// A short period, so that no test waits for the next look of the kubelet.
+			Health: &slipwayv1alpha1.HealthCheck{Path: "/healthz", PeriodSeconds: ptr(int32(1))},
+		},
+	}
+	for _, c := range change {
+		c(app)
+	}
+	return app
+}
+
+func (f *fixture) create(objects ...client.Object) {
+	f.Helper()
+	for _, object := range objects {
+		object.SetNamespace(f.namespace)
+		if err := cluster.Create(f.Context(), object); err != nil {
+			f.Fatalf("create %T %q: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+func (f *fixture) delete(object client.Object) {
+	f.Helper()
+	if err := cluster.Delete(f.Context(), object); err != nil {
+		f.Fatalf("delete %T %q: %v", object, object.GetName(), err)
+	}
+}
+
+// get reads the object of that name.
+func (f *fixture) get(name string, into client.Object) error {
+	return cluster.Get(f.Context(), types.NamespacedName{Namespace: f.namespace, Name: name}, into)
+}
+
+// mustGet reads the object of that name, which must exist.
+func mustGet[T client.Object](f *fixture, name string, into T) T {
+	f.Helper()
+	if err := f.get(name, into); err != nil {
+		f.Fatalf("get %T %q: %v", into, name, err)
+	}
+	return into
+}
+
+// edit changes the latest version of the application's spec, and returns it.
+func (f *fixture) edit(change func(*slipwayv1alpha1.WebAppSpec)) *slipwayv1alpha1.WebApp {
+	f.Helper()
+	app := &slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.namespace}}
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { change(&a.Spec) })
+	return app
+}
+
+// update changes the latest version of an object.
+func update[T client.Object](f *fixture, object T, change func(T)) {
+	f.Helper()
+	f.eventually(func() error {
+		if err := cluster.Get(f.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change(object)
+		return cluster.Update(f.Context(), object)
+	})
+}
+
+// eventually waits until check returns nil, and fails the test with check's last
+// answer when it does not.
+func (f *fixture) eventually(check func() error) {
+	f.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-f.Context().Done():
+			f.Fatalf("ended while still: %v", err)
+		case <-deadline.C:
+			f.Fatalf("after %v still: %v", patience, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// gone waits until the object of that name does not exist.
+func (f *fixture) gone(name string, object client.Object) {
+	f.Helper()
+	f.eventually(func() error {
+		err := f.get(name, object)
+		if err == nil {
+			return fmt.Errorf("%T %q exists", object, name)
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// wait waits until the application's status speaks of its current spec and every
+// check is content.
+func (f *fixture) wait(checks ...func(*slipwayv1alpha1.WebApp) error) *slipwayv1alpha1.WebApp {
+	f.Helper()
+	app := &slipwayv1alpha1.WebApp{}
+	f.eventually(func() error {
+		if err := f.get(appName, app); err != nil {
+			return err
+		}
+		if app.Status.ObservedGeneration != app.Generation {
+			return errors.New("status speaks of an older generation")
+		}
+		for _, check := range checks {
+			if err := check(app); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return app
+}
+
+// ready waits until the application runs what its spec says.
+func (f *fixture) ready() *slipwayv1alpha1.WebApp {
+	f.Helper()
+	return f.wait(is(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, ""))
+}
+
+// is checks that a condition has the status and, unless empty, the reason.
+func is(conditionType string, status metav1.ConditionStatus, reason string) func(*slipwayv1alpha1.WebApp) error {
+	return func(app *slipwayv1alpha1.WebApp) error {
+		c := meta.FindStatusCondition(app.Status.Conditions, conditionType)
+		if c == nil {
+			return fmt.Errorf("no condition %s, want %s %s", conditionType, status, reason)
+		}
+		if c.Status != status || (reason != "" && c.Reason != reason) {
+			return fmt.Errorf("%s is %s %s (%s), want %s %s", conditionType, c.Status, c.Reason, c.Message, status, reason)
+		}
+		return nil
+	}
+}
+
+// has checks that a condition is True, for a reason, with a message that holds every
+// part.
+func has(conditionType, reason string, parts ...string) func(*slipwayv1alpha1.WebApp) error {
+	return func(app *slipwayv1alpha1.WebApp) error {
+		if err := is(conditionType, metav1.ConditionTrue, reason)(app); err != nil {
+			return err
+		}
+		message := meta.FindStatusCondition(app.Status.Conditions, conditionType).Message
+		for _, part := range parts {
+			if !strings.Contains(message, part) {
+				return fmt.Errorf("%s says %q, which does not hold %q", conditionType, message, part)
+			}
+		}
+		return nil
+	}
+}
+
+// lacks checks that a condition is absent.
+func lacks(conditionType string) func(*slipwayv1alpha1.WebApp) error {
+	return func(app *slipwayv1alpha1.WebApp) error {
+		if c := meta.FindStatusCondition(app.Status.Conditions, conditionType); c != nil {
+			return fmt.Errorf("%s is %s %s (%s), want it absent", conditionType, c.Status, c.Reason, c.Message)
+		}
+		return nil
+	}
+}
+
+// pods returns the pods that are not on their way out.
+func (f *fixture) pods() []corev1.Pod {
+	f.Helper()
+	list := &corev1.PodList{}
+	if err := cluster.List(f.Context(), list, client.InNamespace(f.namespace)); err != nil {
+		f.Fatalf("list pods: %v", err)
+	}
+	var staying []corev1.Pod
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp.IsZero() {
+			staying = append(staying, list.Items[i])
+		}
+	}
+	return staying
+}
+
+// thePod returns the only pod.
+func (f *fixture) thePod() *corev1.Pod {
+	f.Helper()
+	var pods []corev1.Pod
+	f.eventually(func() error {
+		if pods = f.pods(); len(pods) != 1 {
+			return fmt.Errorf("%d pods, want one", len(pods))
+		}
+		return nil
+	})
+	return &pods[0]
+}
+
+// restarts counts how often the containers of the pods were started anew.
+func restarts(pods []corev1.Pod) (total int32) {
+	for i := range pods {
+		for _, status := range pods[i].Status.ContainerStatuses {
+			total += status.RestartCount
+		}
+	}
+	return total
+}
+
+func (f *fixture) deployment() *appsv1.Deployment {
+	f.Helper()
+	return mustGet(f, appName, &appsv1.Deployment{})
+}
+
+// forcePass makes the operator look at the application once more and waits until it
+// has: it changes the Service by hand and waits until the change is undone. This is
+// how a test shows that something does not happen.
+func (f *fixture) forcePass() {
+	f.Helper()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.namespace}}
+	update(f, service, func(s *corev1.Service) { delete(s.Labels, slipwayv1alpha1.LabelName) })
+	f.eventually(func() error {
+		if err := f.get(appName, service); err != nil {
+			return err
+		}
+		if service.Labels[slipwayv1alpha1.LabelName] != appName {
+			return errors.New("the Service's label has not been restored")
+		}
+		return nil
+	})
+}
+
+// measured logs a number that the project publishes; hack/testsum shows these lines.
+func (f *fixture) measured(format string, args ...any) {
+	f.Helper()
+	f.Logf("measured: "+format, args...)
+}
+
+func ptr[T any](value T) *T { return &value }

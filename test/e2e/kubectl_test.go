@@ -1,0 +1,64 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kubectl runs kubectl in the test's namespace, and returns what it prints.
+func (f *fixture) kubectl(args ...string) string {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, cluster.kubectl, append([]string{"-n", f.namespace}, args...)...)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		f.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+	return string(output)
+}
+
+func TestKubectlUnderstandsAnApplication(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app())
+	f.kubectl("wait", "--for=condition=Ready", "webapp/"+appName, "--timeout=90s")
+
+	f.kubectl("scale", "webapp/"+appName, "--replicas=3")
+	f.kubectl("wait", "--for=condition=Ready", "app/"+appName, "--timeout=90s")
+	f.kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", "app/"+appName, "--timeout=90s")
+
+	// kubectl get slipway lists every kind, as a table that tells the truth.
+	table := strings.Split(strings.TrimSpace(f.kubectl("get", "slipway")), "\n")
+	if len(table) != 2 {
+		t.Fatalf("kubectl get slipway prints %q", table)
+	}
+	wantColumns := []string{"NAME", "READY", "REPLICAS", "IMAGE", "URL", "AGE", "REASON"}
+	if got := strings.Fields(table[0]); !slices.Equal(got, wantColumns) {
+		t.Errorf("columns %v, want %v", got, wantColumns)
+	}
+	wantRow := []string{"webapp.slipway.dev/" + appName, "True", "3/3", cluster.demoImage, "http://" + appName + "." + f.namespace + ".svc.cluster.local:8080"}
+	row := strings.Fields(table[1])
+	if len(row) == 0 || strings.TrimPrefix(row[0], "webapp.slipway.dev/") != appName || len(row) < 5 || !slices.Equal(row[1:5], wantRow[1:]) {
+		t.Errorf("row %v, want %v", row, wantRow)
+	}
+
+	for field, want := range map[string]string{
+		"webapp.spec.image":                 "container image",
+		"webapp.spec.rollout.onFailure":     "Default Rollback",
+		"webapp.spec.storage":               "one volume",
+		"webapp.status.conditions":          "Ready, Available, Progressing and Degraded",
+		"webapp.spec.autoscaling":           "number of replicas",
+		"webapp.spec.health.timeoutSeconds": "Default 2",
+	} {
+		text := strings.Join(strings.Fields(f.kubectl("explain", field)), " ")
+		if !strings.Contains(text, want) {
+			t.Errorf("kubectl explain %s says %q, want %q in it", field, text, want)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+func TestAnApplicationAnswersOnItsPodsAndItsService(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app(replicas(2), env("GREETING", "good morning")))
+	app := f.ready()
+
+	for _, pod := range f.pods() {
+		f.answers(address(pod.Status.PodIP, 8080), "Hello from "+pod.Name)
+	}
+	f.answers(f.serviceURL(), "Hello from "+appName+"-")
+	f.answers(f.serviceURL()+"/config", "env: good morning")
+
+	want := slipwayv1alpha1.WebAppSummary{Replicas: "2/2"}
+	if diff := cmp.Diff(want, app.Status.Summary); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+	if app.Status.Image != cluster.demoImage || app.Status.ReadyReplicas != 2 || app.Status.LastGoodRevision != app.Status.Revision {
+		t.Errorf("status does not say what runs: %+v", app.Status)
+	}
+}
+
+func TestAnUpdateDropsNoRequest(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app(replicas(2), env("GREETING", "one")))
+	f.ready()
+	url := f.serviceURL()
+	load := f.traffic(url)
+
+	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Env["GREETING"] = "two" })
+	f.ready()
+	f.answers(url+"/config", "env: two")
+
+	image := otherNameOf(cluster.demoImage)
+	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Image = image })
+	app := f.ready()
+	if app.Status.Image != image {
+		t.Errorf("status.image is %q, want %q", app.Status.Image, image)
+	}
+
+	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Replicas = ptr(int32(1)) })
+	f.ready()
+	// The pods that were replaced serve until their last connection has gone elsewhere.
+	f.eventually(func() error {
+		list := &corev1.PodList{}
+		if err := cluster.List(t.Context(), list, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		if len(list.Items) != 1 {
+			return fmt.Errorf("%d pods, want one", len(list.Items))
+		}
+		return nil
+	})
+	load.stop("two rollouts and a scaling down")
+}
+
+func TestDeletingAnApplicationTakesItsChildrenAndNothingElse(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	unrelated := []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: appName}, Data: map[string]string{"a": "b"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token"}},
+		// It looks like a child, but nobody owns it.
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{
+				slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway, slipwayv1alpha1.LabelWebApp: appName,
+			}},
+			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		},
+	}
+	f.create(unrelated...)
+	app := f.app(replicas(2), envFrom("token"))
+	f.create(app)
+	f.ready()
+	before := map[string]string{}
+	for _, object := range unrelated {
+		before[object.GetName()] = mustGet(f, object.GetName(), object).GetResourceVersion()
+	}
+
+	f.delete(app)
+	for _, child := range []client.Object{&slipwayv1alpha1.WebApp{}, &appsv1.Deployment{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &autoscalingv2.HorizontalPodAutoscaler{}} {
+		f.gone(appName, child)
+	}
+	for _, list := range []client.ObjectList{&appsv1.ReplicaSetList{}, &appsv1.ControllerRevisionList{}, &corev1.PodList{}} {
+		f.empty(list)
+	}
+	for _, object := range unrelated {
+		if got := mustGet(f, object.GetName(), object).GetResourceVersion(); got != before[object.GetName()] {
+			t.Errorf("%T %q was touched", object, object.GetName())
+		}
+	}
+}
+
+// empty waits until there are no objects of a kind.
+func (f *fixture) empty(list client.ObjectList) {
+	f.Helper()
+	f.eventually(func() error {
+		if err := cluster.List(f.Context(), list, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		if n := meta.LenList(list); n > 0 {
+			return fmt.Errorf("%d objects are left of %T", n, list)
+		}
+		return nil
+	})
+}
+
+// otherNameOf names the same image differently, where its name is short for that of a
+// well-known registry.
+func otherNameOf(image string) string {
+	if strings.Contains(image, "/") {
+		return image
+	}
+	return "docker.io/library/" + image
+}
+
+func replicas(n int32) func(*slipwayv1alpha1.WebApp) {
+	return func(app *slipwayv1alpha1.WebApp) { app.Spec.Replicas = &n }
+}
+
+func env(name string, value slipwayv1alpha1.EnvValue) func(*slipwayv1alpha1.WebApp) {
+	return func(app *slipwayv1alpha1.WebApp) { app.Spec.Env[name] = value }
+}
+
+func envFrom(secret string, keys ...string) func(*slipwayv1alpha1.WebApp) {
+	return func(app *slipwayv1alpha1.WebApp) {
+		app.Spec.EnvFrom = append(app.Spec.EnvFrom, slipwayv1alpha1.EnvFromSource{
+			SecretRef: &slipwayv1alpha1.LocalReference{Name: secret}, Keys: keys,
+		})
+	}
+}
+
+func spec(change func(*slipwayv1alpha1.WebAppSpec)) func(*slipwayv1alpha1.WebApp) {
+	return func(app *slipwayv1alpha1.WebApp) { change(&app.Spec) }
+}

@@ -1,0 +1,132 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// requestInterval bounds the load that a test makes.
+const requestInterval = 20 * time.Millisecond
+
+// newHTTPClient opens a connection for every request: a kept one would stay with its
+// pod and not notice what the Service does.
+func newHTTPClient() *http.Client {
+	return &http.Client{
+		Timeout:   2 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true},
+	}
+}
+
+// ask returns what an URL answers with status 200.
+func ask(ctx context.Context, client *http.Client, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("status %s", response.Status)
+	}
+	return string(body), nil
+}
+
+func address(host string, port int32) string {
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
+
+// serviceURL is the Service's address, reachable from this machine.
+func (f *fixture) serviceURL() string {
+	f.Helper()
+	service := mustGet(f, appName, &corev1.Service{})
+	return address(service.Spec.ClusterIP, service.Spec.Ports[0].Port)
+}
+
+// answers waits until an URL answers with every one of the parts.
+func (f *fixture) answers(url string, parts ...string) {
+	f.Helper()
+	client := newHTTPClient()
+	f.eventually(func() error {
+		body, err := ask(f.Context(), client, url)
+		if err != nil {
+			return fmt.Errorf("%s does not answer: %w", url, err)
+		}
+		for _, part := range parts {
+			if !strings.Contains(body, part) {
+				return fmt.Errorf("%s answers %q, want %q in it", url, body, part)
+			}
+		}
+		return nil
+	})
+}
+
+// traffic is a steady stream of requests.
+type traffic struct {
+	f      *fixture
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	sent   int
+	failed []string
+}
+
+// traffic requests an URL again and again until stop.
+func (f *fixture) traffic(url string) *traffic {
+	ctx, cancel := context.WithCancel(f.Context())
+	l := &traffic{f: f, cancel: cancel}
+	l.done.Go(func() {
+		client := newHTTPClient()
+		ticker := time.NewTicker(requestInterval)
+		defer ticker.Stop()
+		for {
+			start := time.Now()
+			_, err := ask(ctx, client, url)
+			if ctx.Err() != nil {
+				return
+			}
+			l.sent++
+			if err != nil {
+				l.failed = append(l.failed, fmt.Sprintf("%s after %v: %v", start.Format("15:04:05.000"), time.Since(start).Round(time.Millisecond), err))
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	f.Cleanup(func() { l.cancel(); l.done.Wait() })
+	return l
+}
+
+// stop ends the stream and fails the test if any request was not answered.
+func (l *traffic) stop(during string) {
+	l.f.Helper()
+	l.cancel()
+	l.done.Wait()
+	l.f.measured("%s: %d of %d requests failed", during, len(l.failed), l.sent)
+	if len(l.failed) > 0 {
+		l.f.Errorf("%d of %d requests failed, the first at %s", len(l.failed), l.sent, strings.Join(l.failed[:min(3, len(l.failed))], "; "))
+	}
+	if l.sent < 10 {
+		l.f.Errorf("only %d requests were sent: the test proves nothing", l.sent)
+	}
+}
