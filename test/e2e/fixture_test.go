@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +35,8 @@ const (
 type fixture struct {
 	*testing.T
 	namespace string
+	// registryName is the name of the registry that the test has started, if any.
+	registryName string
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -64,8 +65,7 @@ func newFixture(t *testing.T) *fixture {
 // dump logs what one would look at first.
 func (f *fixture) dump(ctx context.Context) {
 	for _, args := range []string{"get webapps -o yaml", "get all,pvc,controllerrevisions", "get events --sort-by=.lastTimestamp"} {
-		command := exec.CommandContext(ctx, cluster.kubectl, append(strings.Fields(args), "-n", f.namespace)...)
-		output, err := command.CombinedOutput()
+		output, err := f.runKubectl(ctx, strings.Fields(args)...)
 		f.Logf("kubectl %s: %v\n%s", args, err, output)
 	}
 }

@@ -13,14 +13,19 @@ import (
 // kubectl runs kubectl in the test's namespace, and returns what it prints.
 func (f *fixture) kubectl(args ...string) string {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), patience)
-	defer cancel()
-	command := exec.CommandContext(ctx, cluster.kubectl, append([]string{"-n", f.namespace}, args...)...)
-	output, err := command.CombinedOutput()
+	output, err := f.runKubectl(f.Context(), args...)
 	if err != nil {
 		f.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
-	return string(output)
+	return output
+}
+
+func (f *fixture) runKubectl(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, cluster.kubectl, append([]string{"-n", f.namespace}, args...)...)
+	output, err := command.CombinedOutput()
+	return string(output), err
 }
 
 func TestKubectlUnderstandsAnApplication(t *testing.T) {

@@ -1,0 +1,258 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/operator"
+)
+
+const (
+	systemNamespace = "slipway-system"
+	metricsPort     = 8080
+)
+
+// operatorPods returns the operator's pods that are not on their way out.
+func (f *fixture) operatorPods() []corev1.Pod {
+	f.Helper()
+	system := &fixture{T: f.T, namespace: systemNamespace}
+	return system.pods()
+}
+
+// leader returns the pod that holds the lease, or an error while none does.
+func (f *fixture) leader() (*corev1.Pod, error) {
+	lease := &coordinationv1.Lease{}
+	key := types.NamespacedName{Namespace: systemNamespace, Name: operator.LeaderElectionID}
+	if err := cluster.Get(f.Context(), key, lease); err != nil {
+		return nil, err
+	}
+	holder := ""
+	if lease.Spec.HolderIdentity != nil {
+		holder = *lease.Spec.HolderIdentity
+	}
+	for _, pod := range f.operatorPods() {
+		if holder != "" && strings.HasPrefix(holder, pod.Name+"_") {
+			return &pod, nil
+		}
+	}
+	return nil, fmt.Errorf("the lease is held by %q, which is none of the operator's pods", holder)
+}
+
+func (f *fixture) waitForLeader() *corev1.Pod {
+	f.Helper()
+	var leader *corev1.Pod
+	f.eventually(func() (err error) {
+		leader, err = f.leader()
+		return err
+	})
+	return leader
+}
+
+// killLeader ends the operator's leader without a chance to say goodbye.
+func (f *fixture) killLeader() {
+	f.Helper()
+	leader := f.waitForLeader()
+	if err := cluster.Delete(f.Context(), leader, client.GracePeriodSeconds(0)); err != nil {
+		f.Fatalf("kill the leader: %v", err)
+	}
+	f.Cleanup(f.operatorIsComplete)
+}
+
+// operatorIsComplete waits until the operator has all its pods.
+func (f *fixture) operatorIsComplete() {
+	f.Helper()
+	// The test's own context has ended by now.
+	output, err := (&fixture{T: f.T, namespace: systemNamespace}).runKubectl(context.Background(),
+		"rollout", "status", "deployment/slipway-operator", "--timeout=60s")
+	if err != nil {
+		f.Errorf("the operator is not complete: %v\n%s", err, output)
+	}
+}
+
+func TestAnOperatorRestartChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.create(secret("db", "PASSWORD", "x"))
+	f.create(f.app(replicas(2), envFrom("db")))
+	f.ready()
+	before, ended := f.settled(), restarts(f.pods())
+	load := f.traffic(f.serviceURL())
+
+	f.deleteOperatorPods()
+	f.operatorHasLookedAtEverything()
+	load.stop("an operator restart")
+
+	after := f.children()
+	for object, version := range before {
+		if after[object] != version {
+			t.Errorf("%s was changed by the restart, or replaced", object)
+		}
+	}
+	if len(after) != len(before) {
+		t.Errorf("there are %d objects, want %d", len(after), len(before))
+	}
+	if got := restarts(f.pods()); got != ended {
+		t.Errorf("pods restarted %d times", got-ended)
+	}
+}
+
+// settled waits until nothing of the application has changed for a second: the
+// controllers of Kubernetes have some last words after a rollout.
+func (f *fixture) settled() map[string]string {
+	f.Helper()
+	last, since := f.children(), time.Now()
+	f.eventually(func() error {
+		if now := f.children(); !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < time.Second {
+			return errors.New("the application keeps changing")
+		}
+		return nil
+	})
+	return last
+}
+
+// children returns the version of everything that an application consists of. Of pods
+// it is only the identity: their versions are the kubelet's business.
+func (f *fixture) children() map[string]string {
+	f.Helper()
+	versions := map[string]string{}
+	for _, list := range []client.ObjectList{
+		&slipwayv1alpha1.WebAppList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &appsv1.ControllerRevisionList{},
+		&corev1.ServiceList{}, &corev1.PodList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &policyv1.PodDisruptionBudgetList{},
+	} {
+		if err := cluster.List(f.Context(), list, client.InNamespace(f.namespace)); err != nil {
+			f.Fatalf("list %T: %v", list, err)
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, item := range items {
+			object := item.(client.Object)
+			version := string(object.GetUID())
+			if _, isPod := object.(*corev1.Pod); !isPod {
+				version += "/" + object.GetResourceVersion()
+			}
+			versions[fmt.Sprintf("%T %s", object, object.GetName())] = version
+		}
+	}
+	return versions
+}
+
+// deleteOperatorPods deletes all pods of the operator and waits for others.
+func (f *fixture) deleteOperatorPods() {
+	f.Helper()
+	old := map[types.UID]bool{}
+	for _, pod := range f.operatorPods() {
+		old[pod.UID] = true
+		if err := cluster.Delete(f.Context(), &pod); err != nil {
+			f.Fatalf("delete the operator's pod %q: %v", pod.Name, err)
+		}
+	}
+	f.Cleanup(f.operatorIsComplete)
+	f.eventually(func() error {
+		leader, err := f.leader()
+		if err == nil && old[leader.UID] {
+			return errors.New("an old pod still leads")
+		}
+		return err
+	})
+}
+
+// operatorHasLookedAtEverything waits until the leader has made a pass over every
+// WebApp of the cluster and has nothing left to do.
+func (f *fixture) operatorHasLookedAtEverything() {
+	f.Helper()
+	apps := &slipwayv1alpha1.WebAppList{}
+	if err := cluster.List(f.Context(), apps); err != nil {
+		f.Fatal(err)
+	}
+	client := newHTTPClient()
+	f.eventually(func() error {
+		leader, err := f.leader()
+		if err != nil {
+			return err
+		}
+		text, err := ask(f.Context(), client, address(leader.Status.PodIP, metricsPort)+"/metrics")
+		if err != nil {
+			return fmt.Errorf("the leader's metrics: %w", err)
+		}
+		passes, waiting := sum(text, "controller_runtime_reconcile_total"), sum(text, "workqueue_depth")+sum(text, "controller_runtime_active_workers")
+		if passes < float64(len(apps.Items)) || waiting > 0 {
+			return fmt.Errorf("%v passes over %d WebApps, %v waiting or at work", passes, len(apps.Items), waiting)
+		}
+		return nil
+	})
+}
+
+// sum adds up a metric of the WebApp controller over its other labels.
+func sum(text, metric string) (total float64) {
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for lines.Scan() {
+		name, rest, _ := strings.Cut(lines.Text(), "{")
+		labels, value, ok := strings.Cut(rest, "} ")
+		if !ok || name != metric || !strings.Contains(labels, `"webapp"`) {
+			continue
+		}
+		if number, err := strconv.ParseFloat(value, 64); err == nil {
+			total += number
+		}
+	}
+	return total
+}
+
+func TestAStandbyTakesOverWhenTheLeaderLeaves(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.app(replicas(0)))
+	f.ready()
+	leader := f.waitForLeader()
+	start := time.Now()
+	if err := cluster.Delete(t.Context(), leader); err != nil {
+		t.Fatal(err)
+	}
+	f.Cleanup(f.operatorIsComplete)
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Port = 9090 })
+
+	f.eventually(func() error {
+		next, err := f.leader()
+		if err == nil && next.UID == leader.UID {
+			return errors.New("the leader has not left")
+		}
+		return err
+	})
+	held := time.Since(start)
+	f.eventually(func() error {
+		if port := mustGet(f, appName, &corev1.Service{}).Spec.Ports[0].Port; port != 9090 {
+			return fmt.Errorf("the Service's port is %d", port)
+		}
+		return nil
+	})
+	worked := time.Since(start)
+	f.measured("the leader was deleted: another holds the lease after %v and has acted after %v", held.Round(time.Millisecond), worked.Round(time.Millisecond))
+	const goal = 10 * time.Second
+	if worked > goal {
+		t.Errorf("a change took %v, want at most %v", worked, goal)
+	}
+	f.wait(is(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, ""))
+}

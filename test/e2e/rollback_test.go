@@ -1,0 +1,220 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
+)
+
+// badRollout is an edit that a running application does not survive.
+type badRollout struct {
+	edit   func(*fixture, *slipwayv1alpha1.WebAppSpec)
+	reason string
+	parts  []string
+}
+
+func badRollouts() map[string]badRollout {
+	return map[string]badRollout{
+		"image that does not exist": {
+			edit:   func(f *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = f.registry() + "/unknown:1" },
+			reason: health.ReasonImageNotFound, parts: []string{`unknown:1" does not exist`},
+		},
+		"image name that cannot be parsed": {
+			edit:   func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = "Shop:2" },
+			reason: health.ReasonInvalidImageName, parts: []string{`"Shop:2"`},
+		},
+		"crash loop": {
+			edit:   func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Env["START_FAILURE"] = "no database at db:5432" },
+			reason: health.ReasonCrashLoopBackOff, parts: []string{"exit code 3", "no database at db:5432"},
+		},
+		"never ready": {
+			edit: func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) {
+				s.Health.Path = "/never"
+				s.Rollout = &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: ptr(int32(10))}
+			},
+			reason: slipwayv1alpha1.ReasonProgressDeadlineExceeded, parts: []string{`Deployment "shop"`, "spec.rollout.progressDeadlineSeconds"},
+		},
+	}
+}
+
+func TestAFailedRolloutIsRolledBackOnceAndNobodyNotices(t *testing.T) {
+	t.Parallel()
+	for name, bad := range badRollouts() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.create(f.app(replicas(2), env("GREETING", "good")))
+			good := f.ready()
+			load := f.traffic(f.serviceURL())
+
+			asked := f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
+			app := f.rolledBack(good, bad)
+			if app.Generation != asked.Generation {
+				t.Errorf("the spec was changed: generation %d, want %d", app.Generation, asked.Generation)
+			}
+			f.staysRolledBack()
+			load.stop("a rollout that failed and was rolled back")
+			f.answers(f.serviceURL()+"/config", "env: good")
+
+			// Only what the user asks for next ends it.
+			f.edit(func(s *slipwayv1alpha1.WebAppSpec) {
+				*s = *f.app(replicas(2), env("GREETING", "better")).Spec.DeepCopy()
+			})
+			if err := lacks(slipwayv1alpha1.ConditionRolledBack)(f.ready()); err != nil {
+				t.Error(err)
+			}
+			f.answers(f.serviceURL()+"/config", "env: better")
+		})
+	}
+}
+
+// rolledBack waits until the application runs its good revision again and says why.
+func (f *fixture) rolledBack(good *slipwayv1alpha1.WebApp, bad badRollout) *slipwayv1alpha1.WebApp {
+	f.Helper()
+	return f.wait(
+		has(slipwayv1alpha1.ConditionRolledBack, bad.reason, bad.parts...),
+		is(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonRolledBack),
+		is(slipwayv1alpha1.ConditionProgressing, metav1.ConditionFalse, slipwayv1alpha1.ReasonRolledBack),
+		is(slipwayv1alpha1.ConditionAvailable, metav1.ConditionTrue, ""),
+		is(slipwayv1alpha1.ConditionDegraded, metav1.ConditionFalse, ""),
+		func(app *slipwayv1alpha1.WebApp) error {
+			switch {
+			case app.Status.Revision != good.Status.Revision:
+				return fmt.Errorf("revision %q runs, want %q", app.Status.Revision, good.Status.Revision)
+			case app.Status.Image != good.Status.Image:
+				return fmt.Errorf("image %q runs, want %q", app.Status.Image, good.Status.Image)
+			case app.Status.ReadyReplicas != good.Status.ReadyReplicas:
+				return fmt.Errorf("%d pods are ready, want %d", app.Status.ReadyReplicas, good.Status.ReadyReplicas)
+			}
+			return nil
+		})
+}
+
+// staysRolledBack shows that the operator leaves the Deployment alone however often
+// it looks at it.
+func (f *fixture) staysRolledBack() {
+	f.Helper()
+	before := f.deployment()
+	for range 3 {
+		f.forcePass()
+	}
+	if after := f.deployment(); after.Generation != before.Generation {
+		f.Errorf("the Deployment went from generation %d to %d", before.Generation, after.Generation)
+	}
+	f.wait(is(slipwayv1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
+}
+
+func TestOnFailureHoldReportsAndStays(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app(spec(func(s *slipwayv1alpha1.WebAppSpec) {
+		s.Rollout = &slipwayv1alpha1.Rollout{OnFailure: slipwayv1alpha1.FailurePolicyHold}
+	})))
+	f.ready()
+	load := f.traffic(f.serviceURL())
+	bad := badRollouts()["image name that cannot be parsed"]
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
+	f.wait(has(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolloutFailed, bad.parts...),
+		has(slipwayv1alpha1.ConditionDegraded, bad.reason, bad.parts...),
+		is(slipwayv1alpha1.ConditionAvailable, metav1.ConditionTrue, ""),
+		lacks(slipwayv1alpha1.ConditionRolledBack))
+	before := f.deployment()
+	for range 3 {
+		f.forcePass()
+	}
+	if after := f.deployment(); after.Generation != before.Generation || after.Spec.Template.Spec.Containers[0].Image == cluster.demoImage {
+		t.Errorf("the Deployment was changed from generation %d to %d", before.Generation, after.Generation)
+	}
+	load.stop("a rollout that failed and is held")
+
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = cluster.demoImage })
+	if err := lacks(slipwayv1alpha1.ConditionStalled)(f.ready()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnApplicationThatFailsLaterIsNotRolledBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app(env("GREETING", "one")))
+	first := f.ready()
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Env["GREETING"] = "two" })
+	second := f.ready()
+	if first.Status.Revision == second.Status.Revision {
+		t.Fatal("the edit made no revision to return to")
+	}
+	before := f.deployment()
+	url := address(f.thePod().Status.PodIP, 8080)
+
+	// As often as would have ended a rollout.
+	const ends = 3
+	for n := range int32(ends) {
+		f.eventually(func() error {
+			// The answer is the end of the connection.
+			_, _ = ask(t.Context(), newHTTPClient(), url+"/exit?code=7")
+			if got := restarts(f.pods()); got < n+1 {
+				return fmt.Errorf("the pod has ended %d times, want %d", got, n+1)
+			}
+			return nil
+		})
+	}
+	f.wait(has(slipwayv1alpha1.ConditionDegraded, health.ReasonCrashLoopBackOff, `pod "shop-`, "exit code 7"))
+	f.forcePass()
+	app := f.ready()
+	if app.Status.Revision != second.Status.Revision || app.Status.Rollback != nil {
+		t.Errorf("revision %q runs after rollback %+v, want %q", app.Status.Revision, app.Status.Rollback, second.Status.Revision)
+	}
+	if after := f.deployment(); after.Generation != before.Generation {
+		t.Errorf("the Deployment went from generation %d to %d", before.Generation, after.Generation)
+	}
+}
+
+func TestAFailedFirstRolloutIsReported(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app(spec(func(s *slipwayv1alpha1.WebAppSpec) {
+		s.Health.Path = "/never"
+		s.Rollout = &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: ptr(int32(5))}
+	})))
+	f.wait(has(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolloutFailed, "spec.rollout.progressDeadlineSeconds"),
+		lacks(slipwayv1alpha1.ConditionRolledBack))
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Health.Path = "/healthz" })
+	f.ready()
+}
+
+// The operator is killed between the first sign of trouble and the verdict. It runs
+// alone: it disturbs the operator.
+func TestARollbackSurvivesTheOperatorsDeath(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.app())
+	good := f.ready()
+	seen := f.record(&appsv1.DeploymentList{})
+	bad := badRollouts()["never ready"]
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
+	f.wait(is(slipwayv1alpha1.ConditionProgressing, metav1.ConditionTrue, slipwayv1alpha1.ReasonRolloutInProgress))
+	start := time.Now()
+	f.killLeader()
+	f.rolledBack(good, bad)
+	f.measured("an operator killed in the middle: rolled back %v after the kill (deadline 10 s)", time.Since(start).Round(100*time.Millisecond))
+	f.staysRolledBack()
+
+	// There and back: two changes of the template, whoever made them.
+	images := 0
+	var last int64
+	for _, s := range seen.all() {
+		if g := s.object.GetGeneration(); g != last {
+			images, last = images+1, g
+		}
+	}
+	if images != 3 {
+		t.Errorf("the Deployment went through %d generations, want 3: good, bad, good again", images)
+	}
+}
