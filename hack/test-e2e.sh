@@ -57,5 +57,6 @@ install_operator
 say 'running the tests'
 testing=1
 export IMAGE DEMO_IMAGE PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
-hack/test-tagged.sh e2e -count=1 -timeout 30m "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
+# Most of the time a test waits for pods, so more of them run at a time than the machine has cores.
+hack/test-tagged.sh e2e -count=1 -timeout 30m -parallel 8 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'

@@ -30,7 +30,7 @@ func run(args []string, in io.Reader, out io.Writer) (int, error) {
 	flags := flag.NewFlagSet("testsum", flag.ContinueOnError)
 	counts := flags.String("counts", "", "file to append one line of counts to")
 	slow := flags.Duration("slow", 5*time.Second, "list tests that took at least this long")
-	each := flags.Bool("each", false, "print a line for every top-level test as it ends")
+	each := flags.Bool("each", false, "print a line for every top-level test as it ends, and what tests log as \"measured: ...\"")
 	if err := flags.Parse(args); err != nil {
 		return 2, err
 	}

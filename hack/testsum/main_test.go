@@ -116,13 +116,16 @@ var runCases = []struct {
 		want:   []string{"too late"},
 	},
 	{
-		name: "each prints a line per top-level test",
+		name: "each prints a line per top-level test, and what was measured",
 		args: []string{"-each"},
 		stream: `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: measured: 12 ms\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:4: chatter\n"}
 {"Action":"pass","Package":"p","Test":"TestA","Elapsed":0.2}
 {"Action":"pass","Package":"p","Elapsed":0.3}`,
 		counts: "1 passed, 0 failed, 0 skipped",
-		want:   []string{"pass  p TestA (0.2 s)"},
+		want:   []string{"pass  p TestA (0.2 s)", "TestA: 12 ms"},
+		absent: []string{"chatter"},
 	},
 	{
 		name: "a run without a test fails",

@@ -149,6 +149,7 @@ func (s *summary) handleTest(p *pkg, e event) {
 		if !isFraming(e.Output) {
 			t.output.WriteString(e.Output)
 		}
+		s.showMeasured(e)
 	case "pass":
 		if !t.hasSubtests {
 			p.passed++
@@ -192,6 +193,15 @@ func (s *summary) failTest(p *pkg, pkgName, name, how string) {
 	for parent := p.parent(name); parent != nil; parent = p.parent(name) {
 		parent.blamed = true
 		name = name[:strings.LastIndexByte(name, '/')]
+	}
+}
+
+// measuredMark stands before a number that a test has measured and that is worth showing though the test passes.
+const measuredMark = "measured: "
+
+func (s *summary) showMeasured(e event) {
+	if _, text, ok := strings.Cut(e.Output, measuredMark); ok && s.each {
+		fmt.Fprintf(s.out, "      %s: %s\n", e.Test, strings.TrimRight(text, "\n"))
 	}
 }
 

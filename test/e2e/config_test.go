@@ -25,6 +25,7 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 	f.answers(f.serviceURL()+"/config", "env: one", "file: eins")
 
 	t.Run("unused keys and 300 other objects", func(t *testing.T) {
+		f := f.in(t)
 		before := f.deployment().Generation
 		f.setSecret("used", "OTHER", "y")
 		f.setConfigMap("files", "other", "y")
@@ -39,6 +40,7 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 	})
 
 	t.Run("a used key of the Secret", func(t *testing.T) {
+		f := f.in(t)
 		load := f.traffic(f.serviceURL())
 		f.setSecret("used", "GREETING", "two")
 		f.showsEverywhere("env: two", "file: eins")
@@ -46,6 +48,7 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 	})
 
 	t.Run("a used key of the ConfigMap", func(t *testing.T) {
+		f := f.in(t)
 		load := f.traffic(f.serviceURL())
 		f.setConfigMap("files", "greeting", "zwei")
 		f.showsEverywhere("env: two", "file: zwei")

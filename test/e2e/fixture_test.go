@@ -62,6 +62,12 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
+// in returns the fixture for a subtest that shares the namespace.
+func (f fixture) in(t *testing.T) *fixture {
+	f.T = t
+	return &f
+}
+
 // dump logs what one would look at first.
 func (f *fixture) dump(ctx context.Context) {
 	for _, args := range []string{"get webapps -o yaml", "get all,pvc,controllerrevisions", "get events --sort-by=.lastTimestamp"} {
