@@ -58,13 +58,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if options.MaxConcurrentReconciles == 0 {
 		options.MaxConcurrentReconciles = 10
 	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
-	}
 	if err := addIndexes(mgr); err != nil {
 		return err
 	}
-	reconciler := newReconciler(mgr, options)
+	reconciler := NewReconciler(mgr, options)
 	warm := true
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webapp").
@@ -90,7 +87,12 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Complete(reconciler)
 }
 
-func newReconciler(mgr ctrl.Manager, options Options) *Reconciler {
+// NewReconciler returns the reconciler alone. It reads through the manager's cache,
+// which Setup has given the indexes that the reconciler needs.
+func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
 	return &Reconciler{
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),
