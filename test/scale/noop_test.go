@@ -1,0 +1,77 @@
+//go:build scale
+
+package scale
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/requests"
+	"github.com/slipway-dev/slipway/internal/webapp"
+)
+
+// measureNoOp benchmarks a pass over a WebApp that is as it should be. It runs in this
+// process, with a manager of its own whose controller is at rest.
+func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
+	t.Helper()
+	counter := &requests.Counter{}
+	config := rest.CopyConfig(s.config)
+	counter.Watch(config)
+	mgr, err := operator.NewManager(config, operator.Options{MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true})
+	if err != nil {
+		t.Fatalf("make the manager: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended with: %v", err)
+		}
+	}()
+	if err := waitForCaches(ctx, mgr.GetCache()); err != nil {
+		t.Fatalf("wait for the caches: %v", err)
+	}
+	reconciler := webapp.NewReconciler(mgr, webapp.Options{})
+	pass := func(i int) {
+		if _, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(apps[i%len(apps)])}); err != nil {
+			t.Errorf("Reconcile: %v", err)
+		}
+	}
+	// The manager's own controller looks at everything once, and then is quiet.
+	for now := (state{}); now.Passes < len(apps) || now.Waiting > 0; {
+		for i := range apps {
+			pass(i)
+		}
+		now = state{}
+		now.readMetrics()
+	}
+	before := counter.Counts()
+	result := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for i := range b.N {
+			pass(i)
+		}
+	})
+	made := counter.Counts().Since(before)
+	if n := made.Writes() + made.Of(requests.Reads, requests.Lists); n > 0 {
+		t.Errorf("passes without work made requests: %s", made)
+	}
+	perPass := time.Duration(result.NsPerOp())
+	results.add(row{
+		What: "a pass that finds nothing to do (cached reads)", Goal: "300 us, 400 allocations",
+		Measured: fmt.Sprintf("%d us, %d allocations, %d KiB", perPass.Microseconds(), result.AllocsPerOp(), result.AllocedBytesPerOp()>>10),
+		Values: map[string]float64{
+			"us": float64(perPass.Nanoseconds()) / 1000, "allocs": float64(result.AllocsPerOp()), "bytes": float64(result.AllocedBytesPerOp()),
+		},
+	}, met(perPass <= 300*time.Microsecond && result.AllocsPerOp() <= 400))
+}
