@@ -5,6 +5,9 @@ package scale
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
 	"testing"
 	"time"
 
@@ -17,6 +20,20 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/requests"
 	"github.com/slipway-dev/slipway/internal/webapp"
 )
+
+// TestNoOp benchmarks a pass alone; TestThousand does it on its way.
+func TestNoOp(t *testing.T) {
+	if testing.Short() {
+		t.Skip()
+	}
+	s := startServer(t)
+	webApps := follow(t, s, &slipwayv1alpha1.WebAppList{})
+	apps := newApps(s.namespaces(t, "no-op", 1), 50)
+	p := startOperator(t, s)
+	converge(t, s, webApps, apps, nil)
+	p.stop(t)
+	measureNoOp(t, s, apps)
+}
 
 // measureNoOp benchmarks a pass over a WebApp that is as it should be. It runs in this
 // process, with a manager of its own whose controller is at rest.
@@ -55,6 +72,7 @@ func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
 		now = state{}
 		now.readMetrics()
 	}
+	defer profileHere(t, "noop.prof")()
 	before := counter.Counts()
 	result := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
@@ -74,4 +92,25 @@ func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
 			"us": float64(perPass.Nanoseconds()) / 1000, "allocs": float64(result.AllocsPerOp()), "bytes": float64(result.AllocedBytesPerOp()),
 		},
 	}, met(perPass <= 300*time.Microsecond && result.AllocsPerOp() <= 400))
+}
+
+// profileHere profiles this process until the function that it returns is called, when
+// BENCH_PROFILE names a folder.
+func profileHere(t *testing.T, name string) func() {
+	t.Helper()
+	folder := os.Getenv("BENCH_PROFILE")
+	if folder == "" {
+		return func() {}
+	}
+	file, err := os.Create(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatalf("profile: %v", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		t.Fatalf("profile: %v", err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		file.Close()
+	}
 }
