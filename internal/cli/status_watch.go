@@ -141,8 +141,11 @@ func changes(before, after *slipwayv1alpha1.WebApp) []string {
 			continue
 		}
 		why := because(c.Reason, c.Message)
-		if said[c.Message] {
-			why = c.Reason // The message stands a line above, with another condition.
+		if said[c.Message] { // It stands a line above, with another condition.
+			if old != nil && old.Status == c.Status && old.Reason == c.Reason {
+				continue
+			}
+			why = c.Reason
 		}
 		said[c.Message] = true
 		lines = append(lines, line(c.Type, fmt.Sprintf("%-7s %s", c.Status, why)))

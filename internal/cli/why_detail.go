@@ -3,14 +3,17 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
@@ -97,6 +100,17 @@ const (
 	maxAge      = time.Hour
 )
 
+// The same event comes again with another pod's name in it, and after some of them
+// with a prefix.
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
+const combined = "(combined from similar events): "
+
+// without leaves out what has been said already.
+func without(lines []eventLine, message string) []eventLine {
+	return slices.DeleteFunc(lines, func(line eventLine) bool { return strings.Contains(message, line.Message) })
+}
+
 // warnings lists the latest warnings about an object, newest first.
 func warnings(f *findings, object types.UID) []eventLine {
 	var lines []eventLine
@@ -111,11 +125,27 @@ func warnings(f *findings, object types.UID) []eventLine {
 	slices.SortStableFunc(lines, func(a, b eventLine) int {
 		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
 	})
-	lines = slices.CompactFunc(lines, func(a, b eventLine) bool { return a.Reason == b.Reason && a.Message == b.Message })
+	said := map[string]bool{}
+	lines = slices.DeleteFunc(lines, func(line eventLine) bool {
+		key := line.Reason + quoted.ReplaceAllString(strings.TrimPrefix(line.Message, combined), "")
+		defer func() { said[key] = true }()
+		return said[key]
+	})
 	if len(lines) > maxWarnings {
 		lines = lines[:maxWarnings]
 	}
 	return lines
+}
+
+// appWarnings lists what the operator warned of since the WebApp is not ready, unless
+// it is what the tree begins with: its events report changes, and older ones speak of
+// troubles that are over.
+func appWarnings(f *findings, message string) []eventLine {
+	since := metav1.Time{}
+	if ready := meta.FindStatusCondition(f.app.Status.Conditions, slipwayv1alpha1.ConditionReady); ready != nil {
+		since = ready.LastTransitionTime
+	}
+	return slices.DeleteFunc(without(warnings(f, f.app.UID), message), func(line eventLine) bool { return line.Last.Before(&since) })
 }
 
 // lastSeen reads both ways in which events count their repetitions.

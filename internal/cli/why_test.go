@@ -78,6 +78,21 @@ func serving() corev1.PodStatus {
 	}
 }
 
+// leaving is a pod of the earlier ReplicaSet that has to be gone at the given time ago.
+func leaving(overdue time.Duration) corev1.Pod {
+	p := pod("shop-1-a", "shop-1", crashing(false))
+	p.DeletionTimestamp = new(ago(overdue))
+	return p
+}
+
+func boundClaim() *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-data", UID: "claim-uid", Labels: map[string]string{slipwayv1alpha1.LabelWebApp: "shop"}},
+		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: new("fast")},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+}
+
 func ended(code int32, message string) *corev1.ContainerStateTerminated {
 	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message}
 }
@@ -149,16 +164,19 @@ func whyCases() map[string]*findings {
 		}),
 		"volume": rollingFindings("VolumePending", `PersistentVolumeClaim "shop-data" is not bound (spec.storage)`, unschedulable, func(f *findings) {
 			f.app.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/data"}
-			f.claim = &corev1.PersistentVolumeClaim{
-				ObjectMeta: metav1.ObjectMeta{Name: "shop-data", UID: "claim-uid", Labels: map[string]string{slipwayv1alpha1.LabelWebApp: "shop"}},
-				Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: new("fast")},
-				Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
-			}
+			f.claim = boundClaim()
+			f.claim.Status.Phase = corev1.ClaimPending
 			f.events = []corev1.Event{warning("claim-uid", "ProvisioningFailed", `storageclass.storage.k8s.io "fast" not found`, 5*time.Second, 3)}
 		}),
 		"conflict": wellFindings(func(f *findings) {
 			unready(slipwayv1alpha1.ReasonNameConflict, `Deployment "shop" exists and is not ours`)(f.app)
 			f.deployment.OwnerReferences, f.service.OwnerReferences = nil, nil
+		}),
+		"app-warnings": wellFindings(func(f *findings) {
+			unready("NotReady", "x")(f.app)
+			f.events = []corev1.Event{
+				warning("app-uid", "SecretNotFound", "over long ago", 20*time.Minute, 1), warning("app-uid", "APIError", "of this trouble", time.Minute, 1),
+			}
 		}),
 		"quota": wellFindings(func(f *findings) {
 			unready(slipwayv1alpha1.ReasonQuotaExceeded, "quota")(f.app)
@@ -169,7 +187,17 @@ func whyCases() map[string]*findings {
 				Message: `pods "shop-2-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0`,
 			}}}
 		}),
-		"rolled-back":     wellFindings(func(f *findings) { f.app = readyApp(rolledBack) }),
+		"rolled-back": wellFindings(func(f *findings) {
+			f.app = readyApp(rolledBack)
+			f.pods = append(f.pods, leaving(-10*time.Second))
+			f.events = []corev1.Event{warning("app-uid", "CrashLoopBackOff", f.app.Status.Rollback.Message, time.Second, 1)}
+		}),
+		"recreate": rollingFindings("RolloutInProgress", "x", corev1.PodStatus{}, func(f *findings) {
+			f.app.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/data"}
+			f.claim = boundClaim()
+			f.pods = append(f.pods[:2], leaving(-10*time.Second))
+		}),
+		"overdue":         wellFindings(func(f *findings) { f.pods = append(f.pods, leaving(10*time.Minute)) }),
 		"not-as-reported": wellFindings(func(f *findings) { f.pods[0].Status = crashing(true) }),
 		"not-observed":    wellFindings(func(f *findings) { f.app.Generation++ }),
 		"unreadable": wellFindings(func(f *findings) {
@@ -200,7 +228,7 @@ func TestWhy(t *testing.T) {
 // TestWhyExitState holds what the exit code follows from.
 func TestWhyExitState(t *testing.T) {
 	for name, f := range whyCases() {
-		well := name == "well" || name == "unreadable"
+		well := name == "well" || name == "unreadable" || name == "overdue"
 		if got := explain(f).State; (got == health.Healthy) != well {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -246,7 +274,7 @@ func TestWarnings(t *testing.T) {
 	}
 	single := corev1.Event{Reason: "Single", InvolvedObject: corev1.ObjectReference{UID: "x"}, EventTime: metav1.NewMicroTime(now.Add(-time.Second))}
 	f := &findings{now: now, events: []corev1.Event{
-		warning("x", "A", "same", 30*time.Second, 2), warning("x", "A", "same", 30*time.Second, 1), series, single,
+		warning("x", "A", `Error: pods "a-1"`, 30*time.Second, 2), warning("x", "A", `(combined from similar events): Error: pods "a-2"`, 31*time.Second, 1), series, single,
 		warning("x", "B", "the fourth", 2*time.Minute, 1), warning("y", "C", "of another", time.Second, 1),
 	}}
 	var got []string

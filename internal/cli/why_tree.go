@@ -53,7 +53,7 @@ func explain(f *findings) whyView {
 		root.Message += "; if that lasts, see whether it runs"
 	}
 	if root.State != health.Healthy {
-		root.Events = slices.DeleteFunc(warnings(f, f.app.UID), func(e eventLine) bool { return e.Message == root.Message })
+		root.Events = appWarnings(f, root.Message)
 	}
 	return whyView{
 		node: root, Name: f.app.Name, Namespace: f.app.Namespace,
@@ -178,22 +178,31 @@ func podNodes(f *findings, owner types.UID) []node {
 			continue
 		}
 		v := health.Pod(pod)
-		if v.State == health.Healthy {
+		if v.State == health.Healthy || v.State == health.Terminating && leavesInTime(f, pod) {
 			continue
 		}
 		message := shorten(v.Message, "pod", pod.Name)
+		if v.State == health.Terminating && !f.now.Before(pod.DeletionTimestamp.Time) {
+			message += fmt.Sprintf(", and should have been gone %s ago: does its node answer?", age(*pod.DeletionTimestamp, f.now))
+		}
 		if at, ok := seen[v.Reason+message]; ok {
 			nodes[at].Alike++
 			continue
 		}
 		seen[v.Reason+message] = len(nodes)
-		n := node{Object: "pod/" + pod.Name, State: v.State, Reason: v.Reason, Message: message, Events: warnings(f, pod.UID)}
-		if target, ok := logTargetOf(pod); ok {
+		n := node{Object: "pod/" + pod.Name, State: v.State, Reason: v.Reason, Message: message, Events: without(warnings(f, pod.UID), message)}
+		if target, ok := logTargetOf(pod); ok && v.State != health.Terminating {
 			n.Log = logOf(f, target)
 		}
 		nodes = append(nodes, n)
 	}
 	return nodes
+}
+
+// leavesInTime tells that a pod that is being deleted is nobody's trouble: its time to
+// end in peace is not over, and no successor waits for its volume.
+func leavesInTime(f *findings, pod *corev1.Pod) bool {
+	return f.now.Before(pod.DeletionTimestamp.Time) && (f.app.Spec.Storage == nil || health.RolledOut(f.deployment))
 }
 
 func claimNodes(f *findings) []node {
