@@ -126,7 +126,6 @@ func changes(before, after *slipwayv1alpha1.WebApp) []string {
 		// What was said of an earlier generation was not shown.
 		before = &slipwayv1alpha1.WebApp{}
 	}
-	line := func(what, text string) string { return fmt.Sprintf("%-12s %s", what, text) }
 	var lines []string
 	if after.Status.Revision != before.Status.Revision {
 		lines = append(lines, line("Revision", fmt.Sprintf("%s, %s", after.Status.Revision, after.Status.Image)))
@@ -134,26 +133,31 @@ func changes(before, after *slipwayv1alpha1.WebApp) []string {
 	if replicas(after) != replicas(before) {
 		lines = append(lines, line("Replicas", replicas(after)+" ready"))
 	}
+	return append(lines, conditionChanges(before.Status.Conditions, after.Status.Conditions)...)
+}
+
+func conditionChanges(before, after []metav1.Condition) []string {
+	var lines []string
 	said := map[string]bool{}
-	for _, c := range after.Status.Conditions {
-		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)
-		if old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
+	for _, c := range after {
+		old := meta.FindStatusCondition(before, c.Type)
+		sameState := old != nil && old.Status == c.Status && old.Reason == c.Reason
+		if sameState && (old.Message == c.Message || said[c.Message]) {
 			continue
 		}
 		why := because(c.Reason, c.Message)
 		if said[c.Message] { // It stands a line above, with another condition.
-			if old != nil && old.Status == c.Status && old.Reason == c.Reason {
-				continue
-			}
 			why = c.Reason
 		}
 		said[c.Message] = true
 		lines = append(lines, line(c.Type, fmt.Sprintf("%-7s %s", c.Status, why)))
 	}
-	for _, c := range before.Status.Conditions {
-		if meta.FindStatusCondition(after.Status.Conditions, c.Type) == nil {
+	for _, c := range before {
+		if meta.FindStatusCondition(after, c.Type) == nil {
 			lines = append(lines, line(c.Type, "no longer"))
 		}
 	}
 	return lines
 }
+
+func line(what, text string) string { return fmt.Sprintf("%-12s %s", what, text) }
