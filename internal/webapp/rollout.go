@@ -42,8 +42,8 @@ type trouble struct {
 // decides: the decision is written to status first, and the next pass acts on it, so
 // that a crash in between does not forget that this intent has failed.
 func (s *scope) judge(now time.Time) {
-	s.judgePods()
 	s.rollout.complete = health.RolledOut(s.deployment)
+	s.judgePods()
 	s.rollout.proven = s.rollout.complete && s.deployment.Status.AvailableReplicas > 0
 	if s.rolledBack() && s.lastGood() != nil {
 		s.rollout.rollback = s.app.Status.Rollback
@@ -116,7 +116,9 @@ func (s *scope) lastProgress() time.Time {
 }
 
 // judgePods finds the trouble worth telling: that pods cannot be created, then that of
-// a pod of the current template, then that of any other pod.
+// a pod of the current template, then that of any other pod. A pod that has ended, an
+// evicted one for example, stays as a record after another has taken its place, for
+// days maybe: it counts only while the application lacks pods and nothing else says why.
 func (s *scope) judgePods() {
 	if s.deployment.UID == "" {
 		return
@@ -126,7 +128,12 @@ func (s *scope) judgePods() {
 		return
 	}
 	current, _ := s.podsOfCurrentTemplate()
-	for _, pods := range [][]corev1.Pod{current, s.pods} {
+	current, ended := splitEnded(current)
+	others, _ := splitEnded(s.pods)
+	if s.rollout.complete {
+		ended = nil
+	}
+	for _, pods := range [][]corev1.Pod{current, others, ended} {
 		for i := range pods {
 			verdict := health.Pod(&pods[i])
 			if verdict.State == health.Failed {
@@ -138,6 +145,18 @@ func (s *scope) judgePods() {
 			}
 		}
 	}
+}
+
+// splitEnded separates the pods that have ended with a failure from the others.
+func splitEnded(pods []corev1.Pod) (others, ended []corev1.Pod) {
+	for i := range pods {
+		if pods[i].Status.Phase == corev1.PodFailed {
+			ended = append(ended, pods[i])
+		} else {
+			others = append(others, pods[i])
+		}
+	}
+	return others, ended
 }
 
 // withVolume names the volume when that is what keeps a pod from being scheduled.

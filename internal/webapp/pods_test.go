@@ -1,0 +1,68 @@
+package webapp
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+func testPod(name, templateHash string, status corev1.PodStatus) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: templateHash}},
+		Status:     status,
+	}
+}
+
+// An evicted pod stays in the cluster long after another has taken its place.
+func TestAPodThatHasEndedCountsOnlyWhilePodsAreLackingAndNothingElseSaysWhy(t *testing.T) {
+	evicted := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
+	serving := corev1.PodStatus{
+		Phase:      corev1.PodRunning,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
+	starting := corev1.PodStatus{Phase: corev1.PodPending}
+	crashed := corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}},
+	}}}
+	tests := map[string]struct {
+		ready int32
+		pods  []corev1.Pod
+		want  string
+	}{
+		"replaced":                       {1, []corev1.Pod{testPod("a", "new", evicted), testPod("b", "new", serving)}, ""},
+		"its successor is starting":      {0, []corev1.Pod{testPod("a", "new", evicted), testPod("b", "new", starting)}, "Evicted"},
+		"its successor has a trouble":    {0, []corev1.Pod{testPod("a", "new", evicted), testPod("b", "new", crashed)}, "CrashLoopBackOff"},
+		"of an earlier template":         {0, []corev1.Pod{testPod("a", "old", evicted), testPod("b", "new", starting)}, ""},
+		"a live one of another template": {0, []corev1.Pod{testPod("a", "old", crashed), testPod("b", "new", starting)}, "CrashLoopBackOff"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			revision := map[string]string{annotationDeploymentRevision: "2"}
+			s := &scope{
+				app: &slipwayv1alpha1.WebApp{},
+				deployment: &appsv1.Deployment{
+					ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid", Annotations: revision},
+					Status:     appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: tc.ready, AvailableReplicas: tc.ready},
+				},
+				claim: &corev1.PersistentVolumeClaim{},
+				replicaSets: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
+					Annotations: revision, Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "new"},
+				}}},
+				pods: tc.pods,
+			}
+			s.judge(time.Unix(0, 0))
+			got := ""
+			if s.rollout.trouble != nil {
+				got = s.rollout.trouble.reason
+			}
+			if got != tc.want {
+				t.Errorf("the trouble is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
