@@ -22,7 +22,7 @@ const (
 
 // LocalReference names an object in the same namespace.
 type LocalReference struct {
-	// name of the object.
+	// name of the object, at most 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be a DNS subdomain: lower case letters, digits, '-' and '.'"
@@ -34,11 +34,13 @@ type LocalReference struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || self.requests.all(k, !(k in self.limits) || quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0)",message="requests must not exceed limits"
 type ResourceRequirements struct {
-	// requests is what the scheduler reserves, for example {cpu: 100m, memory: 64Mi}.
+	// requests is what the scheduler reserves, for example {cpu: 100m, memory: 64Mi}; at
+	// most 7 resources. Default: none.
 	// +kubebuilder:validation:MaxProperties=7
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// limits is what the container may use at most.
+	// limits is what the container may use at most; at most 7 resources. A request must
+	// not exceed its limit. Default: none.
 	// +kubebuilder:validation:MaxProperties=7
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`

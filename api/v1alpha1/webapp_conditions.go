@@ -2,8 +2,8 @@ package v1alpha1
 
 // Condition types that only WebApp has.
 const (
-	// ConditionRolledBack is True from a rollback until the spec changes. It is absent
-	// otherwise.
+	// ConditionRolledBack is True from a rollback until something else is asked for. Its
+	// reason is why the rollout failed. It is absent otherwise.
 	ConditionRolledBack = "RolledBack"
 )
 
@@ -28,7 +28,8 @@ const (
 	ReasonReplicasNotReady = "ReplicasNotReady"
 	// ReasonReplicasReady: at least one pod serves.
 	ReasonReplicasReady = "ReplicasReady"
-	// ReasonTerminating: the application is being deleted.
+	// ReasonTerminating: an object of the application is being deleted, and is made anew
+	// afterwards.
 	ReasonTerminating = "Terminating"
 
 	// ReasonSecretNotFound: a referenced Secret does not exist.

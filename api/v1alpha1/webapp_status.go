@@ -7,16 +7,16 @@ type WebAppStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// replicas is the number of pods that exist.
+	// replicas is the number of pods that exist, of whatever revision.
 	// +optional
 	Replicas int32 `json:"replicas"`
-	// readyReplicas is the number of pods that serve.
+	// readyReplicas is the number of pods that serve, of whatever revision.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// selector finds the pods, in the form that the scale subresource needs.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// serviceURL is the address inside the cluster.
+	// serviceURL is the address inside the cluster, if its domain is cluster.local.
 	// +optional
 	ServiceURL string `json:"serviceURL,omitempty"`
 	// image is the image that the Deployment runs. It differs from spec.image after a rollback.
@@ -29,10 +29,12 @@ type WebAppStatus struct {
 	// out completely: the target of a rollback.
 	// +optional
 	LastGoodRevision string `json:"lastGoodRevision,omitempty"`
-	// rollout is present while a rollout is under way.
+	// rollout is present from the start of a rollout until it is complete or rolled back.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
-	// rollback is present from a rollback until the spec changes.
+	// rollback is present from a rollback until something else is asked for: another spec
+	// (replicas, autoscaling, paused and the volume's size do not count), or other
+	// content of the configuration that it uses.
 	// +optional
 	Rollback *RollbackStatus `json:"rollback,omitempty"`
 	// summary holds what kubectl get shows.

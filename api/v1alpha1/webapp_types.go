@@ -51,57 +51,61 @@ type WebAppList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.autoscaling)",message="spec.autoscaling cannot be combined with spec.storage: the volume is attached to one pod"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || (has(self.resources) && ((has(self.resources.requests) && 'cpu' in self.resources.requests) || (has(self.resources.limits) && 'cpu' in self.resources.limits)))",message="spec.resources.requests.cpu is required with spec.autoscaling: CPU use is measured against it"
 type WebAppSpec struct {
-	// image is the container image, for example registry.example.com/shop:1.4.2.
+	// image is the container image, for example registry.example.com/shop:1.4.2. It
+	// must name a non-root user by number: pods run with runAsNonRoot.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]+$')",message="spec.image must not hold white space"
 	// +required
 	Image string `json:"image"`
 
-	// replicas is how many pods run. Default 1; 0 stops the application and keeps
-	// everything else. Ignored while autoscaling is set.
+	// replicas is how many pods run, from 0 to 1000. Default 1; 0 stops the application
+	// and keeps everything else. At most 1 with storage. Ignored while autoscaling is set.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// port is where the application listens, and the port of its Service.
+	// port is where the application listens, and the port of its Service, from 1 to 65535.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +required
 	Port int32 `json:"port"`
 
-	// env are environment variables by name.
+	// env are environment variables by name, at most 200 of at most 32 KiB each. They
+	// win over envFrom.
 	// +kubebuilder:validation:MaxProperties=200
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))",message="spec.env: a name must hold only letters, digits, '-', '_' and '.' and must not start with a digit"
 	// +optional
 	Env map[string]EnvValue `json:"env,omitempty"`
 
-	// envFrom adds environment variables from Secrets and ConfigMaps. A later entry
-	// wins over an earlier one, env wins over both. Pods restart, rolling, when a key
-	// that they use changes.
+	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. Where
+	// several give the same variable, an entry with keys wins over one without, then a
+	// later entry over an earlier one; env wins over all. Pods restart, rolling, when the
+	// content of a key that they use changes.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	EnvFrom []EnvFromSource `json:"envFrom,omitempty"`
 
-	// files mounts Secrets and ConfigMaps as read-only directories. Pods restart,
-	// rolling, when a key that they use changes.
+	// files mounts Secrets and ConfigMaps as read-only directories, at most 32. Pods
+	// restart, rolling, when the content of a key that they use changes.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(f, self.exists_one(g, g.mountPath == f.mountPath))",message="spec.files: every mountPath must be unique"
 	// +listType=atomic
 	// +optional
 	Files []FileSource `json:"files,omitempty"`
 
-	// command replaces the image's entry point.
+	// command replaces the image's entry point: the program and its first arguments, at
+	// most 64 words. Default: the image's.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +listType=atomic
 	// +optional
 	Command []string `json:"command,omitempty"`
 
-	// args are the arguments of the entry point.
+	// args are the arguments of the entry point, at most 128. Default: the image's.
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +listType=atomic
@@ -117,12 +121,15 @@ type WebAppSpec struct {
 	// +optional
 	Health *HealthCheck `json:"health,omitempty"`
 
-	// autoscaling lets CPU use decide the number of replicas.
+	// autoscaling lets CPU use decide the number of replicas. It needs
+	// resources.requests.cpu, cannot be combined with storage, and works where the
+	// cluster serves resource metrics. Default: replicas decides.
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
-	// storage gives the application one volume. It then runs as at most one pod, and
-	// an update stops the old pod before it starts the new one.
+	// storage gives the application one volume, the PersistentVolumeClaim <name>-data.
+	// It then runs as at most one pod, and an update stops the old pod before it starts
+	// the new one. Removing storage keeps the volume. Default: no volume.
 	// +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) == !has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="spec.storage.storageClassName cannot be changed: a volume stays in its class"
 	// +optional
 	Storage *Storage `json:"storage,omitempty"`
@@ -131,22 +138,24 @@ type WebAppSpec struct {
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
 
-	// imagePullSecrets are the Secrets used to pull the image.
+	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the same
+	// namespace.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
 
-	// serviceAccountName is the identity that the pods run as. Default: the
-	// namespace's default ServiceAccount, without its token mounted.
+	// serviceAccountName is the identity that the pods run as; its token is mounted.
+	// Default: the namespace's default ServiceAccount, and no token is mounted.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// paused stops the operator from changing anything that belongs to this
-	// application. Status is still reported.
+	// application: no rollout, no rollback, no restart, nothing restored. Status is still
+	// reported. Default false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
@@ -156,57 +165,61 @@ type WebAppSpec struct {
 // +kubebuilder:validation:MaxLength=32768
 type EnvValue string
 
-// EnvFromSource adds the keys of one Secret or ConfigMap as environment variables.
+// EnvFromSource adds the keys of one Secret or ConfigMap of the same namespace as
+// environment variables.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.secretRef) != has(self.configMapRef)",message="set exactly one of secretRef and configMapRef"
 type EnvFromSource struct {
-	// secretRef names a Secret.
+	// secretRef names a Secret. Set it or configMapRef.
 	// +optional
 	SecretRef *LocalReference `json:"secretRef,omitempty"`
-	// configMapRef names a ConfigMap.
+	// configMapRef names a ConfigMap. Set it or secretRef.
 	// +optional
 	ConfigMapRef *LocalReference `json:"configMapRef,omitempty"`
-	// keys are the keys to use. Default: all.
+	// keys are the keys to use, at most 64. Default: all.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	// +optional
 	Keys []string `json:"keys,omitempty"`
-	// prefix is put before every variable's name.
+	// prefix is put before every variable's name, at most 128 characters. Default: none.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$')",message="prefix must hold only letters, digits, '-', '_' and '.' and must not start with a digit"
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
-	// optional lets the application start without the object. Default false.
+	// optional lets the application start without the object, or without a key of it.
+	// Default false.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
-// FileSource mounts one Secret or ConfigMap as a directory: a file per key.
+// FileSource mounts one Secret or ConfigMap of the same namespace as a directory: a
+// file per key.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.secretRef) != has(self.configMapRef)",message="set exactly one of secretRef and configMapRef"
 type FileSource struct {
-	// mountPath is the directory, for example /etc/shop.
+	// mountPath is the directory, an absolute path, for example /etc/shop.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.contains(':')",message="mountPath must be absolute and must not hold ':'"
 	// +required
 	MountPath string `json:"mountPath"`
-	// secretRef names a Secret.
+	// secretRef names a Secret. Set it or configMapRef.
 	// +optional
 	SecretRef *LocalReference `json:"secretRef,omitempty"`
-	// configMapRef names a ConfigMap.
+	// configMapRef names a ConfigMap. Set it or secretRef.
 	// +optional
 	ConfigMapRef *LocalReference `json:"configMapRef,omitempty"`
-	// keys are the keys to mount. Default: all.
+	// keys are the keys to mount, at most 64. Default: all.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	// +optional
 	Keys []string `json:"keys,omitempty"`
-	// optional lets the application start without the object. Default false.
+	// optional lets the application start without the object, or without a key of it.
+	// Default false.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
@@ -220,17 +233,18 @@ type HealthCheck struct {
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="spec.health.path must start with '/'"
 	// +required
 	Path string `json:"path"`
-	// periodSeconds is the time between two checks. Default 5.
+	// periodSeconds is the time between two checks, from 1 to 300 seconds. Default 5.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=300
 	// +optional
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
-	// timeoutSeconds is how long one check may take. Default 2.
+	// timeoutSeconds is how long one check may take, from 1 to 300 seconds. Default 2.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=300
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// failureThreshold is how many failed checks in a row make a pod not ready. Default 3.
+	// failureThreshold is how many failed checks in a row make a pod not ready, from 1 to
+	// 100. Default 3.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
@@ -241,18 +255,19 @@ type HealthCheck struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="spec.autoscaling.minReplicas must not exceed maxReplicas"
 type Autoscaling struct {
-	// minReplicas is the lower bound. Default 1.
+	// minReplicas is the lower bound, from 1 to maxReplicas. Default 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// maxReplicas is the upper bound.
+	// maxReplicas is the upper bound, from minReplicas to 1000.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +required
 	MaxReplicas int32 `json:"maxReplicas"`
-	// cpuPercent is the average CPU use to aim at, in percent of resources.requests.cpu. Default 80.
+	// cpuPercent is the average CPU use to aim at, in percent of resources.requests.cpu,
+	// from 1 to 1000. Default 80.
 	// +kubebuilder:default=80
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
@@ -280,18 +295,20 @@ type Storage struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="spec.storage.size cannot shrink"
 	// +required
 	Size resource.Quantity `json:"size"`
-	// mountPath is the directory of the volume in the container.
+	// mountPath is the directory of the volume in the container, an absolute path.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.contains(':')",message="spec.storage.mountPath must be absolute and must not hold ':'"
 	// +required
 	MountPath string `json:"mountPath"`
-	// storageClassName is the class of the volume. Default: the cluster's default class.
+	// storageClassName is the class of the volume. It cannot be changed. Default: the
+	// cluster's default class.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
-	// deletionPolicy says what happens to the volume when the WebApp is deleted. Default Retain.
+	// deletionPolicy says what happens to the volume when the WebApp is deleted: Retain
+	// keeps it for a WebApp of the same name, Delete deletes it. Default Retain.
 	// +kubebuilder:default=Retain
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -312,13 +329,14 @@ const (
 // Rollout says how a change is rolled out.
 type Rollout struct {
 	// progressDeadlineSeconds is how long a rollout may go without progress before it
-	// has failed. Default 300.
+	// has failed, from 1 to 86400 seconds. Default 300.
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// onFailure says what happens when a rollout fails. Default Rollback.
+	// onFailure says what happens when a rollout fails: Rollback returns to the last good
+	// revision, Hold leaves the failed one as it is and reports it. Default Rollback.
 	// +kubebuilder:default=Rollback
 	// +optional
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`

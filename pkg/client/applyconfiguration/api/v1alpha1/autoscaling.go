@@ -9,11 +9,12 @@ package v1alpha1
 //
 // Autoscaling lets CPU use decide the number of replicas.
 type AutoscalingApplyConfiguration struct {
-	// minReplicas is the lower bound. Default 1.
+	// minReplicas is the lower bound, from 1 to maxReplicas. Default 1.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// maxReplicas is the upper bound.
+	// maxReplicas is the upper bound, from minReplicas to 1000.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// cpuPercent is the average CPU use to aim at, in percent of resources.requests.cpu. Default 80.
+	// cpuPercent is the average CPU use to aim at, in percent of resources.requests.cpu,
+	// from 1 to 1000. Default 80.
 	CPUPercent *int32 `json:"cpuPercent,omitempty"`
 }
 

@@ -7,17 +7,19 @@ package v1alpha1
 // EnvFromSourceApplyConfiguration represents a declarative configuration of the EnvFromSource type for use
 // with apply.
 //
-// EnvFromSource adds the keys of one Secret or ConfigMap as environment variables.
+// EnvFromSource adds the keys of one Secret or ConfigMap of the same namespace as
+// environment variables.
 type EnvFromSourceApplyConfiguration struct {
-	// secretRef names a Secret.
+	// secretRef names a Secret. Set it or configMapRef.
 	SecretRef *LocalReferenceApplyConfiguration `json:"secretRef,omitempty"`
-	// configMapRef names a ConfigMap.
+	// configMapRef names a ConfigMap. Set it or secretRef.
 	ConfigMapRef *LocalReferenceApplyConfiguration `json:"configMapRef,omitempty"`
-	// keys are the keys to use. Default: all.
+	// keys are the keys to use, at most 64. Default: all.
 	Keys []string `json:"keys,omitempty"`
-	// prefix is put before every variable's name.
+	// prefix is put before every variable's name, at most 128 characters. Default: none.
 	Prefix *string `json:"prefix,omitempty"`
-	// optional lets the application start without the object. Default false.
+	// optional lets the application start without the object, or without a key of it.
+	// Default false.
 	Optional *bool `json:"optional,omitempty"`
 }
 

@@ -7,17 +7,19 @@ package v1alpha1
 // FileSourceApplyConfiguration represents a declarative configuration of the FileSource type for use
 // with apply.
 //
-// FileSource mounts one Secret or ConfigMap as a directory: a file per key.
+// FileSource mounts one Secret or ConfigMap of the same namespace as a directory: a
+// file per key.
 type FileSourceApplyConfiguration struct {
-	// mountPath is the directory, for example /etc/shop.
+	// mountPath is the directory, an absolute path, for example /etc/shop.
 	MountPath *string `json:"mountPath,omitempty"`
-	// secretRef names a Secret.
+	// secretRef names a Secret. Set it or configMapRef.
 	SecretRef *LocalReferenceApplyConfiguration `json:"secretRef,omitempty"`
-	// configMapRef names a ConfigMap.
+	// configMapRef names a ConfigMap. Set it or secretRef.
 	ConfigMapRef *LocalReferenceApplyConfiguration `json:"configMapRef,omitempty"`
-	// keys are the keys to mount. Default: all.
+	// keys are the keys to mount, at most 64. Default: all.
 	Keys []string `json:"keys,omitempty"`
-	// optional lets the application start without the object. Default false.
+	// optional lets the application start without the object, or without a key of it.
+	// Default false.
 	Optional *bool `json:"optional,omitempty"`
 }
 

@@ -12,11 +12,12 @@ type HealthCheckApplyConfiguration struct {
 	// path is requested with HTTP GET on the application's port; a status from 200 to
 	// 399 means ready.
 	Path *string `json:"path,omitempty"`
-	// periodSeconds is the time between two checks. Default 5.
+	// periodSeconds is the time between two checks, from 1 to 300 seconds. Default 5.
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
-	// timeoutSeconds is how long one check may take. Default 2.
+	// timeoutSeconds is how long one check may take, from 1 to 300 seconds. Default 2.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// failureThreshold is how many failed checks in a row make a pod not ready. Default 3.
+	// failureThreshold is how many failed checks in a row make a pod not ready, from 1 to
+	// 100. Default 3.
 	FailureThreshold *int32 `json:"failureThreshold,omitempty"`
 }
 

@@ -9,7 +9,7 @@ package v1alpha1
 //
 // LocalReference names an object in the same namespace.
 type LocalReferenceApplyConfiguration struct {
-	// name of the object.
+	// name of the object, at most 253 characters.
 	Name *string `json:"name,omitempty"`
 }
 

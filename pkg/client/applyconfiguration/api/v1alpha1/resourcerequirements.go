@@ -13,9 +13,11 @@ import (
 //
 // ResourceRequirements are the compute resources of the application's container.
 type ResourceRequirementsApplyConfiguration struct {
-	// requests is what the scheduler reserves, for example {cpu: 100m, memory: 64Mi}.
+	// requests is what the scheduler reserves, for example {cpu: 100m, memory: 64Mi}; at
+	// most 7 resources. Default: none.
 	Requests *v1.ResourceList `json:"requests,omitempty"`
-	// limits is what the container may use at most.
+	// limits is what the container may use at most; at most 7 resources. A request must
+	// not exceed its limit. Default: none.
 	Limits *v1.ResourceList `json:"limits,omitempty"`
 }
 

@@ -14,9 +14,10 @@ import (
 // Rollout says how a change is rolled out.
 type RolloutApplyConfiguration struct {
 	// progressDeadlineSeconds is how long a rollout may go without progress before it
-	// has failed. Default 300.
+	// has failed, from 1 to 86400 seconds. Default 300.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// onFailure says what happens when a rollout fails. Default Rollback.
+	// onFailure says what happens when a rollout fails: Rollback returns to the last good
+	// revision, Hold leaves the failed one as it is and reports it. Default Rollback.
 	OnFailure *apiv1alpha1.FailurePolicy `json:"onFailure,omitempty"`
 }
 

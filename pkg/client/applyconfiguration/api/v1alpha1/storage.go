@@ -17,11 +17,13 @@ type StorageApplyConfiguration struct {
 	// size of the volume, for example 10Gi. It can grow where the storage class allows
 	// it, and never shrink.
 	Size *resource.Quantity `json:"size,omitempty"`
-	// mountPath is the directory of the volume in the container.
+	// mountPath is the directory of the volume in the container, an absolute path.
 	MountPath *string `json:"mountPath,omitempty"`
-	// storageClassName is the class of the volume. Default: the cluster's default class.
+	// storageClassName is the class of the volume. It cannot be changed. Default: the
+	// cluster's default class.
 	StorageClassName *string `json:"storageClassName,omitempty"`
-	// deletionPolicy says what happens to the volume when the WebApp is deleted. Default Retain.
+	// deletionPolicy says what happens to the volume when the WebApp is deleted: Retain
+	// keeps it for a WebApp of the same name, Delete deletes it. Default Retain.
 	DeletionPolicy *apiv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 

@@ -13,45 +13,54 @@ import (
 //
 // WebAppSpec is the application as it should run.
 type WebAppSpecApplyConfiguration struct {
-	// image is the container image, for example registry.example.com/shop:1.4.2.
+	// image is the container image, for example registry.example.com/shop:1.4.2. It
+	// must name a non-root user by number: pods run with runAsNonRoot.
 	Image *string `json:"image,omitempty"`
-	// replicas is how many pods run. Default 1; 0 stops the application and keeps
-	// everything else. Ignored while autoscaling is set.
+	// replicas is how many pods run, from 0 to 1000. Default 1; 0 stops the application
+	// and keeps everything else. At most 1 with storage. Ignored while autoscaling is set.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// port is where the application listens, and the port of its Service.
+	// port is where the application listens, and the port of its Service, from 1 to 65535.
 	Port *int32 `json:"port,omitempty"`
-	// env are environment variables by name.
+	// env are environment variables by name, at most 200 of at most 32 KiB each. They
+	// win over envFrom.
 	Env map[string]apiv1alpha1.EnvValue `json:"env,omitempty"`
-	// envFrom adds environment variables from Secrets and ConfigMaps. A later entry
-	// wins over an earlier one, env wins over both. Pods restart, rolling, when a key
-	// that they use changes.
+	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. Where
+	// several give the same variable, an entry with keys wins over one without, then a
+	// later entry over an earlier one; env wins over all. Pods restart, rolling, when the
+	// content of a key that they use changes.
 	EnvFrom []EnvFromSourceApplyConfiguration `json:"envFrom,omitempty"`
-	// files mounts Secrets and ConfigMaps as read-only directories. Pods restart,
-	// rolling, when a key that they use changes.
+	// files mounts Secrets and ConfigMaps as read-only directories, at most 32. Pods
+	// restart, rolling, when the content of a key that they use changes.
 	Files []FileSourceApplyConfiguration `json:"files,omitempty"`
-	// command replaces the image's entry point.
+	// command replaces the image's entry point: the program and its first arguments, at
+	// most 64 words. Default: the image's.
 	Command []string `json:"command,omitempty"`
-	// args are the arguments of the entry point.
+	// args are the arguments of the entry point, at most 128. Default: the image's.
 	Args []string `json:"args,omitempty"`
 	// resources are the container's compute resources. Default: none asked, none limited.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
 	// health says how to tell that a pod can serve. Default: it accepts TCP
 	// connections on port.
 	Health *HealthCheckApplyConfiguration `json:"health,omitempty"`
-	// autoscaling lets CPU use decide the number of replicas.
+	// autoscaling lets CPU use decide the number of replicas. It needs
+	// resources.requests.cpu, cannot be combined with storage, and works where the
+	// cluster serves resource metrics. Default: replicas decides.
 	Autoscaling *AutoscalingApplyConfiguration `json:"autoscaling,omitempty"`
-	// storage gives the application one volume. It then runs as at most one pod, and
-	// an update stops the old pod before it starts the new one.
+	// storage gives the application one volume, the PersistentVolumeClaim <name>-data.
+	// It then runs as at most one pod, and an update stops the old pod before it starts
+	// the new one. Removing storage keeps the volume. Default: no volume.
 	Storage *StorageApplyConfiguration `json:"storage,omitempty"`
 	// rollout says how a change is rolled out and what happens when it fails.
 	Rollout *RolloutApplyConfiguration `json:"rollout,omitempty"`
-	// imagePullSecrets are the Secrets used to pull the image.
+	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the same
+	// namespace.
 	ImagePullSecrets []LocalReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
-	// serviceAccountName is the identity that the pods run as. Default: the
-	// namespace's default ServiceAccount, without its token mounted.
+	// serviceAccountName is the identity that the pods run as; its token is mounted.
+	// Default: the namespace's default ServiceAccount, and no token is mounted.
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
 	// paused stops the operator from changing anything that belongs to this
-	// application. Status is still reported.
+	// application: no rollout, no rollback, no restart, nothing restored. Status is still
+	// reported. Default false.
 	Paused *bool `json:"paused,omitempty"`
 }
 

@@ -15,13 +15,13 @@ import (
 type WebAppStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// replicas is the number of pods that exist.
+	// replicas is the number of pods that exist, of whatever revision.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// readyReplicas is the number of pods that serve.
+	// readyReplicas is the number of pods that serve, of whatever revision.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 	// selector finds the pods, in the form that the scale subresource needs.
 	Selector *string `json:"selector,omitempty"`
-	// serviceURL is the address inside the cluster.
+	// serviceURL is the address inside the cluster, if its domain is cluster.local.
 	ServiceURL *string `json:"serviceURL,omitempty"`
 	// image is the image that the Deployment runs. It differs from spec.image after a rollback.
 	Image *string `json:"image,omitempty"`
@@ -30,9 +30,11 @@ type WebAppStatusApplyConfiguration struct {
 	// lastGoodRevision names the ControllerRevision of the template that last rolled
 	// out completely: the target of a rollback.
 	LastGoodRevision *string `json:"lastGoodRevision,omitempty"`
-	// rollout is present while a rollout is under way.
+	// rollout is present from the start of a rollout until it is complete or rolled back.
 	Rollout *RolloutStatusApplyConfiguration `json:"rollout,omitempty"`
-	// rollback is present from a rollback until the spec changes.
+	// rollback is present from a rollback until something else is asked for: another spec
+	// (replicas, autoscaling, paused and the volume's size do not count), or other
+	// content of the configuration that it uses.
 	Rollback *RollbackStatusApplyConfiguration `json:"rollback,omitempty"`
 	// summary holds what kubectl get shows.
 	Summary *WebAppSummaryApplyConfiguration `json:"summary,omitempty"`
