@@ -39,11 +39,15 @@ type stuck struct {
 	mend func(f *fixture)
 }
 
+// It runs before the parallel tests, a few cases at a time: it measures.
 func TestAStuckRolloutSaysWhyAtOnce(t *testing.T) {
-	t.Parallel()
+	const atATime = 3
+	turns := make(chan struct{}, atATime)
 	for name, c := range stuckRollouts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			turns <- struct{}{}
+			defer func() { <-turns }()
 			f := newFixture(t)
 			f.create(c.needs...)
 			apps, deployments, pods := f.record(&slipwayv1alpha1.WebAppList{}), f.record(&appsv1.DeploymentList{}), f.record(&corev1.PodList{})

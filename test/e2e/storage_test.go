@@ -67,6 +67,20 @@ func TestStorageGoesWithTheApplicationWhenAsked(t *testing.T) {
 	f.gone(claim.Name, &corev1.PersistentVolumeClaim{})
 }
 
+// The old pod has to go before the new one can come, so there is an outage, and it
+// must not outlast the verdict.
+func TestARolloutWithStorageThatFailsIsRolledBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(f.app(storage("10Mi", slipwayv1alpha1.DeletionPolicyDelete), env("GREETING", "good")))
+	good := f.ready()
+	bad := badRollouts()["image name that cannot be parsed"]
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
+	f.rolledBack(good, bad)
+	f.answers(f.serviceURL()+"/config", "env: good")
+	f.staysRolledBack()
+}
+
 // claimInUse waits until the claim is bound, and checks that the pod has it mounted.
 func (f *fixture) claimInUse() *corev1.PersistentVolumeClaim {
 	f.Helper()
