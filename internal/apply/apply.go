@@ -38,6 +38,8 @@ type Applier struct {
 	FieldManager string
 	// Converter knows the schema of the children's kinds.
 	Converter managedfields.TypeConverter
+
+	settled settled
 }
 
 // Change says what Apply did.
@@ -111,6 +113,10 @@ func (a *Applier) HandOver(ctx context.Context, desired Configuration) error {
 
 // send applies, and stores the answer in child.Current.
 func (a *Applier) send(ctx context.Context, child Child, options ...client.ApplyOption) error {
+	stated, err := encode(child.Desired)
+	if err != nil {
+		return err
+	}
 	if err := a.Client.Apply(ctx, child.Desired, append(options, client.FieldOwner(a.FieldManager))...); err != nil {
 		return outcome.Classify(subject(child.Desired), err)
 	}
@@ -122,6 +128,7 @@ func (a *Applier) send(ctx context.Context, child Child, options ...client.Apply
 	if err := json.Unmarshal(answer, child.Current); err != nil {
 		return fmt.Errorf("read the answer for %s: %w", subject(child.Desired), err)
 	}
+	a.settled.add(child.Current, stated)
 	return nil
 }
 

@@ -22,6 +22,30 @@ var identity = fieldpath.NewSet(
 // Drifted tells whether applying desired would change current: a stated value
 // differs, or the set of fields that the field manager owns does.
 func (a *Applier) Drifted(desired Configuration, current client.Object) (bool, error) {
+	raw, err := encode(desired)
+	if err != nil {
+		return false, err
+	}
+	if a.settled.has(current, raw) {
+		return false, nil
+	}
+	drifted, err := a.compare(desired, raw, current)
+	if err == nil && !drifted {
+		a.settled.add(current, raw)
+	}
+	return drifted, err
+}
+
+func encode(desired Configuration) ([]byte, error) {
+	raw, err := json.Marshal(desired)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", subject(desired), err)
+	}
+	return raw, nil
+}
+
+// compare looks at every field. raw is desired in JSON.
+func (a *Applier) compare(desired Configuration, raw []byte, current client.Object) (bool, error) {
 	entry := a.ownEntry(current)
 	if entry == nil {
 		return true, nil
@@ -34,7 +58,7 @@ func (a *Applier) Drifted(desired Configuration, current client.Object) (bool, e
 	if err != nil {
 		return false, err
 	}
-	stated, err := a.typedDesired(desired)
+	stated, err := a.typedDesired(desired, raw)
 	if err != nil {
 		return false, err
 	}
@@ -58,11 +82,7 @@ func (a *Applier) typedLive(desired Configuration, current client.Object) (*type
 	return live, nil
 }
 
-func (a *Applier) typedDesired(desired Configuration) (*typed.TypedValue, error) {
-	raw, err := json.Marshal(desired)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", subject(desired), err)
-	}
+func (a *Applier) typedDesired(desired Configuration, raw []byte) (*typed.TypedValue, error) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(raw); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", subject(desired), err)

@@ -1,0 +1,52 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"sync"
+
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// settledObjects bounds what is remembered: entries of about 200 bytes.
+const settledObjects = 131072
+
+// settled remembers what was stated about an object when it was last found, or made,
+// as stated, and at which version that was. The same statement about the same version
+// needs no second comparison, which costs a hundred times as much. Forgetting costs a
+// comparison, nothing else.
+//
+// What the API server answered to an apply counts as settled even where it differs: an
+// admission webhook has its own opinion then, and to state ours again would change
+// nothing.
+type settled struct {
+	once    sync.Once
+	objects *lru.Cache
+}
+
+// statement is what was stated about one version of an object.
+type statement struct {
+	version string
+	sum     [16]byte
+}
+
+func newStatement(object client.Object, stated []byte) statement {
+	sum := sha256.Sum256(stated)
+	return statement{version: object.GetResourceVersion(), sum: [16]byte(sum[:])}
+}
+
+// has tells whether the object is as stated.
+func (s *settled) has(object client.Object, stated []byte) bool {
+	known, ok := s.cache().Get(object.GetUID())
+	return ok && known.(statement) == newStatement(object, stated)
+}
+
+// add remembers that the object is as stated.
+func (s *settled) add(object client.Object, stated []byte) {
+	s.cache().Add(object.GetUID(), newStatement(object, stated))
+}
+
+func (s *settled) cache() *lru.Cache {
+	s.once.Do(func() { s.objects = lru.New(settledObjects) })
+	return s.objects
+}
