@@ -46,6 +46,8 @@ type Reconciler struct {
 	// digests remembers what referenced Secrets and ConfigMaps hashed to, by version.
 	// Losing it costs live reads, nothing else.
 	digests *lru.Cache
+	// names remembers what specs are called.
+	names *names
 	// statusWrites remembers when status was last written, by UID. Losing it costs
 	// status writes, nothing else.
 	statusWrites *lru.Cache
@@ -78,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	s.err = errors.Join(
 		r.resolveConfig(ctx, s),
-		s.chooseRevision(),
+		s.chooseRevision(r.names),
 	)
 	if s.err == nil {
 		s.err = r.applyChildren(ctx, s)

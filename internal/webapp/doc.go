@@ -10,6 +10,7 @@
 //	scope.go       what one pass knows, and loading it
 //	config.go      the content of referenced Secrets and ConfigMaps, as a hash
 //	revision.go    which revision should run; keeping good ones
+//	names.go       names of revisions, remembered
 //	children.go    applying and deleting children
 //	rollout.go     judging a rollout (pure)
 //	status.go      status from the scope (pure)

@@ -18,7 +18,7 @@ const revisionHistory = 5
 // chooseRevision decides what runs: what the spec asks for, unless its rollout
 // failed or the configuration it needs is missing. Then the last good revision goes
 // on, or nothing is started.
-func (s *scope) chooseRevision() error {
+func (s *scope) chooseRevision(names *names) error {
 	if s.config.missing != nil {
 		if good := s.lastGood(); good != nil {
 			s.target = good.namedRevision
@@ -27,10 +27,7 @@ func (s *scope) chooseRevision() error {
 	}
 	s.wanted.Revision = desired.RevisionOf(s.app.Spec, s.config.hash)
 	var err error
-	if s.wanted.name, err = s.wanted.Name(s.app); err != nil {
-		return err
-	}
-	if s.intent, err = desired.Intent(s.app.Spec, s.config.hash); err != nil {
+	if s.wanted.name, s.intent, err = names.of(s); err != nil {
 		return err
 	}
 	s.target = s.wanted

@@ -106,6 +106,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		clock:        options.Clock,
 		metrics:      newMetrics(mgr.GetClient()),
 		digests:      lru.New(memory),
+		names:        newNames(),
 		statusWrites: lru.New(memory),
 	}
 }
