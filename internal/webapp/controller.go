@@ -99,11 +99,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // writeStatus computes status once, from the scope, and writes it when it differs.
 func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
-	before := s.app.DeepCopy()
-	s.app.Status = s.status(r.clock.Now())
-	if equality.Semantic.DeepEqual(before.Status, s.app.Status) {
+	status := s.status(r.clock.Now())
+	if equality.Semantic.DeepEqual(s.app.Status, status) {
 		return nil
 	}
+	before := s.app.DeepCopy()
+	s.app.Status = status
 	if wait := r.countersWait(before, s.app); wait > 0 {
 		s.recheckAfter(wait)
 		return nil

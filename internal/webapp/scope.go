@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,9 +38,11 @@ type scope struct {
 	claim      *corev1.PersistentVolumeClaim
 	// revisions are the good revisions, the last one last. Set by load.
 	revisions []storedRevision
-	// replicaSets are the metadata of the Deployment's ReplicaSets. Set by load.
+	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache
+	// too. Set by load.
 	replicaSets []metav1.PartialObjectMetadata
-	// pods are all pods of the application, by name. Set by load.
+	// pods are all pods of the application, by name, shared with the cache: not to be
+	// changed. Set by load.
 	pods []corev1.Pod
 
 	// config is the content of the referenced Secrets and ConfigMaps. Set by resolveConfig.
@@ -135,10 +138,13 @@ func (r *Reconciler) getOrEmpty(ctx context.Context, key types.NamespacedName, i
 }
 
 func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {
-	ofApp := []client.ListOption{client.InNamespace(s.app.Namespace), client.MatchingFields{indexWebApp: s.app.Name}}
+	ofApp := &client.ListOptions{Namespace: s.app.Namespace, FieldSelector: fields.OneTermEqualSelector(indexWebApp, s.app.Name)}
+	// Pods and ReplicaSets are only looked at, so they need not be copied out of the
+	// cache: there may be hundreds.
+	shared := []client.ListOption{ofApp, client.UnsafeDisableDeepCopy}
 
 	pods := &corev1.PodList{}
-	if err := r.client.List(ctx, pods, ofApp...); err != nil {
+	if err := r.client.List(ctx, pods, shared...); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	s.pods = pods.Items
@@ -146,13 +152,13 @@ func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {
 
 	replicaSets := &metav1.PartialObjectMetadataList{}
 	replicaSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
-	if err := r.client.List(ctx, replicaSets, ofApp...); err != nil {
+	if err := r.client.List(ctx, replicaSets, shared...); err != nil {
 		return fmt.Errorf("list ReplicaSets: %w", err)
 	}
 	s.replicaSets = replicaSets.Items
 
 	revisions := &appsv1.ControllerRevisionList{}
-	if err := r.client.List(ctx, revisions, ofApp...); err != nil {
+	if err := r.client.List(ctx, revisions, ofApp); err != nil {
 		return fmt.Errorf("list ControllerRevisions: %w", err)
 	}
 	return s.decodeRevisions(revisions.Items)

@@ -21,7 +21,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 		ObservedGeneration: app.Generation,
 		Replicas:           deployed.Replicas,
 		ReadyReplicas:      deployed.ReadyReplicas,
-		Selector:           labels.SelectorFromSet(desired.Selector(app)).String(),
+		Selector:           labels.Set(desired.Selector(app)).String(),
 		ServiceURL:         desired.ServiceURL(app),
 		Rollback:           s.rollout.rollback,
 	}
