@@ -74,24 +74,30 @@ func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
 	}
 	defer profileHere(t, "noop.prof")()
 	before := counter.Counts()
+	var cpu time.Duration
 	result := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
+		start := processorTime()
 		for i := range b.N {
 			pass(i)
 		}
+		// Of the last and longest run: with the time for collecting its garbage, without
+		// what other programs took meanwhile.
+		cpu = (processorTime() - start) / time.Duration(b.N)
 	})
 	made := counter.Counts().Since(before)
 	if n := made.Writes() + made.Of(requests.Reads, requests.Lists); n > 0 {
 		t.Errorf("passes without work made requests: %s", made)
 	}
-	perPass := time.Duration(result.NsPerOp())
 	results.add(row{
-		What: "a pass that finds nothing to do (cached reads)", Goal: "300 us, 400 allocations",
-		Measured: fmt.Sprintf("%d us, %d allocations, %d KiB", perPass.Microseconds(), result.AllocsPerOp(), result.AllocedBytesPerOp()>>10),
+		What: "a pass that finds nothing to do (cached reads)", Goal: "300 us CPU, 400 allocations",
+		Measured: fmt.Sprintf("%d us CPU (%d us by the clock), %d allocations, %d KiB", cpu.Microseconds(),
+			result.NsPerOp()/1000, result.AllocsPerOp(), result.AllocedBytesPerOp()>>10),
 		Values: map[string]float64{
-			"us": float64(perPass.Nanoseconds()) / 1000, "allocs": float64(result.AllocsPerOp()), "bytes": float64(result.AllocedBytesPerOp()),
+			"cpuUS": float64(cpu.Nanoseconds()) / 1000, "clockUS": float64(result.NsPerOp()) / 1000,
+			"allocs": float64(result.AllocsPerOp()), "bytes": float64(result.AllocedBytesPerOp()),
 		},
-	}, met(perPass <= 300*time.Microsecond && result.AllocsPerOp() <= 400))
+	}, met(cpu <= 300*time.Microsecond && result.AllocsPerOp() <= 400))
 }
 
 // profileHere profiles this process until the function that it returns is called, when

@@ -164,12 +164,18 @@ func (i *instruments) state() state {
 	for kind, n := range i.counter.Counts() {
 		s.Requests = append(s.Requests, count{Kind: kind, N: n})
 	}
-	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) == nil {
-		s.CPU = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-	}
+	s.CPU = processorTime()
 	s.readMetrics()
 	return s
+}
+
+// processorTime is what this process has used.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // readMetrics reads what controller-runtime tells about its passes and its queue.
