@@ -1,0 +1,124 @@
+//go:build apitest
+
+package webapp_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/requests"
+)
+
+// TestWritesAreAsFewAsTheyCanBe counts what the operator asks of the API server.
+// `make bench-webapp` does the same with thousands of WebApps.
+func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
+	const n = 50
+	counter := &requests.Counter{}
+	env.StartOperator(t, counter.Watch)
+	f := newFixture(t)
+	apps := make([]*slipwayv1alpha1.WebApp, n)
+	for i := range apps {
+		apps[i] = f.app()
+		apps[i].Name = fmt.Sprintf("shop-%02d", i)
+	}
+	// counted returns what the operator asks for because of do, when it asks no more.
+	counted := func(do func(*slipwayv1alpha1.WebApp) error) requests.Counts {
+		t.Helper()
+		before := counter.Counts()
+		for _, app := range apps {
+			if err := do(app); err != nil {
+				t.Fatal(err)
+			}
+		}
+		environment.Eventually(t, func() error { return f.current(apps) })
+		environment.Quiet(t, 500*time.Millisecond, func() string { return counter.Counts().In(f.namespace).String() })
+		return counter.Counts().Since(before).In(f.namespace)
+	}
+
+	made := counted(func(app *slipwayv1alpha1.WebApp) error { return env.Client.Create(t.Context(), app) })
+	if made.Of(requests.Children) != 2*n || made.Of(requests.Status) != n || made.Of(requests.Events) != 0 {
+		t.Errorf("%d new WebApps cost %v; want 2 children and 1 status each, and no event", n, made)
+	}
+	if reads := made.Of(requests.Reads); reads != 2*n {
+		t.Errorf("%d new WebApps cost %d live reads, want a look before each child is created: %v", n, reads, made)
+	}
+
+	made = counted(func(app *slipwayv1alpha1.WebApp) error {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:2"}}`))
+		return env.Client.Patch(t.Context(), app.DeepCopy(), patch)
+	})
+	if made.Of(requests.Children) != n || made.Of(requests.Status) > 2*n || made.Of(requests.Events, requests.Reads, requests.Lists) != 0 {
+		t.Errorf("%d new images cost %v; want 1 child and at most 2 status each, no event and no live read", n, made)
+	}
+
+	made = counted(f.touch())
+	if len(made) != 0 {
+		t.Errorf("another look at %d WebApps without anything to do cost %v, want nothing", n, made)
+	}
+}
+
+// current tells whether every status speaks of the current spec.
+func (f *fixture) current(apps []*slipwayv1alpha1.WebApp) error {
+	list := &slipwayv1alpha1.WebAppList{}
+	if err := env.Client.List(f.Context(), list, client.InNamespace(f.namespace)); err != nil {
+		return err
+	}
+	if len(list.Items) != len(apps) {
+		return fmt.Errorf("there are %d WebApps, want %d", len(list.Items), len(apps))
+	}
+	for i := range list.Items {
+		if app := &list.Items[i]; app.Status.ObservedGeneration != app.Generation {
+			return fmt.Errorf("the status of %q speaks of an older generation", app.Name)
+		}
+	}
+	return nil
+}
+
+// touch returns a change that makes the operator look at a WebApp again and leaves
+// it nothing to do: another client annotates the WebApp and its Deployment. It returns
+// after the pass.
+func (f *fixture) touch() func(*slipwayv1alpha1.WebApp) error {
+	touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/touched":"yes"}}}`))
+	return func(app *slipwayv1alpha1.WebApp) error {
+		for _, object := range []client.Object{
+			&slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}},
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}},
+		} {
+			before := passes()
+			if err := env.Client.Patch(f.Context(), object, touch, client.FieldOwner("somebody")); err != nil {
+				return err
+			}
+			environment.Eventually(f, func() error {
+				if passes() == before {
+					return fmt.Errorf("no pass over WebApp %q", app.Name)
+				}
+				return nil
+			})
+		}
+		return nil
+	}
+}
+
+// passes is how often Reconcile has returned in this process.
+func passes() int {
+	// A collector of an operator that has stopped cannot answer any more; the others do.
+	families, _ := crmetrics.Registry.Gather()
+	count := 0
+	for _, family := range families {
+		if family.GetName() == "controller_runtime_reconcile_total" {
+			for _, m := range family.GetMetric() {
+				count += int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return count
+}
