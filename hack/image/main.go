@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/hack/image/archive"
 )
 
-const usage = `Usage: image build --binary <file> --tag <name:tag> --output <file.tar> [flags]`
+const usage = `usage: image build --binary <file> --tag <name:tag> --output <file.tar> [flags]`
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {

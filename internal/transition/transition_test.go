@@ -35,7 +35,8 @@ func TestEventsTellWhatHappens(t *testing.T) {
 		"ready":                         {[]metav1.Condition{starting}, []metav1.Condition{ready}, []string{"Normal Ready: all is well"}},
 		"ready for another reason": {
 			[]metav1.Condition{ready},
-			[]metav1.Condition{condition.True("Ready", "ScaledToZero", "nothing runs")}, nil,
+			[]metav1.Condition{condition.True("Ready", "ScaledToZero", "nothing runs")},
+			nil,
 		},
 		"trouble": {
 			[]metav1.Condition{ready, fine},

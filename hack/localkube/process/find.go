@@ -76,8 +76,7 @@ func hasSetting(environment []byte, setting string) bool {
 
 // InCgroups lists the processes in the control groups at or below the folders.
 func InCgroups(folders []string) ([]Identity, error) {
-	seen := map[int]bool{}
-	var found []Identity
+	pids := map[int]bool{}
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			if os.IsNotExist(err) {
@@ -86,27 +85,34 @@ func InCgroups(folders []string) ([]Identity, error) {
 			if err != nil || entry.Name() != "cgroup.procs" {
 				return err
 			}
-			content, err := os.ReadFile(path)
-			if err != nil {
-				return nil //nolint:nilerr // the group was removed meanwhile, so it is empty
-			}
-			for _, field := range strings.Fields(string(content)) {
-				pid, err := strconv.Atoi(field)
-				if err != nil || pid == 0 || seen[pid] {
-					continue
-				}
-				seen[pid] = true
-				if identity, err := Of(pid); err == nil {
-					found = append(found, identity)
-				}
-			}
+			addMembers(pids, path)
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
+	var found []Identity
+	for pid := range pids {
+		if identity, err := Of(pid); err == nil {
+			found = append(found, identity)
+		}
+	}
 	return found, nil
+}
+
+// addMembers adds the processes that a cgroup.procs file lists. A file that cannot be
+// read belongs to a group that was removed meanwhile and so is empty.
+func addMembers(pids map[int]bool, file string) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	for _, field := range strings.Fields(string(content)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+			pids[pid] = true
+		}
+	}
 }
 
 // Program is the name of the file that the process runs.

@@ -61,8 +61,9 @@ func parseStat(stat []byte) (started uint64, zombie bool, err error) {
 		return 0, false, errors.New("unknown format of /proc/<pid>/stat")
 	}
 	fields := strings.Fields(string(stat[end+1:]))
-	// The state is field 3 and the start time field 22, counted from one.
-	const state, start = 3 - 3, 22 - 3
+	// The state is field 3 and the start time field 22, counted from one; the first two
+	// are cut off.
+	const state, start = 0, 19
 	if len(fields) <= start {
 		return 0, false, errors.New("unknown format of /proc/<pid>/stat")
 	}
