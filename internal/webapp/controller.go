@@ -54,14 +54,16 @@ type Reconciler struct {
 }
 
 // The operator's rights. Secrets and ConfigMaps are watched as metadata; their
-// content is read only where a WebApp names them.
+// content is read only where a WebApp names them. Only what an edit makes superfluous is
+// deleted: neither what serves nor what holds data.
 //
 // +kubebuilder:rbac:groups=slipway.dev,resources=webapps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slipway.dev,resources=webapps/status,verbs=get;patch
 // +kubebuilder:rbac:groups=slipway.dev,resources=webapps/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments;controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=pods;secrets;configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
