@@ -74,15 +74,33 @@ func (m *metrics) observe(before, after *slipwayv1alpha1.WebApp, now time.Time) 
 	if rollback := after.Status.Rollback; rollback != nil && before.Status.Rollback == nil {
 		m.rollbacks.WithLabelValues(rollback.Reason).Inc()
 	}
-	started := before.Status.Rollout
-	if started == nil || after.Status.Rollout != nil {
-		return
+	if result := rolloutResult(before, after); result != "" {
+		m.duration.WithLabelValues(result).Observe(now.Sub(before.Status.Rollout.StartTime.Time).Seconds())
 	}
-	result := "complete"
-	if after.Status.Rollback != nil {
-		result = "failed"
+}
+
+// rolloutResult tells how the rollout that was under way ended, or nothing: while it
+// goes on, and when another one replaced it or the application was paused or stopped
+// meanwhile. One that failed and is held counts as failed, once.
+func rolloutResult(before, after *slipwayv1alpha1.WebApp) string {
+	rollout := before.Status.Rollout
+	switch {
+	case rollout == nil:
+		return ""
+	case after.Status.Rollback != nil && after.Status.Rollback.FromRevision == rollout.Revision,
+		!held(before) && held(after) && after.Status.Rollout != nil && after.Status.Rollout.Revision == rollout.Revision:
+		return "failed"
+	case after.Status.Rollout == nil && after.Status.LastGoodRevision == rollout.Revision && !held(before):
+		return "complete"
+	default:
+		return ""
 	}
-	m.duration.WithLabelValues(result).Observe(now.Sub(started.StartTime.Time).Seconds())
+}
+
+// held tells that a rollout has failed and stays as it is.
+func held(app *slipwayv1alpha1.WebApp) bool {
+	c := meta.FindStatusCondition(app.Status.Conditions, slipwayv1alpha1.ConditionStalled)
+	return c != nil && c.Reason == slipwayv1alpha1.ReasonRolloutFailed
 }
 
 // appsCollector counts WebApps when metrics are read, so that nothing has to be kept
