@@ -66,3 +66,47 @@ func TestAPodThatHasEndedCountsOnlyWhilePodsAreLackingAndNothingElseSaysWhy(t *t
 		})
 	}
 }
+
+// The kubelet goes back and forth between ErrImagePull and ImagePullBackOff; a rollout that
+// has failed and is held must not be called failed and not failed in turns.
+func TestAHeldFailureLastsAsLongAsItsTrouble(t *testing.T) {
+	pull := func(reason, answer string) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "app", Image: "shop:9",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: answer}},
+		}}}
+	}
+	revision := map[string]string{annotationDeploymentRevision: "2"}
+	app := &slipwayv1alpha1.WebApp{}
+	app.Spec.Rollout = &slipwayv1alpha1.Rollout{OnFailure: slipwayv1alpha1.FailurePolicyHold}
+	steps := []struct {
+		pod  corev1.PodStatus
+		want bool
+	}{
+		{pull("ErrImagePull", "not found"), false},
+		{pull("ImagePullBackOff", "not found"), true},
+		{pull("ErrImagePull", "not found"), true},
+		{pull("ErrImagePull", "unauthorized"), false},
+		{pull("ImagePullBackOff", "unauthorized"), true},
+		{corev1.PodStatus{Phase: corev1.PodPending}, false},
+	}
+	for i, step := range steps {
+		s := &scope{
+			app:        app,
+			deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid", Annotations: revision}},
+			claim:      &corev1.PersistentVolumeClaim{},
+			replicaSets: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
+				Annotations: revision, Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "new"},
+			}}},
+			pods:   []corev1.Pod{testPod("a", "new", step.pod)},
+			wanted: namedRevision{name: "shop-new"},
+			target: namedRevision{name: "shop-new"},
+		}
+		now := time.Unix(int64(i), 0)
+		s.judge(now)
+		if got := s.rollout.failed != nil; got != step.want {
+			t.Errorf("step %d: failed is %v, want %v", i, got, step.want)
+		}
+		app.Status = s.status(now)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -82,7 +83,8 @@ func (s *scope) startTime(now time.Time) metav1.Time {
 func (s *scope) judgeRollout(now time.Time) *trouble {
 	pods, made := s.podsOfCurrentTemplate()
 	for i := range pods {
-		if verdict := health.Pod(&pods[i]); verdict.Terminal {
+		verdict := health.Pod(&pods[i])
+		if verdict.Terminal || verdict.State == health.Failed && s.toldFailed(verdict.Message) {
 			return &trouble{reason: verdict.Reason, message: verdict.Message}
 		}
 	}
@@ -101,6 +103,16 @@ func (s *scope) judgeRollout(now time.Time) *trouble {
 		failed.message += ": " + s.rollout.trouble.message
 	}
 	return failed
+}
+
+// toldFailed tells that status calls the rollout of the wanted revision failed for this
+// very trouble. A failure that is held stays one while its trouble lasts, though the
+// kubelet tries again from time to time and then calls it by its milder name.
+func (s *scope) toldFailed(message string) bool {
+	rollout := s.app.Status.Rollout
+	stalled := meta.FindStatusCondition(s.app.Status.Conditions, slipwayv1alpha1.ConditionStalled)
+	return rollout != nil && rollout.Revision == s.wanted.name &&
+		stalled != nil && stalled.Reason == slipwayv1alpha1.ReasonRolloutFailed && stalled.Message == message
 }
 
 // lastProgress is when the rollout started, or when the Deployment's controller last
