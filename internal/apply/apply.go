@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -36,8 +35,6 @@ type Applier struct {
 	Live client.Reader
 	// FieldManager owns the stated fields, for example slipway-webapp.
 	FieldManager string
-	// Converter knows the schema of the children's kinds.
-	Converter managedfields.TypeConverter
 
 	settled settled
 }

@@ -11,7 +11,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -100,7 +99,6 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 			Client:       mgr.GetClient(),
 			Live:         mgr.GetAPIReader(),
 			FieldManager: FieldManager,
-			Converter:    applyconfigurations.NewTypeConverter(mgr.GetScheme()),
 		},
 		recorder:     mgr.GetEventRecorder("slipway-webapp"),
 		clock:        options.Clock,

@@ -1,0 +1,154 @@
+package apply
+
+import (
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// comparison compares what is stated with what is there, guided by the fields that the
+// field manager owns. They tell what a schema would: how a list's items are found again
+// (their keys, whatever their order), and which values are one indivisible thing (the
+// leaves). It allocates next to nothing, unlike a comparison by schema, and it reads
+// nothing but the owned fields of a large object.
+type comparison struct{ allocator value.Allocator }
+
+// identity is what every object states and no field manager owns.
+var identity = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("apiVersion"),
+	fieldpath.MakePathOrDie("kind"),
+	fieldpath.MakePathOrDie("metadata", "name"),
+	fieldpath.MakePathOrDie("metadata", "namespace"),
+)
+
+// same tells whether the stated fields are exactly the owned ones and have the values
+// that are there. ignored are stated fields that nobody owns.
+func (c comparison) same(owned, ignored *fieldpath.Set, stated, live value.Value) bool {
+	switch {
+	case stated.IsMap() && live.IsMap():
+		return c.sameFields(owned, ignored, stated, live)
+	case stated.IsList() && live.IsList():
+		return c.sameItems(owned, stated, live)
+	default:
+		return false
+	}
+}
+
+func (c comparison) sameFields(owned, ignored *fieldpath.Set, stated, live value.Value) bool {
+	statedMap, liveMap := stated.AsMapUsing(c.allocator), live.AsMapUsing(c.allocator)
+	defer c.allocator.Free(statedMap)
+	defer c.allocator.Free(liveMap)
+	same := statedMap.IterateUsing(c.allocator, func(name string, want value.Value) bool {
+		element := fieldpath.PathElement{FieldName: &name}
+		if ignored != nil && ignored.Members.Has(element) {
+			return true
+		}
+		is, ok := liveMap.GetUsing(c.allocator, name)
+		if !ok {
+			return isEmptyString(want) && owned.Members.Has(element)
+		}
+		defer c.allocator.Free(is)
+		children, ok := owned.Children.Get(element)
+		ignoredChildren := childrenOf(ignored, element)
+		switch {
+		case ok:
+			return c.same(children, ignoredChildren, want, is)
+		case ignoredChildren != nil:
+			return c.same(&fieldpath.Set{}, ignoredChildren, want, is)
+		default:
+			return owned.Members.Has(element) && c.sameLeaf(want, is)
+		}
+	})
+	return same && ownedElements(owned, func(element fieldpath.PathElement) bool {
+		return element.FieldName != nil && statedMap.Has(*element.FieldName)
+	})
+}
+
+func childrenOf(set *fieldpath.Set, element fieldpath.PathElement) *fieldpath.Set {
+	if set == nil {
+		return nil
+	}
+	children, _ := set.Children.Get(element)
+	return children
+}
+
+// sameItems compares the items of a list that several may own items of: each stated
+// item is an owned one, and the other way round.
+func (c comparison) sameItems(owned *fieldpath.Set, stated, live value.Value) bool {
+	statedList, liveList := stated.AsListUsing(c.allocator), live.AsListUsing(c.allocator)
+	defer c.allocator.Free(statedList)
+	defer c.allocator.Free(liveList)
+	items := 0
+	same := ownedElements(owned, func(element fieldpath.PathElement) bool {
+		items++
+		want := c.find(statedList, element, true)
+		is := c.find(liveList, element, false)
+		if want == nil || is == nil {
+			return false
+		}
+		if children, ok := owned.Children.Get(element); ok {
+			return c.same(children, nil, want, is)
+		}
+		return c.sameLeaf(want, is)
+	})
+	return same && items == statedList.Length()
+}
+
+// find returns the item of a list that a path element means, or nil. A key that has a
+// default may be left out where the item is stated.
+func (c comparison) find(list value.List, element fieldpath.PathElement, mayOmit bool) value.Value {
+	for i := range list.Length() {
+		item := list.At(i)
+		switch {
+		case element.Value != nil && value.Equals(item, *element.Value):
+			return item
+		case element.Key != nil && item.IsMap() && hasKeys(item.AsMap(), *element.Key, mayOmit):
+			return item
+		}
+	}
+	return nil
+}
+
+func hasKeys(item value.Map, keys value.FieldList, mayOmit bool) bool {
+	for _, key := range keys {
+		is, ok := item.Get(key.Name)
+		if (!ok && !mayOmit) || (ok && !value.Equals(is, key.Value)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameLeaf compares indivisible values. An empty map that is stated asks only that
+// there be one: what it holds has other owners, or none.
+func (c comparison) sameLeaf(stated, live value.Value) bool {
+	switch {
+	case stated.IsMap() && stated.AsMap().Empty():
+		return live.IsMap()
+	case stated.IsMap(), stated.IsList():
+		// Not as the Go types that they are: a configuration's are never those of an object.
+		return value.EqualsUsing(c.allocator, value.NewValueInterface(stated.Unstructured()), live)
+	default:
+		return value.EqualsUsing(c.allocator, stated, live)
+	}
+}
+
+// isEmptyString tells a stated value that the API server keeps by leaving the field
+// out, as it does with the value of an environment variable.
+func isEmptyString(stated value.Value) bool {
+	return stated.IsString() && stated.AsString() == ""
+}
+
+// ownedElements calls do with every element that is owned, whole or in part, until it
+// returns false, and tells whether it never did.
+func ownedElements(owned *fieldpath.Set, do func(fieldpath.PathElement) bool) bool {
+	ok := true
+	owned.Children.Iterate(func(element fieldpath.PathElement) {
+		ok = ok && do(element)
+	})
+	owned.Members.Iterate(func(element fieldpath.PathElement) {
+		if _, counted := owned.Children.Get(element); !counted {
+			ok = ok && do(element)
+		}
+	})
+	return ok
+}
