@@ -68,6 +68,12 @@ func measureRestart(t *testing.T, s *server, total int) memory {
 	t.Helper()
 	start := time.Now()
 	p := launchOperator(t, s)
+	profiled := make(chan struct{})
+	go func() {
+		defer close(profiled)
+		p.profile(t, "restart.prof", "profile?seconds=10")
+	}()
+	defer func() { <-profiled }()
 	p.await(t, "a pass over every WebApp", func(now state) bool { return now.Passes >= total && now.Waiting == 0 })
 	full := time.Since(start)
 	after := p.rest(t)
