@@ -10,14 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/applyconfigurations"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apply"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/outcome"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
@@ -43,7 +41,6 @@ func newFixture(t *testing.T) *fixture {
 	}
 	return &fixture{T: t, owner: owner, applier: &apply.Applier{
 		Client: env.Client, Live: env.Client, FieldManager: "slipway-test",
-		Converter: applyconfigurations.NewTypeConverter(operator.Scheme()),
 	}}
 }
 
@@ -100,7 +97,7 @@ func TestApplyWritesOnlyWhatHasDrifted(t *testing.T) {
 	f.mustApply(80, f.current(), apply.Unchanged)
 
 	// A restarted operator has nothing but the object.
-	f.applier = &apply.Applier{Client: f.applier.Client, Live: f.applier.Live, FieldManager: f.applier.FieldManager, Converter: f.applier.Converter}
+	f.applier = &apply.Applier{Client: f.applier.Client, Live: f.applier.Live, FieldManager: f.applier.FieldManager}
 	f.mustApply(80, f.current(), apply.Unchanged)
 	f.mustApply(81, f.current(), apply.Updated)
 	f.mustApply(81, f.current(), apply.Unchanged)
