@@ -73,9 +73,9 @@ func measureRestart(t *testing.T, s *server, total int) memory {
 		defer close(profiled)
 		p.profile(t, "restart.prof", "profile?seconds=10")
 	}()
-	defer func() { <-profiled }()
 	p.await(t, "a pass over every WebApp", func(now state) bool { return now.Passes >= total && now.Waiting == 0 })
 	full := time.Since(start)
+	<-profiled
 	after := p.rest(t)
 	made := after.requests()
 	reads := made.Of(requests.Reads)
