@@ -178,8 +178,16 @@ func (s *scope) withVolume(verdict health.Verdict) *trouble {
 		(strings.Contains(verdict.Message, "PersistentVolumeClaim") || strings.Contains(verdict.Message, "persistent volume")) {
 		return &trouble{
 			reason:  slipwayv1alpha1.ReasonVolumePending,
-			message: fmt.Sprintf("PersistentVolumeClaim %q is not bound (spec.storage): %s", s.claim.Name, verdict.Message),
+			message: fmt.Sprintf("PersistentVolumeClaim %q%s is not bound (spec.storage): %s", s.claim.Name, ofClass(s.claim), verdict.Message),
 		}
 	}
 	return &trouble{reason: verdict.Reason, message: verdict.Message}
+}
+
+// ofClass names the class that a volume was asked of, which may not exist.
+func ofClass(claim *corev1.PersistentVolumeClaim) string {
+	if claim.Spec.StorageClassName == nil {
+		return ""
+	}
+	return fmt.Sprintf(" of StorageClass %q", *claim.Spec.StorageClassName)
 }
