@@ -1,4 +1,4 @@
-//go:build linux
+//go:build selftest && linux
 
 package main
 
@@ -25,19 +25,13 @@ import (
 	"github.com/slipway-dev/slipway/hack/localkube/supervise"
 )
 
-// The end-to-end test starts real clusters, so it runs only when asked for:
-//
-//	LOCALKUBE_E2E=1 go test -count=1 -timeout 20m -v -run TestEndToEnd .
+// The end-to-end test starts real clusters of these names. `make test-localkube` runs it.
 const (
-	e2eVariable = "LOCALKUBE_E2E"
-	e2eName     = "selftest"
-	e2eOther    = "selftest-other"
+	e2eName  = "selftest"
+	e2eOther = "selftest-other"
 )
 
 func TestEndToEnd(t *testing.T) {
-	if os.Getenv(e2eVariable) == "" {
-		t.Skipf("set %s=1 to start real clusters", e2eVariable)
-	}
 	e := newEnvironment(t)
 
 	e.timed("first up", func() { e.localkube("up", "--name", e2eName) })

@@ -4,13 +4,14 @@
 #   unit   nothing but Go
 #   api    a real API server and etcd per package, no nodes        build tag apitest
 #   e2e    a real single-node cluster with real pods               build tag e2e
+#   localkube  that cluster itself, killed and repaired              build tag selftest
 TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 
 # What `go test` gets besides, for example TEST_FLAGS='-run TestRollback -count 10'.
 TEST_FLAGS ?=
 
 .PHONY: test
-test: test-unit test-api test-e2e ## Run all tests: unit, API server, end to end.
+test: test-unit test-api test-e2e test-localkube ## Run all tests: unit, API server, end to end.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -28,6 +29,11 @@ test-api: bin/testsum bin/localkube ## Run the tests that need an API server, wi
 test-e2e: bin/testsum ## Run the end-to-end tests on a local cluster of their own.
 	@echo 'test-e2e:'
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh $(TEST_FLAGS)
+
+.PHONY: test-localkube
+test-localkube: bin/testsum ## Test the local cluster itself: start, repair after kill -9 of each part, stop without a trace.
+	@echo 'test-localkube:'
+	@go -C hack/localkube test -tags selftest -json -count=1 -timeout 20m -run TestEndToEnd $(TEST_FLAGS) . | $(TESTSUM)
 
 .PHONY: bench-webapp
 bench-webapp: bin/localkube ## Measure the WebApp controller against a real API server: writes, time, memory.
