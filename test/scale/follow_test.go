@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -32,7 +34,16 @@ type waiter struct {
 	done  chan time.Time
 }
 
-// follow watches one kind until the end of the test.
+// watchFunc opens a watch.
+type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (f watchFunc) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return f(ctx, options)
+}
+
+// follow watches one kind until the end of the test. A watch that the API server ends,
+// as it does with one that falls behind, goes on where it was.
 func follow(t *testing.T, s *server, list client.ObjectList) *follower {
 	t.Helper()
 	f := &follower{waiting: map[int]*waiter{}}
@@ -40,7 +51,11 @@ func follow(t *testing.T, s *server, list client.ObjectList) *follower {
 	if err := s.client.List(ctx, list, client.Limit(1)); err != nil {
 		t.Fatalf("list %T: %v", list, err)
 	}
-	watcher, err := s.client.Watch(ctx, list, &client.ListOptions{Raw: watchFrom(list.GetResourceVersion())})
+	open := watchFunc(func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		// A list of its own: the client reads from it what to watch.
+		return s.client.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options})
+	})
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), open)
 	if err != nil {
 		t.Fatalf("watch %T: %v", list, err)
 	}
@@ -57,9 +72,7 @@ func follow(t *testing.T, s *server, list client.ObjectList) *follower {
 				f.pass(event{kind: e.Type, object: object, at: time.Now()})
 			}
 		}
-		if ctx.Err() == nil {
-			t.Errorf("the watch of %T ended early", list)
-		}
+		f.end()
 	}()
 	return f
 }
@@ -72,6 +85,16 @@ func (f *follower) pass(e event) {
 			w.done <- e.at
 			delete(f.waiting, id)
 		}
+	}
+}
+
+// end tells everybody who still waits that nothing will come.
+func (f *follower) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, w := range f.waiting {
+		close(w.done)
+		delete(f.waiting, id)
 	}
 }
 
@@ -89,7 +112,10 @@ func (f *follower) expect(check func(event) bool) <-chan time.Time {
 func receive(t *testing.T, what string, expected <-chan time.Time, patience time.Duration) time.Time {
 	t.Helper()
 	select {
-	case at := <-expected:
+	case at, ok := <-expected:
+		if !ok {
+			t.Fatalf("the watch ended while waiting for %s", what)
+		}
 		return at
 	case <-time.After(patience):
 		t.Fatalf("after %v still waiting for %s", patience, what)

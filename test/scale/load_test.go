@@ -28,11 +28,6 @@ import (
 // apart from them those of the raw client. It is the controller's own number.
 const workers = 10
 
-// watchFrom asks for events after a version.
-func watchFrom(version string) *metav1.ListOptions {
-	return &metav1.ListOptions{ResourceVersion: version}
-}
-
 // newApps returns n WebApps, spread over the namespaces.
 func newApps(namespaces []string, n int, change ...func(*slipwayv1alpha1.WebApp)) []*slipwayv1alpha1.WebApp {
 	apps := make([]*slipwayv1alpha1.WebApp, n)
