@@ -65,7 +65,14 @@ type Child struct {
 // object of that name which is not the owner's is Invalid with reason NameConflict.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (Change, error) {
 	if child.Current.GetUID() == "" {
-		return a.create(ctx, owner, child)
+		exists, err := a.Look(ctx, owner, child)
+		switch {
+		case err != nil:
+			return Unchanged, err
+		case !exists:
+			// Not forced: whoever comes first between the look and the apply is not overwritten.
+			return Created, a.send(ctx, child)
+		}
 	}
 	if err := a.refuse(owner, child, child.Current); err != nil {
 		return Unchanged, err
@@ -77,24 +84,27 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 	return Updated, a.send(ctx, child, client.ForceOwnership)
 }
 
-// create looks before it creates, because the cache shows only objects with our
-// label and an apply would silently merge into any other one.
-func (a *Applier) create(ctx context.Context, owner client.Object, child Child) (Change, error) {
+// Look asks the API server about a child that the cache does not have, and reads it
+// into child.Current when it exists after all: the cache shows only objects with our
+// label, and somebody may have removed it. An object that is not the owner's is an
+// error, as with Apply.
+func (a *Applier) Look(ctx context.Context, owner client.Object, child Child) (exists bool, err error) {
 	existing := &metav1.PartialObjectMetadata{}
 	existing.SetGroupVersionKind(kindOf(child.Desired))
 	key := client.ObjectKey{Namespace: *child.Desired.GetNamespace(), Name: *child.Desired.GetName()}
-	err := a.Live.Get(ctx, key, existing)
-	switch {
-	case apierrors.IsNotFound(err):
-		// Not forced: whoever comes first between the look and the apply is not overwritten.
-		return Created, a.send(ctx, child)
-	case err != nil:
-		return Unchanged, outcome.Classify(subject(child.Desired), err)
+	if err := a.Live.Get(ctx, key, existing); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, outcome.Classify(subject(child.Desired), err)
 	}
 	if err := a.refuse(owner, child, existing); err != nil {
-		return Unchanged, err
+		return true, err
 	}
-	return Updated, a.send(ctx, child, client.ForceOwnership)
+	if err := a.Live.Get(ctx, key, child.Current); err != nil {
+		return true, outcome.Classify(subject(child.Desired), err)
+	}
+	return true, nil
 }
 
 // HandOver states fields under a second field manager, so that they keep their value
@@ -144,21 +154,28 @@ func (a *Applier) Delete(ctx context.Context, owner, current client.Object) erro
 	return nil
 }
 
-// refuse returns an error when the existing object is not the owner's, or is going
-// away. The owner's are those that it controls, and those that nobody controls and
-// that this field manager has stated fields of: an owner reference that somebody
-// removed, and a volume that was to be retained.
+// Ours tells whether an existing object belongs to the owner: it controls the object,
+// or nobody does and this field manager has stated fields of it. The latter are objects
+// whose owner reference somebody removed, and volumes that were to be retained.
+func (a *Applier) Ours(owner, existing client.Object) bool {
+	if controller := metav1.GetControllerOf(existing); controller != nil {
+		return controller.UID == owner.GetUID()
+	}
+	return a.ownEntry(existing) != nil
+}
+
+// refuse returns an error when the existing object is not the owner's, or is going away.
 func (a *Applier) refuse(owner client.Object, child Child, existing client.Object) error {
 	controller := metav1.GetControllerOf(existing)
 	switch {
-	case controller != nil && controller.UID != owner.GetUID():
-		return conflict("%s exists and belongs to %s %q: rename one of them", subject(child.Desired), controller.Kind, controller.Name)
-	case controller == nil && a.ownEntry(existing) == nil:
-		return conflict("%s exists and was not made by Slipway: rename or delete one of them", subject(child.Desired))
-	case !existing.GetDeletionTimestamp().IsZero():
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is made anew afterwards", subject(child.Desired))
-	default:
+	case a.Ours(owner, existing) && existing.GetDeletionTimestamp().IsZero():
 		return nil
+	case a.Ours(owner, existing):
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is made anew afterwards", subject(child.Desired))
+	case controller != nil:
+		return conflict("%s exists and belongs to %s %q: rename one of them", subject(child.Desired), controller.Kind, controller.Name)
+	default:
+		return conflict("%s exists and was not made by Slipway: rename or delete one of them", subject(child.Desired))
 	}
 }
 

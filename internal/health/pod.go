@@ -88,8 +88,8 @@ func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
 
 // imagePull tells a missing image from a denied one by the registry's answer, which
 // the kubelet passes on as text. The alternation of ErrImagePull and
-// ImagePullBackOff gives the same verdict, but only the latter, a pull that failed
-// twice, is terminal.
+// ImagePullBackOff gives the same verdict, but only the latter, when the kubelet has
+// given up for the moment, is terminal.
 func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verdict {
 	verdict := &Verdict{State: Failed, Terminal: waiting.Reason == "ImagePullBackOff"}
 	text := strings.ToLower(waiting.Message)

@@ -21,10 +21,10 @@ func Record(recorder events.EventRecorder, object runtime.Object, before, after 
 	told := map[string]bool{}
 	for _, c := range condition.Transitions(before, after) {
 		eventType, ok := worthTelling(c, before)
-		if !ok || told[c.Reason+c.Message] {
+		if !ok || told[c.Message] {
 			continue
 		}
-		told[c.Reason+c.Message] = true
+		told[c.Message] = true
 		recorder.Eventf(object, nil, eventType, c.Reason, action, "%s", c.Message)
 	}
 }

@@ -106,8 +106,14 @@ func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, erro
 	if s.app.Spec.Autoscaling == nil {
 		return &minimum, nil
 	}
+	if s.deployment.UID == "" {
+		// Its number of pods counts, even where the cache does not show it.
+		if _, err := r.applier.Look(ctx, s.app, apply.Child{Desired: desired.Replicas(s.app, minimum), Current: s.deployment}); err != nil {
+			return nil, err
+		}
+	}
 	live := s.deployment.Spec.Replicas
-	if s.deployment.UID == "" || live == nil {
+	if live == nil {
 		// An autoscaled application starts with its lower bound, not with one pod.
 		return &minimum, nil
 	}

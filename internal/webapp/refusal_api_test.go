@@ -58,6 +58,9 @@ func TestAForeignObjectIsRefusedNamedAndUntouched(t *testing.T) {
 				if got := meta.FindStatusCondition(app.Status.Conditions, "Stalled").Message; got != want {
 					t.Errorf("message %q, want %q", got, want)
 				}
+				if app.Status.Replicas != 0 || app.Status.Image == "other" {
+					t.Errorf("status speaks of the foreign object: %+v", app.Status)
+				}
 				after := f.foreign()[kind]
 				if err := f.get("shop", after); err != nil {
 					t.Fatal(err)

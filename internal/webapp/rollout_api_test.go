@@ -299,3 +299,26 @@ func TestAnAutoscalerTakesOverAndHandsBackWithoutADip(t *testing.T) {
 		t.Errorf("replicas over time (-want +got):\n%s", diff)
 	}
 }
+
+// Without its label the operator's cache does not show a Deployment. It must not be
+// taken for one that does not exist.
+func TestAnAutoscaledDeploymentKeepsItsPodsWhenItsLabelIsRemoved(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	seen := f.recordReplicas()
+	f.create(f.app(func(a *slipwayv1alpha1.WebApp) {
+		a.Spec.Resources = &slipwayv1alpha1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": quantity("100m")}}
+		a.Spec.Autoscaling = &slipwayv1alpha1.Autoscaling{MinReplicas: ptr[int32](2), MaxReplicas: 10}
+	}))
+	f.deployed(func(d *appsv1.Deployment) error { return ownerOfReplicas(d, "slipway-webapp-handover") })
+	scale(f, 7)
+	f.settle()
+	update(f, f.deployment(), func(d *appsv1.Deployment) { delete(d.Labels, slipwayv1alpha1.LabelManagedBy) })
+	f.deployed(func(d *appsv1.Deployment) error {
+		return equal(slipwayv1alpha1.ManagedBySlipway, d.Labels[slipwayv1alpha1.LabelManagedBy])
+	})
+	f.settle()
+	if diff := cmp.Diff([]int32{2, 7}, seen()); diff != "" {
+		t.Errorf("replicas over time (-want +got):\n%s", diff)
+	}
+}

@@ -3,6 +3,7 @@ package webapp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -115,24 +116,34 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		}
 		return nil, fmt.Errorf("read the WebApp: %w", err)
 	}
-	named := types.NamespacedName{Namespace: key.Namespace, Name: desired.Name(s.app)}
-	for _, child := range []client.Object{s.deployment, s.service, s.autoscaler, s.budget} {
-		if err := r.getOrEmpty(ctx, named, child); err != nil {
-			return nil, err
-		}
-	}
-	if s.app.Spec.Storage != nil {
-		volume := types.NamespacedName{Namespace: key.Namespace, Name: desired.VolumeName(s.app)}
-		if err := r.getOrEmpty(ctx, volume, s.claim); err != nil {
-			return nil, err
-		}
+	name := desired.Name(s.app)
+	err := errors.Join(
+		getChild(ctx, r, s.app, name, s.deployment),
+		getChild(ctx, r, s.app, name, s.service),
+		getChild(ctx, r, s.app, name, s.autoscaler),
+		getChild(ctx, r, s.app, name, s.budget),
+		getChild(ctx, r, s.app, desired.VolumeName(s.app), s.claim),
+	)
+	if err != nil {
+		return nil, err
 	}
 	return s, r.loadLists(ctx, s)
 }
 
-func (r *Reconciler) getOrEmpty(ctx context.Context, key types.NamespacedName, into client.Object) error {
-	if err := r.client.Get(ctx, key, into); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read %T %q: %w", into, key.Name, err)
+// getChild reads a child from the cache. It stays empty when there is none, and when
+// the object of that name is not the application's: status must not speak of it, and
+// applying finds it again and says so.
+func getChild[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r *Reconciler, app *slipwayv1alpha1.WebApp, name string, into P) error {
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: app.Namespace, Name: name}, into)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read %T %q: %w", into, name, err)
+	}
+	if err == nil && !r.applier.Ours(app, into) {
+		var empty T
+		*into = empty
 	}
 	return nil
 }
