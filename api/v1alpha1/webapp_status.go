@@ -65,6 +65,10 @@ type RollbackStatus struct {
 	// stands as long as they are what the user asks for.
 	// +required
 	Intent string `json:"intent"`
+	// spec identifies the spec alone. It stands in for intent while the configuration is
+	// incomplete.
+	// +optional
+	Spec string `json:"spec,omitempty"`
 	// fromRevision is the revision that failed.
 	// +required
 	FromRevision string `json:"fromRevision"`

@@ -49,6 +49,7 @@ type WebAppList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.storage) || self.replicas <= 1",message="spec.replicas must be 0 or 1 with spec.storage: the volume is attached to one pod"
 // +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.autoscaling)",message="spec.autoscaling cannot be combined with spec.storage: the volume is attached to one pod"
+// +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.files) || self.files.all(f, f.mountPath != self.storage.mountPath)",message="spec.files: mountPath must differ from spec.storage.mountPath"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || (has(self.resources) && ((has(self.resources.requests) && 'cpu' in self.resources.requests) || (has(self.resources.limits) && 'cpu' in self.resources.limits)))",message="spec.resources.requests.cpu is required with spec.autoscaling: CPU use is measured against it"
 type WebAppSpec struct {
 	// image is the container image, for example registry.example.com/shop:1.4.2. It

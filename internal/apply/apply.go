@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -132,6 +133,8 @@ func (a *Applier) send(ctx context.Context, child Child, options ...client.Apply
 	if err != nil {
 		return fmt.Errorf("read the answer for %s: %w", subject(child.Desired), err)
 	}
+	// Emptied first: what the answer leaves out is not there.
+	reflect.ValueOf(child.Current).Elem().SetZero()
 	if err := json.Unmarshal(answer, child.Current); err != nil {
 		return fmt.Errorf("read the answer for %s: %w", subject(child.Desired), err)
 	}
@@ -140,9 +143,9 @@ func (a *Applier) send(ctx context.Context, child Child, options ...client.Apply
 }
 
 // Delete deletes a child that is no longer wanted. It does nothing when the cache
-// has none, when it is already going, or when the owner does not control it.
+// has none, when it is already going, or when it is not the owner's.
 func (a *Applier) Delete(ctx context.Context, owner, current client.Object) error {
-	if current.GetUID() == "" || !current.GetDeletionTimestamp().IsZero() || !metav1.IsControlledBy(current, owner) {
+	if current.GetUID() == "" || !current.GetDeletionTimestamp().IsZero() || !a.Ours(owner, current) {
 		return nil
 	}
 	uid := current.GetUID()
@@ -172,6 +175,10 @@ func (a *Applier) refuse(owner client.Object, child Child, existing client.Objec
 		return nil
 	case a.Ours(owner, existing):
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is made anew afterwards", subject(child.Desired))
+	case controller != nil && controller.Name == owner.GetName() && a.ownEntry(existing) != nil:
+		// An owner of the same name was deleted, and the garbage collector is on its way.
+		return outcome.Waitingf(conflictRecheck, slipwayv1alpha1.ReasonTerminating,
+			"%s belongs to a deleted %s of the same name and is made anew when it is gone", subject(child.Desired), controller.Kind)
 	case controller != nil:
 		return conflict("%s exists and belongs to %s %q: rename one of them", subject(child.Desired), controller.Kind, controller.Name)
 	default:

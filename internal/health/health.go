@@ -44,6 +44,8 @@ const (
 	ReasonNotReady = "NotReady"
 	// ReasonEvicted: the node threw the pod out.
 	ReasonEvicted = "Evicted"
+	// ReasonPodFailed: the pod ended for another reason, which the message names.
+	ReasonPodFailed = "PodFailed"
 	// ReasonQuotaExceeded: a quota of the namespace does not allow another pod.
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonPodsForbidden: an admission rule of the cluster does not allow the pods.

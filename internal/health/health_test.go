@@ -62,6 +62,34 @@ func TestPod(t *testing.T) {
 			pod(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}),
 			health.Verdict{State: health.Failed, Reason: "Evicted", Message: `pod "shop-1" failed: The node was low on resource: memory.`},
 		},
+		"refused by the kubelet": {
+			pod(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfexample.com/gpu", Message: "Node didn't have enough resource"}),
+			health.Verdict{State: health.Failed, Reason: "PodFailed", Message: `pod "shop-1" failed: OutOfexample.com/gpu: Node didn't have enough resource`},
+		},
+		"crashed last week, fails its readiness probe today": {
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-1"}, Status: corev1.PodStatus{
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Unix(200, 0)}},
+				ContainerStatuses: []corev1.ContainerStatus{{
+					Name: "app", RestartCount: 3, LastTerminationState: ended(1, "Error", "long ago"),
+					State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(100, 0)}},
+				}},
+			}},
+			health.Verdict{State: health.Progressing, Reason: "NotReady", Message: `pod "shop-1" container "app" runs and is not ready: its readiness probe has not succeeded`},
+		},
+		"missing tag with a telling name": {
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-1"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "app", Image: "access-denied:v1.403", State: waiting("ErrImagePull", `failed to resolve "access-denied:v1.403": not found`),
+			}}}},
+			health.Verdict{State: health.Failed, Reason: "ImageNotFound", Message: `pod "shop-1" container "app": ImagePullBackOff: image "access-denied:v1.403" does not exist: check spec.image`},
+		},
+		"last words with a time": {
+			app(corev1.ContainerStatus{State: ended(1, "Error", "2026/11/20 18:54:01 cannot open database")}),
+			health.Verdict{State: health.Failed, Reason: "CrashLoopBackOff", Message: `pod "shop-1" container "app" ended with exit code 1: cannot open database`},
+		},
+		"last words in JSON": {
+			app(corev1.ContainerStatus{State: ended(1, "Error", `{"time":"2026-11-20T18:54:01Z","level":"ERROR","msg":"no"}`)}),
+			health.Verdict{State: health.Failed, Reason: "CrashLoopBackOff", Message: `pod "shop-1" container "app" ended with exit code 1: {"level":"ERROR","msg":"no"}`},
+		},
 		"unschedulable": {
 			pod(corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}}),
 			health.Verdict{State: health.Failed, Reason: "Unschedulable", Message: `pod "shop-1": 0/1 nodes are available: 1 Insufficient cpu.`},

@@ -39,15 +39,17 @@ func Pod(pod *corev1.Pod) Verdict {
 }
 
 func failedPod(pod *corev1.Pod) Verdict {
-	reason := pod.Status.Reason
-	if reason == "" {
-		reason = "PodFailed"
+	// The kubelet's reasons are free text, such as OutOfexample.com/gpu: no condition reason.
+	verdict := Verdict{State: Failed, Reason: ReasonPodFailed, Message: fmt.Sprintf("pod %q failed", pod.Name)}
+	if pod.Status.Reason == ReasonEvicted {
+		verdict.Reason = ReasonEvicted
+	} else if pod.Status.Reason != "" {
+		verdict.Message += ": " + pod.Status.Reason
 	}
-	message := fmt.Sprintf("pod %q failed", pod.Name)
 	if pod.Status.Message != "" {
-		message += ": " + pod.Status.Message
+		verdict.Message += ": " + pod.Status.Message
 	}
-	return Verdict{State: Failed, Reason: reason, Message: message}
+	return verdict
 }
 
 // container returns nil when nothing is wrong with the container.
@@ -61,14 +63,27 @@ func container(pod *corev1.Pod, status corev1.ContainerStatus) *Verdict {
 			return verdict
 		}
 	}
+	if wasReady(pod, status) {
+		return nil
+	}
 	return endedContainer(where, status)
+}
+
+// wasReady tells that a container which runs has been ready in this run, so that what
+// ended its last one is history. The pod's readiness last changed after the container
+// was started: it became ready, or it was and is no longer.
+func wasReady(pod *corev1.Pod, status corev1.ContainerStatus) bool {
+	ready := podCondition(pod, corev1.PodReady)
+	return status.State.Running != nil && ready != nil && ready.LastTransitionTime.After(status.State.Running.StartedAt.Time)
 }
 
 func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
 	waiting := status.State.Waiting
 	switch waiting.Reason {
-	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable", "ErrImageInspect", "SignatureValidationFailed":
+	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
 		return imagePull(where, status.Image, waiting)
+	case "ErrImageNeverPull", "ErrImageInspect", "SignatureValidationFailed":
+		return &Verdict{State: Failed, Reason: ReasonImagePullBackOff, Message: fmt.Sprintf("%s: image %q cannot be used: %s", where, status.Image, waiting.Reason)}
 	case "InvalidImageName":
 		return &Verdict{
 			State: Failed, Reason: ReasonInvalidImageName, Terminal: true,
@@ -92,9 +107,10 @@ func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
 // given up for the moment, is terminal.
 func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verdict {
 	verdict := &Verdict{State: Failed, Terminal: waiting.Reason == "ImagePullBackOff"}
-	text := strings.ToLower(waiting.Message)
+	// Without the image's own name, which may hold any of these words.
+	text := strings.ReplaceAll(strings.ToLower(waiting.Message), strings.ToLower(image), "")
 	switch {
-	case contains(text, "unauthorized", "authorization failed", "authentication required", "forbidden", "denied", "401", "403", "no basic auth credentials"):
+	case contains(text, "unauthorized", "authorization failed", "authentication required", "forbidden", "denied", "no basic auth credentials"):
 		verdict.Reason = ReasonImagePullDenied
 		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: the registry denies image %q: check spec.imagePullSecrets", where, image)
 	case contains(text, "not found", "manifest unknown", "name unknown", "notfound", "does not exist"):
@@ -145,11 +161,19 @@ func endedContainer(where string, status corev1.ContainerStatus) *Verdict {
 // maxTermination bounds how much of a container's last words goes into a message.
 const maxTermination = 256
 
+// Where the lines of common loggers say when: at the start, or in a JSON field.
+var (
+	leadingTime = regexp.MustCompile(`^\[?(\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}\S*|[IWEF]\d{4} \d{2}:\d{2}:\d{2}\.\d+ +\d+)\s*`)
+	timeField   = regexp.MustCompile(`"(time|ts|timestamp|@timestamp)" ?: ?("[^"]*"|[0-9.eE+]+) ?,? ?`)
+)
+
 // lastLine returns the last line of a termination message, which is the one that
-// says why: the kubelet fills it with the end of the log.
+// says why: the kubelet fills it with the end of the log. It leaves out when the line
+// was written, which differs at every crash.
 func lastLine(message string) string {
 	lines := strings.Split(strings.TrimSpace(message), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
+	last = timeField.ReplaceAllString(leadingTime.ReplaceAllString(last, ""), "")
 	if len(last) > maxTermination {
 		return strings.ToValidUTF8(last[:maxTermination], "") + "..."
 	}

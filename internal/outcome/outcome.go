@@ -71,18 +71,28 @@ func Waitingf(after time.Duration, reason, format string, args ...any) *Error {
 	return &Error{Kind: Waiting, Reason: reason, Message: fmt.Sprintf(format, args...), After: after}
 }
 
+// When to look again without a word to the user.
+const (
+	// raceRecheck is short enough to be unnoticed and long enough for the cache to catch up.
+	raceRecheck = 50 * time.Millisecond
+	// goneRecheck is for an object whose namespace is going: soon it is gone itself.
+	goneRecheck = 5 * time.Second
+)
+
 // Classify gives an error of the API server its policy. subject names what the
 // request was about, for example `Deployment "shop"`. An error that already has a
 // policy keeps it.
+//
+// err must not be nil.
 func Classify(subject string, err error) *Error {
 	if own := (&Error{}); errors.As(err, &own) {
 		return own
 	}
 	switch {
 	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return &Error{Kind: Quiet, Message: subject + ": lost a race", Err: err}
+		return &Error{Kind: Quiet, Message: subject + ": lost a race", After: raceRecheck, Err: err}
 	case namespaceIsGoing(err):
-		return &Error{Kind: Quiet, Message: subject + ": its namespace is being deleted", Err: err}
+		return &Error{Kind: Quiet, Message: subject + ": its namespace is being deleted", After: goneRecheck, Err: err}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return &Error{Kind: Invalid, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + causes(err), Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
@@ -130,8 +140,7 @@ func Result(err error, recheck time.Duration) (ctrl.Result, error) {
 			}
 			retry = errors.Join(retry, e)
 		case Quiet:
-			// Short enough to be unnoticed, long enough for the cache to catch up.
-			recheck = sooner(recheck, 50*time.Millisecond)
+			recheck = sooner(recheck, e.After)
 		}
 	}
 	switch {

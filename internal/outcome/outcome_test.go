@@ -92,6 +92,7 @@ func TestErrorsOfAPassBecomeOneResult(t *testing.T) {
 		"transient wins over others": {errors.Join(bad, wait, fmt.Errorf("wrapped: %w", broken)), time.Minute, 0, true, false},
 		"told when to retry":         {slow, 0, 3 * time.Second, false, false},
 		"conflict is no error":       {conflict, 0, 50 * time.Millisecond, false, false},
+		"a namespace on its way":     {terminating(), 0, 5 * time.Second, false, false},
 		"nested":                     {errors.Join(errors.Join(wait, nil), conflict), 0, 50 * time.Millisecond, false, false},
 	}
 	for name, tc := range tests {

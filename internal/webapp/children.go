@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
@@ -12,66 +14,71 @@ import (
 // fails does not keep the others from being made.
 func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 	if s.app.Spec.Paused {
-		var err error
-		s.drifted, err = r.deploymentDrifted(s)
-		return err
+		return r.findDrift(s)
 	}
-	return errors.Join(
-		r.applyClaim(ctx, s),
-		r.applyService(ctx, s),
-		// Before the Deployment: an autoscaler that is no longer wanted must not change a
-		// number that is stated again.
-		r.deleteUnwanted(ctx, s),
-		r.applyDeployment(ctx, s),
-		r.applyAutoscaler(ctx, s),
-		r.applyBudget(ctx, s),
-	)
-}
-
-func (r *Reconciler) applyClaim(ctx context.Context, s *scope) error {
-	claim := desired.PersistentVolumeClaim(s.app)
-	if claim == nil {
-		return nil
+	// First: an autoscaler that is no longer wanted must not change a number of pods that
+	// is stated again.
+	errs := []error{r.deleteUnwanted(ctx, s)}
+	for _, child := range s.childrenBesideDeployment() {
+		_, err := r.applier.Apply(ctx, s.app, child)
+		errs = append(errs, err)
 	}
-	_, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: claim, Current: s.claim})
-	return err
+	errs = append(errs, r.applyDeployment(ctx, s))
+	return errors.Join(errs...)
 }
 
-func (r *Reconciler) applyService(ctx context.Context, s *scope) error {
-	_, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: desired.Service(s.app), Current: s.service})
-	return err
-}
-
-func (r *Reconciler) applyAutoscaler(ctx context.Context, s *scope) error {
-	autoscaler := desired.HorizontalPodAutoscaler(s.app)
-	if autoscaler == nil {
-		return nil
+// childrenBesideDeployment are the wanted children whose content depends on nothing but
+// the spec.
+func (s *scope) childrenBesideDeployment() []apply.Child {
+	children := []apply.Child{{Desired: desired.Service(s.app), Current: s.service}}
+	if claim := desired.PersistentVolumeClaim(s.app); claim != nil {
+		children = append(children, apply.Child{Desired: claim, Current: s.claim})
 	}
-	_, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: autoscaler, Current: s.autoscaler})
-	return err
-}
-
-func (r *Reconciler) applyBudget(ctx context.Context, s *scope) error {
-	budget := desired.PodDisruptionBudget(s.app)
-	if budget == nil {
-		return nil
+	// A revision with a volume runs one pod, whatever a later spec says.
+	if autoscaler := desired.HorizontalPodAutoscaler(s.app); autoscaler != nil && !s.targetHasVolume() {
+		children = append(children, apply.Child{Desired: autoscaler, Current: s.autoscaler})
 	}
-	_, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: budget, Current: s.budget})
-	return err
+	if budget := desired.PodDisruptionBudget(s.app); budget != nil {
+		children = append(children, apply.Child{Desired: budget, Current: s.budget})
+	}
+	return children
 }
 
-// deleteUnwanted deletes what an earlier spec asked for. A volume is never deleted
-// because of an edit.
+// unwanted are the children that exist and that an earlier spec asked for. A volume is
+// never deleted because of an edit.
+func (s *scope) unwanted() []client.Object {
+	var list []client.Object
+	if s.autoscaler.UID != "" && (desired.HorizontalPodAutoscaler(s.app) == nil || s.targetHasVolume()) {
+		list = append(list, s.autoscaler)
+	}
+	if s.budget.UID != "" && desired.PodDisruptionBudget(s.app) == nil {
+		list = append(list, s.budget)
+	}
+	return list
+}
+
 func (r *Reconciler) deleteUnwanted(ctx context.Context, s *scope) error {
-	var err error
-	if desired.HorizontalPodAutoscaler(s.app) == nil {
-		err = r.applier.Delete(ctx, s.app, s.autoscaler)
+	var errs []error
+	for _, object := range s.unwanted() {
+		errs = append(errs, r.applier.Delete(ctx, s.app, object))
 	}
-	if desired.PodDisruptionBudget(s.app) == nil {
-		err = errors.Join(err, r.applier.Delete(ctx, s.app, s.budget))
-	}
-	return err
+	return errors.Join(errs...)
 }
+
+// targetHasVolume tells that what is to run has a volume, which only one pod may write
+// to. The spec may have none any more, when an earlier revision goes on running.
+func (s *scope) targetHasVolume() bool { return s.target.Spec.Storage != nil }
+
+// minReplicas is the number of pods to run at the least.
+func (s *scope) minReplicas() int32 {
+	if s.targetHasVolume() {
+		return min(desired.MinReplicas(s.app), 1)
+	}
+	return desired.MinReplicas(s.app)
+}
+
+// autoscaled tells that an autoscaler owns the number of pods.
+func (s *scope) autoscaled() bool { return s.app.Spec.Autoscaling != nil && !s.targetHasVolume() }
 
 func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	if s.target.name == "" {
@@ -82,19 +89,18 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.applier.Apply(ctx, s.app, apply.Child{
-		Desired: desired.Deployment(s.deploymentInputs(replicas)),
-		Current: s.deployment,
-	})
+	_, err = r.applier.Apply(ctx, s.app, s.deploymentChild(replicas))
+	s.applied = err == nil
 	return err
 }
 
-func (s *scope) deploymentInputs(replicas *int32) desired.Inputs {
+func (s *scope) deploymentChild(replicas *int32) apply.Child {
 	versions := s.config.versions
 	if s.config.missing != nil {
 		versions = s.deployment.Annotations[desired.AnnotationConfigVersions]
 	}
-	return desired.Inputs{App: s.app, Revision: s.target.Revision, Replicas: replicas, ConfigVersions: versions}
+	in := desired.Inputs{App: s.app, Revision: s.target.Revision, Replicas: replicas, ConfigVersions: versions}
+	return apply.Child{Desired: desired.Deployment(in), Current: s.deployment}
 }
 
 // statedReplicas returns the number of pods to ask for, or nil when an autoscaler
@@ -102,8 +108,8 @@ func (s *scope) deploymentInputs(replicas *int32) desired.Inputs {
 // default of a field without owner: it is handed to a second field manager before
 // this one lets go of it.
 func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, error) {
-	minimum := desired.MinReplicas(s.app)
-	if s.app.Spec.Autoscaling == nil {
+	minimum := s.minReplicas()
+	if !s.autoscaled() {
 		return &minimum, nil
 	}
 	if s.deployment.UID == "" {
@@ -113,34 +119,49 @@ func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, erro
 		}
 	}
 	live := s.deployment.Spec.Replicas
-	if live == nil {
-		// An autoscaled application starts with its lower bound, not with one pod.
+	if live == nil || *live < minimum {
+		// An autoscaled application starts with its lower bound, and an autoscaler leaves a
+		// Deployment without pods alone.
 		return &minimum, nil
 	}
 	ours, err := r.applier.Owns(s.deployment, "spec", "replicas")
-	switch {
-	case err != nil:
+	if err != nil || !ours {
 		return nil, err
-	case !ours:
-		return nil, nil
-	case *live < minimum:
-		// An autoscaler leaves a Deployment without pods alone, so it gets its lower bound first.
-		return &minimum, nil
-	default:
-		return nil, r.applier.HandOver(ctx, desired.Replicas(s.app, *live))
 	}
+	return nil, r.applier.HandOver(ctx, desired.Replicas(s.app, *live))
 }
 
-// deploymentDrifted tells whether a paused application's Deployment is not what it
-// would be if it were not paused.
-func (r *Reconciler) deploymentDrifted(s *scope) (bool, error) {
-	if s.deployment.UID == "" || s.target.name == "" {
-		return true, nil
+// findDrift tells what would be done to a paused application, and does nothing.
+func (r *Reconciler) findDrift(s *scope) error {
+	if s.target.name == "" {
+		s.drifted = true
+		return nil
 	}
 	var replicas *int32
-	if s.app.Spec.Autoscaling == nil {
-		minimum := desired.MinReplicas(s.app)
+	if !s.autoscaled() {
+		minimum := s.minReplicas()
 		replicas = &minimum
 	}
-	return r.applier.Drifted(desired.Deployment(s.deploymentInputs(replicas)), s.deployment)
+	deployment := s.deploymentChild(replicas)
+	drifted, err := r.childDrifted(deployment)
+	if err != nil {
+		return err
+	}
+	s.applied = !drifted
+	s.drifted = drifted || len(s.unwanted()) > 0
+	for _, child := range s.childrenBesideDeployment() {
+		drifted, err := r.childDrifted(child)
+		if err != nil {
+			return err
+		}
+		s.drifted = s.drifted || drifted
+	}
+	return nil
+}
+
+func (r *Reconciler) childDrifted(child apply.Child) (bool, error) {
+	if child.Current.GetUID() == "" {
+		return true, nil
+	}
+	return r.applier.Drifted(child.Desired, child.Current)
 }

@@ -3,9 +3,11 @@ package webapp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -80,10 +82,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return outcome.Result(nil, 0)
 	}
 
-	s.err = errors.Join(
-		r.resolveConfig(ctx, s),
-		s.chooseRevision(r.names),
-	)
+	if s.err == nil {
+		s.err = r.resolveConfig(ctx, s)
+	}
+	if s.err == nil {
+		s.err = s.chooseRevision(r.names)
+	}
 	if s.err == nil {
 		s.err = r.applyChildren(ctx, s)
 	}
@@ -96,7 +100,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return outcome.Result(s.err, s.recheck)
 	}
 
-	return outcome.Result(errors.Join(s.err, r.writeStatus(ctx, s)), s.recheck)
+	err = errors.Join(s.err, r.writeStatus(ctx, s))
+	return outcome.Result(err, s.recheck)
 }
 
 // writeStatus computes status once, from the scope, and writes it when it differs.
@@ -114,7 +119,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	// Locked: a status that speaks of a spec which is no longer there must not be written.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, s.app, patch); err != nil {
-		return outcome.Classify("the status of WebApp \""+s.app.Name+"\"", client.IgnoreNotFound(err))
+		if apierrors.IsNotFound(err) {
+			// Deleted meanwhile.
+			return nil
+		}
+		return outcome.Classify(fmt.Sprintf("the status of WebApp %q", s.app.Name), err)
 	}
 	r.statusWrites.Add(s.app.UID, r.clock.Now())
 	transition.Record(r.recorder, s.app, before.Status.Conditions, s.app.Status.Conditions)

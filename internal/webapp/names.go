@@ -19,28 +19,33 @@ type names struct{ known *lru.Cache }
 type named struct {
 	// sum identifies the spec and the configuration.
 	sum [sha256.Size]byte
-	// revision is the name of the revision, intent identifies what the user asks for.
-	revision, intent string
+	// revision is the name of the revision, intent identifies what the user asks for,
+	// specIntent what the spec alone does.
+	revision, intent, specIntent string
 }
 
 func newNames() *names { return &names{known: lru.New(memory)} }
 
-// of names the wanted revision of a scope and its intent.
-func (n *names) of(s *scope) (revision, intent string, err error) {
+// of names what a scope's spec and config ask for.
+func (n *names) of(s *scope) (named, error) {
 	raw, err := json.Marshal(s.app.Spec)
 	if err != nil {
-		return "", "", fmt.Errorf("encode the spec of WebApp %q: %w", s.app.Name, err)
+		return named{}, fmt.Errorf("encode the spec of WebApp %q: %w", s.app.Name, err)
 	}
 	sum := sha256.Sum256(append(raw, s.config.hash...))
 	if known, ok := n.known.Get(s.app.UID); ok && known.(named).sum == sum {
-		return known.(named).revision, known.(named).intent, nil
+		return known.(named), nil
 	}
-	if revision, err = s.wanted.Name(s.app); err != nil {
-		return "", "", err
+	name := named{sum: sum}
+	if name.revision, err = desired.RevisionOf(s.app.Spec, s.config.hash).Name(s.app); err != nil {
+		return named{}, err
 	}
-	if intent, err = desired.Intent(s.app.Spec, s.config.hash); err != nil {
-		return "", "", err
+	if name.intent, err = desired.Intent(s.app.Spec, s.config.hash); err != nil {
+		return named{}, err
 	}
-	n.known.Add(s.app.UID, named{sum: sum, revision: revision, intent: intent})
-	return revision, intent, nil
+	if name.specIntent, err = desired.Intent(s.app.Spec, ""); err != nil {
+		return named{}, err
+	}
+	n.known.Add(s.app.UID, name)
+	return name, nil
 }

@@ -35,16 +35,18 @@ func TestNamesFollowTheSpecAndTheConfiguration(t *testing.T) {
 		t.Run(step.name, func(t *testing.T) {
 			step.change(app)
 			s := &scope{app: app, config: config{hash: step.config}}
-			s.wanted.Revision = desired.RevisionOf(app.Spec, step.config)
-			revision, intent, err := n.of(s)
+			name, err := n.of(s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want, err := s.wanted.Name(app); err != nil || revision != want {
-				t.Errorf("the revision is named %q, want %q (%v)", revision, want, err)
+			if want, err := desired.RevisionOf(app.Spec, step.config).Name(app); err != nil || name.revision != want {
+				t.Errorf("the revision is named %q, want %q (%v)", name.revision, want, err)
 			}
-			if want, err := desired.Intent(app.Spec, step.config); err != nil || intent != want {
-				t.Errorf("the intent is %q, want %q (%v)", intent, want, err)
+			if want, err := desired.Intent(app.Spec, step.config); err != nil || name.intent != want {
+				t.Errorf("the intent is %q, want %q (%v)", name.intent, want, err)
+			}
+			if want, err := desired.Intent(app.Spec, ""); err != nil || name.specIntent != want {
+				t.Errorf("the intent of the spec is %q, want %q (%v)", name.specIntent, want, err)
 			}
 		})
 	}

@@ -53,7 +53,8 @@ func TestAPodThatHasEndedCountsOnlyWhilePodsAreLackingAndNothingElseSaysWhy(t *t
 				replicaSets: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
 					Annotations: revision, Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "new"},
 				}}},
-				pods: tc.pods,
+				pods:       tc.pods,
+				specIntent: "asked",
 			}
 			s.judge(time.Unix(0, 0))
 			got := ""
@@ -98,9 +99,11 @@ func TestAHeldFailureLastsAsLongAsItsTrouble(t *testing.T) {
 			replicaSets: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
 				Annotations: revision, Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "new"},
 			}}},
-			pods:   []corev1.Pod{testPod("a", "new", step.pod)},
-			wanted: namedRevision{name: "shop-new"},
-			target: namedRevision{name: "shop-new"},
+			pods:       []corev1.Pod{testPod("a", "new", step.pod)},
+			wanted:     namedRevision{name: "shop-new"},
+			target:     namedRevision{name: "shop-new"},
+			specIntent: "asked",
+			applied:    true,
 		}
 		now := time.Unix(int64(i), 0)
 		s.judge(now)

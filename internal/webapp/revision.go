@@ -19,17 +19,19 @@ const revisionHistory = 5
 // failed or the configuration it needs is missing. Then the last good revision goes
 // on, or nothing is started.
 func (s *scope) chooseRevision(names *names) error {
+	name, err := names.of(s)
+	if err != nil {
+		return err
+	}
+	s.specIntent = name.specIntent
 	if s.config.missing != nil {
 		if good := s.lastGood(); good != nil {
 			s.target = good.namedRevision
 		}
 		return nil
 	}
-	s.wanted.Revision = desired.RevisionOf(s.app.Spec, s.config.hash)
-	var err error
-	if s.wanted.name, s.intent, err = names.of(s); err != nil {
-		return err
-	}
+	s.intent = name.intent
+	s.wanted = namedRevision{name: name.revision, Revision: desired.RevisionOf(s.app.Spec, s.config.hash)}
 	s.target = s.wanted
 	if good := s.lastGood(); good != nil && s.rolledBack() {
 		s.target = good.namedRevision
@@ -37,14 +39,21 @@ func (s *scope) chooseRevision(names *names) error {
 	return nil
 }
 
+// undecided tells that this pass could not find out what the user asks for. What was
+// decided before stands.
+func (s *scope) undecided() bool { return s.specIntent == "" }
+
 // rolledBack tells that the rollout of what the user asks for failed and was undone.
 func (s *scope) rolledBack() bool {
 	rollback := s.app.Status.Rollback
-	if rollback == nil {
+	switch {
+	case rollback == nil:
 		return false
+	case s.config.missing != nil:
+		return rollback.Spec == s.specIntent
+	default:
+		return rollback.Intent == s.intent
 	}
-	// While the configuration is incomplete nobody can tell what is asked for now.
-	return s.config.missing != nil || rollback.Intent == s.intent
 }
 
 // isGood tells that a revision is the one that was last completely rolled out.
@@ -80,15 +89,16 @@ func (r *Reconciler) recordRevision(ctx context.Context, s *scope) error {
 	if good := s.lastGood(); good != nil {
 		number = good.number + 1
 	}
-	configuration, err := desired.ControllerRevision(s.app, s.wanted.Revision, number)
-	if err != nil {
-		return err
-	}
 	stored := storedRevision{namedRevision: s.wanted, number: number, object: &appsv1.ControllerRevision{}}
 	for _, revision := range s.revisions {
 		if revision.name == s.wanted.name {
-			stored.object = revision.object
+			// Another spelling of the same template; what is stored cannot be changed.
+			stored.Revision, stored.object = revision.Revision, revision.object
 		}
+	}
+	configuration, err := desired.ControllerRevision(s.app, stored.name, stored.Revision, number)
+	if err != nil {
+		return err
 	}
 	if _, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: configuration, Current: stored.object}); err != nil {
 		return fmt.Errorf("keep revision %q: %w", s.wanted.name, err)

@@ -25,6 +25,9 @@ type rollout struct {
 	failed *trouble
 	// trouble is what is wrong with the pods, or nil. It need not be the rollout's fault.
 	trouble *trouble
+	// troubleIsCurrent: the trouble is that of a pod of the current template, or of the
+	// Deployment.
+	troubleIsCurrent bool
 	// waiting is what a pod that has no trouble waits for, or empty.
 	waiting string
 	// startTime is when the wanted revision was first asked for; zero when it is complete.
@@ -46,11 +49,21 @@ func (s *scope) judge(now time.Time) {
 	s.rollout.complete = health.RolledOut(s.deployment)
 	s.judgePods()
 	s.rollout.proven = s.rollout.complete && s.deployment.Status.AvailableReplicas > 0
-	if s.rolledBack() && s.lastGood() != nil {
+	switch {
+	case s.undecided():
+		s.rollout.rollback = s.app.Status.Rollback
+		s.rollout.startTime = s.keptStartTime()
+		return
+	case s.rolledBack() && s.lastGood() != nil:
 		s.rollout.rollback = s.app.Status.Rollback
 		return
-	}
-	if s.rollout.complete || s.wanted.name == "" || s.target.name != s.wanted.name || s.isGood(s.wanted) || s.app.Spec.Paused {
+	case s.wanted.name == "" || s.target.name != s.wanted.name || s.isGood(s.wanted) || s.app.Spec.Paused:
+		return
+	case !s.applied:
+		// The pods are still those of another revision, which must not be taken for it.
+		s.rollout.startTime = s.keptStartTime()
+		return
+	case s.rollout.complete:
 		return
 	}
 	s.rollout.startTime = s.startTime(now)
@@ -58,6 +71,7 @@ func (s *scope) judge(now time.Time) {
 	if s.rollout.failed != nil && desired.OnFailure(s.app) == slipwayv1alpha1.FailurePolicyRollback && s.lastGood() != nil {
 		s.rollout.rollback = &slipwayv1alpha1.RollbackStatus{
 			Intent:       s.intent,
+			Spec:         s.specIntent,
 			FromRevision: s.wanted.name,
 			ToRevision:   s.lastGood().name,
 			Reason:       s.rollout.failed.reason,
@@ -69,10 +83,20 @@ func (s *scope) judge(now time.Time) {
 // startTime is kept in status, where a restarted operator finds it. It has the
 // precision of status: a second.
 func (s *scope) startTime(now time.Time) metav1.Time {
-	if kept := s.app.Status.Rollout; kept != nil && kept.Revision == s.wanted.name {
-		return kept.StartTime
+	if kept := s.keptStartTime(); !kept.IsZero() {
+		return kept
 	}
 	return metav1.NewTime(now.Truncate(time.Second))
+}
+
+// keptStartTime is when status says that the rollout of the wanted revision began. A
+// pass that does not know what is wanted keeps what there is.
+func (s *scope) keptStartTime() metav1.Time {
+	kept := s.app.Status.Rollout
+	if kept == nil || (!s.undecided() && kept.Revision != s.wanted.name) {
+		return metav1.Time{}
+	}
+	return kept.StartTime
 }
 
 // judgeRollout returns why the rollout of the wanted revision failed, or nil: a pod of
@@ -84,14 +108,13 @@ func (s *scope) judgeRollout(now time.Time) *trouble {
 	pods, made := s.podsOfCurrentTemplate()
 	for i := range pods {
 		verdict := health.Pod(&pods[i])
-		if verdict.Terminal || verdict.State == health.Failed && s.toldFailed(verdict.Message) {
+		if verdict.Terminal || verdict.State == health.Failed && s.toldFailed(verdict.Reason) {
 			return &trouble{reason: verdict.Reason, message: verdict.Message}
 		}
 	}
 	limit := time.Duration(desired.ProgressDeadlineSeconds(s.app)) * time.Second
 	left := limit - now.Sub(s.lastProgress())
-	deadlineExceeded := made && health.Deployment(s.deployment).Reason == slipwayv1alpha1.ReasonProgressDeadlineExceeded
-	if left > 0 && !deadlineExceeded {
+	if left > 0 && (!made || !s.deadlineExceeded()) {
 		s.recheckAfter(left)
 		return nil
 	}
@@ -108,11 +131,24 @@ func (s *scope) judgeRollout(now time.Time) *trouble {
 // toldFailed tells that status calls the rollout of the wanted revision failed for this
 // very trouble. A failure that is held stays one while its trouble lasts, though the
 // kubelet tries again from time to time and then calls it by its milder name.
-func (s *scope) toldFailed(message string) bool {
+func (s *scope) toldFailed(reason string) bool {
 	rollout := s.app.Status.Rollout
 	stalled := meta.FindStatusCondition(s.app.Status.Conditions, slipwayv1alpha1.ConditionStalled)
+	degraded := meta.FindStatusCondition(s.app.Status.Conditions, slipwayv1alpha1.ConditionDegraded)
 	return rollout != nil && rollout.Revision == s.wanted.name &&
-		stalled != nil && stalled.Reason == slipwayv1alpha1.ReasonRolloutFailed && stalled.Message == message
+		stalled != nil && stalled.Reason == slipwayv1alpha1.ReasonRolloutFailed &&
+		degraded != nil && degraded.Reason == reason
+}
+
+// deadlineExceeded tells that the Deployment's controller has given this rollout up. It
+// goes on saying so of the rollout before until it has looked at the new one.
+func (s *scope) deadlineExceeded() bool {
+	for _, c := range s.deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Reason == slipwayv1alpha1.ReasonProgressDeadlineExceeded {
+			return !c.LastTransitionTime.Time.Before(s.rollout.startTime.Time)
+		}
+	}
+	return false
 }
 
 // lastProgress is when the rollout started, or when the Deployment's controller last
@@ -137,6 +173,7 @@ func (s *scope) judgePods() {
 	}
 	if verdict := health.Deployment(s.deployment); verdict.State == health.Failed && !verdict.Terminal {
 		s.rollout.trouble = &trouble{reason: verdict.Reason, message: verdict.Message}
+		s.rollout.troubleIsCurrent = true
 		return
 	}
 	current, _ := s.podsOfCurrentTemplate()
@@ -145,11 +182,12 @@ func (s *scope) judgePods() {
 	if s.rollout.complete {
 		ended = nil
 	}
-	for _, pods := range [][]corev1.Pod{current, others, ended} {
+	for group, pods := range [][]corev1.Pod{current, others, ended} {
 		for i := range pods {
 			verdict := health.Pod(&pods[i])
 			if verdict.State == health.Failed {
 				s.rollout.trouble = s.withVolume(verdict)
+				s.rollout.troubleIsCurrent = group == 0
 				return
 			}
 			if verdict.State == health.Progressing && s.rollout.waiting == "" {

@@ -322,3 +322,21 @@ func TestAnAutoscaledDeploymentKeepsItsPodsWhenItsLabelIsRemoved(t *testing.T) {
 		t.Errorf("replicas over time (-want +got):\n%s", diff)
 	}
 }
+
+// Two specs may lead to one pod template, here by writing a default out.
+func TestAGoodRevisionInAnotherSpellingIsGood(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	app := f.app(func(a *slipwayv1alpha1.WebApp) { a.Spec.Health = &slipwayv1alpha1.HealthCheck{Path: "/h"} })
+	f.create(app)
+	f.deployment()
+	f.rollOut()
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "registry.example.com/shop:2" })
+	f.deployed(runsImage("registry.example.com/shop:2"))
+	f.rollOut()
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image, a.Spec.Health.PeriodSeconds = goodImage, ptr[int32](5) })
+	f.deployed(runsImage(goodImage))
+	f.rollOut()
+	f.settle()
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
+}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/outcome"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
@@ -52,14 +53,20 @@ type scope struct {
 	// wanted is the revision that the spec asks for; its name is empty while the config
 	// that it needs is missing. Set by chooseRevision.
 	wanted namedRevision
-	// intent identifies what the user asks for. Set by chooseRevision.
+	// intent identifies what the user asks for. It is empty while nobody can tell,
+	// because the config is missing or could not be read. Set by chooseRevision.
 	intent string
+	// specIntent identifies what the spec alone asks for. Set by chooseRevision.
+	specIntent string
 	// target is the revision to run: wanted, or the last good one. Its name is empty
 	// when there is none to run yet. Set by chooseRevision.
 	target namedRevision
 
-	// drifted tells that a paused application's Deployment is not as it should be. Set
-	// by applyChildren.
+	// applied tells that the Deployment is of the target, as far as it was stated. Set by
+	// applyChildren.
+	applied bool
+	// drifted tells that something of a paused application is not as it would be made.
+	// Set by applyChildren.
 	drifted bool
 
 	// rollout is the verdict on the Deployment. Set by judge.
@@ -172,20 +179,23 @@ func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {
 	if err := r.client.List(ctx, revisions, ofApp); err != nil {
 		return fmt.Errorf("list ControllerRevisions: %w", err)
 	}
-	return s.decodeRevisions(revisions.Items)
+	s.decodeRevisions(r.applier, revisions.Items)
+	return nil
 }
 
-// decodeRevisions keeps the application's own revisions, in order.
-func (s *scope) decodeRevisions(objects []appsv1.ControllerRevision) error {
+// decodeRevisions keeps the application's own revisions, in order. One that cannot be
+// read is an error of the pass: status has to say so.
+func (s *scope) decodeRevisions(applier *apply.Applier, objects []appsv1.ControllerRevision) {
 	for i := range objects {
 		object := &objects[i]
-		if !metav1.IsControlledBy(object, s.app) || !object.DeletionTimestamp.IsZero() {
+		if !applier.Ours(s.app, object) || !object.DeletionTimestamp.IsZero() {
 			continue
 		}
 		stored := storedRevision{number: object.Revision, object: object}
 		stored.name = object.Name
 		if err := json.Unmarshal(object.Data.Raw, &stored.Revision); err != nil {
-			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "ControllerRevision %q does not hold a revision: delete it", object.Name)
+			s.err = outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "ControllerRevision %q does not hold a revision: delete it", object.Name)
+			continue
 		}
 		s.revisions = append(s.revisions, stored)
 	}
@@ -195,5 +205,4 @@ func (s *scope) decodeRevisions(objects []appsv1.ControllerRevision) error {
 		}
 		return strings.Compare(a.name, b.name)
 	})
-	return nil
 }

@@ -28,14 +28,21 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 	if containers := s.deployment.Spec.Template.Spec.Containers; len(containers) > 0 {
 		status.Image = containers[0].Image
 	}
-	if s.deployment.UID != "" {
+	switch {
+	case s.deployment.UID == "":
+	case s.applied:
 		status.Revision = s.target.name
+	default:
+		status.Revision = app.Status.Revision
 	}
 	if good := s.lastGood(); good != nil {
 		status.LastGoodRevision = good.name
 	}
 	if !s.rollout.startTime.IsZero() {
 		status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: s.wanted.name, StartTime: s.rollout.startTime}
+		if s.undecided() {
+			status.Rollout = app.Status.Rollout
+		}
 	}
 	ready := s.ready()
 	status.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
@@ -50,10 +57,10 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 // replicasAsked is how many pods there should be at the moment: the autoscaler's
 // number where there is one.
 func (s *scope) replicasAsked() int32 {
-	if s.app.Spec.Autoscaling != nil && s.deployment.Spec.Replicas != nil {
+	if s.autoscaled() && s.deployment.Spec.Replicas != nil {
 		return *s.deployment.Spec.Replicas
 	}
-	return desired.MinReplicas(s.app)
+	return s.minReplicas()
 }
 
 // trouble returns what is wrong, the most important thing first, or nil.
@@ -75,15 +82,14 @@ func (s *scope) ready() metav1.Condition {
 	no := func(reason, message string) metav1.Condition {
 		return condition.False(slipwayv1alpha1.ConditionReady, reason, message)
 	}
-	if rollback := s.rollout.rollback; rollback != nil && outcome.Worst(s.err) == nil {
-		return no(slipwayv1alpha1.ReasonRolledBack, rollbackMessage(rollback))
-	}
-	if t := s.trouble(); t != nil {
-		return no(t.reason, t.message)
-	}
+	t := s.trouble()
 	switch {
+	case t != nil && !s.expectedAfterRollback():
+		return no(t.reason, t.message)
 	case s.app.Spec.Paused && s.drifted:
 		return no(slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from making the spec true")
+	case s.rollout.rollback != nil:
+		return no(slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback))
 	case s.servesAsAsked() && desired.MinReplicas(s.app) == 0:
 		return condition.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
 	case s.servesAsAsked():
@@ -101,10 +107,11 @@ func (s *scope) servesAsAsked() bool {
 	if s.target.name == "" || s.target.name != s.wanted.name {
 		return false
 	}
-	if s.rollout.complete {
-		return true
-	}
 	status := s.deployment.Status
+	if s.rollout.complete {
+		// An autoscaled Deployment may have been scaled to nothing by hand.
+		return status.AvailableReplicas >= desired.MinReplicas(s.app)
+	}
 	return s.app.Spec.Autoscaling != nil && s.isGood(s.wanted) &&
 		status.ObservedGeneration >= s.deployment.Generation &&
 		status.UpdatedReplicas == status.Replicas && status.AvailableReplicas >= desired.MinReplicas(s.app)
@@ -160,6 +167,13 @@ func (s *scope) progressing() metav1.Condition {
 	}
 }
 
+// expectedAfterRollback tells that what is wrong is the failed revision, which the
+// rollback has already been decided for.
+func (s *scope) expectedAfterRollback() bool {
+	return s.rollout.rollback != nil && outcome.Worst(s.err) == nil && s.config.missing == nil &&
+		(!s.applied || !s.isGood(s.target) || !s.rollout.troubleIsCurrent)
+}
+
 // restored tells that a rollback has been carried out, as opposed to decided.
 func (s *scope) restored() bool {
 	return s.rollout.complete && s.isGood(s.target)
@@ -179,6 +193,9 @@ func (s *scope) abnormal() []metav1.Condition {
 	switch {
 	case worst != nil && worst.Kind == outcome.Invalid:
 		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, worst.Reason, worst.Message))
+	case s.app.Spec.Paused && s.drifted:
+		// Nothing is undone, and nothing fails, while nothing may be changed.
+		return nil
 	case s.rollout.rollback != nil:
 		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback)))
 	case s.rollout.failed != nil:

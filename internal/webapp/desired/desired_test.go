@@ -72,7 +72,7 @@ func render(t *testing.T, app *slipwayv1alpha1.WebApp) string {
 		replicas := desired.MinReplicas(app)
 		in.Replicas = &replicas
 	}
-	revision, err := desired.ControllerRevision(app, in.Revision, 1)
+	revision, err := desired.ControllerRevision(app, revisionName(t, app, in.Revision.ConfigHash), in.Revision, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,12 +62,8 @@ func Intent(spec slipwayv1alpha1.WebAppSpec, configHash string) (string, error) 
 }
 
 // ControllerRevision keeps a good revision where a restarted operator finds it.
-// number orders the revisions: the highest is the last good one.
-func ControllerRevision(app *slipwayv1alpha1.WebApp, revision Revision, number int64) (*appsv1ac.ControllerRevisionApplyConfiguration, error) {
-	name, err := revision.Name(app)
-	if err != nil {
-		return nil, err
-	}
+// name is the revision's; number orders the revisions: the highest is the last good one.
+func ControllerRevision(app *slipwayv1alpha1.WebApp, name string, revision Revision, number int64) (*appsv1ac.ControllerRevisionApplyConfiguration, error) {
 	data, err := json.Marshal(revision)
 	if err != nil {
 		return nil, fmt.Errorf("encode revision %q: %w", name, err)

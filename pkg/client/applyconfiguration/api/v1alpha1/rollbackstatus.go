@@ -13,6 +13,9 @@ type RollbackStatusApplyConfiguration struct {
 	// intent identifies the spec and configuration whose rollout failed. The rollback
 	// stands as long as they are what the user asks for.
 	Intent *string `json:"intent,omitempty"`
+	// spec identifies the spec alone. It stands in for intent while the configuration is
+	// incomplete.
+	Spec *string `json:"spec,omitempty"`
 	// fromRevision is the revision that failed.
 	FromRevision *string `json:"fromRevision,omitempty"`
 	// toRevision is the revision that was returned to.
@@ -34,6 +37,14 @@ func RollbackStatus() *RollbackStatusApplyConfiguration {
 // If called multiple times, the Intent field is set to the value of the last call.
 func (b *RollbackStatusApplyConfiguration) WithIntent(value string) *RollbackStatusApplyConfiguration {
 	b.Intent = &value
+	return b
+}
+
+// WithSpec sets the Spec field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Spec field is set to the value of the last call.
+func (b *RollbackStatusApplyConfiguration) WithSpec(value string) *RollbackStatusApplyConfiguration {
+	b.Spec = &value
 	return b
 }
 
