@@ -29,7 +29,7 @@ func TestWrites(t *testing.T) {
 	counted := p.counting(t, func() { converge(t, s, webApps, apps, nil) })
 	perApp("a new WebApp (Deployment, Service), no pods", counted, 3, "children + 1 = 3")
 	pods := p.counting(t, func() { rollOut(t, s, apps) })
-	perApp("a new WebApp and its whole rollout, with its pod", counted.Plus(pods), 6, "children + 4 = 6")
+	perApp("a new WebApp and its whole rollout, with its pod", counted.Plus(pods), 7, "children (Deployment, Service, revision) + 4 = 7")
 
 	change := func(image string) {
 		done := allCurrent(webApps, len(apps))
@@ -41,7 +41,7 @@ func TestWrites(t *testing.T) {
 	counted = p.counting(t, func() { change("registry.example.com/shop:2") })
 	perApp("an image change, until the Deployment has it", counted, 3, "1 child + at most 2 status")
 	pods = p.counting(t, func() { rollOut(t, s, apps) })
-	perApp("an image change and its whole rollout, with its pod", counted.Plus(pods), 6, "children + 4 = 6")
+	perApp("an image change and its whole rollout, with its pod", counted.Plus(pods), 6, "children (Deployment, revision) + 4 = 6")
 }
 
 // counting returns the requests that the operator makes because of do, until it rests.
