@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/slipway-dev/slipway/hack/localkube/cluster"
+	"github.com/slipway-dev/slipway/hack/localkube/process"
 )
 
 const forwarding = "/proc/sys/net/ipv4/ip_forward"
@@ -92,13 +93,7 @@ func unescape(text string) string {
 
 // Pinned reports whether the cluster's namespaces exist.
 func Pinned(c cluster.Cluster) bool {
-	return pinned(c.NetworkNamespace()) && pinned(c.MountNamespace())
-}
-
-func pinned(path string) bool {
-	var stat syscall.Statfs_t
-	const nsfs = 0x6e736673
-	return syscall.Statfs(path, &stat) == nil && stat.Type == nsfs
+	return process.IsNamespace(c.NetworkNamespace()) && process.IsNamespace(c.MountNamespace())
 }
 
 // othersRemain reports whether another cluster still runs on this machine,

@@ -11,6 +11,14 @@ import (
 	"syscall"
 )
 
+// IsNamespace tells whether a namespace is pinned at path.
+func IsNamespace(path string) bool {
+	// The type of the file system that namespaces live in (linux/magic.h).
+	const nsfs = 0x6e736673
+	var stat syscall.Statfs_t
+	return syscall.Statfs(path, &stat) == nil && stat.Type == nsfs
+}
+
 // InNetwork lists the processes whose network namespace is pinned at path. It
 // is empty when nothing is pinned there.
 func InNetwork(path string) ([]Identity, error) {
@@ -25,7 +33,15 @@ func InNetwork(path string) ([]Identity, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: no inode number", path)
 	}
+	// A plain file may have any inode number, and what is found is ended: only the number
+	// of a namespace counts, and never that of our own.
+	if !IsNamespace(path) {
+		return nil, nil
+	}
 	want := fmt.Sprintf("net:[%d]", stat.Ino)
+	if own, err := os.Readlink("/proc/self/ns/net"); err != nil || own == want {
+		return nil, err
+	}
 
 	pids, err := all()
 	if err != nil {

@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -123,6 +124,18 @@ func TestHasSetting(t *testing.T) {
 	for setting, want := range map[string]bool{"A=1": true, "B=2": true, "A=": false, "A=12": false, "C=3": false} {
 		if got := hasSetting(environment, setting); got != want {
 			t.Errorf("hasSetting(%q) = %t, want %t", setting, got, want)
+		}
+	}
+}
+
+func TestInNetworkOfAPlainFileOrOurOwnNamespace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "net")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, "/proc/self/ns/net"} {
+		if found, err := InNetwork(path); err != nil || found != nil {
+			t.Errorf("InNetwork(%s) = %v, %v, want nothing", path, found, err)
 		}
 	}
 }
