@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -30,9 +30,8 @@ type Configuration interface {
 type Applier struct {
 	// Client writes.
 	Client client.Client
-	// Live reads from the API server, past the cache. It is asked only about a name
-	// that the cache does not know: the caches hold Slipway's own objects, so an object
-	// missing there may still exist.
+	// Live reads from the API server, past the cache. It is asked only about an object
+	// that exists although the cache does not know it: the caches hold Slipway's own.
 	Live client.Reader
 	// FieldManager owns the stated fields, for example slipway-webapp.
 	FieldManager string
@@ -66,12 +65,19 @@ type Child struct {
 // object of that name which is not the owner's is Invalid with reason NameConflict.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (Change, error) {
 	if child.Current.GetUID() == "" {
+		made, err := a.create(ctx, child)
+		switch {
+		case err != nil:
+			return Unchanged, err
+		case made:
+			return Created, nil
+		}
 		exists, err := a.Look(ctx, owner, child)
 		switch {
 		case err != nil:
 			return Unchanged, err
 		case !exists:
-			// Not forced: whoever comes first between the look and the apply is not overwritten.
+			// Gone meanwhile. Not forced: whoever comes first now is not overwritten.
 			return Created, a.send(ctx, child)
 		}
 	}
@@ -83,6 +89,51 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 		return Unchanged, err
 	}
 	return Updated, a.send(ctx, child, client.ForceOwnership)
+}
+
+// create makes an object that the cache does not have, and tells whether there was
+// none. The cache shows only objects with our label, and an apply would silently merge
+// into any other one, so the API server is asked to refuse when there is one.
+func (a *Applier) create(ctx context.Context, child Child) (made bool, err error) {
+	stated, err := encode(child.Desired)
+	if err != nil {
+		return false, err
+	}
+	absent, err := ifAbsent(stated)
+	if err != nil {
+		return false, fmt.Errorf("encode %s: %w", subject(child.Desired), err)
+	}
+	err = a.patch(ctx, child, absent)
+	switch {
+	case apierrors.IsConflict(err):
+		return false, nil
+	case err != nil:
+		return false, outcome.Classify(subject(child.Desired), err)
+	}
+	a.settled.add(child.Current, stated)
+	return true, nil
+}
+
+// noVersion is a resource version that no object ever has: etcd's, before the first
+// write. An apply that names a version is refused when the object has another one, and
+// makes the object when there is none.
+const noVersion = `"1"`
+
+// ifAbsent makes a statement one that is refused when the object exists.
+func ifAbsent(stated []byte) ([]byte, error) {
+	var object, metadata map[string]json.RawMessage
+	if err := json.Unmarshal(stated, &object); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(object["metadata"], &metadata); err != nil {
+		return nil, err
+	}
+	metadata["resourceVersion"] = json.RawMessage(noVersion)
+	var err error
+	if object["metadata"], err = json.Marshal(metadata); err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
 }
 
 // Look asks the API server about a child that the cache does not have, and reads it
@@ -120,26 +171,25 @@ func (a *Applier) HandOver(ctx context.Context, desired Configuration) error {
 }
 
 // send applies, and stores the answer in child.Current.
-func (a *Applier) send(ctx context.Context, child Child, options ...client.ApplyOption) error {
+func (a *Applier) send(ctx context.Context, child Child, options ...client.PatchOption) error {
 	stated, err := encode(child.Desired)
 	if err != nil {
 		return err
 	}
-	if err := a.Client.Apply(ctx, child.Desired, append(options, client.FieldOwner(a.FieldManager))...); err != nil {
+	if err := a.patch(ctx, child, stated, options...); err != nil {
 		return outcome.Classify(subject(child.Desired), err)
-	}
-	// The client has written the answer into the apply configuration.
-	answer, err := json.Marshal(child.Desired)
-	if err != nil {
-		return fmt.Errorf("read the answer for %s: %w", subject(child.Desired), err)
-	}
-	// Emptied first: what the answer leaves out is not there.
-	reflect.ValueOf(child.Current).Elem().SetZero()
-	if err := json.Unmarshal(answer, child.Current); err != nil {
-		return fmt.Errorf("read the answer for %s: %w", subject(child.Desired), err)
 	}
 	a.settled.add(child.Current, stated)
 	return nil
+}
+
+// patch sends what is stated. Not as client.Apply does, which would decode the answer
+// into the configuration, from where it had to be copied into the object.
+func (a *Applier) patch(ctx context.Context, child Child, stated []byte, options ...client.PatchOption) error {
+	child.Current.SetNamespace(*child.Desired.GetNamespace())
+	child.Current.SetName(*child.Desired.GetName())
+	options = append(options, client.FieldOwner(a.FieldManager))
+	return a.Client.Patch(ctx, child.Current, client.RawPatch(types.ApplyPatchType, stated), options...)
 }
 
 // Delete deletes a child that is no longer wanted. It does nothing when the cache
