@@ -21,11 +21,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/webapp"
 )
 
-// TestNoOp benchmarks a pass alone; TestThousand does it on its way.
+// TestNoOp measures a pass over a WebApp that is as it should be.
 func TestNoOp(t *testing.T) {
-	if testing.Short() {
-		t.Skip()
-	}
 	s := startServer(t)
 	webApps := follow(t, s, &slipwayv1alpha1.WebAppList{})
 	apps := newApps(s.namespaces(t, "no-op", 1), 50)

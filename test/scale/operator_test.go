@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -125,9 +126,22 @@ func waitForCaches(ctx context.Context, caches cache.Cache) error {
 		metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")),
 		metadataOf(corev1.SchemeGroupVersion.WithKind("ConfigMap")),
 	}
+	var filled []func() bool
 	for _, kind := range kinds {
-		if _, err := caches.GetInformer(ctx, kind, cache.BlockUntilSynced(true)); err != nil {
+		// Not waiting here: before the manager has started there is nothing to wait for.
+		informer, err := caches.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
 			return err
+		}
+		filled = append(filled, informer.HasSynced)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for slices.ContainsFunc(filled, func(synced func() bool) bool { return !synced() }) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
 		}
 	}
 	return nil

@@ -50,8 +50,6 @@ func TestThousand(t *testing.T) {
 	results.add(line, ok)
 	line, ok = measureDrift(t, s, p, apps).row("damaged or deleted child to healed child", 250*time.Millisecond)
 	results.add(line, ok)
-	p.stop(t)
-	measureNoOp(t, s, apps)
 }
 
 // TestOneNamespace measures the small number of WebApps in a single namespace.
@@ -80,6 +78,8 @@ func warmUp(t *testing.T, s *server, webApps *follower) {
 // comparison holds times of the operator against times of the raw client.
 type comparison struct {
 	raw, operator []time.Duration
+	// rawWrites is how many writes the raw client made last.
+	rawWrites int
 	// rawWork and operatorWork are the processor time of all programs together.
 	rawWork, operatorWork []time.Duration
 	requests              []string
@@ -91,13 +91,24 @@ type comparison struct {
 // which it leaves running with its WebApps. It returns what the operator kept before.
 func (c *comparison) round(t *testing.T, s *server, f *follower, namespaces []string, n int) ([]*slipwayv1alpha1.WebApp, *process, memory) {
 	t.Helper()
-	c.apps = n
+	c.timeRaw(t, s, f, namespaces, n)
+	s.clear(t, namespaces)
+	return c.timeOperator(t, s, f, namespaces, n)
+}
+
+func (c *comparison) timeRaw(t *testing.T, s *server, f *follower, namespaces []string, n int) {
+	t.Helper()
 	raw := newRawClient(t, s)
 	idle := allProcessorTime()
-	c.raw = append(c.raw, converge(t, s, f, newApps(namespaces, n), raw))
+	took := converge(t, s, f, newApps(namespaces, n), raw)
+	c.raw = append(c.raw, took)
 	c.rawWork = append(c.rawWork, allProcessorTime()-idle)
-	s.clear(t, namespaces)
+	c.rawWrites = raw.counter.Counts().Writes()
+	fmt.Printf("%d WebApps by the raw client: %v; %s\n", n, took, raw.counter.Counts())
+}
 
+func (c *comparison) timeOperator(t *testing.T, s *server, f *follower, namespaces []string, n int) ([]*slipwayv1alpha1.WebApp, *process, memory) {
+	t.Helper()
 	p := startOperator(t, s)
 	empty := p.memory(t)
 	before := p.rest(t)
@@ -107,19 +118,19 @@ func (c *comparison) round(t *testing.T, s *server, f *follower, namespaces []st
 		defer close(profiled)
 		p.profile(t, fmt.Sprintf("converge-%d.prof", n), "profile?seconds=10")
 	}()
-	idle = allProcessorTime()
+	idle := allProcessorTime()
 	took := converge(t, s, f, apps, nil)
 	c.operator = append(c.operator, took)
 	c.operatorWork = append(c.operatorWork, allProcessorTime()-idle)
 	<-profiled
 	after := p.rest(t)
-	c.cpu = after.CPU - before.CPU
+	c.apps, c.cpu = n, after.CPU-before.CPU
 	made := after.requests().Since(before.requests())
-	fmt.Printf("%d WebApps: raw client %v, operator %v; operator's requests: %s; raw client's: %s; passes %d, errors %d\n",
-		n, c.raw[len(c.raw)-1], took, made, raw.counter.Counts(), after.Passes-before.Passes, after.Errors-before.Errors)
+	fmt.Printf("%d WebApps by the operator: %v; %s; %d passes, %d errors\n",
+		n, took, made, after.Passes-before.Passes, after.Errors-before.Errors)
 	c.requests = append(c.requests, made.String())
-	if got, want := made.Writes(), raw.counter.Counts().Writes(); got != want {
-		t.Errorf("the operator made %d writes, the raw client %d: %s", got, want, made)
+	if got := made.Writes(); got != c.rawWrites {
+		t.Errorf("the operator made %d writes, the raw client %d: %s", got, c.rawWrites, made)
 	}
 	return apps, p, empty
 }
