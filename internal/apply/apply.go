@@ -211,7 +211,7 @@ func (a *Applier) Delete(ctx context.Context, owner, current client.Object) erro
 // or nobody does and this field manager has stated fields of it. The latter are objects
 // whose owner reference somebody removed, and volumes that were to be retained.
 func (a *Applier) Ours(owner, existing client.Object) bool {
-	if controller := metav1.GetControllerOf(existing); controller != nil {
+	if controller := metav1.GetControllerOfNoCopy(existing); controller != nil {
 		return controller.UID == owner.GetUID()
 	}
 	return a.ownEntry(existing) != nil
@@ -219,7 +219,7 @@ func (a *Applier) Ours(owner, existing client.Object) bool {
 
 // refuse returns an error when the existing object is not the owner's, or is going away.
 func (a *Applier) refuse(owner client.Object, child Child, existing client.Object) error {
-	controller := metav1.GetControllerOf(existing)
+	controller := metav1.GetControllerOfNoCopy(existing)
 	switch {
 	case a.Ours(owner, existing) && existing.GetDeletionTimestamp().IsZero():
 		return nil

@@ -57,10 +57,12 @@ func (a *Applier) compare(desired Configuration, current client.Object) (bool, e
 }
 
 func (a *Applier) ownEntry(current client.Object) *metav1.ManagedFieldsEntry {
-	for _, entry := range current.GetManagedFields() {
+	entries := current.GetManagedFields()
+	for i := range entries {
+		entry := &entries[i]
 		if entry.Manager == a.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply &&
 			entry.Subresource == "" && entry.FieldsV1 != nil {
-			return &entry
+			return entry
 		}
 	}
 	return nil

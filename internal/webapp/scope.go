@@ -129,8 +129,10 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		getChild(ctx, r, s.app, name, s.service),
 		getChild(ctx, r, s.app, name, s.autoscaler),
 		getChild(ctx, r, s.app, name, s.budget),
-		getChild(ctx, r, s.app, desired.VolumeName(s.app), s.claim),
 	)
+	if s.app.Spec.Storage != nil {
+		err = errors.Join(err, getChild(ctx, r, s.app, desired.VolumeName(s.app), s.claim))
+	}
 	if err != nil {
 		return nil, err
 	}
