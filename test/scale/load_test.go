@@ -4,6 +4,7 @@ package scale
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -142,18 +143,29 @@ func newRawClient(t *testing.T, s *server) *rawClient {
 
 // write makes what the operator makes of a new WebApp, in the same order.
 func (r *rawClient) write(ctx context.Context, app *slipwayv1alpha1.WebApp) error {
-	owner := client.FieldOwner(webapp.FieldManager)
-	if err := r.client.Apply(ctx, desired.Service(app), owner); err != nil {
+	if err := r.apply(ctx, app, desired.Service(app), &corev1.Service{}); err != nil {
 		return err
 	}
 	replicas := int32(1)
 	revision := desired.RevisionOf(app.Spec, "")
-	if err := r.client.Apply(ctx, desired.Deployment(desired.Inputs{App: app, Revision: revision, Replicas: &replicas}), owner); err != nil {
+	deployment := desired.Deployment(desired.Inputs{App: app, Revision: revision, Replicas: &replicas})
+	if err := r.apply(ctx, app, deployment, &appsv1.Deployment{}); err != nil {
 		return err
 	}
 	before := app.DeepCopy()
 	app.Status = rawStatus(app)
 	return r.client.Status().Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// apply sends a configuration the cheapest way: the answer is decoded once.
+func (r *rawClient) apply(ctx context.Context, app *slipwayv1alpha1.WebApp, configuration any, answer client.Object) error {
+	raw, err := json.Marshal(configuration)
+	if err != nil {
+		return err
+	}
+	answer.SetNamespace(app.Namespace)
+	answer.SetName(app.Name)
+	return r.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(webapp.FieldManager))
 }
 
 // rawStatus is of the size of the operator's first status.
