@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -183,13 +184,25 @@ func (a *Applier) send(ctx context.Context, child Child, options ...client.Patch
 	return nil
 }
 
-// patch sends what is stated. Not as client.Apply does, which would decode the answer
-// into the configuration, from where it had to be copied into the object.
+// patch sends what is stated and stores the answer in child.Current. Not as client.Apply
+// does, which would decode the answer into the configuration, from where it had to be
+// copied into the object.
 func (a *Applier) patch(ctx context.Context, child Child, stated []byte, options ...client.PatchOption) error {
-	child.Current.SetNamespace(*child.Desired.GetNamespace())
-	child.Current.SetName(*child.Desired.GetName())
+	current := reflect.ValueOf(child.Current).Elem()
+	// Into a new object: what the answer leaves out is not there.
+	answer := reflect.New(current.Type())
+	object, ok := answer.Interface().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", child.Current)
+	}
+	object.SetNamespace(*child.Desired.GetNamespace())
+	object.SetName(*child.Desired.GetName())
 	options = append(options, client.FieldOwner(a.FieldManager))
-	return a.Client.Patch(ctx, child.Current, client.RawPatch(types.ApplyPatchType, stated), options...)
+	if err := a.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, stated), options...); err != nil {
+		return err
+	}
+	current.Set(answer.Elem())
+	return nil
 }
 
 // Delete deletes a child that is no longer wanted. It does nothing when the cache
