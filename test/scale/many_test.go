@@ -95,6 +95,9 @@ func measureRestart(t *testing.T, s *server, total int) memory {
 			made.Writes(), reads, made.Of(requests.Events), after.Errors, after.Passes, made.Of(requests.Lists, requests.Watches)),
 		Values: map[string]float64{"writes": float64(made.Writes()), "reads": float64(reads), "passes": float64(after.Passes)},
 	}, met(made.Writes()+reads+made.Of(requests.Events) == 0))
+	if made.Writes()+reads > 0 {
+		t.Errorf("the restarted operator made requests: %s", made)
+	}
 	results.add(row{
 		What: what + ": caches filled", Goal: "5 s after the start of the process",
 		Measured: fmt.Sprintf("%.1f s", after.Synced.Seconds()),

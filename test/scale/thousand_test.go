@@ -235,4 +235,7 @@ func measureRest(t *testing.T, s *server, p *process, apps []*slipwayv1alpha1.We
 			(after.CPU-before.CPU).Seconds()*1000/float64(passes)),
 		Values: map[string]float64{"writes": float64(made.Writes()), "reads": float64(reads), "passes": float64(passes)},
 	}, met(made.Writes()+reads+made.Of(requests.Events) == 0))
+	if made.Writes()+reads > 0 {
+		t.Errorf("at rest the operator made requests: %s", made)
+	}
 }

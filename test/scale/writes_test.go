@@ -27,9 +27,9 @@ func TestWrites(t *testing.T) {
 	apps := newApps(namespaces, few)
 
 	counted := p.counting(t, func() { converge(t, s, webApps, apps, nil) })
-	perApp("a new WebApp (Deployment, Service), no pods", counted, 3, "children + 1 = 3")
+	perApp(t, "a new WebApp (Deployment, Service), no pods", counted, 3, "children + 1 = 3")
 	pods := p.counting(t, func() { rollOut(t, s, apps) })
-	perApp("a new WebApp and its whole rollout, with its pod", counted.Plus(pods), 7, "children (Deployment, Service, revision) + 4 = 7")
+	perApp(t, "a new WebApp and its whole rollout, with its pod", counted.Plus(pods), 7, "children (Deployment, Service, revision) + 4 = 7")
 
 	change := func(image string) {
 		done := allCurrent(webApps, len(apps))
@@ -39,9 +39,9 @@ func TestWrites(t *testing.T) {
 		receive(t, "the new image", done, patience)
 	}
 	counted = p.counting(t, func() { change("registry.example.com/shop:2") })
-	perApp("an image change, until the Deployment has it", counted, 3, "1 child + at most 2 status")
+	perApp(t, "an image change, until the Deployment has it", counted, 3, "1 child + at most 2 status")
 	pods = p.counting(t, func() { rollOut(t, s, apps) })
-	perApp("an image change and its whole rollout, with its pod", counted.Plus(pods), 6, "children (Deployment, revision) + 4 = 6")
+	perApp(t, "an image change and its whole rollout, with its pod", counted.Plus(pods), 6, "children (Deployment, revision) + 4 = 6")
 }
 
 // counting returns the requests that the operator makes because of do, until it rests.
@@ -53,8 +53,12 @@ func (p *process) counting(t *testing.T, do func()) requests.Counts {
 }
 
 // perApp adds a line about writes for each of the few WebApps.
-func perApp(what string, counted requests.Counts, limit int, goal string) {
+func perApp(t *testing.T, what string, counted requests.Counts, limit int, goal string) {
+	t.Helper()
 	writes := float64(counted.Writes()) / few
+	if writes > float64(limit) {
+		t.Errorf("%s: %.4g writes, want at most %d", what, writes, limit)
+	}
 	results.requests(fmt.Sprintf("%s, %d times", what, few), counted.String())
 	results.add(row{
 		What: "writes: " + what, Goal: goal,
