@@ -35,6 +35,12 @@ test-localkube: bin/testsum ## Test the local cluster itself: start, repair afte
 	@echo 'test-localkube:'
 	@go -C hack/localkube test -tags selftest -json -count=1 -timeout 20m -run TestEndToEnd $(TEST_FLAGS) . | $(TESTSUM)
 
+.PHONY: test-fault
+test-fault: bin/testsum bin/localkube ## Try every fault at every write of every scenario in test/fault. CASE=name picks some.
+	@echo 'test-fault:'
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -tags faulttest -count=1 -timeout 30m -parallel 8 \
+	  -run '$(or $(CASE),.)' $(TEST_FLAGS) ./test/fault/... | $(TESTSUM)
+
 .PHONY: bench-webapp
 bench-webapp: bin/localkube ## Measure the WebApp controller against a real API server: writes, time, memory.
 	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags scale -count=1 -timeout 60m -v $(TEST_FLAGS) ./test/scale/...

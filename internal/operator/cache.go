@@ -25,11 +25,19 @@ const annotationDeploymentRevision = "deployment.kubernetes.io/revision"
 
 // cacheOptions is the cache budget: what the operator keeps in memory, and why. An
 // object of a kind that is not listed here makes a read fail instead of silently
-// starting a watch on the whole cluster.
-func cacheOptions() cache.Options {
+// starting a watch on the whole cluster. namespaces are the ones to watch, none: all.
+func cacheOptions(namespaces []string) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway})
 	child := cache.ByObject{Label: ours, Transform: keepOwnManagedFields}
+	var watched map[string]cache.Config
+	if len(namespaces) > 0 {
+		watched = map[string]cache.Config{}
+		for _, namespace := range namespaces {
+			watched[namespace] = cache.Config{}
+		}
+	}
 	return cache.Options{
+		DefaultNamespaces:           watched,
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            keepOwnManagedFields,
 		ByObject: map[client.Object]cache.ByObject{

@@ -44,6 +44,8 @@ type Options struct {
 	// AllowSecondController lets a second manager register controllers of the same
 	// name in one process, as a test that restarts the operator does. Default false.
 	AllowSecondController bool
+	// Namespaces are the ones to work in. Default: all.
+	Namespaces []string
 	// NewCache replaces the cache, as a test that delays events does. Default: the
 	// cluster's, within the cache budget.
 	NewCache cache.NewCacheFunc
@@ -97,7 +99,7 @@ func managerOptions(options Options) ctrl.Options {
 	recoverPanic := true
 	return ctrl.Options{
 		Scheme:                  Scheme(),
-		Cache:                   cacheOptions(),
+		Cache:                   cacheOptions(options.Namespaces),
 		NewCache:                options.NewCache,
 		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:  options.ProbeAddress,

@@ -45,6 +45,10 @@ type Error struct {
 	// After is when to look again. Zero: when a watch says so (Waiting, Invalid) or by
 	// backoff (Transient).
 	After time.Duration
+	// Retry is for an Invalid error that may pass without anybody being told, because
+	// what refused is no part of the object, such as an admission webhook: it is retried
+	// with backoff.
+	Retry bool
 	// Err is the cause, for the log. It may be nil.
 	Err error
 }
@@ -94,7 +98,7 @@ func Classify(subject string, err error) *Error {
 	case namespaceIsGoing(err):
 		return &Error{Kind: Quiet, Message: subject + ": its namespace is being deleted", After: goneRecheck, Err: err}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return &Error{Kind: Invalid, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + causes(err), Err: err}
+		return &Error{Kind: Invalid, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + causes(err), Retry: true, Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonQuotaExceeded, Message: subject + " exceeds a quota of the namespace", Err: err}
 	case apierrors.IsForbidden(err):
@@ -129,6 +133,10 @@ func Result(err error, recheck time.Duration) (ctrl.Result, error) {
 	for _, e := range flatten(err) {
 		switch e.Kind {
 		case Invalid:
+			if e.Retry {
+				retry = errors.Join(retry, e)
+				continue
+			}
 			final = errors.Join(final, e)
 			recheck = sooner(recheck, e.After)
 		case Waiting:

@@ -86,6 +86,7 @@ func TestErrorsOfAPassBecomeOneResult(t *testing.T) {
 		"a recheck":                  {nil, time.Minute, time.Minute, false, false},
 		"invalid":                    {bad, 0, 0, false, true},
 		"invalid, looked at again":   {looked, 0, 10 * time.Second, false, false},
+		"invalid, says the server":   {invalid(), 0, 0, true, false},
 		"waiting":                    {wait, 0, 5 * time.Second, false, false},
 		"the sooner of two":          {wait, time.Second, time.Second, false, false},
 		"transient":                  {broken, 0, 0, true, false},

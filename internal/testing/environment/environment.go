@@ -104,14 +104,15 @@ type Operator struct {
 
 // StartOperator runs the operator until Stop or the end of the test. change, when not
 // nil, may alter the access that the operator gets, for example to count requests.
-func (e *Environment) StartOperator(t testing.TB, change func(*rest.Config)) *Operator {
+// namespaces are the ones it works in, none: all.
+func (e *Environment) StartOperator(t testing.TB, change func(*rest.Config), namespaces ...string) *Operator {
 	t.Helper()
 	config := rest.CopyConfig(e.Config)
 	if change != nil {
 		change(config)
 	}
 	mgr, err := operator.NewManager(config, operator.Options{
-		MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true,
+		MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true, Namespaces: namespaces,
 	})
 	if err != nil {
 		t.Fatalf("make the operator: %v", err)
