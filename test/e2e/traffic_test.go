@@ -86,12 +86,17 @@ type traffic struct {
 
 	sent   int
 	failed []string
+	// enough is closed when there were so many requests that they prove something.
+	enough chan struct{}
 }
+
+// enoughRequests is how many it takes.
+const enoughRequests = 10
 
 // traffic requests an URL again and again until stop.
 func (f *fixture) traffic(url string) *traffic {
 	ctx, cancel := context.WithCancel(f.Context())
-	l := &traffic{f: f, cancel: cancel}
+	l := &traffic{f: f, cancel: cancel, enough: make(chan struct{})}
 	l.done.Go(func() {
 		client := newHTTPClient()
 		ticker := time.NewTicker(requestInterval)
@@ -103,6 +108,9 @@ func (f *fixture) traffic(url string) *traffic {
 				return
 			}
 			l.sent++
+			if l.sent == enoughRequests {
+				close(l.enough)
+			}
 			if err != nil {
 				l.failed = append(l.failed, fmt.Sprintf("%s after %v: %v", start.Format("15:04:05.000"), time.Since(start).Round(time.Millisecond), err))
 			}
@@ -117,16 +125,21 @@ func (f *fixture) traffic(url string) *traffic {
 	return l
 }
 
-// stop ends the stream and fails the test if any request was not answered.
+// stop ends the stream, once it has been long enough, and fails the test if any request
+// was not answered.
 func (l *traffic) stop(during string) {
 	l.f.Helper()
+	select {
+	case <-l.enough:
+	case <-time.After(time.Minute):
+	}
 	l.cancel()
 	l.done.Wait()
 	l.f.measured("%s: %d of %d requests failed", during, len(l.failed), l.sent)
 	if len(l.failed) > 0 {
 		l.f.Errorf("%d of %d requests failed, the first at %s", len(l.failed), l.sent, strings.Join(l.failed[:min(3, len(l.failed))], "; "))
 	}
-	if l.sent < 10 {
+	if l.sent < enoughRequests {
 		l.f.Errorf("only %d requests were sent: the test proves nothing", l.sent)
 	}
 }

@@ -72,7 +72,7 @@ func TestEveryFaultAtEveryWriteLeadsToTheSameEnd(t *testing.T) {
 func kinds(writes []fault.Write) []string {
 	var list []string
 	for _, w := range writes {
-		list = append(list, w.Kind.String())
+		list = append(list, w.String())
 	}
 	return list
 }
