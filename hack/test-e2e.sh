@@ -38,6 +38,8 @@ claim() {
   mkdir -p "$state"
   exec 8>"$state/$name.lock"
   flock -n 8 || die "another run uses the local cluster $name; wait for it, or name another with CLUSTER_NAME"
+  # A run that was killed leaves a dead cluster, which nobody uses.
+  bin/localkube down --leftover --name "$name" 2>/dev/null || true
   if [[ -e $(bin/localkube kubeconfig --name "$name" 2>/dev/null || true) ]] || bin/localkube status --name "$name" >/dev/null 2>&1; then
     [[ -f $owner && $(<"$owner") == "$PWD" ]] ||
       die "a local cluster $name exists, and this checkout did not start it. Name another with CLUSTER_NAME, or, when nobody needs it, end it: bin/localkube down --name $name"

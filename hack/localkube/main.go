@@ -37,7 +37,7 @@ Flags:
 
 type options struct {
 	name, state, cache string
-	fsync              bool
+	fsync, leftover    bool
 	arguments          []string
 }
 
@@ -72,7 +72,7 @@ func run(ctx context.Context, arguments []string) error {
 			Name: parsed.name, Root: parsed.state, Cache: parsed.cache, Fsync: parsed.fsync, Progress: os.Stderr,
 		})
 	case "down":
-		return lifecycle.Down(ctx, parsed.state, parsed.name, os.Stderr)
+		return lifecycle.Down(ctx, parsed.state, parsed.name, parsed.leftover, os.Stderr)
 	case "status":
 		return lifecycle.Status(ctx, parsed.state, parsed.name, os.Stdout)
 	case "load":
@@ -95,6 +95,7 @@ func parse(command string, arguments []string) (options, error) {
 	flags.StringVar(&parsed.state, "state-dir", cluster.DefaultRoot, "folder for the clusters' state, one folder each")
 	flags.StringVar(&parsed.cache, "cache-dir", "", "folder for built programs (default: $SLIPWAY_CACHE, or slipway in the user's cache folder)")
 	flags.BoolVar(&parsed.fsync, "fsync", false, "let the database write through to the disk: slower, and survives a power cut")
+	flags.BoolVar(&parsed.leftover, "leftover", false, "down: only what a killed run left; a cluster of which any program runs is refused")
 	flags.Usage = func() {
 		fmt.Fprint(os.Stderr, usage)
 		flags.PrintDefaults()

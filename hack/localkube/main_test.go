@@ -21,6 +21,7 @@ func TestParse(t *testing.T) {
 	}{
 		"defaults":          {command: "up", want: options{name: "slipway", state: "/var/lib/slipway/localkube", cache: filepath.Join(cache, "localkube")}},
 		"flags":             {command: "up", arguments: []string{"--name=x", "--state-dir=/s", "--cache-dir=/c", "--fsync"}, want: options{name: "x", state: "/s", cache: "/c/localkube", fsync: true}},
+		"leftover":          {command: "down", arguments: []string{"--leftover"}, want: options{name: "slipway", state: "/var/lib/slipway/localkube", cache: filepath.Join(cache, "localkube"), leftover: true}},
 		"files":             {command: "load", arguments: []string{"a.tar", "b.tar"}, want: options{name: "slipway", state: "/var/lib/slipway/localkube", cache: filepath.Join(cache, "localkube"), arguments: []string{"a.tar", "b.tar"}}},
 		"no files":          {command: "load", wantErr: "at least one"},
 		"stray argument":    {command: "down", arguments: []string{"slipway"}, wantErr: `unexpected argument "slipway"`},

@@ -18,8 +18,9 @@ import (
 )
 
 // Down ends everything that belongs to the cluster and removes every trace of
-// it but the cache.
-func Down(ctx context.Context, root, name string, progress io.Writer) error {
+// it but the cache. With leftover it does so only when none of the cluster's
+// programs runs, and is refused otherwise.
+func Down(ctx context.Context, root, name string, leftover bool, progress io.Writer) error {
 	if err := CheckHost(); err != nil {
 		return err
 	}
@@ -35,6 +36,9 @@ func Down(ctx context.Context, root, name string, progress io.Writer) error {
 	}
 	if err != nil {
 		return err
+	}
+	if program := running(c); leftover && program != "" {
+		return fmt.Errorf("cluster %s is in use: its %s runs", name, program)
 	}
 	started := time.Now()
 	// The supervisor goes first, or it starts again what ends.
@@ -60,6 +64,16 @@ func Down(ctx context.Context, root, name string, progress io.Writer) error {
 	_ = os.Remove(filepath.Dir(root))
 	fmt.Fprintf(progress, "cluster %s is gone after %s\n", name, time.Since(started).Round(100*time.Millisecond))
 	return nil
+}
+
+// running names a program of the cluster that is alive, if any is.
+func running(c cluster.Cluster) string {
+	for _, name := range slices.Concat([]string{supervise.Supervisor}, supervise.Names) {
+		if record, err := supervise.ReadRecord(c, name); err == nil && record.Alive() {
+			return name
+		}
+	}
+	return ""
 }
 
 // releaseNetwork removes the cluster's network. What the machine's clusters share
