@@ -3,6 +3,7 @@
 # Where a suite runs, from fast to slow:
 #   unit   nothing but Go
 #   api    a real API server and etcd per package, no nodes        build tag apitest
+#   fault  the same, with everything that can go wrong       build tag faulttest
 #   e2e    a real single-node cluster with real pods               build tag e2e
 #   localkube  that cluster itself, killed and repaired              build tag selftest
 TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
@@ -11,7 +12,7 @@ TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 TEST_FLAGS ?=
 
 .PHONY: test
-test: test-unit test-api test-e2e test-localkube ## Run all tests: unit, API server, end to end.
+test: test-unit test-api test-fault test-e2e test-localkube ## Run all tests: unit, API server, faults, end to end.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -35,11 +36,19 @@ test-localkube: bin/testsum ## Test the local cluster itself: start, repair afte
 	@echo 'test-localkube:'
 	@go -C hack/localkube test -tags selftest -json -count=1 -timeout 20m -run TestEndToEnd $(TEST_FLAGS) . | $(TESTSUM)
 
+# Most of the time a case waits to see that nothing happens, so many run at a time.
+FAULT_TEST = KUBEBUILDER_ASSETS=$$(bin/localkube assets) FAULT_TABLE=$(CURDIR)/bin/fault-table.md \
+  go test -json -tags faulttest -count=1 -parallel 64 ./test/fault
+
 .PHONY: test-fault
-test-fault: bin/testsum bin/localkube ## Try every fault at every write of every scenario in test/fault. CASE=name picks some.
+test-fault: bin/testsum bin/localkube ## Try every fault at every point of every scenario in test/fault. CASE=regexp picks some.
 	@echo 'test-fault:'
-	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -tags faulttest -count=1 -timeout 30m -parallel 8 \
-	  -run '$(or $(CASE),.)' $(TEST_FLAGS) ./test/fault/... | $(TESTSUM)
+	@$(FAULT_TEST) -timeout 30m -run '$(or $(CASE),.)' $(TEST_FLAGS) | $(TESTSUM); code=$$?; cat bin/fault-table.md; exit $$code
+
+.PHONY: test-fault-long
+test-fault-long: bin/testsum bin/localkube ## Play 10,000 random mixes of steps and faults (hours). TEST_FLAGS='-mixes 100 -seed 1' for others.
+	@echo 'test-fault-long:'
+	@$(FAULT_TEST) -timeout 24h -run TestRandom -mixes 10000 $(TEST_FLAGS) | $(TESTSUM)
 
 .PHONY: bench-webapp
 bench-webapp: bin/localkube ## Measure the WebApp controller against a real API server: writes, time, memory.

@@ -49,6 +49,9 @@ type Options struct {
 	// NewCache replaces the cache, as a test that delays events does. Default: the
 	// cluster's, within the cache budget.
 	NewCache cache.NewCacheFunc
+	// NewClient replaces the client, as a test that plants a bug does. Default: one that
+	// reads from the cache and sees its own writes.
+	NewClient client.NewClientFunc
 }
 
 // Scheme returns the kinds that the operator knows.
@@ -101,6 +104,7 @@ func managerOptions(options Options) ctrl.Options {
 		Scheme:                  Scheme(),
 		Cache:                   cacheOptions(options.Namespaces),
 		NewCache:                options.NewCache,
+		NewClient:               options.NewClient,
 		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:  options.ProbeAddress,
 		LeaderElection:          options.LeaderElection,

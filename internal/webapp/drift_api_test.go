@@ -22,10 +22,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/ownership"
 )
 
 // full returns a WebApp that makes every kind of child but the volume, with every
@@ -102,16 +102,9 @@ func ownedLeaves(f *fixture, child client.Object) []fieldpath.Path {
 	if err := f.get("shop", child); err != nil {
 		f.Fatal(err)
 	}
-	var leaves []fieldpath.Path
-	for _, entry := range child.GetManagedFields() {
-		if entry.Manager != "slipway-webapp" {
-			continue
-		}
-		set := &fieldpath.Set{}
-		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			f.Fatal(err)
-		}
-		set.Leaves().Iterate(func(path fieldpath.Path) { leaves = append(leaves, path.Copy()) })
+	leaves, err := ownership.Leaves(child, "slipway-webapp")
+	if err != nil {
+		f.Fatal(err)
 	}
 	if len(leaves) == 0 {
 		f.Fatalf("the operator owns nothing in %T", child)
@@ -131,7 +124,7 @@ func (f *fixture) changeAndWait(child client.Object, path fieldpath.Path) (time.
 	if err := convert(child, &object); err != nil {
 		return 0, err
 	}
-	if !change(object, path) {
+	if !ownership.Change(object, path) {
 		return 0, fmt.Errorf("no such field in %v", object)
 	}
 	changed := &unstructured.Unstructured{Object: object}
@@ -188,86 +181,6 @@ func gvkOf(f *fixture, object client.Object) schema.GroupVersionKind {
 		f.Fatal(err)
 	}
 	return gvk
-}
-
-// change alters the value at a path so that it is another one of the same type.
-func change(node any, path fieldpath.Path) bool {
-	if element := path[0]; element.Key != nil {
-		items, _ := node.([]any)
-		for _, item := range items {
-			if matches(item, element) {
-				return change(item, path[1:])
-			}
-		}
-		return false
-	}
-	fields, _ := node.(map[string]any)
-	name := *path[0].FieldName
-	old, there := fields[name]
-	switch {
-	case !there:
-		return false
-	case len(path) == 1:
-		fields[name] = other(old)
-		return true
-	case path[1].Key != nil && (len(path) == 2 || isKeyOf(path[2], path[1])):
-		// An item that is owned whole, or its name: taken away.
-		items, _ := old.([]any)
-		fields[name] = slices.DeleteFunc(items, func(item any) bool { return matches(item, path[1]) })
-		return true
-	default:
-		return change(old, path[1:])
-	}
-}
-
-func isKeyOf(field, element fieldpath.PathElement) bool {
-	return field.FieldName != nil && slices.ContainsFunc(*element.Key, func(key value.Field) bool { return key.Name == *field.FieldName })
-}
-
-func matches(item any, element fieldpath.PathElement) bool {
-	fields, ok := item.(map[string]any)
-	if !ok {
-		return false
-	}
-	for _, key := range *element.Key {
-		if fmt.Sprint(fields[key.Name]) != fmt.Sprint(key.Value.Unstructured()) {
-			return false
-		}
-	}
-	return true
-}
-
-func other(value any) any {
-	switch v := value.(type) {
-	case string:
-		return otherString(v)
-	case float64:
-		return v + 1
-	case bool:
-		return !v
-	case []any:
-		return append(v, v...)
-	case map[string]any:
-		changed := map[string]any{}
-		for name, inner := range v {
-			changed[name] = other(inner)
-		}
-		return changed
-	default:
-		return nil
-	}
-}
-
-// otherString keeps enumerations and formats valid where there is another value.
-func otherString(value string) string {
-	swaps := map[string]string{
-		"TCP": "UDP", "ScheduleAnyway": "DoNotSchedule", "25%": "50%", "RollingUpdate": "Recreate", "RuntimeDefault": "Unconfined",
-		"FallbackToLogsOnError": "File", "AlwaysAllow": "IfHealthyBudget", "100m": "200m", "/healthz": "/other", "ALL": "NET_RAW",
-	}
-	if swapped, ok := swaps[value]; ok {
-		return swapped
-	}
-	return value + "x"
 }
 
 func TestADeletedChildComesBack(t *testing.T) {

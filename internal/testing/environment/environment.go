@@ -38,8 +38,9 @@ type Environment struct {
 	server *envtest.Environment
 }
 
-// Main runs a package's tests in an environment of their own; call it from TestMain.
-func Main(m *testing.M, into **Environment) {
+// Main runs a package's tests, a *testing.M or something around it, in an environment
+// of their own; call it from TestMain.
+func Main(m interface{ Run() int }, into **Environment) {
 	env, err := start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -107,13 +108,21 @@ type Operator struct {
 // namespaces are the ones it works in, none: all.
 func (e *Environment) StartOperator(t testing.TB, change func(*rest.Config), namespaces ...string) *Operator {
 	t.Helper()
-	config := rest.CopyConfig(e.Config)
-	if change != nil {
-		change(config)
-	}
-	mgr, err := operator.NewManager(config, operator.Options{
-		MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true, Namespaces: namespaces,
+	return e.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+		options.Namespaces = namespaces
+		if change != nil {
+			change(config)
+		}
 	})
+}
+
+// StartOperatorWith runs the operator as StartOperator does, with whatever options.
+func (e *Environment) StartOperatorWith(t testing.TB, change func(*rest.Config, *operator.Options)) *Operator {
+	t.Helper()
+	config := rest.CopyConfig(e.Config)
+	options := operator.Options{MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true}
+	change(config, &options)
+	mgr, err := operator.NewManager(config, options)
 	if err != nil {
 		t.Fatalf("make the operator: %v", err)
 	}
@@ -141,6 +150,19 @@ func (o *Operator) Stop(t testing.TB) {
 		}
 	case <-time.After(patience):
 		t.Error("the operator did not stop")
+	}
+}
+
+// Ended waits until the operator has ended by itself and returns why.
+func (o *Operator) Ended(t testing.TB) error {
+	t.Helper()
+	select {
+	case err := <-o.done:
+		close(o.done)
+		return err
+	case <-time.After(patience):
+		t.Fatal("the operator goes on")
+		return nil
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 
 // All are the faults that every write of every scenario is tried with.
 func All() []Fault {
-	faults := []Fault{{Name: "crash", Crash: true}, {Name: "lost answer", LoseAnswer: true}}
+	faults := []Fault{{Name: "F1 crash", Crash: true}, {Name: "F2 lost answer", LoseAnswer: true}}
 	for _, status := range rejections() {
 		for times := 1; times <= 2; times++ {
-			faults = append(faults, Fault{Name: fmt.Sprintf("%d x%d", status.Code, times), Reject: status, Times: times})
+			faults = append(faults, Fault{Name: fmt.Sprintf("F3 %d x%d", status.Code, times), Reject: status, Times: times})
 		}
 	}
 	return faults

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -29,6 +31,8 @@ type Fault struct {
 	Reject *metav1.Status
 	// Times is how many writes in a row are rejected. Default 1.
 	Times int
+	// Before is done before the write is passed on.
+	Before func(Write)
 }
 
 // Write is one write that the operator tried.
@@ -36,32 +40,64 @@ type Write struct {
 	requests.Kind
 	// Path is the address: it names the object.
 	Path string
+	// At is when it was sent.
+	At time.Time
+	// Stated is the body of a server-side apply.
+	Stated []byte
+}
+
+// Target names what is written, whatever namespace it is in: an object, or its
+// subresource.
+func (w Write) Target() string {
+	return strings.Replace(w.Path, "/namespaces/"+w.Namespace+"/", "/", 1)
+}
+
+// Plan says what goes wrong at which write. Writes are counted from 1.
+type Plan map[int]Fault
+
+// at returns the fault that strikes a write, if any does.
+func (p Plan) at(number int) (Fault, bool) {
+	for first, f := range p {
+		if number >= first && number < first+max(1, f.Times) {
+			return f, true
+		}
+	}
+	return Fault{}, false
 }
 
 // Gate passes requests of one operator after the other on to the API server.
 type Gate struct {
+	plan   Plan
 	mu     sync.Mutex
-	at     int
-	fault  Fault
 	writes []Write
-	struck bool
+	struck int
+	// inFlight is how many writes are on the way.
+	inFlight int
 	// life is the operator that is alive; requests of earlier ones are dropped.
-	life int
-	// crashed is closed when the operator has to be restarted.
-	crashed chan struct{}
+	life    int
+	crashes int
 }
 
-// NewGate returns a gate that does what fault says at the write with that number,
-// counted from 1. At 0 it does nothing.
-func NewGate(at int, fault Fault) *Gate {
-	return &Gate{at: at, fault: fault, crashed: make(chan struct{})}
+// NewGate returns a gate at which a plan goes wrong.
+func NewGate(plan Plan) *Gate { return &Gate{plan: plan} }
+
+// Crashes is how often an operator has crashed. The next one has to be started by
+// whoever asks.
+func (g *Gate) Crashes() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.crashes
 }
 
-// Crashed is closed when the operator has crashed and has to be started again.
-func (g *Gate) Crashed() <-chan struct{} { return g.crashed }
+// InFlight is how many writes are on the way.
+func (g *Gate) InFlight() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.inFlight
+}
 
-// Struck tells whether the fault has happened.
-func (g *Gate) Struck() bool {
+// Struck is how many writes something happened to.
+func (g *Gate) Struck() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.struck
@@ -102,21 +138,42 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return t.next.RoundTrip(request)
 	}
-	strikes, alive := t.gate.write(t.life, Write{Kind: kind, Path: request.URL.Path})
-	switch {
-	case !alive:
+	write, err := newWrite(kind, request)
+	if err != nil {
+		return nil, err
+	}
+	fault, alive := t.gate.write(t.life, write)
+	if !alive {
 		return nil, errCrashed
-	case strikes && t.gate.fault.Reject != nil:
-		return rejected(request, t.gate.fault.Reject)
+	}
+	defer t.gate.answered()
+	if fault.Before != nil {
+		fault.Before(write)
+	}
+	if fault.Reject != nil {
+		return rejected(request, fault.Reject)
 	}
 	response, err := t.next.RoundTrip(request)
-	if !strikes || err != nil {
+	if err != nil || !fault.Crash && !fault.LoseAnswer {
 		return response, err
 	}
-	if t.gate.fault.Crash {
-		t.gate.crash()
+	if fault.Crash {
+		t.gate.crash(t.life)
 	}
 	return nil, errors.Join(io.ErrUnexpectedEOF, response.Body.Close())
+}
+
+func newWrite(kind requests.Kind, request *http.Request) (Write, error) {
+	write := Write{Kind: kind, Path: request.URL.Path, At: time.Now()}
+	if kind.Verb != "apply" || request.GetBody == nil {
+		return write, nil
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return write, err
+	}
+	write.Stated, err = io.ReadAll(body)
+	return write, err
 }
 
 func (t transport) dead() bool {
@@ -125,26 +182,37 @@ func (t transport) dead() bool {
 	return t.life != t.gate.life
 }
 
-// write notes a write and tells whether the fault strikes it, and whether the operator
-// that sends it is alive.
-func (g *Gate) write(life int, w Write) (strikes, alive bool) {
+// write notes a write and returns what happens to it, and whether the operator that
+// sends it is alive.
+func (g *Gate) write(life int, w Write) (f Fault, alive bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if life != g.life {
-		return false, false
+		return Fault{}, false
 	}
 	g.writes = append(g.writes, w)
-	times := max(1, g.fault.Times)
-	strikes = g.at > 0 && len(g.writes) >= g.at && len(g.writes) < g.at+times
-	g.struck = g.struck || strikes
-	return strikes, true
+	g.inFlight++
+	f, strikes := g.plan.at(len(g.writes))
+	if strikes {
+		g.struck++
+	}
+	return f, true
 }
 
-func (g *Gate) crash() {
+func (g *Gate) answered() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.life++
-	close(g.crashed)
+	g.inFlight--
+}
+
+// crash ends the operator of a life, unless it has ended already.
+func (g *Gate) crash(life int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if life == g.life {
+		g.life++
+		g.crashes++
+	}
 }
 
 // rejected is the API server's answer to a write that it does not accept.

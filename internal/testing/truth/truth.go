@@ -52,6 +52,34 @@ func Check(object Object) error {
 	return errors.Join(append(problems, checkKstatus(object, ready))...)
 }
 
+// CheckAtRest is Check for an object that its controller has nothing more to do for:
+// status speaks of the spec as it is.
+func CheckAtRest(object Object) error {
+	observed, err := observedGeneration(object)
+	if err != nil {
+		return err
+	}
+	if observed != object.GetGeneration() {
+		return fmt.Errorf("status speaks of generation %d of %d", observed, object.GetGeneration())
+	}
+	return Check(object)
+}
+
+// Ready tells whether status says that the object is ready as its spec is.
+func Ready(object Object) bool {
+	observed, err := observedGeneration(object)
+	return err == nil && observed == object.GetGeneration() && meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionReady)
+}
+
+func observedGeneration(object Object) (int64, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return 0, err
+	}
+	observed, _, err := unstructured.NestedInt64(fields, "status", "observedGeneration")
+	return observed, err
+}
+
 func checkOne(c metav1.Condition, generation int64) error {
 	always := false
 	for _, conditionType := range alwaysPresent {

@@ -29,7 +29,21 @@ type Cluster struct {
 // RollOut finishes the rollout of a Deployment: a ReplicaSet of its template with all
 // pods ready, and none of an earlier one.
 func (c *Cluster) RollOut(ctx context.Context, namespace, name string) error {
-	deployment, replicaSet, err := c.replicaSet(ctx, namespace, name)
+	deployment, err := c.get(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	return c.rollOut(ctx, deployment)
+}
+
+func (c *Cluster) get(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
+	deployment := &appsv1.Deployment{}
+	err := c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment)
+	return deployment, err
+}
+
+func (c *Cluster) rollOut(ctx context.Context, deployment *appsv1.Deployment) error {
+	replicaSet, err := c.replicaSet(ctx, deployment)
 	if err != nil {
 		return err
 	}
@@ -51,7 +65,15 @@ func (c *Cluster) RollOut(ctx context.Context, namespace, name string) error {
 // Stick makes the newest pod of a Deployment hang with the given status, beside the
 // ready pods of an earlier template, which keep serving.
 func (c *Cluster) Stick(ctx context.Context, namespace, name string, status corev1.PodStatus) error {
-	deployment, replicaSet, err := c.replicaSet(ctx, namespace, name)
+	deployment, err := c.get(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	return c.stick(ctx, deployment, status)
+}
+
+func (c *Cluster) stick(ctx context.Context, deployment *appsv1.Deployment, status corev1.PodStatus) error {
+	replicaSet, err := c.replicaSet(ctx, deployment)
 	if err != nil {
 		return err
 	}
@@ -71,8 +93,11 @@ func (c *Cluster) Stick(ctx context.Context, namespace, name string, status core
 
 // RefusePods makes a Deployment report that its pods cannot be created.
 func (c *Cluster) RefusePods(ctx context.Context, namespace, name, message string) error {
-	deployment, _, err := c.replicaSet(ctx, namespace, name)
+	deployment, err := c.get(ctx, namespace, name)
 	if err != nil {
+		return err
+	}
+	if _, err := c.replicaSet(ctx, deployment); err != nil {
 		return err
 	}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
@@ -85,43 +110,39 @@ func (c *Cluster) RefusePods(ctx context.Context, namespace, name, message strin
 	})
 }
 
-// replicaSet returns the Deployment and the ReplicaSet of its template, which it makes
-// when it does not exist and otherwise gives the newest revision, as the Deployment
-// controller does.
-func (c *Cluster) replicaSet(ctx context.Context, namespace, name string) (*appsv1.Deployment, *appsv1.ReplicaSet, error) {
-	deployment := &appsv1.Deployment{}
-	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment); err != nil {
-		return nil, nil, err
-	}
+// replicaSet returns the ReplicaSet of a Deployment's template, which it makes when it
+// does not exist and otherwise gives the newest revision, as the Deployment controller
+// does.
+func (c *Cluster) replicaSet(ctx context.Context, deployment *appsv1.Deployment) (*appsv1.ReplicaSet, error) {
 	hash, err := templateHash(deployment.Spec.Template)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	replicaSet := &appsv1.ReplicaSet{}
-	err = c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name + "-" + hash}, replicaSet)
+	err = c.Client.Get(ctx, types.NamespacedName{Namespace: deployment.Namespace, Name: deployment.Name + "-" + hash}, replicaSet)
 	last, _ := strconv.Atoi(deployment.Annotations[revisionAnnotation])
 	switch {
 	case apierrors.IsNotFound(err):
 		replicaSet = newReplicaSet(deployment, hash, last+1)
 		if err := c.Client.Create(ctx, replicaSet); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case replicaSet.Annotations[revisionAnnotation] != strconv.Itoa(last):
 		replicaSet.Annotations[revisionAnnotation] = strconv.Itoa(last + 1)
 		if err := c.Client.Update(ctx, replicaSet); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if revision := replicaSet.Annotations[revisionAnnotation]; deployment.Annotations[revisionAnnotation] != revision {
 		patch := client.MergeFrom(deployment.DeepCopy())
 		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, revisionAnnotation, revision)
 		if err := c.Client.Patch(ctx, deployment, patch); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return deployment, replicaSet, nil
+	return replicaSet, nil
 }
 
 func newReplicaSet(deployment *appsv1.Deployment, hash string, revision int) *appsv1.ReplicaSet {

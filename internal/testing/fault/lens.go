@@ -1,0 +1,255 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// View is how an operator sees the objects of one kind.
+type View struct {
+	// Late is how much later than the cluster it sees what happens.
+	Late time.Duration
+	// Squash gathers what happens for that long and shows only what it came to: an object
+	// that was made and deleted was never there, one that was changed and changed back is
+	// as it was. That is what a watch shows after its connection was broken.
+	Squash time.Duration
+	// Past is a resource version: the first list shows the kind as it was then, and
+	// nothing later is shown for PastFor. That is what an API server shows whose cache lags.
+	Past    string
+	PastFor time.Duration
+}
+
+// Lens stands between the API server and the caches of an operator. The zero value
+// shows everything as it is.
+type Lens struct {
+	mu    sync.Mutex
+	views map[string]View
+	every View
+	seen  map[string]int
+}
+
+// NewLens returns a lens that shows kinds as views say, by kind, and all others as
+// they are.
+func NewLens(views map[string]View) *Lens { return &Lens{views: views} }
+
+// NewLensForAll returns a lens that shows every kind the same way.
+func NewLensForAll(view View) *Lens { return &Lens{every: view} }
+
+// Seen returns how many events of each kind came by.
+func (l *Lens) Seen() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	copied := map[string]int{}
+	for kind, count := range l.seen {
+		copied[kind] = count
+	}
+	return copied
+}
+
+// NewCache makes a cache that looks through the lens; it is a cache.NewCacheFunc.
+func (l *Lens) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	scheme := options.Scheme
+	options.NewInformer = func(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		return toolscache.NewSharedIndexInformer(l.through(source, kindOf(object, scheme)), object, resync, indexers)
+	}
+	return cache.New(config, options)
+}
+
+func kindOf(object runtime.Object, scheme *runtime.Scheme) string {
+	gvk, err := apiutil.GVKForObject(object, scheme)
+	if err != nil {
+		gvk = schema.GroupVersionKind{}
+	}
+	return gvk.Kind
+}
+
+func (l *Lens) through(source toolscache.ListerWatcher, kind string) toolscache.ListerWatcher {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	view, ok := l.views[kind]
+	if !ok {
+		view = l.every
+	}
+	return &lensed{
+		lens: l, kind: kind, view: view,
+		source: toolscache.ToListerWatcherWithContext(source),
+	}
+}
+
+func (l *Lens) note(kind string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[string]int{}
+	}
+	l.seen[kind]++
+}
+
+// lensed lists and watches one kind through the lens.
+type lensed struct {
+	lens   *Lens
+	kind   string
+	view   View
+	source toolscache.ListerWatcherWithContext
+
+	mu     sync.Mutex
+	listed bool
+	until  time.Time // nothing is shown before, while the past is shown
+}
+
+// IsWatchListSemanticsUnSupported makes the reflector list before it watches, so that
+// the list can be of the past.
+func (w *lensed) IsWatchListSemanticsUnSupported() bool { return true }
+
+// List and Watch satisfy the interface; the reflector uses the ones with a context.
+func (w *lensed) List(options metav1.ListOptions) (runtime.Object, error) {
+	return w.ListWithContext(context.Background(), options)
+}
+
+func (w *lensed) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return w.WatchWithContext(context.Background(), options)
+}
+
+func (w *lensed) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	w.mu.Lock()
+	first := !w.listed
+	w.listed = true
+	if first && w.view.Past != "" {
+		w.until = time.Now().Add(w.view.PastFor)
+		options.ResourceVersion = w.view.Past
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
+	}
+	w.mu.Unlock()
+	return w.source.ListWithContext(ctx, options)
+}
+
+func (w *lensed) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	source, err := w.source.WatchWithContext(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	notBefore := w.until
+	w.mu.Unlock()
+	through := &lensedWatch{of: w, source: source, notBefore: notBefore, result: make(chan watch.Event), stopped: make(chan struct{})}
+	go through.run()
+	return through, nil
+}
+
+// lensedWatch passes on the events of a watch, later or fewer.
+type lensedWatch struct {
+	of        *lensed
+	source    watch.Interface
+	notBefore time.Time
+	result    chan watch.Event
+	stop      sync.Once
+	stopped   chan struct{}
+}
+
+func (w *lensedWatch) ResultChan() <-chan watch.Event { return w.result }
+
+func (w *lensedWatch) Stop() {
+	w.stop.Do(func() {
+		close(w.stopped)
+		w.source.Stop()
+	})
+}
+
+// held is an event that is not shown yet.
+type held struct {
+	watch.Event
+	due time.Time
+}
+
+// run keeps the order of the events: each is due no earlier than the one before.
+func (w *lensedWatch) run() {
+	defer close(w.result)
+	var queue []held
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var out chan watch.Event
+		var next watch.Event
+		if len(queue) > 0 && !time.Now().Before(queue[0].due) {
+			out, next = w.result, queue[0].Event
+		} else if len(queue) > 0 {
+			timer.Reset(time.Until(queue[0].due))
+		}
+		select {
+		case <-w.stopped:
+			return
+		case event, open := <-w.source.ResultChan():
+			if !open {
+				return
+			}
+			queue = w.enqueue(queue, event)
+		case <-timer.C:
+		case out <- next:
+			queue = queue[1:]
+		}
+	}
+}
+
+func (w *lensedWatch) enqueue(queue []held, event watch.Event) []held {
+	if event.Type == watch.Error {
+		return append(queue, held{Event: event})
+	}
+	if event.Type != watch.Bookmark {
+		w.of.lens.note(w.of.kind)
+	}
+	view := w.of.view
+	due := time.Now().Add(view.Late)
+	if due.Before(w.notBefore) {
+		due = w.notBefore
+	}
+	if view.Squash == 0 {
+		return append(queue, held{Event: event, due: due})
+	}
+	if len(queue) > 0 {
+		due = queue[0].due
+	} else {
+		due = due.Add(view.Squash)
+	}
+	return squash(queue, held{Event: event, due: due})
+}
+
+// squash adds an event to those that are held, and merges it with an earlier one of
+// the same object.
+func squash(queue []held, event held) []held {
+	if event.Type == watch.Bookmark {
+		return append(queue, event)
+	}
+	earlier := slices.IndexFunc(queue, func(h held) bool { return h.Type != watch.Bookmark && sameName(h.Object, event.Object) })
+	if earlier < 0 {
+		return append(queue, event)
+	}
+	was := queue[earlier].Type
+	queue = slices.Delete(queue, earlier, earlier+1)
+	switch {
+	case was == watch.Added && event.Type == watch.Deleted:
+		return queue
+	case was == watch.Added:
+		event.Type = watch.Added
+	case was == watch.Deleted:
+		// Deleted and made anew: to a cache, which goes by the name, it has changed.
+		event.Type = watch.Modified
+	}
+	return append(queue, event)
+}
+
+func sameName(a, b runtime.Object) bool {
+	x, okX := a.(metav1.Object)
+	y, okY := b.(metav1.Object)
+	return okX && okY && x.GetNamespace() == y.GetNamespace() && x.GetName() == y.GetName()
+}

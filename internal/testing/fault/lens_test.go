@@ -1,0 +1,132 @@
+package fault
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+func object(name, version string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, ResourceVersion: version}}
+}
+
+// told is what of an event is compared.
+func told(event watch.Event) string {
+	o, ok := event.Object.(metav1.Object)
+	if !ok {
+		return string(event.Type)
+	}
+	return string(event.Type) + " " + o.GetName() + o.GetResourceVersion()
+}
+
+func TestSquashedEventsCancelOut(t *testing.T) {
+	add, modify, remove := watch.Added, watch.Modified, watch.Deleted
+	tests := map[string]struct {
+		events []watch.Event
+		want   []string
+	}{
+		"made and deleted":     {[]watch.Event{{Type: add, Object: object("a", "1")}, {Type: remove, Object: object("a", "2")}}, nil},
+		"made and changed":     {[]watch.Event{{Type: add, Object: object("a", "1")}, {Type: modify, Object: object("a", "2")}}, []string{"ADDED a2"}},
+		"changed twice":        {[]watch.Event{{Type: modify, Object: object("a", "1")}, {Type: modify, Object: object("a", "2")}}, []string{"MODIFIED a2"}},
+		"changed and deleted":  {[]watch.Event{{Type: modify, Object: object("a", "1")}, {Type: remove, Object: object("a", "2")}}, []string{"DELETED a2"}},
+		"deleted and made":     {[]watch.Event{{Type: remove, Object: object("a", "1")}, {Type: add, Object: object("a", "2")}}, []string{"MODIFIED a2"}},
+		"of different objects": {[]watch.Event{{Type: add, Object: object("a", "1")}, {Type: remove, Object: object("b", "2")}}, []string{"ADDED a1", "DELETED b2"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var queue []held
+			for _, event := range tc.events {
+				queue = squash(queue, held{Event: event})
+			}
+			var got []string
+			for _, h := range queue {
+				got = append(got, told(h.Event))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// through watches a source of Secrets through a lens.
+func through(t *testing.T, lens *Lens) (source *watch.FakeWatcher, seen watch.Interface, options func() metav1.ListOptions) {
+	t.Helper()
+	source = watch.NewFake()
+	var asked metav1.ListOptions
+	lister := lens.through(&toolscache.ListWatch{
+		ListFunc:  func(o metav1.ListOptions) (runtime.Object, error) { asked = o; return &corev1.SecretList{}, nil },
+		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return source, nil },
+	}, "Secret").(*lensed)
+	if _, err := lister.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := lister.WatchWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(seen.Stop)
+	return source, seen, func() metav1.ListOptions { return asked }
+}
+
+func TestALateKindIsSeenLateAndInOrder(t *testing.T) {
+	const late = 50 * time.Millisecond
+	source, seen, _ := through(t, NewLens(map[string]View{"Secret": {Late: late}}))
+	start := time.Now()
+	source.Add(object("a", "1"))
+	source.Modify(object("a", "2"))
+	got := []string{told(<-seen.ResultChan()), told(<-seen.ResultChan())}
+	if took := time.Since(start); took < late {
+		t.Errorf("seen after %v, want %v at least", took, late)
+	}
+	if diff := cmp.Diff([]string{"ADDED a1", "MODIFIED a2"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestOtherKindsAreSeenAsTheyAre(t *testing.T) {
+	lens := NewLens(map[string]View{"ConfigMap": {Late: time.Hour}})
+	source, seen, options := through(t, lens)
+	source.Add(object("a", "1"))
+	if got := told(<-seen.ResultChan()); got != "ADDED a1" {
+		t.Errorf("got %s", got)
+	}
+	if options().ResourceVersionMatch != "" {
+		t.Errorf("the list was asked for with %+v", options())
+	}
+	if diff := cmp.Diff(map[string]int{"Secret": 1}, lens.Seen()); diff != "" {
+		t.Errorf("seen (-want +got):\n%s", diff)
+	}
+}
+
+func TestThePastIsShownFirst(t *testing.T) {
+	const stale = 50 * time.Millisecond
+	source, seen, options := through(t, NewLens(map[string]View{"Secret": {Past: "7", PastFor: stale}}))
+	start := time.Now()
+	if got := options(); got.ResourceVersion != "7" || got.ResourceVersionMatch != metav1.ResourceVersionMatchExact {
+		t.Errorf("the list was asked for with %+v, want exactly version 7", got)
+	}
+	source.Add(object("a", "8"))
+	<-seen.ResultChan()
+	if took := time.Since(start); took < stale-10*time.Millisecond {
+		t.Errorf("what came later was shown after %v, want %v", took, stale)
+	}
+}
+
+func TestAStoppedWatchEnds(t *testing.T) {
+	source, seen, _ := through(t, NewLensForAll(View{Late: time.Hour}))
+	source.Add(object("a", "1"))
+	seen.Stop()
+	if event, open := <-seen.ResultChan(); open {
+		t.Errorf("still told %s", told(event))
+	}
+	if !source.IsStopped() {
+		t.Error("the source goes on")
+	}
+}

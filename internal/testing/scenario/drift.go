@@ -1,0 +1,152 @@
+package scenario
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/slipway-dev/slipway/internal/testing/ownership"
+)
+
+// Drift is one field of one child that somebody changes.
+type Drift struct {
+	// Object is kind and name.
+	Object string
+	// Field is its path.
+	Field string
+	// Refused is why nobody can change it, nil where it was changed.
+	Refused error
+	// Problem tells that it was not restored, or that something else was not as before.
+	Problem error
+}
+
+// foreign marks what is not the operator's.
+const foreign = "example.com/foreign"
+
+// PlayDrift plays a scenario, adds a foreign label and annotation to every child, and
+// then changes each field that the operator owns, one after the other. Each time
+// everything has to become as it was, the foreign fields included.
+func (b *Bench) PlayDrift(t testing.TB, s Scenario) ([]Drift, error) {
+	t.Helper()
+	r := b.begin(t, s, Trial{})
+	if _, err := r.play(nil); err != nil {
+		return nil, err
+	}
+	children, err := r.children()
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range children {
+		if err := r.addForeign(child); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.settle(nil, 0); err != nil {
+		return nil, err
+	}
+	want := r.Witness.State(r.namespace)
+	if children, err = r.children(); err != nil {
+		return nil, err
+	}
+	var drifts []Drift
+	for _, child := range children {
+		for manager := range ownManagers(child) {
+			leaves, err := ownership.Leaves(child, manager)
+			if err != nil {
+				return nil, err
+			}
+			for _, path := range leaves {
+				drifts = append(drifts, r.drift(child, path, want))
+			}
+		}
+	}
+	return drifts, r.end()
+}
+
+// children are the objects in which an operator owns something beside status.
+func (r *run) children() ([]*unstructured.Unstructured, error) {
+	var children []*unstructured.Unstructured
+	for name, state := range r.Witness.State(r.namespace) {
+		kind, name, _ := strings.Cut(name, "/")
+		version, _ := state.(map[string]any)["apiVersion"].(string)
+		child := &unstructured.Unstructured{}
+		child.SetGroupVersionKind(schema.FromAPIVersionAndKind(version, kind))
+		if err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: name}, child); err != nil {
+			return nil, err
+		}
+		if len(ownManagers(child)) > 0 {
+			children = append(children, child)
+		}
+	}
+	return children, nil
+}
+
+// ownManagers are the field managers of ours that own something of the object itself.
+func ownManagers(object metav1.Object) map[string]bool {
+	managers := map[string]bool{}
+	for _, entry := range object.GetManagedFields() {
+		if strings.HasPrefix(entry.Manager, "slipway-") && entry.Subresource == "" {
+			managers[entry.Manager] = true
+		}
+	}
+	return managers
+}
+
+func (r *run) addForeign(child *unstructured.Unstructured) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"x"},"annotations":{%q:"x"}}}`, foreign, foreign)
+	return r.Env.Client.Patch(r.Context(), child, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner("somebody"))
+}
+
+// drift changes a field and waits until everything is as it was.
+func (r *run) drift(child *unstructured.Unstructured, path fieldpath.Path, want map[string]any) Drift {
+	d := Drift{Object: child.GetKind() + "/" + child.GetName(), Field: path.String()}
+	changed := &unstructured.Unstructured{}
+	changed.SetGroupVersionKind(child.GroupVersionKind())
+	if d.Problem = r.Env.Client.Get(r.Context(), client.ObjectKeyFromObject(child), changed); d.Problem != nil {
+		return d
+	}
+	if !ownership.Change(changed.Object, path) {
+		d.Problem = fmt.Errorf("there is no such field in %v", child.Object)
+		return d
+	}
+	before := r.Witness.Count(r.namespace)
+	switch err := r.Env.Client.Update(r.Context(), changed, client.FieldOwner("hand")); {
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
+		d.Refused = err
+		return d
+	case err != nil:
+		d.Problem = err
+		return d
+	}
+	d.Problem = r.restored(before, want)
+	return d
+}
+
+// restored waits until the witness has seen a change and its undoing.
+func (r *run) restored(before int, want map[string]any) error {
+	deadline := time.NewTimer(settleWithin)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		state := r.Witness.State(r.namespace)
+		if r.Witness.Count(r.namespace) >= before+2 && reflect.DeepEqual(want, state) {
+			return nil
+		}
+		select {
+		case <-deadline.C:
+			return fmt.Errorf("not restored (-before +now):\n%s", cmp.Diff(want, state))
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/fault"
+	"github.com/slipway-dev/slipway/internal/testing/truth"
+)
+
+// Outcome is what a run leads to, and how.
+type Outcome struct {
+	// States are those after each step, nil where the next one followed at once.
+	States []map[string]any
+	// Writes are the operator's.
+	Writes []fault.Write
+	// Steps are the numbers of the steps, from 0, that the writes belong to.
+	Steps []int
+	// Moved are the kinds of which something had changed since the beginning of the step,
+	// at each write.
+	Moved []map[string]bool
+	// Struck is how many writes something happened to.
+	Struck int
+	// Seen is how many events of each kind the operator was shown.
+	Seen map[string]int
+	// ways are what each object asked for, one after the other.
+	ways map[string][]string
+	// claims are the moments at which an object said that it was ready.
+	claims []claim
+}
+
+// stepsOf returns for each write the number of its step, from 0.
+func stepsOf(writes []fault.Write, starts []time.Time) []int {
+	steps := make([]int, len(writes))
+	for i, w := range writes {
+		for number, start := range starts {
+			if !start.After(w.At) {
+				steps[i] = number
+			}
+		}
+	}
+	return steps
+}
+
+// moved returns for each write the kinds of which the witness has seen a change since
+// the beginning of its step. The write itself counts: it is committed when the operator
+// crashes after it.
+func moved(outcome *Outcome, history []Version, starts []time.Time) []map[string]bool {
+	all := make([]map[string]bool, len(outcome.Writes))
+	for i, w := range outcome.Writes {
+		all[i] = map[string]bool{}
+		for _, version := range history {
+			if version.At.After(starts[outcome.Steps[i]]) && version.At.Before(w.At.Add(unseen)) {
+				kind, _, _ := strings.Cut(version.Object, "/")
+				all[i][kind] = true
+			}
+		}
+	}
+	return all
+}
+
+// unseen is how late the witness may see a write.
+const unseen = 100 * time.Millisecond
+
+// gone marks in a way that the object was deleted.
+const gone = "(deleted)"
+
+// waysOf returns for each object what it asked for, one after the other.
+func waysOf(history []Version) map[string][]string {
+	ways := map[string][]string{}
+	for _, version := range history {
+		asks := version.Asks
+		if version.Deleted {
+			asks = gone
+		}
+		way := ways[version.Object]
+		if len(way) == 0 || way[len(way)-1] != asks {
+			ways[version.Object] = append(way, asks)
+		}
+	}
+	return ways
+}
+
+// checkWays finds objects that went another way than without the fault: that were
+// deleted, scaled, given another template, or made, though nobody asked for it. To
+// leave something out is fine: a state that is overtaken need not be reached.
+func checkWays(reference, got map[string][]string) []error {
+	var problems []error
+	for _, object := range slices.Sorted(maps.Keys(got)) {
+		want, known := reference[object]
+		if !known {
+			problems = append(problems, fmt.Errorf("%s was made, which does not exist without the fault", object))
+			continue
+		}
+		if at := strays(want, got[object]); at >= 0 {
+			before := "(nothing)"
+			if at > 0 {
+				before = got[object][at-1]
+			}
+			problems = append(problems, fmt.Errorf("%s went a way that it does not go without the fault, at change %d (-before +then):\n%s",
+				object, at, cmp.Diff(before, got[object][at])))
+		}
+	}
+	return problems
+}
+
+// strays returns where got stops being a part of want in the same order, or -1.
+func strays(want, got []string) int {
+	for i, state := range got {
+		at := slices.Index(want, state)
+		if at < 0 {
+			return i
+		}
+		want = want[at:]
+	}
+	return -1
+}
+
+// claim is a moment at which an object said that it was ready.
+type claim struct {
+	object     string
+	generation int64
+	// others is what the other objects asked for then.
+	others map[string]string
+}
+
+// claimsOf finds the moments at which a status began to say that the object is ready
+// as its spec is.
+func claimsOf(history []Version) []claim {
+	history = slices.Clone(history)
+	slices.SortStableFunc(history, func(a, b Version) int { return int(a.Number - b.Number) })
+	asks := map[string]string{}
+	ready := map[string]bool{}
+	var claims []claim
+	for _, version := range history {
+		if version.Deleted {
+			delete(asks, version.Object)
+			delete(ready, version.Object)
+			continue
+		}
+		asks[version.Object] = version.Asks
+		object := &unstructured.Unstructured{Object: version.Fields}
+		declared := conditioned(object)
+		if declared == nil {
+			continue
+		}
+		now := truth.Ready(declared)
+		if now && !ready[version.Object] {
+			claims = append(claims, claim{object: version.Object, generation: object.GetGeneration(), others: maps.Clone(asks)})
+		}
+		ready[version.Object] = now
+	}
+	return claims
+}
+
+// scheme knows the declared kinds. It is only read.
+var scheme = operator.Scheme()
+
+// conditioned returns the object with its type when it is one that has conditions.
+func conditioned(object *unstructured.Unstructured) truth.Object {
+	typed, err := scheme.New(object.GroupVersionKind())
+	if err != nil {
+		return nil
+	}
+	declared, ok := typed.(truth.Object)
+	if !ok {
+		return nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, declared); err != nil {
+		return nil
+	}
+	return declared
+}
+
+// checkClaims finds objects that said they were ready while what they had made was not
+// as it is without the fault when they say so.
+func checkClaims(reference, got *Outcome) []error {
+	allowed := allowedClaims(reference)
+	var problems []error
+	for _, c := range got.claims {
+		known, ok := allowed[claimKey{c.object, c.generation}]
+		if !ok {
+			problems = append(problems, fmt.Errorf("%s said it was ready as of generation %d, which it is not without the fault", c.object, c.generation))
+			continue
+		}
+		for _, other := range slices.Sorted(maps.Keys(known.asks)) {
+			asks, exists := c.others[other]
+			switch {
+			case !exists && known.claims == known.with[other]:
+				problems = append(problems, fmt.Errorf("%s said it was ready as of generation %d while there was no %s", c.object, c.generation, other))
+			case exists && !known.asks[other][asks]:
+				problems = append(problems, fmt.Errorf("%s said it was ready as of generation %d while %s asked for %s", c.object, c.generation, other, asks))
+			}
+		}
+	}
+	return problems
+}
+
+// claimKey is what a claim is about.
+type claimKey struct {
+	object     string
+	generation int64
+}
+
+// truths are the claims of the reference about the same.
+type truths struct {
+	// claims is how many there were, with at how many of them each object existed.
+	claims int
+	with   map[string]int
+	// asks is what each object asked for at one of them.
+	asks map[string]map[string]bool
+}
+
+func allowedClaims(reference *Outcome) map[claimKey]*truths {
+	allowed := map[claimKey]*truths{}
+	for _, c := range reference.claims {
+		k := claimKey{c.object, c.generation}
+		known := allowed[k]
+		if known == nil {
+			known = &truths{with: map[string]int{}, asks: map[string]map[string]bool{}}
+			allowed[k] = known
+		}
+		known.claims++
+		for other, asks := range c.others {
+			known.with[other]++
+			if known.asks[other] == nil {
+				known.asks[other] = map[string]bool{}
+			}
+			known.asks[other][asks] = true
+		}
+	}
+	return allowed
+}
+
+// checkWrites finds objects that were written more often than without the fault, and
+// more than allowed. A status may be written twice as often besides: how much of a
+// rollout is seen on the way is a matter of time.
+func checkWrites(reference, got []fault.Write, allowance int) []error {
+	count := func(writes []fault.Write) map[string]int {
+		counts := map[string]int{}
+		for _, w := range writes {
+			counts[w.Target()]++
+		}
+		return counts
+	}
+	want := count(reference)
+	var problems []error
+	for target, n := range count(got) {
+		limit := want[target] + allowance
+		if strings.HasSuffix(target, "/status") {
+			limit += want[target]
+		}
+		if n > limit {
+			problems = append(problems, fmt.Errorf("%d writes of %s, at most %d are fine: %s", n, target, limit, Writes(got)))
+		}
+	}
+	return problems
+}
+
+// Writes lists writes in a line.
+func Writes(writes []fault.Write) string {
+	var list []string
+	for _, w := range writes {
+		list = append(list, w.String())
+	}
+	return strings.Join(list, ", ")
+}

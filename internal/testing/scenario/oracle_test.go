@@ -1,0 +1,116 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/slipway-dev/slipway/internal/testing/fault"
+)
+
+func TestAWayMayBeShorterAndNothingElse(t *testing.T) {
+	tests := map[string]struct {
+		want, got []string
+		problem   bool
+	}{
+		"the same":           {[]string{"a", "b", "a"}, []string{"a", "b", "a"}, false},
+		"one left out":       {[]string{"a", "b", "c"}, []string{"a", "c"}, false},
+		"another state":      {[]string{"a", "b"}, []string{"a", "x", "b"}, true},
+		"there and back":     {[]string{"a", "b"}, []string{"a", "b", "a", "b"}, true},
+		"the wrong way":      {[]string{"a", "b"}, []string{"b", "a"}, true},
+		"deleted":            {[]string{"a"}, []string{"a", gone, "a"}, true},
+		"deleted as asked":   {[]string{"a", gone, "a"}, []string{"a", gone, "a"}, false},
+		"nothing of it seen": {[]string{"a"}, nil, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			problems := checkWays(map[string][]string{"Deployment/shop": tc.want}, map[string][]string{"Deployment/shop": tc.got})
+			if (len(problems) > 0) != tc.problem {
+				t.Errorf("problems: %v, want some: %v", problems, tc.problem)
+			}
+		})
+	}
+}
+
+func TestAnObjectThatNobodyAskedForIsFound(t *testing.T) {
+	problems := checkWays(map[string][]string{}, map[string][]string{"Service/shop-2": {"a"}})
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "Service/shop-2") {
+		t.Errorf("problems: %v", problems)
+	}
+}
+
+func TestAClaimHasToBeTrueOfEveryChild(t *testing.T) {
+	reference := &Outcome{claims: []claim{{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new", "Service/shop": "s"}}}}
+	tests := map[string]struct {
+		got     claim
+		problem string
+	}{
+		"as without the fault":    {claim{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new", "Service/shop": "s"}}, ""},
+		"one child is still old":  {claim{"WebApp/shop", 2, map[string]string{"Deployment/shop": "old", "Service/shop": "s"}}, "Deployment/shop asked for old"},
+		"one child is missing":    {claim{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new"}}, "there was no Service/shop"},
+		"of a generation that is": {claim{"WebApp/shop", 1, map[string]string{}}, "generation 1"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			problems := checkClaims(reference, &Outcome{claims: []claim{tc.got}})
+			switch {
+			case tc.problem == "" && len(problems) > 0:
+				t.Errorf("problems: %v", problems)
+			case tc.problem != "" && (len(problems) != 1 || !strings.Contains(problems[0].Error(), tc.problem)):
+				t.Errorf("problems: %v, want one with %q", problems, tc.problem)
+			}
+		})
+	}
+}
+
+// ready is a version of an object with conditions.
+func ready(number, generation, observed int64, status string) Version {
+	return Version{Object: "WebApp/shop", Number: number, Fields: map[string]any{
+		"apiVersion": "slipway.dev/v1alpha1", "kind": "WebApp",
+		"metadata": map[string]any{"name": "shop", "generation": generation},
+		"status": map[string]any{"observedGeneration": observed, "conditions": []any{
+			map[string]any{"type": "Ready", "status": status},
+		}},
+	}}
+}
+
+func TestClaimsAreFoundInTheOrderOfVersions(t *testing.T) {
+	// Two kinds are watched apart, so what happened first may be told last.
+	history := []Version{
+		ready(1, 1, 0, "False"), ready(4, 1, 1, "True"), ready(5, 2, 1, "True"), ready(9, 2, 2, "True"),
+		{Object: "Deployment/shop", Number: 2, Asks: "old"}, {Object: "Deployment/shop", Number: 8, Asks: "new"},
+	}
+	claims := claimsOf(history)
+	if len(claims) != 2 {
+		t.Fatalf("claims: %+v, want two", claims)
+	}
+	for i, want := range []string{"old", "new"} {
+		if got := claims[i].others["Deployment/shop"]; got != want {
+			t.Errorf("claim %d was made while the Deployment asked for %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+func TestTooManyWritesOfOneObjectAreFound(t *testing.T) {
+	write := fault.Write{Path: "/a"}
+	if problems := checkWrites([]fault.Write{write}, []fault.Write{write, write, write}, 2); len(problems) > 0 {
+		t.Errorf("within the allowance: %v", problems)
+	}
+	if problems := checkWrites([]fault.Write{write}, []fault.Write{write, write, write, write}, 2); len(problems) != 1 {
+		t.Errorf("problems: %v, want one", problems)
+	}
+}
+
+func TestTheTableCounts(t *testing.T) {
+	table := &Table{}
+	table.Add("webapp/b", "F1", true)
+	table.Add("webapp/a", "F1", true)
+	table.Add("webapp/a", "F1", false)
+	table.Add("webapp/a", "F2", true)
+	want := "| |F1|F2|\n|---|---|---|\n|webapp/a|1/2|1/1|\n|webapp/b|1/1||\n"
+	if got := table.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if passed, run := table.Total(); passed != 3 || run != 4 {
+		t.Errorf("%d of %d, want 3 of 4", passed, run)
+	}
+}

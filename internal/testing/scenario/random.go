@@ -1,0 +1,142 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/testing/fault"
+	"github.com/slipway-dev/slipway/internal/testing/workload"
+)
+
+// Mix is a random scenario with random faults.
+type Mix struct {
+	// Seed makes the same mix again.
+	Seed uint64
+	// Scenario is made of steps of the kind's scenarios.
+	Scenario Scenario
+	// draws are the faults, as shares of the writes of the reference, which is not known
+	// before it is played.
+	draws []draw
+	// late is by how much each kind is seen late.
+	late map[string]time.Duration
+}
+
+type draw struct {
+	share float64
+	fault fault.Fault
+}
+
+// Random makes the mix of a seed.
+func Random(kind Kind, seed uint64) Mix {
+	source := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // reproducible, not secret
+	pods := map[string]workload.Behaviour{}
+	var pool []Step
+	for _, s := range kind.Scenarios {
+		maps.Copy(pods, s.Pods)
+		pool = append(pool, s.Steps...)
+	}
+	mix := Mix{Seed: seed, late: map[string]time.Duration{}, Scenario: Scenario{
+		Kind: kind.Name, Name: fmt.Sprintf("seed %d", seed), About: "A random mix.", Pods: pods, Tolerant: true,
+	}}
+	for range 2 + source.IntN(4) {
+		step := pool[source.IntN(len(pool))]
+		step.Together = source.IntN(4) == 0
+		mix.Scenario.Steps = append(mix.Scenario.Steps, step)
+	}
+	mix.Scenario.Steps[len(mix.Scenario.Steps)-1].Together = false
+	faults := fault.All()
+	for range 1 + source.IntN(4) {
+		mix.draws = append(mix.draws, draw{share: source.Float64(), fault: faults[source.IntN(len(faults))]})
+	}
+	for _, reference := range kind.Observed {
+		if source.IntN(3) == 0 {
+			mix.late[reference.Kind] = time.Duration(source.IntN(300)) * time.Millisecond
+		}
+	}
+	return mix
+}
+
+// String says what a mix does, in the words of the data.
+func (m Mix) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "seed %d\n", m.Seed)
+	for i, step := range m.Scenario.Steps {
+		fmt.Fprintf(&out, "step %d: apply %v, delete %v, pods %v, together %v\n", i+1, step.Apply, step.Delete, step.Pods, step.Together)
+	}
+	for _, d := range m.draws {
+		fmt.Fprintf(&out, "%s at %.0f %% of the writes\n", d.fault.Name, 100*d.share)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(m.late)) {
+		fmt.Fprintf(&out, "%s is seen %v late\n", kind, m.late[kind])
+	}
+	return out.String()
+}
+
+// PlayMix plays a mix without its faults, and then with them.
+func (b *Bench) PlayMix(t testing.TB, m Mix) error {
+	t.Helper()
+	reference, err := b.Play(t, m.Scenario, Trial{}, nil)
+	if err != nil {
+		return fmt.Errorf("without a fault: %w", err)
+	}
+	trial := Trial{Faults: fault.Plan{}, Slack: 5 * time.Second, Idle: 500 * time.Millisecond}
+	for _, d := range m.draws {
+		if at := int(d.share*float64(len(reference.Writes))) + 1; at <= len(reference.Writes) {
+			trial.Faults[at] = d.fault
+		}
+	}
+	views := map[string]fault.View{}
+	for kind, late := range m.late {
+		views[kind] = fault.View{Late: late}
+	}
+	trial.Lens = fault.NewLens(views)
+	trial.AfterCrash = func(string) *fault.Lens { return fault.NewLens(views) }
+	_, err = b.Play(t, m.Scenario, trial, reference)
+	return err
+}
+
+// Shrink leaves out of a mix that fails whatever it fails without, and returns the
+// smallest one found and how that fails.
+func (b *Bench) Shrink(t testing.TB, m Mix, problem error) (Mix, error) {
+	t.Helper()
+	for smaller := true; smaller; {
+		smaller = false
+		for _, candidate := range m.without() {
+			if err := b.PlayMix(t, candidate); err != nil {
+				m, problem, smaller = candidate, err, true
+				break
+			}
+		}
+	}
+	return m, problem
+}
+
+// without returns every mix that has one thing less.
+func (m Mix) without() []Mix {
+	var all []Mix
+	for i := range m.draws {
+		smaller := m
+		smaller.draws = slices.Delete(slices.Clone(m.draws), i, i+1)
+		all = append(all, smaller)
+	}
+	for kind := range m.late {
+		smaller := m
+		smaller.late = maps.Clone(m.late)
+		delete(smaller.late, kind)
+		all = append(all, smaller)
+	}
+	for i := range m.Scenario.Steps {
+		if len(m.Scenario.Steps) == 1 || i == len(m.Scenario.Steps)-1 && m.Scenario.Steps[i-1].Together {
+			continue
+		}
+		smaller := m
+		smaller.Scenario.Steps = slices.Delete(slices.Clone(m.Scenario.Steps), i, i+1)
+		all = append(all, smaller)
+	}
+	return all
+}

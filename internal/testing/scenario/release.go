@@ -1,0 +1,215 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/testing/fault"
+)
+
+// Release is what a version of the operator left in a cluster at the end of a scenario.
+type Release struct {
+	// Manager is the field manager that stated the children.
+	Manager string `json:"manager"`
+	// Declared are the objects that users and others applied, as they were at the end.
+	Declared []Step `json:"declared"`
+	// Statuses are the statuses of declared objects, by kind and name.
+	Statuses map[string]any `json:"statuses"`
+	// Stated are the children, as the operator stated them last.
+	Stated []map[string]any `json:"stated"`
+}
+
+// What stands for the namespace, and before a kind and name for the UID of that object.
+const (
+	namespaceHere = "NAMESPACE"
+	uidOf         = "UID-OF-"
+)
+
+// Record plays a scenario and returns what the operator left.
+func (b *Bench) Record(t testing.TB, s Scenario, manager string) (*Release, error) {
+	t.Helper()
+	r := b.begin(t, s, Trial{})
+	outcome, err := r.play(nil)
+	if err != nil {
+		return nil, err
+	}
+	release := &Release{Manager: manager, Declared: declaredAtEnd(s), Statuses: map[string]any{}}
+	state := r.Witness.State(r.namespace)
+	uids := []string{r.namespace, namespaceHere}
+	for _, version := range r.Witness.History(r.namespace) {
+		if uid, _, _ := unstructured.NestedString(version.Fields, "metadata", "uid"); uid != "" {
+			uids = append(uids, uid, uidOf+version.Object)
+		}
+	}
+	for _, step := range release.Declared {
+		object := &unstructured.Unstructured{Object: step.Apply}
+		current := &unstructured.Unstructured{}
+		current.SetGroupVersionKind(object.GroupVersionKind())
+		if err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: object.GetName()}, current); err != nil {
+			return nil, err
+		}
+		if name := object.GetKind() + "/" + object.GetName(); state[name] != nil && current.Object["status"] != nil {
+			release.Statuses[name] = current.Object["status"]
+		}
+	}
+	if release.Stated, err = statedAtEnd(outcome.Writes, state, strings.NewReplacer(uids...)); err != nil {
+		return nil, err
+	}
+	return release, r.end()
+}
+
+// declaredAtEnd are the last versions of what is applied and not deleted.
+func declaredAtEnd(s Scenario) []Step {
+	var steps []Step
+	for _, step := range s.Steps {
+		if step.Apply == nil {
+			continue
+		}
+		object := &unstructured.Unstructured{Object: step.Apply}
+		kept := steps[:0]
+		for _, earlier := range steps {
+			other := &unstructured.Unstructured{Object: earlier.Apply}
+			if other.GroupVersionKind() != object.GroupVersionKind() || other.GetName() != object.GetName() {
+				kept = append(kept, earlier)
+			}
+		}
+		steps = append(kept, Step{Apply: step.Apply, Manager: step.Manager})
+	}
+	return steps
+}
+
+// statedAtEnd are the last applied versions of the objects that exist.
+func statedAtEnd(writes []fault.Write, state map[string]any, neutral *strings.Replacer) ([]map[string]any, error) {
+	last := map[string]int{}
+	var stated []map[string]any
+	for _, w := range writes {
+		if w.Stated == nil {
+			continue
+		}
+		object := map[string]any{}
+		if err := yaml.Unmarshal([]byte(neutral.Replace(string(w.Stated))), &object); err != nil {
+			return nil, err
+		}
+		o := unstructured.Unstructured{Object: object}
+		// A create is stated with a version that no existing object has.
+		o.SetResourceVersion("")
+		if state[o.GetKind()+"/"+o.GetName()] == nil {
+			continue
+		}
+		if at, known := last[w.Path]; known {
+			stated[at] = object
+			continue
+		}
+		last[w.Path] = len(stated)
+		stated = append(stated, object)
+	}
+	return stated, nil
+}
+
+// Write writes a release to a file.
+func (l *Release) Write(file string) error {
+	raw, err := yaml.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, raw, 0o644))
+}
+
+// ReadRelease reads what Write wrote.
+func ReadRelease(file string) (*Release, error) {
+	release := &Release{}
+	return release, readYAML(file, release)
+}
+
+// PlayUpgrade makes what a release left, starts the operator, and tells what it changes
+// of that: nothing that would restart a pod may.
+func (b *Bench) PlayUpgrade(t testing.TB, release *Release) error {
+	t.Helper()
+	r := &run{Bench: b, TB: t, namespace: b.Env.Namespace(t), gate: fault.NewGate(nil)}
+	r.actAsCluster(nil)
+	if err := r.load(release); err != nil {
+		return err
+	}
+	if err := r.settleAlone(); err != nil {
+		return err
+	}
+	before := r.Witness.State(r.namespace)
+	r.start()
+	if err := r.settle(nil, 0); err != nil {
+		return err
+	}
+	after := r.Witness.State(r.namespace)
+	var problems []error
+	for name, state := range before {
+		if now, there := after[name].(map[string]any); !there || asks(now) != asks(state.(map[string]any)) {
+			problems = append(problems, fmt.Errorf("%s is changed by the new version:\n%s\nbecomes\n%s", name, asks(state.(map[string]any)), asks(now)))
+		}
+	}
+	return errors.Join(errors.Join(problems...), r.end())
+}
+
+// load makes what a release left.
+func (r *run) load(release *Release) error {
+	uids := []string{namespaceHere, r.namespace}
+	for _, step := range release.Declared {
+		if err := r.do(step); err != nil {
+			return err
+		}
+		object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
+		if err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: object.GetName()}, object); err != nil {
+			return err
+		}
+		name := object.GetKind() + "/" + object.GetName()
+		uids = append(uids, uidOf+name, string(object.GetUID()))
+		if status, ok := release.Statuses[name]; ok {
+			object.Object["status"] = status
+			if err := r.Env.Client.Status().Update(r.Context(), object, client.FieldOwner(release.Manager)); err != nil {
+				return err
+			}
+		}
+	}
+	here := strings.NewReplacer(uids...)
+	for _, stated := range release.Stated {
+		raw, err := yaml.Marshal(stated)
+		if err != nil {
+			return err
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(here.Replace(string(raw))), &object.Object); err != nil {
+			return err
+		}
+		if err := r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(release.Manager)); err != nil {
+			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// settleAlone waits until the witness has seen everything.
+func (r *run) settleAlone() error {
+	last, since := -1, time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if now := r.activity(); now != last {
+			last, since = now, time.Now()
+		}
+		if last > 0 && time.Since(since) > idle {
+			return nil
+		}
+		select {
+		case <-r.Context().Done():
+			return r.Context().Err()
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Table counts what passed, by row and column. The zero value is ready.
+type Table struct {
+	mu      sync.Mutex
+	rows    []string
+	columns []string
+	cells   map[[2]string]*cell
+}
+
+type cell struct{ passed, run int }
+
+// Add counts one case.
+func (t *Table) Add(row, column string, passed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cells == nil {
+		t.cells = map[[2]string]*cell{}
+	}
+	if !slices.Contains(t.rows, row) {
+		t.rows = append(t.rows, row)
+	}
+	if !slices.Contains(t.columns, column) {
+		t.columns = append(t.columns, column)
+	}
+	c := t.cells[[2]string{row, column}]
+	if c == nil {
+		c = &cell{}
+		t.cells[[2]string{row, column}] = c
+	}
+	c.run++
+	if passed {
+		c.passed++
+	}
+}
+
+// Total returns how many cases passed, and how many there were.
+func (t *Table) Total() (passed, run int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.cells {
+		passed += c.passed
+		run += c.run
+	}
+	return passed, run
+}
+
+// String is the table in Markdown, rows and columns in alphabetical order: passed/run.
+func (t *Table) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rows, columns := slices.Sorted(slices.Values(t.rows)), slices.Sorted(slices.Values(t.columns))
+	var out strings.Builder
+	fmt.Fprintf(&out, "| |%s|\n|---|%s\n", strings.Join(columns, "|"), strings.Repeat("---|", len(columns)))
+	for _, row := range rows {
+		fmt.Fprintf(&out, "|%s|", row)
+		for _, column := range columns {
+			if c := t.cells[[2]string{row, column}]; c != nil {
+				fmt.Fprintf(&out, "%d/%d", c.passed, c.run)
+			}
+			out.WriteString("|")
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}

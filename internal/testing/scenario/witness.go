@@ -1,0 +1,160 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Witness sees every version of every object of some kinds, in all namespaces.
+type Witness struct {
+	cache cache.Cache
+	mu    sync.Mutex
+	// spaces are what was seen, by namespace.
+	spaces map[string]*space
+}
+
+type space struct {
+	state   map[string]any
+	history []Version
+}
+
+// Version is an object at a moment.
+type Version struct {
+	// Object is kind and name, for example Deployment/shop.
+	Object string
+	// Number is the resource version: it orders the versions of all objects.
+	Number int64
+	// Deleted tells that the object is gone.
+	Deleted bool
+	// Asks is what the object asks for, as JSON: everything but metadata and status.
+	Asks string
+	// At is when it was seen.
+	At time.Time
+	// Fields is the whole object.
+	Fields map[string]any
+}
+
+// NewWitness starts to watch the kinds, until the context ends.
+func NewWitness(ctx context.Context, config *rest.Config, options cache.Options, kinds []schema.GroupVersionKind) (*Witness, error) {
+	w := &Witness{spaces: map[string]*space{}}
+	var err error
+	if w.cache, err = cache.New(config, options); err != nil {
+		return nil, err
+	}
+	for _, kind := range kinds {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		informer, err := w.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { w.see(object, false) },
+			UpdateFunc: func(_, object any) { w.see(object, false) },
+			DeleteFunc: func(object any) { w.see(object, true) },
+		}); err != nil {
+			return nil, err
+		}
+	}
+	go func() { _ = w.cache.Start(ctx) }() // it ends with the context, without an error worth telling
+	if !w.cache.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("the witness did not see the cluster")
+	}
+	return w, nil
+}
+
+// Reader reads what the witness sees.
+func (w *Witness) Reader() client.Reader { return w.cache }
+
+func (w *Witness) see(object any, deleted bool) {
+	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	o, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	o = o.DeepCopy()
+	number, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
+	masked := o.DeepCopy().Object
+	mask(masked, o.GetNamespace())
+	version := Version{Object: o.GetKind() + "/" + o.GetName(), Number: number, Deleted: deleted, Asks: asks(masked), At: time.Now(), Fields: o.Object}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.spaces[o.GetNamespace()]
+	if s == nil {
+		s = &space{state: map[string]any{}}
+		w.spaces[o.GetNamespace()] = s
+	}
+	s.history = append(s.history, version)
+	if deleted {
+		delete(s.state, version.Object)
+	} else {
+		s.state[version.Object] = masked
+	}
+}
+
+// asks returns what a masked object asks for.
+func asks(masked map[string]any) string {
+	content := maps.Clone(masked)
+	for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(content, field)
+	}
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+// State returns every object of a namespace by kind and name, without what differs
+// from run to run. It is not to be changed.
+func (w *Witness) State(namespace string) map[string]any {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.spaces[namespace]; s != nil {
+		return maps.Clone(s.state)
+	}
+	return map[string]any{}
+}
+
+// History returns every version seen in a namespace. Those of one object are in
+// order; those of different kinds need not be.
+func (w *Witness) History(namespace string) []Version {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.spaces[namespace]; s != nil {
+		return append([]Version(nil), s.history...)
+	}
+	return nil
+}
+
+// Count returns how many versions were seen in a namespace.
+func (w *Witness) Count(namespace string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.spaces[namespace]; s != nil {
+		return len(s.history)
+	}
+	return 0
+}
+
+// Forget drops what was seen in a namespace.
+func (w *Witness) Forget(namespace string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.spaces, namespace)
+}

@@ -1,0 +1,142 @@
+//go:build faulttest
+
+// Package fault_test plays every scenario of every kind with everything that can go
+// wrong, one thing at a time. How to read and reproduce it: docs/reliability.md.
+package fault_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/scenario"
+)
+
+var (
+	env   *environment.Environment
+	bench *scenario.Bench
+	kinds []scenario.Kind
+	table scenario.Table
+)
+
+func TestMain(m *testing.M) { environment.Main(suite{m}, &env) }
+
+// suite runs the tests with a witness beside them, prints the table, and looks whether
+// anything is left running.
+type suite struct{ *testing.M }
+
+func (s suite) Run() int {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	if err := prepare(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := s.M.Run()
+	stop()
+	if err := tell(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := panicked(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if left := leftRunning(); left != "" {
+		fmt.Fprintln(os.Stderr, "left running after every operator was stopped:\n", left)
+		return 1
+	}
+	return code
+}
+
+func prepare(ctx context.Context) error {
+	var err error
+	if kinds, err = scenario.Read("testdata"); err != nil {
+		return err
+	}
+	var observed []schema.GroupVersionKind
+	for _, kind := range kinds {
+		for _, reference := range kind.Observed {
+			observed = append(observed, reference.GroupVersionKind())
+		}
+	}
+	witness, err := scenario.NewWitness(ctx, env.Config, cache.Options{Scheme: operator.Scheme()}, observed)
+	if err != nil {
+		return err
+	}
+	bench = &scenario.Bench{Env: env, Witness: witness}
+
+	role := &rbacv1.ClusterRole{}
+	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := yaml.UnmarshalStrict(raw, role); err != nil {
+		return err
+	}
+	return env.Client.Create(ctx, role)
+}
+
+// tell writes the table to the file that FAULT_TABLE names.
+func tell() error {
+	file := os.Getenv("FAULT_TABLE")
+	if file == "" {
+		return nil
+	}
+	passed, run := table.Total()
+	return os.WriteFile(file, fmt.Appendf(nil, "%s\n%d of %d cases passed. %s.\n", table.String(), passed, run, bench.Settled()), 0o644)
+}
+
+// panicked tells of passes that panicked: the controller recovers, and goes on.
+func panicked() error {
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		return err
+	}
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_panics_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			if n := metric.GetCounter().GetValue(); n > 0 {
+				return fmt.Errorf("%v passes panicked", n)
+			}
+		}
+	}
+	return nil
+}
+
+// ours finds what may not run when no operator does: controllers, and reflectors.
+var ours = regexp.MustCompile(`slipway/internal/(webapp|operator|apply)|controller-runtime/pkg/internal/controller|tools/cache\.\(\*Reflector\)`)
+
+// leftRunning returns the goroutines that should have ended with the operators.
+func leftRunning() string {
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		buffer := make([]byte, 64<<20)
+		var left []string
+		for _, stack := range strings.Split(string(buffer[:runtime.Stack(buffer, true)]), "\n\n") {
+			if ours.MatchString(stack) {
+				left = append(left, stack)
+			}
+		}
+		if len(left) == 0 || time.Now().After(deadline) {
+			return strings.Join(left, "\n\n")
+		}
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,188 @@
+//go:build faulttest
+
+package fault_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/testing/fault"
+	"github.com/slipway-dev/slipway/internal/testing/scenario"
+)
+
+// cell is one case of the matrix: a trial, its column in the table and its name in the
+// column.
+type cell struct {
+	column, name string
+	scenario.Trial
+}
+
+// TestMatrix plays every scenario with everything that may go wrong in it, each alone.
+func TestMatrix(t *testing.T) {
+	for _, kind := range kinds {
+		for _, s := range kind.Scenarios {
+			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
+				t.Parallel()
+				reference := play(t, s, scenario.Trial{Lens: fault.NewLens(nil)}, nil)
+				t.Logf("%d writes: %s", len(reference.Writes), scenario.Writes(reference.Writes))
+				for _, c := range cells(kind, s, reference) {
+					t.Run(c.column+"/"+c.name, func(t *testing.T) {
+						t.Parallel()
+						t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, c.column, !t.Failed()) })
+						outcome := play(t, s, c.Trial, reference)
+						if len(c.Faults) > 0 && outcome.Struck == 0 && len(outcome.Writes) >= slices.Min(slices.Collect(maps.Keys(c.Faults))) {
+							t.Errorf("the fault did not happen in: %s", scenario.Writes(outcome.Writes))
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// play plays a scenario and fails the test when something is not as it should be.
+func play(t *testing.T, s scenario.Scenario, trial scenario.Trial, reference *scenario.Outcome) *scenario.Outcome {
+	t.Helper()
+	outcome, err := bench.Play(t, s, trial, reference)
+	if err != nil && reference == nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return outcome
+}
+
+// cells enumerates everything that may go wrong in a scenario, but at writes of steps
+// with which an earlier scenario begins too.
+func cells(kind scenario.Kind, s scenario.Scenario, reference *scenario.Outcome) []cell {
+	all := []cell{
+		{column: "F0 nothing", name: "again"},
+		{column: "F10 two leaders", name: "all along", Trial: scenario.Trial{Operators: 2}},
+	}
+	shared := kind.SharedSteps(s)
+	for at := range reference.Writes {
+		if reference.Steps[at] < shared {
+			continue
+		}
+		all = append(all, writeFaults(at+1)...)
+		all = append(all, staleRestarts(at+1, stale(kind, reference, at))...)
+		all = append(all, revocation(at+1))
+	}
+	all = append(all, views(reference)...)
+	return append(all, orders(reference)...)
+}
+
+// writeFaults are F1 to F3: every fault at a write.
+func writeFaults(at int) []cell {
+	var all []cell
+	for _, f := range fault.All() {
+		column, variant, _ := strings.Cut(f.Name, " x")
+		all = append(all, cell{
+			column: column, name: strings.TrimSuffix(fmt.Sprintf("write %d x%s", at, variant), " x"),
+			Trial: scenario.Trial{Faults: fault.Plan{at: f}, Slack: retryAfter(f)},
+		})
+	}
+	return all
+}
+
+// retryAfter is how long the API server asks to wait.
+func retryAfter(f fault.Fault) time.Duration {
+	if f.Reject == nil || f.Reject.Details == nil {
+		return 0
+	}
+	return time.Duration(f.Reject.Details.RetryAfterSeconds) * time.Duration(f.Times) * time.Second
+}
+
+// staleFor is how long a stale cache stays behind: longer than a new operator needs for
+// what it does first.
+const staleFor = 700 * time.Millisecond
+
+// stale are the kinds that may be out of date after a write: those of which something
+// has changed since the beginning of its step, as far as the witness sees them. The
+// others, the cluster's, may always be.
+func stale(kind scenario.Kind, reference *scenario.Outcome, at int) []string {
+	observed := kind.ObservedKinds()
+	var kinds []string
+	for _, name := range slices.Sorted(maps.Keys(reference.Seen)) {
+		if !observed[name] || reference.Moved[at][name] {
+			kinds = append(kinds, name)
+		}
+	}
+	return kinds
+}
+
+// staleRestarts are F4: the operator crashes after a write, and the next one sees one
+// kind as it was at the beginning of the step, while all others are fresh.
+func staleRestarts(at int, kinds []string) []cell {
+	var all []cell
+	for _, kind := range kinds {
+		all = append(all, cell{
+			column: "F4 stale restart", name: fmt.Sprintf("write %d, stale %s", at, kind),
+			Trial: scenario.Trial{
+				Faults: fault.Plan{at: {Name: "crash", Crash: true}}, Idle: staleFor, Slack: staleFor,
+				AfterCrash: func(version string) *fault.Lens {
+					return fault.NewLens(map[string]fault.View{kind: {Past: version, PastFor: staleFor}})
+				},
+			},
+		})
+	}
+	return all
+}
+
+// views are F5 and F6: each kind is seen late, and with what cancels out left out.
+func views(reference *scenario.Outcome) []cell {
+	var all []cell
+	for _, kind := range slices.Sorted(maps.Keys(reference.Seen)) {
+		for _, late := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
+			all = append(all, cell{column: "F5 seen late", name: fmt.Sprintf("%s by %v", kind, late), Trial: scenario.Trial{
+				Lens: fault.NewLens(map[string]fault.View{kind: {Late: late}}), Idle: late + 200*time.Millisecond, Slack: 8 * late,
+			}})
+		}
+		const window = 300 * time.Millisecond
+		all = append(all, cell{column: "F6 events dropped", name: kind, Trial: scenario.Trial{
+			Lens: fault.NewLens(map[string]fault.View{kind: {Squash: window}}), Idle: 2 * window, Slack: 8 * window,
+		}})
+	}
+	return all
+}
+
+// orders are F7: what happens to the four kinds of which most is seen is shown in every
+// order.
+func orders(reference *scenario.Outcome) []cell {
+	busiest := slices.SortedFunc(maps.Keys(reference.Seen), func(a, b string) int {
+		if d := reference.Seen[b] - reference.Seen[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	const apart = 120 * time.Millisecond
+	var all []cell
+	for _, order := range permutations(busiest[:min(4, len(busiest))]) {
+		seen := map[string]fault.View{}
+		for i, kind := range order {
+			seen[kind] = fault.View{Late: time.Duration(i) * apart}
+		}
+		all = append(all, cell{column: "F7 reordered", name: strings.Join(order, ", "), Trial: scenario.Trial{
+			Lens: fault.NewLens(seen), Idle: 4 * apart, Slack: 10 * apart,
+		}})
+	}
+	return all
+}
+
+func permutations(of []string) [][]string {
+	if len(of) < 2 {
+		return [][]string{of}
+	}
+	var all [][]string
+	for i, first := range of {
+		for _, rest := range permutations(slices.Concat(of[:i], of[i+1:])) {
+			all = append(all, append([]string{first}, rest...))
+		}
+	}
+	return all
+}

@@ -1,0 +1,40 @@
+//go:build faulttest
+
+package fault_test
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/testing/scenario"
+)
+
+var (
+	mixes = flag.Uint64("mixes", 40, "how many random mixes of steps and faults to play")
+	seed  = flag.Uint64("seed", 0, "seed of the first mix; 0 takes one from the clock")
+)
+
+// F13: steps of all scenarios and all faults, mixed at random. A mix that fails is made
+// smaller as long as it fails, and printed.
+func TestRandom(t *testing.T) {
+	first := *seed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano())
+	}
+	for _, kind := range kinds {
+		for i := range *mixes {
+			mix := scenario.Random(kind, first+i)
+			t.Run(fmt.Sprintf("%s/seed %d", kind.Name, mix.Seed), func(t *testing.T) {
+				t.Parallel()
+				err := bench.PlayMix(t, mix)
+				table.Add(kind.Name+"/random", "F13 random", err == nil)
+				if err != nil {
+					smallest, problem := bench.Shrink(t, mix, err)
+					t.Errorf("%v\n\nthe smallest mix that fails so:\n%s\n%v\n\nagain: make test-fault CASE=TestRandom TEST_FLAGS='-mixes 1 -seed %d'", err, smallest, problem, mix.Seed)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,57 @@
+//go:build faulttest
+
+package fault_test
+
+import (
+	"flag"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipway-dev/slipway/internal/testing/scenario"
+)
+
+// record is the release whose fixtures are to be written: once for each, and never again.
+var record = flag.String("record", "", "write what this version of the operator leaves as the fixtures of that release")
+
+// F12: what every release left in a cluster, at the end of every scenario, is taken over
+// without a change that would restart a pod.
+func TestUpgrade(t *testing.T) {
+	if *record != "" {
+		recordRelease(t, *record)
+	}
+	files, err := filepath.Glob("testdata/*/releases/*/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures of any release (%v)", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kind, _, _ := strings.Cut(name, "/")
+			t.Cleanup(func() { table.Add(kind+"/"+filepath.Base(name), "F12 upgrade", !t.Failed()) })
+			release, err := scenario.ReadRelease(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := bench.PlayUpgrade(t, release); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func recordRelease(t *testing.T, version string) {
+	t.Helper()
+	for _, kind := range kinds {
+		for _, s := range kind.Scenarios {
+			release, err := bench.Record(t, s, "slipway-"+kind.Name)
+			if err != nil {
+				t.Fatalf("%s/%s: %v", kind.Name, s.Name, err)
+			}
+			if err := release.Write(filepath.Join("testdata", kind.Name, "releases", version, s.Name+".yaml")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,236 @@
+//go:build faulttest
+
+package fault_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/fault"
+	"github.com/slipway-dev/slipway/internal/testing/scenario"
+)
+
+// The operator as a user of the API server with the rights of the shipped role.
+const (
+	operatorUser = "the-operator"
+	operatorRole = "slipway-operator"
+)
+
+// revokedFor is how long the operator has no rights at all.
+const revokedFor = 500 * time.Millisecond
+
+// revocation is F10: the operator's rights are taken away at a write and given back a
+// little later.
+func revocation(at int) cell {
+	return cell{column: "F10 rights revoked", name: fmt.Sprintf("write %d", at), Trial: scenario.Trial{
+		Access: func(config *rest.Config, namespace string) {
+			config.Impersonate.UserName = operatorUser
+			must(grant(namespace))
+		},
+		Faults:    fault.Plan{at: {Before: func(w fault.Write) { must(revokeForAWhile(w.Namespace)) }}},
+		Slack:     5 * time.Second,
+		Allowance: 8, // a growing pause fits so often into the time without rights
+	}}
+}
+
+// must stops everything: the test's own access cannot fail.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func binding(namespace string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: operatorRole, Namespace: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: operatorRole},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: operatorUser}},
+	}
+}
+
+func grant(namespace string) error {
+	if err := env.Client.Create(context.Background(), binding(namespace)); client.IgnoreAlreadyExists(err) != nil {
+		return err
+	}
+	return allowed(namespace, true)
+}
+
+func revokeForAWhile(namespace string) error {
+	if err := env.Client.Delete(context.Background(), binding(namespace)); err != nil {
+		return err
+	}
+	if err := allowed(namespace, false); err != nil {
+		return err
+	}
+	time.AfterFunc(revokedFor, func() { must(grant(namespace)) })
+	return nil
+}
+
+// allowed waits until the API server agrees: it learns of rights with a delay.
+func allowed(namespace string, want bool) error {
+	for range 2000 {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               operatorUser,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "patch", Group: "apps", Resource: "deployments"},
+		}}
+		if err := env.Client.Create(context.Background(), review); err != nil {
+			return err
+		}
+		if review.Status.Allowed == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("the API server does not come to allowed = %v", want)
+}
+
+// A namespace is deleted at every write: the operator comes to rest, and what it cannot
+// make is not tried over and over.
+func TestADeletedNamespaceIsLeftAlone(t *testing.T) {
+	for _, kind := range kinds {
+		for _, s := range kind.Scenarios {
+			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
+				t.Parallel()
+				reference := play(t, s, scenario.Trial{}, nil)
+				for at := range reference.Writes {
+					if reference.Steps[at] < kind.SharedSteps(s) {
+						continue
+					}
+					t.Run(fmt.Sprintf("write %d", at+1), func(t *testing.T) {
+						t.Parallel()
+						t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, "F10 namespace deleted", !t.Failed()) })
+						deletion := fault.Fault{Before: func(w fault.Write) {
+							must(env.Client.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
+						}}
+						play(t, s, scenario.Trial{Faults: fault.Plan{at + 1: deletion}, Ends: true}, reference)
+					})
+				}
+			})
+		}
+	}
+}
+
+// The definitions of the kinds are applied again in the middle of each scenario, changed
+// in a word, as an upgrade does.
+func TestADefinitionIsAppliedAgain(t *testing.T) {
+	for _, kind := range kinds {
+		for _, s := range kind.Scenarios {
+			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
+				t.Parallel()
+				t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, "F10 CRD applied again", !t.Failed()) })
+				reference := play(t, s, scenario.Trial{}, nil)
+				var once sync.Once
+				again := fault.Fault{Before: func(fault.Write) { once.Do(func() { must(reapplyDefinitions(s.Name)) }) }}
+				play(t, s, scenario.Trial{Faults: fault.Plan{len(reference.Writes)/2 + 1: again}, Slack: 10 * time.Second}, reference)
+			})
+		}
+	}
+}
+
+func reapplyDefinitions(word string) error {
+	files, err := filepath.Glob(filepath.Join("..", "..", "config", "crd", "slipway.dev_*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		definition := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(raw, &definition.Object); err != nil {
+			return err
+		}
+		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		if err != nil {
+			return err
+		}
+		for _, version := range versions {
+			if err := unstructured.SetNestedField(version.(map[string]any), "Another description: "+word, "schema", "openAPIV3Schema", "description"); err != nil {
+				return err
+			}
+		}
+		if err := unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"); err != nil {
+			return err
+		}
+		err = env.Client.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(definition), client.FieldOwner("upgrade"), client.ForceOwnership)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Somebody takes the leader's Lease: the leader stops, and writes nothing any more.
+func TestAStolenLeaseEndsTheLeader(t *testing.T) {
+	t.Cleanup(func() { table.Add("operator", "F10 lease stolen", !t.Failed()) })
+	namespace := env.Namespace(t)
+	gate := fault.NewGate(nil)
+	leader := env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+		gate.Wrap(config)
+		options.Namespaces = []string{namespace}
+		options.LeaderElection = true
+		options.LeaderElectionNamespace = namespace
+	})
+	kind := kinds[0]
+	apply(t, namespace, kind.Scenarios[0].Steps[0].Apply)
+	environment.Eventually(t, func() error {
+		if len(gate.Writes()) == 0 {
+			return fmt.Errorf("the leader has not begun")
+		}
+		return nil
+	})
+
+	environment.Eventually(t, func() error { return steal(t, namespace) })
+	if err := leader.Ended(t); err == nil {
+		t.Error("the leader ended without saying why")
+	}
+	before := len(gate.Writes())
+	apply(t, namespace, kind.Scenarios[1].Steps[1].Apply)
+	environment.Quiet(t, 2*time.Second, func() int { return len(gate.Writes()) })
+	if writes := gate.Writes(); len(writes) > before {
+		t.Errorf("written without the Lease: %s", scenario.Writes(writes[before:]))
+	}
+}
+
+func apply(t *testing.T, namespace string, object map[string]any) {
+	t.Helper()
+	wanted := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	wanted.SetNamespace(namespace)
+	if err := env.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(wanted), client.FieldOwner("user"), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// steal makes somebody else the holder of the Lease.
+func steal(t *testing.T, namespace string) error {
+	lease := &coordinationv1.Lease{}
+	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: operator.LeaderElectionID}, lease); err != nil {
+		return err
+	}
+	thief, now := "thief", metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.AcquireTime = &thief, &now, &now
+	err := env.Client.Update(t.Context(), lease)
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("the leader was faster: %w", err)
+	}
+	return err
+}
