@@ -36,6 +36,9 @@ type Applier struct {
 	Live client.Reader
 	// FieldManager owns the stated fields, for example slipway-webapp.
 	FieldManager string
+	// Confirm is asked about the owner before anything is written for it; its error
+	// forbids the write. Nil allows all.
+	Confirm func(ctx context.Context, owner client.Object) error
 
 	settled settled
 }
@@ -66,6 +69,9 @@ type Child struct {
 // object of that name which is not the owner's is Invalid with reason NameConflict.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (Change, error) {
 	if child.Current.GetUID() == "" {
+		if err := a.confirm(ctx, owner); err != nil {
+			return Unchanged, err
+		}
 		made, err := a.create(ctx, child)
 		switch {
 		case err != nil:
@@ -89,7 +95,17 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 	if err != nil || !drifted {
 		return Unchanged, err
 	}
+	if err := a.confirm(ctx, owner); err != nil {
+		return Unchanged, err
+	}
 	return Updated, a.send(ctx, child, client.ForceOwnership)
+}
+
+func (a *Applier) confirm(ctx context.Context, owner client.Object) error {
+	if a.Confirm == nil {
+		return nil
+	}
+	return a.Confirm(ctx, owner)
 }
 
 // create makes an object that the cache does not have, and tells whether there was
@@ -164,7 +180,10 @@ func (a *Applier) Look(ctx context.Context, owner client.Object, child Child) (e
 // when the first one stops stating them: a field without an owner falls back to its
 // default. Whoever sets the field next takes it over. It is not forced: a value that
 // has changed meanwhile is a conflict, and the next pass sees the new one.
-func (a *Applier) HandOver(ctx context.Context, desired Configuration) error {
+func (a *Applier) HandOver(ctx context.Context, owner client.Object, desired Configuration) error {
+	if err := a.confirm(ctx, owner); err != nil {
+		return err
+	}
 	if err := a.Client.Apply(ctx, desired, client.FieldOwner(a.FieldManager+"-handover")); err != nil {
 		return outcome.Classify(subject(desired), err)
 	}
@@ -210,6 +229,9 @@ func (a *Applier) patch(ctx context.Context, child Child, stated []byte, options
 func (a *Applier) Delete(ctx context.Context, owner, current client.Object) error {
 	if current.GetUID() == "" || !current.GetDeletionTimestamp().IsZero() || !a.Ours(owner, current) {
 		return nil
+	}
+	if err := a.confirm(ctx, owner); err != nil {
+		return err
 	}
 	uid := current.GetUID()
 	err := a.Client.Delete(ctx, current,

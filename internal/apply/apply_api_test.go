@@ -187,7 +187,7 @@ func TestAFieldIsHandedOverWithoutALapse(t *testing.T) {
 		t.Fatalf("owns the label: %v, %v", owns, err)
 	}
 	keep := corev1ac.Service("shop", f.owner.Namespace).WithLabels(map[string]string{"stated": "yes"})
-	if err := f.applier.HandOver(t.Context(), keep); err != nil {
+	if err := f.applier.HandOver(t.Context(), f.owner, keep); err != nil {
 		t.Fatal(err)
 	}
 	without := f.desired(80)

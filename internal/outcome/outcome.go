@@ -112,6 +112,12 @@ func Classify(subject string, err error) *Error {
 	}
 }
 
+// Lagging returns a Quiet error: the cache shows less of subject than is known, so there
+// is nothing true to do or to say until it has caught up.
+func Lagging(subject string) *Error {
+	return &Error{Kind: Quiet, Message: subject + ": the cache lags", After: raceRecheck}
+}
+
 // Worst returns the error of a pass that status speaks of: an Invalid one before a
 // Transient one before a Waiting one, the first of its kind. It returns nil when
 // there is nothing to report.

@@ -128,7 +128,7 @@ func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, erro
 	if err != nil || !ours {
 		return nil, err
 	}
-	return nil, r.applier.HandOver(ctx, desired.Replicas(s.app, *live))
+	return nil, r.applier.HandOver(ctx, s.app, desired.Replicas(s.app, *live))
 }
 
 // findDrift tells what would be done to a paused application, and does nothing.

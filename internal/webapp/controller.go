@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -24,9 +26,9 @@ import (
 // FieldManager owns the fields that this controller states.
 const FieldManager = "slipway-webapp"
 
-// countersInterval is how often status is written for nothing but new replica
-// counts. A change of a condition is written at once.
-const countersInterval = time.Second
+// detailsInterval is how often status is written for nothing but new replica counts
+// and new words of a condition. What a condition says, and why, is written at once.
+const detailsInterval = time.Second
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
@@ -50,6 +52,9 @@ type Reconciler struct {
 	digests *lru.Cache
 	// names remembers what specs are called.
 	names *names
+	// current remembers which WebApps, by UID, the cache has shown as they were. Losing it
+	// costs live reads, nothing else.
+	current *lru.Cache
 	// statusWrites remembers when status was last written, by UID. Losing it costs
 	// status writes, nothing else.
 	statusWrites *lru.Cache
@@ -112,9 +117,12 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	}
 	before := s.app.DeepCopy()
 	s.app.Status = status
-	if wait := r.countersWait(before, s.app); wait > 0 {
+	if wait := r.detailsWait(before, s.app); wait > 0 {
 		s.recheckAfter(wait)
 		return nil
+	}
+	if err := r.confirm(ctx, before); err != nil {
+		return err
 	}
 	// Locked: a status that speaks of a spec which is no longer there must not be written.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -131,19 +139,48 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// countersWait returns how long to hold back a status that differs in nothing but
-// replica counts, so that a rollout of many pods does not cost a write for each.
-func (r *Reconciler) countersWait(before, after *slipwayv1alpha1.WebApp) time.Duration {
-	counters := before.Status.DeepCopy()
-	counters.Replicas = after.Status.Replicas
-	counters.ReadyReplicas = after.Status.ReadyReplicas
-	counters.Summary.Replicas = after.Status.Summary.Replicas
-	if !equality.Semantic.DeepEqual(*counters, after.Status) {
+// confirm makes sure, before the first write for a WebApp that an earlier operator has
+// worked on, that the cache shows the WebApp as it is. An API server whose own cache
+// lags shows an operator that starts an earlier spec, or a status without the decision
+// to roll back; acting on it would roll pods back and forth. What the cache shows
+// afterwards can only be newer. At rest nothing is written, so nothing is read.
+func (r *Reconciler) confirm(ctx context.Context, app client.Object) error {
+	if _, known := r.current.Get(app.GetUID()); known {
+		return nil
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(slipwayv1alpha1.SchemeGroupVersion.WithKind("WebApp"))
+	subject := fmt.Sprintf("WebApp %q", app.GetName())
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(app), live); client.IgnoreNotFound(err) != nil {
+		return outcome.Classify(subject, err)
+	}
+	if live.ResourceVersion != app.GetResourceVersion() {
+		return outcome.Lagging(subject)
+	}
+	r.current.Add(app.GetUID(), nil)
+	return nil
+}
+
+// detailsWait returns how long to hold back a status that differs in nothing but
+// replica counts and words, so that a rollout of many pods does not cost a write for
+// each: which of them is waited for is told in words.
+func (r *Reconciler) detailsWait(before, after *slipwayv1alpha1.WebApp) time.Duration {
+	same := before.Status.DeepCopy()
+	same.Replicas = after.Status.Replicas
+	same.ReadyReplicas = after.Status.ReadyReplicas
+	same.Summary.Replicas = after.Status.Summary.Replicas
+	for i := range same.Conditions {
+		now := meta.FindStatusCondition(after.Status.Conditions, same.Conditions[i].Type)
+		if now != nil && now.Reason == same.Conditions[i].Reason {
+			same.Conditions[i].Message = now.Message
+		}
+	}
+	if !equality.Semantic.DeepEqual(*same, after.Status) {
 		return 0
 	}
 	last, ok := r.statusWrites.Get(after.UID)
 	if !ok {
 		return 0
 	}
-	return countersInterval - r.clock.Since(last.(time.Time))
+	return detailsInterval - r.clock.Since(last.(time.Time))
 }

@@ -136,7 +136,21 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	if err != nil {
 		return nil, err
 	}
-	return s, r.loadLists(ctx, s)
+	if err := r.loadLists(ctx, s); err != nil {
+		return s, err
+	}
+	if s.untouched() {
+		r.current.Add(s.app.UID, nil)
+	}
+	return s, nil
+}
+
+// untouched tells that nobody has worked on the WebApp yet, so that nothing can be
+// undone by acting on it.
+func (s *scope) untouched() bool {
+	children := []client.Object{s.deployment, s.service, s.autoscaler, s.budget, s.claim}
+	return s.app.Status.ObservedGeneration == 0 && len(s.revisions) == 0 &&
+		!slices.ContainsFunc(children, func(child client.Object) bool { return child.GetUID() != "" })
 }
 
 // getChild reads a child from the cache. It stays empty when there is none, and when

@@ -92,21 +92,24 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Reconciler{
-		client: mgr.GetClient(),
-		live:   mgr.GetAPIReader(),
-		applier: &apply.Applier{
-			Client:       mgr.GetClient(),
-			Live:         mgr.GetAPIReader(),
-			FieldManager: FieldManager,
-		},
+	r := &Reconciler{
+		client:       mgr.GetClient(),
+		live:         mgr.GetAPIReader(),
 		recorder:     mgr.GetEventRecorder("slipway-webapp"),
 		clock:        options.Clock,
 		metrics:      newMetrics(mgr.GetClient()),
 		digests:      lru.New(memory),
 		names:        newNames(),
+		current:      lru.New(memory),
 		statusWrites: lru.New(memory),
 	}
+	r.applier = &apply.Applier{
+		Client:       mgr.GetClient(),
+		Live:         mgr.GetAPIReader(),
+		FieldManager: FieldManager,
+		Confirm:      r.confirm,
+	}
+	return r
 }
 
 func addIndexes(mgr ctrl.Manager) error {

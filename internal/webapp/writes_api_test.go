@@ -10,11 +10,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/fault"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
 )
 
@@ -120,4 +123,32 @@ func passes() int {
 		}
 	}
 	return count
+}
+
+// An operator that starts against an API server whose cache lags is shown an earlier
+// spec. It must not act on it: the pods would be rolled back, and forward again.
+func TestAnEarlierSpecIsNotActedOn(t *testing.T) {
+	f := newFixture(t)
+	first := env.StartOperator(t, nil, f.namespace)
+	app := f.app()
+	f.create(app)
+	f.deployed(runsImage(app.Spec.Image))
+	f.settle()
+	earlier := app.DeepCopy()
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "registry.example.com/shop:2" })
+	f.deployed(runsImage("registry.example.com/shop:2"))
+	first.Stop(t)
+	gate := fault.NewGate(nil)
+	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+		options.Namespaces = []string{f.namespace}
+		gate.Wrap(config)
+		options.NewCache = fault.NewLens(map[string]fault.View{"WebApp": {Past: earlier.ResourceVersion, PastFor: time.Second}}).NewCache
+	})
+	f.rollOut()
+	f.settle()
+	for _, w := range gate.Writes() {
+		if w.Resource == "deployments" {
+			t.Errorf("the Deployment was written, though it was as the spec says: %s", w.Stated)
+		}
+	}
 }
