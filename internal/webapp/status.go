@@ -208,7 +208,7 @@ func (s *scope) abnormal() []metav1.Condition {
 }
 
 func rollbackMessage(rollback *slipwayv1alpha1.RollbackStatus) string {
-	return fmt.Sprintf("revision %q failed and revision %q replaces it until the spec changes: %s",
+	return fmt.Sprintf("revision %q failed and revision %q replaces it until the spec or its configuration asks for something else: %s",
 		rollback.FromRevision, rollback.ToRevision, rollback.Message)
 }
 
