@@ -34,16 +34,8 @@ func newHistoryCommand(p *program) *cobra.Command {
 	return command
 }
 
-func (p *program) history(ctx context.Context, target string, output format) error {
-	name, err := parseTarget(target)
-	if err != nil {
-		return err
-	}
-	clients, err := p.clients()
-	if err != nil {
-		return err
-	}
-	app, err := clients.getWebApp(ctx, name)
+func (p *program) history(ctx context.Context, argument string, output format) error {
+	clients, app, err := p.target(ctx, argument)
 	if err != nil {
 		return err
 	}

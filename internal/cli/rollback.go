@@ -67,22 +67,14 @@ func newRollbackCommand(p *program) *cobra.Command {
 	return command
 }
 
-func (o *rollbackOptions) run(ctx context.Context, target string) error {
+func (o *rollbackOptions) run(ctx context.Context, argument string) error {
 	if o.watch && o.dryRun {
 		return usageErrorf("--watch has nothing to follow with --dry-run")
 	}
 	if o.timeout < 0 || (o.timeout > 0 && !o.watch) {
 		return usageErrorf("--timeout must be positive, and needs --watch")
 	}
-	name, err := parseTarget(target)
-	if err != nil {
-		return err
-	}
-	clients, err := o.clients()
-	if err != nil {
-		return err
-	}
-	app, err := clients.getWebApp(ctx, name)
+	clients, app, err := o.target(ctx, argument)
 	if err != nil {
 		return err
 	}

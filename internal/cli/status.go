@@ -49,19 +49,11 @@ func newStatusCommand(p *program) *cobra.Command {
 	return command
 }
 
-func (o *statusOptions) run(ctx context.Context, target string) error {
+func (o *statusOptions) run(ctx context.Context, argument string) error {
 	if o.timeout < 0 || (o.timeout > 0 && !o.watch) {
 		return usageErrorf("--timeout must be positive, and needs --watch")
 	}
-	name, err := parseTarget(target)
-	if err != nil {
-		return err
-	}
-	clients, err := o.clients()
-	if err != nil {
-		return err
-	}
-	app, err := clients.getWebApp(ctx, name)
+	clients, app, err := o.target(ctx, argument)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
@@ -29,6 +31,23 @@ func parseTarget(argument string) (string, error) {
 		return "", usageErrorf("%q does not name a WebApp: say webapp/NAME", argument)
 	}
 	return name, nil
+}
+
+// target finds the cluster and reads the WebApp that an argument means.
+func (p *program) target(ctx context.Context, argument string) (*clients, *slipwayv1alpha1.WebApp, error) {
+	name, err := parseTarget(argument)
+	if err != nil {
+		return nil, nil, err
+	}
+	clients, err := p.clients()
+	if err != nil {
+		return nil, nil, err
+	}
+	app, err := clients.getWebApp(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return clients, app, nil
 }
 
 func oneTarget(_ *cobra.Command, args []string) error {
@@ -78,15 +97,7 @@ func (p *program) completeRevisions(command *cobra.Command, args []string, typed
 	if len(args) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	name, err := parseTarget(args[0])
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	clients, err := p.clients()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	app, err := clients.getWebApp(command.Context(), name)
+	clients, app, err := p.target(command.Context(), args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -42,19 +42,11 @@ func newWhyCommand(p *program) *cobra.Command {
 	return command
 }
 
-func (o *whyOptions) run(ctx context.Context, target string) error {
+func (o *whyOptions) run(ctx context.Context, argument string) error {
 	if o.tail < 0 {
 		return usageErrorf("--tail must not be negative")
 	}
-	name, err := parseTarget(target)
-	if err != nil {
-		return err
-	}
-	clients, err := o.clients()
-	if err != nil {
-		return err
-	}
-	app, err := clients.getWebApp(ctx, name)
+	clients, app, err := o.target(ctx, argument)
 	if err != nil {
 		return err
 	}
