@@ -24,7 +24,7 @@ func wellFindings(changes ...func(*findings)) *findings {
 	f.deployment = &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "shop", UID: "deployment-uid", Generation: 2, OwnerReferences: ownedBy(app),
-			Annotations: map[string]string{annotationRevision: "2"},
+			Annotations: map[string]string{health.AnnotationRevision: "2"},
 		},
 		Spec:   appsv1.DeploymentSpec{Replicas: new(int32(2))},
 		Status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2},
@@ -43,7 +43,7 @@ func rollingFindings(reason, message string, status corev1.PodStatus, changes ..
 	f := wellFindings(func(f *findings) {
 		unready(reason, message)(f.app)
 		f.deployment.Status.UpdatedReplicas, f.deployment.Status.Replicas = 1, 3
-		f.deployment.Annotations[annotationRevision] = "3"
+		f.deployment.Annotations[health.AnnotationRevision] = "3"
 		f.replicaSets = append(f.replicaSets, set("shop-3", "3", 1, 0))
 		f.pods = append(f.pods, pod("shop-3-a", "shop-3", status))
 	})
@@ -56,7 +56,7 @@ func rollingFindings(reason, message string, status corev1.PodStatus, changes ..
 func set(name, revision string, want, ready int32) appsv1.ReplicaSet {
 	return appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID(name + "-uid"), Annotations: map[string]string{annotationRevision: revision},
+			Name: name, UID: types.UID(name + "-uid"), Annotations: map[string]string{health.AnnotationRevision: revision},
 			OwnerReferences: controlledBy("Deployment", "shop", "deployment-uid"),
 		},
 		Spec:   appsv1.ReplicaSetSpec{Replicas: &want},

@@ -133,9 +133,6 @@ func deploymentNodes(f *findings) []node {
 	}}
 }
 
-// annotationRevision is put on a Deployment and its ReplicaSets by the cluster.
-const annotationRevision = "deployment.kubernetes.io/revision"
-
 // replicaSetNodes lists the ReplicaSets that do not have the pods they should have, the
 // current one first.
 func replicaSetNodes(f *findings) []node {
@@ -155,7 +152,7 @@ func replicaSetNodes(f *findings) []node {
 		}
 		n := node{Object: "replicaset/" + set.Name, State: health.Progressing, Events: warnings(f, set.UID), Causes: pods}
 		n.Message = fmt.Sprintf("%d/%d pods ready", set.Status.ReadyReplicas, want)
-		if set.Annotations[annotationRevision] == f.deployment.Annotations[annotationRevision] {
+		if set.Annotations[health.AnnotationRevision] == f.deployment.Annotations[health.AnnotationRevision] {
 			n.Message += ", of the current pod template"
 			current = append(current, n)
 			continue

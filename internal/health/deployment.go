@@ -9,6 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// AnnotationRevision is set by the Deployment controller on a Deployment and on its
+// ReplicaSets: the one with the Deployment's own value is of the current template.
+const AnnotationRevision = "deployment.kubernetes.io/revision"
+
 // Deployment judges a Deployment by what its controller says of it. A Deployment
 // that its controller has not looked at since the last change is Progressing.
 func Deployment(deployment *appsv1.Deployment) Verdict {

@@ -15,13 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
 )
 
 // fieldManagerPrefix is common to the field managers of Slipway's controllers.
 const fieldManagerPrefix = "slipway-"
-
-// annotationDeploymentRevision orders a Deployment's ReplicaSets.
-const annotationDeploymentRevision = "deployment.kubernetes.io/revision"
 
 // cacheOptions is the cache budget: what the operator keeps in memory, and why. An
 // object of a kind that is not listed here makes a read fail instead of silently
@@ -56,7 +54,7 @@ func cacheOptions(namespaces []string) cache.Options {
 			// is most of a pod and is not needed.
 			&corev1.Pod{}: {Label: ours, Transform: keepPodStatus},
 			// ReplicaSets, as metadata: which one is of the current template.
-			&appsv1.ReplicaSet{}: {Label: ours, Transform: keepMetadata(annotationDeploymentRevision)},
+			&appsv1.ReplicaSet{}: {Label: ours, Transform: keepMetadata(health.AnnotationRevision)},
 
 			// Every Secret and ConfigMap of the cluster, as metadata without labels and
 			// annotations: that it exists, and at which version.

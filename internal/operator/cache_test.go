@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/slipway-dev/slipway/internal/health"
 )
 
 func identity() metav1.ObjectMeta {
@@ -18,7 +20,7 @@ func identity() metav1.ObjectMeta {
 func full() metav1.ObjectMeta {
 	meta := identity()
 	meta.Labels = map[string]string{"l": "1"}
-	meta.Annotations = map[string]string{"a": "1", annotationDeploymentRevision: "3"}
+	meta.Annotations = map[string]string{"a": "1", health.AnnotationRevision: "3"}
 	meta.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: "slipway-webapp"}, {Manager: "kube-controller-manager"}}
 	return meta
 }
@@ -29,7 +31,7 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 	podMeta := full()
 	podMeta.Annotations, podMeta.ManagedFields = nil, nil
 	revision := full()
-	revision.Annotations, revision.ManagedFields = map[string]string{annotationDeploymentRevision: "3"}, nil
+	revision.Annotations, revision.ManagedFields = map[string]string{health.AnnotationRevision: "3"}, nil
 	tests := map[string]struct {
 		transform toolscache.TransformFunc
 		in, want  any
@@ -40,7 +42,7 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 			&corev1.Pod{ObjectMeta: full(), Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app"}}}, Status: corev1.PodStatus{Phase: "Running"}},
 			&corev1.Pod{ObjectMeta: podMeta, Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: "Running"}},
 		},
-		"revision of a ReplicaSet": {keepMetadata(annotationDeploymentRevision), &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: revision}},
+		"revision of a ReplicaSet": {keepMetadata(health.AnnotationRevision), &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: revision}},
 		"identity of a Secret":     {keepIdentity, &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: identity()}},
 		"a deletion that was missed": {
 			keepIdentity, toolscache.DeletedFinalStateUnknown{Key: "team/shop"}, toolscache.DeletedFinalStateUnknown{Key: "team/shop"},

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/outcome"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
@@ -20,7 +21,7 @@ func crashing(change func(*scope)) *scope {
 	crashed := corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 		Name: "app", RestartCount: 5, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}},
 	}}}
-	revision := map[string]string{annotationDeploymentRevision: "1"}
+	revision := map[string]string{health.AnnotationRevision: "1"}
 	replicas := int32(1)
 	s := &scope{
 		app: &slipwayv1alpha1.WebApp{},

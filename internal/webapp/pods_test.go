@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
 )
 
 func testPod(name, templateHash string, status corev1.PodStatus) corev1.Pod {
@@ -42,7 +43,7 @@ func TestAPodThatHasEndedCountsOnlyWhilePodsAreLackingAndNothingElseSaysWhy(t *t
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			revision := map[string]string{annotationDeploymentRevision: "2"}
+			revision := map[string]string{health.AnnotationRevision: "2"}
 			s := &scope{
 				app: &slipwayv1alpha1.WebApp{},
 				deployment: &appsv1.Deployment{
@@ -77,7 +78,7 @@ func TestAHeldFailureLastsAsLongAsItsTrouble(t *testing.T) {
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: answer}},
 		}}}
 	}
-	revision := map[string]string{annotationDeploymentRevision: "2"}
+	revision := map[string]string{health.AnnotationRevision: "2"}
 	app := &slipwayv1alpha1.WebApp{}
 	app.Spec.Rollout = &slipwayv1alpha1.Rollout{OnFailure: slipwayv1alpha1.FailurePolicyHold}
 	steps := []struct {

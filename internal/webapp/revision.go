@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
@@ -130,15 +131,11 @@ func (s *scope) currentTemplateHash() string {
 	if s.deployment.UID == "" || s.deployment.Status.ObservedGeneration < s.deployment.Generation {
 		return ""
 	}
-	revision := s.deployment.Annotations[annotationDeploymentRevision]
+	revision := s.deployment.Annotations[health.AnnotationRevision]
 	for _, replicaSet := range s.replicaSets {
-		if revision != "" && replicaSet.Annotations[annotationDeploymentRevision] == revision {
+		if revision != "" && replicaSet.Annotations[health.AnnotationRevision] == revision {
 			return replicaSet.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 		}
 	}
 	return ""
 }
-
-// annotationDeploymentRevision is set by the Deployment controller on a Deployment
-// and its ReplicaSets.
-const annotationDeploymentRevision = "deployment.kubernetes.io/revision"
