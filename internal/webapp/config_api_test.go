@@ -33,11 +33,7 @@ func (f *fixture) withConfig() *slipwayv1alpha1.WebApp {
 	f.Helper()
 	f.create(f.secret("db", map[string]string{"PASSWORD": "one", "USER": "u"}))
 	f.create(f.configMap(map[string]string{"shop.conf": "a"}))
-	app := f.app(usesPassword)
-	f.create(app)
-	f.deployment()
-	f.rollOut()
-	return app
+	return f.running(usesPassword)
 }
 
 func TestPodsRestartWhenAKeyTheyUseChanges(t *testing.T) {
@@ -157,10 +153,7 @@ func TestOptionalConfigMayBeMissing(t *testing.T) {
 func TestAChangeWaitsForItsConfig(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
-	app := f.app()
-	f.create(app)
-	f.deployment()
-	f.rollOut()
+	app := f.running()
 	update(f, app, func(a *slipwayv1alpha1.WebApp) {
 		a.Spec.Image = "registry.example.com/shop:2"
 		a.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "db"}}}

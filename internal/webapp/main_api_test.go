@@ -113,6 +113,24 @@ func (f *fixture) rollOut() {
 	})
 }
 
+// running makes a WebApp and rolls it out.
+func (f *fixture) running(change ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp {
+	f.Helper()
+	app := f.app(change...)
+	f.create(app)
+	f.deployment()
+	f.rollOut()
+	return app
+}
+
+// rollOutImage rolls out another image of a WebApp.
+func (f *fixture) rollOutImage(app *slipwayv1alpha1.WebApp, image string) {
+	f.Helper()
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = image })
+	f.deployed(runsImage(image))
+	f.rollOut()
+}
+
 // wait waits until the WebApp's status speaks of its current spec and check is content.
 func (f *fixture) wait(check func(*slipwayv1alpha1.WebApp) error) *slipwayv1alpha1.WebApp {
 	f.Helper()

@@ -116,10 +116,7 @@ func TestPodsThatCannotBeCreatedAreNamed(t *testing.T) {
 // goodThenBad rolls out a good image and starts a bad one, which hangs.
 func (f *fixture) goodThenBad(change ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp {
 	f.Helper()
-	app := f.app(change...)
-	f.create(app)
-	f.deployment()
-	f.rollOut()
+	app := f.running(change...)
 	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = badImage })
 	f.deployed(runsImage(badImage))
 	return app
@@ -163,9 +160,7 @@ func TestAFailedRolloutReturnsToTheLastGoodRevision(t *testing.T) {
 	}
 
 	// A good edit recovers.
-	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "registry.example.com/shop:2" })
-	f.deployed(runsImage("registry.example.com/shop:2"))
-	f.rollOut()
+	f.rollOutImage(app, "registry.example.com/shop:2")
 	f.wait(func(a *slipwayv1alpha1.WebApp) error {
 		if a.Status.Rollback != nil || meta.FindStatusCondition(a.Status.Conditions, "RolledBack") != nil || meta.FindStatusCondition(a.Status.Conditions, "Stalled") != nil {
 			return fmt.Errorf("still rolled back: %+v", a.Status)
@@ -228,13 +223,8 @@ func TestTheFirstRevisionHasNothingToReturnTo(t *testing.T) {
 func TestAGoodRevisionThatDegradesLaterIsNotRolledBack(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
-	app := f.app()
-	f.create(app)
-	f.deployment()
-	f.rollOut()
-	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "registry.example.com/shop:2" })
-	f.deployed(runsImage("registry.example.com/shop:2"))
-	f.rollOut()
+	app := f.running()
+	f.rollOutImage(app, "registry.example.com/shop:2")
 
 	f.stick(imageNotFound())
 	degraded := f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, "ImageNotFound")
@@ -249,15 +239,10 @@ func TestAGoodRevisionThatDegradesLaterIsNotRolledBack(t *testing.T) {
 func TestFiveGoodRevisionsAreKept(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
-	app := f.app()
-	f.create(app)
-	f.deployment()
-	f.rollOut()
+	app := f.running()
 	for version := 2; version <= 8; version++ {
 		image := fmt.Sprintf("registry.example.com/shop:%d", version)
-		update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = image })
-		f.deployed(runsImage(image))
-		f.rollOut()
+		f.rollOutImage(app, image)
 	}
 	environment.Eventually(t, func() error {
 		revisions := &appsv1.ControllerRevisionList{}
@@ -327,13 +312,8 @@ func TestAnAutoscaledDeploymentKeepsItsPodsWhenItsLabelIsRemoved(t *testing.T) {
 func TestAGoodRevisionInAnotherSpellingIsGood(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
-	app := f.app(func(a *slipwayv1alpha1.WebApp) { a.Spec.Health = &slipwayv1alpha1.HealthCheck{Path: "/h"} })
-	f.create(app)
-	f.deployment()
-	f.rollOut()
-	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "registry.example.com/shop:2" })
-	f.deployed(runsImage("registry.example.com/shop:2"))
-	f.rollOut()
+	app := f.running(func(a *slipwayv1alpha1.WebApp) { a.Spec.Health = &slipwayv1alpha1.HealthCheck{Path: "/h"} })
+	f.rollOutImage(app, "registry.example.com/shop:2")
 	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image, a.Spec.Health.PeriodSeconds = goodImage, ptr[int32](5) })
 	f.deployed(runsImage(goodImage))
 	f.rollOut()

@@ -195,10 +195,7 @@ func TestEveryFieldReachesItsChild(t *testing.T) {
 func TestAPausedWebAppIsLeftAlone(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
-	app := f.app()
-	f.create(app)
-	f.deployment()
-	f.rollOut()
+	app := f.running()
 	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Paused, a.Spec.Image = true, "other:2" })
 	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonPaused)
 	if err := runsImage("registry.example.com/shop:1")(f.settle()); err != nil {
