@@ -31,8 +31,41 @@ const (
 	ReasonInvalid = "Invalid"
 	// ReasonForbidden: the API server does not let the operator act.
 	ReasonForbidden = "Forbidden"
-	// ReasonQuotaExceeded: a quota of the namespace is used up.
+	// ReasonQuotaExceeded: a quota of the namespace does not allow what is needed.
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonAPIError: the API server answered with an error; the operator tries again.
 	ReasonAPIError = "APIError"
+)
+
+// Reasons why pods do not run, of every kind that has pods.
+const (
+	// ReasonImageNotFound: the registry has no such image or tag.
+	ReasonImageNotFound = "ImageNotFound"
+	// ReasonImagePullDenied: the registry refuses the image: a wrong or missing pull
+	// secret, or a name that does not exist in a private registry.
+	ReasonImagePullDenied = "ImagePullDenied"
+	// ReasonImagePullBackOff: the image cannot be pulled for another reason.
+	ReasonImagePullBackOff = "ImagePullBackOff"
+	// ReasonInvalidImageName: the image's name cannot be parsed.
+	ReasonInvalidImageName = "InvalidImageName"
+	// ReasonCrashLoopBackOff: a container ends again and again.
+	ReasonCrashLoopBackOff = "CrashLoopBackOff"
+	// ReasonOOMKilled: a container used more memory than its limit.
+	ReasonOOMKilled = "OOMKilled"
+	// ReasonContainerConfigError: a container cannot be set up, for example because a
+	// Secret is missing or the image would run as root.
+	ReasonContainerConfigError = "CreateContainerConfigError"
+	// ReasonContainerStartError: a container cannot be started, for example because its
+	// command does not exist.
+	ReasonContainerStartError = "ContainerStartError"
+	// ReasonUnschedulable: no node can take the pod.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonEvicted: the node threw the pod out.
+	ReasonEvicted = "Evicted"
+	// ReasonPodFailed: the pod ended for another reason, which the message names.
+	ReasonPodFailed = "PodFailed"
+	// ReasonPodsForbidden: an admission rule of the cluster does not allow the pods.
+	ReasonPodsForbidden = "PodsForbidden"
+	// ReasonPodsNotCreated: the pods cannot be created.
+	ReasonPodsNotCreated = "PodsNotCreated"
 )

@@ -12,9 +12,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
-// reasonNotObserved: the status does not speak of the present spec.
-const reasonNotObserved = "NotObserved"
-
 // verdict says whether a WebApp is ready for its spec, still on its way, or has
 // failed, by its own status. generation is the least that the status must speak of,
 // so that an older copy of the object is not taken for the present.
@@ -24,7 +21,7 @@ func verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
 	}
 	if app.Generation < generation || app.Status.ObservedGeneration < app.Generation {
 		return health.Verdict{
-			State: health.Progressing, Reason: reasonNotObserved,
+			State: health.Progressing, Reason: health.ReasonNotObserved,
 			Message: fmt.Sprintf("the operator has not looked at generation %d yet", max(app.Generation, generation)),
 		}
 	}
@@ -37,7 +34,7 @@ func verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
 	ready := meta.FindStatusCondition(app.Status.Conditions, slipwayv1alpha1.ConditionReady)
 	switch {
 	case ready == nil:
-		return health.Verdict{State: health.Progressing, Reason: reasonNotObserved, Message: "the operator has not said anything yet"}
+		return health.Verdict{State: health.Progressing, Reason: health.ReasonNotObserved, Message: "the operator has not said anything yet"}
 	case ready.Status == metav1.ConditionTrue:
 		return health.Verdict{State: health.Healthy, Reason: ready.Reason, Message: ready.Message}
 	case ready.Reason == slipwayv1alpha1.ReasonPaused:

@@ -49,7 +49,7 @@ func explain(f *findings) whyView {
 		// The operator has not seen it yet, or does not run.
 		root.State, root.Reason, root.Message = health.Failed, "NotAsReported", "its status says that all is well, but it is not"
 	}
-	if root.Reason == reasonNotObserved {
+	if root.Reason == health.ReasonNotObserved {
 		root.Message += "; if that lasts, see whether it runs"
 	}
 	if root.State != health.Healthy {

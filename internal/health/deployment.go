@@ -7,6 +7,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
 // AnnotationRevision is set by the Deployment controller on a Deployment and on its
@@ -18,21 +20,21 @@ const AnnotationRevision = "deployment.kubernetes.io/revision"
 func Deployment(deployment *appsv1.Deployment) Verdict {
 	name := fmt.Sprintf("Deployment %q", deployment.Name)
 	if !deployment.DeletionTimestamp.IsZero() {
-		return Verdict{State: Terminating, Reason: "Terminating", Message: name + " is being deleted"}
+		return Verdict{State: Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: name + " is being deleted"}
 	}
 	if deployment.Status.ObservedGeneration < deployment.Generation {
-		return Verdict{State: Progressing, Reason: "NotObserved", Message: name + " has not been looked at by its controller yet"}
+		return Verdict{State: Progressing, Reason: ReasonNotObserved, Message: name + " has not been looked at by its controller yet"}
 	}
 	if c := deploymentCondition(deployment, appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
 		return podCreation(name, c.Message)
 	}
 	if c := deploymentCondition(deployment, appsv1.DeploymentProgressing); c != nil && c.Reason == "ProgressDeadlineExceeded" {
-		return Verdict{State: Failed, Reason: "ProgressDeadlineExceeded", Message: name + " made no progress within its deadline", Terminal: true}
+		return Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonProgressDeadlineExceeded, Message: name + " made no progress within its deadline", Terminal: true}
 	}
 	if RolledOut(deployment) {
 		return Verdict{State: Healthy}
 	}
-	return Verdict{State: Progressing, Reason: "RolloutInProgress", Message: name + " is rolling out"}
+	return Verdict{State: Progressing, Reason: slipwayv1alpha1.ReasonRolloutInProgress, Message: name + " is rolling out"}
 }
 
 // RolledOut tells that every pod of a Deployment is of the current template and
@@ -59,13 +61,13 @@ func podCreation(name, message string) Verdict {
 	message = refusedPod.ReplaceAllString(message, "")
 	if m := quota.FindStringSubmatch(message); m != nil {
 		return Verdict{
-			State: Failed, Reason: ReasonQuotaExceeded,
+			State: Failed, Reason: slipwayv1alpha1.ReasonQuotaExceeded,
 			Message: fmt.Sprintf("%s cannot create its pods: they need %s and ResourceQuota %q allows %s in all", name, m[2], m[1], m[3]),
 		}
 	}
-	reason := ReasonPodsNotCreated
+	reason := slipwayv1alpha1.ReasonPodsNotCreated
 	if strings.Contains(message, "forbidden") || strings.Contains(message, "violates PodSecurity") || strings.Contains(message, "denied the request") {
-		reason = ReasonPodsForbidden
+		reason = slipwayv1alpha1.ReasonPodsForbidden
 	}
 	return Verdict{State: Failed, Reason: reason, Message: fmt.Sprintf("%s cannot create its pods: %s", name, message)}
 }

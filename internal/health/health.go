@@ -17,48 +17,20 @@ const (
 	Unknown State = "Unknown"
 )
 
-// Reasons for a pod or its owner to fail.
+// Reasons of an object that is on its way. Those of one that has failed are condition
+// reasons of the API.
 const (
-	// ReasonImageNotFound: the registry has no such image or tag.
-	ReasonImageNotFound = "ImageNotFound"
-	// ReasonImagePullDenied: the registry refuses the image: a wrong or missing pull
-	// secret, or a name that does not exist in a private registry.
-	ReasonImagePullDenied = "ImagePullDenied"
-	// ReasonImagePullBackOff: the image cannot be pulled for another reason.
-	ReasonImagePullBackOff = "ImagePullBackOff"
-	// ReasonInvalidImageName: the image's name cannot be parsed.
-	ReasonInvalidImageName = "InvalidImageName"
-	// ReasonCrashLoopBackOff: a container ends again and again.
-	ReasonCrashLoopBackOff = "CrashLoopBackOff"
-	// ReasonOOMKilled: a container used more memory than its limit.
-	ReasonOOMKilled = "OOMKilled"
-	// ReasonContainerConfigError: a container cannot be set up, for example because a
-	// Secret is missing or the image would run as root.
-	ReasonContainerConfigError = "CreateContainerConfigError"
-	// ReasonContainerStartError: a container cannot be started, for example because its
-	// command does not exist.
-	ReasonContainerStartError = "ContainerStartError"
-	// ReasonUnschedulable: no node can take the pod.
-	ReasonUnschedulable = "Unschedulable"
-	// ReasonNotReady: the container runs and its readiness probe fails.
+	// ReasonNotReady: the pod does not serve yet.
 	ReasonNotReady = "NotReady"
-	// ReasonEvicted: the node threw the pod out.
-	ReasonEvicted = "Evicted"
-	// ReasonPodFailed: the pod ended for another reason, which the message names.
-	ReasonPodFailed = "PodFailed"
-	// ReasonQuotaExceeded: a quota of the namespace does not allow another pod.
-	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonPodsForbidden: an admission rule of the cluster does not allow the pods.
-	ReasonPodsForbidden = "PodsForbidden"
-	// ReasonPodsNotCreated: the pods cannot be created.
-	ReasonPodsNotCreated = "PodsNotCreated"
+	// ReasonNotObserved: the object's controller has not looked at its last change.
+	ReasonNotObserved = "NotObserved"
 )
 
 // Verdict is what is known about one object.
 type Verdict struct {
 	// State is the verdict.
 	State State
-	// Reason is a condition reason, set unless Healthy.
+	// Reason is set unless Healthy. That of a Failed object is a condition reason of the API.
 	Reason string
 	// Message names the object and says what is wrong with it.
 	Message string

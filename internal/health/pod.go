@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
 // terminalRestarts is how often a container may end before its pod counts as beyond
@@ -18,13 +20,13 @@ const terminalRestarts = 3
 // init container, a container, a readiness probe.
 func Pod(pod *corev1.Pod) Verdict {
 	if !pod.DeletionTimestamp.IsZero() {
-		return Verdict{State: Terminating, Reason: "Terminating", Message: fmt.Sprintf("pod %q is being deleted", pod.Name)}
+		return Verdict{State: Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: fmt.Sprintf("pod %q is being deleted", pod.Name)}
 	}
 	if pod.Status.Phase == corev1.PodFailed {
 		return failedPod(pod)
 	}
 	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-		return Verdict{State: Failed, Reason: ReasonUnschedulable, Message: fmt.Sprintf("pod %q: %s", pod.Name, c.Message)}
+		return Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonUnschedulable, Message: fmt.Sprintf("pod %q: %s", pod.Name, c.Message)}
 	}
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	for _, status := range statuses {
@@ -40,9 +42,9 @@ func Pod(pod *corev1.Pod) Verdict {
 
 func failedPod(pod *corev1.Pod) Verdict {
 	// The kubelet's reasons are free text, such as OutOfexample.com/gpu: no condition reason.
-	verdict := Verdict{State: Failed, Reason: ReasonPodFailed, Message: fmt.Sprintf("pod %q failed", pod.Name)}
-	if pod.Status.Reason == ReasonEvicted {
-		verdict.Reason = ReasonEvicted
+	verdict := Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonPodFailed, Message: fmt.Sprintf("pod %q failed", pod.Name)}
+	if pod.Status.Reason == slipwayv1alpha1.ReasonEvicted {
+		verdict.Reason = slipwayv1alpha1.ReasonEvicted
 	} else if pod.Status.Reason != "" {
 		verdict.Message += ": " + pod.Status.Reason
 	}
@@ -83,17 +85,17 @@ func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
 		return imagePull(where, status.Image, waiting)
 	case "ErrImageNeverPull", "ErrImageInspect", "SignatureValidationFailed":
-		return &Verdict{State: Failed, Reason: ReasonImagePullBackOff, Message: fmt.Sprintf("%s: image %q cannot be used: %s", where, status.Image, waiting.Reason)}
+		return &Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonImagePullBackOff, Message: fmt.Sprintf("%s: image %q cannot be used: %s", where, status.Image, waiting.Reason)}
 	case "InvalidImageName":
 		return &Verdict{
-			State: Failed, Reason: ReasonInvalidImageName, Terminal: true,
+			State: Failed, Reason: slipwayv1alpha1.ReasonInvalidImageName, Terminal: true,
 			Message: fmt.Sprintf("%s: the image name %q cannot be parsed", where, status.Image),
 		}
 	case "CreateContainerConfigError":
-		return &Verdict{State: Failed, Reason: ReasonContainerConfigError, Message: fmt.Sprintf("%s: %s", where, configError(waiting.Message))}
+		return &Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonContainerConfigError, Message: fmt.Sprintf("%s: %s", where, configError(waiting.Message))}
 	case "CreateContainerError", "RunContainerError", "PostStartHookError", "StartError":
 		return &Verdict{
-			State: Failed, Reason: ReasonContainerStartError, Terminal: status.RestartCount >= terminalRestarts,
+			State: Failed, Reason: slipwayv1alpha1.ReasonContainerStartError, Terminal: status.RestartCount >= terminalRestarts,
 			Message: fmt.Sprintf("%s cannot be started: %s", where, startError(waiting.Message)),
 		}
 	default:
@@ -111,13 +113,13 @@ func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verd
 	text := strings.ReplaceAll(strings.ToLower(waiting.Message), strings.ToLower(image), "")
 	switch {
 	case contains(text, "unauthorized", "authorization failed", "authentication required", "forbidden", "denied", "no basic auth credentials"):
-		verdict.Reason = ReasonImagePullDenied
+		verdict.Reason = slipwayv1alpha1.ReasonImagePullDenied
 		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: the registry denies image %q: check spec.imagePullSecrets", where, image)
 	case contains(text, "not found", "manifest unknown", "name unknown", "notfound", "does not exist"):
-		verdict.Reason = ReasonImageNotFound
+		verdict.Reason = slipwayv1alpha1.ReasonImageNotFound
 		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q does not exist: check spec.image", where, image)
 	default:
-		verdict.Reason = ReasonImagePullBackOff
+		verdict.Reason = slipwayv1alpha1.ReasonImagePullBackOff
 		// The registry may be away for a moment.
 		verdict.Terminal = false
 		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q cannot be pulled: the registry does not answer as it should", where, image)
@@ -136,18 +138,18 @@ func endedContainer(where string, status corev1.ContainerStatus) *Verdict {
 	waits := status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff"
 	switch {
 	case ended == nil && waits:
-		return &Verdict{State: Failed, Reason: ReasonCrashLoopBackOff, Message: where + " ends again and again"}
+		return &Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonCrashLoopBackOff, Message: where + " ends again and again"}
 	case ended == nil, status.Ready:
 		return nil
 	case ended.ExitCode == 0 && !waits:
 		return nil
 	}
-	verdict := &Verdict{State: Failed, Reason: ReasonCrashLoopBackOff, Terminal: status.RestartCount >= terminalRestarts}
+	verdict := &Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonCrashLoopBackOff, Terminal: status.RestartCount >= terminalRestarts}
 	switch ended.Reason {
 	case "OOMKilled":
-		verdict.Reason = ReasonOOMKilled
+		verdict.Reason = slipwayv1alpha1.ReasonOOMKilled
 	case "StartError", "ContainerCannotRun":
-		verdict.Reason = ReasonContainerStartError
+		verdict.Reason = slipwayv1alpha1.ReasonContainerStartError
 		verdict.Message = fmt.Sprintf("%s cannot be started: %s", where, startError(ended.Message))
 		return verdict
 	}

@@ -212,7 +212,7 @@ func splitEnded(pods []corev1.Pod) (others, ended []corev1.Pod) {
 // withVolume names the volume when that is what keeps a pod from being scheduled.
 func (s *scope) withVolume(verdict health.Verdict) *trouble {
 	pending := s.claim.UID != "" && s.claim.Status.Phase != corev1.ClaimBound
-	if verdict.Reason == health.ReasonUnschedulable && pending &&
+	if verdict.Reason == slipwayv1alpha1.ReasonUnschedulable && pending &&
 		(strings.Contains(verdict.Message, "PersistentVolumeClaim") || strings.Contains(verdict.Message, "persistent volume")) {
 		return &trouble{
 			reason:  slipwayv1alpha1.ReasonVolumePending,

@@ -94,7 +94,7 @@ func stuckRollouts() map[string]stuck {
 				s.Resources = &slipwayv1alpha1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000")}}
 			},
 			sees:   pod(func(p *corev1.Pod) bool { return conditionOf(p, corev1.PodScheduled, corev1.ConditionFalse) }),
-			reason: health.ReasonUnschedulable, parts: []string{`pod "shop-`, "Insufficient cpu"},
+			reason: slipwayv1alpha1.ReasonUnschedulable, parts: []string{`pod "shop-`, "Insufficient cpu"},
 			mend: editing(func(s *slipwayv1alpha1.WebAppSpec) { s.Resources = nil }),
 		},
 		"quota exceeded": {
@@ -121,7 +121,7 @@ func stuckRollouts() map[string]stuck {
 			sees: container(func(c corev1.ContainerStatus) bool {
 				return c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
 			}),
-			reason: health.ReasonCrashLoopBackOff, parts: []string{`pod "shop-`, `container "app"`, "exit code 3", "no database at db:5432"},
+			reason: slipwayv1alpha1.ReasonCrashLoopBackOff, parts: []string{`pod "shop-`, `container "app"`, "exit code 3", "no database at db:5432"},
 			mend: editing(func(s *slipwayv1alpha1.WebAppSpec) { delete(s.Env, "START_FAILURE") }),
 		},
 		"no such command": {
@@ -129,7 +129,7 @@ func stuckRollouts() map[string]stuck {
 			sees: container(func(c corev1.ContainerStatus) bool {
 				return c.State.Terminated != nil || c.LastTerminationState.Terminated != nil || waits(c, "RunContainerError", "CreateContainerError")
 			}),
-			reason: health.ReasonContainerStartError, parts: []string{`pod "shop-`, `container "app"`, "/no/such/program"},
+			reason: slipwayv1alpha1.ReasonContainerStartError, parts: []string{`pod "shop-`, `container "app"`, "/no/such/program"},
 			mend: editing(func(s *slipwayv1alpha1.WebAppSpec) { s.Command = nil }),
 		},
 		"volume pending": {
@@ -190,32 +190,32 @@ func stuckOnImage() map[string]stuck {
 	return map[string]stuck{
 		"no such tag": {
 			ask: image(rootRepository + ":2"), sees: pullFails,
-			reason: health.ReasonImageNotFound, parts: []string{`pod "shop-`, rootRepository + `:2" does not exist`, "spec.image"}, mend: demo,
+			reason: slipwayv1alpha1.ReasonImageNotFound, parts: []string{`pod "shop-`, rootRepository + `:2" does not exist`, "spec.image"}, mend: demo,
 		},
 		"no such repository": {
 			ask: image("unknown:1"), sees: pullFails,
-			reason: health.ReasonImageNotFound, parts: []string{`pod "shop-`, `unknown:1" does not exist`, "spec.image"}, mend: demo,
+			reason: slipwayv1alpha1.ReasonImageNotFound, parts: []string{`pod "shop-`, `unknown:1" does not exist`, "spec.image"}, mend: demo,
 		},
 		"image denied": {
 			ask: image(privateRepository + ":1"), sees: pullFails,
-			reason: health.ReasonImagePullDenied, parts: []string{`pod "shop-`, privateRepository + `:1"`, "spec.imagePullSecrets"}, mend: demo,
+			reason: slipwayv1alpha1.ReasonImagePullDenied, parts: []string{`pod "shop-`, privateRepository + `:1"`, "spec.imagePullSecrets"}, mend: demo,
 		},
 		"no registry": {
 			ask: func(f *fixture, s *slipwayv1alpha1.WebAppSpec) {
 				f.registry() // skips where there cannot be one
 				s.Image = fmt.Sprintf("localhost:%d/shop:1", silentPort)
 			},
-			sees: pullFails, reason: health.ReasonImagePullBackOff, parts: []string{`pod "shop-`, "localhost:5009/shop:1", "registry does not answer"}, mend: demo,
+			sees: pullFails, reason: slipwayv1alpha1.ReasonImagePullBackOff, parts: []string{`pod "shop-`, "localhost:5009/shop:1", "registry does not answer"}, mend: demo,
 		},
 		"image that runs as root": {
 			ask:    image(rootRepository + ":1"),
 			sees:   container(func(c corev1.ContainerStatus) bool { return waits(c, "CreateContainerConfigError") }),
-			reason: health.ReasonContainerConfigError, parts: []string{`pod "shop-`, `container "app"`, "run as root"}, mend: demo,
+			reason: slipwayv1alpha1.ReasonContainerConfigError, parts: []string{`pod "shop-`, `container "app"`, "run as root"}, mend: demo,
 		},
 		"image name that cannot be parsed": {
 			ask:    func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = "Shop:1" },
 			sees:   container(func(c corev1.ContainerStatus) bool { return waits(c, "InvalidImageName") }),
-			reason: health.ReasonInvalidImageName, parts: []string{`pod "shop-`, `"Shop:1"`}, mend: demo,
+			reason: slipwayv1alpha1.ReasonInvalidImageName, parts: []string{`pod "shop-`, `"Shop:1"`}, mend: demo,
 		},
 	}
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/health"
 )
 
 // badRollout is an edit that a running application does not survive.
@@ -25,15 +24,15 @@ func badRollouts() map[string]badRollout {
 	return map[string]badRollout{
 		"image that does not exist": {
 			edit:   func(f *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = f.registry() + "/unknown:1" },
-			reason: health.ReasonImageNotFound, parts: []string{`unknown:1" does not exist`},
+			reason: slipwayv1alpha1.ReasonImageNotFound, parts: []string{`unknown:1" does not exist`},
 		},
 		"image name that cannot be parsed": {
 			edit:   func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = "Shop:2" },
-			reason: health.ReasonInvalidImageName, parts: []string{`"Shop:2"`},
+			reason: slipwayv1alpha1.ReasonInvalidImageName, parts: []string{`"Shop:2"`},
 		},
 		"crash loop": {
 			edit:   func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Env["START_FAILURE"] = "no database at db:5432" },
-			reason: health.ReasonCrashLoopBackOff, parts: []string{"exit code 3", "no database at db:5432"},
+			reason: slipwayv1alpha1.ReasonCrashLoopBackOff, parts: []string{"exit code 3", "no database at db:5432"},
 		},
 		"never ready": {
 			edit: func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) {
@@ -204,7 +203,7 @@ func TestAnApplicationThatFailsLaterIsNotRolledBack(t *testing.T) {
 			return nil
 		})
 	}
-	f.wait(has(slipwayv1alpha1.ConditionDegraded, health.ReasonCrashLoopBackOff, `pod "shop-`, "exit code 7"))
+	f.wait(has(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonCrashLoopBackOff, `pod "shop-`, "exit code 7"))
 	f.forcePass()
 	app := f.ready()
 	if app.Status.Revision != second.Status.Revision || app.Status.Rollback != nil {

@@ -1,6 +1,6 @@
-// Package truth checks that an object's conditions do not contradict each other, its
-// generation, or what kstatus, and with it kubectl wait and GitOps tools, make of
-// them.
+// Package truth checks that an object's conditions have reasons that the API defines,
+// and do not contradict each other, its generation, or what kstatus, and with it kubectl
+// wait and GitOps tools, make of them.
 package truth
 
 import (
@@ -40,8 +40,13 @@ func Check(object Object) error {
 			problems = append(problems, fmt.Errorf("condition %s is missing", conditionType))
 		}
 	}
+	reasons, err := Reasons()
+	problems = append(problems, err)
 	for _, c := range conditions {
 		problems = append(problems, checkOne(c, object.GetGeneration()))
+		if _, ok := reasons[c.Reason]; err == nil && !ok {
+			problems = append(problems, fmt.Errorf("condition %s has reason %q, which the API does not define", c.Type, c.Reason))
+		}
 	}
 	ready := meta.IsStatusConditionTrue(conditions, slipwayv1alpha1.ConditionReady)
 	for _, contrary := range []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionProgressing} {
