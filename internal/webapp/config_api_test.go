@@ -62,15 +62,11 @@ func TestPodsRestartWhenAKeyTheyUseChanges(t *testing.T) {
 			}
 		}, false},
 		"deletion": {func(f *fixture) {
-			if err := env.Client.Delete(f.Context(), f.secret("db", nil)); err != nil {
-				f.Fatal(err)
-			}
+			f.delete(f.secret("db", nil))
 			f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, slipwayv1alpha1.ReasonSecretNotFound)
 		}, false},
 		"deletion and the same again": {func(f *fixture) {
-			if err := env.Client.Delete(f.Context(), f.secret("db", nil)); err != nil {
-				f.Fatal(err)
-			}
+			f.delete(f.secret("db", nil))
 			f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, slipwayv1alpha1.ReasonSecretNotFound)
 			f.create(f.secret("db", map[string]string{"PASSWORD": "one"}))
 			f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")

@@ -55,6 +55,15 @@ func (f *fixture) create(object client.Object) {
 	}
 }
 
+func (f *fixture) delete(objects ...client.Object) {
+	f.Helper()
+	for _, object := range objects {
+		if err := env.Client.Delete(f.Context(), object); err != nil {
+			f.Fatalf("delete %T %q: %v", object, object.GetName(), err)
+		}
+	}
+}
+
 // update changes the latest version of an object.
 func update[T client.Object](f *fixture, object T, change func(T)) {
 	f.Helper()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
 func (f *fixture) foreign() map[string]client.Object {
@@ -71,9 +69,7 @@ func TestAForeignObjectIsRefusedNamedAndUntouched(t *testing.T) {
 					t.Errorf("the foreign object was changed (-want +got):\n%s", diff)
 				}
 
-				if err := env.Client.Delete(t.Context(), object); err != nil {
-					t.Fatal(err)
-				}
+				f.delete(object)
 				f.deployment()
 				f.rollOut()
 			})
@@ -181,58 +177,5 @@ func TestWhatTheAPIServerRefusesIsNamed(t *testing.T) {
 	}
 	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Resources = nil })
 	f.deployment()
-	f.rollOut()
-}
-
-// Deleting an application and making it again overtakes the garbage collector.
-func TestChildrenOfADeletedWebAppOfTheNameAreWaitedFor(t *testing.T) {
-	env.StartOperator(t, nil)
-	f := newFixture(t)
-	app := f.app()
-	f.create(app)
-	f.deployment()
-	f.settle()
-	if err := env.Client.Delete(t.Context(), app); err != nil {
-		t.Fatal(err)
-	}
-	f.create(f.app())
-	again := f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonTerminating)
-	if stalled := meta.FindStatusCondition(again.Status.Conditions, slipwayv1alpha1.ConditionStalled); stalled != nil {
-		t.Errorf("stalled: %+v", stalled)
-	}
-	// No garbage collector runs here.
-	for _, child := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
-		child.SetName("shop")
-		child.SetNamespace(f.namespace)
-		if err := env.Client.Delete(t.Context(), child); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f.deployment()
-	f.rollOut()
-}
-
-// What an orphaned application left behind belongs to the next one of its name.
-func TestAnOrphanedAutoscalerGoesWhenItIsNotWanted(t *testing.T) {
-	env.StartOperator(t, nil)
-	f := newFixture(t)
-	app := f.app(func(a *slipwayv1alpha1.WebApp) {
-		a.Spec.Resources = &slipwayv1alpha1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": quantity("100m")}}
-		a.Spec.Autoscaling = &slipwayv1alpha1.Autoscaling{MaxReplicas: 3}
-	})
-	f.create(app)
-	autoscaler := &autoscalingv2.HorizontalPodAutoscaler{}
-	environment.Eventually(t, func() error { return f.get("shop", autoscaler) })
-	f.settle()
-	if err := env.Client.Delete(t.Context(), app); err != nil {
-		t.Fatal(err)
-	}
-	for _, child := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}, autoscaler} {
-		child.SetName("shop")
-		child.SetNamespace(f.namespace)
-		update(f, child, func(o client.Object) { o.SetOwnerReferences(nil) })
-	}
-	f.create(f.app())
-	environment.Eventually(t, func() error { return gone(f.get("shop", autoscaler)) })
 	f.rollOut()
 }

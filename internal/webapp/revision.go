@@ -2,11 +2,13 @@ package webapp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/health"
@@ -63,11 +65,14 @@ func (s *scope) isGood(revision namedRevision) bool {
 	return good != nil && good.name == revision.name
 }
 
-// keepRevisions records the wanted revision once it is completely rolled out, and
-// forgets the oldest beyond the history.
+// keepRevisions takes over the revisions of an orphaned application, records the wanted
+// revision once it is completely rolled out, and forgets the oldest beyond the history.
 func (r *Reconciler) keepRevisions(ctx context.Context, s *scope) error {
 	if s.app.Spec.Paused {
 		return nil
+	}
+	if err := r.adoptRevisions(ctx, s); err != nil {
+		return err
 	}
 	if s.rollout.proven && s.wanted.name != "" && s.target.name == s.wanted.name && !s.isGood(s.wanted) {
 		if err := r.recordRevision(ctx, s); err != nil {
@@ -83,29 +88,51 @@ func (r *Reconciler) keepRevisions(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// adoptRevisions makes the application own its revisions. Those of an orphaned
+// application have no owner, and would outlive this one too: a later application of the
+// name, which has nothing to do with either, would be rolled back to them.
+func (r *Reconciler) adoptRevisions(ctx context.Context, s *scope) error {
+	for _, stored := range s.revisions {
+		if metav1.IsControlledBy(stored.object, s.app) {
+			continue
+		}
+		if err := r.applyRevision(ctx, s, stored, stored.object.Data.Raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // recordRevision makes the wanted revision the last good one. A revision that was
 // good before gets a new number.
 func (r *Reconciler) recordRevision(ctx context.Context, s *scope) error {
-	number := int64(1)
-	if good := s.lastGood(); good != nil {
-		number = good.number + 1
+	data, err := json.Marshal(s.wanted.Revision)
+	if err != nil {
+		return fmt.Errorf("encode revision %q: %w", s.wanted.name, err)
 	}
-	stored := storedRevision{namedRevision: s.wanted, number: number, object: &appsv1.ControllerRevision{}}
+	stored := storedRevision{namedRevision: s.wanted, number: 1, object: &appsv1.ControllerRevision{}}
+	if good := s.lastGood(); good != nil {
+		stored.number = good.number + 1
+	}
 	for _, revision := range s.revisions {
 		if revision.name == s.wanted.name {
 			// Another spelling of the same template; what is stored cannot be changed.
-			stored.Revision, stored.object = revision.Revision, revision.object
+			stored.Revision, stored.object, data = revision.Revision, revision.object, revision.object.Data.Raw
 		}
 	}
-	configuration, err := desired.ControllerRevision(s.app, stored.name, stored.Revision, number)
-	if err != nil {
+	if err := r.applyRevision(ctx, s, stored, data); err != nil {
 		return err
-	}
-	if _, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: configuration, Current: stored.object}); err != nil {
-		return fmt.Errorf("keep revision %q: %w", s.wanted.name, err)
 	}
 	s.revisions = slices.DeleteFunc(s.revisions, func(r storedRevision) bool { return r.name == stored.name })
 	s.revisions = append(s.revisions, stored)
+	return nil
+}
+
+func (r *Reconciler) applyRevision(ctx context.Context, s *scope, stored storedRevision, data []byte) error {
+	configuration := desired.ControllerRevision(s.app, stored.name, data, stored.number)
+	if _, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: configuration, Current: stored.object}); err != nil {
+		return fmt.Errorf("keep revision %q: %w", stored.name, err)
+	}
 	return nil
 }
 

@@ -230,16 +230,12 @@ func TestStorageOutlivesTheWebAppUnlessAskedOtherwise(t *testing.T) {
 			// No garbage collector runs here: what the WebApp owns is deleted by hand.
 			f.deployment()
 			f.settle()
-			if err := env.Client.Delete(t.Context(), app); err != nil {
-				t.Fatal(err)
-			}
+			f.delete(app)
 			environment.Eventually(t, func() error { return gone(f.get("shop", &slipwayv1alpha1.WebApp{})) })
 			for _, child := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
 				child.SetName("shop")
 				child.SetNamespace(f.namespace)
-				if err := env.Client.Delete(t.Context(), child); err != nil {
-					t.Fatal(err)
-				}
+				f.delete(child)
 			}
 			again := f.app(func(a *slipwayv1alpha1.WebApp) { a.Spec.Storage = app.Spec.Storage })
 			f.create(again)

@@ -1,6 +1,7 @@
 package desired_test
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -72,10 +73,11 @@ func render(t *testing.T, app *slipwayv1alpha1.WebApp) string {
 		replicas := desired.MinReplicas(app)
 		in.Replicas = &replicas
 	}
-	revision, err := desired.ControllerRevision(app, revisionName(t, app, in.Revision.ConfigHash), in.Revision, 1)
+	data, err := json.Marshal(in.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}
+	revision := desired.ControllerRevision(app, revisionName(t, app, in.Revision.ConfigHash), data, 1)
 	objects := []any{
 		desired.Deployment(in), desired.Service(app), desired.HorizontalPodAutoscaler(app),
 		desired.PodDisruptionBudget(app), desired.PersistentVolumeClaim(app), revision,

@@ -61,18 +61,15 @@ func Intent(spec slipwayv1alpha1.WebAppSpec, configHash string) (string, error) 
 	return hash, nil
 }
 
-// ControllerRevision keeps a good revision where a restarted operator finds it.
-// name is the revision's; number orders the revisions: the highest is the last good one.
-func ControllerRevision(app *slipwayv1alpha1.WebApp, name string, revision Revision, number int64) (*appsv1ac.ControllerRevisionApplyConfiguration, error) {
-	data, err := json.Marshal(revision)
-	if err != nil {
-		return nil, fmt.Errorf("encode revision %q: %w", name, err)
-	}
+// ControllerRevision keeps a good revision where a restarted operator finds it. name is
+// the revision's and data is it in JSON; number orders the revisions: the highest is the
+// last good one.
+func ControllerRevision(app *slipwayv1alpha1.WebApp, name string, data []byte, number int64) *appsv1ac.ControllerRevisionApplyConfiguration {
 	return appsv1ac.ControllerRevision(name, app.Namespace).
 		WithLabels(Labels(app)).
 		WithOwnerReferences(ownerReference(app)).
 		WithData(runtime.RawExtension{Raw: data}).
-		WithRevision(number), nil
+		WithRevision(number)
 }
 
 // canonicalHash hashes the JSON form with sorted keys, so that the order of fields
