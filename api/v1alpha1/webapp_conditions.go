@@ -38,6 +38,9 @@ const (
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
 	// ReasonKeyNotFound: a referenced Secret or ConfigMap lacks a key that is used.
 	ReasonKeyNotFound = "KeyNotFound"
-	// ReasonVolumePending: the volume is not bound, and a pod waits for it.
+	// ReasonVolumePending: the volume is not bound, and a pod or another size waits for it.
 	ReasonVolumePending = "VolumePending"
+	// ReasonVolumeResizeRefused: the cluster does not let the volume have the size that
+	// spec.storage.size asks for.
+	ReasonVolumeResizeRefused = "VolumeResizeRefused"
 )

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // WebAppStatus is the application as it runs.
 type WebAppStatus struct {
@@ -29,6 +32,11 @@ type WebAppStatus struct {
 	// out completely: the target of a rollback.
 	// +optional
 	LastGoodRevision string `json:"lastGoodRevision,omitempty"`
+	// storageSize is what the volume was granted of spec.storage.size. It is less while the
+	// volume is growing, and absent until it is bound. spec.storage.size cannot be lowered
+	// below it.
+	// +optional
+	StorageSize *resource.Quantity `json:"storageSize,omitempty"`
 	// rollout is present from the start of a rollout until it is complete or rolled back.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`

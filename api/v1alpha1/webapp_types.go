@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.summary.reason`,description="Why the application is not ready"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 52",message="metadata.name must be at most 52 characters: pods and volumes are named after it"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and hold only lower case letters, digits and '-': the Service is named after it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || !has(oldSelf.spec.storage) || !has(self.status) || !has(self.status.storageSize) || quantity(string(self.spec.storage.size)).compareTo(quantity(string(oldSelf.spec.storage.size))) >= 0 || quantity(string(self.spec.storage.size)).compareTo(quantity(string(self.status.storageSize))) >= 0",message="spec.storage.size cannot be less than status.storageSize: a volume cannot shrink",fieldPath=".spec.storage.size"
 type WebApp struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
@@ -291,9 +292,9 @@ const (
 // Storage is one volume of the application.
 type Storage struct {
 	// size of the volume, for example 10Gi. It can grow where the storage class allows
-	// it, and never shrink.
+	// it, and never shrink: what was asked for can be taken back, down to
+	// status.storageSize.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) > 0",message="spec.storage.size must be greater than 0"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="spec.storage.size cannot shrink"
 	// +required
 	Size resource.Quantity `json:"size"`
 	// mountPath is the directory of the volume in the container, an absolute path.

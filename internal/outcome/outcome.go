@@ -98,7 +98,7 @@ func Classify(subject string, err error) *Error {
 	case namespaceIsGoing(err):
 		return &Error{Kind: Quiet, Message: subject + ": its namespace is being deleted", After: goneRecheck, Err: err}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return &Error{Kind: Invalid, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + causes(err), Retry: true, Err: err}
+		return &Error{Kind: Invalid, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + Answer(err), Retry: true, Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonQuotaExceeded, Message: subject + " exceeds a quota of the namespace", Err: err}
 	case apierrors.IsForbidden(err):
@@ -205,8 +205,9 @@ func namespaceIsGoing(err error) bool {
 	return details != nil && details.Kind == "namespaces"
 }
 
-// causes lists field and message of an Invalid answer: the parts that a user can act on.
-func causes(err error) string {
+// Answer is what the API server said, in the words that a user can act on: field and
+// message of each cause of an Invalid answer, otherwise its text.
+func Answer(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return text(err)

@@ -21,6 +21,9 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 	errs := []error{r.deleteUnwanted(ctx, s)}
 	for _, child := range s.childrenBesideDeployment() {
 		_, err := r.applier.Apply(ctx, s.app, child)
+		if child.Current == client.Object(s.claim) && s.claim.UID != "" {
+			err = s.resizeError(err)
+		}
 		errs = append(errs, err)
 	}
 	errs = append(errs, r.applyDeployment(ctx, s))

@@ -13,6 +13,7 @@
 //	names.go       names of revisions, remembered
 //	children.go    applying and deleting children
 //	rollout.go     judging a rollout (pure)
+//	volume.go      what there is to say about the volume (pure)
 //	status.go      status from the scope (pure)
 //	metrics.go     what is measured
 package webapp

@@ -144,23 +144,6 @@ func TestBadInputIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 	}
 }
 
-func TestStorageCannotShrinkOrChangeItsClass(t *testing.T) {
-	f := newFixture(t)
-	app := f.app(func(a *slipwayv1alpha1.WebApp) {
-		a.Spec.Storage = &slipwayv1alpha1.Storage{Size: quantity("2Gi"), MountPath: "/data"}
-	})
-	f.create(app)
-	app.Spec.Storage.Size = quantity("1Gi")
-	if err := env.Client.Update(t.Context(), app); err == nil || !strings.Contains(err.Error(), "spec.storage.size cannot shrink") {
-		t.Errorf("the answer is %v", err)
-	}
-	app.Spec.Storage.Size = quantity("2Gi")
-	app.Spec.Storage.StorageClassName = ptr("fast")
-	if err := env.Client.Update(t.Context(), app); err == nil || !strings.Contains(err.Error(), "spec.storage.storageClassName cannot be changed") {
-		t.Errorf("the answer is %v", err)
-	}
-}
-
 // What the schema cannot know is told in status, and a good edit recovers.
 func TestWhatTheAPIServerRefusesIsNamed(t *testing.T) {
 	env.StartOperator(t, nil)

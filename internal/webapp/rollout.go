@@ -2,7 +2,6 @@ package webapp
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -207,25 +206,4 @@ func splitEnded(pods []corev1.Pod) (others, ended []corev1.Pod) {
 		}
 	}
 	return others, ended
-}
-
-// withVolume names the volume when that is what keeps a pod from being scheduled.
-func (s *scope) withVolume(verdict health.Verdict) *trouble {
-	pending := s.claim.UID != "" && s.claim.Status.Phase != corev1.ClaimBound
-	if verdict.Reason == slipwayv1alpha1.ReasonUnschedulable && pending &&
-		(strings.Contains(verdict.Message, "PersistentVolumeClaim") || strings.Contains(verdict.Message, "persistent volume")) {
-		return &trouble{
-			reason:  slipwayv1alpha1.ReasonVolumePending,
-			message: fmt.Sprintf("PersistentVolumeClaim %q%s is not bound (spec.storage): %s", s.claim.Name, ofClass(s.claim), verdict.Message),
-		}
-	}
-	return &trouble{reason: verdict.Reason, message: verdict.Message}
-}
-
-// ofClass names the class that a volume was asked of, which may not exist.
-func ofClass(claim *corev1.PersistentVolumeClaim) string {
-	if claim.Spec.StorageClassName == nil {
-		return ""
-	}
-	return fmt.Sprintf(" of StorageClass %q", *claim.Spec.StorageClassName)
 }

@@ -23,6 +23,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 		ReadyReplicas:      deployed.ReadyReplicas,
 		Selector:           labels.Set(desired.Selector(app)).String(),
 		ServiceURL:         desired.ServiceURL(app),
+		StorageSize:        s.volumeSize(),
 		Rollback:           s.rollout.rollback,
 	}
 	if containers := s.deployment.Spec.Template.Spec.Containers; len(containers) > 0 {

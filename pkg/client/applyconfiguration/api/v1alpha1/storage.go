@@ -15,7 +15,8 @@ import (
 // Storage is one volume of the application.
 type StorageApplyConfiguration struct {
 	// size of the volume, for example 10Gi. It can grow where the storage class allows
-	// it, and never shrink.
+	// it, and never shrink: what was asked for can be taken back, down to
+	// status.storageSize.
 	Size *resource.Quantity `json:"size,omitempty"`
 	// mountPath is the directory of the volume in the container, an absolute path.
 	MountPath *string `json:"mountPath,omitempty"`

@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	resource "k8s.io/apimachinery/pkg/api/resource"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -30,6 +31,10 @@ type WebAppStatusApplyConfiguration struct {
 	// lastGoodRevision names the ControllerRevision of the template that last rolled
 	// out completely: the target of a rollback.
 	LastGoodRevision *string `json:"lastGoodRevision,omitempty"`
+	// storageSize is what the volume was granted of spec.storage.size. It is less while the
+	// volume is growing, and absent until it is bound. spec.storage.size cannot be lowered
+	// below it.
+	StorageSize *resource.Quantity `json:"storageSize,omitempty"`
 	// rollout is present from the start of a rollout until it is complete or rolled back.
 	Rollout *RolloutStatusApplyConfiguration `json:"rollout,omitempty"`
 	// rollback is present from a rollback until something else is asked for: another spec
@@ -110,6 +115,14 @@ func (b *WebAppStatusApplyConfiguration) WithRevision(value string) *WebAppStatu
 // If called multiple times, the LastGoodRevision field is set to the value of the last call.
 func (b *WebAppStatusApplyConfiguration) WithLastGoodRevision(value string) *WebAppStatusApplyConfiguration {
 	b.LastGoodRevision = &value
+	return b
+}
+
+// WithStorageSize sets the StorageSize field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the StorageSize field is set to the value of the last call.
+func (b *WebAppStatusApplyConfiguration) WithStorageSize(value resource.Quantity) *WebAppStatusApplyConfiguration {
+	b.StorageSize = &value
 	return b
 }
 
