@@ -85,13 +85,14 @@ func table(out io.Writer, rows [][]string) error {
 			if column == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[column] = max(widths[column], utf8.RuneCountInString(cell))
+			widths[column] = max(widths[column], utf8.RuneCountInString(printable(cell)))
 		}
 	}
 	text := &strings.Builder{}
 	for _, row := range rows {
 		line := &strings.Builder{}
 		for column, cell := range row {
+			cell = printable(cell)
 			fmt.Fprint(line, cell, strings.Repeat(" ", widths[column]+gap-utf8.RuneCountInString(cell)))
 		}
 		fmt.Fprintln(text, strings.TrimRight(line.String(), " "))

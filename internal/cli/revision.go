@@ -87,6 +87,7 @@ func (v value) String() string {
 	if err := json.Unmarshal([]byte(text), &plain); err == nil && plain != "" && !strings.ContainsFunc(plain, oddInText) {
 		text = plain
 	}
+	text = printable(text)
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "..."
 	}

@@ -116,10 +116,10 @@ func printRollback(out io.Writer, plan *rollbackPlan) error {
 	}
 	fmt.Fprintln(text)
 	for _, c := range plan.Changes {
-		fmt.Fprintf(text, "  %s: %s -> %s\n", c.Field, c.From, c.To)
+		fmt.Fprintf(text, "  %s: %s -> %s\n", printable(c.Field), c.From, c.To)
 	}
 	for _, note := range plan.Notes {
-		fmt.Fprintf(text, "Note: %s\n", note)
+		fmt.Fprintf(text, "Note: %s\n", printable(note))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err

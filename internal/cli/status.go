@@ -75,6 +75,6 @@ func (p *program) ended(output format, name, replicas, image string, v health.Ve
 	if output != formatTable {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.Streams.Out, "%s is ready: %s replicas of %s\n", ref(name), replicas, image)
+	_, err := fmt.Fprintf(p.Streams.Out, "%s is ready: %s replicas of %s\n", ref(name), replicas, printable(image))
 	return err
 }

@@ -2,14 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 func TestVerdict(t *testing.T) {
@@ -76,6 +79,48 @@ func TestPrintStatus(t *testing.T) {
 		output := formatJSON
 		return output.print(out, statusOf(readyApp()))
 	})
+}
+
+// A condition has the last words of a container, which may be anything.
+func TestNothingThatIsPrintedSteersATerminal(t *testing.T) {
+	const words = "pod \"shop-1\" ended: \x1b]0;title\x07\x1b[2Jgone\u009b1A\u202e"
+	app := readyApp(rolledBack, unready("CrashLoopBackOff", words), func(a *slipwayv1alpha1.WebApp) {
+		a.Status.Image, a.Spec.Image, a.Status.Rollback.Message = "shop:\u009b1", "shop:\x1b2", words
+		a.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/\x1bdata"}
+	})
+	good := stored(1, "shop-good", 0, func(r *desired.Revision) {
+		r.Spec.Env["X"], r.Spec.Storage = words, nil
+	})
+	plan, err := planRollback(app, []revision{good}, "1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prints := map[string]func(out *bytes.Buffer) error{
+		"status":   func(out *bytes.Buffer) error { return printStatus(out, statusOf(app), now) },
+		"history":  func(out *bytes.Buffer) error { return printHistory(out, historyOf(app, []revision{good}), now) },
+		"rollback": func(out *bytes.Buffer) error { return printRollback(out, plan) },
+		"why":      func(out *bytes.Buffer) error { return printWhy(out, explain(&findings{app: app, now: now})) },
+		"watch": func(out *bytes.Buffer) error {
+			_, err := out.WriteString(strings.Join(changes(nil, app), "\n"))
+			return err
+		},
+		"end": func(out *bytes.Buffer) error {
+			_, err := out.WriteString(because("CrashLoopBackOff", words))
+			return err
+		},
+	}
+	for name, write := range prints {
+		t.Run(name, func(t *testing.T) {
+			out := &bytes.Buffer{}
+			if err := write(out); err != nil {
+				t.Fatal(err)
+			}
+			odd := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+			if strings.ContainsFunc(out.String(), odd) || !strings.Contains(out.String(), "shop") && name != "end" {
+				t.Errorf("printed %q", out)
+			}
+		})
+	}
 }
 
 func TestChanges(t *testing.T) {

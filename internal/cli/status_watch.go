@@ -160,4 +160,4 @@ func conditionChanges(before, after []metav1.Condition) []string {
 	return lines
 }
 
-func line(what, text string) string { return fmt.Sprintf("%-12s %s", what, text) }
+func line(what, text string) string { return fmt.Sprintf("%-12s %s", what, printable(text)) }

@@ -64,6 +64,7 @@ func replicas(app *slipwayv1alpha1.WebApp) string {
 
 // because joins a reason and a message; a message that repeats the reason says it once.
 func because(reason, message string) string {
+	message = printable(message)
 	switch {
 	case message == "" || reason == "":
 		return reason + message

@@ -52,12 +52,12 @@ func configUses(spec slipwayv1alpha1.WebAppSpec) []configUse {
 	return uses
 }
 
-// printable replaces what could steer a terminal: logs and events hold what anybody
-// sent to the application.
+// printable makes any text one that fits on a line and cannot steer a terminal: logs and
+// events, and with them messages, hold what anybody sent to the application.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\t':
+		case r == '\t', r == '\n':
 			return ' '
 		case !unicode.IsPrint(r):
 			return unicode.ReplacementChar

@@ -165,7 +165,7 @@ func lastSeen(event *corev1.Event) (metav1.Time, int32) {
 // headline is the first line of the tree.
 func headline(view whyView) string {
 	if view.State == health.Healthy {
-		return fmt.Sprintf("%s is ready: %s replicas of %s", view.Object, view.Replicas, orNone(view.Image))
+		return fmt.Sprintf("%s is ready: %s replicas of %s", view.Object, view.Replicas, orNone(printable(view.Image)))
 	}
 	return fmt.Sprintf("%s is not ready (%s replicas): %s", view.Object, view.Replicas, because(view.Reason, view.Message))
 }
