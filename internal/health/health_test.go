@@ -86,6 +86,14 @@ func TestPod(t *testing.T) {
 			app(corev1.ContainerStatus{State: ended(1, "Error", "2026/11/20 18:54:01 cannot open database")}),
 			health.Verdict{State: health.Failed, Reason: "CrashLoopBackOff", Message: `pod "shop-1" container "app" ended with exit code 1: cannot open database`},
 		},
+		"painted last words": {
+			app(corev1.ContainerStatus{State: ended(1, "Error", "\x1b[90m2026-11-20T18:54:01Z\x1b[0m \x1b[31mERR\x1b[0m cannot open database")}),
+			health.Verdict{State: health.Failed, Reason: "CrashLoopBackOff", Message: `pod "shop-1" container "app" ended with exit code 1: ERR cannot open database`},
+		},
+		"last words in logfmt": {
+			app(corev1.ContainerStatus{State: ended(1, "Error", `time=2026-11-20T18:54:01.123Z level=ERROR msg="cannot open database"`)}),
+			health.Verdict{State: health.Failed, Reason: "CrashLoopBackOff", Message: `pod "shop-1" container "app" ended with exit code 1: level=ERROR msg="cannot open database"`},
+		},
 		"last words in JSON": {
 			app(corev1.ContainerStatus{State: ended(1, "Error", `{"time":"2026-11-20T18:54:01Z","level":"ERROR","msg":"no"}`)}),
 			health.Verdict{State: health.Failed, Reason: "CrashLoopBackOff", Message: `pod "shop-1" container "app" ended with exit code 1: {"level":"ERROR","msg":"no"}`},

@@ -163,19 +163,24 @@ func endedContainer(where string, status corev1.ContainerStatus) *Verdict {
 // maxTermination bounds how much of a container's last words goes into a message.
 const maxTermination = 256
 
-// Where the lines of common loggers say when: at the start, or in a JSON field.
+// Where the lines of common loggers say when: at the start, in a field of JSON, or in one
+// of logfmt. Some paint it.
 var (
-	leadingTime = regexp.MustCompile(`^\[?(\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}\S*|[IWEF]\d{4} \d{2}:\d{2}:\d{2}\.\d+ +\d+)\s*`)
+	paint       = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
+	leadingTime = regexp.MustCompile(`^\[?(\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}\S*|[IWEF]\d{4} \d{2}:\d{2}:\d{2}\.\d+ +\d+|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?|[AP]M)\]?)(\s+|$)`)
 	timeField   = regexp.MustCompile(`"(time|ts|timestamp|@timestamp)" ?: ?("[^"]*"|[0-9.eE+]+) ?,? ?`)
+	timeSetting = regexp.MustCompile(`^(time|ts|timestamp)=("[^"]*"|\S+)(\s+|$)`)
 )
 
 // lastLine returns the last line of a termination message, which is the one that
 // says why: the kubelet fills it with the end of the log. It leaves out when the line
 // was written, which differs at every crash.
 func lastLine(message string) string {
-	lines := strings.Split(strings.TrimSpace(message), "\n")
+	lines := strings.Split(strings.TrimSpace(paint.ReplaceAllString(message, "")), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
-	last = timeField.ReplaceAllString(leadingTime.ReplaceAllString(last, ""), "")
+	for _, when := range []*regexp.Regexp{leadingTime, timeField, timeSetting} {
+		last = when.ReplaceAllString(last, "")
+	}
 	if len(last) > maxTermination {
 		return strings.ToValidUTF8(last[:maxTermination], "") + "..."
 	}
