@@ -169,17 +169,25 @@ func Result(err error, recheck time.Duration) (ctrl.Result, error) {
 	}
 }
 
-// flatten lists the errors of a pass, those without a policy classified.
+// flatten lists the errors of a pass, those without a policy classified. Each counts,
+// wherever they were joined; what is behind one with a policy is its cause.
 func flatten(err error) []*Error {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if _, ok := e.(*Error); ok { //nolint:errorlint // the chain is walked here
+			break
+		}
+		joined, ok := e.(interface{ Unwrap() []error })
+		if !ok {
+			continue
+		}
 		var all []*Error
-		for _, e := range joined.Unwrap() {
-			all = append(all, flatten(e)...)
+		for _, part := range joined.Unwrap() {
+			all = append(all, flatten(part)...)
 		}
 		return all
+	}
+	if err == nil {
+		return nil
 	}
 	return []*Error{Classify("request", err)}
 }

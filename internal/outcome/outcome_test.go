@@ -94,6 +94,8 @@ func TestErrorsOfAPassBecomeOneResult(t *testing.T) {
 		"told when to retry":         {slow, 0, 3 * time.Second, false, false},
 		"conflict is no error":       {conflict, 0, 50 * time.Millisecond, false, false},
 		"a namespace on its way":     {terminating(), 0, 5 * time.Second, false, false},
+		"joined inside another":      {fmt.Errorf("phase: %w", errors.Join(wait, broken)), 0, 0, true, false},
+		"joined behind a policy":     {&outcome.Error{Kind: outcome.Waiting, After: time.Second, Err: errors.Join(broken, bad)}, 0, time.Second, false, false},
 		"nested":                     {errors.Join(errors.Join(wait, nil), conflict), 0, 50 * time.Millisecond, false, false},
 	}
 	for name, tc := range tests {
