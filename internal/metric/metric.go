@@ -27,12 +27,15 @@ type Definition struct {
 	Help string
 }
 
+// cell makes any text one cell of a Markdown table.
+var cell = strings.NewReplacer("|", `\|`, "\n", " ")
+
 // Table renders definitions as a Markdown table.
 func Table(definitions []Definition) string {
 	var table strings.Builder
 	table.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, d := range definitions {
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", d.Name, d.Type, strings.Join(d.Labels, ", "), d.Help)
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", d.Name, d.Type, strings.Join(d.Labels, ", "), cell.Replace(d.Help))
 	}
 	return table.String()
 }
