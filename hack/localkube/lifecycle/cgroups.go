@@ -35,8 +35,8 @@ func hierarchies(mountinfo []byte) []string {
 	var points []string
 	for line := range bytes.Lines(mountinfo) {
 		mount, rest, found := strings.Cut(string(line), " - ")
-		fields, kind := strings.Fields(mount), strings.Fields(rest)
-		if !found || len(fields) < 5 || len(kind) == 0 {
+		fields, kind := strings.Split(mount, " "), strings.Split(rest, " ")
+		if !found || len(fields) < 5 {
 			continue
 		}
 		if (kind[0] == "cgroup" || kind[0] == "cgroup2") && !slices.Contains(points, fields[4]) {

@@ -63,7 +63,8 @@ func unpin(c cluster.Cluster) error {
 func mountsBelow(mountinfo []byte, folder string) []string {
 	var mounts []string
 	for line := range bytes.Lines(mountinfo) {
-		fields := strings.Fields(string(line))
+		// The kernel escapes the blank, and no other space that a name may hold.
+		fields := strings.Split(string(line), " ")
 		if len(fields) < 5 {
 			continue
 		}
