@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // historyView is what history shows.
@@ -152,9 +151,4 @@ func stateText(entry historyEntry) string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// podSpec is the part of a spec that a revision keeps.
-func podSpec(spec slipwayv1alpha1.WebAppSpec) slipwayv1alpha1.WebAppSpec {
-	return desired.RevisionOf(spec, "").Spec
 }

@@ -5,9 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // rollbackPlan is what a rollback writes, and what it shows.
@@ -24,7 +23,7 @@ type rollbackPlan struct {
 }
 
 // planRollback decides what a rollback writes. to is a number or a name; empty: the
-// newest revision whose pods differ from what the spec asks for, which is the one
+// newest revision that leads to other pods than the spec asks for, which is the one
 // before the current one. configHash is that of the pods that run.
 func planRollback(app *slipwayv1alpha1.WebApp, revisions []revision, to, configHash string) (*rollbackPlan, error) {
 	target, err := chooseRevision(app, revisions, to)
@@ -63,13 +62,12 @@ func chooseRevision(app *slipwayv1alpha1.WebApp, revisions []revision, to string
 	if len(revisions) == 0 {
 		return nil, fmt.Errorf("%s has no revision to roll back to: nothing has rolled out completely yet", ref(app.Name))
 	}
-	current := podSpec(app.Spec)
 	for i := len(revisions) - 1; i >= 0; i-- {
 		r := &revisions[i]
 		if to == r.Name || to == r.number() {
 			return r, nil
 		}
-		if to == "" && !equality.Semantic.DeepEqual(r.Spec, current) {
+		if to == "" && !samePods(app, mergeRevision(app.Spec, *r), app.Spec) {
 			return r, nil
 		}
 	}
@@ -77,6 +75,14 @@ func chooseRevision(app *slipwayv1alpha1.WebApp, revisions []revision, to string
 		return nil, fmt.Errorf("%s has no revision before the current one; there is only %s", ref(app.Name), available(revisions))
 	}
 	return nil, fmt.Errorf("%s has no revision %q; there are %s", ref(app.Name), to, available(revisions))
+}
+
+// samePods tells that two specs lead to the same pods. They may spell it differently: a
+// default that is written out, an empty object in the place of none.
+func samePods(app *slipwayv1alpha1.WebApp, a, b slipwayv1alpha1.WebAppSpec) bool {
+	nameA, errA := desired.RevisionOf(a, "").Name(app)
+	nameB, errB := desired.RevisionOf(b, "").Name(app)
+	return errA == nil && errB == nil && nameA == nameB
 }
 
 func available(revisions []revision) string {

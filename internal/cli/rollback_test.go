@@ -20,6 +20,8 @@ func TestPlanRollback(t *testing.T) {
 	}
 	withVolume := past()
 	withVolume[1].Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/data"}
+	withVolumeLast := past()
+	withVolumeLast[2].Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/data"}
 	cases := map[string]struct {
 		app       *slipwayv1alpha1.WebApp
 		revisions []revision
@@ -29,13 +31,17 @@ func TestPlanRollback(t *testing.T) {
 		wantNote  string
 		wantErr   string
 	}{
-		"the one before the current one":          {app: readyApp(), want: 4},
-		"after a rollback, the one that runs":     {app: readyApp(rolledBack), want: 5},
-		"by number":                               {app: readyApp(), to: "3", want: 3},
-		"by name":                                 {app: readyApp(), to: "shop-1111111111", want: 3},
-		"an unknown one":                          {app: readyApp(), to: "9", wantErr: `webapp/shop has no revision "9"; there are 3 (shop-1111111111), 4 (shop-2222222222), 5 (shop-3f0c9a1b2c)`},
-		"the current one":                         {app: readyApp(), to: "5", wantErr: "nothing to roll back: the spec of webapp/shop already asks for revision 5 (shop-3f0c9a1b2c)"},
-		"only the current one":                    {app: readyApp(), revisions: past()[2:], wantErr: "no revision before the current one; there is only 5 (shop-3f0c9a1b2c)"},
+		"the one before the current one":      {app: readyApp(), want: 4},
+		"after a rollback, the one that runs": {app: readyApp(rolledBack), want: 5},
+		"by number":                           {app: readyApp(), to: "3", want: 3},
+		"by name":                             {app: readyApp(), to: "shop-1111111111", want: 3},
+		"an unknown one":                      {app: readyApp(), to: "9", wantErr: `webapp/shop has no revision "9"; there are 3 (shop-1111111111), 4 (shop-2222222222), 5 (shop-3f0c9a1b2c)`},
+		"the current one":                     {app: readyApp(), to: "5", wantErr: "nothing to roll back: the spec of webapp/shop already asks for revision 5 (shop-3f0c9a1b2c)"},
+		"only the current one":                {app: readyApp(), revisions: past()[2:], wantErr: "no revision before the current one; there is only 5 (shop-3f0c9a1b2c)"},
+		"not the current one in other words": {app: readyApp(func(a *slipwayv1alpha1.WebApp) {
+			a.Spec.Resources, a.Spec.ImagePullSecrets = &slipwayv1alpha1.ResourceRequirements{}, []slipwayv1alpha1.LocalReference{}
+		}), want: 4},
+		"not the current one with a volume":       {app: readyApp(), revisions: withVolumeLast, want: 4},
 		"none at all":                             {app: readyApp(), revisions: []revision{}, wantErr: "nothing has rolled out completely yet"},
 		"other content of its Secrets":            {app: readyApp(), revisions: withHash("then"), hash: "now", want: 4, wantNote: "their content is not part of a rollback, and it has changed"},
 		"the same content":                        {app: readyApp(), revisions: withHash("now"), hash: "now", want: 4},
