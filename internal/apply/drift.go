@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -27,12 +28,31 @@ func (a *Applier) Drifted(desired Configuration, current client.Object) (bool, e
 	return drifted, err
 }
 
+// encode writes what is stated as JSON that means the same in YAML, as which the API
+// server reads an apply.
 func encode(desired Configuration) ([]byte, error) {
 	raw, err := json.Marshal(desired)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", subject(desired), err)
 	}
-	return raw, nil
+	if !bytes.ContainsFunc(raw, isOddInYAML) {
+		return raw, nil
+	}
+	var escaped bytes.Buffer
+	for _, r := range string(raw) {
+		if isOddInYAML(r) {
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		} else {
+			escaped.WriteRune(r)
+		}
+	}
+	return escaped.Bytes(), nil
+}
+
+// isOddInYAML tells characters that JSON may hold as they are, and that YAML does not
+// allow or takes for the end of a line.
+func isOddInYAML(r rune) bool {
+	return (r >= 0x7f && r <= 0x9f) || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
 // compare looks at every field that is stated or owned.
