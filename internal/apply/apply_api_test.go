@@ -4,6 +4,7 @@ package apply_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -129,6 +130,34 @@ func TestDriftIsWhatSomebodyDidToAStatedField(t *testing.T) {
 				t.Errorf("not restored: %+v", got.ObjectMeta)
 			}
 		})
+	}
+}
+
+func TestItemsAreKeptInTheOrderInWhichTheyAreStated(t *testing.T) {
+	f := newFixture(t)
+	desired := f.desired(80)
+	desired.Spec.WithPorts(corev1ac.ServicePort().WithName("admin").WithPort(81).WithProtocol(corev1.ProtocolTCP))
+	applied := func() apply.Change {
+		t.Helper()
+		got, err := f.applier.Apply(t.Context(), f.owner, apply.Child{Desired: desired, Current: f.current()})
+		if err != nil {
+			t.Error(err)
+		}
+		return got
+	}
+	applied()
+	f.edit(func(s *corev1.Service) { slices.Reverse(s.Spec.Ports) })
+	if got := applied(); got != apply.Updated {
+		t.Errorf("turned round: %s", got)
+	}
+	if ports := f.current().Spec.Ports; ports[0].Name != "http" || ports[1].Name != "admin" {
+		t.Errorf("the order is %q, %q", ports[0].Name, ports[1].Name)
+	}
+	f.edit(func(s *corev1.Service) {
+		s.Spec.Ports = slices.Insert(s.Spec.Ports, 1, corev1.ServicePort{Name: "x", Port: 9})
+	})
+	if got := applied(); got != apply.Unchanged {
+		t.Errorf("with a port of theirs in between: %s", got)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
@@ -131,7 +132,15 @@ func driftedBySchema(t *testing.T, c managedfields.TypeConverter, stated Configu
 	if err != nil {
 		t.Fatal(err)
 	}
-	return !difference.ExcludeFields(identity).IsSame()
+	if !difference.ExcludeFields(identity).IsSame() {
+		return true
+	}
+	// Comparing takes no notice of the order of items; applying does.
+	merged, err := is.Merge(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !value.Equals(is.RemoveItems(identity).AsValue(), merged.RemoveItems(identity).AsValue())
 }
 
 func TestCompareAgreesWithTheSchema(t *testing.T) {
@@ -250,6 +259,10 @@ func TestCompareFollowsWhatIsStated(t *testing.T) {
 		"a field is not stated any more": func(f map[string]any) { delete(f["spec"].(map[string]any), "replicas") },
 		"a field is stated anew":         func(f map[string]any) { f["spec"].(map[string]any)["paused"] = true },
 		"a label is stated anew":         func(f map[string]any) { f["metadata"].(map[string]any)["labels"].(map[string]any)["x"] = "y" },
+		"items are stated in another order": func(f map[string]any) {
+			pod := f["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+			slices.Reverse(pod["containers"].([]any)[0].(map[string]any)["env"].([]any))
+		},
 		"an item is not stated any more": func(f map[string]any) {
 			pod := f["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 			container := pod["containers"].([]any)[0].(map[string]any)
