@@ -116,6 +116,34 @@ func TestAnOldDeadlineIsNotTheNewRollouts(t *testing.T) {
 	}
 }
 
+// Status keeps the second in which a rollout started, not the moment.
+func TestADeadlineIsNeverEarly(t *testing.T) {
+	deadline := int32(1)
+	tests := map[string]struct {
+		after time.Duration
+		want  bool
+	}{
+		"at once":                 {0, false},
+		"before the deadline":     {999 * time.Millisecond, false},
+		"long after the deadline": {2 * time.Second, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			started := time.Unix(100, 950_000_000)
+			s := crashing(func(s *scope) {
+				s.pods = nil
+				s.app.Spec.Rollout = &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: &deadline}
+			})
+			s.judge(started)
+			s.app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "new", StartTime: s.rollout.startTime}
+			s.judge(started.Add(tc.after))
+			if got := s.rollout.failed != nil; got != tc.want {
+				t.Errorf("failed is %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 // A revision with a volume goes on running one pod, whatever a later spec asks for.
 func TestAVolumeIsNeverSharedByTwoPods(t *testing.T) {
 	three := int32(3)

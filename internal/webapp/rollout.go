@@ -111,7 +111,8 @@ func (s *scope) judgeRollout(now time.Time) *trouble {
 			return &trouble{reason: verdict.Reason, message: verdict.Message}
 		}
 	}
-	limit := time.Duration(desired.ProgressDeadlineSeconds(s.app)) * time.Second
+	// What is known of the last progress is its second: it may have come at the end of it.
+	limit := time.Duration(desired.ProgressDeadlineSeconds(s.app))*time.Second + time.Second
 	left := limit - now.Sub(s.lastProgress())
 	if left > 0 && (!made || !s.deadlineExceeded()) {
 		s.recheckAfter(left)
