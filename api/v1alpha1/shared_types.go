@@ -25,7 +25,7 @@ type LocalReference struct {
 	// name of the object, at most 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be a DNS subdomain: lower case letters, digits, '-' and '.'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be a DNS subdomain: lower case letters, digits, '-' and '.'"
 	// +required
 	Name string `json:"name"`
 }

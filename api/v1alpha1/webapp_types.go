@@ -152,6 +152,7 @@ type WebAppSpec struct {
 	// Default: the namespace's default ServiceAccount, and no token is mounted.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.serviceAccountName must be a DNS subdomain: lower case letters, digits, '-' and '.'"
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
@@ -182,6 +183,7 @@ type EnvFromSource struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="a key must hold only letters, digits, '-', '_' and '.', must not be '.' and must not start with '..'"
 	// +listType=set
 	// +optional
 	Keys []string `json:"keys,omitempty"`
@@ -217,6 +219,7 @@ type FileSource struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="a key must hold only letters, digits, '-', '_' and '.', must not be '.' and must not start with '..'"
 	// +listType=set
 	// +optional
 	Keys []string `json:"keys,omitempty"`
@@ -307,6 +310,7 @@ type Storage struct {
 	// cluster's default class.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.storage.storageClassName must be a DNS subdomain: lower case letters, digits, '-' and '.'"
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 	// deletionPolicy says what happens to the volume when the WebApp is deleted: Retain

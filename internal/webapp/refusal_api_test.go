@@ -129,6 +129,19 @@ func TestBadInputIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 		"storage size": {func(a *slipwayv1alpha1.WebApp) {
 			a.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/data"}
 		}, "spec.storage.size must be greater than 0"},
+		"serviceAccountName": {func(a *slipwayv1alpha1.WebApp) { a.Spec.ServiceAccountName = "Not a name" }, "spec.serviceAccountName must be a DNS subdomain"},
+		"storageClassName": {func(a *slipwayv1alpha1.WebApp) {
+			a.Spec.Storage = &slipwayv1alpha1.Storage{Size: quantity("1Gi"), MountPath: "/data", StorageClassName: ptr("Not a name")}
+		}, "spec.storage.storageClassName must be a DNS subdomain"},
+		"secretRef": {func(a *slipwayv1alpha1.WebApp) {
+			a.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "a..b"}}}
+		}, "spec.envFrom[0].secretRef.name: Invalid value: \"a..b\": name must be a DNS subdomain"},
+		"envFrom key": {func(a *slipwayv1alpha1.WebApp) {
+			a.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "x"}, Keys: []string{"not a key"}}}
+		}, "spec.envFrom[0].keys[0]"},
+		"files key": {func(a *slipwayv1alpha1.WebApp) {
+			a.Spec.Files = []slipwayv1alpha1.FileSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "x"}, MountPath: "/x", Keys: []string{".."}}}
+		}, "spec.files[0].keys[0]"},
 		"onFailure": {func(a *slipwayv1alpha1.WebApp) {
 			a.Spec.Rollout = &slipwayv1alpha1.Rollout{OnFailure: "Panic"}
 		}, "spec.rollout.onFailure"},
