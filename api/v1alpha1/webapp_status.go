@@ -11,9 +11,11 @@ type WebAppStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// replicas is the number of pods that exist, of whatever revision.
+	// +kubebuilder:default=0
 	// +optional
 	Replicas int32 `json:"replicas"`
 	// readyReplicas is the number of pods that serve, of whatever revision.
+	// +kubebuilder:default=0
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// selector finds the pods, in the form that the scale subresource needs.
