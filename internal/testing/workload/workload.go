@@ -24,6 +24,9 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 // Cluster acts on the workloads of an API server.
 type Cluster struct {
 	Client client.Client
+	// WithoutReadyPods leaves ready pods to the imagination: statuses count them, and they
+	// do not exist. It saves most of the requests.
+	WithoutReadyPods bool
 }
 
 // RollOut finishes the rollout of a Deployment: a ReplicaSet of its template with all
@@ -52,6 +55,9 @@ func (c *Cluster) rollOut(ctx context.Context, deployment *appsv1.Deployment) er
 	}
 	want := *deployment.Spec.Replicas
 	for i := range want {
+		if c.WithoutReadyPods {
+			break
+		}
 		if err := c.setPod(ctx, replicaSet, i, readyPod()); err != nil {
 			return err
 		}
