@@ -1,0 +1,290 @@
+//go:build faulttest
+
+package fault_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipway-dev/slipway/internal/testing/workload"
+)
+
+// How long nothing may happen to an object and what was made of it for it to be at
+// rest. The states that all others are compared with are given longer.
+const (
+	shortRest = 150 * time.Millisecond
+	longRest  = 500 * time.Millisecond
+	// transitionPatience is how long an object may take to get to rest.
+	transitionPatience = 30 * time.Second
+)
+
+// transitionRig is what the trials of a kind share: namespaces, an operator that works
+// in them, and a cluster that is played.
+type transitionRig struct {
+	kind       *specKind
+	namespaces []string
+	view       *familyView
+	// places are for the trials under way: there are some 250 addresses for Services.
+	places chan struct{}
+}
+
+// trialsAtOnce keeps a small machine busy.
+const trialsAtOnce = 12
+
+func newTransitionRig(t *testing.T, kind *specKind, namespaces int) *transitionRig {
+	t.Helper()
+	r := &transitionRig{kind: kind, places: make(chan struct{}, trialsAtOnce)}
+	for range namespaces {
+		r.namespaces = append(r.namespaces, env.Namespace(t))
+	}
+	for _, fields := range kind.Objects {
+		r.makeBefore(t, fields)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[actor](5*time.Millisecond, time.Second))
+	t.Cleanup(queue.ShutDown)
+	view, err := newFamilyView(ctx, env.Config, r.namespaces, kind, queue.Add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.view = view
+	cluster := &workload.Cluster{Client: env.Client, WithoutReadyPods: true}
+	for range 8 {
+		go r.playObjects(ctx, cluster, queue)
+	}
+	env.StartOperator(t, nil, r.namespaces...)
+	return r
+}
+
+// makeBefore makes an object that the trials need, in every namespace if it is in one.
+func (r *transitionRig) makeBefore(t *testing.T, fields map[string]any) {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: fields}
+	namespaced, err := env.Client.IsObjectNamespaced(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !namespaced {
+		if err := env.Client.Create(t.Context(), object.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := env.Client.Delete(context.Background(), object); err != nil {
+				t.Error(err)
+			}
+		})
+		return
+	}
+	for _, namespace := range r.namespaces {
+		copied := object.DeepCopy()
+		copied.SetNamespace(namespace)
+		if err := env.Client.Create(t.Context(), copied); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// actor is an object that the controllers of Kubernetes may have to act on.
+type actor struct{ kind, namespace, name string }
+
+func actorOf(object *unstructured.Unstructured) actor {
+	return actor{object.GetKind(), object.GetNamespace(), object.GetName()}
+}
+
+// playObjects plays the controllers of Kubernetes until the context ends.
+func (r *transitionRig) playObjects(ctx context.Context, cluster *workload.Cluster, queue workqueue.TypedRateLimitingInterface[actor]) {
+	for {
+		who, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		object := r.view.newest(who)
+		if object == nil || r.act(ctx, cluster, object) == nil {
+			queue.Forget(who)
+		} else {
+			// A lost race.
+			queue.AddRateLimited(who)
+		}
+		queue.Done(who)
+	}
+}
+
+func (r *transitionRig) act(ctx context.Context, cluster *workload.Cluster, object *unstructured.Unstructured) error {
+	collected, err := r.collect(ctx, object)
+	if collected || err != nil {
+		return err
+	}
+	return cluster.Act(ctx, object, r.kind.Pods)
+}
+
+// collect is the garbage collector for what belongs to an earlier object of the same
+// name, and would be in the way of the new one.
+func (r *transitionRig) collect(ctx context.Context, object *unstructured.Unstructured) (collected bool, err error) {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || owner.Kind != r.kind.gvk.Kind {
+		return false, nil
+	}
+	seen := r.view.newest(actor{owner.Kind, object.GetNamespace(), owner.Name})
+	if seen == nil || seen.GetUID() == owner.UID {
+		return false, nil
+	}
+	live := seen.DeepCopy()
+	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil || live.GetUID() == owner.UID {
+		return false, client.IgnoreNotFound(err)
+	}
+	uid := object.GetUID()
+	return true, client.IgnoreNotFound(env.Client.Delete(ctx, object, client.Preconditions{UID: &uid}))
+}
+
+func (r *transitionRig) object(i int, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(r.kind.gvk)
+	object.SetNamespace(r.namespaces[i])
+	object.SetName(name)
+	return object
+}
+
+// create makes an object with a spec in the i-th namespace.
+func (r *transitionRig) create(t *testing.T, i int, name string, spec any) error {
+	object := r.object(i, name)
+	object.Object["spec"] = spec
+	return env.Client.Create(t.Context(), object, client.FieldOwner("user"))
+}
+
+// wouldBe returns the spec that an object would be kept with.
+func (r *transitionRig) wouldBe(t *testing.T, name string, spec any) (any, error) {
+	object := r.object(0, name)
+	object.Object["spec"] = spec
+	err := env.Client.Create(t.Context(), object, client.DryRunAll)
+	return object.Object["spec"], err
+}
+
+// edit gives an object another spec and returns its new generation.
+func (r *transitionRig) edit(t *testing.T, i int, name string, spec any) (int64, error) {
+	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": spec}})
+	if err != nil {
+		return 0, err
+	}
+	object := r.object(i, name)
+	err = env.Client.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("user"))
+	return object.GetGeneration(), err
+}
+
+// unchanged does something that must not change the object.
+func (r *transitionRig) unchanged(t *testing.T, i int, name string, do func() error) error {
+	before, after := r.object(i, name), r.object(i, name)
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(before), before); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(after), after); err != nil {
+		return err
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		return fmt.Errorf("the object changed (-before +after):\n%s", diff)
+	}
+	return nil
+}
+
+// await waits until an object and what was made of it pass a check, and nothing has
+// happened to them for a while.
+func (r *transitionRig) await(t *testing.T, i int, name string, during time.Duration, check func(family) error) (family, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), transitionPatience)
+	defer cancel()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	var checked time.Time
+	err := fmt.Errorf("nothing was seen of it")
+	for {
+		now := r.view.family(r.namespaces[i], name)
+		if now.declared != nil && now.changed != checked {
+			checked, err = now.changed, check(now)
+		}
+		if err == nil && time.Since(now.changed) >= during {
+			return now, nil
+		}
+		select {
+		case <-ctx.Done():
+			return now, fmt.Errorf("after %v still: %w\n%s", transitionPatience, err, now)
+		case <-ticker.C:
+		}
+	}
+}
+
+// remove deletes an object and, as the garbage collector would, what was made of it.
+func (r *transitionRig) remove(t *testing.T, i int, name string) error {
+	if err := env.Client.Delete(t.Context(), r.object(i, name)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), transitionPatience)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		// A pass that was under way may still make something.
+		now := r.view.family(r.namespaces[i], name)
+		if len(now.all) == 0 {
+			return nil
+		}
+		if now.declared == nil {
+			if err := r.removeChildren(ctx, i, name); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("after %v there is still %v", transitionPatience, slices.Sorted(maps.Keys(now.all)))
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *transitionRig) removeChildren(ctx context.Context, i int, name string) error {
+	for _, child := range r.view.family(r.namespaces[i], name).all {
+		if child.GetKind() == r.kind.gvk.Kind {
+			continue
+		}
+		if len(child.GetFinalizers()) > 0 {
+			// No controller of Kubernetes does it here.
+			patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`))
+			if err := env.Client.Patch(ctx, child.DeepCopy(), patch); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+		if err := env.Client.Delete(ctx, child); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeAll removes the objects of a trial, and their Services: addresses are few, and
+// nothing else collects them. What remains is in nobody's way.
+func (r *transitionRig) removeAll(name string) {
+	ctx := context.Background()
+	for i := range r.namespaces {
+		_ = env.Client.Delete(ctx, r.object(i, name))
+	}
+	for i := range r.namespaces {
+		for _, child := range r.view.family(r.namespaces[i], name).all {
+			if child.GetKind() == "Service" {
+				_ = env.Client.Delete(ctx, child)
+			}
+		}
+	}
+}

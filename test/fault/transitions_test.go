@@ -1,0 +1,249 @@
+//go:build faulttest
+
+package fault_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/testing/boundary"
+	"github.com/slipway-dev/slipway/internal/testing/workload"
+)
+
+// Every property of every spec is changed from every value to every other, and the end
+// has to be that of an object which had the value from the start. The properties and
+// their values come from the schema; what it cannot tell from
+// testdata/<kind>/transitions.yaml. A kind joins by that file.
+func TestTransitionsOfASpecLeadToTheStateOfANewObject(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/transitions.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no kinds in testdata (%v)", err)
+	}
+	for _, file := range files {
+		kind, err := readSpecKind(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trials, err := kind.trials()
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		t.Run(kind.name, func(t *testing.T) {
+			rig := newTransitionRig(t, kind, namespacesFor(trials))
+			t.Cleanup(func() { t.Logf("\n%s", transitionTally.table(kind.name+"/")) })
+			for _, trial := range trials {
+				trial.rig = rig
+				t.Run(trial.title(), func(t *testing.T) {
+					t.Parallel()
+					trial.run(t)
+				})
+			}
+		})
+	}
+}
+
+// namespacesFor is how many namespaces the trials need: one for every value, since
+// the objects of a trial have one name, and one for an object that is born with a value
+// which cannot be carried out.
+func namespacesFor(trials []*specTrial) int {
+	most := 0
+	for _, trial := range trials {
+		most = max(most, len(trial.property.Valid))
+	}
+	return most + 1
+}
+
+// specKind is a declared kind, as its CRD and testdata/<kind>/transitions.yaml tell.
+type specKind struct {
+	// name is that of the folder, and the singular name of the CRD.
+	name   string
+	gvk    schema.GroupVersionKind
+	schema apiextensionsv1.JSONSchemaProps
+
+	// Observed are the kinds of what is made of an object. Their state is compared.
+	Observed []kindReference `json:"observed"`
+	// Past is what depends on how an object got where it is. It is not compared.
+	Past struct {
+		Fields []string        `json:"fields"`
+		Kinds  []kindReference `json:"kinds"`
+	} `json:"past"`
+	// Kept are kinds of what stays although the spec asks for it no longer.
+	Kept []string `json:"kept"`
+	// Objects exist before.
+	Objects []map[string]any `json:"objects"`
+	// Pods is how the pods of an image behave, ready unless said here.
+	Pods map[string]workload.Behaviour `json:"pods"`
+	// Bases are specs in which one property after the other is changed. A property is
+	// tried in the first that has it, or else in the first that has room for it.
+	Bases []specBase `json:"bases"`
+	// Properties is what the schema cannot tell.
+	Properties map[string]specHint `json:"properties"`
+}
+
+type kindReference struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+func (r kindReference) gvk() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+type specBase struct {
+	Name string         `json:"name"`
+	Spec map[string]any `json:"spec"`
+}
+
+// specHint is what the schema cannot tell about a property.
+type specHint struct {
+	boundary.Hint `json:",inline"`
+	// Bases are the bases to try it in, instead of the one that is found.
+	Bases []string `json:"bases"`
+	// HeldBack are values that the API server accepts and that cannot be carried out.
+	HeldBack []heldBack `json:"heldBack"`
+	// RefusedChanges are the changes from one valid value to others that a rule refuses,
+	// by name. "*" is every other.
+	RefusedChanges map[string][]string `json:"refusedChanges"`
+}
+
+// heldBack is a value that the API server accepts and that changes nothing but
+// status, until it is replaced.
+type heldBack struct {
+	Value any `json:"value"`
+	// Condition tells of it, for example Stalled=True.
+	Condition string `json:"condition"`
+	// Says is part of the condition's message.
+	Says string `json:"says"`
+}
+
+func (h specHint) refusesChange(from, to string) bool {
+	for _, key := range []string{from, "*"} {
+		if slices.Contains(h.RefusedChanges[key], to) || slices.Contains(h.RefusedChanges[key], "*") {
+			return true
+		}
+	}
+	return false
+}
+
+func readSpecKind(file string) (*specKind, error) {
+	kind := &specKind{name: filepath.Base(filepath.Dir(file))}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.UnmarshalStrict(raw, kind); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return kind, kind.readSchema("../../config/crd")
+}
+
+// readSchema finds the CRD whose singular name is the kind's.
+func (k *specKind) readSchema(folder string) error {
+	files, err := fs.Glob(os.DirFS(folder), "*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			return err
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(raw, crd); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if crd.Spec.Names.Singular != k.name {
+			continue
+		}
+		for _, version := range crd.Spec.Versions {
+			if version.Storage {
+				k.gvk = schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}
+				k.schema = version.Schema.OpenAPIV3Schema.Properties["spec"]
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("no CRD in %s is called %q", folder, k.name)
+}
+
+// trials lists every property in every base in which it is tried.
+func (k *specKind) trials() ([]*specTrial, error) {
+	hints := map[string]boundary.Hint{}
+	for path, hint := range k.Properties {
+		hints[path] = hint.Hint
+	}
+	properties, err := boundary.Properties("spec", &k.schema, hints)
+	if err != nil {
+		return nil, err
+	}
+	var trials []*specTrial
+	var problems []error
+	names := map[string]string{}
+	for _, property := range properties {
+		bases, err := k.basesOf(property.Path)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		for i, base := range bases {
+			trial := &specTrial{kind: k, property: property, hint: k.Properties[property.Path], base: base, name: objectName(property.Path)}
+			if i > 0 {
+				trial.name += base.Name
+			}
+			if other, ok := names[trial.name]; ok {
+				problems = append(problems, fmt.Errorf("%s and %s are both called %q", other, property.Path, trial.name))
+			}
+			names[trial.name] = property.Path
+			trials = append(trials, trial)
+		}
+	}
+	return trials, errors.Join(problems...)
+}
+
+// basesOf returns the bases in which a property is tried.
+func (k *specKind) basesOf(path string) ([]specBase, error) {
+	var bases []specBase
+	for _, name := range k.Properties[path].Bases {
+		i := slices.IndexFunc(k.Bases, func(b specBase) bool { return b.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: there is no base %q", path, name)
+		}
+		bases = append(bases, k.Bases[i])
+	}
+	if len(bases) > 0 {
+		return bases, nil
+	}
+	for _, fits := range []func(map[string]any, string) bool{boundary.Has, boundary.HasRoom} {
+		for _, base := range k.Bases {
+			if fits(map[string]any{"spec": base.Spec}, path) {
+				return []specBase{base}, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s: no base has room for it", path)
+}
+
+// objectName is the name of the objects on which a property is tried. It has no '-',
+// which is what a child's name goes on with.
+func objectName(path string) string {
+	letters := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(strings.TrimPrefix(path, "spec.")))
+	if strings.HasSuffix(path, "[]") || strings.HasSuffix(path, "*") {
+		letters += "0"
+	}
+	return letters
+}

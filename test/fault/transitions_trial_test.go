@@ -1,0 +1,416 @@
+//go:build faulttest
+
+package fault_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/boundary"
+	"github.com/slipway-dev/slipway/internal/testing/truth"
+)
+
+// specTrial is one property in one base. Each valid value has an object of its own,
+// which is born with it: its state is what the value leads to. Then all objects move
+// on, by one value, by two, and so on, until each value has been changed to each other.
+type specTrial struct {
+	kind     *specKind
+	rig      *transitionRig
+	property boundary.Property
+	hint     specHint
+	base     specBase
+	// name is that of the objects, each in a namespace of its own: what is made of them
+	// has to be the same to the last name.
+	name string
+
+	// at is the number of the value that each object has.
+	at []int
+	// references are the states that the values lead to.
+	references []map[string]any
+}
+
+func (s *specTrial) title() string { return s.property.Path + " in " + s.base.Name }
+
+// row is where the results are counted.
+func (s *specTrial) row() string { return s.kind.name + "/" + s.title() }
+
+// What the results are counted as.
+const (
+	columnTransitions = "transitions"
+	columnRefused     = "refused"
+	columnHeldBack    = "held back"
+	columnNull        = "null"
+)
+
+func (s *specTrial) run(t *testing.T) {
+	s.rig.places <- struct{}{}
+	defer func() { <-s.rig.places }()
+	defer s.rig.removeAll(s.name)
+	s.refuseNew(t)
+	s.nullIsUnset(t)
+	s.makeNew(t)
+	s.refuseEdits(t)
+	if t.Failed() {
+		return
+	}
+	for _, value := range s.hint.HeldBack {
+		s.holdBack(t, value)
+		if t.Failed() {
+			return
+		}
+	}
+	for distance := 1; distance < len(s.property.Valid); distance++ {
+		s.everyObject(func(i int) { s.move(t, i, (s.at[i]+distance)%len(s.at)) })
+		if t.Failed() {
+			// What follows would fail for the same reason.
+			return
+		}
+	}
+}
+
+func (s *specTrial) everyObject(do func(i int)) {
+	var all sync.WaitGroup
+	for i := range s.at {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
+}
+
+func (s *specTrial) result(t *testing.T, column, what string, err error) {
+	t.Helper()
+	transitionTally.record(s.row(), column, err == nil)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// spec is the base with a value of the property.
+func (s *specTrial) spec(value boundary.Value) (any, error) {
+	whole, err := boundary.With(map[string]any{"spec": s.base.Spec}, s.property.Path, value)
+	return whole["spec"], err
+}
+
+// refuseNew tries to make objects with invalid values.
+func (s *specTrial) refuseNew(t *testing.T) {
+	for _, value := range s.property.Invalid {
+		spec, err := s.spec(value)
+		if err == nil {
+			err = s.refused(value, s.rig.create(t, 0, s.name, spec))
+		}
+		s.result(t, columnRefused, fmt.Sprintf("a new object with the value %q", value.Name), err)
+	}
+}
+
+// nullIsUnset tries a property without a value, as a line "name:" in YAML has it: the
+// same as leaving the line out.
+func (s *specTrial) nullIsUnset(t *testing.T) {
+	i := slices.IndexFunc(s.property.Valid, func(v boundary.Value) bool { return v.Unset })
+	if i < 0 {
+		return
+	}
+	without, err := s.spec(s.property.Valid[i])
+	if err != nil {
+		t.Fatal(err)
+	}
+	null, err := s.spec(boundary.Value{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := s.rig.wouldBe(t, s.name, without)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.rig.wouldBe(t, s.name, null)
+	if diff := cmp.Diff(want, got); err == nil && diff != "" {
+		err = fmt.Errorf("it is not the same (-unset +null):\n%s", diff)
+	}
+	s.result(t, columnNull, "a new object with null", err)
+}
+
+// refused tells what is wrong with the answer to an invalid value: it has to be a
+// refusal that says where.
+func (s *specTrial) refused(value boundary.Value, answer error) error {
+	says := boundary.Names(map[string]any{"spec": s.base.Spec}, s.property.Path)
+	if value.Says != "" {
+		says = []string{value.Says}
+	}
+	return refusedSaying(answer, says)
+}
+
+func refusedSaying(answer error, says []string) error {
+	switch {
+	case answer == nil:
+		return errors.New("it was accepted")
+	case !apierrors.IsInvalid(answer) && !apierrors.IsBadRequest(answer):
+		return fmt.Errorf("it was not refused as invalid: %w", answer)
+	case !slices.ContainsFunc(says, func(s string) bool { return strings.Contains(answer.Error(), s) }):
+		return fmt.Errorf("the refusal says none of %q: %.500s", says, answer.Error())
+	default:
+		return nil
+	}
+}
+
+// makeNew makes an object with each valid value.
+func (s *specTrial) makeNew(t *testing.T) {
+	s.at = make([]int, len(s.property.Valid))
+	s.references = make([]map[string]any, len(s.property.Valid))
+	s.everyObject(func(i int) {
+		s.at[i] = i
+		if err := s.makeReference(t, i); err != nil {
+			t.Errorf("a new object with the value %q: %v", s.property.Valid[i].Name, err)
+		}
+	})
+}
+
+func (s *specTrial) makeReference(t *testing.T, i int) error {
+	spec, err := s.spec(s.property.Valid[i])
+	if err != nil {
+		return err
+	}
+	if err := s.rig.create(t, i, s.name, spec); err != nil {
+		return err
+	}
+	end, err := s.rig.await(t, i, s.name, longRest, func(now family) error {
+		if err := truthful(now); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(now.conditions(), slipwayv1alpha1.ConditionReady) {
+			return errors.New("it is not ready")
+		}
+		return nil
+	})
+	s.references[i] = end.state
+	return err
+}
+
+// refuseEdits tries to give every object every invalid value.
+func (s *specTrial) refuseEdits(t *testing.T) {
+	s.everyObject(func(i int) {
+		err := s.rig.unchanged(t, i, s.name, func() error {
+			for _, value := range s.property.Invalid {
+				spec, err := s.spec(value)
+				if err == nil {
+					_, answer := s.rig.edit(t, i, s.name, spec)
+					err = s.refused(value, answer)
+				}
+				s.result(t, columnRefused, fmt.Sprintf("from %q to %q", s.valueName(i), value.Name), err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("after refusals: %v", err)
+		}
+	})
+}
+
+func (s *specTrial) valueName(i int) string { return s.property.Valid[s.at[i]].Name }
+
+// move changes the property of an object to another valid value.
+func (s *specTrial) move(t *testing.T, i, to int) {
+	from, next := s.valueName(i), s.property.Valid[to].Name
+	column, err := columnTransitions, error(nil)
+	if s.hint.refusesChange(from, next) {
+		column, err = columnRefused, s.moveRefused(t, i, to)
+	} else {
+		err = s.moveAccepted(t, i, to)
+	}
+	s.at[i] = to
+	s.result(t, column, fmt.Sprintf("from %q to %q", from, next), err)
+}
+
+func (s *specTrial) moveAccepted(t *testing.T, i, to int) error {
+	spec, err := s.spec(s.property.Valid[to])
+	if err != nil {
+		return err
+	}
+	generation, err := s.rig.edit(t, i, s.name, spec)
+	if err != nil {
+		return err
+	}
+	return s.awaitReference(t, i, to, generation)
+}
+
+// awaitReference waits until an object is as one that had the value from the start.
+func (s *specTrial) awaitReference(t *testing.T, i, to int, generation int64) error {
+	_, err := s.rig.await(t, i, s.name, shortRest, func(now family) error {
+		if err := now.upToDate(generation); err != nil {
+			return err
+		}
+		return errors.Join(s.differs(s.references[to], now.state, "another end (-new object +changed object)"), truthful(now))
+	})
+	return err
+}
+
+// differs tells how a state is not what it should be.
+func (s *specTrial) differs(want, got map[string]any, what string) error {
+	got = s.withoutKept(got, want)
+	if reflect.DeepEqual(want, got) {
+		return nil
+	}
+	return difference{what: what, want: want, got: got}
+}
+
+// difference is only written down when somebody wants to read it: most are gone a
+// moment later.
+type difference struct {
+	what      string
+	want, got map[string]any
+}
+
+// Error shows the difference.
+func (d difference) Error() string { return d.what + ":\n" + cmp.Diff(d.want, d.got) }
+
+// withoutKept leaves out what the reference does not have and need not have.
+func (s *specTrial) withoutKept(state, reference map[string]any) map[string]any {
+	left := map[string]any{}
+	for id, object := range state {
+		kind, _, _ := strings.Cut(id, "/")
+		if _, ok := reference[id]; ok || !slices.Contains(s.kind.Kept, kind) {
+			left[id] = object
+		}
+	}
+	return left
+}
+
+// moveRefused tries a change that a rule refuses. The object is then made anew with the
+// value, to go on from there.
+func (s *specTrial) moveRefused(t *testing.T, i, to int) error {
+	spec, err := s.spec(s.property.Valid[to])
+	if err != nil {
+		return err
+	}
+	err = s.rig.unchanged(t, i, s.name, func() error {
+		_, answer := s.rig.edit(t, i, s.name, spec)
+		return refusedSaying(answer, boundary.Names(map[string]any{"spec": s.base.Spec}, s.property.Path))
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.rig.remove(t, i, s.name); err != nil {
+		return err
+	}
+	if err := s.rig.create(t, i, s.name, spec); err != nil {
+		return err
+	}
+	return s.awaitReference(t, i, to, 1)
+}
+
+// holdBack gives every object a value that cannot be carried out, and takes it back, or
+// replaces it by another: what was made of the object stays meanwhile, status says why,
+// and the good value is carried out. So it is with an object born with the value.
+func (s *specTrial) holdBack(t *testing.T, value heldBack) {
+	s.everyObject(func(i int) {
+		for _, to := range []int{s.at[i], (s.at[i] + 1) % len(s.at)} {
+			if s.hint.refusesChange(s.valueName(i), s.property.Valid[to].Name) {
+				continue
+			}
+			from := s.valueName(i)
+			err := s.hold(t, i, value)
+			if err == nil {
+				err = s.moveAccepted(t, i, to)
+			}
+			s.at[i] = to
+			s.result(t, columnHeldBack, fmt.Sprintf("from %q to %v to %q", from, value.Value, s.property.Valid[to].Name), err)
+		}
+	})
+	s.result(t, columnHeldBack, fmt.Sprintf("from nothing to %v to %q", value.Value, s.property.Valid[0].Name), s.bornHeldBack(t, value))
+}
+
+// hold gives an object a value that cannot be carried out.
+func (s *specTrial) hold(t *testing.T, i int, value heldBack) error {
+	spec, err := s.spec(boundary.Value{Value: value.Value})
+	if err != nil {
+		return err
+	}
+	generation, err := s.rig.edit(t, i, s.name, spec)
+	if err != nil {
+		return err
+	}
+	declared := s.kind.gvk.Kind + "/" + s.name
+	before := withoutKey(s.references[s.at[i]], declared)
+	_, err = s.rig.await(t, i, s.name, shortRest, func(now family) error {
+		if err := now.upToDate(generation); err != nil {
+			return err
+		}
+		if err := value.told(now); err != nil {
+			return err
+		}
+		return errors.Join(s.differs(before, withoutKey(now.state, declared), "what was made of it changed (-before +after)"), truthful(now))
+	})
+	return err
+}
+
+func (s *specTrial) bornHeldBack(t *testing.T, value heldBack) error {
+	last := len(s.at)
+	spec, err := s.spec(boundary.Value{Value: value.Value})
+	if err != nil {
+		return err
+	}
+	if err := s.rig.create(t, last, s.name, spec); err != nil {
+		return err
+	}
+	if _, err := s.rig.await(t, last, s.name, shortRest, func(now family) error {
+		return errors.Join(now.upToDate(1), value.told(now), truthful(now))
+	}); err != nil {
+		return err
+	}
+	if err := s.moveAccepted(t, last, 0); err != nil {
+		return err
+	}
+	return s.rig.remove(t, last, s.name)
+}
+
+// told tells whether the conditions say that the value cannot be carried out.
+func (h heldBack) told(now family) error {
+	conditionType, status, _ := strings.Cut(h.Condition, "=")
+	c := meta.FindStatusCondition(now.conditions(), conditionType)
+	if c == nil || string(c.Status) != status || !strings.Contains(c.Message, h.Says) {
+		return fmt.Errorf("the condition is %+v, want %s saying %q", c, h.Condition, h.Says)
+	}
+	return nil
+}
+
+func withoutKey(state map[string]any, key string) map[string]any {
+	left := map[string]any{}
+	for id, object := range state {
+		if id != key {
+			left[id] = object
+		}
+	}
+	return left
+}
+
+// conditioned is an object of any kind with conditions.
+type conditioned struct{ *unstructured.Unstructured }
+
+// GetConditions returns the conditions.
+func (c conditioned) GetConditions() []metav1.Condition {
+	var status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	}
+	fields, _, _ := unstructured.NestedMap(c.Object, "status")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &status); err != nil {
+		return nil
+	}
+	return status.Conditions
+}
+
+func truthful(now family) error {
+	if err := truth.Check(conditioned{now.declared}); err != nil {
+		return fmt.Errorf("the status is not true: %w", err)
+	}
+	return nil
+}
