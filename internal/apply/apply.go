@@ -225,9 +225,10 @@ func (a *Applier) patch(ctx context.Context, child Child, stated []byte, options
 }
 
 // Delete deletes a child that is no longer wanted. It does nothing when the cache
-// has none, when it is already going, or when it is not the owner's.
+// has none, when it is already going or was deleted already, or when it is not the
+// owner's.
 func (a *Applier) Delete(ctx context.Context, owner, current client.Object) error {
-	if current.GetUID() == "" || !current.GetDeletionTimestamp().IsZero() || !a.Ours(owner, current) {
+	if current.GetUID() == "" || !current.GetDeletionTimestamp().IsZero() || a.settled.isDeleted(current) || !a.Ours(owner, current) {
 		return nil
 	}
 	if err := a.confirm(ctx, owner); err != nil {
@@ -239,6 +240,7 @@ func (a *Applier) Delete(ctx context.Context, owner, current client.Object) erro
 	if err != nil && !apierrors.IsNotFound(err) {
 		return outcome.Classify(fmt.Sprintf("%T %q", current, current.GetName()), err)
 	}
+	a.settled.addDeleted(current)
 	return nil
 }
 

@@ -46,6 +46,18 @@ func (s *settled) add(object client.Object, stated []byte) {
 	s.cache().Add(object.GetUID(), newStatement(object, stated))
 }
 
+// deleted stands for an object that was deleted.
+var deleted = statement{version: "deleted"}
+
+// isDeleted tells whether the object was deleted: a cache may show it a while longer.
+func (s *settled) isDeleted(object client.Object) bool {
+	known, ok := s.cache().Get(object.GetUID())
+	return ok && known.(statement) == deleted
+}
+
+// addDeleted remembers that the object was deleted.
+func (s *settled) addDeleted(object client.Object) { s.cache().Add(object.GetUID(), deleted) }
+
 func (s *settled) cache() *lru.Cache {
 	s.once.Do(func() { s.objects = lru.New(settledObjects) })
 	return s.objects

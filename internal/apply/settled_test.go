@@ -36,3 +36,16 @@ func TestSettled(t *testing.T) {
 		t.Error("an older version is remembered beside the newer one")
 	}
 }
+
+func TestADeletedObjectIsRememberedByItsUID(t *testing.T) {
+	deleted := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "a"}}
+	successor := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "b"}}
+	var s settled
+	s.addDeleted(deleted)
+	if !s.isDeleted(deleted) || s.isDeleted(successor) {
+		t.Errorf("deleted %v, its successor %v; want true and false", s.isDeleted(deleted), s.isDeleted(successor))
+	}
+	if s.has(deleted, []byte(`{}`)) {
+		t.Error("a deleted object counts as stated")
+	}
+}

@@ -123,3 +123,14 @@ func TestStatusSpeaksOfTheWorstError(t *testing.T) {
 		t.Errorf("a conflict is reported: %v", got)
 	}
 }
+
+func TestALaggingCacheIsLookedAtAgainWithoutAWord(t *testing.T) {
+	err := outcome.Lagging(`WebApp "shop"`)
+	if outcome.Worst(err) != nil {
+		t.Errorf("status would speak of %v", outcome.Worst(err))
+	}
+	result, failed := outcome.Result(err, 0)
+	if failed != nil || result.RequeueAfter <= 0 {
+		t.Errorf("result %+v, error %v; want another look and no error", result, failed)
+	}
+}
