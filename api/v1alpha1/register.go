@@ -24,7 +24,7 @@ func Resource(resource string) schema.GroupResource {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &WebApp{}, &WebAppList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &APIGateway{}, &APIGatewayList{}, &WebApp{}, &WebAppList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -15,6 +15,8 @@ const (
 	LabelName = "app.kubernetes.io/name"
 	// LabelWebApp names the WebApp that an object belongs to. It is part of the pod selector.
 	LabelWebApp = "slipway.dev/webapp"
+	// LabelAPIGateway names the APIGateway that an object belongs to. It is part of the pod selector.
+	LabelAPIGateway = "slipway.dev/apigateway"
 	// AnnotationConfigHash stands on the pod template. It changes when a Secret or
 	// ConfigMap key that the pods use changes, which is what restarts them.
 	AnnotationConfigHash = "slipway.dev/config-hash"

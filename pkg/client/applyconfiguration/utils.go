@@ -18,26 +18,86 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=slipway.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AccessLog"):
+		return &apiv1alpha1.AccessLogApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("APIGateway"):
+		return &apiv1alpha1.APIGatewayApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("APIGatewaySpec"):
+		return &apiv1alpha1.APIGatewaySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("APIGatewayStatus"):
+		return &apiv1alpha1.APIGatewayStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("APIGatewaySummary"):
+		return &apiv1alpha1.APIGatewaySummaryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("APIKeyAuth"):
+		return &apiv1alpha1.APIKeyAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Auth"):
+		return &apiv1alpha1.AuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &apiv1alpha1.AutoscalingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackendService"):
+		return &apiv1alpha1.BackendServiceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BasicAuth"):
+		return &apiv1alpha1.BasicAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClaimToHeader"):
+		return &apiv1alpha1.ClaimToHeaderApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CORS"):
+		return &apiv1alpha1.CORSApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DirectResponse"):
+		return &apiv1alpha1.DirectResponseApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EnvFromSource"):
 		return &apiv1alpha1.EnvFromSourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Expose"):
+		return &apiv1alpha1.ExposeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FileSource"):
 		return &apiv1alpha1.FileSourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayTLS"):
+		return &apiv1alpha1.GatewayTLSApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HeaderEdit"):
+		return &apiv1alpha1.HeaderEditApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HeaderField"):
+		return &apiv1alpha1.HeaderFieldApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HeaderMatch"):
+		return &apiv1alpha1.HeaderMatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HealthCheck"):
 		return &apiv1alpha1.HealthCheckApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JWTAuth"):
+		return &apiv1alpha1.JWTAuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalReference"):
 		return &apiv1alpha1.LocalReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Mirror"):
+		return &apiv1alpha1.MirrorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ParentGateway"):
+		return &apiv1alpha1.ParentGatewayApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("QueryParamMatch"):
+		return &apiv1alpha1.QueryParamMatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RateLimit"):
+		return &apiv1alpha1.RateLimitApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Redirect"):
+		return &apiv1alpha1.RedirectApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceRequirements"):
 		return &apiv1alpha1.ResourceRequirementsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Retries"):
+		return &apiv1alpha1.RetriesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Rewrite"):
+		return &apiv1alpha1.RewriteApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RollbackStatus"):
 		return &apiv1alpha1.RollbackStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Rollout"):
 		return &apiv1alpha1.RolloutApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStatus"):
 		return &apiv1alpha1.RolloutStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Route"):
+		return &apiv1alpha1.RouteApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RouteNotLive"):
+		return &apiv1alpha1.RouteNotLiveApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RoutesStatus"):
+		return &apiv1alpha1.RoutesStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
+		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Storage"):
 		return &apiv1alpha1.StorageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Timeouts"):
+		return &apiv1alpha1.TimeoutsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WebApp"):
 		return &apiv1alpha1.WebAppApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WebAppSpec"):
@@ -46,6 +106,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.WebAppStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WebAppSummary"):
 		return &apiv1alpha1.WebAppSummaryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WeightedBackend"):
+		return &apiv1alpha1.WeightedBackendApplyConfiguration{}
 
 	}
 	return nil

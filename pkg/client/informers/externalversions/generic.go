@@ -39,6 +39,8 @@ func (f *genericInformer) Lister() cache.GenericLister {
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
 	// Group=slipway.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithResource("apigateways"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().APIGateways().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("webapps"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().WebApps().Informer()}, nil
 

@@ -4,6 +4,14 @@
 
 package v1alpha1
 
+// APIGatewayListerExpansion allows custom methods to be added to
+// APIGatewayLister.
+type APIGatewayListerExpansion interface{}
+
+// APIGatewayNamespaceListerExpansion allows custom methods to be added to
+// APIGatewayNamespaceLister.
+type APIGatewayNamespaceListerExpansion interface{}
+
 // WebAppListerExpansion allows custom methods to be added to
 // WebAppLister.
 type WebAppListerExpansion interface{}

@@ -10,6 +10,8 @@ import (
 
 // Interface provides access to all the informers in this group version.
 type Interface interface {
+	// APIGateways returns a APIGatewayInformer.
+	APIGateways() TypedAPIGatewayInformer
 	// WebApps returns a WebAppInformer.
 	WebApps() TypedWebAppInformer
 }
@@ -23,6 +25,11 @@ type version struct {
 // New returns a new Interface.
 func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakListOptions internalinterfaces.TweakListOptionsFunc) Interface {
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
+}
+
+// APIGateways returns a TypedAPIGatewayInformer.
+func (v *version) APIGateways() TypedAPIGatewayInformer {
+	return &aPIGatewayInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // WebApps returns a TypedWebAppInformer.

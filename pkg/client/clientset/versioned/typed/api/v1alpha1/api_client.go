@@ -14,12 +14,17 @@ import (
 
 type SlipwayV1alpha1Interface interface {
 	RESTClient() rest.Interface
+	APIGatewaysGetter
 	WebAppsGetter
 }
 
 // SlipwayV1alpha1Client is used to interact with features provided by the slipway.dev group.
 type SlipwayV1alpha1Client struct {
 	restClient rest.Interface
+}
+
+func (c *SlipwayV1alpha1Client) APIGateways(namespace string) APIGatewayInterface {
+	return newAPIGateways(c, namespace)
 }
 
 func (c *SlipwayV1alpha1Client) WebApps(namespace string) WebAppInterface {

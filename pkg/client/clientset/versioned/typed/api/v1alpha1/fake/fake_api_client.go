@@ -14,6 +14,10 @@ type FakeSlipwayV1alpha1 struct {
 	*testing.Fake
 }
 
+func (c *FakeSlipwayV1alpha1) APIGateways(namespace string) v1alpha1.APIGatewayInterface {
+	return newFakeAPIGateways(c, namespace)
+}
+
 func (c *FakeSlipwayV1alpha1) WebApps(namespace string) v1alpha1.WebAppInterface {
 	return newFakeWebApps(c, namespace)
 }

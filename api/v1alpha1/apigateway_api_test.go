@@ -1,0 +1,244 @@
+//go:build apitest
+
+package v1alpha1_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+)
+
+var env *environment.Environment
+
+func TestMain(m *testing.M) { environment.Main(m, &env) }
+
+const backend = "backendService: {name: users, port: 8080}"
+
+// create sends what a user wrote, like kubectl: a field that does not exist is an error.
+func create(t *testing.T, namespace, manifest string) (*unstructured.Unstructured, error) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
+		t.Fatalf("%v in:\n%s", err, manifest)
+	}
+	object.SetNamespace(namespace)
+	return object, env.Client.Create(t.Context(), object, client.FieldValidation(metav1.FieldValidationStrict))
+}
+
+func gateway(spec string) string {
+	return "apiVersion: slipway.dev/v1alpha1\nkind: APIGateway\nmetadata: {generateName: edge-}\nspec: {" + spec + "}\n"
+}
+
+func TestTheShortestManifestIsValidAndGetsItsDefaults(t *testing.T) {
+	namespace := env.Namespace(t)
+	if _, err := create(t, namespace, `
+apiVersion: slipway.dev/v1alpha1
+kind: APIGateway
+metadata: {name: edge}
+spec:
+  replicas: 2                 # image: optional, the release's own gateway
+  routes:
+    - {host: api.example.com, path: /users/, backendService: {name: user-service, port: 8080}}
+    - {host: api.example.com, path: /products/, backendService: {name: product-service, port: 8081}}
+`); err != nil {
+		t.Fatal(err)
+	}
+	got := &slipwayv1alpha1.APIGateway{}
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "edge"}, got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.Routes[1].PathType != slipwayv1alpha1.PathPrefix || *got.Spec.DrainSeconds != 30 || *got.Spec.Replicas != 2 {
+		t.Errorf("defaults are missing in %+v", got.Spec)
+	}
+}
+
+func TestEveryFieldOfAnAPIGatewayCanBeUsed(t *testing.T) {
+	specs := map[string]string{
+		"nothing": "",
+		"pods":    "replicas: 0, image: registry.example.com/gateway:1, imagePullSecrets: [{name: pull}], resources: {requests: {cpu: 100m}}, autoscaling: {maxReplicas: 5}, drainSeconds: 0, accessLog: {samplePercent: 1}",
+		// The operator's own requests stand in.
+		"autoscaling without resources": "autoscaling: {maxReplicas: 5}",
+		"tls":                           `tls: [{secretRef: {name: edge-tls}, hosts: [a.example.com, "*.example.com"]}]`,
+		"proxies":                       `trustedProxies: [10.0.0.0/8, "fd00::/8"]`,
+		"Ingress":                       "expose: {ingressClassName: nginx, annotations: {a.example.com/b: c}}",
+		"HTTPRoute":                     "expose: {type: HTTPRoute, gateway: {name: shared, namespace: infra, sectionName: web}}",
+		"NodePort":                      "expose: {type: NodePort, httpNodePort: 30080, httpsNodePort: 30443}",
+		"LoadBalancer":                  "expose: {type: LoadBalancer}",
+		"ClusterIP":                     "expose: {type: ClusterIP}",
+	}
+	for name, route := range map[string]string{
+		"match":    `name: a.b-1, host: "*.example.com", path: "/a%20b/c~d@e'f", methods: [GET, PROPFIND, M-SEARCH], headers: [{name: X-A}, {name: x-b, value: "", type: Exact}], queryParams: [{name: a b, value: c.*, type: RegularExpression}], ` + backend,
+		"any path": `backendService: {name: users, port: 8080}`,
+		"regex":    `path: "^/v[0-9]+//?.*", pathType: RegularExpression, ` + backend,
+		"weights":  `backends: [{name: a, port: 1, weight: 0}, {name: a, port: 2, weight: 9}, {name: b, port: 1}]`,
+		"rewrite":  `path: /a, rewrite: {pathPrefix: /, host: b.example.com}, ` + backend,
+		"path":     `path: /a, pathType: Exact, rewrite: {path: /x/y%20z}, ` + backend,
+		"headers":  `requestHeaders: {set: [{name: X-A, value: "a b\tc"}], add: [{name: X-A, value: ""}], remove: [Cookie]}, responseHeaders: {remove: [Server]}, ` + backend,
+		"redirect": `redirect: {scheme: https, host: b.example.com, port: 8443, path: /x, statusCode: 308}`,
+		"direct":   `directResponse: {statusCode: 503, body: "closed\n", contentType: text/html}`,
+		"mirror":   `mirror: {backendService: {name: copy, port: 1}, percent: 5}, ` + backend,
+		"cors":     `cors: {allowOrigins: ["https://*.example.com", "http://localhost:3000"], allowMethods: [PUT], allowHeaders: [X-A], exposeHeaders: [X-B], allowCredentials: true, maxAgeSeconds: 600}, ` + backend,
+		"any page": `cors: {allowOrigins: ["*"]}, ` + backend,
+		"limits":   `maxBodyBytes: 1048576, timeouts: {request: 1m30s, backend: 500ms}, retries: {attempts: 1, retryOn: [ConnectFailure, Reset, Timeout, "502", "503", "504"]}, rateLimit: {requests: 100, period: 1m, burst: 10, per: ClientAddress}, ` + backend,
+		"no limit": `timeouts: {request: 0s, backend: 24h}, ` + backend,
+		"keys":     `auth: {apiKey: {secretRef: {name: keys}, header: X-Key, queryParam: key, clientHeader: X-Client}}, rateLimit: {requests: 1, per: Key}, ` + backend,
+		"basic":    `auth: {basic: {secretRef: {name: users}, realm: Our shop, userHeader: X-User}}, ` + backend,
+		"jwt":      `auth: {jwt: {issuer: "https://i.example.com", audiences: [a], jwksURL: "https://i.example.com/keys", claimsToHeaders: [{claim: sub, header: X-Sub}]}}, ` + backend,
+		"jwt keys": `auth: {jwt: {issuer: i, jwksSecretRef: {name: jwks, key: keys.json}}}, ` + backend,
+	} {
+		specs["route "+name] = "routes: [{" + route + "}]"
+	}
+	namespace := env.Namespace(t)
+	for name, spec := range specs {
+		t.Run(name, func(t *testing.T) {
+			if _, err := create(t, namespace, gateway(spec)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestABadAPIGatewayIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
+	tests := map[string]struct{ spec, want string }{
+		"replicas":               {"replicas: 101", "spec.replicas"},
+		"image":                  {"image: a b", "spec.image must not hold white space"},
+		"drain":                  {"drainSeconds: 3601", "spec.drainSeconds"},
+		"proxies":                {"trustedProxies: [somewhere]", "spec.trustedProxies must be address ranges"},
+		"autoscaling":            {"autoscaling: {maxReplicas: 5}, resources: {requests: {memory: 1Gi}}", "spec.resources.requests.cpu is required with spec.autoscaling"},
+		"sample":                 {"accessLog: {samplePercent: 101}", "spec.accessLog.samplePercent"},
+		"tls host":               {"tls: [{secretRef: {name: a}, hosts: [A.example.com]}]", "spec.tls[0].hosts[0]"},
+		"expose type":            {"expose: {type: Moon}", "spec.expose.type"},
+		"class without Ingress":  {"expose: {type: ClusterIP, ingressClassName: a}", "spec.expose.ingressClassName cannot be combined"},
+		"HTTPRoute alone":        {"expose: {type: HTTPRoute}", "spec.expose.gateway is required"},
+		"gateway without":        {"expose: {gateway: {name: a}}", "spec.expose.gateway is required with spec.expose.type HTTPRoute and cannot be combined"},
+		"node port without":      {"expose: {httpNodePort: 30080}", "spec.expose.httpNodePort and httpsNodePort need"},
+		"too many routes":        {"routes: [" + strings.Repeat("{"+backend+"}, ", 1001) + "]", "spec.routes: Too many: 1001: must have at most 1000 items"},
+		"the same Service twice": {"routes: [{backends: [{name: a, port: 1}, {name: a, port: 1}]}]", `spec.routes[0].backends[1]: Duplicate value`},
+		"the same header twice":  {"routes: [{headers: [{name: a}, {name: a}], " + backend + "}]", `spec.routes[0].headers[1]: Duplicate value`},
+	}
+	for name, route := range map[string]struct{ spec, want string }{
+		"no action":        {"path: /a", "spec.routes: set exactly one of backendService, backends, redirect and directResponse"},
+		"two actions":      {"redirect: {path: /a}, " + backend, "spec.routes: set exactly one of"},
+		"name":             {"name: A, " + backend, "spec.routes: name must hold only"},
+		"host":             {"host: Api.example.com, " + backend, "host must be a lower case DNS name"},
+		"host with port":   {"host: 'api.example.com:80', " + backend, "host must be a lower case DNS name"},
+		"wildcard inside":  {"host: 'a.*.example.com', " + backend, "host must be a lower case DNS name"},
+		"relative path":    {"path: a, " + backend, "spec.routes: path must start with '/'"},
+		"path with query":  {"path: '/a?b', " + backend, "spec.routes: path must start with '/' and hold only"},
+		"path with dots":   {"path: /a/../b, " + backend, "spec.routes: path must start with '/' and hold only"},
+		"empty segment":    {"path: /a//b, pathType: Exact, " + backend, "spec.routes: path must start with '/' and hold only"},
+		"escaped slash":    {"path: /a%2Fb, " + backend, "spec.routes: path must start with '/' and hold only"},
+		"long path":        {"path: /" + strings.Repeat("a", 512) + ", " + backend, "spec.routes[0].path"},
+		"path type":        {"pathType: Glob, " + backend, "spec.routes[0].pathType"},
+		"method":           {"methods: [get], " + backend, "methods must be upper case letters"},
+		"CONNECT":          {"methods: [CONNECT], " + backend, "methods must be upper case letters such as GET, and not CONNECT"},
+		"header name":      {"headers: [{name: a b}], " + backend, "a header name must hold only"},
+		"header regex":     {"headers: [{name: a, type: RegularExpression}], " + backend, "headers: type RegularExpression needs a value"},
+		"query regex":      {"queryParams: [{name: a, type: RegularExpression}], " + backend, "queryParams: type RegularExpression needs a value"},
+		"service name":     {"backendService: {name: A, port: 1}", "the name of a Service must start with a letter"},
+		"port":             {"backendService: {name: a, port: 0}", "spec.routes[0].backendService.port"},
+		"no backends":      {"backends: []", "spec.routes[0].backends"},
+		"no weight":        {"backends: [{name: a, port: 1, weight: 0}]", "spec.routes: backends: at least one weight must be greater than 0"},
+		"weight":           {"backends: [{name: a, port: 1, weight: -1}]", "spec.routes[0].backends[0].weight"},
+		"empty rewrite":    {"rewrite: {}, " + backend, "rewrite: set at least one of pathPrefix, path and host"},
+		"two rewrites":     {"rewrite: {path: /a, pathPrefix: /b}, " + backend, "rewrite: set at most one of pathPrefix and path"},
+		"prefix of Exact":  {"pathType: Exact, rewrite: {pathPrefix: /b}, " + backend, "spec.routes: rewrite.pathPrefix needs pathType Prefix"},
+		"rewrite path":     {"rewrite: {path: a}, " + backend, "must start with '/'"},
+		"rewrite redirect": {"rewrite: {path: /a}, redirect: {path: /b}", "spec.routes: rewrite, mirror and retries need backendService or backends"},
+		"fixed header":     {"requestHeaders: {set: [{name: hOst, value: a}]}, " + backend, "cannot be changed"},
+		"fixed removal":    {"responseHeaders: {remove: [Content-Length]}, " + backend, "cannot be changed"},
+		"header value":     {`requestHeaders: {add: [{name: X-A, value: "a\nb"}]}, ` + backend, "spec.routes[0].requestHeaders.add[0].value in body should match"},
+		"empty redirect":   {"redirect: {statusCode: 301}", "redirect: set at least one of scheme, host, port and path"},
+		"redirect code":    {"redirect: {path: /a, statusCode: 200}", "spec.routes[0].redirect.statusCode"},
+		"direct code":      {"directResponse: {statusCode: 100}", "spec.routes[0].directResponse.statusCode"},
+		"mirror":           {"mirror: {backendService: {name: a, port: 1}, percent: 101}, " + backend, "spec.routes[0].mirror.percent"},
+		"origin":           {"cors: {allowOrigins: [example.com]}, " + backend, "spec.routes[0].cors.allowOrigins[0] in body should match"},
+		"credentials":      {"cors: {allowOrigins: ['*'], allowCredentials: true}, " + backend, "cors: allowCredentials needs origins by name in allowOrigins"},
+		"body":             {"maxBodyBytes: 0, " + backend, "spec.routes[0].maxBodyBytes"},
+		"duration":         {"timeouts: {request: 10}, " + backend, "spec.routes[0].timeouts.request"},
+		"unit":             {"timeouts: {request: 10d}, " + backend, "a duration must be written like 500ms, 10s or 1m30s"},
+		"long duration":    {"timeouts: {request: 25h}, " + backend, "a duration must be written like 500ms, 10s or 1m30s and be at most 24h"},
+		"backend timeout":  {"timeouts: {request: 1s, backend: 2s}, " + backend, "timeouts: backend must not exceed request"},
+		"attempts":         {"retries: {attempts: 11}, " + backend, "spec.routes[0].retries.attempts"},
+		"cause":            {"retries: {retryOn: ['500']}, " + backend, "spec.routes[0].retries.retryOn[0]"},
+		"no auth":          {"auth: {}, " + backend, "auth: set exactly one of apiKey, basic and jwt"},
+		"two auths":        {"auth: {apiKey: {secretRef: {name: a}}, basic: {secretRef: {name: a}}}, " + backend, "auth: set exactly one of apiKey, basic and jwt"},
+		"realm":            {`auth: {basic: {secretRef: {name: a}, realm: "a\"b"}}, ` + backend, "realm must hold only"},
+		"no key set":       {"auth: {jwt: {issuer: i}}, " + backend, "jwt: set exactly one of jwksURL and jwksSecretRef"},
+		"key set":          {"auth: {jwt: {issuer: i, jwksURL: 'file:///a'}}, " + backend, "jwt.jwksURL must be an http or https address"},
+		"rate":             {"rateLimit: {requests: 0}, " + backend, "spec.routes[0].rateLimit.requests"},
+		"period":           {"rateLimit: {requests: 1, period: 10ms}, " + backend, "rateLimit.period must be at least 1s"},
+		"rate per key":     {"rateLimit: {requests: 1, per: Key}, " + backend, "spec.routes: rateLimit.per Key needs auth"},
+	} {
+		tests["route: "+name] = struct{ spec, want string }{"routes: [{" + route.spec + "}]", route.want}
+	}
+	namespace := env.Namespace(t)
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := create(t, namespace, gateway(tc.spec))
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the answer is %v, want one that says %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheNameOfAnAPIGatewayIsBounded(t *testing.T) {
+	namespace := env.Namespace(t)
+	for name, want := range map[string]string{
+		strings.Repeat("a", 53): "metadata.name must be at most 52 characters",
+		"1a":                    "metadata.name must start with a letter",
+	} {
+		_, err := create(t, namespace, strings.Replace(gateway(""), "generateName: edge-", "name: "+name, 1))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the answer is %v, want one that says %q", name, err, want)
+		}
+	}
+}
+
+// The API server bounds what its rules may cost for an object, too, and not only what
+// they might cost for any.
+func TestAsManyRoutesAsAnObjectCanHoldAreAccepted(t *testing.T) {
+	const size = 1_300_000 // bytes; etcd takes 1.5 MB
+	tests := map[string]func(i int) string{
+		"plain":     func(i int) string { return fmt.Sprintf("host: app-%d.example.com, path: /api, %s", i, backend) },
+		"long path": func(i int) string { return fmt.Sprintf("path: /%d/%s, %s", i, strings.Repeat("a", 500), backend) },
+		"many of each": func(i int) string {
+			return fmt.Sprintf("path: /%d, methods: [GET, PUT], timeouts: {request: 10s, backend: 5s}, responseHeaders: {remove: [%s]}, auth: {apiKey: {secretRef: {name: keys}}}, rateLimit: {requests: 10, period: 1m}, cors: {allowOrigins: [https://a.example.com], allowHeaders: [%s]}, %s", i, numbered("X-%d"), numbered("Y-%d"), backend)
+		},
+		"weights": func(i int) string {
+			return fmt.Sprintf("path: /%d, backends: [%s]", i, numbered("{name: service-%d, port: 80, weight: 5}"))
+		},
+	}
+	namespace := env.Namespace(t)
+	for name, route := range tests {
+		t.Run(name, func(t *testing.T) {
+			text, n := &strings.Builder{}, 0
+			for ; n < 1000 && text.Len() < size; n++ {
+				fmt.Fprintf(text, "  - {%s}\n", route(n))
+			}
+			if _, err := create(t, namespace, strings.Replace(gateway(""), "spec: {}", "spec:\n  routes:\n"+text.String(), 1)); err != nil {
+				t.Errorf("%d routes of %d bytes: %.500v", n, text.Len(), err)
+			}
+			t.Logf("%d routes of %d bytes as YAML", n, text.Len())
+		})
+	}
+}
+
+// numbered is a list of 16.
+func numbered(format string) string {
+	items := make([]string, 16)
+	for i := range items {
+		items[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(items, ", ")
+}

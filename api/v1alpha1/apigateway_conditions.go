@@ -1,0 +1,52 @@
+package v1alpha1
+
+// Condition types that only APIGateway has.
+const (
+	// ConditionAccepted is True when every route of the spec can be served as written.
+	ConditionAccepted = "Accepted"
+	// ConditionResolvedRefs is True when every Service, port and Secret that the spec names
+	// exists and can be used.
+	ConditionResolvedRefs = "ResolvedRefs"
+	// ConditionProgrammed is True when every replica serves this generation of the spec.
+	ConditionProgrammed = "Programmed"
+)
+
+// Reasons of an APIGateway's conditions and of routes that are not live. ReasonSecretNotFound
+// and ReasonKeyNotFound are among them.
+const (
+	// ReasonAccepted: every route can be served as written.
+	ReasonAccepted = "Accepted"
+	// ReasonResolvedRefs: everything that the spec names exists.
+	ReasonResolvedRefs = "ResolvedRefs"
+	// ReasonProgrammed: every replica serves this generation.
+	ReasonProgrammed = "Programmed"
+	// ReasonRoutesNotLive: some routes are not live; status.routes.notLive says which and why.
+	ReasonRoutesNotLive = "RoutesNotLive"
+
+	// ReasonBackendNotFound: a route names a Service that does not exist.
+	ReasonBackendNotFound = "BackendNotFound"
+	// ReasonPortNotFound: a route names a port that the Service does not have.
+	ReasonPortNotFound = "PortNotFound"
+	// ReasonNoEndpoints: no pod behind a Service of the route is ready.
+	ReasonNoEndpoints = "NoEndpoints"
+	// ReasonUnsupportedProtocol: the Service's port speaks a protocol that the gateway does not.
+	ReasonUnsupportedProtocol = "UnsupportedProtocol"
+	// ReasonInvalidRegex: a regular expression of the route does not compile.
+	ReasonInvalidRegex = "InvalidRegex"
+	// ReasonInvalidRoute: fields of the route are missing, malformed or contradict each other.
+	ReasonInvalidRoute = "InvalidRoute"
+	// ReasonDuplicateName: an earlier route has the same name.
+	ReasonDuplicateName = "DuplicateName"
+	// ReasonHostConflict: another APIGateway has the same host and path at the same place.
+	ReasonHostConflict = "HostConflict"
+	// ReasonInvalidSecret: a Secret does not hold what the route needs, in the form that it needs.
+	ReasonInvalidSecret = "InvalidSecret"
+	// ReasonInvalidCertificate: a TLS Secret does not hold a certificate with its key.
+	ReasonInvalidCertificate = "InvalidCertificate"
+	// ReasonCertificateExpired: a certificate is no longer valid, or not yet.
+	ReasonCertificateExpired = "CertificateExpired"
+	// ReasonReplicaBehind: a replica serves an older generation, or does not answer.
+	ReasonReplicaBehind = "ReplicaBehind"
+	// ReasonImageIncompatible: the gateway in spec.image does not understand this API.
+	ReasonImageIncompatible = "ImageIncompatible"
+)

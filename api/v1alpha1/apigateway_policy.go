@@ -1,0 +1,216 @@
+package v1alpha1
+
+// Duration is a length of time, such as 500ms, 10s or 1m30s, at most 24h.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="a duration must be written like 500ms, 10s or 1m30s and be at most 24h"
+type Duration string
+
+// Timeouts say how long a request may take. Upgraded connections, such as WebSocket,
+// are bounded by neither once they are upgraded.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.request) || !has(self.backend) || duration(self.request) == duration('0s') || duration(self.backend) <= duration(self.request)",message="timeouts: backend must not exceed request"
+type Timeouts struct {
+	// request is the time from the arrival of a request to the end of its response,
+	// retries included, up to 24h, for example 30s. Exceeded before the response has begun
+	// it is answered with 504. Default 0s: no bound.
+	// +optional
+	Request Duration `json:"request,omitempty"`
+	// backend is the time from sending a request to the head of the response, for each
+	// try, up to 24h, for example 5s; 0s is no bound. The body may take longer. Exceeded
+	// it is answered with 504. Default 60s.
+	// +optional
+	Backend Duration `json:"backend,omitempty"`
+}
+
+// RetryCause is why a request is sent again.
+//
+// +kubebuilder:validation:Enum=ConnectFailure;Reset;Timeout;"502";"503";"504"
+type RetryCause string
+
+const (
+	// RetryConnectFailure is that no connection could be made: nothing was sent.
+	RetryConnectFailure RetryCause = "ConnectFailure"
+	// RetryReset is that the connection ended before a response began.
+	RetryReset RetryCause = "Reset"
+	// RetryTimeout is that timeouts.backend was exceeded.
+	RetryTimeout RetryCause = "Timeout"
+	// Retry502 is a response with status 502.
+	Retry502 RetryCause = "502"
+	// Retry503 is a response with status 503.
+	Retry503 RetryCause = "503"
+	// Retry504 is a response with status 504.
+	Retry504 RetryCause = "504"
+)
+
+// Retries say when a request is sent again. Except after ConnectFailure, where nothing
+// was sent, only a request that may safely be repeated is: its method is GET, HEAD,
+// OPTIONS, TRACE, PUT or DELETE, and its body has not been consumed.
+type Retries struct {
+	// attempts is how often a request is sent again at most, from 0 to 10. Default 2.
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	// +optional
+	Attempts *int32 `json:"attempts,omitempty"`
+	// retryOn are the causes: ConnectFailure, Reset, Timeout, and the statuses "502", "503"
+	// and "504", in quotes. Default: ConnectFailure.
+	// +kubebuilder:validation:MaxItems=6
+	// +listType=set
+	// +optional
+	RetryOn []RetryCause `json:"retryOn,omitempty"`
+}
+
+// Auth lets only those in who prove who they are.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.apiKey), has(self.basic), has(self.jwt)].filter(x, x).size() == 1",message="auth: set exactly one of apiKey, basic and jwt"
+type Auth struct {
+	// apiKey asks for a key.
+	// +optional
+	APIKey *APIKeyAuth `json:"apiKey,omitempty"`
+	// basic asks for a user name and a password.
+	// +optional
+	Basic *BasicAuth `json:"basic,omitempty"`
+	// jwt asks for a signed token.
+	// +optional
+	JWT *JWTAuth `json:"jwt,omitempty"`
+}
+
+// APIKeyAuth asks for a key. The Secret holds no key, only its hash: a client's name is a
+// key of the Secret, and its value is one line per valid key, at most two so that one can
+// be replaced by the other: sha256: and the SHA-256 of the API key in hexadecimal.
+type APIKeyAuth struct {
+	// secretRef names the Secret with the clients and the hashes of their keys.
+	// +required
+	SecretRef LocalReference `json:"secretRef"`
+	// header is where a request has the key. The backend does not get to see it. Default
+	// X-API-Key, unless queryParam is set.
+	// +optional
+	Header HeaderName `json:"header,omitempty"`
+	// queryParam is another place where a request may have the key, at most 128
+	// characters. Addresses end up in logs: prefer a header. Default: none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	QueryParam string `json:"queryParam,omitempty"`
+	// clientHeader is the header in which the backend gets the client's name. Default:
+	// none.
+	// +optional
+	ClientHeader HeaderName `json:"clientHeader,omitempty"`
+}
+
+// BasicAuth asks for a user name and a password. The Secret holds no password, only its
+// hash: a user's name is a key of the Secret, and its value is one line per valid
+// password, at most two: its bcrypt hash, as htpasswd -nB writes it after the colon.
+type BasicAuth struct {
+	// secretRef names the Secret with the users and the hashes of their passwords.
+	// +required
+	SecretRef LocalReference `json:"secretRef"`
+	// realm is what a browser shows with its question, at most 128 characters. Default: the
+	// name of the APIGateway.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-A-Za-z0-9 ._:/@]*$')",message="realm must hold only letters, digits, blanks and -._:/@"
+	// +optional
+	Realm string `json:"realm,omitempty"`
+	// userHeader is the header in which the backend gets the user's name. Default: none.
+	// +optional
+	UserHeader HeaderName `json:"userHeader,omitempty"`
+}
+
+// JWTAuth asks for a signed token in the header Authorization, after the word Bearer.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.jwksURL) != has(self.jwksSecretRef)",message="jwt: set exactly one of jwksURL and jwksSecretRef"
+type JWTAuth struct {
+	// issuer that the token must name (claim iss), at most 512 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +required
+	Issuer string `json:"issuer"`
+	// audiences of which the token must name one (claim aud), at most 16. Default: any.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +listType=set
+	// +optional
+	Audiences []string `json:"audiences,omitempty"`
+	// jwksURL is where the issuer publishes its public keys, an https address of at most
+	// 1024 characters.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['https', 'http'] && url(self).getHost() != ''",message="jwt.jwksURL must be an http or https address"
+	// +optional
+	JWKSURL string `json:"jwksURL,omitempty"`
+	// jwksSecretRef is a key of a Secret that holds the issuer's public keys, as a JSON
+	// Web Key Set.
+	// +optional
+	JWKSSecretRef *SecretKeyReference `json:"jwksSecretRef,omitempty"`
+	// claimsToHeaders gives claims of the token to the backend as headers, at most 16.
+	// What a client sends under these names is removed. Default: none.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=header
+	// +optional
+	ClaimsToHeaders []ClaimToHeader `json:"claimsToHeaders,omitempty"`
+}
+
+// SecretKeyReference is a key of a Secret in the same namespace.
+type SecretKeyReference struct {
+	LocalReference `json:",inline"`
+	// key in the Secret, at most 253 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Key string `json:"key"`
+}
+
+// ClaimToHeader gives a claim of a token to the backend.
+type ClaimToHeader struct {
+	// claim of the token, at most 128 characters; a dot leads into an object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Claim string `json:"claim"`
+	// header that holds the claim.
+	// +required
+	Header HeaderName `json:"header"`
+}
+
+// RateLimitScope says what is counted together.
+//
+// +kubebuilder:validation:Enum=ClientAddress;Key;Route
+type RateLimitScope string
+
+const (
+	// RateLimitPerClientAddress counts each client address by itself.
+	RateLimitPerClientAddress RateLimitScope = "ClientAddress"
+	// RateLimitPerKey counts each client, user or token subject by itself.
+	RateLimitPerKey RateLimitScope = "Key"
+	// RateLimitPerRoute counts all requests of the route together.
+	RateLimitPerRoute RateLimitScope = "Route"
+)
+
+// RateLimit bounds the number of requests. Every replica counts for itself.
+type RateLimit struct {
+	// requests is how many requests a period allows, from 1 to 1000000.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	Requests int32 `json:"requests"`
+	// period is the length of time that requests is for, from 1s to 24h. Default 1s.
+	// +kubebuilder:default="1s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="rateLimit.period must be at least 1s"
+	// +optional
+	Period Duration `json:"period,omitempty"`
+	// burst is how many requests may come at once after a pause, from 1 to 1000000.
+	// Default: requests.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Burst *int32 `json:"burst,omitempty"`
+	// per says what is counted together: ClientAddress, Key (the client, user or token
+	// subject that auth found), or Route. Default ClientAddress.
+	// +kubebuilder:default=ClientAddress
+	// +optional
+	Per RateLimitScope `json:"per,omitempty"`
+}
