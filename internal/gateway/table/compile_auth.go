@@ -1,0 +1,194 @@
+package table
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+const (
+	// maxCredentials is how many keys or passwords of a client are valid at once: one and
+	// the one that replaces it.
+	maxCredentials = 2
+
+	defaultKeyHeader = "X-Api-Key"
+)
+
+// compileAuth compiles auth. Messages name Secrets, clients and users, and never what
+// is stored for them.
+func (c *compiler) compileAuth(e *compiled, spec *slipwayv1alpha1.Route) *fault {
+	if spec.Auth == nil {
+		return nil
+	}
+	auth, f := &Auth{}, (*fault)(nil)
+	in := spec.Auth
+	switch {
+	case in.APIKey != nil && in.Basic == nil && in.JWT == nil:
+		auth.APIKey, f = c.newAPIKey(in.APIKey)
+	case in.Basic != nil && in.APIKey == nil && in.JWT == nil:
+		auth.Basic, f = c.newBasic(in.Basic)
+	case in.JWT != nil && in.APIKey == nil && in.Basic == nil:
+		auth.JWT, f = c.newJWT(in.JWT)
+	default:
+		f = invalid("auth: exactly one of apiKey, basic and jwt must be set")
+	}
+	if f != nil {
+		return f
+	}
+	e.Auth = auth
+	return nil
+}
+
+func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*APIKey, *fault) {
+	auth := &APIKey{QueryParam: in.QueryParam, clients: map[[sha256.Size]byte]string{}}
+	var f *fault
+	if auth.Header, f = optionalHeader("auth.apiKey.header", in.Header); f != nil {
+		return nil, f
+	}
+	if auth.Header == "" && auth.QueryParam == "" {
+		auth.Header = defaultKeyHeader
+	}
+	if auth.ClientHeader, f = optionalHeader("auth.apiKey.clientHeader", in.ClientHeader); f != nil {
+		return nil, f
+	}
+	secret := in.SecretRef.Name
+	f = c.credentials("auth.apiKey.secretRef", secret, func(client, line string) *fault {
+		encoded, isHash := strings.CutPrefix(line, "sha256:")
+		hash, err := hex.DecodeString(encoded)
+		if !isHash || err != nil || len(hash) != sha256.Size {
+			return invalidSecret("auth.apiKey.secretRef", secret, client, "every line must be sha256: and the 64 hexadecimal digits of a key's SHA-256")
+		}
+		if other, taken := auth.clients[[sha256.Size]byte(hash)]; taken && other != client {
+			return invalidSecret("auth.apiKey.secretRef", secret, client, fmt.Sprintf("it has the same API key as %q", other))
+		}
+		auth.clients[[sha256.Size]byte(hash)] = client
+		return nil
+	})
+	return auth, f
+}
+
+func (c *compiler) newBasic(in *slipwayv1alpha1.BasicAuth) (*Basic, *fault) {
+	auth := &Basic{Realm: in.Realm, Users: map[string][][]byte{}}
+	if !isHeaderValue(auth.Realm) || strings.ContainsAny(auth.Realm, `"\`) {
+		return nil, invalid("auth.basic.realm holds a character that it must not hold")
+	}
+	var f *fault
+	if auth.UserHeader, f = optionalHeader("auth.basic.userHeader", in.UserHeader); f != nil {
+		return nil, f
+	}
+	secret := in.SecretRef.Name
+	f = c.credentials("auth.basic.secretRef", secret, func(user, line string) *fault {
+		if !isBcrypt(line) {
+			return invalidSecret("auth.basic.secretRef", secret, user, "every line must be a bcrypt hash, which begins with $2y$, $2b$ or $2a$")
+		}
+		auth.Users[user] = append(auth.Users[user], []byte(line))
+		return nil
+	})
+	return auth, f
+}
+
+// isBcrypt tells whether a line has the form of a bcrypt hash: $2y$10$ and 53 characters.
+func isBcrypt(line string) bool {
+	return len(line) == 60 && slices.Contains([]string{"$2a$", "$2b$", "$2y$"}, line[:4]) && line[6] == '$'
+}
+
+// credentials reads a Secret with the hashes of one or two keys or passwords for each
+// client or user.
+func (c *compiler) credentials(field, secret string, add func(name, line string) *fault) *fault {
+	data, f := c.secret(field, secret)
+	if f != nil {
+		return f
+	}
+	if len(data) == 0 {
+		return &fault{slipwayv1alpha1.ReasonInvalidSecret, fmt.Sprintf("%s: Secret %q is empty", field, secret)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		lines := strings.Fields(string(data[name]))
+		if len(lines) == 0 || len(lines) > maxCredentials {
+			return invalidSecret(field, secret, name, "it must have one or two lines")
+		}
+		for _, line := range lines {
+			if f := add(name, line); f != nil {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+func (c *compiler) secret(field, name string) (map[string][]byte, *fault) {
+	data, found := c.in.Secrets[name]
+	if !found {
+		return nil, &fault{slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("%s: Secret %q does not exist", field, name)}
+	}
+	return data, nil
+}
+
+func invalidSecret(field, secret, key, why string) *fault {
+	return &fault{slipwayv1alpha1.ReasonInvalidSecret, fmt.Sprintf("%s: key %q of Secret %q cannot be used: %s", field, key, secret, why)}
+}
+
+func (c *compiler) newJWT(in *slipwayv1alpha1.JWTAuth) (*JWT, *fault) {
+	auth := &JWT{Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences), JWKSURL: in.JWKSURL}
+	if in.Issuer == "" || (in.JWKSURL == "") == (in.JWKSSecretRef == nil) {
+		return nil, invalid("auth.jwt: issuer and exactly one of jwksURL and jwksSecretRef must be set")
+	}
+	if in.JWKSURL != "" {
+		address, err := url.Parse(in.JWKSURL)
+		if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
+			return nil, invalid("auth.jwt.jwksURL: %q is not an http or https address", in.JWKSURL)
+		}
+	}
+	for _, claim := range in.ClaimsToHeaders {
+		header, f := editableHeader("auth.jwt.claimsToHeaders", claim.Header)
+		if f != nil {
+			return nil, f
+		}
+		auth.ClaimHeaders = append(auth.ClaimHeaders, ClaimHeader{claim.Claim, header})
+	}
+	if in.JWKSSecretRef == nil {
+		return auth, nil
+	}
+	var f *fault
+	auth.JWKS, f = c.keySet(in.JWKSSecretRef)
+	return auth, f
+}
+
+// keySet returns a JSON Web Key Set out of a Secret.
+func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) ([]byte, *fault) {
+	const field = "auth.jwt.jwksSecretRef"
+	data, f := c.secret(field, ref.Name)
+	if f != nil {
+		return nil, f
+	}
+	raw, found := data[ref.Key]
+	if !found {
+		return nil, &fault{slipwayv1alpha1.ReasonKeyNotFound, fmt.Sprintf("%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
+	}
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if json.Unmarshal(raw, &set) != nil || len(set.Keys) == 0 {
+		return nil, invalidSecret(field, ref.Name, ref.Key, "it must be a JSON Web Key Set with at least one key")
+	}
+	return slices.Clone(raw), nil
+}
+
+// optionalHeader returns the canonical form of a name, which may be empty.
+func optionalHeader(field string, name slipwayv1alpha1.HeaderName) (string, *fault) {
+	if name == "" {
+		return "", nil
+	}
+	if textproto.CanonicalMIMEHeaderKey(string(name)) == "Authorization" {
+		return "Authorization", nil
+	}
+	return editableHeader(field, name)
+}

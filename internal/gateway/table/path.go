@@ -1,0 +1,145 @@
+package table
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Path is the path of a request in the two forms that a gateway needs.
+type Path struct {
+	// Forward is for the backend: as received, with "." and ".." resolved.
+	Forward string
+	// Match is for Table.Match: Forward without empty segments and with its escapes
+	// decoded, except %2F, which is not the slash between two segments.
+	Match string
+}
+
+// Errors of ParsePath. The answer to such a request is 400.
+var (
+	errPathRelative  = errors.New("the path does not begin with a slash")
+	errPathCharacter = errors.New("the path holds a character that does not belong there")
+	errPathEscape    = errors.New("the path holds an escape that is none")
+	errPathHidden    = errors.New("the path hides a '..' between escaped slashes")
+)
+
+// ParsePath reads the path of a request, escaped as it was received and without the
+// query. For a path that is plain already it allocates nothing.
+//
+// The backend and the table see the same segments: nobody gets around a route with
+// authentication by writing its path in another way.
+func ParsePath(escaped string) (Path, error) {
+	if escaped == "" || escaped[0] != '/' {
+		return Path{}, errPathRelative
+	}
+	plain := true
+	for i := 0; i < len(escaped); i++ {
+		switch c := escaped[i]; {
+		case c <= ' ' || c == 0x7f || c == '?' || c == '#':
+			return Path{}, errPathCharacter
+		case c == '%' || c == '\\':
+			plain = false
+		case c == '/' && i+1 < len(escaped) && (escaped[i+1] == '/' || escaped[i+1] == '.'):
+			plain = false
+		}
+	}
+	if plain {
+		return Path{Forward: escaped, Match: escaped}, nil
+	}
+	return resolve(escaped)
+}
+
+// resolve takes a path apart and puts it together again without "." and "..".
+func resolve(escaped string) (Path, error) {
+	raw := strings.Split(escaped[1:], "/")
+	forward, match := make([]string, 0, len(raw)), make([]string, 0, len(raw))
+	for i, segment := range raw {
+		decoded, err := decode(segment)
+		if err != nil {
+			return Path{}, err
+		}
+		if hidesDots(decoded) {
+			return Path{}, errPathHidden
+		}
+		if decoded != "." && decoded != ".." {
+			forward, match = append(forward, segment), append(match, decoded)
+			continue
+		}
+		if n := len(forward); decoded == ".." && n > 0 {
+			forward, match = forward[:n-1], match[:n-1]
+		}
+		if i == len(raw)-1 {
+			forward, match = append(forward, ""), append(match, "") // a/.. is the folder: it keeps its slash
+		}
+	}
+	return Path{Forward: "/" + strings.Join(forward, "/"), Match: joinSegments(match)}, nil
+}
+
+// hidesDots tells whether a backend that takes an escaped slash or a backslash for a
+// slash would find a "." or ".." in the segment.
+func hidesDots(decoded string) bool {
+	parts := strings.FieldsFunc(strings.ReplaceAll(decoded, "%2F", "/"), func(r rune) bool { return r == '/' || r == '\\' })
+	if len(parts) == 1 && parts[0] == decoded {
+		return false
+	}
+	return slices.Contains(parts, ".") || slices.Contains(parts, "..")
+}
+
+// joinSegments leaves empty segments out, except the last, which is a slash at the end.
+func joinSegments(segments []string) string {
+	path := &strings.Builder{}
+	for _, segment := range segments {
+		if segment != "" {
+			path.WriteByte('/')
+			path.WriteString(segment)
+		}
+	}
+	if n := len(segments); n == 0 || segments[n-1] == "" {
+		path.WriteByte('/')
+	}
+	return path.String()
+}
+
+// decode decodes the escapes of a segment, except %2F.
+func decode(segment string) (string, error) {
+	if strings.IndexByte(segment, '%') < 0 {
+		return segment, nil
+	}
+	decoded := make([]byte, 0, len(segment))
+	for i := 0; i < len(segment); i++ {
+		if segment[i] != '%' {
+			decoded = append(decoded, segment[i])
+			continue
+		}
+		if i+2 >= len(segment) {
+			return "", errPathEscape
+		}
+		high, low := unhex(segment[i+1]), unhex(segment[i+2])
+		if high < 0 || low < 0 {
+			return "", errPathEscape
+		}
+		i += 2
+		switch c := byte(high<<4 | low); c {
+		case 0:
+			return "", errPathCharacter
+		case '/':
+			decoded = append(decoded, "%2F"...)
+		default:
+			decoded = append(decoded, c)
+		}
+	}
+	return string(decoded), nil
+}
+
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	default:
+		return -1
+	}
+}

@@ -1,0 +1,33 @@
+package table
+
+import (
+	"net/url"
+	"strings"
+)
+
+// queryValue returns the first value of a query parameter. It allocates only for a
+// part of the query that is escaped. What is escaped wrongly, or holds a semicolon, is
+// no parameter: net/url sees it in the same way.
+func queryValue(rawQuery, name string) (string, bool) {
+	for rawQuery != "" {
+		var pair string
+		pair, rawQuery, _ = strings.Cut(rawQuery, "&")
+		key, value, _ := strings.Cut(pair, "=")
+		key, ok := unescapeQuery(key)
+		if !ok || key != name || strings.Contains(pair, ";") {
+			continue
+		}
+		if value, ok = unescapeQuery(value); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+func unescapeQuery(s string) (string, bool) {
+	if !strings.ContainsAny(s, "%+") {
+		return s, true
+	}
+	s, err := url.QueryUnescape(s)
+	return s, err == nil
+}

@@ -1,0 +1,80 @@
+package table
+
+import (
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// Input is all that a table is made of. Compile keeps none of it.
+type Input struct {
+	// Routes are the routes of the spec, in its order. Fields that the API server would
+	// have defaulted may be empty.
+	Routes []slipwayv1alpha1.Route
+	// Services are the Services that routes may name, by name.
+	Services map[string]Service
+	// Secrets are the contents of the Secrets that routes may name, by name.
+	Secrets map[string]map[string][]byte
+}
+
+// Service is what is known of a Service.
+type Service struct {
+	// Ports are the ports of the Service by number.
+	Ports map[int32]ServicePort
+}
+
+// ServicePort is a port of a Service and the endpoints behind it.
+type ServicePort struct {
+	// AppProtocol is the appProtocol of the port; empty: HTTP/1.1.
+	AppProtocol string
+	// Endpoints are host:port of what is ready behind the port, in any order.
+	Endpoints []string
+}
+
+// Problem says why a route is not served as the spec says.
+type Problem struct {
+	// Index is the place of the route in the spec, Route its name.
+	Index int
+	Route string
+	// Reason is one of the reasons of package v1alpha1, such as ReasonBackendNotFound.
+	Reason string
+	// Message names the field and the object. It never holds a Secret's value.
+	Message string
+}
+
+// Table is a compiled set of routes. It is immutable: everything that can be reached
+// from it is shared by all requests and is never written again.
+type Table struct {
+	// Routes are the routes that can match, in the order of the spec.
+	Routes []*Route
+	// Backends are the Services that routes send requests to, each Service and port once,
+	// by ID.
+	Backends []*Backend
+
+	exact    map[string]*host
+	wildcard map[string]*host // by what comes after "*."
+	any      *host            // nil when no route is for any host
+}
+
+// Protocol is what is spoken to the endpoints of a backend.
+type Protocol uint8
+
+const (
+	// ProtocolHTTP1 is HTTP/1.1, and HTTP/2 for gRPC, which knows nothing else.
+	ProtocolHTTP1 Protocol = iota
+	// ProtocolH2C is HTTP/2 without TLS.
+	ProtocolH2C
+)
+
+// Backend is a port of a Service.
+type Backend struct {
+	// ID is service:port. It stays the same from table to table.
+	ID string
+	// Index is the place in Table.Backends.
+	Index int
+	// Service and Port name the port of the Service.
+	Service string
+	Port    int32
+	// Protocol is what is spoken to the endpoints.
+	Protocol Protocol
+	// Endpoints are host:port of what is ready, sorted, each once. It may be empty.
+	Endpoints []string
+}
