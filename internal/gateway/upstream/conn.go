@@ -1,0 +1,240 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// maxInformational bounds the 1xx responses before a response.
+const maxInformational = 16
+
+var aLongTimeAgo = time.Unix(1, 0)
+
+// conn is an HTTP/1.1 connection. One exchange at a time uses it, on the goroutine that
+// asked; only a body that is sent while the response is read has a goroutine.
+type conn struct {
+	raw     net.Conn
+	pool    *pool
+	options *Options
+	alive   liveness
+	abort   func() // closes raw; kept, so that an exchange need not allocate it
+
+	in        buffer
+	out       []byte
+	idleSince time.Time
+	reused    bool
+
+	// Of the exchange under way.
+	request  *Request
+	head     head
+	body     body
+	response Response
+	answered bool // a byte of the response came
+	written  int  // bytes of the request that went out
+	stop     func() bool
+	sending  *sender // nil when the request went out with its head
+
+	deadline sync.Mutex // guards headRead, and the read deadline while a body is sent
+	headRead bool
+}
+
+func newConn(raw net.Conn, pool *pool) *conn {
+	c := &conn{raw: raw, pool: pool, options: pool.options, alive: newLiveness(raw)}
+	c.abort = func() { _ = raw.Close() }
+	c.in.source = raw
+	return c
+}
+
+// roundTrip sends the request and reads the head of its response. The context bounds
+// the exchange up to the end of the response.
+func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) {
+	c.request, c.sending, c.answered, c.written, c.headRead = req, nil, false, 0, false
+	c.stop = context.AfterFunc(ctx, c.abort)
+	err := c.exchange()
+	if err == nil {
+		c.response = Response{
+			Status: c.head.status, Fields: c.head.fields, ContentLength: c.head.length,
+			Upgrade: c.head.upgrade, Endpoint: c.pool.address, stream: c,
+		}
+		return &c.response, nil
+	}
+	c.stop()
+	_ = c.raw.Close()
+	if c.sending != nil {
+		if sendErr := c.sending.cut(); errors.Is(sendErr, errRequestBody) {
+			err = sendErr
+		}
+	}
+	return nil, c.explain(ctx, err)
+}
+
+func (c *conn) exchange() error {
+	req := c.request
+	var err error
+	if c.out, err = req.appendHead(c.out[:0]); err != nil {
+		return err
+	}
+	c.out = append(c.out, req.replay...)
+	if err := c.raw.SetDeadline(req.headBy(c.options.Clock.Now())); err != nil {
+		return err
+	}
+	c.written, err = c.raw.Write(c.out)
+	if err != nil && c.written == 0 {
+		return err
+	}
+	// An endpoint may answer and close without reading everything, so a failed write
+	// is not the end: what it said is there to be read.
+	if err == nil && req.hasBody() && req.replay == nil {
+		if answered, err := c.awaitContinue(); answered || err != nil {
+			return err
+		}
+		c.sending = startSender(c)
+	}
+	return c.readHead()
+}
+
+// awaitContinue waits until the endpoint wants the body. It reports true if there is a
+// final response instead.
+func (c *conn) awaitContinue() (bool, error) {
+	if !c.request.ExpectContinue {
+		return false, nil
+	}
+	wait := c.options.Clock.Now().Add(c.options.ContinueTimeout)
+	end := c.request.Deadline
+	if err := c.raw.SetReadDeadline(earlier(end, wait)); err != nil {
+		return false, err
+	}
+	err := c.readFinal(true)
+	if errors.Is(err, os.ErrDeadlineExceeded) && (end.IsZero() || wait.Before(end)) {
+		return false, c.raw.SetReadDeadline(end)
+	}
+	if err != nil {
+		return false, err
+	}
+	if c.head.status == 100 {
+		return false, nil
+	}
+	c.head.close = true // the endpoint still expects the body
+	c.beginBody()
+	return true, nil
+}
+
+func (c *conn) readHead() error {
+	if err := c.readFinal(false); err != nil {
+		return err
+	}
+	c.beginBody()
+	c.deadline.Lock()
+	defer c.deadline.Unlock()
+	c.headRead = true
+	if c.bodyHeld() {
+		return nil
+	}
+	return c.raw.SetReadDeadline(c.request.Deadline)
+}
+
+// bodyHeld reports whether the body can be read without the connection.
+func (c *conn) bodyHeld() bool {
+	return c.body.done || (c.body.framing == byLength && c.body.left <= int64(c.in.len()))
+}
+
+// readFinal reads heads up to the one of the final response, or 100 if it is asked for.
+func (c *conn) readFinal(or100 bool) error {
+	for range maxInformational {
+		block, err := c.in.head(c.options.MaxHeaderBytes)
+		c.answered = c.answered || err == nil || c.in.len() > 0
+		if errors.Is(err, errTooLong) {
+			return malformed("head of more than %d bytes", c.options.MaxHeaderBytes)
+		}
+		if err != nil {
+			return unexpected(err)
+		}
+		if err := c.head.parse(block); err != nil {
+			return err
+		}
+		switch status := c.head.status; {
+		case status >= 200:
+			return nil
+		case status == 101:
+			if c.request.Upgrade == "" {
+				return malformed("101 without an upgrade")
+			}
+			return nil
+		case status == 100:
+			if or100 {
+				return nil
+			}
+		case c.request.Informational != nil:
+			c.head.drop("Content-Length")
+			c.request.Informational(status, c.head.fields)
+		}
+	}
+	return malformed("more than %d informational responses", maxInformational)
+}
+
+func (c *conn) beginBody() {
+	framing := c.head.framing(c.request.Method)
+	c.body.begin(&c.in, framing, c.head.length, c.options.MaxHeaderBytes)
+}
+
+func (c *conn) read(p []byte) (int, error) {
+	n, err := c.body.read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.head.close = true
+	}
+	return n, err
+}
+
+func (c *conn) buffered() bool { return c.body.buffered() }
+
+func (c *conn) trailers() []Field { return c.body.trailers }
+
+func (c *conn) tunnel() net.Conn {
+	_ = c.raw.SetDeadline(time.Time{})
+	return &tunnel{Conn: c.raw, in: &c.in}
+}
+
+// close keeps the connection if request and response went over it whole, and nothing more.
+func (c *conn) close() {
+	keep := c.stop() && c.body.done && !c.head.close && c.in.len() == 0
+	if !keep {
+		_ = c.raw.Close()
+	}
+	if c.sending != nil && c.sending.cut() != nil {
+		keep = false
+	}
+	c.request = nil
+	if !keep {
+		_ = c.raw.Close()
+		return
+	}
+	c.head.reset()
+	c.in.reset()
+	c.pool.put(c)
+}
+
+// explain says what an error means for whoever sent the request.
+func (c *conn) explain(ctx context.Context, err error) *Error {
+	failure := &Error{Kind: Reset, Endpoint: c.pool.address, Err: err}
+	switch {
+	case errors.Is(err, errRequestBody):
+		failure.Kind = RequestBody
+	case ctx.Err() != nil:
+		failure.Kind, failure.Err = Canceled, context.Cause(ctx)
+	case errors.Is(err, errHeadInvalid):
+		failure.Kind = InvalidRequest
+	case errors.Is(err, errMalformed):
+		failure.Kind = Malformed
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		failure.Kind = Timeout
+	default:
+		failure.stale = c.reused && !c.answered
+		failure.unprocessed = c.written == 0
+	}
+	return failure
+}

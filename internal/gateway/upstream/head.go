@@ -1,0 +1,241 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxFields bounds the fields of a header or trailer section.
+const maxFields = 512
+
+var errMalformed = errors.New("malformed response")
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{errMalformed}, args...)...)
+}
+
+// head is what the head of a response says.
+type head struct {
+	status int
+	minor  byte // of the version HTTP/1.minor
+	fields []Field
+
+	length    int64 // of the content, -1 if it is not said
+	chunked   bool
+	close     bool // the connection ends with this response
+	upgrade   string
+	nominated []string // fields that Connection names
+}
+
+func (h *head) reset() {
+	clear(h.fields)
+	clear(h.nominated)
+	*h = head{fields: h.fields[:0], nominated: h.nominated[:0], length: -1}
+}
+
+// parse reads a head as RFC 9112 says. A line may end with a bare LF (2.2); everything
+// that two readers could understand differently is refused.
+func (h *head) parse(block string) error {
+	h.reset()
+	line, rest := cutLine(block)
+	if err := h.parseStatusLine(line); err != nil {
+		return err
+	}
+	for {
+		line, rest = cutLine(rest)
+		if line == "" {
+			break
+		}
+		if len(h.fields) >= maxFields {
+			return malformed("more than %d fields", maxFields)
+		}
+		field, err := parseField(line)
+		if err != nil {
+			return err
+		}
+		if err := h.add(field); err != nil {
+			return err
+		}
+	}
+	h.dropNominated()
+	return h.checkFraming()
+}
+
+func cutLine(block string) (line, rest string) {
+	line, rest, _ = strings.Cut(block, "\n")
+	return strings.TrimSuffix(line, "\r"), rest
+}
+
+// parseStatusLine reads "HTTP/1.1 200 OK". The reason may be missing, with its space.
+func (h *head) parseStatusLine(line string) error {
+	const prefix = "HTTP/1."
+	if len(line) < len("HTTP/1.1 200") || !strings.HasPrefix(line, prefix) {
+		return malformed("no status line of HTTP/1")
+	}
+	h.minor = line[len(prefix)] - '0'
+	if h.minor > 1 || line[len(prefix)+1] != ' ' {
+		return malformed("version is neither HTTP/1.0 nor HTTP/1.1")
+	}
+	code, reason := line[9:12], line[12:]
+	for i := range len(code) {
+		if code[i] < '0' || code[i] > '9' {
+			return malformed("status is not a number of three digits")
+		}
+		h.status = h.status*10 + int(code[i]-'0')
+	}
+	if h.status < 100 {
+		return malformed("status below 100")
+	}
+	if reason != "" && (reason[0] != ' ' || !isFieldValue(reason)) {
+		return malformed("reason with forbidden characters")
+	}
+	return nil
+}
+
+// parseField reads "Name: value". White space before the colon is removed, as a proxy
+// must (RFC 9112, 5.1); a folded line is refused (5.2).
+func parseField(line string) (Field, error) {
+	if line[0] == ' ' || line[0] == '\t' {
+		return Field{}, malformed("folded or misplaced field line")
+	}
+	colon := strings.IndexByte(line, ':')
+	if colon < 0 {
+		return Field{}, malformed("field line without a colon")
+	}
+	name := line[:colon]
+	if colon > 0 && (name[colon-1] == ' ' || name[colon-1] == '\t') {
+		name = trimSpace(name)
+	}
+	if !isToken(name) {
+		return Field{}, malformed("field name with forbidden characters")
+	}
+	value := trimSpace(line[colon+1:])
+	if !isFieldValue(value) {
+		return Field{}, malformed("value of field %s with forbidden characters", name)
+	}
+	return Field{Name: name, Value: value}, nil
+}
+
+// add takes a field in; one that concerns the connection only ends here.
+func (h *head) add(field Field) error {
+	name, value := field.Name, field.Value
+	switch {
+	case !ConnectionField(name):
+		h.fields = append(h.fields, field)
+	case strings.EqualFold(name, "Content-Length"):
+		return h.addLength(field)
+	case strings.EqualFold(name, "Transfer-Encoding"):
+		if h.chunked || !strings.EqualFold(value, "chunked") {
+			return malformed("transfer coding other than chunked")
+		}
+		h.chunked = true
+	case strings.EqualFold(name, "Connection"):
+		eachElement(value, h.addOption)
+	case strings.EqualFold(name, "Upgrade"):
+		h.upgrade = value
+	}
+	return nil
+}
+
+// addLength takes a Content-Length. It may come more than once, or as a list, as long
+// as it says the same (RFC 9112, 6.3).
+func (h *head) addLength(field Field) error {
+	for rest, more := field.Value, true; more; {
+		var element string
+		element, rest, more = strings.Cut(rest, ",")
+		length, ok := parseLength(trimSpace(element))
+		if !ok || (h.length >= 0 && length != h.length) {
+			return malformed("invalid Content-Length")
+		}
+		if h.length < 0 {
+			h.fields = append(h.fields, Field{Name: field.Name, Value: trimSpace(element)})
+		}
+		h.length = length
+	}
+	return nil
+}
+
+func parseLength(digits string) (int64, bool) {
+	if digits == "" || len(digits) > 18 {
+		return 0, false
+	}
+	var length int64
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+		length = length*10 + int64(digits[i]-'0')
+	}
+	return length, true
+}
+
+func (h *head) addOption(option string) {
+	switch {
+	case strings.EqualFold(option, "close"):
+		h.close = true
+	case strings.EqualFold(option, "keep-alive"), strings.EqualFold(option, "Upgrade"):
+	default:
+		h.nominated = append(h.nominated, option)
+	}
+}
+
+func (h *head) dropNominated() {
+	for _, option := range h.nominated {
+		h.drop(option)
+	}
+}
+
+func (h *head) drop(name string) {
+	h.fields = slices.DeleteFunc(h.fields, func(field Field) bool { return strings.EqualFold(field.Name, name) })
+}
+
+// checkFraming refuses what makes the end of the message doubtful.
+func (h *head) checkFraming() error {
+	if h.chunked && h.length >= 0 {
+		return malformed("both Transfer-Encoding and Content-Length")
+	}
+	if h.chunked && h.minor == 0 {
+		return malformed("Transfer-Encoding in HTTP/1.0")
+	}
+	if h.minor == 0 {
+		h.close = true // keep-alive of HTTP/1.0 is not worth its traps
+	}
+	return nil
+}
+
+// framing is how the end of a body is found.
+type framing int
+
+const (
+	noBody framing = iota
+	byLength
+	byChunks
+	byClose
+)
+
+// framing returns how the body of this head ends, when it answers the method, as
+// RFC 9112, 6.3 says.
+func (h *head) framing(method string) framing {
+	switch {
+	case h.status == 101:
+		h.close = true // the connection is another protocol's from here on
+		return noBody
+	case h.status < 200 || h.status == 204:
+		if h.chunked || h.length > 0 {
+			h.close = true // who says that there is a body may send one
+		}
+		h.drop("Content-Length")
+		h.length = 0
+		return noBody
+	case method == "HEAD" || h.status == 304:
+		return noBody
+	case h.chunked:
+		return byChunks
+	case h.length >= 0:
+		return byLength
+	}
+	h.close = true
+	return byClose
+}

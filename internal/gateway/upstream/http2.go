@@ -1,0 +1,327 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+var (
+	errHeaderTimeout = fmt.Errorf("no response in time: %w", context.DeadlineExceeded)
+	errDial          = errors.New("connect")
+	errClosed        = errors.New("the exchange has ended")
+)
+
+// http2Transport carries requests to an endpoint over HTTP/2. Connections, streams and
+// flow control are golang.org/x/net/http2's.
+type http2Transport struct {
+	address string
+	options *Options
+	http2   *http2.Transport
+}
+
+func newHTTP2(address string, options *Options) *http2Transport {
+	t := &http2Transport{address: address, options: options}
+	t.http2 = &http2.Transport{
+		AllowHTTP: true,
+		DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
+			conn, err := dial(ctx, address, options, http2.NextProtoTLS)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", errDial, err)
+			}
+			return conn, nil
+		},
+		DisableCompression: true,
+		MaxHeaderListSize:  uint32(options.MaxHeaderBytes),
+		IdleConnTimeout:    options.IdleTimeout,
+		WriteByteTimeout:   options.SendTimeout,
+		// A connection that died without a word is found before a stream waits for it.
+		ReadIdleTimeout: 30 * time.Second,
+		PingTimeout:     15 * time.Second,
+	}
+	return t
+}
+
+func (t *http2Transport) tidy(time.Time) {} // the transport closes what is idle itself
+
+func (t *http2Transport) drain() { t.http2.CloseIdleConnections() }
+
+// roundTrip sends a request. The transport repeats by itself what the endpoint says it
+// has not processed.
+func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*Response, *Error) {
+	e := &http2Exchange{request: req}
+	e.start(ctx, t.options)
+	request, err := e.build(t)
+	if err != nil {
+		e.finish()
+		return nil, &Error{Kind: InvalidRequest, Endpoint: t.address, Err: err}
+	}
+	response, err := t.http2.RoundTrip(request) //nolint:bodyclose // the exchange closes it
+	e.answered.Store(err == nil)
+	e.stopAwaiting()
+	if err != nil {
+		failure := e.explain(ctx, t.address, err)
+		e.finish()
+		return nil, failure
+	}
+	e.response = response
+	return &Response{
+		Status: response.StatusCode, Fields: fieldsOf(response.Header), ContentLength: response.ContentLength,
+		Endpoint: t.address, stream: e,
+	}, nil
+}
+
+// http2Exchange is a request under way and its response.
+type http2Exchange struct {
+	request   *Request
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	endTimer  *time.Timer // nil without a deadline
+	headTimer atomic.Pointer[time.Timer]
+	answered  atomic.Bool // the head is there
+	body      *http2Body  // nil without a body
+	response  *http.Response
+}
+
+// start begins the time that the exchange and the head of its response have.
+func (e *http2Exchange) start(ctx context.Context, options *Options) {
+	e.ctx, e.cancel = context.WithCancelCause(ctx)
+	if end := e.request.Deadline; !end.IsZero() {
+		e.endTimer = time.AfterFunc(end.Sub(options.Clock.Now()), func() { e.cancel(errHeaderTimeout) })
+	}
+	streamed := e.request.hasBody() && e.request.replay == nil
+	if streamed {
+		e.body = &http2Body{request: e.request, ended: e.awaitHead}
+	} else {
+		e.awaitHead()
+	}
+}
+
+// awaitHead bounds the wait for the head of the response, from when the request is sent.
+func (e *http2Exchange) awaitHead() {
+	if e.request.HeaderTimeout <= 0 {
+		return
+	}
+	timer := time.AfterFunc(e.request.HeaderTimeout, func() {
+		if !e.answered.Load() {
+			e.cancel(errHeaderTimeout)
+		}
+	})
+	e.headTimer.Store(timer)
+}
+
+func (e *http2Exchange) stopAwaiting() {
+	if timer := e.headTimer.Load(); timer != nil {
+		timer.Stop()
+	}
+}
+
+func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
+	req := e.request
+	if req.Upgrade != "" {
+		return nil, errors.New("HTTP/2 knows no upgrade")
+	}
+	if _, err := req.appendHead(nil); err != nil { // the same guard as for HTTP/1.1
+		return nil, err
+	}
+	target, err := url.ParseRequestURI(req.Target)
+	if err != nil {
+		return nil, fmt.Errorf("%w target", errHeadInvalid)
+	}
+	target.Scheme, target.Host = "http", t.address
+	if t.options.TLS != nil {
+		target.Scheme = "https"
+	}
+	request := &http.Request{
+		Method: req.Method, URL: target, Host: req.Host, Header: headerOf(req.Fields),
+		Proto: "HTTP/2.0", ProtoMajor: 2,
+	}
+	if request.Header["User-Agent"] == nil {
+		request.Header["User-Agent"] = nil // none, instead of the transport's own
+	}
+	if req.AcceptTrailers {
+		request.Header["Te"] = []string{"trailers"}
+	}
+	e.addBody(request)
+	ctx := e.ctx
+	if req.Informational != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
+				if code != http.StatusContinue {
+					req.Informational(code, fieldsOf(http.Header(header)))
+				}
+				return nil
+			},
+		})
+	}
+	return request.WithContext(ctx), nil
+}
+
+func (e *http2Exchange) addBody(request *http.Request) {
+	req := e.request
+	if !req.hasBody() {
+		return
+	}
+	request.ContentLength = req.ContentLength
+	if req.replay != nil {
+		replay := string(req.replay) // the transport may read it after the exchange
+		request.Body = io.NopCloser(strings.NewReader(replay))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(replay)), nil }
+		return
+	}
+	request.Body = e.body
+	if req.Trailers != nil {
+		request.Trailer = http.Header{}
+		for _, field := range req.Trailers() { // announced by name, known when the body ends
+			request.Trailer[textproto.CanonicalMIMEHeaderKey(field.Name)] = nil
+		}
+		e.body.trailer = request.Trailer
+	}
+}
+
+func (e *http2Exchange) read(p []byte) (int, error) { return e.response.Body.Read(p) }
+
+func (e *http2Exchange) buffered() bool { return false }
+
+func (e *http2Exchange) trailers() []Field { return fieldsOf(e.response.Trailer) }
+
+func (e *http2Exchange) tunnel() net.Conn { return nil }
+
+func (e *http2Exchange) close() {
+	_ = e.response.Body.Close()
+	e.finish()
+}
+
+func (e *http2Exchange) finish() {
+	e.cancel(errClosed)
+	e.stopAwaiting()
+	if e.endTimer != nil {
+		e.endTimer.Stop()
+	}
+	if e.body != nil {
+		e.body.finish()
+	}
+}
+
+// explain says what an error means for whoever sent the request.
+func (e *http2Exchange) explain(ctx context.Context, address string, err error) *Error {
+	failure := &Error{Kind: Reset, Endpoint: address, Err: err}
+	streamError, refused := errors.AsType[http2.StreamError](err)
+	switch {
+	case e.body != nil && e.body.failed.Load():
+		failure.Kind, failure.Err = RequestBody, errRequestBody
+	case ctx.Err() != nil:
+		failure.Kind, failure.Err = Canceled, context.Cause(ctx)
+	case errors.Is(context.Cause(e.ctx), errHeaderTimeout):
+		failure.Kind, failure.Err = Timeout, errHeaderTimeout
+	case errors.Is(err, errDial):
+		failure.Kind, failure.unprocessed = Connect, true
+	case refused && streamError.Code == http2.ErrCodeRefusedStream:
+		failure.unprocessed = true
+	}
+	return failure
+}
+
+// http2Body is the body of a request that is sent while its response is read. After
+// finish nothing reads from the request any more, as its owner must be sure of.
+type http2Body struct {
+	request *Request
+	trailer http.Header
+	ended   func()
+	failed  atomic.Bool
+	whole   atomic.Bool
+
+	mu     sync.Mutex // held while the body is read
+	closed bool
+}
+
+// Read reads the body, and the trailers at its end.
+func (b *http2Body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, errClosed
+	}
+	b.request.opened = true
+	n, err := b.request.Body.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		b.end()
+	case err != nil:
+		b.failed.Store(true)
+	}
+	return n, err
+}
+
+func (b *http2Body) end() {
+	if b.whole.Swap(true) {
+		return
+	}
+	if b.trailer != nil {
+		for _, field := range b.request.Trailers() {
+			name := textproto.CanonicalMIMEHeaderKey(field.Name)
+			if _, announced := b.trailer[name]; announced && !forbiddenTrailer(name) {
+				b.trailer[name] = append(b.trailer[name], field.Value)
+			}
+		}
+	}
+	b.ended()
+}
+
+// Close is the transport's word that it does not need the rest. Reading may go on for a
+// moment; finish waits for it.
+func (b *http2Body) Close() error { return nil }
+
+func (b *http2Body) finish() {
+	if !b.whole.Load() && !b.failed.Load() && b.reading() {
+		b.request.StopBody()
+	}
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+}
+
+// reading reports whether a Read is under way; if none is, none will follow.
+func (b *http2Body) reading() bool {
+	if !b.mu.TryLock() {
+		return true
+	}
+	b.closed = true
+	b.mu.Unlock()
+	return false
+}
+
+func fieldsOf(header http.Header) []Field {
+	fields := make([]Field, 0, len(header))
+	for name, values := range header {
+		if ConnectionField(name) && name != "Content-Length" {
+			continue
+		}
+		for _, value := range values {
+			fields = append(fields, Field{Name: name, Value: value})
+		}
+	}
+	return fields
+}
+
+func headerOf(fields []Field) http.Header {
+	header := make(http.Header, len(fields)+2)
+	for _, field := range fields {
+		name := textproto.CanonicalMIMEHeaderKey(field.Name)
+		header[name] = append(header[name], field.Value)
+	}
+	return header
+}

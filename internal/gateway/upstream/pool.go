@@ -1,0 +1,143 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+)
+
+// pool keeps HTTP/1.1 connections to an endpoint. What was used last is used next, so
+// that the rest can grow old and be closed.
+type pool struct {
+	address string
+	options *Options
+
+	mu      sync.Mutex
+	idle    []*conn
+	drained bool
+}
+
+func newPool(address string, options *Options) *pool {
+	return &pool{address: address, options: options}
+}
+
+func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Response, *Error) {
+	var c *conn
+	if !fresh {
+		c = p.get()
+	}
+	if c == nil {
+		raw, err := dial(ctx, p.address, p.options, "http/1.1")
+		if err != nil {
+			return nil, connectError(ctx, p.address, err)
+		}
+		c = newConn(raw, p)
+	}
+	return c.roundTrip(ctx, req)
+}
+
+// get returns a connection that can be used again, nil if there is none.
+func (p *pool) get() *conn {
+	for {
+		c := p.pop()
+		if c == nil {
+			return nil
+		}
+		if p.options.Clock.Since(c.idleSince) < p.options.IdleTimeout && c.alive.unchanged() {
+			c.reused = true
+			return c
+		}
+		_ = c.raw.Close()
+	}
+}
+
+func (p *pool) pop() *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.idle) - 1
+	if last < 0 {
+		return nil
+	}
+	c := p.idle[last]
+	p.idle[last] = nil
+	p.idle = p.idle[:last]
+	return c
+}
+
+// put keeps a connection for the next request, if there is room.
+func (p *pool) put(c *conn) {
+	c.idleSince = p.options.Clock.Now()
+	p.mu.Lock()
+	keep := !p.drained && len(p.idle) < p.options.MaxIdle
+	if keep {
+		p.idle = append(p.idle, c)
+	}
+	p.mu.Unlock()
+	if !keep {
+		_ = c.raw.Close()
+	}
+}
+
+// tidy closes connections that have waited too long, or that the endpoint has closed.
+func (p *pool) tidy(now time.Time) {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	kept := idle[:0]
+	for _, c := range idle {
+		if now.Sub(c.idleSince) < p.options.IdleTimeout && c.alive.unchanged() {
+			kept = append(kept, c)
+			continue
+		}
+		_ = c.raw.Close()
+	}
+	clear(idle[len(kept):])
+	p.mu.Lock()
+	if !p.drained {
+		p.idle, kept = append(kept, p.idle...), nil
+	}
+	p.mu.Unlock()
+	for _, c := range kept {
+		_ = c.raw.Close()
+	}
+}
+
+// drain closes what is idle now, and what becomes idle later.
+func (p *pool) drain() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.drained = nil, true
+	p.mu.Unlock()
+	for _, c := range idle {
+		_ = c.raw.Close()
+	}
+}
+
+// dial opens a connection, with TLS if the options say so.
+func dial(ctx context.Context, address string, options *Options, application string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
+	defer cancel()
+	raw, err := options.Dial(ctx, address)
+	if err != nil || options.TLS == nil {
+		return raw, err
+	}
+	config := options.TLS.Clone()
+	config.NextProtos = []string{application}
+	secure := tls.Client(raw, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// connectError tells a client that went away from an endpoint that is not there.
+func connectError(ctx context.Context, address string, err error) *Error {
+	if ctx.Err() != nil {
+		return &Error{Kind: Canceled, Endpoint: address, Err: context.Cause(ctx)}
+	}
+	return &Error{Kind: Connect, Endpoint: address, Err: err, unprocessed: true}
+}

@@ -1,0 +1,70 @@
+package upstream
+
+import "net"
+
+// Response is the answer to a request. It must be closed, after which nothing of it
+// may be used: the next response on the connection takes its place.
+type Response struct {
+	// Status is the status code, 101 or from 200.
+	Status int
+	// Fields are the end-to-end fields, Content-Length among them.
+	Fields []Field
+	// ContentLength is what Content-Length says, -1 if it is missing. A response to HEAD
+	// and a 304 have one without a body.
+	ContentLength int64
+	// Upgrade is the protocol that a response 101 changes to.
+	Upgrade string
+	// Endpoint is the address that answered.
+	Endpoint string
+
+	stream   stream
+	endpoint *endpoint
+	replay   *replayBuffer
+}
+
+// stream is the rest of an exchange, after the head of the response.
+type stream interface {
+	read(p []byte) (int, error)
+	buffered() bool
+	trailers() []Field
+	tunnel() net.Conn
+	close()
+}
+
+// Read reads the body. io.EOF means that it was whole.
+func (r *Response) Read(p []byte) (int, error) { return r.stream.read(p) }
+
+// Buffered reports whether Read returns without waiting for the endpoint. Before it
+// waits, whoever passes the body on flushes what came.
+func (r *Response) Buffered() bool { return r.stream.buffered() }
+
+// Trailers returns the trailer fields, once Read has returned io.EOF.
+func (r *Response) Trailers() []Field { return r.stream.trailers() }
+
+// Tunnel returns the connection after a response 101. Closing the response closes it.
+func (r *Response) Tunnel() net.Conn { return r.stream.tunnel() }
+
+// Close ends the exchange. The connection is kept if both messages went over it whole.
+func (r *Response) Close() {
+	r.stream.close()
+	r.endpoint.leave()
+	r.replay.release()
+}
+
+// tunnel is a connection of which some bytes have been read already.
+type tunnel struct {
+	net.Conn
+
+	in *buffer
+}
+
+// Read returns what came with the head of the response first.
+func (t *tunnel) Read(p []byte) (int, error) { return t.in.Read(p) }
+
+// CloseWrite ends the direction to the endpoint.
+func (t *tunnel) CloseWrite() error {
+	if half, ok := t.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return t.Close()
+}

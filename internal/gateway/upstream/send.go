@@ -1,0 +1,155 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// chunkPrefix is room for the size of a chunk before its data.
+	chunkPrefix = 8
+	pieceSize   = 32 << 10
+)
+
+var errRequestBody = errors.New("read the request's body")
+
+// piece holds a piece of a body under way; chunk framing fits around the data.
+type piece [chunkPrefix + pieceSize + 2]byte
+
+var pieces = sync.Pool{New: func() any { return new(piece) }}
+
+// sender sends the body of a request while its response is read.
+type sender struct {
+	conn   *conn
+	result chan error
+	ended  atomic.Bool // nothing more is read of the body
+}
+
+// startSender sends the body on a goroutine that ends with the exchange.
+func startSender(c *conn) *sender {
+	s := &sender{conn: c, result: make(chan error, 1)}
+	c.request.opened = true
+	go func() {
+		err := s.send()
+		s.result <- err
+	}()
+	return s
+}
+
+func (s *sender) send() error {
+	// The wait for the response begins when the request has been sent.
+	s.setReadDeadline(s.conn.request.Deadline)
+	err := s.copy()
+	if errors.Is(err, errRequestBody) {
+		_ = s.conn.raw.Close() // the request cannot be completed, and the endpoint must see that
+		return err
+	}
+	s.setReadDeadline(s.conn.request.headBy(s.conn.options.Clock.Now()))
+	return err
+}
+
+// setReadDeadline bounds the wait for the head of the response, unless it is there.
+func (s *sender) setReadDeadline(end time.Time) {
+	s.conn.deadline.Lock()
+	defer s.conn.deadline.Unlock()
+	if !s.conn.headRead {
+		_ = s.conn.raw.SetReadDeadline(end)
+	}
+}
+
+func (s *sender) copy() error {
+	left := s.conn.request.ContentLength
+	piece := pieces.Get().(*piece)
+	defer pieces.Put(piece)
+	for last := false; !last; {
+		n, err := s.conn.request.Body.Read(piece[chunkPrefix : chunkPrefix+pieceSize])
+		last = errors.Is(err, io.EOF)
+		if !s.chunked() {
+			left -= int64(n)
+			last = last || left <= 0
+		}
+		if last || err != nil {
+			s.ended.Store(true)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%w: %w", errRequestBody, err)
+		}
+		if !s.chunked() && (left < 0 || (last && left > 0)) {
+			return fmt.Errorf("%w: its length is not its Content-Length", errRequestBody)
+		}
+		if n == 0 {
+			continue
+		}
+		if err := s.write(s.frame(piece, n)); err != nil {
+			return err
+		}
+	}
+	if s.chunked() {
+		return s.writeTrailers(piece[:0])
+	}
+	return nil
+}
+
+func (s *sender) chunked() bool { return s.conn.request.ContentLength < 0 }
+
+// frame returns n bytes of data that begin at chunkPrefix as they are sent.
+func (s *sender) frame(piece *piece, n int) []byte {
+	if s.chunked() {
+		return frameChunk(piece[:], n)
+	}
+	return piece[chunkPrefix : chunkPrefix+n]
+}
+
+// frameChunk puts size and line ends around n bytes of data that begin at chunkPrefix.
+func frameChunk(piece []byte, n int) []byte {
+	var size [chunkPrefix]byte
+	line := append(strconv.AppendInt(size[:0], int64(n), 16), '\r', '\n')
+	start := chunkPrefix - len(line)
+	copy(piece[start:], line)
+	end := chunkPrefix + n
+	copy(piece[end:], "\r\n")
+	return piece[start : end+2]
+}
+
+func (s *sender) writeTrailers(b []byte) error {
+	b = append(b, "0\r\n"...)
+	if s.conn.request.Trailers != nil {
+		for _, field := range s.conn.request.Trailers() {
+			if isToken(field.Name) && isFieldValue(field.Value) && !forbiddenTrailer(field.Name) {
+				b = appendField(b, field.Name, field.Value)
+			}
+		}
+	}
+	return s.write(append(b, '\r', '\n'))
+}
+
+func (s *sender) write(b []byte) error {
+	now := s.conn.options.Clock.Now()
+	if err := s.conn.raw.SetWriteDeadline(earlier(s.conn.request.Deadline, now.Add(s.conn.options.SendTimeout))); err != nil {
+		return err
+	}
+	_, err := s.conn.raw.Write(b)
+	return err
+}
+
+// cut ends the sending, if it has not ended, and returns how it ended.
+func (s *sender) cut() error {
+	select {
+	case err := <-s.result:
+		return err
+	default:
+	}
+	if !s.ended.Load() {
+		_ = s.conn.raw.Close()
+		s.conn.request.StopBody()
+		<-s.result
+		return errors.New("the response ended before the request")
+	}
+	_ = s.conn.raw.SetWriteDeadline(aLongTimeAgo)
+	return <-s.result
+}

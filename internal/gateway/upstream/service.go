@@ -1,0 +1,246 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxSafeRetries bounds how often a request that no endpoint has seen is sent again.
+const maxSafeRetries = 3
+
+// Service sends requests to the endpoints of one port of a Service.
+type Service struct {
+	options   Options
+	ejector   ejector
+	endpoints atomic.Pointer[[]*endpoint]
+	set       sync.Mutex // one Set at a time
+}
+
+// NewService returns a Service without endpoints.
+func NewService(options Options) *Service {
+	s := &Service{options: options.withDefaults()}
+	s.endpoints.Store(new([]*endpoint))
+	return s
+}
+
+// Set replaces the endpoints, given as host:port. Those that stay keep their connections
+// and health. Requests under way to those that go are not disturbed.
+func (s *Service) Set(addresses []string) {
+	s.set.Lock()
+	defer s.set.Unlock()
+	old := *s.endpoints.Load()
+	known := make(map[string]*endpoint, len(old))
+	for _, e := range old {
+		known[e.address] = e
+	}
+	addresses = slices.Compact(slices.Sorted(slices.Values(addresses)))
+	next := make([]*endpoint, 0, len(addresses))
+	for _, address := range addresses {
+		e := known[address]
+		delete(known, address)
+		if e == nil {
+			e = newEndpoint(address, s)
+		}
+		next = append(next, e)
+	}
+	s.endpoints.Store(&next)
+	for _, e := range known {
+		e.remove()
+	}
+}
+
+// retire lets go of every connection that no request is on, now and later.
+func (s *Service) retire() {
+	s.set.Lock()
+	defer s.set.Unlock()
+	for _, e := range *s.endpoints.Load() {
+		e.remove()
+	}
+}
+
+// Endpoints returns how many endpoints there are.
+func (s *Service) Endpoints() int { return len(*s.endpoints.Load()) }
+
+// Ejected returns the addresses that are left out at the moment.
+func (s *Service) Ejected() []string {
+	now := s.options.Clock.Now()
+	var out []string
+	for _, e := range *s.endpoints.Load() {
+		if e.ejected(now) {
+			out = append(out, e.address)
+		}
+	}
+	return out
+}
+
+// Tidy closes connections that have been idle for too long. Somebody calls it now and then.
+func (s *Service) Tidy() {
+	now := s.options.Clock.Now()
+	for _, e := range *s.endpoints.Load() {
+		e.http1.tidy(now)
+		e.http2.tidy(now)
+	}
+}
+
+// Do sends a request and returns the head of its response, from where the caller reads
+// on. The error is an *Error. The response must be closed.
+func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
+	if s.Endpoints() == 0 {
+		return nil, &Error{Kind: NoEndpoints, Err: errors.New("the Service has no endpoints")}
+	}
+	replay, err := readReplay(req)
+	if err != nil {
+		return nil, err
+	}
+	response, failure := s.try(ctx, req)
+	if failure != nil {
+		replay.release()
+		return nil, failure
+	}
+	response.replay = replay
+	return response, nil
+}
+
+// try sends a request until there is an answer, or nothing that may be tried again.
+func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
+	var tried []*endpoint
+	fresh := false
+	for safe, asked := 0, 0; ; {
+		e := s.pick(tried)
+		if e == nil {
+			return nil, &Error{Kind: NoEndpoints, Err: errors.New("the Service has no endpoints any more")}
+		}
+		response, failure := e.do(ctx, req, fresh)
+		switch {
+		case safe < maxSafeRetries && failure.safeToRepeat(req) && s.inTime(ctx, req):
+			safe++
+		case asked < req.Retry.Attempts && req.retries(response, failure) && s.inTime(ctx, req):
+			asked++
+		case failure != nil:
+			return nil, failure
+		default:
+			return response, nil
+		}
+		if response != nil {
+			response.Close()
+		}
+		if failure != nil && failure.stale {
+			fresh = true
+			continue
+		}
+		tried = append(tried, e)
+	}
+}
+
+// safeToRepeat reports whether the endpoint cannot have acted on the request, or would
+// do the same again after closing a connection that was idle.
+func (e *Error) safeToRepeat(req *Request) bool {
+	if e == nil || e.Kind == Connect || !req.replayable() {
+		return false
+	}
+	return e.unprocessed || (e.stale && req.idempotent())
+}
+
+// retries reports whether the request's own rules cover an outcome.
+func (r *Request) retries(response *Response, failure *Error) bool {
+	if !r.replayable() {
+		return false
+	}
+	var cause Causes
+	switch {
+	case failure == nil:
+		cause = causeOf(response.Status)
+	case failure.Kind == Connect:
+		return r.Retry.On&OnConnectFailure != 0
+	case failure.Kind == Reset:
+		cause = OnReset
+	case failure.Kind == Timeout:
+		cause = OnTimeout
+	}
+	return r.Retry.On&cause != 0 && r.idempotent()
+}
+
+func (s *Service) inTime(ctx context.Context, req *Request) bool {
+	return ctx.Err() == nil && (req.Deadline.IsZero() || s.options.Clock.Now().Before(req.Deadline))
+}
+
+// pick returns the less loaded of two endpoints that are not ejected and were not tried.
+// When nothing else is left it takes what was tried or is ejected, nil if there is none.
+func (s *Service) pick(tried []*endpoint) *endpoint {
+	all := *s.endpoints.Load()
+	switch {
+	case len(all) == 0:
+		return nil
+	case len(all) == 1:
+		return all[0]
+	}
+	var now time.Time
+	if s.ejector.any.Load() {
+		now = s.options.Clock.Now()
+	}
+	usable := func(e *endpoint) bool {
+		return (now.IsZero() || !e.ejected(now)) && !slices.Contains(tried, e)
+	}
+	first := draw(all, usable)
+	if first == nil {
+		first = draw(all, func(e *endpoint) bool { return !slices.Contains(tried, e) })
+	}
+	if first == nil {
+		return all[rand.IntN(len(all))]
+	}
+	second := draw(all, func(e *endpoint) bool { return e != first && usable(e) })
+	if second != nil && second.inFlight.Load() < first.inFlight.Load() {
+		return second
+	}
+	return first
+}
+
+// draw returns a random endpoint that is usable, each with the same chance. nil: none is.
+func draw(all []*endpoint, usable func(*endpoint) bool) *endpoint {
+	for range 3 {
+		if e := all[rand.IntN(len(all))]; usable(e) {
+			return e
+		}
+	}
+	var chosen *endpoint
+	count := 0
+	for _, e := range all {
+		if !usable(e) {
+			continue
+		}
+		count++
+		if rand.IntN(count) == 0 {
+			chosen = e
+		}
+	}
+	return chosen
+}
+
+// replayBuffer holds a small body of a request.
+type replayBuffer [maxReplay]byte
+
+var replayBuffers = sync.Pool{New: func() any { return new(replayBuffer) }}
+
+func (b *replayBuffer) release() {
+	if b != nil {
+		replayBuffers.Put(b)
+	}
+}
+
+// readReplay reads a small body into a buffer, nil if there is none or it is not small.
+func readReplay(req *Request) (*replayBuffer, error) {
+	if !req.small() {
+		return nil, nil
+	}
+	buffer := replayBuffers.Get().(*replayBuffer)
+	if err := req.keepBody(buffer[:]); err != nil {
+		buffer.release()
+		return nil, &Error{Kind: RequestBody, Err: err}
+	}
+	return buffer, nil
+}
