@@ -195,6 +195,7 @@ func (c *conn) buffered() bool { return c.body.buffered() }
 func (c *conn) trailers() []Field { return c.body.trailers }
 
 func (c *conn) tunnel() net.Conn {
+	c.stop() // from here on the tunnel ends when one of its ends does
 	_ = c.raw.SetDeadline(time.Time{})
 	return &tunnel{Conn: c.raw, in: &c.in}
 }

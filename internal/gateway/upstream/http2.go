@@ -78,6 +78,7 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 		return nil, failure
 	}
 	e.response = response
+	req.opened = req.opened || e.body != nil
 	return &Response{
 		Status: response.StatusCode, Fields: fieldsOf(response.Header), ContentLength: response.ContentLength,
 		Endpoint: t.address, stream: e,
@@ -94,6 +95,9 @@ type http2Exchange struct {
 	answered  atomic.Bool // the head is there
 	body      *http2Body  // nil without a body
 	response  *http.Response
+
+	informing sync.Mutex // held while an informational response is passed on
+	finished  bool
 }
 
 // start begins the time that the exchange and the head of its response have.
@@ -161,13 +165,22 @@ func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 			Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
 				if code != http.StatusContinue {
-					req.Informational(code, fieldsOf(http.Header(header)))
+					e.inform(code, http.Header(header))
 				}
 				return nil
 			},
 		})
 	}
 	return request.WithContext(ctx), nil
+}
+
+// inform passes an informational response on, as long as somebody waits for the response.
+func (e *http2Exchange) inform(code int, header http.Header) {
+	e.informing.Lock()
+	defer e.informing.Unlock()
+	if !e.finished {
+		e.request.Informational(code, fieldsOf(header))
+	}
 }
 
 func (e *http2Exchange) addBody(request *http.Request) {
@@ -206,13 +219,16 @@ func (e *http2Exchange) close() {
 }
 
 func (e *http2Exchange) finish() {
+	e.informing.Lock()
+	e.finished = true
+	e.informing.Unlock()
 	e.cancel(errClosed)
 	e.stopAwaiting()
 	if e.endTimer != nil {
 		e.endTimer.Stop()
 	}
-	if e.body != nil {
-		e.body.finish()
+	if e.body != nil && e.body.finish() {
+		e.request.opened = true
 	}
 }
 
@@ -244,8 +260,9 @@ type http2Body struct {
 	failed  atomic.Bool
 	whole   atomic.Bool
 
-	mu     sync.Mutex // held while the body is read
-	closed bool
+	mu      sync.Mutex // held while the body is read
+	touched bool
+	closed  bool
 }
 
 // Read reads the body, and the trailers at its end.
@@ -255,7 +272,7 @@ func (b *http2Body) Read(p []byte) (int, error) {
 	if b.closed {
 		return 0, errClosed
 	}
-	b.request.opened = true
+	b.touched = true
 	n, err := b.request.Body.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
@@ -285,13 +302,14 @@ func (b *http2Body) end() {
 // moment; finish waits for it.
 func (b *http2Body) Close() error { return nil }
 
-func (b *http2Body) finish() {
+func (b *http2Body) finish() (touched bool) {
 	if !b.whole.Load() && !b.failed.Load() && b.reading() {
 		b.request.StopBody()
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.closed = true
-	b.mu.Unlock()
+	return b.touched
 }
 
 // reading reports whether a Read is under way; if none is, none will follow.

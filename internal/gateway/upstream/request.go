@@ -110,9 +110,9 @@ func causeOf(status int) Causes {
 	return 0
 }
 
-// maxReplay is the size up to which a body is read before it is sent, so that it can be
+// MaxReplay is the size up to which a body is read before it is sent, so that it can be
 // sent again and goes out together with the head.
-const maxReplay = 16 << 10
+const MaxReplay = 16 << 10
 
 var errHeadInvalid = errors.New("the request has an invalid")
 
@@ -218,7 +218,7 @@ func (r *Request) idempotent() bool {
 // small reports whether the body is read whole before it is sent. A client that is slow
 // to send it then holds no connection to an endpoint either.
 func (r *Request) small() bool {
-	return r.hasBody() && r.ContentLength > 0 && r.ContentLength <= maxReplay && !r.ExpectContinue
+	return r.hasBody() && r.ContentLength > 0 && r.ContentLength <= MaxReplay && !r.ExpectContinue
 }
 
 func (r *Request) keepBody(buffer []byte) error {

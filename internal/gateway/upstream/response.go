@@ -46,9 +46,10 @@ func (r *Response) Tunnel() net.Conn { return r.stream.tunnel() }
 
 // Close ends the exchange. The connection is kept if both messages went over it whole.
 func (r *Response) Close() {
+	endpoint, replay := r.endpoint, r.replay // before the connection has another response
 	r.stream.close()
-	r.endpoint.leave()
-	r.replay.release()
+	endpoint.leave()
+	replay.release()
 }
 
 // tunnel is a connection of which some bytes have been read already.

@@ -222,7 +222,7 @@ func draw(all []*endpoint, usable func(*endpoint) bool) *endpoint {
 }
 
 // replayBuffer holds a small body of a request.
-type replayBuffer [maxReplay]byte
+type replayBuffer [MaxReplay]byte
 
 var replayBuffers = sync.Pool{New: func() any { return new(replayBuffer) }}
 
