@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// BenchmarkPlainRoute is a request of 1 KiB through the gateway on kept connections,
+// client and backend in the same process: their part is in it.
+func BenchmarkPlainRoute(b *testing.B) { benchmarkRoute(b, Options{}, toApp) }
+
+// BenchmarkLimitedAndLogged is the same with a rate limit and an access log.
+func BenchmarkLimitedAndLogged(b *testing.B) {
+	benchmarkRoute(b, Options{AccessLog: io.Discard}, `[{backendService: {name: app, port: 80}, rateLimit: {requests: 1000000, period: 1s}}]`)
+}
+
+func benchmarkRoute(b *testing.B, options Options, routes string) {
+	backend := rawBackend(b, "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 20:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n"+strings.Repeat("x", 1024))
+	g := start(b, options, routes, backend)
+	conn, err := net.Dial("tcp", g.address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = io.WriteString(conn, "GET /api/x HTTP/1.1\r\nHost: example.com\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")
+		length := 0
+		for {
+			line, err := in.ReadSlice('\n')
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(line) == 2 {
+				break
+			}
+			length += len(line)
+		}
+		if _, err := in.Discard(1024); err != nil || length == 0 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// discard is a response that nobody reads.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discard) WriteHeader(int)             {}
+
+// BenchmarkHandler is the handler without net/http's server.
+func BenchmarkHandler(b *testing.B) {
+	backend := rawBackend(b, "HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n"+strings.Repeat("x", 1024))
+	handler := New(Options{})
+	handler.SetTable(compile(b, toApp, nil, backend))
+	b.Cleanup(func() { handler.registry.Keep(func(string) bool { return false }) })
+	request, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET /api/x HTTP/1.1\r\nHost: example.com\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")))
+	if err != nil {
+		b.Fatal(err)
+	}
+	request.RemoteAddr = "192.0.2.1:1234"
+	w := &discard{header: http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		handler.ServeHTTP(w, request)
+		clear(w.header)
+	}
+}

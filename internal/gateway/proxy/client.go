@@ -1,0 +1,113 @@
+package proxy
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+// findClient finds out who asks. What a proxy says that is not trusted counts for nothing.
+func (e *exchange) findClient() {
+	e.peer = e.r.RemoteAddr
+	if colon := strings.LastIndexByte(e.peer, ':'); colon >= 0 {
+		e.peer = strings.Trim(e.peer[:colon], "[]")
+	}
+	e.client = e.peer
+	trusted := e.handler.options.TrustedProxies
+	if len(trusted) == 0 || !contains(trusted, e.peer) {
+		return
+	}
+	e.trusted = true
+	hops := strings.Split(strings.Join(e.r.Header["X-Forwarded-For"], ","), ",")
+	for i := len(hops) - 1; i >= 0; i-- {
+		hop := strings.TrimSpace(hops[i])
+		if _, err := netip.ParseAddr(hop); err != nil {
+			return
+		}
+		e.client = hop
+		if !contains(trusted, hop) {
+			return
+		}
+	}
+}
+
+func contains(ranges []netip.Prefix, address string) bool {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return false
+	}
+	ip = ip.Unmap().WithZone("")
+	for _, r := range ranges {
+		if r.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// limitedAddress is what counts as one client: an IPv6 client has a whole /64 to itself.
+func limitedAddress(address string) string {
+	if strings.IndexByte(address, ':') < 0 {
+		return address
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	if ip = ip.Unmap(); ip.Is4() {
+		return ip.String()
+	}
+	prefix, err := ip.WithZone("").Prefix(64)
+	if err != nil {
+		return address
+	}
+	return prefix.String()
+}
+
+// scheme returns what the client speaks.
+func (e *exchange) scheme() string {
+	if e.trusted {
+		switch e.r.Header.Get("X-Forwarded-Proto") {
+		case "https":
+			return "https"
+		case "http":
+			return "http"
+		}
+	}
+	if e.r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// forwardedField reports whether a field says where a request came from, which is the
+// gateway's to say. Names are in canonical form.
+func forwardedField(name string) bool {
+	switch name {
+	case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded":
+		return true
+	}
+	return false
+}
+
+// addForwarded tells the backend where the request came from.
+func (e *exchange) addForwarded() {
+	forwardedFor, host := e.peer, e.r.Host
+	if e.trusted {
+		if before := e.r.Header["X-Forwarded-For"]; len(before) > 0 {
+			forwardedFor = strings.Join(before, ", ") + ", " + e.peer
+		}
+		if given := e.r.Header.Get("X-Forwarded-Host"); given != "" {
+			host = given
+		}
+		for _, value := range e.r.Header["Forwarded"] {
+			e.fields = append(e.fields, upstream.Field{Name: "Forwarded", Value: value})
+		}
+	}
+	e.fields = append(e.fields,
+		upstream.Field{Name: "X-Forwarded-For", Value: forwardedFor},
+		upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
+		upstream.Field{Name: "X-Forwarded-Host", Value: host},
+	)
+}

@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+// allowOrigin tells a page of another origin what it may do. It reports true if the
+// request was a question about that only, and has been answered.
+func (e *exchange) allowOrigin() bool {
+	origin := e.r.Header.Get("Origin")
+	header := e.w.Header()
+	header["Vary"] = append(header["Vary"], "Origin")
+	if origin == "" {
+		return false
+	}
+	cors := e.route.CORS
+	preflight := e.r.Method == http.MethodOptions && e.r.Header.Get("Access-Control-Request-Method") != ""
+	allowed, ok := cors.AllowOrigin(origin)
+	if ok {
+		setUnlessEmpty(header, "Access-Control-Allow-Origin", allowed)
+		if cors.AllowCredentials {
+			header["Access-Control-Allow-Credentials"] = []string{"true"}
+		}
+	}
+	if !preflight {
+		if ok {
+			setUnlessEmpty(header, "Access-Control-Expose-Headers", cors.ExposeHeaders)
+		}
+		return false
+	}
+	if ok {
+		setUnlessEmpty(header, "Access-Control-Allow-Methods", cors.AllowMethods)
+		setUnlessEmpty(header, "Access-Control-Allow-Headers", cors.AllowHeaders)
+		setUnlessEmpty(header, "Access-Control-Max-Age", cors.MaxAge)
+	}
+	e.answer(http.StatusNoContent, "", nil)
+	return true
+}
+
+func setUnlessEmpty(header http.Header, name, value string) {
+	if value != "" {
+		header[name] = []string{value}
+	}
+}
+
+// dropCORS removes what the backend says about other origins: the route says it.
+func dropCORS(response *upstream.Response) {
+	response.Fields = slices.DeleteFunc(response.Fields, func(field upstream.Field) bool {
+		return len(field.Name) > len("Access-Control-") && strings.EqualFold(field.Name[:len("Access-Control-")], "Access-Control-")
+	})
+}

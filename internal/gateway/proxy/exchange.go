@@ -1,0 +1,218 @@
+package proxy
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+// statusClientGone is what the log says where a client did not wait for its answer.
+const statusClientGone = 499
+
+// maxVia is how often a request may come through a gateway of our name: more is a loop.
+const maxVia = 8
+
+// exchange is a request and what becomes of it. It is used again for another request
+// when it has ended.
+type exchange struct {
+	handler *Handler
+	state   *state
+	w       http.ResponseWriter
+	r       *http.Request
+	start   time.Time
+
+	lookup   table.Request
+	path     table.Path
+	route    *table.Route
+	peer     string // the address of the other end of the connection
+	client   string // the address of the client, as far as it can be believed
+	trusted  bool   // the other end is a trusted proxy
+	identity string // who the client proved to be
+	hidden   [3]string
+	query    string // what is sent to the backend
+
+	request  upstream.Request
+	fields   []upstream.Field
+	endpoint string
+
+	status  int
+	sent    int64 // bytes of the response's body
+	failure string
+	aborted bool
+}
+
+func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
+	*e = exchange{
+		handler: h, state: h.current.Load(), w: w, r: r,
+		start: h.options.Clock.Now(), fields: e.fields[:0], query: r.URL.RawQuery,
+	}
+}
+
+// end counts and logs the exchange, and lets go of it.
+func (e *exchange) end() {
+	duration := e.handler.options.Clock.Since(e.start)
+	if e.state != nil {
+		e.handler.metrics.observe(e.state, e.route, e.status, duration)
+	}
+	e.handler.log.write(e, duration)
+	clear(e.fields)
+	*e = exchange{fields: e.fields[:0]}
+	exchanges.Put(e)
+}
+
+// serve answers the request.
+func (e *exchange) serve() {
+	e.findClient()
+	if !e.findRoute() {
+		return
+	}
+	if e.route.CORS != nil && e.allowOrigin() {
+		return
+	}
+	if !e.withinLimit(false) || !e.authenticate() || !e.withinLimit(true) {
+		return
+	}
+	switch {
+	case e.route.Redirect != nil:
+		e.redirect()
+	case e.route.Direct != nil:
+		e.answerDirectly()
+	case e.limitBody():
+		e.forward()
+	}
+}
+
+// findRoute finds the route of the request, or answers why there is none.
+func (e *exchange) findRoute() bool {
+	if e.state == nil {
+		return e.refuse(http.StatusServiceUnavailable, "no_table")
+	}
+	if e.r.Method == http.MethodConnect {
+		return e.refuse(http.StatusNotImplemented, "connect")
+	}
+	path, err := table.ParsePath(e.r.URL.EscapedPath())
+	if err != nil || strings.IndexByte(e.query, '#') >= 0 {
+		return e.refuse(http.StatusBadRequest, "path")
+	}
+	if via := e.r.Header["Via"]; via != nil && strings.Count(strings.Join(via, ","), e.handler.options.Via) > maxVia {
+		return e.refuse(http.StatusLoopDetected, "loop")
+	}
+	e.path = path
+	e.lookup = table.Request{
+		Method: e.r.Method, Host: e.r.Host, Path: path.Match, RawQuery: e.r.URL.RawQuery, Header: e.r.Header,
+	}
+	route := e.state.table.Match(&e.lookup)
+	if route == nil {
+		return e.refuse(http.StatusNotFound, "no_route")
+	}
+	e.route = route
+	if route.Unavailable != nil {
+		return e.refuse(http.StatusInternalServerError, "route_unavailable")
+	}
+	return true
+}
+
+// refuse answers with a status and its text, and returns false.
+func (e *exchange) refuse(status int, failure string) bool {
+	e.failure = failure
+	e.answer(status, "text/plain; charset=utf-8", []byte(http.StatusText(status)+"\n"))
+	return false
+}
+
+// answer sends a response of our own.
+func (e *exchange) answer(status int, contentType string, body []byte) {
+	header := e.w.Header()
+	if contentType != "" || len(body) > 0 {
+		header["Content-Type"] = []string{contentType}
+		header.Set("X-Content-Type-Options", "nosniff")
+	}
+	if status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified {
+		header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	e.sendHead(status)
+	if e.r.Method == http.MethodHead {
+		return
+	}
+	n, _ := e.w.Write(body)
+	e.sent += int64(n)
+}
+
+// sendHead sends the head of the response, with what the route changes in it.
+func (e *exchange) sendHead(status int) {
+	header := e.w.Header()
+	if e.route != nil && e.route.ResponseHeaders != nil {
+		e.route.ResponseHeaders.Apply(header)
+	}
+	// Where the server drains, the client is to go elsewhere with its next request; for
+	// HTTP/2 net/http makes GOAWAY of it. A request in chunks may have had a length too,
+	// which net/http does not tell, and after which the connection must be closed
+	// (RFC 9112, 6.1).
+	if e.handler.draining.Load() || (e.r.ProtoMajor == 1 && len(e.r.TransferEncoding) > 0) {
+		header["Connection"] = []string{"close"}
+	}
+	e.status = status
+	e.w.WriteHeader(status)
+}
+
+func (e *exchange) redirect() {
+	location := e.route.Redirect.Location(e.scheme(), e.r.Host, e.path.Forward, e.r.URL.RawQuery)
+	e.w.Header()["Location"] = []string{location}
+	e.answer(e.route.Redirect.StatusCode, "", nil)
+}
+
+func (e *exchange) answerDirectly() {
+	direct := e.route.Direct
+	e.answer(direct.StatusCode, direct.ContentType, direct.Body)
+}
+
+// limitBody refuses a body that is too large, and one that turns out to be.
+func (e *exchange) limitBody() bool {
+	limit := e.route.MaxBodyBytes
+	if limit <= 0 {
+		return true
+	}
+	if e.r.ContentLength > limit {
+		return e.refuse(http.StatusRequestEntityTooLarge, "body_too_large")
+	}
+	if e.r.ContentLength < 0 {
+		e.r.Body = http.MaxBytesReader(e.w, e.r.Body, limit)
+	}
+	return true
+}
+
+// withinLimit counts the request, or answers that there were too many. What is counted
+// by client comes after its authentication, the rest before, so that guessing counts.
+func (e *exchange) withinLimit(authenticated bool) bool {
+	limit := e.route.RateLimit
+	if limit == nil || (limit.Per == table.PerKey) != authenticated {
+		return true
+	}
+	key := limitKey{route: e.route.Name}
+	switch limit.Per {
+	case table.PerKey:
+		key.who = e.identity
+	case table.PerClientAddress:
+		key.who = limitedAddress(e.client)
+	}
+	wait := e.handler.limiter.take(key, limit)
+	if wait == 0 {
+		return true
+	}
+	seconds := int64((wait + time.Second - 1) / time.Second)
+	e.w.Header()["Retry-After"] = []string{strconv.FormatInt(seconds, 10)}
+	return e.refuse(http.StatusTooManyRequests, "rate_limit")
+}
+
+// service returns where the request goes, nil if nobody is there.
+func (e *exchange) service() (*table.Backend, *upstream.Service) {
+	backend := e.route.Pick(rand.Uint64())
+	if backend == nil {
+		return nil, nil
+	}
+	return backend, e.state.services[backend.Index]
+}

@@ -1,0 +1,277 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+var aLongTimeAgo = time.Unix(1, 0)
+
+// forward sends the request to a backend and its response to the client.
+func (e *exchange) forward() {
+	backend, service := e.service()
+	if service == nil {
+		e.refuse(http.StatusServiceUnavailable, upstream.NoEndpoints.String())
+		return
+	}
+	e.buildRequest(backend)
+	if mirror := e.route.Mirror; mirror != nil {
+		e.mirror(mirror)
+	}
+	response, err := service.Do(e.r.Context(), &e.request)
+	if err != nil {
+		e.explain(err)
+		return
+	}
+	defer response.Close()
+	e.endpoint = response.Endpoint
+	if response.Status == http.StatusSwitchingProtocols {
+		e.tunnel(response)
+		return
+	}
+	e.respond(response)
+}
+
+// explain answers a request that has no response.
+func (e *exchange) explain(err error) {
+	kind := upstream.KindOf(err)
+	if failure, ok := errors.AsType[*upstream.Error](err); ok {
+		e.endpoint = failure.Endpoint
+	}
+	e.handler.metrics.failed(e.state, e.route, kind)
+	if e.r.Context().Err() != nil {
+		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
+		return
+	}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		e.refuse(http.StatusRequestEntityTooLarge, "body_too_large")
+		return
+	}
+	status := http.StatusBadGateway
+	switch kind {
+	case upstream.NoEndpoints:
+		status = http.StatusServiceUnavailable
+	case upstream.Timeout:
+		status = http.StatusGatewayTimeout
+	case upstream.RequestBody, upstream.InvalidRequest:
+		status = http.StatusBadRequest
+	}
+	e.refuse(status, kind.String())
+}
+
+// buildRequest makes the request to the backend.
+func (e *exchange) buildRequest(backend *table.Backend) {
+	e.request = upstream.Request{
+		Method:        e.r.Method,
+		Target:        e.target(),
+		Host:          e.r.Host,
+		HeaderTimeout: e.route.Timeouts.Backend,
+		Retry:         upstream.Retry{Attempts: e.route.Retries.Attempts, On: causes(e.route.Retries.On)},
+		Informational: e.inform,
+	}
+	if e.route.Timeouts.Request > 0 {
+		e.request.Deadline = e.start.Add(e.route.Timeouts.Request)
+	}
+	if e.route.Rewrite != nil && e.route.Rewrite.Host != "" {
+		e.request.Host = e.route.Rewrite.Host
+	}
+	if backend.Protocol == table.ProtocolH2C || e.isGRPC() {
+		e.request.Protocol = upstream.HTTP2
+	}
+	for _, value := range e.r.Header["Te"] {
+		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
+	}
+	if e.r.Body != nil && e.r.Body != http.NoBody && e.r.ContentLength != 0 {
+		e.addBody()
+	} else if upgrade := e.r.Header["Upgrade"]; len(upgrade) == 1 && e.mayUpgrade(upgrade[0]) {
+		e.request.Upgrade, e.request.Protocol = upgrade[0], upstream.HTTP1
+	}
+	e.addFields()
+	e.request.Fields = e.fields
+}
+
+// target is the path as the backend is to see it, with the query.
+func (e *exchange) target() string {
+	path := e.path.Forward
+	if e.route.Rewrite != nil {
+		path = e.route.Rewrite.Path(e.path)
+	}
+	if e.query == "" {
+		return path
+	}
+	if asReceived := e.r.RequestURI; len(asReceived) == len(path)+1+len(e.query) && strings.HasPrefix(asReceived, path) &&
+		strings.HasSuffix(asReceived, e.query) {
+		return asReceived
+	}
+	return path + "?" + e.query
+}
+
+// isGRPC reports whether the request is gRPC's, which is spoken over HTTP/2 only.
+func (e *exchange) isGRPC() bool {
+	contentType := e.r.Header["Content-Type"]
+	if len(contentType) == 0 {
+		return false
+	}
+	rest, ok := strings.CutPrefix(contentType[0], "application/grpc")
+	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}
+
+// mayUpgrade reports whether the client asks for another protocol on its connection. To
+// speak HTTP/2 that way is an offer to the next hop, which is the gateway.
+func (e *exchange) mayUpgrade(protocol string) bool {
+	if e.r.ProtoMajor != 1 || e.r.ProtoMinor != 1 || strings.HasPrefix(strings.ToLower(protocol), "h2c") {
+		return false
+	}
+	for _, value := range e.r.Header["Connection"] {
+		if hasToken(value, "upgrade") {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *exchange) addBody() {
+	request := &e.request
+	request.Body, request.ContentLength = e.r.Body, e.r.ContentLength
+	request.ExpectContinue = e.r.Header.Get("Expect") != "" // net/http lets no other expectation through
+	control := http.NewResponseController(e.w)
+	request.StopBody = func() { _ = control.SetReadDeadline(aLongTimeAgo) }
+	if e.r.ContentLength < 0 {
+		trailer := e.r.Trailer
+		if len(trailer) > 0 {
+			request.Trailers = func() []upstream.Field { return trailersOf(trailer) }
+		}
+	}
+	// The body may still come in while the response goes out.
+	if e.r.ProtoMajor == 1 && (e.r.ContentLength < 0 || request.ExpectContinue || e.r.ContentLength > upstream.MaxReplay) {
+		_ = control.EnableFullDuplex()
+	}
+}
+
+func trailersOf(trailer http.Header) []upstream.Field {
+	fields := make([]upstream.Field, 0, len(trailer))
+	for name, values := range trailer {
+		if len(values) == 0 {
+			fields = append(fields, upstream.Field{Name: name}) // announced, and not come yet
+		}
+		for _, value := range values {
+			fields = append(fields, upstream.Field{Name: name, Value: value})
+		}
+	}
+	return fields
+}
+
+// addFields takes over the fields that are for the backend.
+func (e *exchange) addFields() {
+	connection := e.r.Header["Connection"]
+	for name, values := range e.r.Header {
+		if upstream.ConnectionField(name) || forwardedField(name) || e.isHidden(name) || nominated(connection, name) {
+			continue
+		}
+		for _, value := range values {
+			e.fields = append(e.fields, upstream.Field{Name: name, Value: value})
+		}
+	}
+	for name := range e.r.Trailer {
+		e.fields = append(e.fields, upstream.Field{Name: "Trailer", Value: name})
+	}
+	version := "1.1 "
+	if e.r.ProtoMajor == 2 {
+		version = "2.0 "
+	} else if e.r.ProtoMinor == 0 {
+		version = "1.0 "
+	}
+	e.fields = append(e.fields, upstream.Field{Name: "Via", Value: version + e.handler.options.Via})
+	e.addForwarded()
+	e.addIdentity()
+	if e.route.RequestHeaders != nil {
+		e.editFields()
+	}
+}
+
+// isHidden reports whether a field is not the client's to send: its key, or what tells
+// the backend who the client is. A backend may take an underscore for a hyphen.
+func (e *exchange) isHidden(name string) bool {
+	if strings.IndexByte(name, '_') >= 0 {
+		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+		if forwardedField(name) {
+			return true
+		}
+	}
+	for _, hidden := range e.hidden {
+		if hidden != "" && strings.EqualFold(hidden, name) {
+			return true
+		}
+	}
+	if jwt := e.route.Auth; jwt != nil && jwt.JWT != nil {
+		for _, claim := range jwt.JWT.ClaimHeaders {
+			if strings.EqualFold(claim.Header, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nominated reports whether Connection names a field.
+func nominated(connection []string, name string) bool {
+	for _, value := range connection {
+		if hasToken(value, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasToken(list, token string) bool {
+	for list != "" {
+		var element string
+		element, list, _ = strings.Cut(list, ",")
+		if strings.EqualFold(strings.Trim(element, " \t"), token) {
+			return true
+		}
+	}
+	return false
+}
+
+// editFields does what the route says about the fields of requests.
+func (e *exchange) editFields() {
+	header := make(http.Header, len(e.fields))
+	for _, field := range e.fields {
+		name := http.CanonicalHeaderKey(field.Name)
+		header[name] = append(header[name], field.Value)
+	}
+	e.route.RequestHeaders.Apply(header)
+	e.fields = e.fields[:0]
+	for name, values := range header {
+		for _, value := range values {
+			e.fields = append(e.fields, upstream.Field{Name: name, Value: value})
+		}
+	}
+}
+
+// causes translates the route's causes of retries.
+func causes(on table.Causes) upstream.Causes {
+	var causes upstream.Causes
+	for _, pair := range [...]struct {
+		route    table.Causes
+		upstream upstream.Causes
+	}{
+		{table.ConnectFailure, upstream.OnConnectFailure},
+		{table.Reset, upstream.OnReset},
+		{table.Timeout, upstream.OnTimeout},
+		{table.Status502, upstream.OnStatus502},
+		{table.Status503, upstream.OnStatus503},
+		{table.Status504, upstream.OnStatus504},
+	} {
+		if on&pair.route != 0 {
+			causes |= pair.upstream
+		}
+	}
+	return causes
+}

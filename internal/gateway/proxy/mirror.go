@@ -1,0 +1,93 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+const (
+	// maxMirrors bounds the copies under way; what comes above that is not copied.
+	maxMirrors = 128
+	// mirrorTimeout bounds a copy, from its request to the end of its response.
+	mirrorTimeout = 10 * time.Second
+)
+
+// mirrors are the copies of requests under way. Nobody waits for their responses.
+type mirrors struct {
+	slots chan struct{}
+	wait  sync.WaitGroup
+}
+
+func newMirrors() *mirrors { return &mirrors{slots: make(chan struct{}, maxMirrors)} }
+
+// mirror sends a copy of the request to another backend. A request whose body is not
+// small is not copied: it would have to wait for two readers.
+func (e *exchange) mirror(mirror *table.Mirror) {
+	if rand.Uint32N(100) >= mirror.Percent || e.request.Upgrade != "" {
+		return
+	}
+	length := e.request.ContentLength
+	if e.request.Body != nil && (length < 0 || length > upstream.MaxReplay || e.request.ExpectContinue) {
+		return
+	}
+	mirrors := e.handler.mirrors
+	select {
+	case mirrors.slots <- struct{}{}:
+	default:
+		return
+	}
+	copied := e.request
+	copied.Informational = nil
+	copied.Fields = slices.Clone(e.request.Fields)
+	copied.Retry = upstream.Retry{}
+	copied.Protocol = upstream.HTTP1
+	if mirror.Backend.Protocol == table.ProtocolH2C || e.isGRPC() {
+		copied.Protocol = upstream.HTTP2
+	}
+	if e.request.Body != nil {
+		content := make([]byte, length)
+		n, err := io.ReadFull(e.request.Body, content)
+		e.request.Body = io.MultiReader(bytes.NewReader(content[:n]), failing{err})
+		if err != nil {
+			<-mirrors.slots
+			return
+		}
+		copied.Body = bytes.NewReader(content)
+		copied.StopBody = func() {}
+	}
+	service := e.state.services[mirror.Backend.Index]
+	ctx := context.WithoutCancel(e.r.Context())
+	mirrors.wait.Go(func() {
+		defer func() { <-mirrors.slots }()
+		sendMirror(ctx, service, &copied)
+	})
+}
+
+// failing returns an error that came before, or the end.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) {
+	if f.err == nil {
+		return 0, io.EOF
+	}
+	return 0, f.err
+}
+
+func sendMirror(ctx context.Context, service *upstream.Service, request *upstream.Request) {
+	ctx, cancel := context.WithTimeout(ctx, mirrorTimeout)
+	defer cancel()
+	response, err := service.Do(ctx, request)
+	if err != nil {
+		return
+	}
+	defer response.Close()
+	_, _ = io.Copy(io.Discard, response)
+}

@@ -1,0 +1,339 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/crypto/bcrypt"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+func TestCORS(t *testing.T) {
+	var asked atomic.Int64
+	backend := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Access-Control-Allow-Origin", "https://backend.example.com")
+	})
+	g := start(t, Options{}, `
+- backendService: {name: app, port: 80}
+  cors: {allowOrigins: ["https://shop.example.com"], allowMethods: [GET, PUT], allowHeaders: [X-A], exposeHeaders: [X-B], allowCredentials: true, maxAgeSeconds: 60}
+`, backend)
+	preflight := []string{"Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "x-a"}
+	response, _ := g.send(g.request("OPTIONS", "/", append(preflight, "Origin", "https://shop.example.com")...))
+	want(t, "preflight", status(response)+response.Header.Get("Access-Control-Allow-Origin"), "204https://shop.example.com")
+	want(t, "methods", response.Header.Get("Access-Control-Allow-Methods"), "GET, PUT")
+	want(t, "headers", response.Header.Get("Access-Control-Allow-Headers"), "X-A")
+	want(t, "age", response.Header.Get("Access-Control-Max-Age"), "60")
+	want(t, "credentials", response.Header.Get("Access-Control-Allow-Credentials"), "true")
+	response, _ = g.send(g.request("OPTIONS", "/", append(preflight, "Origin", "https://evil.example.com")...))
+	want(t, "preflight of another origin", status(response)+join(response.Header["Access-Control-Allow-Origin"]), "204")
+	want(t, "requests to the backend", asked.Load(), int64(0))
+
+	response, _ = g.get("/", "Origin", "https://shop.example.com")
+	want(t, "origin", join(response.Header["Access-Control-Allow-Origin"]), "https://shop.example.com")
+	want(t, "exposed", response.Header.Get("Access-Control-Expose-Headers"), "X-B")
+	want(t, "vary", response.Header.Get("Vary"), "Origin")
+	response, _ = g.get("/", "Origin", "https://evil.example.com")
+	want(t, "another origin", status(response)+join(response.Header["Access-Control-Allow-Origin"]), "200")
+}
+
+func keyHash(key string) []byte {
+	sum := sha256.Sum256([]byte(key))
+	return []byte("sha256:" + hex.EncodeToString(sum[:]))
+}
+
+func TestAPIKeys(t *testing.T) {
+	backend, requests := recording(t)
+	g := startTable(t, Options{}, compile(t, `
+- backendService: {name: app, port: 80}
+  auth: {apiKey: {secretRef: {name: keys}, header: X-API-Key, queryParam: key, clientHeader: X-Client}}
+`, map[string]map[string][]byte{"keys": {"alice": append(append(keyHash("old"), '\n'), keyHash("new")...)}}, backend))
+	for name, test := range map[string]struct {
+		path   string
+		fields []string
+		code   int
+		target string
+	}{
+		"no key":       {path: "/", code: 401},
+		"wrong key":    {path: "/", fields: []string{"X-API-Key", "x"}, code: 401},
+		"empty key":    {path: "/?key=", fields: []string{"X-API-Key", ""}, code: 401},
+		"the hash":     {path: "/", fields: []string{"X-API-Key", string(keyHash("new"))}, code: 401},
+		"key":          {path: "/?a=b", fields: []string{"X-API-Key", "new", "X-Client", "root", "X_client", "root"}, code: 200, target: "/?a=b"},
+		"the old key":  {path: "/", fields: []string{"X-API-Key", "old"}, code: 200, target: "/"},
+		"in the query": {path: "/?a=b&key=new&c=d", code: 200, target: "/?a=b&c=d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, _ := g.get(test.path, test.fields...)
+			want(t, "status", response.StatusCode, test.code)
+			if test.code != 200 {
+				return
+			}
+			r := <-requests
+			want(t, "target", r.RequestURI, test.target)
+			want(t, "client", join(r.Header["X-Client"])+join(r.Header["X_client"]), "alice")
+			want(t, "key", join(r.Header["X-Api-Key"]), "")
+		})
+	}
+}
+
+func TestBasicAuthentication(t *testing.T) {
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend, requests := recording(t)
+	g := startTable(t, Options{}, compile(t, `
+- backendService: {name: app, port: 80}
+  auth: {basic: {secretRef: {name: users}, realm: shop, userHeader: X-User}}
+`, map[string]map[string][]byte{"users": {"carol": hash}}, backend))
+	for _, attempts := range []map[string]int{
+		{"": 401, "carol:wrong": 401, "dave:secret": 401, "carol:secret": 200},
+		{"carol:secret": 200, "carol:wrong": 401}, // after a right password is remembered
+	} {
+		for credentials, code := range attempts {
+			request := g.request("GET", "/", "X-User", "root")
+			if user, password, ok := strings.Cut(credentials, ":"); ok {
+				request.SetBasicAuth(user, password)
+			}
+			response, _ := g.send(request)
+			want(t, credentials, response.StatusCode, code)
+			if code == 401 {
+				want(t, "question", response.Header.Get("WWW-Authenticate"), `Basic realm="shop", charset="UTF-8"`)
+				continue
+			}
+			r := <-requests
+			want(t, "user", join(r.Header["X-User"]), "carol")
+			want(t, "password", join(r.Header["Authorization"]), "")
+		}
+	}
+}
+
+func TestTokensThatNobodyCanCheckLetNobodyIn(t *testing.T) {
+	backend, requests := recording(t)
+	g := startTable(t, Options{}, compile(t, `
+- backendService: {name: app, port: 80}
+  auth: {jwt: {issuer: "https://issuer.example.com", jwksURL: "https://issuer.example.com/keys"}}
+`, nil, backend))
+	response, _ := g.get("/", "Authorization", "Bearer x")
+	want(t, "status", response.StatusCode, 501)
+	want(t, "requests", len(requests), 0)
+}
+
+func TestRateLimit(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Now())
+	backend := serve(t, func(http.ResponseWriter, *http.Request) {})
+	g := start(t, Options{Clock: clock}, `[{backendService: {name: app, port: 80}, rateLimit: {requests: 2, period: 10s, burst: 3}}]`, backend)
+	codes := func(n int) string {
+		var got []string
+		for range n {
+			response, _ := g.get("/")
+			got = append(got, status(response)+response.Header.Get("Retry-After"))
+		}
+		return strings.Join(got, " ")
+	}
+	want(t, "at once", codes(4), "200 200 200 4295")
+	clock.Step(4 * time.Second)
+	want(t, "too early", codes(1), "4291")
+	clock.Step(time.Second)
+	want(t, "one more", codes(2), "200 4295")
+	clock.Step(time.Hour)
+	g.handler.SetTable(compile(t, `[{backendService: {name: app, port: 80}, rateLimit: {requests: 2, period: 10s, burst: 3}}]`, nil, backend))
+	want(t, "after a pause", codes(4), "200 200 200 4295")
+	g.handler.SetTable(compile(t, `[{backendService: {name: app, port: 80}, rateLimit: {requests: 2, period: 10s, burst: 3}}]`, nil, backend))
+	want(t, "another table forgives nothing", codes(1), "4295")
+}
+
+func TestLimiterIsBoundedAndExact(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Now())
+	l := newLimiter(clock)
+	limit := &table.RateLimit{Requests: 10, Period: time.Second, Burst: 5}
+	allowed := 0
+	for range 1000 {
+		if l.take(limitKey{route: "r"}, limit) == 0 {
+			allowed++
+		}
+		clock.Step(10 * time.Millisecond)
+	}
+	if allowed != 104 {
+		t.Errorf("%d requests in 10 s, want 10 per second and the burst", allowed)
+	}
+	for i := range limitShards * maxLimitKeys * 2 {
+		if l.take(limitKey{route: "r", who: strconv.Itoa(i)}, limit) != 0 {
+			t.Fatal("a new client is limited")
+		}
+	}
+	total := 0
+	for i := range l.shards {
+		total += len(l.shards[i].next)
+	}
+	if total > limitShards*maxLimitKeys {
+		t.Errorf("%d keys are held", total)
+	}
+}
+
+func TestClientsThatCountAsOne(t *testing.T) {
+	for address, same := range map[string]string{
+		"192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::/64", "2001:db8::ffff:1": "2001:db8::/64",
+		"2001:db8:0:1::1": "2001:db8:0:1::/64", "::ffff:192.0.2.1": "192.0.2.1", "fe80::1%eth0": "fe80::/64", "": "",
+	} {
+		want(t, address, limitedAddress(address), same)
+	}
+}
+
+func TestMirror(t *testing.T) {
+	backend, requests := recording(t)
+	g := start(t, Options{}, `[{backendService: {name: app, port: 80}, mirror: {backendService: {name: h2, port: 80}, percent: 100}}]`, backend)
+	request := g.request("POST", "/a?b")
+	request.Body, request.ContentLength = io.NopCloser(strings.NewReader("body")), 4
+	response, _ := g.send(request)
+	want(t, "status", response.StatusCode, 200)
+	protocols := map[string]bool{}
+	for range 2 {
+		r := <-requests
+		protocols[r.Proto] = true
+		want(t, "request", r.RequestURI+r.body, "/a?bbody")
+	}
+	if !protocols["HTTP/1.1"] || !protocols["HTTP/2.0"] {
+		t.Errorf("got %v", protocols)
+	}
+}
+
+func TestRetriesOfARoute(t *testing.T) {
+	var count atomic.Int64
+	backend := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if count.Add(1)%3 != 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	g := start(t, Options{}, `[{backendService: {name: app, port: 80}, retries: {attempts: 2, retryOn: ["503"]}}]`, backend)
+	response, _ := g.get("/")
+	want(t, "GET", response.StatusCode, 200)
+	response, _ = g.send(g.request("POST", "/"))
+	want(t, "POST", response.StatusCode, 503)
+}
+
+// lockedBuffer is written by the gateway and read by the test.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) lines() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Split(strings.TrimSuffix(b.text.String(), "\n"), "\n")
+}
+
+func TestAccessLogSaysWhatHappenedAndNoSecret(t *testing.T) {
+	backend, _ := recording(t)
+	var log lockedBuffer
+	g := startTable(t, Options{AccessLog: &log}, compile(t, `
+- name: shop
+  backendService: {name: app, port: 80}
+  auth: {apiKey: {secretRef: {name: keys}, header: X-API-Key, queryParam: key}}
+`, map[string]map[string][]byte{"keys": {"alice": keyHash("canary")}}, backend))
+	g.get("/a?key=canary", "User-Agent", "test \"1\" \xff", "Cookie", "canary", "Authorization", "canary", "Host", "shop.example.com")
+	g.get("/b", "X-API-Key", "canary2")
+	eventually(t, "two lines are written", func() bool { return len(log.lines()) == 2 })
+	lines := log.lines()
+	if strings.Contains(strings.Join(lines, ""), "canary") {
+		t.Errorf("a secret is in the log:\n%s", lines)
+	}
+	var first, second map[string]any
+	for i, into := range []*map[string]any{&first, &second} {
+		if err := json.Unmarshal([]byte(lines[i]), into); err != nil {
+			t.Fatalf("%v in %s", err, lines[i])
+		}
+		for _, varying := range []string{"time", "duration_us"} {
+			if (*into)[varying] == nil {
+				t.Errorf("no %s in %s", varying, lines[i])
+			}
+			delete(*into, varying)
+		}
+	}
+	wantFirst := map[string]any{
+		"method": "GET", "host": "shop.example.com", "path": "/a", "protocol": "HTTP/1.1", "route": "shop", "status": 200.0, "bytes": 2.0,
+		"client": "127.0.0.1", "identity": "alice", "user_agent": "test \"1\" \ufffd", "upstream": backend,
+	}
+	if diff := cmp.Diff(wantFirst, first); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	want(t, "failure", second["failure"], "unauthenticated")
+}
+
+func TestAccessLogSample(t *testing.T) {
+	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/fail" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	var log lockedBuffer
+	g := start(t, Options{AccessLog: &log, AccessLogSample: 5}, toApp, backend)
+	for range 20 {
+		g.get("/")
+	}
+	g.get("/fail")
+	eventually(t, "4 of 20 and the error are logged", func() bool { return len(log.lines()) == 5 })
+}
+
+func TestMetricsAreBoundedByRoutes(t *testing.T) {
+	backend, _ := recording(t)
+	registry := prometheus.NewPedanticRegistry()
+	g := start(t, Options{Metrics: registry}, `[{name: a, path: /a, backendService: {name: app, port: 80}}, {name: none, path: /none, backendService: {name: none, port: 80}}]`, backend)
+	g.get("/a")
+	g.get("/a/x")
+	g.get("/none")
+	for i := range 50 {
+		g.get("/" + strconv.Itoa(i))
+	}
+	series := func() map[string]float64 {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := map[string]float64{}
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				name := family.GetName()
+				for _, label := range m.GetLabel() {
+					name += " " + label.GetValue()
+				}
+				value := m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				if value != 0 {
+					values[name] = value
+				}
+			}
+		}
+		return values
+	}
+	wanted := map[string]float64{
+		"slipway_gateway_requests_total a 2xx": 2, "slipway_gateway_requests_total - 4xx": 50, "slipway_gateway_requests_total none 5xx": 1,
+		"slipway_gateway_request_duration_seconds a": 2, "slipway_gateway_request_duration_seconds -": 50, "slipway_gateway_request_duration_seconds none": 1,
+	}
+	eventually(t, "all is counted", func() bool { return cmp.Equal(wanted, series()) })
+	g.handler.SetTable(compile(t, `[{name: a, path: /a, backendService: {name: app, port: 80}}]`, nil, backend))
+	for name := range series() {
+		if strings.Contains(name, "none") {
+			t.Errorf("left of a route that is no more: %s", name)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/textproto"
+	"sync"
+
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+const copySize = 32 << 10
+
+var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
+
+// inform passes an informational response on.
+func (e *exchange) inform(status int, fields []upstream.Field) {
+	header := e.w.Header()
+	before := header.Clone()
+	setFields(header, fields)
+	e.w.WriteHeader(status)
+	clear(header)
+	for name, values := range before {
+		header[name] = values
+	}
+}
+
+// respond passes the backend's response on.
+func (e *exchange) respond(response *upstream.Response) {
+	header := e.w.Header()
+	if e.route.CORS != nil {
+		dropCORS(response)
+	}
+	setFields(header, response.Fields)
+	if _, ok := header["Content-Type"]; !ok {
+		header["Content-Type"] = nil // the backend did not say, and nobody guesses
+	}
+	e.sendHead(response.Status)
+	if !e.copyBody(response) {
+		return
+	}
+	e.addTrailers(response.Trailers())
+}
+
+// addTrailers sends the trailers. Without the flush net/http could have found a length for
+// a short body by now, and then there is no place for them.
+func (e *exchange) addTrailers(trailers []upstream.Field) {
+	if len(trailers) == 0 {
+		return
+	}
+	if flusher, ok := e.w.(http.Flusher); ok {
+		flusher.Flush()
+	}
+	header := e.w.Header()
+	announced := header["Trailer"]
+	for _, field := range trailers {
+		name := http.CanonicalHeaderKey(field.Name)
+		if !nominated(announced, name) {
+			name = http.TrailerPrefix + name
+		}
+		header[name] = append(header[name], field.Value)
+	}
+}
+
+// setFields adds fields to a header. All values share one slice.
+func setFields(header http.Header, fields []upstream.Field) {
+	values := make([]string, len(fields))
+	for i, field := range fields {
+		name := textproto.CanonicalMIMEHeaderKey(field.Name)
+		values[i] = field.Value
+		if before := header[name]; before != nil {
+			header[name] = append(before, field.Value)
+			continue
+		}
+		header[name] = values[i : i+1 : i+1]
+	}
+}
+
+// copyBody passes the body on as it comes: what has come is flushed before the backend is
+// waited for. It reports whether the body was whole.
+func (e *exchange) copyBody(response *upstream.Response) bool {
+	buffer := copyBuffers.Get().(*[copySize]byte)
+	defer copyBuffers.Put(buffer)
+	flusher, _ := e.w.(http.Flusher)
+	if response.ContentLength < 0 && flusher != nil && !response.Buffered() {
+		flusher.Flush()
+	}
+	for {
+		n, err := response.Read(buffer[:])
+		if n > 0 {
+			written, writeErr := e.w.Write(buffer[:n])
+			e.sent += int64(written)
+			if writeErr != nil {
+				e.failure, e.aborted = "client_write", true
+				return false
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return true
+		case err != nil:
+			e.failure, e.aborted = "response_body", true
+			return false
+		case flusher != nil && !response.Buffered():
+			flusher.Flush()
+		}
+	}
+}

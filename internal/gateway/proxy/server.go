@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// logFlushEvery is how long a line of the access log waits at most.
+const logFlushEvery = 200 * time.Millisecond
+
+// ServerOptions configures a Server. The zero value of a field means its default.
+type ServerOptions struct {
+	// HTTP is where HTTP/1.1 and HTTP/2 without TLS are served. Optional.
+	HTTP net.Listener
+	// HTTPS is where they are served with TLS. Optional.
+	HTTPS net.Listener
+	// Certificates are those of HTTPS.
+	Certificates *Certificates
+	// ErrorLog is where the server complains about connections. Default: the standard logger.
+	ErrorLog *log.Logger
+	// Clock is where the time comes from. Default: the real one.
+	Clock clock.WithTicker
+
+	// HeaderTimeout bounds the time that a client takes to send the head of a request,
+	// the TLS handshake included. Default 10 s.
+	HeaderTimeout time.Duration
+	// IdleTimeout is how long a connection is kept without a request. Default 2 min.
+	IdleTimeout time.Duration
+	// MaxHeaderBytes bounds the head of a request. Default 64 KiB.
+	MaxHeaderBytes int
+	// MaxStreams bounds the requests at a time on an HTTP/2 connection. Default 250.
+	MaxStreams int
+}
+
+// Server serves a Handler.
+type Server struct {
+	handler *Handler
+	options ServerOptions
+	plain   *http.Server
+	secure  *http.Server
+}
+
+// NewServer returns a server of the handler.
+func NewServer(handler *Handler, options ServerOptions) *Server {
+	if options.HeaderTimeout == 0 {
+		options.HeaderTimeout = 10 * time.Second
+	}
+	if options.IdleTimeout == 0 {
+		options.IdleTimeout = 2 * time.Minute
+	}
+	if options.MaxHeaderBytes == 0 {
+		options.MaxHeaderBytes = 64 << 10
+	}
+	if options.MaxStreams == 0 {
+		options.MaxStreams = 250
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	s := &Server{handler: handler, options: options, plain: newHTTPServer(handler, options), secure: newHTTPServer(handler, options)}
+	s.plain.Protocols.SetUnencryptedHTTP2(true)
+	s.secure.Protocols.SetHTTP2(true)
+	if options.Certificates != nil {
+		s.secure.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: options.Certificates.Get}
+	}
+	return s
+}
+
+func newHTTPServer(handler http.Handler, options ServerOptions) *http.Server {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: options.HeaderTimeout,
+		IdleTimeout:       options.IdleTimeout,
+		MaxHeaderBytes:    options.MaxHeaderBytes,
+		ErrorLog:          options.ErrorLog,
+		Protocols:         new(http.Protocols),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: options.MaxStreams,
+			SendPingTimeout:      30 * time.Second,
+			PingTimeout:          15 * time.Second,
+			WriteByteTimeout:     time.Minute,
+		},
+		// OPTIONS * is a request like any other: whether somebody answers is the table's word.
+		DisableGeneralOptionsHandler: true,
+	}
+	server.Protocols.SetHTTP1(true)
+	return server
+}
+
+// Run serves until Shutdown, and meanwhile keeps connections and log tidy.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	wait.Go(func() { s.handler.registry.Run(ctx, s.options.Clock) })
+	wait.Go(func() { s.flushLog(ctx) })
+
+	results := make(chan error, 2)
+	serving := 0
+	if s.options.HTTP != nil {
+		serving++
+		go func() { results <- s.plain.Serve(s.options.HTTP) }()
+	}
+	if s.options.HTTPS != nil {
+		serving++
+		go func() { results <- s.secure.ServeTLS(s.options.HTTPS, "", "") }()
+	}
+	var failure error
+	for range serving {
+		if err := <-results; !errors.Is(err, http.ErrServerClosed) {
+			failure = errors.Join(failure, err)
+			_ = s.plain.Close()
+			_ = s.secure.Close()
+		}
+	}
+	cancel()
+	return errors.Join(failure, s.handler.FlushLog())
+}
+
+func (s *Server) flushLog(ctx context.Context) {
+	ticker := s.options.Clock.NewTicker(logFlushEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			_ = s.handler.FlushLog() // nobody could act on it
+		}
+	}
+}
+
+// Drain makes every response tell its client to go elsewhere with the next request. New
+// connections and requests are served as before.
+func (s *Server) Drain() { s.handler.draining.Store(true) }
+
+// Shutdown takes no new connections, waits for requests and tunnels under way, and cuts
+// them when the context ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
+	var wait sync.WaitGroup
+	var plain, secure error
+	wait.Go(func() { plain = s.plain.Shutdown(ctx) })
+	wait.Go(func() { secure = s.secure.Shutdown(ctx) })
+	wait.Wait()
+	s.handler.tunnels.wait(ctx)
+	_ = s.plain.Close()
+	_ = s.secure.Close()
+	return errors.Join(plain, secure)
+}
