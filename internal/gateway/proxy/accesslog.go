@@ -3,10 +3,10 @@ package proxy
 import (
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,9 +16,7 @@ const logFlushSize = 32 << 10
 // accessLog writes a JSON object per line. It holds no query, no cookie and no field in
 // which a client proves who it is.
 type accessLog struct {
-	out    io.Writer // nil: no log
-	sample uint64
-	count  atomic.Uint64
+	out io.Writer // nil: no log
 
 	mu      sync.Mutex
 	pending []byte
@@ -26,12 +24,10 @@ type accessLog struct {
 	spare   []byte
 }
 
-func newAccessLog(out io.Writer, sample uint64) *accessLog {
-	return &accessLog{out: out, sample: max(sample, 1)}
-}
+func newAccessLog(out io.Writer) *accessLog { return &accessLog{out: out} }
 
 func (l *accessLog) write(e *exchange, duration time.Duration) {
-	if l.out == nil || (e.status < http.StatusInternalServerError && !l.sampled()) {
+	if l.out == nil || !sampled(e) {
 		return
 	}
 	l.mu.Lock()
@@ -43,8 +39,14 @@ func (l *accessLog) write(e *exchange, duration time.Duration) {
 	}
 }
 
-func (l *accessLog) sampled() bool {
-	return l.sample == 1 || l.count.Add(1)%l.sample == 0
+func sampled(e *exchange) bool {
+	if e.state == nil || e.state.LogPercent >= 100 {
+		return true
+	}
+	if e.state.LogPercent == 0 {
+		return false
+	}
+	return e.status >= http.StatusInternalServerError || rand.Uint32N(100) < e.state.LogPercent
 }
 
 func (l *accessLog) flush() error {

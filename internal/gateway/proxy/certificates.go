@@ -15,6 +15,15 @@ type Certificates struct {
 	current atomic.Pointer[certificateSet]
 }
 
+// Certificate is a certificate and what it is served for.
+type Certificate struct {
+	tls.Certificate
+
+	// Hosts are the names that it is served for, with or without a wildcard. Default:
+	// the names in the certificate.
+	Hosts []string
+}
+
 type certificateSet struct {
 	byName map[string]*tls.Certificate // "*.example.com" for a wildcard
 	first  *tls.Certificate            // for clients that do not say a name
@@ -24,10 +33,10 @@ var errNoCertificate = errors.New("no certificate for this name")
 
 // Set replaces the certificates. Of several for a name the first is used. On an error
 // nothing changes.
-func (c *Certificates) Set(certificates []tls.Certificate) error {
+func (c *Certificates) Set(certificates []Certificate) error {
 	next := &certificateSet{byName: map[string]*tls.Certificate{}}
 	for i := range certificates {
-		certificate := certificates[i]
+		certificate := certificates[i].Certificate
 		if certificate.Leaf == nil {
 			if len(certificate.Certificate) == 0 {
 				return fmt.Errorf("certificate %d is empty", i)
@@ -41,7 +50,11 @@ func (c *Certificates) Set(certificates []tls.Certificate) error {
 		if next.first == nil {
 			next.first = &certificate
 		}
-		for _, name := range certificate.Leaf.DNSNames {
+		names := certificates[i].Hosts
+		if len(names) == 0 {
+			names = certificate.Leaf.DNSNames
+		}
+		for _, name := range names {
 			name = strings.ToLower(name)
 			if next.byName[name] == nil {
 				next.byName[name] = &certificate

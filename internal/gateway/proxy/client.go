@@ -14,8 +14,11 @@ func (e *exchange) findClient() {
 		e.peer = strings.Trim(e.peer[:colon], "[]")
 	}
 	e.client = e.peer
-	trusted := e.handler.options.TrustedProxies
-	if len(trusted) == 0 || !contains(trusted, e.peer) {
+	if e.state == nil || len(e.state.TrustedProxies) == 0 {
+		return
+	}
+	trusted := e.state.TrustedProxies
+	if !contains(trusted, e.peer) {
 		return
 	}
 	e.trusted = true

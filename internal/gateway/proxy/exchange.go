@@ -37,6 +37,7 @@ type exchange struct {
 	query    string // what is sent to the backend
 
 	request  upstream.Request
+	informed func(status int, fields []upstream.Field) // inform; kept, so that it need not be allocated
 	fields   []upstream.Field
 	endpoint string
 
@@ -49,7 +50,7 @@ type exchange struct {
 func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 	*e = exchange{
 		handler: h, state: h.current.Load(), w: w, r: r,
-		start: h.options.Clock.Now(), fields: e.fields[:0], query: r.URL.RawQuery,
+		start: h.options.Clock.Now(), query: r.URL.RawQuery, fields: e.fields[:0], informed: e.informed,
 	}
 }
 
@@ -61,7 +62,7 @@ func (e *exchange) end() {
 	}
 	e.handler.log.write(e, duration)
 	clear(e.fields)
-	*e = exchange{fields: e.fields[:0]}
+	*e = exchange{fields: e.fields[:0], informed: e.informed}
 	exchanges.Put(e)
 }
 
@@ -106,7 +107,7 @@ func (e *exchange) findRoute() bool {
 	e.lookup = table.Request{
 		Method: e.r.Method, Host: e.r.Host, Path: path.Match, RawQuery: e.r.URL.RawQuery, Header: e.r.Header,
 	}
-	route := e.state.table.Match(&e.lookup)
+	route := e.state.Table.Match(&e.lookup)
 	if route == nil {
 		return e.refuse(http.StatusNotFound, "no_route")
 	}

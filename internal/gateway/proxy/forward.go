@@ -72,7 +72,7 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 		Host:          e.r.Host,
 		HeaderTimeout: e.route.Timeouts.Backend,
 		Retry:         upstream.Retry{Attempts: e.route.Retries.Attempts, On: causes(e.route.Retries.On)},
-		Informational: e.inform,
+		Informational: e.informed,
 	}
 	if e.route.Timeouts.Request > 0 {
 		e.request.Deadline = e.start.Add(e.route.Timeouts.Request)
@@ -180,13 +180,13 @@ func (e *exchange) addFields() {
 	for name := range e.r.Trailer {
 		e.fields = append(e.fields, upstream.Field{Name: "Trailer", Value: name})
 	}
-	version := "1.1 "
+	version := 1
 	if e.r.ProtoMajor == 2 {
-		version = "2.0 "
+		version = 2
 	} else if e.r.ProtoMinor == 0 {
-		version = "1.0 "
+		version = 0
 	}
-	e.fields = append(e.fields, upstream.Field{Name: "Via", Value: version + e.handler.options.Via})
+	e.fields = append(e.fields, upstream.Field{Name: "Via", Value: e.handler.via[version]})
 	e.addForwarded()
 	e.addIdentity()
 	if e.route.RequestHeaders != nil {

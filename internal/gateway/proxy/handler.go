@@ -20,9 +20,6 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Upstream configures the connections to backends.
 	Upstream upstream.Options
-	// TrustedProxies are the addresses whose X-Forwarded and Forwarded fields are
-	// believed. Default: none.
-	TrustedProxies []netip.Prefix
 	// Via is the name that the gateway gives itself in the field Via of the requests to
 	// backends, as RFC 9110, 7.6.3 wants. Default: slipway.
 	Via string
@@ -31,11 +28,19 @@ type Options struct {
 	Realm string
 	// AccessLog is where a line is written for each request. Default: nowhere.
 	AccessLog io.Writer
-	// AccessLogSample is how many requests there are for each line of the access log;
-	// server errors always have one. Default 1.
-	AccessLogSample uint64
 	// Metrics is where metrics are registered. Default: nowhere.
 	Metrics prometheus.Registerer
+}
+
+// Config is what a Handler serves. It is swapped as a whole.
+type Config struct {
+	// Table has the routes.
+	Table *table.Table
+	// TrustedProxies are the addresses whose X-Forwarded and Forwarded fields are believed.
+	TrustedProxies []netip.Prefix
+	// LogPercent is the share of the requests that the access log has, from 0 to 100.
+	// Server errors it always has, except at 0.
+	LogPercent uint32
 }
 
 // Handler serves requests as the table says.
@@ -51,12 +56,14 @@ type Handler struct {
 	draining  atomic.Bool
 
 	current atomic.Pointer[state]
-	set     sync.Mutex // one SetTable at a time
+	set     sync.Mutex // one Set at a time
+	via     [3]string  // for HTTP/1.0, 1.1 and 2
 }
 
-// state is a table with what belongs to it. It is swapped as a whole.
+// state is a Config with what belongs to it.
 type state struct {
-	table    *table.Table
+	Config
+
 	services []*upstream.Service // by Backend.Index
 	metrics  []*routeMetrics     // by Route.Index
 }
@@ -79,30 +86,32 @@ func New(options Options) *Handler {
 		options:  options,
 		registry: upstream.NewRegistry(options.Upstream),
 		limiter:  newLimiter(options.Clock),
-		log:      newAccessLog(options.AccessLog, options.AccessLogSample),
+		log:      newAccessLog(options.AccessLog),
 		metrics:  newMetrics(options.Metrics),
 		mirrors:  newMirrors(),
 	}
+	h.via = [3]string{"1.0 " + options.Via, "1.1 " + options.Via, "2.0 " + options.Via}
 	h.passwords.init()
 	return h
 }
 
-// SetTable serves another table from the next request on. What it needs is there before
-// the first request sees it, and requests under way end with the table they began with.
-func (h *Handler) SetTable(t *table.Table) {
+// Set serves another table from the next request on. What it needs is there before the
+// first request sees it, and requests under way end with the table they began with.
+func (h *Handler) Set(config Config) {
 	h.set.Lock()
 	defer h.set.Unlock()
-	next := &state{table: t, services: make([]*upstream.Service, len(t.Backends))}
-	used := make(map[string]bool, len(t.Backends))
-	for i, backend := range t.Backends {
+	routes, backends := config.Table.Routes, config.Table.Backends
+	next := &state{Config: config, services: make([]*upstream.Service, len(backends))}
+	used := make(map[string]bool, len(backends))
+	for i, backend := range backends {
 		used[backend.ID] = true
 		next.services[i] = h.registry.Service(backend.ID)
 		next.services[i].Set(backend.Endpoints)
 	}
-	next.metrics = h.metrics.forRoutes(t.Routes)
+	next.metrics = h.metrics.forRoutes(routes)
 	h.current.Store(next)
 	h.registry.Keep(func(id string) bool { return used[id] })
-	h.metrics.keepRoutes(t.Routes)
+	h.metrics.keepRoutes(routes)
 }
 
 // Ready reports whether there is a table.
@@ -114,7 +123,11 @@ func (h *Handler) Registry() *upstream.Registry { return h.registry }
 // FlushLog writes what the access log has collected.
 func (h *Handler) FlushLog() error { return h.log.flush() }
 
-var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+var exchanges = sync.Pool{New: func() any {
+	e := new(exchange)
+	e.informed = e.inform
+	return e
+}}
 
 // ServeHTTP serves a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -99,7 +99,7 @@ func startTable(t testing.TB, options Options, compiled *table.Table) *gateway {
 	t.Helper()
 	handler := New(options)
 	if compiled != nil {
-		handler.SetTable(compiled)
+		handler.Set(Config{Table: compiled, LogPercent: 100})
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

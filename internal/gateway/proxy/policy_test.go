@@ -150,9 +150,9 @@ func TestRateLimit(t *testing.T) {
 	clock.Step(time.Second)
 	want(t, "one more", codes(2), "200 4295")
 	clock.Step(time.Hour)
-	g.handler.SetTable(compile(t, `[{backendService: {name: app, port: 80}, rateLimit: {requests: 2, period: 10s, burst: 3}}]`, nil, backend))
+	g.handler.Set(Config{Table: compile(t, `[{backendService: {name: app, port: 80}, rateLimit: {requests: 2, period: 10s, burst: 3}}]`, nil, backend)})
 	want(t, "after a pause", codes(4), "200 200 200 4295")
-	g.handler.SetTable(compile(t, `[{backendService: {name: app, port: 80}, rateLimit: {requests: 2, period: 10s, burst: 3}}]`, nil, backend))
+	g.handler.Set(Config{Table: compile(t, `[{backendService: {name: app, port: 80}, rateLimit: {requests: 2, period: 10s, burst: 3}}]`, nil, backend)})
 	want(t, "another table forgives nothing", codes(1), "4295")
 }
 
@@ -287,12 +287,33 @@ func TestAccessLogSample(t *testing.T) {
 		}
 	})
 	var log lockedBuffer
-	g := start(t, Options{AccessLog: &log, AccessLogSample: 5}, toApp, backend)
-	for range 20 {
+	g := start(t, Options{AccessLog: &log}, toApp, backend)
+	set := func(percent uint32) {
+		g.handler.Set(Config{Table: compile(t, toApp, nil, backend), LogPercent: percent})
+	}
+	set(0)
+	g.get("/fail")
+	set(1)
+	for range 5 {
+		g.get("/fail")
+	}
+	for range 50 {
 		g.get("/")
 	}
-	g.get("/fail")
-	eventually(t, "4 of 20 and the error are logged", func() bool { return len(log.lines()) == 5 })
+	set(100)
+	g.get("/last")
+	eventually(t, "the last request is logged", func() bool { return strings.Contains(join(log.lines()), "/last") })
+	failures, others := 0, 0
+	for _, line := range log.lines() {
+		if strings.Contains(line, "/fail") {
+			failures++
+		} else {
+			others++
+		}
+	}
+	if failures != 5 || others > 20 {
+		t.Errorf("%d errors of 5 and %d other requests of 51 are logged", failures, others)
+	}
 }
 
 func TestMetricsAreBoundedByRoutes(t *testing.T) {
@@ -330,7 +351,7 @@ func TestMetricsAreBoundedByRoutes(t *testing.T) {
 		"slipway_gateway_request_duration_seconds a": 2, "slipway_gateway_request_duration_seconds -": 50, "slipway_gateway_request_duration_seconds none": 1,
 	}
 	eventually(t, "all is counted", func() bool { return cmp.Equal(wanted, series()) })
-	g.handler.SetTable(compile(t, `[{name: a, path: /a, backendService: {name: app, port: 80}}]`, nil, backend))
+	g.handler.Set(Config{Table: compile(t, `[{name: a, path: /a, backendService: {name: app, port: 80}}]`, nil, backend)})
 	for name := range series() {
 		if strings.Contains(name, "none") {
 			t.Errorf("left of a route that is no more: %s", name)

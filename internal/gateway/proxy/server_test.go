@@ -92,7 +92,7 @@ func TestTrailersOverHTTP1(t *testing.T) {
 }
 
 // certificate makes a certificate for names.
-func certificate(t *testing.T, serial int64, names ...string) tls.Certificate {
+func certificate(t *testing.T, serial int64, names ...string) Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -103,13 +103,13 @@ func certificate(t *testing.T, serial int64, names ...string) tls.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return Certificate{Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
 }
 
 func TestTLSServesTheCertificateOfTheName(t *testing.T) {
 	backend, requests := recording(t)
 	handler := New(Options{})
-	handler.SetTable(compile(t, toApp, nil, backend))
+	handler.Set(Config{Table: compile(t, toApp, nil, backend)})
 	var certificates Certificates
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,12 +132,18 @@ func TestTLSServesTheCertificateOfTheName(t *testing.T) {
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
 	want(t, "no certificate", serial("a.example.com"), int64(0))
-	if err := certificates.Set([]tls.Certificate{certificate(t, 1, "a.example.com"), certificate(t, 2, "*.example.com", "a.example.com")}); err != nil {
+	if err := certificates.Set([]Certificate{certificate(t, 1, "a.example.com"), certificate(t, 2, "*.example.com", "a.example.com")}); err != nil {
 		t.Fatal(err)
 	}
 	for name, number := range map[string]int64{"A.example.com": 1, "b.example.com": 2, "b.c.example.com": 0, "example.com": 0, "": 1} {
 		want(t, "certificate of "+name, serial(name), number)
 	}
+	elsewhere := certificate(t, 3, "a.example.com")
+	elsewhere.Hosts = []string{"other.example.org"}
+	if err := certificates.Set([]Certificate{certificate(t, 1, "a.example.com"), elsewhere}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "certificate of a host that it does not name", serial("other.example.org"), int64(3))
 	serial("a.example.com", "h2")
 	serial("a.example.com", "http/1.1")
 
@@ -154,12 +160,12 @@ func TestTLSServesTheCertificateOfTheName(t *testing.T) {
 		response.Body.Close()
 		want(t, "protocol", response.Proto, "HTTP/2.0")
 		want(t, "proto", (<-requests).Header.Get("X-Forwarded-Proto"), "https")
-		if err := certificates.Set([]tls.Certificate{certificate(t, 10+serial, "a.example.com")}); err != nil {
+		if err := certificates.Set([]Certificate{certificate(t, 10+serial, "a.example.com")}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want(t, "the new one", serial("a.example.com"), int64(11))
-	if err := certificates.Set([]tls.Certificate{{}}); err == nil {
+	if err := certificates.Set([]Certificate{{}}); err == nil {
 		t.Error("an empty certificate was taken")
 	}
 	want(t, "still", serial("a.example.com"), int64(11))
@@ -223,7 +229,7 @@ func TestSwappingTablesUnderLoadLosesNothing(t *testing.T) {
 		wait.Go(func() { load(http2Client(t)) })
 	}
 	for i := range 400 {
-		g.handler.SetTable(tables[i%len(tables)])
+		g.handler.Set(Config{Table: tables[i%len(tables)]})
 		before := served.Load()
 		eventually(t, "requests are served", func() bool { return served.Load() > before || t.Failed() })
 	}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -10,8 +11,8 @@ import (
 // BenchmarkGet is an exchange of 1 KiB on a kept connection, with the fields that a
 // proxied request has. The backend's part is in it.
 func BenchmarkGet(b *testing.B) {
-	response := "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 20:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n" +
-		strings.Repeat("x", 1024)
+	response := []byte("HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 20:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n" +
+		strings.Repeat("x", 1024))
 	back := listen(b, func(p *peer, _ int) {
 		request := make([]byte, 4096)
 		for {
@@ -19,8 +20,8 @@ func BenchmarkGet(b *testing.B) {
 			if err != nil {
 				return
 			}
-			if string(request[n-4:n]) == "\r\n\r\n" {
-				_, _ = io.WriteString(p, response)
+			if bytes.HasSuffix(request[:n], []byte("\r\n\r\n")) {
+				_, _ = p.Write(response)
 			}
 		}
 	})

@@ -147,9 +147,11 @@ func (s *sender) cut() error {
 	if !s.ended.Load() {
 		_ = s.conn.raw.Close()
 		s.conn.request.StopBody()
-		<-s.result
+		_ = s.wait()
 		return errors.New("the response ended before the request")
 	}
 	_ = s.conn.raw.SetWriteDeadline(aLongTimeAgo)
-	return <-s.result
+	return s.wait()
 }
+
+func (s *sender) wait() error { return <-s.result }
