@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fetch returns status and body, empty when there is no answer.
+func fetch(address net.Addr, path string) (int, string) {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Get("http://" + address.String() + path)
+	if err != nil {
+		return 0, ""
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	return response.StatusCode, string(body)
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-deadline:
+			t.Fatalf("did not come true in 10 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestGatewayFromAFile(t *testing.T) {
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "backend "+r.URL.Path) }))
+	defer backend.Close()
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	write := func(route string) {
+		text := `{apiVersion: slipway.dev/v1alpha1, kind: APIGateway, metadata: {name: edge}, spec: {routes: [` + route + `]},
+backends: {"app:80": {addresses: ["` + backend.Listener.Addr().String() + `"]}}}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{name: app, path: /a, backendService: {name: app, port: 80}}`)
+	addresses := make(chan [3]net.Addr, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel()
+	wait.Go(func() {
+		err := Run(ctx, Options{
+			ConfigFile: path, HTTP: "127.0.0.1:0", Admin: "127.0.0.1:0",
+			DrainDelay: 300 * time.Millisecond, DrainTimeout: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+			Listening: func(http, https, admin net.Addr) { addresses <- [3]net.Addr{http, https, admin} },
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	at := <-addresses
+	eventually(t, "the gateway is ready", func() bool { code, _ := fetch(at[2], "/readyz"); return code == http.StatusOK })
+	if code, body := fetch(at[0], "/a/b"); code != http.StatusOK || body != "backend /a/b" {
+		t.Errorf("got %d %q", code, body)
+	}
+	if code, _ := fetch(at[0], "/new"); code != http.StatusNotFound {
+		t.Errorf("got %d", code)
+	}
+	write(`{name: new, path: /new, directResponse: {statusCode: 200, body: hello}}`)
+	eventually(t, "the changed file is served", func() bool { _, body := fetch(at[0], "/new"); return body == "hello" })
+	if _, metrics := fetch(at[2], "/metrics"); !strings.Contains(metrics, `slipway_gateway_requests_total{route="new",status="2xx"}`) {
+		t.Errorf("no requests in\n%s", metrics)
+	}
+	cancel()
+	eventually(t, "it is not ready any more", func() bool { code, _ := fetch(at[2], "/readyz"); return code == http.StatusServiceUnavailable })
+	if code, _ := fetch(at[0], "/new"); code != http.StatusOK {
+		t.Errorf("a request while draining got %d", code)
+	}
+	wait.Wait()
+	if code, _ := fetch(at[0], "/new"); code != 0 {
+		t.Errorf("after the end: got %d", code)
+	}
+}
+
+func TestGatewayThatCannotStartSaysWhy(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for name, test := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"no file":    {Options{ConfigFile: filepath.Join(t.TempDir(), "none"), HTTP: "127.0.0.1:0"}, "read the configuration"},
+		"taken port": {Options{HTTP: "127.0.0.1:0", Admin: taken.Addr().String()}, "listen"},
+	} {
+		test.options.Log = slog.New(slog.DiscardHandler)
+		test.options.DrainTimeout = time.Second
+		if err := Run(t.Context(), test.options); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got error %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+// Package static reads the configuration of a gateway from a file, for a gateway that
+// runs without Kubernetes: an APIGateway, the addresses of its backends and its secrets.
+package static
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// document is what the file holds: an APIGateway, and what the cluster would know.
+type document struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   slipwayv1alpha1.APIGatewaySpec `json:"spec,omitempty"`
+	Status any                            `json:"status,omitempty"` // of a document that comes from a cluster
+
+	// Backends are the addresses behind a port of a Service, by "name:port".
+	Backends map[string]backend `json:"backends,omitempty"`
+	// Secrets are the contents of Secrets, by name and key.
+	Secrets map[string]map[string]string `json:"secrets,omitempty"`
+}
+
+// backend is what is behind a port of a Service.
+type backend struct {
+	// Addresses are host:port.
+	Addresses []string `json:"addresses"`
+	// AppProtocol is what they speak, as in a Service. Default: HTTP/1.1.
+	AppProtocol string `json:"appProtocol,omitempty"`
+}
+
+// Config is the configuration of a gateway.
+type Config struct {
+	Proxy        proxy.Config
+	Certificates []proxy.Certificate
+	// Problems are what keeps single routes from being served as they are written.
+	Problems []table.Problem
+}
+
+// Parse reads a file. The error names the field.
+func Parse(text []byte) (*Config, error) {
+	var doc document
+	if err := yaml.UnmarshalStrict(text, &doc); err != nil {
+		return nil, fmt.Errorf("read the document: %w", err)
+	}
+	if want := slipwayv1alpha1.SchemeGroupVersion.String(); doc.APIVersion != want || doc.Kind != "APIGateway" {
+		return nil, fmt.Errorf("want apiVersion %s and kind APIGateway, got %q and %q", want, doc.APIVersion, doc.Kind)
+	}
+	services, err := servicesOf(doc.Backends)
+	if err != nil {
+		return nil, err
+	}
+	secrets := make(map[string]map[string][]byte, len(doc.Secrets))
+	for name, secret := range doc.Secrets {
+		secrets[name] = make(map[string][]byte, len(secret))
+		for key, value := range secret {
+			secrets[name][key] = []byte(value)
+		}
+	}
+	config := &Config{Proxy: proxy.Config{LogPercent: 100}}
+	config.Proxy.Table, config.Problems = table.Compile(table.Input{Routes: doc.Spec.Routes, Services: services, Secrets: secrets})
+	if log := doc.Spec.AccessLog; log != nil && log.SamplePercent != nil {
+		config.Proxy.LogPercent = uint32(min(max(*log.SamplePercent, 0), 100))
+	}
+	for i, text := range doc.Spec.TrustedProxies {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("spec.trustedProxies[%d]: %w", i, err)
+		}
+		config.Proxy.TrustedProxies = append(config.Proxy.TrustedProxies, prefix)
+	}
+	config.Certificates, err = certificatesOf(doc.Spec.TLS, secrets)
+	return config, err
+}
+
+func servicesOf(backends map[string]backend) (map[string]table.Service, error) {
+	services := map[string]table.Service{}
+	for key, backend := range backends {
+		name, text, _ := strings.Cut(key, ":")
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || name == "" || port == 0 {
+			return nil, fmt.Errorf("backends: %q is not name:port", key)
+		}
+		for i, address := range backend.Addresses {
+			if colon := strings.LastIndexByte(address, ':'); colon <= 0 || colon == len(address)-1 {
+				return nil, fmt.Errorf("backends[%s].addresses[%d]: %q is not host:port", key, i, address)
+			}
+		}
+		service, ok := services[name]
+		if !ok {
+			service.Ports = map[int32]table.ServicePort{}
+		}
+		service.Ports[int32(port)] = table.ServicePort{AppProtocol: backend.AppProtocol, Endpoints: backend.Addresses}
+		services[name] = service
+	}
+	return services, nil
+}
+
+func certificatesOf(spec []slipwayv1alpha1.GatewayTLS, secrets map[string]map[string][]byte) ([]proxy.Certificate, error) {
+	certificates := make([]proxy.Certificate, 0, len(spec))
+	for i, in := range spec {
+		secret := secrets[in.SecretRef.Name]
+		if secret == nil {
+			return nil, fmt.Errorf("spec.tls[%d].secretRef: there is no secret %q", i, in.SecretRef.Name)
+		}
+		pair, err := tls.X509KeyPair(secret["tls.crt"], secret["tls.key"])
+		if err != nil {
+			return nil, fmt.Errorf("spec.tls[%d].secretRef: tls.crt and tls.key of secret %q: %w", i, in.SecretRef.Name, err)
+		}
+		certificate := proxy.Certificate{Certificate: pair}
+		for _, host := range in.Hosts {
+			certificate.Hosts = append(certificate.Hosts, string(host))
+		}
+		certificates = append(certificates, certificate)
+	}
+	return certificates, nil
+}
