@@ -45,7 +45,7 @@ type WeightedBackend struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=512
-// +kubebuilder:validation:XValidation:rule="self.matches('^/([-A-Za-z0-9/._~!$&()*+,;=:@\\']|%[0-9a-fA-F]{2})*$')",message="must start with '/' and hold only letters, digits, -._~!$&'()*+,;=:@/ and escapes such as %20"
+// +kubebuilder:validation:XValidation:rule="self.matches('^/([-A-Za-z0-9/._~!$&()*+,;=:@\\']|%[0-9a-fA-F]{2})*$')",message="a path must start with '/' and hold only letters, digits, -._~!$&'()*+,;=:@/ and escapes such as %20"
 type URLPath string
 
 // Rewrite changes path and host of the request to the backend.

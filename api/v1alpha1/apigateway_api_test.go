@@ -10,10 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -61,6 +63,7 @@ spec:
 	}
 }
 
+// What the API server accepts the gateway must be able to serve.
 func TestEveryFieldOfAnAPIGatewayCanBeUsed(t *testing.T) {
 	specs := map[string]string{
 		"nothing": "",
@@ -100,8 +103,19 @@ func TestEveryFieldOfAnAPIGatewayCanBeUsed(t *testing.T) {
 	namespace := env.Namespace(t)
 	for name, spec := range specs {
 		t.Run(name, func(t *testing.T) {
-			if _, err := create(t, namespace, gateway(spec)); err != nil {
-				t.Error(err)
+			object, err := create(t, namespace, gateway(spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			typed := &slipwayv1alpha1.APIGateway{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+				t.Fatal(err)
+			}
+			_, problems := table.Compile(table.Input{Routes: typed.Spec.Routes})
+			for _, problem := range problems {
+				if problem.Reason == slipwayv1alpha1.ReasonInvalidRoute || problem.Reason == slipwayv1alpha1.ReasonInvalidRegex {
+					t.Errorf("the API server accepts what the gateway does not: %s", problem.Message)
+				}
 			}
 		})
 	}

@@ -135,8 +135,8 @@ type JWTAuth struct {
 	// +listType=set
 	// +optional
 	Audiences []string `json:"audiences,omitempty"`
-	// jwksURL is where the issuer publishes its public keys, an https address of at most
-	// 1024 characters.
+	// jwksURL is where the issuer publishes its public keys: an https address, or an http
+	// one where the network between is trusted, of at most 1024 characters.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['https', 'http'] && url(self).getHost() != ''",message="jwt.jwksURL must be an http or https address"
 	// +optional

@@ -45,13 +45,7 @@ func compileRateLimit(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 	if f != nil {
 		return f
 	}
-	scopes := map[slipwayv1alpha1.RateLimitScope]Scope{
-		"": PerClientAddress,
-		slipwayv1alpha1.RateLimitPerClientAddress: PerClientAddress,
-		slipwayv1alpha1.RateLimitPerKey:           PerKey,
-		slipwayv1alpha1.RateLimitPerRoute:         PerRoute,
-	}
-	per, known := scopes[in.Per]
+	per, known := scopeOf(in.Per)
 	if !known {
 		return invalid("rateLimit.per: %q is not one of ClientAddress, Key and Route", in.Per)
 	}
@@ -72,21 +66,46 @@ func compileRetries(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 	if e.Retries.Attempts < 0 || e.Retries.Attempts > 10 {
 		return invalid("retries.attempts: %d is not from 0 to 10", e.Retries.Attempts)
 	}
-	causes := map[slipwayv1alpha1.RetryCause]Causes{
-		slipwayv1alpha1.RetryConnectFailure: ConnectFailure,
-		slipwayv1alpha1.RetryReset:          Reset,
-		slipwayv1alpha1.RetryTimeout:        Timeout,
-		slipwayv1alpha1.Retry502:            Status502,
-		slipwayv1alpha1.Retry503:            Status503,
-		slipwayv1alpha1.Retry504:            Status504,
-	}
 	for _, name := range in.RetryOn {
-		cause, known := causes[name]
-		if !known {
+		cause := causeOf(name)
+		if cause == 0 {
 			return invalid("retries.retryOn: %q is not known", name)
 		}
 		e.Retries.On |= cause
 	}
 	e.Retries.On = orDefault(e.Retries.On, ConnectFailure)
 	return nil
+}
+
+func scopeOf(name slipwayv1alpha1.RateLimitScope) (per Scope, known bool) {
+	switch name {
+	case "", slipwayv1alpha1.RateLimitPerClientAddress:
+		return PerClientAddress, true
+	case slipwayv1alpha1.RateLimitPerKey:
+		return PerKey, true
+	case slipwayv1alpha1.RateLimitPerRoute:
+		return PerRoute, true
+	default:
+		return 0, false
+	}
+}
+
+// causeOf returns no cause for a name that is not known.
+func causeOf(name slipwayv1alpha1.RetryCause) Causes {
+	switch name {
+	case slipwayv1alpha1.RetryConnectFailure:
+		return ConnectFailure
+	case slipwayv1alpha1.RetryReset:
+		return Reset
+	case slipwayv1alpha1.RetryTimeout:
+		return Timeout
+	case slipwayv1alpha1.Retry502:
+		return Status502
+	case slipwayv1alpha1.Retry503:
+		return Status503
+	case slipwayv1alpha1.Retry504:
+		return Status504
+	default:
+		return 0
+	}
 }

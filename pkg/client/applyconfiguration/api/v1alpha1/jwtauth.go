@@ -13,8 +13,8 @@ type JWTAuthApplyConfiguration struct {
 	Issuer *string `json:"issuer,omitempty"`
 	// audiences of which the token must name one (claim aud), at most 16. Default: any.
 	Audiences []string `json:"audiences,omitempty"`
-	// jwksURL is where the issuer publishes its public keys, an https address of at most
-	// 1024 characters.
+	// jwksURL is where the issuer publishes its public keys: an https address, or an http
+	// one where the network between is trusted, of at most 1024 characters.
 	JWKSURL *string `json:"jwksURL,omitempty"`
 	// jwksSecretRef is a key of a Secret that holds the issuer's public keys, as a JSON
 	// Web Key Set.
