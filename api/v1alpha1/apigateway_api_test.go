@@ -3,14 +3,19 @@
 package v1alpha1_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -246,6 +251,78 @@ func TestAsManyRoutesAsAnObjectCanHoldAreAccepted(t *testing.T) {
 			t.Logf("%d routes of %d bytes as YAML", n, text.Len())
 		})
 	}
+}
+
+func TestKubectlGetShowsAndKubectlScaleScalesAnAPIGateway(t *testing.T) {
+	namespace := env.Namespace(t)
+	if _, err := create(t, namespace, strings.Replace(gateway("replicas: 3"), "generateName: edge-", "name: edge", 1)); err != nil {
+		t.Fatal(err)
+	}
+	edge := &slipwayv1alpha1.APIGateway{}
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "edge"}, edge); err != nil {
+		t.Fatal(err)
+	}
+	edge.Status.Replicas, edge.Status.Selector = 2, "slipway.dev/apigateway=edge"
+	edge.Status.Summary = slipwayv1alpha1.APIGatewaySummary{Routes: "9/10", Replicas: "2/3", Address: "192.0.2.1", Reason: "NoEndpoints"}
+	edge.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "RoutesNotLive", LastTransitionTime: metav1.Now()}}
+	if err := env.Client.Status().Update(t.Context(), edge); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Name", "Ready", "Routes", "Replicas", "Address", "Age", "Reason"}, columns(t, namespace, func(c metav1.TableColumnDefinition, _ any) string { return c.Name })); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+	cells := columns(t, namespace, func(c metav1.TableColumnDefinition, cell any) string {
+		if c.Name == "Age" {
+			return "" // runs
+		}
+		return fmt.Sprint(cell)
+	})
+	if diff := cmp.Diff([]string{"edge", "False", "9/10", "2/3", "192.0.2.1", "", "NoEndpoints"}, cells); diff != "" {
+		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+
+	scale := &autoscalingv1.Scale{}
+	if err := env.Client.SubResource("scale").Get(t.Context(), edge, scale); err != nil {
+		t.Fatal(err)
+	}
+	if scale.Spec.Replicas != 3 || scale.Status.Replicas != 2 || scale.Status.Selector != "slipway.dev/apigateway=edge" {
+		t.Errorf("scale is %+v of %+v", scale.Status, scale.Spec)
+	}
+	scale.Spec.Replicas = 5
+	if err := env.Client.SubResource("scale").Update(t.Context(), edge, client.WithSubResourceBody(scale)); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(edge), edge); err != nil || *edge.Spec.Replicas != 5 {
+		t.Errorf("after scaling %v, %v", edge.Spec.Replicas, err)
+	}
+}
+
+// columns asks for a namespace's gateways as kubectl get does, and tells something of each column of the first.
+func columns(t *testing.T, namespace string, tell func(metav1.TableColumnDefinition, any) string) []string {
+	t.Helper()
+	access, err := rest.HTTPClientFor(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(env.Config.Host, "/")+"/apis/slipway.dev/v1alpha1/namespaces/"+namespace+"/apigateways", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	answer, err := access.Do(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	printed := metav1.Table{}
+	if err := json.NewDecoder(answer.Body).Decode(&printed); err != nil || len(printed.Rows) != 1 {
+		t.Fatalf("%s: %v, %+v", answer.Status, err, printed)
+	}
+	told := make([]string, len(printed.ColumnDefinitions))
+	for i, column := range printed.ColumnDefinitions {
+		told[i] = tell(column, printed.Rows[0].Cells[i])
+	}
+	return told
 }
 
 // numbered is a list of 16.
