@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/health"
@@ -65,13 +64,13 @@ func (s *scope) isGood(revision namedRevision) bool {
 	return good != nil && good.name == revision.name
 }
 
-// keepRevisions takes over the revisions of an orphaned application, records the wanted
+// keepRevisions restores the revisions there are, records the wanted
 // revision once it is completely rolled out, and forgets the oldest beyond the history.
 func (r *Reconciler) keepRevisions(ctx context.Context, s *scope) error {
 	if s.app.Spec.Paused {
 		return nil
 	}
-	if err := r.adoptRevisions(ctx, s); err != nil {
+	if err := r.restoreRevisions(ctx, s); err != nil {
 		return err
 	}
 	if s.rollout.proven && s.wanted.name != "" && s.target.name == s.wanted.name && !s.isGood(s.wanted) {
@@ -88,14 +87,12 @@ func (r *Reconciler) keepRevisions(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// adoptRevisions makes the application own its revisions. Those of an orphaned
-// application have no owner, and would outlive this one too: a later application of the
-// name, which has nothing to do with either, would be rolled back to them.
-func (r *Reconciler) adoptRevisions(ctx context.Context, s *scope) error {
+// restoreRevisions undoes what somebody did to the revisions, and makes the application
+// own them: those of an orphaned application have no owner, and would outlive this one
+// too, so that a later application of the name, which has nothing to do with either,
+// would be rolled back to them. Their order is theirs: nothing else knows it.
+func (r *Reconciler) restoreRevisions(ctx context.Context, s *scope) error {
 	for _, stored := range s.revisions {
-		if metav1.IsControlledBy(stored.object, s.app) {
-			continue
-		}
 		if err := r.applyRevision(ctx, s, stored, stored.object.Data.Raw); err != nil {
 			return err
 		}

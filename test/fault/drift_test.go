@@ -18,7 +18,7 @@ func TestDrift(t *testing.T) {
 			played = true
 			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
 				t.Parallel()
-				drifts, err := bench.PlayDrift(t, s)
+				drifts, err := bench.PlayDrift(t, kind, s)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -23,6 +23,9 @@ type Kind struct {
 	// Observed are the kinds whose objects are the state of a namespace: what a user
 	// declares, and what the operator makes of it.
 	Observed []Reference `json:"observed"`
+	// State are the fields of children that hold what nothing else knows, by kind: a change
+	// of one cannot be told from what it was. They are not tried as drift.
+	State map[string][]string `json:"state"`
 	// Scenarios by file name.
 	Scenarios []Scenario `json:"-"`
 }
