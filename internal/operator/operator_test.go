@@ -1,0 +1,32 @@
+package operator
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// What docs/reliability.md promises follows from three numbers, whatever the moment of
+// the crash is.
+func TestTheStandbyTakesOverInTime(t *testing.T) {
+	const afterCrash, afterRelease = 18 * time.Second, 3 * time.Second
+	options := managerOptions(Options{LeaderElection: true})
+	duration, deadline, retry := *options.LeaseDuration, *options.RenewDeadline, *options.RetryPeriod
+
+	longestPause := time.Duration((1 + leaderelection.JitterFactor) * float64(retry))
+	// One pause until the standby has seen the last renewal, one until it looks again after
+	// the Lease has run out.
+	if worst := duration + 2*longestPause; worst > afterCrash {
+		t.Errorf("after a crash the standby acts up to %v later, want at most %v", worst, afterCrash)
+	}
+	if longestPause > afterRelease {
+		t.Errorf("after a release the standby acts up to %v later, want at most %v", longestPause, afterRelease)
+	}
+	if !options.LeaderElectionReleaseOnCancel {
+		t.Error("a leader that ends does not release the Lease")
+	}
+	if gap := duration - retry - deadline; gap < 3*time.Second {
+		t.Errorf("an old leader ends %v before a new one begins, want at least 3 s", gap)
+	}
+}
