@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/livecluster"
 )
 
 func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
@@ -55,7 +56,7 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 		load.stop("a restart because of a ConfigMap")
 	})
 
-	if got := restarts(f.pods()); got != 0 {
+	if got := livecluster.Restarts(f.pods()); got != 0 {
 		t.Errorf("containers restarted in place %d times", got)
 	}
 }
@@ -72,8 +73,8 @@ func TestAnApplicationStartsByItselfWhenItsSecretComes(t *testing.T) {
 	f.ready()
 	f.answers(f.serviceURL()+"/config", "env: at last")
 	f.forcePass()
-	if d := f.deployment(); d.Generation != 1 || restarts(f.pods()) != 0 {
-		t.Errorf("the Deployment has generation %d and its pods restarted %d times, want 1 and 0", d.Generation, restarts(f.pods()))
+	if d := f.deployment(); d.Generation != 1 || livecluster.Restarts(f.pods()) != 0 {
+		t.Errorf("the Deployment has generation %d and its pods restarted %d times, want 1 and 0", d.Generation, livecluster.Restarts(f.pods()))
 	}
 }
 
@@ -94,7 +95,7 @@ func TestPodsOutliveTheirSecret(t *testing.T) {
 
 	f.create(secret("db", "GREETING", "kept"))
 	f.ready()
-	if after := f.thePod(); after.UID != pod.UID || restarts([]corev1.Pod{*after}) != 0 {
+	if after := f.thePod(); after.UID != pod.UID || livecluster.Restarts([]corev1.Pod{*after}) != 0 {
 		t.Errorf("pod %q was replaced by %q, or restarted", pod.Name, after.Name)
 	}
 	if after := f.deployment(); after.Generation != before.Generation {
@@ -120,7 +121,7 @@ func (f *fixture) showsEverywhere(parts ...string) {
 	f.answers(f.serviceURL()+"/config", parts...)
 	f.ready()
 	for _, pod := range f.pods() {
-		f.answers(address(pod.Status.PodIP, 8080)+"/config", parts...)
+		f.answers(livecluster.Address(pod.Status.PodIP, 8080)+"/config", parts...)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestAChangeByHandOfWhatTheOperatorStatesIsUndone(t *testing.T) {
 
 	f.kubectl("set", "image", "deployment/"+appName, "app=registry.invalid/other:1")
 	f.eventually(func() error {
-		if got := f.deployment().Spec.Template.Spec.Containers[0].Image; got != cluster.demoImage {
+		if got := f.deployment().Spec.Template.Spec.Containers[0].Image; got != cluster.DemoImage {
 			return fmt.Errorf("the Deployment runs %q", got)
 		}
 		return nil

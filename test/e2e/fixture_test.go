@@ -18,14 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/livecluster"
 )
 
 const (
 	// patience is how long a test waits for what should come. Most of it is room for a
 	// busy machine; pods that crash have to wait for the kubelet, too.
 	patience = 2 * time.Minute
-	// tick is the time between two looks.
-	tick = 100 * time.Millisecond
 	// appName is the name of a test's application, unless it needs several.
 	appName = "shop"
 )
@@ -81,7 +80,7 @@ func (f *fixture) app(change ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.
 	app := &slipwayv1alpha1.WebApp{
 		ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.namespace},
 		Spec: slipwayv1alpha1.WebAppSpec{
-			Image: cluster.demoImage, Port: 8080,
+			Image: cluster.DemoImage, Port: 8080,
 			Env: map[string]slipwayv1alpha1.EnvValue{"ALLOW_EXIT": "true"},
 			// A short period, so that no test waits for the next look of the kubelet.
 			Health: &slipwayv1alpha1.HealthCheck{Path: "/healthz", PeriodSeconds: ptr(int32(1))},
@@ -148,22 +147,8 @@ func update[T client.Object](f *fixture, object T, change func(T)) {
 // answer when it does not.
 func (f *fixture) eventually(check func() error) {
 	f.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-f.Context().Done():
-			f.Fatalf("ended while still: %v", err)
-		case <-deadline.C:
-			f.Fatalf("after %v still: %v", patience, err)
-		case <-ticker.C:
-		}
+	if err := livecluster.Eventually(f.Context(), patience, check); err != nil {
+		f.Fatal(err)
 	}
 }
 
@@ -255,13 +240,7 @@ func (f *fixture) pods() []corev1.Pod {
 	if err := cluster.List(f.Context(), list, client.InNamespace(f.namespace)); err != nil {
 		f.Fatalf("list pods: %v", err)
 	}
-	var staying []corev1.Pod
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp.IsZero() {
-			staying = append(staying, list.Items[i])
-		}
-	}
-	return staying
+	return livecluster.Staying(list.Items)
 }
 
 // thePod returns the only pod.
@@ -275,16 +254,6 @@ func (f *fixture) thePod() *corev1.Pod {
 		return nil
 	})
 	return &pods[0]
-}
-
-// restarts counts how often the containers of the pods were started anew.
-func restarts(pods []corev1.Pod) (total int32) {
-	for i := range pods {
-		for _, status := range pods[i].Status.ContainerStatuses {
-			total += status.RestartCount
-		}
-	}
-	return total
 }
 
 func (f *fixture) deployment() *appsv1.Deployment {

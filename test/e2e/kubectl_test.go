@@ -23,7 +23,7 @@ func (f *fixture) kubectl(args ...string) string {
 func (f *fixture) runKubectl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	command := exec.CommandContext(ctx, cluster.kubectl, append([]string{"-n", f.namespace}, args...)...)
+	command := exec.CommandContext(ctx, cluster.Kubectl, append([]string{"-n", f.namespace}, args...)...)
 	output, err := command.CombinedOutput()
 	return string(output), err
 }
@@ -47,7 +47,7 @@ func TestKubectlUnderstandsAnApplication(t *testing.T) {
 	if got := strings.Fields(table[0]); !slices.Equal(got, wantColumns) {
 		t.Errorf("columns %v, want %v", got, wantColumns)
 	}
-	wantRow := []string{"webapp.slipway.dev/" + appName, "True", "3/3", cluster.demoImage, "http://" + appName + "." + f.namespace + ".svc.cluster.local:8080"}
+	wantRow := []string{"webapp.slipway.dev/" + appName, "True", "3/3", cluster.DemoImage, "http://" + appName + "." + f.namespace + ".svc.cluster.local:8080"}
 	row := strings.Fields(table[1])
 	if len(row) == 0 || strings.TrimPrefix(row[0], "webapp.slipway.dev/") != appName || len(row) < 5 || !slices.Equal(row[1:5], wantRow[1:]) {
 		t.Errorf("row %v, want %v", row, wantRow)

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/livecluster"
 )
 
 func TestAnApplicationAnswersOnItsPodsAndItsService(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAnApplicationAnswersOnItsPodsAndItsService(t *testing.T) {
 	app := f.ready()
 
 	for _, pod := range f.pods() {
-		f.answers(address(pod.Status.PodIP, 8080), "Hello from "+pod.Name)
+		f.answers(livecluster.Address(pod.Status.PodIP, 8080), "Hello from "+pod.Name)
 	}
 	f.answers(f.serviceURL(), "Hello from "+appName+"-")
 	f.answers(f.serviceURL()+"/config", "env: good morning")
@@ -35,7 +35,7 @@ func TestAnApplicationAnswersOnItsPodsAndItsService(t *testing.T) {
 	if diff := cmp.Diff(want, app.Status.Summary); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
-	if app.Status.Image != cluster.demoImage || app.Status.ReadyReplicas != 2 || app.Status.LastGoodRevision != app.Status.Revision {
+	if app.Status.Image != cluster.DemoImage || app.Status.ReadyReplicas != 2 || app.Status.LastGoodRevision != app.Status.Revision {
 		t.Errorf("status does not say what runs: %+v", app.Status)
 	}
 }
@@ -52,7 +52,7 @@ func TestAnUpdateDropsNoRequest(t *testing.T) {
 	f.ready()
 	f.answers(url+"/config", "env: two")
 
-	image := otherNameOf(cluster.demoImage)
+	image := livecluster.OtherNameOf(cluster.DemoImage)
 	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Image = image })
 	app := f.ready()
 	if app.Status.Image != image {
@@ -124,15 +124,6 @@ func (f *fixture) empty(list client.ObjectList) {
 		}
 		return nil
 	})
-}
-
-// otherNameOf names the same image differently, where its name is short for that of a
-// well-known registry.
-func otherNameOf(image string) string {
-	if strings.Contains(image, "/") {
-		return image
-	}
-	return "docker.io/library/" + image
 }
 
 func replicas(n int32) func(*slipwayv1alpha1.WebApp) {

@@ -183,7 +183,7 @@ func stuckOnConfig() map[string]stuck {
 // stuckOnImage are rollouts whose image cannot be had, or not be run.
 func stuckOnImage() map[string]stuck {
 	pullFails := container(func(c corev1.ContainerStatus) bool { return waits(c, "ErrImagePull", "ImagePullBackOff") })
-	demo := editing(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = cluster.demoImage })
+	demo := editing(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = cluster.DemoImage })
 	image := func(name string) func(*fixture, *slipwayv1alpha1.WebAppSpec) {
 		return func(f *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = f.registry() + "/" + name }
 	}

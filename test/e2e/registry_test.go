@@ -39,7 +39,7 @@ func (f *fixture) registry() string {
 	if f.registryName != "" {
 		return f.registryName
 	}
-	if !cluster.local {
+	if !cluster.Local {
 		f.Skip("the nodes of this cluster cannot reach a registry on this machine")
 	}
 	var listener net.Listener

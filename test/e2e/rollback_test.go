@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/livecluster"
 )
 
 // badRollout is an edit that a running application does not survive.
@@ -133,13 +134,13 @@ func TestARolledBackApplicationScalesAndFailsAgainAndReturns(t *testing.T) {
 	f.rolledBack(two, bad)
 
 	// The good image runs already.
-	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = cluster.demoImage; s.Replicas = ptr(int32(1)) })
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = cluster.DemoImage; s.Replicas = ptr(int32(1)) })
 	if err := lacks(slipwayv1alpha1.ConditionRolledBack)(f.ready()); err != nil {
 		t.Error(err)
 	}
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Replicas = ptr(int32(2)) })
 	f.ready()
-	if got := restarts(f.pods()); got != 0 {
+	if got := livecluster.Restarts(f.pods()); got != 0 {
 		t.Errorf("pods restarted %d times", got)
 	}
 	for _, p := range f.pods() {
@@ -167,12 +168,12 @@ func TestOnFailureHoldReportsAndStays(t *testing.T) {
 	for range 3 {
 		f.forcePass()
 	}
-	if after := f.deployment(); after.Generation != before.Generation || after.Spec.Template.Spec.Containers[0].Image == cluster.demoImage {
+	if after := f.deployment(); after.Generation != before.Generation || after.Spec.Template.Spec.Containers[0].Image == cluster.DemoImage {
 		t.Errorf("the Deployment was changed from generation %d to %d", before.Generation, after.Generation)
 	}
 	load.stop("a rollout that failed and is held")
 
-	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = cluster.demoImage })
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = cluster.DemoImage })
 	if err := lacks(slipwayv1alpha1.ConditionStalled)(f.ready()); err != nil {
 		t.Error(err)
 	}
@@ -189,15 +190,15 @@ func TestAnApplicationThatFailsLaterIsNotRolledBack(t *testing.T) {
 		t.Fatal("the edit made no revision to return to")
 	}
 	before := f.deployment()
-	url := address(f.thePod().Status.PodIP, 8080)
+	url := livecluster.Address(f.thePod().Status.PodIP, 8080)
 
 	// As often as would have ended a rollout.
 	const ends = 3
 	for n := range int32(ends) {
 		f.eventually(func() error {
 			// The answer is the end of the connection.
-			_, _ = ask(t.Context(), newHTTPClient(), url+"/exit?code=7")
-			if got := restarts(f.pods()); got < n+1 {
+			_, _ = livecluster.Ask(t.Context(), livecluster.NewHTTPClient(), url+"/exit?code=7")
+			if got := livecluster.Restarts(f.pods()); got < n+1 {
 				return fmt.Errorf("the pod has ended %d times, want %d", got, n+1)
 			}
 			return nil

@@ -5,67 +5,31 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-dev/slipway/internal/testing/livecluster"
 )
 
 // requestInterval bounds the load that a test makes.
 const requestInterval = 20 * time.Millisecond
 
-// newHTTPClient opens a connection for every request: a kept one would stay with its
-// pod and not notice what the Service does.
-func newHTTPClient() *http.Client {
-	return &http.Client{
-		Timeout:   2 * time.Second,
-		Transport: &http.Transport{DisableKeepAlives: true},
-	}
-}
-
-// ask returns what an URL answers with status 200.
-func ask(ctx context.Context, client *http.Client, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return "", err
-	}
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("status %s", response.Status)
-	}
-	return string(body), nil
-}
-
-func address(host string, port int32) string {
-	return "http://" + net.JoinHostPort(host, strconv.Itoa(int(port)))
-}
-
 // serviceURL is the Service's address, reachable from this machine.
 func (f *fixture) serviceURL() string {
 	f.Helper()
 	service := mustGet(f, appName, &corev1.Service{})
-	return address(service.Spec.ClusterIP, service.Spec.Ports[0].Port)
+	return livecluster.Address(service.Spec.ClusterIP, service.Spec.Ports[0].Port)
 }
 
 // answers waits until an URL answers with every one of the parts.
 func (f *fixture) answers(url string, parts ...string) {
 	f.Helper()
-	client := newHTTPClient()
+	client := livecluster.NewHTTPClient()
 	f.eventually(func() error {
-		body, err := ask(f.Context(), client, url)
+		body, err := livecluster.Ask(f.Context(), client, url)
 		if err != nil {
 			return fmt.Errorf("%s does not answer: %w", url, err)
 		}
@@ -98,12 +62,12 @@ func (f *fixture) traffic(url string) *traffic {
 	ctx, cancel := context.WithCancel(f.Context())
 	l := &traffic{f: f, cancel: cancel, enough: make(chan struct{})}
 	l.done.Go(func() {
-		client := newHTTPClient()
+		client := livecluster.NewHTTPClient()
 		ticker := time.NewTicker(requestInterval)
 		defer ticker.Stop()
 		for {
 			start := time.Now()
-			_, err := ask(ctx, client, url)
+			_, err := livecluster.Ask(ctx, client, url)
 			if ctx.Err() != nil {
 				return
 			}
