@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
-# Runs the end-to-end tests (build tag e2e) on a local cluster of their own, and ends it whatever happens. KEEP=1 leaves it
-# running to look at, and the next run from the same checkout takes it over. A cluster of that name which this checkout did
-# not start is somebody else's: it is refused, never touched. CLUSTER_NAME names another.
+# Runs the tests of a suite that needs real pods on a local cluster of their own, and ends it whatever happens. KEEP=1 leaves
+# it running to look at, and the next run from the same checkout takes it over. A cluster of that name which this checkout
+# did not start is somebody else's: it is refused, never touched. CLUSTER_NAME names another; the default is slipway-test, or
+# slipway-SUITE for another suite than e2e.
 #
 # The tests find in their environment: KUBECONFIG, KUBECTL, IMAGE, DEMO_IMAGE; bin is first in PATH.
 #
-#   hack/test-e2e.sh [go test flags]
+#   hack/test-e2e.sh SUITE [go test flags]
 #
+# SUITE is the folder in test that holds the tests, and their build tag: e2e or chaos.
 # TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
-name=${CLUSTER_NAME:-slipway-test}
+suite=${1:?usage: hack/test-e2e.sh SUITE [go test flags]}
+shift
+case $suite in
+  e2e) name=${CLUSTER_NAME:-slipway-test} ;;
+  *) name=${CLUSTER_NAME:-slipway-$suite} ;;
+esac
 state=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/e2e
 owner=$state/$name.owner # holds the checkout that started the cluster
 ours=                    # set once the cluster is known to be ours to end
@@ -49,7 +56,7 @@ claim() {
 }
 
 # Nothing is started for tests that do not exist.
-grep -rqsE '^//go:build .*\be2e\b' test/e2e || die 'there are no tests in test/e2e'
+grep -rqsE "^//go:build .*\b$suite\b" "test/$suite" || die "there are no tests in test/$suite"
 if [[ $CLUSTER == local ]]; then claim; fi
 build_images
 make --no-print-directory build bin/testsum
@@ -60,5 +67,5 @@ say 'running the tests'
 testing=1
 export IMAGE DEMO_IMAGE PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
 # Most of the time a test waits for pods, so more of them run at a time than the machine has cores.
-hack/test-tagged.sh e2e -count=1 -timeout 30m -parallel 8 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
+hack/test-tagged.sh "$suite" -count=1 -timeout 30m -parallel 8 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'

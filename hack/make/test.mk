@@ -5,6 +5,7 @@
 #   api    a real API server and etcd per package, no nodes        build tag apitest
 #   fault  the same, with everything that can go wrong       build tag faulttest
 #   e2e    a real single-node cluster with real pods               build tag e2e
+#   chaos  the same, with parts of it killed at random               build tag chaos
 #   localkube  that cluster itself, killed and repaired              build tag selftest
 TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 
@@ -29,7 +30,7 @@ test-api: bin/testsum bin/localkube ## Run the tests that need an API server, wi
 .PHONY: test-e2e
 test-e2e: bin/testsum ## Run the end-to-end tests on a local cluster of their own.
 	@echo 'test-e2e:'
-	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh $(TEST_FLAGS)
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh e2e $(TEST_FLAGS)
 
 .PHONY: test-localkube
 test-localkube: bin/testsum ## Test the local cluster itself: start, repair after kill -9 of each part, stop without a trace.
@@ -49,6 +50,17 @@ test-fault: bin/testsum bin/localkube ## Try every fault at every point of every
 test-fault-long: bin/testsum bin/localkube ## Play 10,000 random mixes of steps and faults (hours). TEST_FLAGS='-mixes 100 -seed 1' for others.
 	@echo 'test-fault-long:'
 	@$(FAULT_TEST) -timeout 24h -run TestRandom -mixes 10000 $(TEST_FLAGS) | $(TESTSUM)
+
+# Each of the two starts a local cluster of its own, called slipway-chaos.
+.PHONY: test-chaos
+test-chaos: bin/testsum ## Kill the operator, the API server and etcd at random while applications change. SEED= and ROUNDS= repeat a run.
+	@echo 'test-chaos:'
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chaos -run 'TestASeed|TestWhatever' $(TEST_FLAGS)
+
+.PHONY: test-failover
+test-failover: bin/testsum ## Measure how soon the standby acts when the leader ends, or is killed.
+	@echo 'test-failover:'
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chaos -run TestAStandby $(TEST_FLAGS)
 
 .PHONY: bench-webapp
 bench-webapp: bin/localkube ## Measure the WebApp controller against a real API server: writes, time, memory.

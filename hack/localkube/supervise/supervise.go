@@ -25,8 +25,9 @@ const (
 	firstBackoff = 200 * time.Millisecond
 	lastBackoff  = 10 * time.Second
 	// healthyAfter is how long a program must live for its next failure to
-	// count as a first one.
-	healthyAfter = 30 * time.Second
+	// count as a first one. One that has lived as long as the longest wait does
+	// no harm when it is started again at once.
+	healthyAfter = lastBackoff
 	stopGrace    = 5 * time.Second
 	logLimit     = 64 << 20
 )
