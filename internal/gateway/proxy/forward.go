@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -44,6 +45,11 @@ func (e *exchange) explain(err error) {
 		e.endpoint = failure.Endpoint
 	}
 	e.handler.metrics.failed(e.state, e.route, kind)
+	if kind == upstream.RequestBody && errors.Is(err, os.ErrDeadlineExceeded) {
+		e.w.Header()["Connection"] = []string{"close"}
+		e.refuse(http.StatusRequestTimeout, "client_stalled")
+		return
+	}
 	if e.r.Context().Err() != nil {
 		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
 		return
@@ -141,6 +147,10 @@ func (e *exchange) addBody() {
 	request.ExpectContinue = e.r.Header.Get("Expect") != "" // net/http lets no other expectation through
 	control := http.NewResponseController(e.w)
 	request.StopBody = func() { _ = control.SetReadDeadline(aLongTimeAgo) }
+	if e.r.ProtoMajor == 1 {
+		body := &pacedBody{pace: e.pace(control), body: e.r.Body}
+		request.Body, request.StopBody = body, body.stop
+	}
 	if e.r.ContentLength < 0 {
 		trailer := e.r.Trailer
 		if len(trailer) > 0 {
@@ -151,6 +161,10 @@ func (e *exchange) addBody() {
 	if e.r.ProtoMajor == 1 && (e.r.ContentLength < 0 || request.ExpectContinue || e.r.ContentLength > upstream.MaxReplay) {
 		_ = control.EnableFullDuplex()
 	}
+}
+
+func (e *exchange) pace(control *http.ResponseController) pace {
+	return pace{control: control, clock: e.handler.options.Clock, timeout: e.handler.options.ClientTimeout}
 }
 
 func trailersOf(trailer http.Header) []upstream.Field {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
@@ -26,6 +27,9 @@ type Options struct {
 	// Realm is what basic authentication asks for where the route does not say it.
 	// Default: slipway.
 	Realm string
+	// ClientTimeout is how long a client of HTTP/1 may send nothing of a request's body, or
+	// take nothing of a response. Default 1 min.
+	ClientTimeout time.Duration
 	// AccessLog is where a line is written for each request. Default: nowhere.
 	AccessLog io.Writer
 	// Metrics is where metrics are registered. Default: nowhere.
@@ -72,6 +76,9 @@ type state struct {
 func New(options Options) *Handler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
+	}
+	if options.ClientTimeout == 0 {
+		options.ClientTimeout = time.Minute
 	}
 	if options.Via == "" {
 		options.Via = "slipway"

@@ -89,6 +89,11 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 	for {
 		n, err := response.Read(buffer[:])
 		if n > 0 {
+			// The first piece goes into buffers, the server's or the system's.
+			if e.sent > 0 && e.r.ProtoMajor == 1 {
+				pace := e.pace(http.NewResponseController(e.w))
+				pace.beforeWrite()
+			}
 			written, writeErr := e.w.Write(buffer[:n])
 			e.sent += int64(written)
 			if writeErr != nil {

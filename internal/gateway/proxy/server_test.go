@@ -308,3 +308,51 @@ func TestShutdownCutsTunnelsAtTheEnd(t *testing.T) {
 		t.Error("the tunnel is left open")
 	}
 }
+
+func TestClientsThatStallAreCut(t *testing.T) {
+	aborted := make(chan struct{}, 1)
+	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body)
+			return
+		}
+		for r.Context().Err() == nil { // an endless response
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				break
+			}
+		}
+		aborted <- struct{}{}
+	})
+	for _, head := range []string{"Content-Length: 100\r\n\r\nabc", "Content-Length: 100000\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"} {
+		g := start(t, Options{ClientTimeout: 50 * time.Millisecond}, toApp, backend)
+		response, _ := g.raw("POST / HTTP/1.1\r\nHost: a\r\n" + head)
+		want(t, head, response.StatusCode, 408)
+	}
+	g := start(t, Options{ClientTimeout: 50 * time.Millisecond}, toApp, backend)
+	conn, err := net.Dial("tcp", g.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	<-aborted
+}
+
+func TestBodyAndEventsMayPauseOnTheBackendsSide(t *testing.T) {
+	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		control := http.NewResponseController(w)
+		for range 3 { // pauses that are longer than the client's may be
+			<-time.After(40 * time.Millisecond)
+			_, _ = w.Write(body)
+			_ = control.Flush()
+		}
+	})
+	for _, length := range []int64{4, -1} {
+		g := start(t, Options{ClientTimeout: 20 * time.Millisecond}, toApp, backend)
+		request := g.request("POST", "/")
+		request.Body, request.ContentLength = io.NopCloser(strings.NewReader("body")), length
+		response, body := g.send(request)
+		want(t, "response", status(response)+body, "200bodybodybody")
+	}
+}
