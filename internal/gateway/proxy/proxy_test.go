@@ -385,4 +385,6 @@ func TestEarlyHintsArePassedOn(t *testing.T) {
 	if !strings.HasPrefix(hints, "HTTP/1.1 103 Early Hints\r\n") || !strings.Contains(hints, "Link: </a>") || strings.Contains(final, "Link") {
 		t.Errorf("got %q", text)
 	}
+	response, body := g.raw("GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+	want(t, "to HTTP/1.0, which knows no hints", status(response)+body, "200ok")
 }

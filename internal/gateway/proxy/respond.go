@@ -14,8 +14,11 @@ const copySize = 32 << 10
 
 var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
-// inform passes an informational response on.
+// inform passes an informational response on. HTTP/1.0 does not know any.
 func (e *exchange) inform(status int, fields []upstream.Field) {
+	if !e.r.ProtoAtLeast(1, 1) {
+		return
+	}
 	header := e.w.Header()
 	before := header.Clone()
 	setFields(header, fields)
