@@ -17,13 +17,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/testing/boundary"
+	"github.com/slipway-dev/slipway/internal/testing/scenario"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 )
 
 // Every property of every spec is changed from every value to every other, and the end
 // has to be that of an object which had the value from the start. The properties and
 // their values come from the schema; what it cannot tell from
-// testdata/<kind>/transitions.yaml. A kind joins by that file.
+// testdata/<kind>/transitions.yaml. A kind joins by that file and its kind.yaml.
 func TestTransitionsOfASpecLeadToTheStateOfANewObject(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/transitions.yaml")
 	if err != nil || len(files) == 0 {
@@ -40,7 +41,6 @@ func TestTransitionsOfASpecLeadToTheStateOfANewObject(t *testing.T) {
 		}
 		t.Run(kind.name, func(t *testing.T) {
 			rig := newTransitionRig(t, kind, namespacesFor(trials))
-			t.Cleanup(func() { t.Logf("\n%s", transitionTally.table(kind.name+"/")) })
 			for _, trial := range trials {
 				trial.rig = rig
 				t.Run(trial.title(), func(t *testing.T) {
@@ -70,12 +70,13 @@ type specKind struct {
 	gvk    schema.GroupVersionKind
 	schema apiextensionsv1.JSONSchemaProps
 
-	// Observed are the kinds of what is made of an object. Their state is compared.
-	Observed []kindReference `json:"observed"`
+	// observed are the kinds of what is made of an object.
+	observed []scenario.Reference
+
 	// Past is what depends on how an object got where it is. It is not compared.
 	Past struct {
-		Fields []string        `json:"fields"`
-		Kinds  []kindReference `json:"kinds"`
+		Fields []string `json:"fields"`
+		Kinds  []string `json:"kinds"`
 	} `json:"past"`
 	// Kept are kinds of what stays although the spec asks for it no longer.
 	Kept []string `json:"kept"`
@@ -88,15 +89,6 @@ type specKind struct {
 	Bases []specBase `json:"bases"`
 	// Properties is what the schema cannot tell.
 	Properties map[string]specHint `json:"properties"`
-}
-
-type kindReference struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-}
-
-func (r kindReference) gvk() schema.GroupVersionKind {
-	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
 type specBase struct {
@@ -144,6 +136,11 @@ func readSpecKind(file string) (*specKind, error) {
 	if err := yaml.UnmarshalStrict(raw, kind); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	i := slices.IndexFunc(kinds, func(k scenario.Kind) bool { return k.Name == kind.name })
+	if i < 0 {
+		return nil, fmt.Errorf("%s: there is no kind.yaml beside it", file)
+	}
+	kind.observed = kinds[i].Observed
 	return kind, kind.readSchema("../../config/crd")
 }
 

@@ -20,6 +20,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/boundary"
+	"github.com/slipway-dev/slipway/internal/testing/scenario"
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
@@ -44,16 +45,16 @@ type specTrial struct {
 
 func (s *specTrial) title() string { return s.property.Path + " in " + s.base.Name }
 
-// row is where the results are counted.
-func (s *specTrial) row() string { return s.kind.name + "/" + s.title() }
-
 // What the results are counted as.
 const (
-	columnTransitions = "transitions"
-	columnRefused     = "refused"
-	columnHeldBack    = "held back"
-	columnNull        = "null"
+	columnTransitions = "F8 transitions"
+	columnRefused     = "F8 refused"
+	columnHeldBack    = "F8 held back"
+	columnNull        = "F8 null"
 )
+
+// specTable counts the results by property; the table of all faults has their sum.
+var specTable scenario.Table
 
 func (s *specTrial) run(t *testing.T) {
 	s.rig.places <- struct{}{}
@@ -91,7 +92,8 @@ func (s *specTrial) everyObject(do func(i int)) {
 
 func (s *specTrial) result(t *testing.T, column, what string, err error) {
 	t.Helper()
-	transitionTally.record(s.row(), column, err == nil)
+	table.Add(s.kind.name+"/spec", column, err == nil)
+	specTable.Add(s.kind.name+"/"+s.title(), column, err == nil)
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
 	}

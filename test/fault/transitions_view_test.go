@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -48,7 +48,7 @@ type family struct {
 }
 
 func newFamilyView(ctx context.Context, config *rest.Config, namespaces []string, kind *specKind, changed func(actor)) (*familyView, error) {
-	v := &familyView{kind: kind, compared: map[string]bool{kind.gvk.Kind: true}, changed: changed, families: map[string]family{}}
+	v := &familyView{kind: kind, compared: map[string]bool{}, changed: changed, families: map[string]family{}}
 	options := cache.Options{DefaultNamespaces: map[string]cache.Config{}}
 	for _, namespace := range namespaces {
 		options.DefaultNamespaces[namespace] = cache.Config{}
@@ -57,20 +57,13 @@ func newFamilyView(ctx context.Context, config *rest.Config, namespaces []string
 	if err != nil {
 		return nil, err
 	}
-	kinds := []schema.GroupVersionKind{kind.gvk}
-	for _, observed := range kind.Observed {
-		v.compared[observed.Kind] = true
-		kinds = append(kinds, observed.gvk())
-	}
-	for _, past := range kind.Past.Kinds {
-		kinds = append(kinds, past.gvk())
-	}
-	for _, gvk := range kinds {
+	for _, observed := range kind.observed {
+		v.compared[observed.Kind] = !slices.Contains(kind.Past.Kinds, observed.Kind)
 		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(gvk)
+		object.SetGroupVersionKind(observed.GroupVersionKind())
 		informer, err := watched.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return nil, fmt.Errorf("watch %s: %w", gvk.Kind, err)
+			return nil, fmt.Errorf("watch %s: %w", observed.Kind, err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(object any) { v.see(object, false) },
