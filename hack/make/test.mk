@@ -13,7 +13,7 @@ TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 TEST_FLAGS ?=
 
 .PHONY: test
-test: test-unit test-api test-fault test-e2e test-localkube ## Run all tests: unit, API server, faults, end to end.
+test: test-unit test-api test-e2e test-localkube ## Run all tests: unit, API server, end to end.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.

@@ -32,6 +32,9 @@ type Drift struct {
 	Problem error
 }
 
+// restoredWithin is how long it may take until a change is undone. It takes milliseconds.
+const restoredWithin = 10 * time.Second
+
 // foreign marks what is not the operator's.
 const foreign = "example.com/foreign"
 
@@ -143,7 +146,7 @@ func (r *run) change(child *unstructured.Unstructured, path fieldpath.Path) erro
 
 // restored waits until the witness has seen a change and its undoing.
 func (r *run) restored(before int, want map[string]any) error {
-	deadline := time.NewTimer(settleWithin)
+	deadline := time.NewTimer(restoredWithin)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
