@@ -92,10 +92,9 @@ func (a *app) do(o operation, value int) {
 
 func (a *app) scale() {
 	before := a.pods
-	switch {
-	case a.least == 0:
+	if a.least == 0 {
 		a.pods = a.replicas
-	default:
+	} else {
 		a.pods = max(a.pods, a.least)
 	}
 	a.since.scaled = true

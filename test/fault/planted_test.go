@@ -165,7 +165,7 @@ func (c *postponing) Patch(ctx context.Context, object client.Object, patch clie
 	copied := object.DeepCopyObject().(client.Object)
 	c.later = append(c.later, func(ctx context.Context) error { return c.Client.Patch(ctx, copied, patch, options...) })
 	// It is taken for done: what the cache has is the answer.
-	return client.IgnoreNotFound(c.Client.Get(ctx, client.ObjectKeyFromObject(object), object))
+	return client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(object), object))
 }
 
 func (c *postponing) Status() client.SubResourceWriter {

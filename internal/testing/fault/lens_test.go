@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -61,8 +62,11 @@ func through(t *testing.T, lens *Lens) (source *watch.FakeWatcher, seen watch.In
 	source = watch.NewFake()
 	var asked metav1.ListOptions
 	lister := lens.through(&toolscache.ListWatch{
-		ListFunc:  func(o metav1.ListOptions) (runtime.Object, error) { asked = o; return &corev1.SecretList{}, nil },
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return source, nil },
+		ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			asked = o
+			return &corev1.SecretList{}, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return source, nil },
 	}, "Secret").(*lensed)
 	if _, err := lister.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)

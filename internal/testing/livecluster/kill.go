@@ -70,7 +70,7 @@ func kill(pid int, setting string) error {
 	if err != nil {
 		return err
 	}
-	defer process.Release()
+	defer func() { _ = process.Release() }()
 	environment, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 	if !slices.Contains(strings.Split(string(environment), "\x00"), setting) {
 		return errOther

@@ -315,7 +315,7 @@ func (r *run) settle(want map[string]any, within time.Duration) error {
 			arrived = r.arrived(want)
 		}
 		if arrived && time.Since(since) >= rest && r.gate.InFlight() == 0 && r.player.Idle(r.Context()) {
-			r.Bench.noteSettled(since.Sub(start))
+			r.noteSettled(since.Sub(start))
 			return nil
 		}
 		select {

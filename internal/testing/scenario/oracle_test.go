@@ -77,7 +77,8 @@ func TestClaimsAreFoundInTheOrderOfVersions(t *testing.T) {
 	// Two kinds are watched apart, so what happened first may be told last.
 	history := []Version{
 		ready(1, 1, 0, "False"), ready(4, 1, 1, "True"), ready(5, 2, 1, "True"), ready(9, 2, 2, "True"),
-		{Object: "Deployment/shop", Number: 2, Asks: "old"}, {Object: "Deployment/shop", Number: 8, Asks: "new"},
+		{Object: "Deployment/shop", Number: 2, Asks: "old"},
+		{Object: "Deployment/shop", Number: 8, Asks: "new"},
 	}
 	claims := claimsOf(history)
 	if len(claims) != 2 {

@@ -75,14 +75,15 @@ func declaredAtEnd(s Scenario) []Step {
 			continue
 		}
 		object := &unstructured.Unstructured{Object: step.Apply}
-		kept := steps[:0]
+		var kept []Step
 		for _, earlier := range steps {
 			other := &unstructured.Unstructured{Object: earlier.Apply}
 			if other.GroupVersionKind() != object.GroupVersionKind() || other.GetName() != object.GetName() {
 				kept = append(kept, earlier)
 			}
 		}
-		steps = append(kept, Step{Apply: step.Apply, Manager: step.Manager})
+		kept = append(kept, Step{Apply: step.Apply, Manager: step.Manager})
+		steps = kept
 	}
 	return steps
 }
