@@ -195,13 +195,14 @@ func (r *runner) settle() *state {
 func (r *runner) converge() *state {
 	r.Helper()
 	var s *state
-	var broken violation
+	var broken error
 	err := livecluster.Eventually(r.Context(), patience, func() (err error) {
 		if s, err = read(r.Context(), r.namespace); err != nil {
 			return err
 		}
 		err = errors.Join(s.compare(r.plan.apps), s.compareConfigs(r.greetings, r.plan.apps))
-		if errors.As(err, &broken) {
+		if errors.As(err, new(violation)) {
+			broken = err
 			return nil
 		}
 		if err == nil {
@@ -209,7 +210,7 @@ func (r *runner) converge() *state {
 		}
 		return err
 	})
-	if broken.error != nil {
+	if broken != nil {
 		r.report.baseless += int(livecluster.Restarts(s.pods.Items))
 		err = broken
 	}
