@@ -2,6 +2,7 @@
 
 # Where a suite runs, from fast to slow:
 #   unit   nothing but Go
+#   fuzz   nothing but Go
 #   api    a real API server and etcd per package, no nodes        build tag apitest
 #   fault  the same, with everything that can go wrong       build tag faulttest
 #   e2e    a real single-node cluster with real pods               build tag e2e
@@ -13,7 +14,7 @@ TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 TEST_FLAGS ?=
 
 .PHONY: test
-test: test-unit test-api test-e2e test-localkube ## Run all tests: unit, API server, end to end.
+test: test-unit test-fuzz test-api test-e2e test-localkube ## Run all tests: unit, fuzz, API server, end to end.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -21,6 +22,14 @@ test-unit: bin/testsum ## Run the tests that need nothing but Go, in every modul
 	@{ failed=0; for module in $$(hack/modules.sh own); do \
 	  go -C "$$module" test -race -json $(TEST_FLAGS) ./... || failed=1; \
 	done; exit $$failed; } | $(TESTSUM)
+
+# How much each fuzz target gets: so many inputs, or a time such as 60s.
+FUZZTIME ?= 200x
+
+.PHONY: test-fuzz
+test-fuzz: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each. CASE=name picks some.
+	@echo 'test-fuzz:'
+	@hack/test-fuzz.sh '$(FUZZTIME)' '$(CASE)' | $(TESTSUM)
 
 .PHONY: test-api
 test-api: bin/testsum bin/localkube ## Run the tests that need an API server, with the race detector.
