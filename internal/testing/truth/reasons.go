@@ -17,6 +17,8 @@ type Reason struct {
 	Constant string
 	// Sentence is what its comment says.
 	Sentence string
+	// Kind is the kind that has it, in lower case, or empty for one that all may have.
+	Kind string
 }
 
 // Reasons lists the condition reasons that the API defines, by value.
@@ -37,10 +39,11 @@ func read() (map[string]Reason, error) {
 		if err != nil {
 			return nil, err
 		}
+		kind, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), "conditions.go"), "_")
 		ast.Inspect(file, func(node ast.Node) bool {
 			if spec, ok := node.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Reason") {
 				value, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-				reasons[value] = Reason{Constant: spec.Names[0].Name, Sentence: spec.Doc.Text()}
+				reasons[value] = Reason{Constant: spec.Names[0].Name, Sentence: spec.Doc.Text(), Kind: kind}
 			}
 			return true
 		})
