@@ -20,8 +20,9 @@ func TestTheStandbyTakesOverInTime(t *testing.T) {
 	if worst := duration + 2*longestPause; worst > afterCrash {
 		t.Errorf("after a crash the standby acts up to %v later, want at most %v", worst, afterCrash)
 	}
-	if longestPause > afterRelease {
-		t.Errorf("after a release the standby acts up to %v later, want at most %v", longestPause, afterRelease)
+	// A leader that is told to end needs some of the time to finish its passes.
+	if longestPause > afterRelease-time.Second {
+		t.Errorf("after a release the standby acts up to %v later, want at most %v", longestPause, afterRelease-time.Second)
 	}
 	if !options.LeaderElectionReleaseOnCancel {
 		t.Error("a leader that ends does not release the Lease")

@@ -92,10 +92,9 @@ func (a *app) do(o operation, value int) {
 
 func (a *app) scale() {
 	before := a.pods
+	a.pods = max(a.pods, a.least)
 	if a.least == 0 {
 		a.pods = a.replicas
-	} else {
-		a.pods = max(a.pods, a.least)
 	}
 	a.since.scaled = true
 	a.since.more += max(0, a.pods-before)
