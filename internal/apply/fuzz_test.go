@@ -130,7 +130,7 @@ func FuzzEncode(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		child := corev1ac.ConfigMap("shop", "team").WithData(map[string]string{"key": text, strings.ToValidUTF8(text, "?"): "value"})
+		child := corev1ac.ConfigMap("shop", "team").WithData(map[string]string{"a": text, "b": "value"})
 		raw, err := encode(child)
 		if err != nil {
 			t.Fatal(err)
