@@ -221,7 +221,7 @@ func claimNodes(f *findings) []node {
 		} else {
 			message += " and has no storage class: set spec.storage.storageClassName, or give the cluster a default class"
 		}
-		return []node{{Object: object, State: health.Progressing, Reason: "VolumePending", Message: message, Events: warnings(f, f.claim.UID)}}
+		return []node{{Object: object, State: health.Progressing, Reason: slipwayv1alpha1.ReasonVolumePending, Message: message, Events: warnings(f, f.claim.UID)}}
 	}
 	return nil
 }
