@@ -41,7 +41,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 			"webapp/update", func(o *operator.Options) { o.NewClient = planted(statusFirst) }, "said it was ready",
 		},
 		"environment variables in the order of a map": {
-			"webapp/create", func(o *operator.Options) { o.NewClient = planted(mapOrder) }, "",
+			"webapp/update", func(o *operator.Options) { o.NewClient = planted(mapOrder) }, "",
 		},
 		"a whole update without replicas under an autoscaler": {
 			"webapp/autoscaling", func(o *operator.Options) { o.NewClient = planted(fullUpdate) }, "",

@@ -45,7 +45,7 @@ func recordRelease(t *testing.T, version string) {
 	t.Helper()
 	for _, kind := range kinds {
 		for _, s := range kind.Scenarios {
-			release, err := bench.Record(t, s, "slipway-"+kind.Name)
+			release, err := bench.Record(t, s)
 			if err != nil {
 				t.Fatalf("%s/%s: %v", kind.Name, s.Name, err)
 			}

@@ -42,8 +42,9 @@ type Write struct {
 	Path string
 	// At is when it was sent.
 	At time.Time
-	// Stated is the body of a server-side apply.
-	Stated []byte
+	// Stated is the body of a server-side apply, and Manager the field manager that states it.
+	Stated  []byte
+	Manager string
 }
 
 // Target names what is written, whatever namespace it is in: an object, or its
@@ -164,7 +165,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func newWrite(kind requests.Kind, request *http.Request) (Write, error) {
-	write := Write{Kind: kind, Path: request.URL.Path, At: time.Now()}
+	write := Write{Kind: kind, Path: request.URL.Path, Manager: request.URL.Query().Get("fieldManager"), At: time.Now()}
 	if kind.Verb != "apply" || request.GetBody == nil {
 		return write, nil
 	}

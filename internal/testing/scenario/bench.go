@@ -281,13 +281,9 @@ func (r *run) do(step Step) error {
 	case step.Delete != nil:
 		return r.Env.Client.Delete(r.Context(), step.Delete.object(r.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	default:
-		manager := step.Manager
-		if manager == "" {
-			manager = "user"
-		}
 		object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
 		object.SetNamespace(r.namespace)
-		return r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager), client.ForceOwnership)
+		return r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(step.manager()), client.ForceOwnership)
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -18,14 +20,12 @@ import (
 
 // Release is what a version of the operator left in a cluster at the end of a scenario.
 type Release struct {
-	// Manager is the field manager that stated the children.
-	Manager string `json:"manager"`
 	// Declared are the objects that users and others applied, as they were at the end.
 	Declared []Step `json:"declared"`
 	// Statuses are the statuses of declared objects, by kind and name.
 	Statuses map[string]any `json:"statuses"`
-	// Stated are the children, as the operator stated them last.
-	Stated []map[string]any `json:"stated"`
+	// Stated are the children, as each field manager of the operator stated them last.
+	Stated []Step `json:"stated"`
 }
 
 // What stands for the namespace, and before a kind and name for the UID of that object.
@@ -35,14 +35,14 @@ const (
 )
 
 // Record plays a scenario and returns what the operator left.
-func (b *Bench) Record(t testing.TB, s Scenario, manager string) (*Release, error) {
+func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
 	t.Helper()
 	r := b.begin(t, s, Trial{})
 	outcome, err := r.play(nil)
 	if err != nil {
 		return nil, err
 	}
-	release := &Release{Manager: manager, Declared: declaredAtEnd(s), Statuses: map[string]any{}}
+	release := &Release{Statuses: map[string]any{}}
 	state := r.Witness.State(r.namespace)
 	uids := []string{r.namespace, namespaceHere}
 	for _, version := range r.Witness.History(r.namespace) {
@@ -50,13 +50,18 @@ func (b *Bench) Record(t testing.TB, s Scenario, manager string) (*Release, erro
 			uids = append(uids, uid, uidOf+version.Object)
 		}
 	}
-	for _, step := range release.Declared {
+	for _, step := range declaredAtEnd(s) {
 		object := &unstructured.Unstructured{Object: step.Apply}
 		current := &unstructured.Unstructured{}
 		current.SetGroupVersionKind(object.GroupVersionKind())
 		if err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: object.GetName()}, current); err != nil {
 			return nil, err
 		}
+		if !owns(current, step.manager()) {
+			// The operator has taken back what somebody else stated.
+			continue
+		}
+		release.Declared = append(release.Declared, step)
 		if name := object.GetKind() + "/" + object.GetName(); state[name] != nil && current.Object["status"] != nil {
 			release.Statuses[name] = current.Object["status"]
 		}
@@ -67,31 +72,41 @@ func (b *Bench) Record(t testing.TB, s Scenario, manager string) (*Release, erro
 	return release, r.end()
 }
 
+// owns tells whether a manager owns anything of an object.
+func owns(object *unstructured.Unstructured, manager string) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == manager
+	})
+}
+
 // declaredAtEnd are the last versions of what is applied and not deleted.
 func declaredAtEnd(s Scenario) []Step {
 	var steps []Step
 	for _, step := range s.Steps {
-		if step.Apply == nil {
+		var object *unstructured.Unstructured
+		switch {
+		case step.Apply != nil:
+			object = &unstructured.Unstructured{Object: step.Apply}
+		case step.Delete != nil:
+			object = step.Delete.object("")
+		default:
 			continue
 		}
-		object := &unstructured.Unstructured{Object: step.Apply}
-		var kept []Step
-		for _, earlier := range steps {
+		steps = slices.DeleteFunc(steps, func(earlier Step) bool {
 			other := &unstructured.Unstructured{Object: earlier.Apply}
-			if other.GroupVersionKind() != object.GroupVersionKind() || other.GetName() != object.GetName() {
-				kept = append(kept, earlier)
-			}
+			return other.GroupVersionKind() == object.GroupVersionKind() && other.GetName() == object.GetName()
+		})
+		if step.Apply != nil {
+			steps = append(steps, Step{Apply: step.Apply, Manager: step.Manager})
 		}
-		kept = append(kept, Step{Apply: step.Apply, Manager: step.Manager})
-		steps = kept
 	}
 	return steps
 }
 
-// statedAtEnd are the last applied versions of the objects that exist.
-func statedAtEnd(writes []fault.Write, state map[string]any, neutral *strings.Replacer) ([]map[string]any, error) {
+// statedAtEnd are the last applied versions of the objects that exist, by manager.
+func statedAtEnd(writes []fault.Write, state map[string]any, neutral *strings.Replacer) ([]Step, error) {
 	last := map[string]int{}
-	var stated []map[string]any
+	var stated []Step
 	for _, w := range writes {
 		if w.Stated == nil {
 			continue
@@ -106,12 +121,13 @@ func statedAtEnd(writes []fault.Write, state map[string]any, neutral *strings.Re
 		if state[o.GetKind()+"/"+o.GetName()] == nil {
 			continue
 		}
-		if at, known := last[w.Path]; known {
-			stated[at] = object
+		step := Step{Apply: object, Manager: w.Manager}
+		if at, known := last[w.Path+w.Manager]; known {
+			stated[at] = step
 			continue
 		}
-		last[w.Path] = len(stated)
-		stated = append(stated, object)
+		last[w.Path+w.Manager] = len(stated)
+		stated = append(stated, step)
 	}
 	return stated, nil
 }
@@ -158,10 +174,14 @@ func (b *Bench) PlayUpgrade(t testing.TB, release *Release) error {
 	return errors.Join(errors.Join(problems...), r.end())
 }
 
-// load makes what a release left.
+// load makes what a release left: what users declared, its status, the children, and
+// what others did to them.
 func (r *run) load(release *Release) error {
 	uids := []string{namespaceHere, r.namespace}
 	for _, step := range release.Declared {
+		if step.Manager != "" {
+			continue
+		}
 		if err := r.do(step); err != nil {
 			return err
 		}
@@ -173,7 +193,7 @@ func (r *run) load(release *Release) error {
 		uids = append(uids, uidOf+name, string(object.GetUID()))
 		if status, ok := release.Statuses[name]; ok {
 			object.Object["status"] = status
-			if err := r.Env.Client.Status().Update(r.Context(), object, client.FieldOwner(release.Manager)); err != nil {
+			if err := r.Env.Client.Status().Update(r.Context(), object); err != nil {
 				return err
 			}
 		}
@@ -184,12 +204,20 @@ func (r *run) load(release *Release) error {
 		if err != nil {
 			return err
 		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(here.Replace(string(raw))), &object.Object); err != nil {
+		step := Step{}
+		if err := yaml.Unmarshal([]byte(here.Replace(string(raw))), &step); err != nil {
 			return err
 		}
-		if err := r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(release.Manager)); err != nil {
-			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+		if err := r.do(step); err != nil {
+			return err
+		}
+	}
+	for _, step := range release.Declared {
+		if step.Manager == "" {
+			continue
+		}
+		if err := r.do(step); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,7 +67,7 @@ type Scenario struct {
 	// About says in a sentence what it is about.
 	About string `json:"about"`
 	// Pods is how the pods of an image behave, ready unless said here.
-	Pods map[string]workload.Behaviour `json:"pods"`
+	Pods map[string]workload.Behaviour `json:"pods,omitempty"`
 	// Tolerant goes on after a step that is refused or has nothing to act on, as happens
 	// in a random mix of steps.
 	Tolerant bool `json:"-"`
@@ -79,20 +80,22 @@ type Scenario struct {
 // Step is one thing that somebody does. Exactly one of Apply, Delete and Pods is given.
 type Step struct {
 	// Apply is an object as somebody wants it.
-	Apply map[string]any `json:"apply"`
-	// Manager is who wants it, as a field manager. Default: user.
-	Manager string `json:"manager"`
+	Apply map[string]any `json:"apply,omitempty"`
+	// Manager is who wants it, as a field manager. Default: a user.
+	Manager string `json:"manager,omitempty"`
 	// Delete is an object that somebody deletes. Its dependents stay: no garbage collector
 	// runs beside a bare API server.
-	Delete *Reference `json:"delete"`
+	Delete *Reference `json:"delete,omitempty"`
 	// Pods is how pods behave from now on.
-	Pods map[string]workload.Behaviour `json:"pods"`
+	Pods map[string]workload.Behaviour `json:"pods,omitempty"`
 	// Within is how long it may take until anything happens because of the step, where
 	// nothing tells the operator of it. Default: nothing that counts.
-	Within metav1.Duration `json:"within"`
+	Within metav1.Duration `json:"within,omitzero"`
 	// Together makes the next step follow at once.
-	Together bool `json:"together"`
+	Together bool `json:"together,omitempty"`
 }
+
+func (s Step) manager() string { return cmp.Or(s.Manager, "user") }
 
 // Reference names a kind, or an object of it.
 type Reference struct {
