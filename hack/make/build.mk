@@ -12,12 +12,13 @@ build: ## Build the programs of cmd into bin.
 	@mkdir -p bin
 	@for program in $(PROGRAMS); do \
 	  echo "build: bin/$$program"; \
-	  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
+	  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' \
+	    -o bin/$$program ./cmd/$$program; \
 	done
 
 .PHONY: images
 images: build ## Build the image archives of the operator and the demo into bin, without Docker.
-	@hack/images.sh
+	@VERSION='$(VERSION)' hack/images.sh
 
 .PHONY: dist
 dist: generate ## Collect what a release ships in dist: install manifest, images, kubectl plugin, checksums.
