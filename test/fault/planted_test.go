@@ -192,13 +192,10 @@ func (s postponingStatus) Patch(ctx context.Context, object client.Object, patch
 	return nil
 }
 
-// mapOrder states environment variables in another order each time.
+// mapOrder states environment variables in another order than that of their names, as
+// who ranges over a map mostly does.
 func mapOrder(right client.Client) client.Client {
-	reversed := false
 	return patching{right, func(deployment map[string]any) {
-		if reversed = !reversed; !reversed {
-			return
-		}
 		for _, container := range containers(deployment) {
 			if env, ok := container.(map[string]any)["env"].([]any); ok {
 				slices.Reverse(env)

@@ -178,49 +178,56 @@ func (b *Bench) PlayUpgrade(t testing.TB, release *Release) error {
 // what others did to them.
 func (r *run) load(release *Release) error {
 	uids := []string{namespaceHere, r.namespace}
+	var others []Step
 	for _, step := range release.Declared {
 		if step.Manager != "" {
+			others = append(others, step)
 			continue
 		}
-		if err := r.do(step); err != nil {
-			return err
-		}
-		object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
-		if err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: object.GetName()}, object); err != nil {
-			return err
-		}
-		name := object.GetKind() + "/" + object.GetName()
-		uids = append(uids, uidOf+name, string(object.GetUID()))
-		if status, ok := release.Statuses[name]; ok {
-			object.Object["status"] = status
-			if err := r.Env.Client.Status().Update(r.Context(), object); err != nil {
-				return err
-			}
-		}
-	}
-	here := strings.NewReplacer(uids...)
-	for _, stated := range release.Stated {
-		raw, err := yaml.Marshal(stated)
+		name, uid, err := r.declare(step, release)
 		if err != nil {
 			return err
 		}
-		step := Step{}
-		if err := yaml.Unmarshal([]byte(here.Replace(string(raw))), &step); err != nil {
-			return err
-		}
-		if err := r.do(step); err != nil {
-			return err
-		}
+		uids = append(uids, uidOf+name, uid)
 	}
-	for _, step := range release.Declared {
-		if step.Manager == "" {
-			continue
-		}
+	stated, err := replaced(release.Stated, strings.NewReplacer(uids...))
+	if err != nil {
+		return err
+	}
+	for _, step := range append(stated, others...) {
 		if err := r.do(step); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// declare makes what a user declared, with its status, and returns its name and UID.
+func (r *run) declare(step Step, release *Release) (name, uid string, err error) {
+	if err := r.do(step); err != nil {
+		return "", "", err
+	}
+	object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
+	if err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: object.GetName()}, object); err != nil {
+		return "", "", err
+	}
+	name = object.GetKind() + "/" + object.GetName()
+	if status, ok := release.Statuses[name]; ok {
+		object.Object["status"] = status
+		err = r.Env.Client.Status().Update(r.Context(), object)
+	}
+	return name, string(object.GetUID()), err
+}
+
+// replaced returns steps with their texts replaced.
+func replaced(steps []Step, texts *strings.Replacer) ([]Step, error) {
+	raw, err := yaml.Marshal(steps)
+	if err != nil {
+		return nil, err
+	}
+	var all []Step
+	err = yaml.Unmarshal([]byte(texts.Replace(string(raw))), &all)
+	return all, err
 }
 
 // settleAlone waits until the witness has seen everything.
