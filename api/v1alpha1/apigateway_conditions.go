@@ -31,13 +31,15 @@ const (
 	ReasonNoEndpoints = "NoEndpoints"
 	// ReasonUnsupportedProtocol: the Service's port speaks a protocol that the gateway does not.
 	ReasonUnsupportedProtocol = "UnsupportedProtocol"
+	// ReasonUnsupportedService: the Service is of type ExternalName, which the gateway does not follow.
+	ReasonUnsupportedService = "UnsupportedService"
 	// ReasonInvalidRegex: a regular expression of the route does not compile.
 	ReasonInvalidRegex = "InvalidRegex"
 	// ReasonInvalidRoute: fields of the route are missing, malformed or contradict each other.
 	ReasonInvalidRoute = "InvalidRoute"
 	// ReasonDuplicateName: an earlier route has the same name.
 	ReasonDuplicateName = "DuplicateName"
-	// ReasonHostConflict: another APIGateway has the same host and path at the same place.
+	// ReasonHostConflict: an older APIGateway has the same host at the same place.
 	ReasonHostConflict = "HostConflict"
 	// ReasonInvalidSecret: a Secret does not hold what the route needs, in the form that it needs.
 	ReasonInvalidSecret = "InvalidSecret"
@@ -47,6 +49,8 @@ const (
 	ReasonCertificateExpired = "CertificateExpired"
 	// ReasonReplicaBehind: a replica serves an older generation, or does not answer.
 	ReasonReplicaBehind = "ReplicaBehind"
-	// ReasonImageIncompatible: the gateway in spec.image does not understand this API.
+	// ReasonKindNotFound: the cluster does not have a kind that spec.expose needs.
+	ReasonKindNotFound = "KindNotFound"
+	// ReasonImageIncompatible: what spec.image runs is no gateway, or one that does not understand this API.
 	ReasonImageIncompatible = "ImageIncompatible"
 )

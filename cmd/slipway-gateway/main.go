@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel"
+	"k8s.io/klog/v2"
 
 	"github.com/slipway-dev/slipway/internal/gateway"
 )
@@ -23,12 +25,16 @@ func main() {
 	var options gateway.Options
 	var accessLog, showVersion bool
 	flags := pflag.NewFlagSet("slipway-gateway", pflag.ExitOnError)
-	flags.StringVar(&options.ConfigFile, "config", "", "file with an APIGateway and the addresses of its backends (required)")
+	flags.StringVar(&options.Gateway, "gateway", "", "name of the APIGateway to serve, in a cluster")
+	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the APIGateway; the default is what POD_NAMESPACE says")
+	flags.StringVar(&options.ConfigFile, "config", "", "file with an APIGateway and the addresses of its backends, to run without a cluster")
 	flags.StringVar(&options.HTTP, "http", ":8080", "where HTTP is served; empty for nowhere")
-	flags.StringVar(&options.HTTPS, "https", "", "where HTTPS is served; empty for nowhere")
-	flags.StringVar(&options.Admin, "admin", ":8081", "where /readyz and /metrics are served; empty for nowhere")
+	flags.StringVar(&options.HTTPS, "https", "", "where HTTPS is served; empty for nowhere (the default with --gateway is :8443)")
+	flags.StringVar(&options.Admin, "admin", ":8081", "where /readyz, /metrics and /revision are served; empty for nowhere")
 	flags.DurationVar(&options.DrainDelay, "drain-delay", 5*time.Second, "how long to serve on after the signal to end, while not ready")
 	flags.DurationVar(&options.DrainTimeout, "drain-timeout", 30*time.Second, "how long requests and streams may take to end after that")
+	flags.StringVar(&options.TraceEndpoint, "otlp-endpoint", "", "collector that gets OpenTelemetry traces over HTTP, such as http://collector:4318; empty for none")
+	flags.Float64Var(&options.TraceSamplePercent, "otlp-sample-percent", 10, "share of the requests that are traced, of those whose client has not decided it")
 	flags.BoolVar(&accessLog, "access-log", true, "write a line of JSON per request to standard output")
 	flags.BoolVar(&showVersion, "version", false, "print the version and exit")
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -38,13 +44,19 @@ func main() {
 		fmt.Println(version)
 		return
 	}
-	if options.ConfigFile == "" {
-		fail(errors.New("--config is required"))
+	if err := check(&options, flags.Changed("https")); err != nil {
+		fail(err)
 	}
 	if accessLog {
 		options.AccessLog = os.Stdout
 	}
+	options.Version = version
 	options.Log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	klog.SetSlogLogger(options.Log) // what client-go has to say
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { options.Log.Warn("traces are lost", "error", err) }))
+	if err := limitMemory(); err != nil {
+		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
+	}
 	options.Log.Info("starting", "version", version)
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
@@ -52,6 +64,19 @@ func main() {
 	if err := gateway.Run(ctx, options); err != nil {
 		fail(err)
 	}
+}
+
+// check completes the options, and says what is missing.
+func check(options *gateway.Options, httpsChosen bool) error {
+	switch {
+	case (options.Gateway == "") == (options.ConfigFile == ""):
+		return errors.New("one of --gateway and --config is required")
+	case options.Gateway != "" && options.Namespace == "":
+		return errors.New("--gateway needs --namespace, or POD_NAMESPACE in the environment")
+	case options.Gateway != "" && !httpsChosen:
+		options.HTTPS = ":8443"
+	}
+	return nil
 }
 
 func fail(err error) {

@@ -10,22 +10,37 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/gateway/admin"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/static"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/tracing"
 )
+
+// lastTraces is how long sending the last traces may take.
+const lastTraces = 3 * time.Second
 
 // Options configures a gateway.
 type Options struct {
 	// ConfigFile is the file with the APIGateway, its backends and its secrets.
 	ConfigFile string
+	// Gateway and Namespace name the APIGateway that is followed in the cluster, where there
+	// is no ConfigFile.
+	Gateway   string
+	Namespace string
+	// Access is how the API server is reached. Default: as a pod does.
+	Access *rest.Config
+	// Version is the program's, for /revision.
+	Version string
 	// HTTP, HTTPS and Admin are where is listened, as host:port. Empty: not at all.
 	HTTP  string
 	HTTPS string
@@ -34,6 +49,11 @@ type Options struct {
 	// ready. DrainTimeout bounds the time that requests and streams then have.
 	DrainDelay   time.Duration
 	DrainTimeout time.Duration
+	// TraceEndpoint is the collector that gets OpenTelemetry spans, as an http or https
+	// address. Default: none. TraceSamplePercent is the share of the requests that are
+	// traced, from 0 to 100, of those whose client has not decided it.
+	TraceEndpoint      string
+	TraceSamplePercent float64
 	// AccessLog is where a line per request goes. Default: nowhere.
 	AccessLog io.Writer
 	// Log is where everything else goes.
@@ -50,21 +70,32 @@ type gateway struct {
 	certificates *proxy.Certificates
 	server       *proxy.Server
 	admin        *admin.Handler
+	board        *revision.Board
+	traces       *trace.TracerProvider // nil: none
 }
 
 // Run serves until the context ends, and then until what is under way has ended.
 func Run(ctx context.Context, options Options) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	g := &gateway{options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates)}
+	serving := proxy.Options{AccessLog: options.AccessLog, Metrics: registry, Realm: options.Gateway, KeysFailing: func(address string, err error) {
+		options.Log.Warn("public keys are out of reach, the last good ones stay", "address", address, "error", err)
+	}}
+	if options.TraceEndpoint != "" {
+		traces, err := newTraces(ctx, options)
+		if err != nil {
+			return err
+		}
+		g.traces, serving.Tracer = traces, traces.Tracer("github.com/slipway-dev/slipway/internal/gateway")
+	}
 	listeners, err := listen(ctx, options)
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	g := &gateway{
-		options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates),
-		handler: proxy.New(proxy.Options{AccessLog: options.AccessLog, Metrics: registry}),
-	}
-	g.admin = admin.New(g.handler.Ready, registry)
+	g.handler = proxy.New(serving)
+	g.board = revision.NewBoard(g.clock, options.Version)
+	g.admin = admin.New(g.handler.Ready, registry, g.board)
 	g.server = proxy.NewServer(g.handler, proxy.ServerOptions{
 		HTTP: listeners[0], HTTPS: listeners[1], Certificates: g.certificates,
 		ErrorLog: slog.NewLogLogger(options.Log.Handler(), slog.LevelDebug),
@@ -93,31 +124,23 @@ func (g *gateway) run(ctx context.Context, adminListener net.Listener) error {
 		part("serve the admin port", func() error { return ignoreClosed(adminServer.Serve(adminListener)) })
 	}
 	part("serve", func() error { return g.server.Run(base) })
-	part("follow the configuration", func() error {
-		return static.Follow(ctx, g.clock, g.options.ConfigFile, g.apply, func(err error) {
-			g.options.Log.Error("the configuration is not applied, the one before stays", "error", err)
-		})
-	})
+	follow := g.followCluster
+	if g.options.ConfigFile != "" {
+		follow = g.followFile
+	}
+	// Until the last request has ended: the endpoints of backends change meanwhile.
+	following, stopFollowing := context.WithCancel(base)
+	defer stopFollowing()
+	part("follow the configuration", func() error { return follow(following) })
 	<-ctx.Done()
 	g.drain(base)
+	stopFollowing()
+	g.sendTraces(base)
 	_ = adminServer.Close()
 	wait.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	return nil
-}
-
-// apply serves a configuration.
-func (g *gateway) apply(config *static.Config) error {
-	if err := g.certificates.Set(config.Certificates); err != nil {
-		return err
-	}
-	g.handler.Set(config.Proxy)
-	for _, problem := range config.Problems {
-		g.options.Log.Warn("a route is not served as it is written", "route", problem.Route, "reason", problem.Reason, "message", problem.Message)
-	}
-	g.options.Log.Info("serving", "routes", len(config.Proxy.Table.Routes), "problems", len(config.Problems))
 	return nil
 }
 
@@ -132,6 +155,29 @@ func (g *gateway) drain(ctx context.Context) {
 	defer cancel()
 	if err := g.server.Shutdown(ctx); err != nil {
 		g.options.Log.Warn("requests were cut at the end", "error", err)
+	}
+}
+
+func newTraces(ctx context.Context, options Options) (*trace.TracerProvider, error) {
+	instance, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find the own name: %w", err)
+	}
+	return tracing.New(ctx, tracing.Options{
+		Endpoint: options.TraceEndpoint, SamplePercent: options.TraceSamplePercent, Version: options.Version,
+		Gateway: options.Gateway, Namespace: options.Namespace, Instance: instance,
+	})
+}
+
+// sendTraces sends the last spans.
+func (g *gateway) sendTraces(ctx context.Context) {
+	if g.traces == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lastTraces)
+	defer cancel()
+	if err := g.traces.Shutdown(ctx); err != nil {
+		g.options.Log.Warn("the last traces are lost", "error", err)
 	}
 }
 

@@ -61,7 +61,7 @@ backends: {"app:80": {addresses: ["` + backend.Listener.Addr().String() + `"]}}}
 	defer cancel()
 	wait.Go(func() {
 		err := Run(ctx, Options{
-			ConfigFile: path, HTTP: "127.0.0.1:0", Admin: "127.0.0.1:0",
+			ConfigFile: path, Version: "1.2.3", HTTP: "127.0.0.1:0", Admin: "127.0.0.1:0",
 			DrainDelay: 300 * time.Millisecond, DrainTimeout: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
 			Listening: func(http, https, admin net.Addr) { addresses <- [3]net.Addr{http, https, admin} },
 		})
@@ -79,6 +79,18 @@ backends: {"app:80": {addresses: ["` + backend.Listener.Addr().String() + `"]}}}
 	}
 	write(`{name: new, path: /new, directResponse: {statusCode: 200, body: hello}}`)
 	eventually(t, "the changed file is served", func() bool { _, body := fetch(at[0], "/new"); return body == "hello" })
+	eventually(t, "the second content of the file is said to be served", func() bool {
+		_, document := fetch(at[2], "/revision")
+		return strings.Contains(document, `"version":"1.2.3"`) && strings.Contains(document, `"generation":2`)
+	})
+	write(`nonsense: [`)
+	eventually(t, "the file that cannot be read is rejected", func() bool {
+		_, document := fetch(at[2], "/revision")
+		return strings.Contains(document, `"generation":2,"rejected":{"generation":3,"reason":"Invalid"`)
+	})
+	if _, body := fetch(at[0], "/new"); body != "hello" {
+		t.Errorf("after a file that cannot be read: got %q", body)
+	}
 	if _, metrics := fetch(at[2], "/metrics"); !strings.Contains(metrics, `slipway_gateway_requests_total{route="new",status="2xx"}`) {
 		t.Errorf("no requests in\n%s", metrics)
 	}
@@ -103,13 +115,51 @@ func TestGatewayThatCannotStartSaysWhy(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"no file":    {Options{ConfigFile: filepath.Join(t.TempDir(), "none"), HTTP: "127.0.0.1:0"}, "read the configuration"},
-		"taken port": {Options{HTTP: "127.0.0.1:0", Admin: taken.Addr().String()}, "listen"},
+		"no file":      {Options{ConfigFile: filepath.Join(t.TempDir(), "none"), HTTP: "127.0.0.1:0"}, "read the configuration"},
+		"no collector": {Options{TraceEndpoint: "collector:4318"}, "is not an http or https address"},
+		"taken port":   {Options{HTTP: "127.0.0.1:0", Admin: taken.Addr().String()}, "listen"},
 	} {
 		test.options.Log = slog.New(slog.DiscardHandler)
 		test.options.DrainTimeout = time.Second
 		if err := Run(t.Context(), test.options); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got error %v", name, err)
 		}
+	}
+}
+
+func TestTheLastTracesAreSentAtTheEnd(t *testing.T) {
+	traces := make(chan string, 10)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		traces <- string(body)
+	}))
+	defer collector.Close()
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	text := `{apiVersion: slipway.dev/v1alpha1, kind: APIGateway, metadata: {name: edge}, spec: {routes: [{name: hello, directResponse: {statusCode: 200}}]}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, done := make(chan net.Addr, 1), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		done <- Run(ctx, Options{
+			ConfigFile: path, HTTP: "127.0.0.1:0", DrainTimeout: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+			TraceEndpoint: collector.URL, TraceSamplePercent: 100, Listening: func(http, _, _ net.Addr) { address <- http },
+		})
+	}()
+	at := <-address
+	eventually(t, "a request is answered", func() bool { code, _ := fetch(at, "/"); return code == http.StatusOK })
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case body := <-traces:
+		if !strings.Contains(body, "hello") {
+			t.Errorf("got %q", body)
+		}
+	default:
+		t.Error("no traces came")
 	}
 }

@@ -1,4 +1,4 @@
-// Package admin serves what is not traffic: readiness and metrics.
+// Package admin serves what is not traffic: readiness, metrics and what is served.
 package admin
 
 import (
@@ -10,18 +10,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Handler answers /readyz and /metrics.
+// Handler answers /readyz, /metrics and /revision.
 type Handler struct {
 	mux      *http.ServeMux
 	hasTable func() bool
 	leaving  atomic.Bool
 }
 
-// New returns a handler. The gateway is ready once it has a table, until Leave.
-func New(hasTable func() bool, metrics prometheus.Gatherer) *Handler {
+// New returns a handler. The gateway is ready once it has a table, until Leave. revision
+// answers /revision.
+func New(hasTable func() bool, metrics prometheus.Gatherer, revision http.Handler) *Handler {
 	h := &Handler{mux: http.NewServeMux(), hasTable: hasTable}
 	h.mux.HandleFunc("GET /readyz", h.ready)
 	h.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	h.mux.Handle("GET /revision", revision)
 	return h
 }
 

@@ -87,11 +87,7 @@ func (e *exchange) scheme() string {
 // forwardedField reports whether a field says where a request came from, which is the
 // gateway's to say. Names are in canonical form.
 func forwardedField(name string) bool {
-	switch name {
-	case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded":
-		return true
-	}
-	return false
+	return name == "X-Real-Ip" || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-")
 }
 
 // addForwarded tells the backend where the request came from.
@@ -101,6 +97,7 @@ func (e *exchange) addForwarded() {
 		if before := e.r.Header["X-Forwarded-For"]; len(before) > 0 {
 			forwardedFor = strings.Join(before, ", ") + ", " + e.peer
 		}
+		e.addOtherForwarded()
 		if given := e.r.Header.Get("X-Forwarded-Host"); given != "" {
 			host = given
 		}
@@ -113,4 +110,21 @@ func (e *exchange) addForwarded() {
 		upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
 		upstream.Field{Name: "X-Forwarded-Host", Value: host},
 	)
+}
+
+// addOtherForwarded passes on what a trusted proxy says beyond what the gateway says itself,
+// such as X-Forwarded-Port and X-Forwarded-Prefix.
+func (e *exchange) addOtherForwarded() {
+	for name, values := range e.r.Header {
+		switch name {
+		case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto":
+			continue
+		}
+		if !strings.HasPrefix(name, "X-Forwarded-") {
+			continue
+		}
+		for _, value := range values {
+			e.fields = append(e.fields, upstream.Field{Name: name, Value: value})
+		}
+	}
 }

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/token"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -33,10 +36,12 @@ type exchange struct {
 	client   string // the address of the client, as far as it can be believed
 	trusted  bool   // the other end is a trusted proxy
 	identity string // who the client proved to be
+	claims   token.Claims
 	hidden   [3]string
 	query    string // what is sent to the backend
 
 	request  upstream.Request
+	body     *pacedBody                                // of a request of HTTP/1
 	informed func(status int, fields []upstream.Field) // inform; kept, so that it need not be allocated
 	fields   []upstream.Field
 	endpoint string
@@ -45,6 +50,7 @@ type exchange struct {
 	sent    int64 // bytes of the response's body
 	failure string
 	aborted bool
+	span    trace.Span // nil where nothing is traced
 }
 
 func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
@@ -61,6 +67,7 @@ func (e *exchange) end() {
 		e.handler.metrics.observe(e.state, e.route, e.status, duration)
 	}
 	e.handler.log.write(e, duration)
+	e.endSpan()
 	clear(e.fields)
 	*e = exchange{fields: e.fields[:0], informed: e.informed}
 	exchanges.Put(e)
@@ -68,6 +75,7 @@ func (e *exchange) end() {
 
 // serve answers the request.
 func (e *exchange) serve() {
+	e.startSpan()
 	e.findClient()
 	if !e.findRoute() {
 		return
@@ -96,8 +104,11 @@ func (e *exchange) findRoute() bool {
 	if e.r.Method == http.MethodConnect {
 		return e.refuse(http.StatusNotImplemented, "connect")
 	}
-	path, err := table.ParsePath(e.r.URL.EscapedPath())
-	if err != nil || strings.IndexByte(e.query, '#') >= 0 {
+	if !e.mayGoOn() {
+		return false
+	}
+	path, err := e.parsePath()
+	if err != nil || strings.IndexByte(e.query, '#') >= 0 || (e.r.ProtoMajor == 2 && !wellFormed(e.r)) {
 		return e.refuse(http.StatusBadRequest, "path")
 	}
 	if via := e.r.Header["Via"]; via != nil && strings.Count(strings.Join(via, ","), e.handler.options.Via) > maxVia {
@@ -153,7 +164,9 @@ func (e *exchange) sendHead(status int) {
 	// HTTP/2 net/http makes GOAWAY of it. A request in chunks may have had a length too,
 	// which net/http does not tell, and after which the connection must be closed
 	// (RFC 9112, 6.1).
-	if e.handler.draining.Load() || (e.r.ProtoMajor == 1 && len(e.r.TransferEncoding) > 0) {
+	// And who is refused before the end of a body must not think that it was read.
+	if e.handler.draining.Load() || (e.r.ProtoMajor == 1 && len(e.r.TransferEncoding) > 0) ||
+		(status >= http.StatusBadRequest && e.body != nil && e.body.unread()) {
 		header["Connection"] = []string{"close"}
 	}
 	e.status = status
@@ -161,7 +174,11 @@ func (e *exchange) sendHead(status int) {
 }
 
 func (e *exchange) redirect() {
-	location := e.route.Redirect.Location(e.scheme(), e.r.Host, e.path.Forward, e.r.URL.RawQuery)
+	path := e.path.Forward
+	if path == wholeServer {
+		path = "/"
+	}
+	location := e.route.Redirect.Location(e.scheme(), e.r.Host, path, e.query)
 	e.w.Header()["Location"] = []string{location}
 	e.answer(e.route.Redirect.StatusCode, "", nil)
 }

@@ -107,7 +107,12 @@ func (e *exchange) target() string {
 	if e.route.Rewrite != nil {
 		path = e.route.Rewrite.Path(e.path)
 	}
-	if e.query == "" {
+	switch {
+	case e.path.Forward == wholeServer:
+		return wholeServer
+	case e.query == "" && e.r.URL.ForceQuery:
+		return path + "?"
+	case e.query == "":
 		return path
 	}
 	if asReceived := e.r.RequestURI; len(asReceived) == len(path)+1+len(e.query) && strings.HasPrefix(asReceived, path) &&
@@ -148,13 +153,13 @@ func (e *exchange) addBody() {
 	control := http.NewResponseController(e.w)
 	request.StopBody = func() { _ = control.SetReadDeadline(aLongTimeAgo) }
 	if e.r.ProtoMajor == 1 {
-		body := &pacedBody{pace: e.pace(control), body: e.r.Body}
-		request.Body, request.StopBody = body, body.stop
+		e.body = &pacedBody{pace: e.pace(control), body: e.r.Body, length: e.r.ContentLength}
+		request.Body, request.StopBody = e.body, e.body.stop
 	}
 	if e.r.ContentLength < 0 {
 		trailer := e.r.Trailer
 		if len(trailer) > 0 {
-			request.Trailers = func() []upstream.Field { return trailersOf(trailer) }
+			request.Trailers = func() []upstream.Field { return e.trailersOf(trailer) }
 		}
 	}
 	// The body may still come in while the response goes out.
@@ -167,9 +172,19 @@ func (e *exchange) pace(control *http.ResponseController) pace {
 	return pace{control: control, clock: e.handler.options.Clock, timeout: e.handler.options.ClientTimeout}
 }
 
-func trailersOf(trailer http.Header) []upstream.Field {
+// isNoTrailer reports whether a field must not be a trailer for the backend, which may take
+// it for a field of the head: what a client may not say there it may not say here.
+func (e *exchange) isNoTrailer(name string) bool {
+	return upstream.ForbiddenTrailer(name) || forwardedField(name) || e.isHidden(name)
+}
+
+// trailersOf returns the trailers that are for the backend.
+func (e *exchange) trailersOf(trailer http.Header) []upstream.Field {
 	fields := make([]upstream.Field, 0, len(trailer))
 	for name, values := range trailer {
+		if e.isNoTrailer(name) {
+			continue
+		}
 		if len(values) == 0 {
 			fields = append(fields, upstream.Field{Name: name}) // announced, and not come yet
 		}
@@ -184,7 +199,7 @@ func trailersOf(trailer http.Header) []upstream.Field {
 func (e *exchange) addFields() {
 	connection := e.r.Header["Connection"]
 	for name, values := range e.r.Header {
-		if upstream.ConnectionField(name) || forwardedField(name) || e.isHidden(name) || nominated(connection, name) {
+		if upstream.ConnectionField(name) || forwardedField(name) || e.isHidden(name) || nominated(connection, name) || e.replacesTrace(name) {
 			continue
 		}
 		for _, value := range values {
@@ -192,6 +207,9 @@ func (e *exchange) addFields() {
 		}
 	}
 	for name := range e.r.Trailer {
+		if e.isNoTrailer(name) {
+			continue
+		}
 		e.fields = append(e.fields, upstream.Field{Name: "Trailer", Value: name})
 	}
 	version := 1
@@ -203,6 +221,7 @@ func (e *exchange) addFields() {
 	e.fields = append(e.fields, upstream.Field{Name: "Via", Value: e.handler.via[version]})
 	e.addForwarded()
 	e.addIdentity()
+	e.addTrace()
 	if e.route.RequestHeaders != nil {
 		e.editFields()
 	}

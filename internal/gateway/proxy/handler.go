@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/jwks"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -32,8 +34,14 @@ type Options struct {
 	ClientTimeout time.Duration
 	// AccessLog is where a line is written for each request. Default: nowhere.
 	AccessLog io.Writer
+	// Tracer makes a span of each request. Default: none; what a client says of its trace
+	// reaches the backend as it is.
+	Tracer trace.Tracer
 	// Metrics is where metrics are registered. Default: nowhere.
 	Metrics prometheus.Registerer
+	// KeysFailing is called when the public keys at an address begin to be out of reach.
+	// Optional.
+	KeysFailing func(address string, err error)
 }
 
 // Config is what a Handler serves. It is swapped as a whole.
@@ -51,6 +59,7 @@ type Config struct {
 type Handler struct {
 	options   Options
 	registry  *upstream.Registry
+	keys      *jwks.Registry
 	limiter   *limiter
 	passwords passwords
 	log       *accessLog
@@ -68,8 +77,9 @@ type Handler struct {
 type state struct {
 	Config
 
-	services []*upstream.Service // by Backend.Index
-	metrics  []*routeMetrics     // by Route.Index
+	services []*upstream.Service     // by Backend.Index
+	keys     map[string]*jwks.Source // by address
+	metrics  []*routeMetrics         // by Route.Index
 }
 
 // New returns a Handler without a table; until it has one it answers 503.
@@ -92,6 +102,7 @@ func New(options Options) *Handler {
 	h := &Handler{
 		options:  options,
 		registry: upstream.NewRegistry(options.Upstream),
+		keys:     jwks.NewRegistry(options.KeysFailing),
 		limiter:  newLimiter(options.Clock),
 		log:      newAccessLog(options.AccessLog),
 		metrics:  newMetrics(options.Metrics),
@@ -115,10 +126,23 @@ func (h *Handler) Set(config Config) {
 		next.services[i] = h.registry.Service(backend.ID)
 		next.services[i].Set(backend.Endpoints)
 	}
+	next.keys = h.keySources(routes)
 	next.metrics = h.metrics.forRoutes(routes)
 	h.current.Store(next)
 	h.registry.Keep(func(id string) bool { return used[id] })
+	h.keys.Keep(func(address string) bool { return next.keys[address] != nil })
 	h.metrics.keepRoutes(routes)
+}
+
+// keySources returns the sources of the public keys that routes ask for.
+func (h *Handler) keySources(routes []*table.Route) map[string]*jwks.Source {
+	sources := map[string]*jwks.Source{}
+	for _, route := range routes {
+		if route.Auth != nil && route.Auth.JWT != nil && route.Auth.JWT.JWKSURL != "" {
+			sources[route.Auth.JWT.JWKSURL] = h.keys.Source(route.Auth.JWT.JWKSURL)
+		}
+	}
+	return sources
 }
 
 // Ready reports whether there is a table.

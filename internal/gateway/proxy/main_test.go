@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -97,6 +99,11 @@ func start(t testing.TB, options Options, routes string, endpoints ...string) *g
 
 func startTable(t testing.TB, options Options, compiled *table.Table) *gateway {
 	t.Helper()
+	return startServer(t, options, ServerOptions{}, compiled)
+}
+
+func startServer(t testing.TB, options Options, serverOptions ServerOptions, compiled *table.Table) *gateway {
+	t.Helper()
 	handler := New(options)
 	if compiled != nil {
 		handler.Set(Config{Table: compiled, LogPercent: 100})
@@ -105,7 +112,9 @@ func startTable(t testing.TB, options Options, compiled *table.Table) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := NewServer(handler, ServerOptions{HTTP: listener, HeaderTimeout: 300 * time.Millisecond})
+	serverOptions.HTTP, serverOptions.ErrorLog = listener, log.New(io.Discard, "", 0)
+	serverOptions.Clock, _ = options.Clock.(clock.WithTicker)
+	server := NewServer(handler, serverOptions)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -229,6 +238,22 @@ func recording(t testing.TB) (string, chan seen) {
 // rawBackend answers every request with the same bytes.
 func rawBackend(t testing.TB, response string) string {
 	t.Helper()
+	return listen(t, func(conn net.Conn) {
+		in := bufio.NewReader(conn)
+		for {
+			request, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, request.Body)
+			_, _ = io.WriteString(conn, response)
+		}
+	})
+}
+
+// listen serves connections, each on a goroutine that ends with the test.
+func listen(t testing.TB, serve func(conn net.Conn)) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -247,15 +272,7 @@ func rawBackend(t testing.TB, response string) string {
 			mu.Unlock()
 			wait.Go(func() {
 				defer conn.Close()
-				in := bufio.NewReader(conn)
-				for {
-					request, err := http.ReadRequest(in)
-					if err != nil {
-						return
-					}
-					_, _ = io.Copy(io.Discard, request.Body)
-					_, _ = io.WriteString(conn, response)
-				}
+				serve(conn)
 			})
 		}
 	})

@@ -28,6 +28,8 @@ type pacedBody struct {
 	pace
 
 	body    io.Reader
+	length  int64 // -1 if it is not known
+	read    atomic.Int64
 	stopped atomic.Bool
 }
 
@@ -38,11 +40,15 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		b.stop()
 	}
 	n, err := b.body.Read(p)
+	b.read.Add(int64(n))
 	if errors.Is(err, io.EOF) && !b.stopped.Load() {
 		_ = b.control.SetReadDeadline(time.Time{}) // net/http reads on, to see the client leave
 	}
 	return n, err
 }
+
+// unread reports whether some of a body of known length has not been read.
+func (b *pacedBody) unread() bool { return b.read.Load() < b.length }
 
 // stop makes a Read under way return, and those after it.
 func (b *pacedBody) stop() {

@@ -100,7 +100,7 @@ func TestBasicAuthentication(t *testing.T) {
   auth: {basic: {secretRef: {name: users}, realm: shop, userHeader: X-User}}
 `, map[string]map[string][]byte{"users": {"carol": hash}}, backend))
 	for _, attempts := range []map[string]int{
-		{"": 401, "carol:wrong": 401, "dave:secret": 401, "carol:secret": 200},
+		{"": 401, "carol:wrong": 401, "dave:secret": 401, ":secret": 401, "carol:secret": 200},
 		{"carol:secret": 200, "carol:wrong": 401}, // after a right password is remembered
 	} {
 		for credentials, code := range attempts {
@@ -119,17 +119,6 @@ func TestBasicAuthentication(t *testing.T) {
 			want(t, "password", join(r.Header["Authorization"]), "")
 		}
 	}
-}
-
-func TestTokensThatNobodyCanCheckLetNobodyIn(t *testing.T) {
-	backend, requests := recording(t)
-	g := startTable(t, Options{}, compile(t, `
-- backendService: {name: app, port: 80}
-  auth: {jwt: {issuer: "https://issuer.example.com", jwksURL: "https://issuer.example.com/keys"}}
-`, nil, backend))
-	response, _ := g.get("/", "Authorization", "Bearer x")
-	want(t, "status", response.StatusCode, 501)
-	want(t, "requests", len(requests), 0)
 }
 
 func TestRateLimit(t *testing.T) {

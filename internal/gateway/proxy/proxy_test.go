@@ -41,12 +41,13 @@ func TestWhatATrustedProxySaysIsBelieved(t *testing.T) {
 		Table:          compile(t, toApp, nil, backend),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")},
 	})
-	g.get("/", "X-Forwarded-For", "6.6.6.6, 203.0.113.7, 10.1.1.1", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "shop", "Forwarded", "for=203.0.113.7")
+	g.get("/", "X-Forwarded-For", "6.6.6.6, 203.0.113.7, 10.1.1.1", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "shop", "Forwarded", "for=203.0.113.7", "X-Forwarded-Prefix", "/x")
 	r := <-requests
 	want(t, "for", r.Header.Get("X-Forwarded-For"), "6.6.6.6, 203.0.113.7, 10.1.1.1, 127.0.0.1")
 	want(t, "proto", r.Header.Get("X-Forwarded-Proto"), "https")
 	want(t, "host", r.Header.Get("X-Forwarded-Host"), "shop")
 	want(t, "forwarded", r.Header.Get("Forwarded"), "for=203.0.113.7")
+	want(t, "prefix", r.Header.Get("X-Forwarded-Prefix"), "/x")
 	e := exchange{handler: g.handler, state: g.handler.current.Load(), r: &http.Request{RemoteAddr: "127.0.0.1:1", Header: http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7", "10.1.1.1"}}}}
 	e.findClient()
 	want(t, "client", e.client, "203.0.113.7")

@@ -102,6 +102,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	wait.Go(func() { s.handler.registry.Run(ctx, s.options.Clock) })
+	wait.Go(func() { s.handler.keys.Run(ctx, s.options.Clock) })
 	wait.Go(func() { s.flushLog(ctx) })
 
 	results := make(chan error, 2)

@@ -174,7 +174,7 @@ func TestTLSServesTheCertificateOfTheName(t *testing.T) {
 }
 
 func TestSlowAndOversizedHeadsAreBounded(t *testing.T) {
-	g := start(t, Options{}, toApp)
+	g := startServer(t, Options{}, ServerOptions{HeaderTimeout: 300 * time.Millisecond}, compile(t, toApp, nil))
 	conn, err := net.Dial("tcp", g.address)
 	if err != nil {
 		t.Fatal(err)

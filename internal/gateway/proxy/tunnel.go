@@ -90,6 +90,8 @@ func (e *exchange) tunnel(response *upstream.Response) {
 	var wait sync.WaitGroup
 	wait.Go(func() { pipe(backend, io.MultiReader(early, client), backend, client) })
 	e.sent = pipe(client, backend, client, backend)
+	// Nobody answers the client any more: it has some time to see that and to go, too.
+	_ = client.SetReadDeadline(e.handler.options.Clock.Now().Add(e.handler.options.ClientTimeout))
 	wait.Wait()
 }
 

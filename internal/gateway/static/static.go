@@ -5,7 +5,6 @@ package static
 import (
 	"crypto/tls"
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 
@@ -67,18 +66,11 @@ func Parse(text []byte) (*Config, error) {
 			secrets[name][key] = []byte(value)
 		}
 	}
-	config := &Config{Proxy: proxy.Config{LogPercent: 100}}
+	config := &Config{}
+	if config.Proxy, err = proxy.NewConfig(&doc.Spec); err != nil {
+		return nil, err
+	}
 	config.Proxy.Table, config.Problems = table.Compile(table.Input{Routes: doc.Spec.Routes, Services: services, Secrets: secrets})
-	if log := doc.Spec.AccessLog; log != nil && log.SamplePercent != nil {
-		config.Proxy.LogPercent = uint32(min(max(*log.SamplePercent, 0), 100))
-	}
-	for i, text := range doc.Spec.TrustedProxies {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("spec.trustedProxies[%d]: %w", i, err)
-		}
-		config.Proxy.TrustedProxies = append(config.Proxy.TrustedProxies, prefix)
-	}
 	config.Certificates, err = certificatesOf(doc.Spec.TLS, secrets)
 	return config, err
 }

@@ -1,6 +1,10 @@
 package table
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+
+	"github.com/slipway-dev/slipway/internal/gateway/token"
+)
 
 // Auth says how a client proves who it is. One of the three is set.
 type Auth struct {
@@ -42,10 +46,9 @@ type JWT struct {
 	Issuer string
 	// Audiences of which the token must name one; empty: any.
 	Audiences []string
-	// JWKSURL is where the keys are, JWKS the keys themselves: a JSON Web Key Set. One of
-	// the two is set.
+	// JWKSURL is where the keys are, Keys the keys themselves. One of the two is set.
 	JWKSURL string
-	JWKS    []byte
+	Keys    *token.Keys
 	// ClaimHeaders are the claims that the backend gets.
 	ClaimHeaders []ClaimHeader
 }

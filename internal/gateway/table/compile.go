@@ -67,7 +67,9 @@ func (c *compiler) route(index int) {
 		report(f)
 		return
 	}
-	if f := c.compileActions(&entry, spec); f != nil {
+	if field, unknown := c.in.Unknown[index]; unknown {
+		route.Unavailable = report(&fault{slipwayv1alpha1.ReasonImageIncompatible, fmt.Sprintf("%s: this version of the gateway does not know the field", field)})
+	} else if f := c.compileActions(&entry, spec); f != nil {
 		route.Unavailable = report(f)
 	} else {
 		for _, f := range c.compileBackends(route, spec) {

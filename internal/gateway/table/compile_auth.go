@@ -3,7 +3,6 @@ package table
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/textproto"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
 const (
@@ -127,7 +127,7 @@ func (c *compiler) credentials(field, secret string, add func(name, line string)
 func (c *compiler) secret(field, name string) (map[string][]byte, *fault) {
 	data, found := c.in.Secrets[name]
 	if !found {
-		return nil, &fault{slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("%s: Secret %q does not exist", field, name)}
+		return nil, &fault{slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("%s: Secret %q %s", field, name, c.in.WhyMissing(name))}
 	}
 	return data, nil
 }
@@ -158,12 +158,12 @@ func (c *compiler) newJWT(in *slipwayv1alpha1.JWTAuth) (*JWT, *fault) {
 		return auth, nil
 	}
 	var f *fault
-	auth.JWKS, f = c.keySet(in.JWKSSecretRef)
+	auth.Keys, f = c.keySet(in.JWKSSecretRef)
 	return auth, f
 }
 
 // keySet returns a JSON Web Key Set out of a Secret.
-func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) ([]byte, *fault) {
+func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) (*token.Keys, *fault) {
 	const field = "auth.jwt.jwksSecretRef"
 	data, f := c.secret(field, ref.Name)
 	if f != nil {
@@ -173,13 +173,11 @@ func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) ([]byte, *fau
 	if !found {
 		return nil, &fault{slipwayv1alpha1.ReasonKeyNotFound, fmt.Sprintf("%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
 	}
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
+	keys, err := token.ParseKeys(raw)
+	if err != nil {
+		return nil, invalidSecret(field, ref.Name, ref.Key, "it must be a JSON Web Key Set with a public key for signatures")
 	}
-	if json.Unmarshal(raw, &set) != nil || len(set.Keys) == 0 {
-		return nil, invalidSecret(field, ref.Name, ref.Key, "it must be a JSON Web Key Set with at least one key")
-	}
-	return slices.Clone(raw), nil
+	return keys, nil
 }
 
 // optionalHeader returns the canonical form of a name, which may be empty.

@@ -63,6 +63,9 @@ func (c *compiler) backend(field, name string, port int32) (*Backend, *fault) {
 	if !found {
 		return b, &fault{slipwayv1alpha1.ReasonBackendNotFound, fmt.Sprintf("%s: Service %q does not exist", field, name)}
 	}
+	if service.External {
+		return b, &fault{slipwayv1alpha1.ReasonUnsupportedService, fmt.Sprintf("%s: Service %q is of type ExternalName, which the gateway does not follow", field, name)}
+	}
 	if _, found := service.Ports[port]; !found {
 		return b, &fault{slipwayv1alpha1.ReasonPortNotFound, fmt.Sprintf("%s: Service %q has no port %d", field, name, port)}
 	}

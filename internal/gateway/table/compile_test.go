@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +23,14 @@ func hashOf(key string) string {
 }
 
 // services are what the routes of these tests may name.
+// publicKeySet is the key of RFC 7517, A.1.
+const publicKeySet = `{"keys": [{"kty": "EC", "crv": "P-256", "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}`
+
 func services() map[string]table.Service {
 	return map[string]table.Service{
 		"users": {Ports: map[int32]table.ServicePort{8080: {Endpoints: []string{"10.0.0.2:80", "10.0.0.1:80", "10.0.0.2:80"}}}},
 		"chat":  {Ports: map[int32]table.ServicePort{9000: {AppProtocol: "kubernetes.io/h2c", Endpoints: []string{"10.0.0.3:90"}}}},
+		"away":  {External: true},
 		"idle":  {Ports: map[int32]table.ServicePort{8080: {}}},
 		"tls":   {Ports: map[int32]table.ServicePort{443: {AppProtocol: "https", Endpoints: []string{"10.0.0.4:443"}}}},
 	}
@@ -35,7 +40,7 @@ func secrets() map[string]map[string][]byte {
 	return map[string]map[string][]byte{
 		"keys":    {"alice": []byte(hashOf("one") + "\n" + hashOf("two") + "\n"), "bob": []byte(hashOf("three"))},
 		"users":   {"carol": []byte(bcryptHash)},
-		"jwks":    {"keys.json": []byte(`{"keys": [{"kty": "RSA"}]}`), "bad.json": []byte(`{"keys": []}`)},
+		"jwks":    {"keys.json": []byte(publicKeySet), "bad.json": []byte(`{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}`)},
 		"plain":   {"alice": []byte("the-key-itself")},
 		"three":   {"alice": []byte(strings.Repeat(hashOf("one")+"\n", 3))},
 		"shared":  {"alice": []byte(hashOf("one")), "bob": []byte(hashOf("one"))},
@@ -99,6 +104,7 @@ func TestABadRouteIsNamedWithItsReasonAndTakesNoOtherDown(t *testing.T) {
 		"rate per key":      {`rateLimit: {requests: 1, per: Key}, directResponse: {statusCode: 200}`, "InvalidRoute", "rateLimit.per: Key needs auth", unavailable},
 		"two auths":         {`auth: {apiKey: {secretRef: {name: keys}}, basic: {secretRef: {name: users}}}, directResponse: {statusCode: 200}`, "InvalidRoute", "auth: ", unavailable},
 		"no Secret":         {`auth: {apiKey: {secretRef: {name: gone}}}, directResponse: {statusCode: 200}`, "SecretNotFound", `auth.apiKey.secretRef: Secret "gone" does not exist`, unavailable},
+		"closed Secret":     {`auth: {basic: {secretRef: {name: closed}}}, directResponse: {statusCode: 200}`, "SecretNotFound", `auth.basic.secretRef: Secret "closed" may not be read by the gateway`, unavailable},
 		"empty Secret":      {`auth: {apiKey: {secretRef: {name: nothing}}}, directResponse: {statusCode: 200}`, "InvalidSecret", `Secret "nothing" is empty`, unavailable},
 		"key not hashed":    {`auth: {apiKey: {secretRef: {name: plain}}}, directResponse: {statusCode: 200}`, "InvalidSecret", `key "alice" of Secret "plain" cannot be used`, unavailable},
 		"three keys":        {`auth: {apiKey: {secretRef: {name: three}}}, directResponse: {statusCode: 200}`, "InvalidSecret", "it must have one or two lines", unavailable},
@@ -107,10 +113,11 @@ func TestABadRouteIsNamedWithItsReasonAndTakesNoOtherDown(t *testing.T) {
 		"realm":             {`auth: {basic: {secretRef: {name: users}, realm: "a\"b"}}, directResponse: {statusCode: 200}`, "InvalidRoute", "auth.basic.realm", unavailable},
 		"client header":     {`auth: {apiKey: {secretRef: {name: keys}, clientHeader: Host}}, directResponse: {statusCode: 200}`, "InvalidRoute", "auth.apiKey.clientHeader: Host cannot be changed", unavailable},
 		"no key set":        {`auth: {jwt: {issuer: i, jwksSecretRef: {name: jwks, key: gone}}}, directResponse: {statusCode: 200}`, "KeyNotFound", `Secret "jwks" has no key "gone"`, unavailable},
-		"empty key set":     {`auth: {jwt: {issuer: i, jwksSecretRef: {name: jwks, key: bad.json}}}, directResponse: {statusCode: 200}`, "InvalidSecret", "JSON Web Key Set", unavailable},
+		"no public keys":    {`auth: {jwt: {issuer: i, jwksSecretRef: {name: jwks, key: bad.json}}}, directResponse: {statusCode: 200}`, "InvalidSecret", "JSON Web Key Set", unavailable},
 		"key set twice":     {`auth: {jwt: {issuer: i, jwksURL: "https://i/", jwksSecretRef: {name: jwks, key: keys.json}}}, directResponse: {statusCode: 200}`, "InvalidRoute", "auth.jwt: ", unavailable},
 		"key set address":   {`auth: {jwt: {issuer: i, jwksURL: "file:///etc/passwd"}}, directResponse: {statusCode: 200}`, "InvalidRoute", "auth.jwt.jwksURL", unavailable},
 		"no Service":        {`backendService: {name: gone, port: 8080}`, "BackendNotFound", `backendService: Service "gone" does not exist`, inPlace},
+		"ExternalName":      {`backendService: {name: away, port: 8080}`, "UnsupportedService", `backendService: Service "away" is of type ExternalName`, inPlace},
 		"no port":           {`backendService: {name: users, port: 1}`, "PortNotFound", `backendService: Service "users" has no port 1`, inPlace},
 		"no endpoints":      {`backendService: {name: idle, port: 8080}`, "NoEndpoints", `backendService: no endpoint of Service "idle" is ready on port 8080`, inPlace},
 		"one of two":        {`backends: [{name: users, port: 8080}, {name: idle, port: 8080}]`, "NoEndpoints", `backends: no endpoint of Service "idle"`, inPlace},
@@ -119,7 +126,7 @@ func TestABadRouteIsNamedWithItsReasonAndTakesNoOtherDown(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := table.Input{Services: services(), Secrets: secrets(), Routes: routes(t, `
+			in := table.Input{Services: services(), Secrets: secrets(), Unreadable: map[string]bool{"closed": true}, Routes: routes(t, `
 - {name: good, path: /good, backendService: {name: users, port: 8080}}
 - {name: bad, `+tc.route+`}
 - {name: rest, host: rest.example.com, directResponse: {statusCode: 204}}`)}
@@ -259,7 +266,11 @@ func TestAuthKnowsWhoMayComeIn(t *testing.T) {
 	if diff := cmp.Diff(&table.Basic{UserHeader: "X-User", Users: map[string][][]byte{"carol": {[]byte(bcryptHash)}}}, basic); diff != "" {
 		t.Errorf("basic (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(&table.JWT{Issuer: "i", Audiences: []string{"a"}, JWKS: secrets()["jwks"]["keys.json"], ClaimHeaders: []table.ClaimHeader{{Claim: "sub", Header: "X-Sub"}}}, jwt); diff != "" {
+	if jwt.Keys == nil {
+		t.Error("jwt has no keys")
+	}
+	jwt.Keys = nil
+	if diff := cmp.Diff(&table.JWT{Issuer: "i", Audiences: []string{"a"}, ClaimHeaders: []table.ClaimHeader{{Claim: "sub", Header: "X-Sub"}}}, jwt); diff != "" {
 		t.Errorf("jwt (-want +got):\n%s", diff)
 	}
 }
@@ -273,5 +284,34 @@ func TestNoMessageHoldsASecretsValue(t *testing.T) {
 	_, problems := table.Compile(in)
 	if len(problems) != len(in.Routes) || strings.Contains(fmt.Sprint(problems), canary) {
 		t.Errorf("problems: %+v", problems)
+	}
+}
+
+// Keys are looked up by their hash. How long a lookup takes depends on what hash was sent
+// and not on what is stored, and nobody can choose the hash of what he sends.
+func TestKeysAreComparedByTheirHashOnly(t *testing.T) {
+	compiled := compile(t, table.Input{Secrets: secrets(), Routes: answering(routes(t, `[{auth: {apiKey: {secretRef: {name: keys}}}}]`))})
+	clients := reflect.ValueOf(compiled.Routes[0].Auth.APIKey).Elem().FieldByName("clients")
+	if clients.Kind() != reflect.Map || clients.Type().Key() != reflect.TypeFor[[sha256.Size]byte]() || clients.Len() != 3 {
+		t.Errorf("clients are held as %v", clients.Type())
+	}
+}
+
+// A field that is not known may be one that keeps requests out.
+func TestARouteWithAnUnknownFieldServesNothing(t *testing.T) {
+	in := table.Input{Unknown: map[int]string{1: "auth.mtls"}, Routes: routes(t, `
+- {name: good, path: /good, directResponse: {statusCode: 200}}
+- {name: newer, path: /newer, directResponse: {statusCode: 200}}
+- {name: rest, directResponse: {statusCode: 204}}`)}
+	compiled, problems := table.Compile(in)
+	want := []table.Problem{{Index: 1, Route: "newer", Reason: "ImageIncompatible", Message: "auth.mtls: this version of the gateway does not know the field"}}
+	if diff := cmp.Diff(want, problems); diff != "" {
+		t.Error(diff)
+	}
+	if route := compiled.Match(request(t, "GET http://a.example.com/newer")); nameOf(route) != "newer" || route.Unavailable == nil || route.Direct != nil {
+		t.Errorf("got %+v", route)
+	}
+	if route := compiled.Match(request(t, "GET http://a.example.com/good")); nameOf(route) != "good" || route.Unavailable != nil {
+		t.Errorf("got %+v", route)
 	}
 }

@@ -9,14 +9,29 @@ type Input struct {
 	// Routes are the routes of the spec, in its order. Fields that the API server would
 	// have defaulted may be empty.
 	Routes []slipwayv1alpha1.Route
+	// Unknown are the fields of routes, by index, that the API server knows and this
+	// program does not. What such a route means cannot be told.
+	Unknown map[int]string
 	// Services are the Services that routes may name, by name.
 	Services map[string]Service
 	// Secrets are the contents of the Secrets that routes may name, by name.
 	Secrets map[string]map[string][]byte
+	// Unreadable are the names of Secrets that may not be read.
+	Unreadable map[string]bool
+}
+
+// WhyMissing says why there is nothing of a Secret.
+func (in *Input) WhyMissing(secret string) string {
+	if in.Unreadable[secret] {
+		return "may not be read by the gateway"
+	}
+	return "does not exist"
 }
 
 // Service is what is known of a Service.
 type Service struct {
+	// External is set where the Service is nothing but a name somewhere else.
+	External bool
 	// Ports are the ports of the Service by number.
 	Ports map[int32]ServicePort
 }

@@ -173,7 +173,7 @@ func (b *body) readTrailers() error {
 		if len(b.trailers) >= maxFields {
 			return malformed("more than %d trailers", maxFields)
 		}
-		if !forbiddenTrailer(field.Name) {
+		if !ForbiddenTrailer(field.Name) {
 			b.trailers = append(b.trailers, field)
 		}
 	}

@@ -10,8 +10,13 @@ import (
 	"time"
 )
 
-// maxInformational bounds the 1xx responses before a response.
-const maxInformational = 16
+const (
+	// maxInformational bounds the 1xx responses before a response.
+	maxInformational = 16
+	// unwatched is how long the head of a response is waited for before anybody looks
+	// whether the context ends: most are there by then, and to watch a context is dear.
+	unwatched = 20 * time.Millisecond
+)
 
 var aLongTimeAgo = time.Unix(1, 0)
 
@@ -30,14 +35,15 @@ type conn struct {
 	reused    bool
 
 	// Of the exchange under way.
+	ctx      context.Context
 	request  *Request
 	head     head
 	body     body
 	response Response
-	answered bool // a byte of the response came
-	written  int  // bytes of the request that went out
-	stop     func() bool
-	sending  *sender // nil when the request went out with its head
+	answered bool        // a byte of the response came
+	written  int         // bytes of the request that went out
+	stop     func() bool // nil while the context is not watched
+	sending  *sender     // nil when the request went out with its head
 
 	deadline sync.Mutex // guards headRead, and the read deadline while a body is sent
 	headRead bool
@@ -53,8 +59,7 @@ func newConn(raw net.Conn, pool *pool) *conn {
 // roundTrip sends the request and reads the head of its response. The context bounds
 // the exchange up to the end of the response.
 func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) {
-	c.request, c.sending, c.answered, c.written, c.headRead = req, nil, false, 0, false
-	c.stop = context.AfterFunc(ctx, c.abort)
+	c.ctx, c.request, c.sending, c.answered, c.written, c.headRead = ctx, req, nil, false, 0, false
 	err := c.exchange()
 	if err == nil {
 		c.response = Response{
@@ -63,7 +68,7 @@ func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) 
 		}
 		return &c.response, nil
 	}
-	c.stop()
+	c.unwatch()
 	_ = c.raw.Close()
 	if c.sending != nil {
 		if sendErr := c.sending.cut(); errors.Is(sendErr, errRequestBody) {
@@ -80,7 +85,9 @@ func (c *conn) exchange() error {
 		return err
 	}
 	c.out = append(c.out, req.replay...)
-	if err := c.raw.SetDeadline(req.headBy(c.options.Clock.Now())); err != nil {
+	streams := req.hasBody() && req.replay == nil
+	headBy, soon, err := c.setDeadlines(streams || len(c.out) > bufferSize) // a write that may block
+	if err != nil {
 		return err
 	}
 	c.written, err = c.raw.Write(c.out)
@@ -89,11 +96,62 @@ func (c *conn) exchange() error {
 	}
 	// An endpoint may answer and close without reading everything, so a failed write
 	// is not the end: what it said is there to be read.
-	if err == nil && req.hasBody() && req.replay == nil {
+	if err == nil && streams {
 		if answered, err := c.awaitContinue(); answered || err != nil {
 			return err
 		}
 		c.sending = startSender(c)
+	}
+	if soon {
+		return c.readHeadSoon(headBy)
+	}
+	return c.readHead()
+}
+
+// setDeadlines bounds the write of the head and the wait for the head of the response. It
+// returns the time of that, and whether the wait is to end soon, to watch the context
+// from then on instead of at once.
+func (c *conn) setDeadlines(watch bool) (headBy time.Time, soon bool, err error) {
+	now := c.options.Clock.Now()
+	headBy = c.request.headBy(now)
+	look := now.Add(unwatched)
+	if watch || (!headBy.IsZero() && headBy.Before(look)) {
+		c.watch()
+		return headBy, false, c.raw.SetDeadline(headBy)
+	}
+	if err := c.raw.SetWriteDeadline(headBy); err != nil {
+		return headBy, true, err
+	}
+	return headBy, true, c.raw.SetReadDeadline(look)
+}
+
+// watch makes the end of the context the end of the connection.
+func (c *conn) watch() {
+	if c.stop == nil {
+		c.stop = context.AfterFunc(c.ctx, c.abort)
+	}
+}
+
+// unwatch reports whether the connection has been left alone.
+func (c *conn) unwatch() bool {
+	stop := c.stop
+	c.ctx, c.stop = nil, nil
+	return stop == nil || stop()
+}
+
+// readHeadSoon reads the head of the response, and begins to watch the context if that
+// takes a while, or if the rest of the response is still to come.
+func (c *conn) readHeadSoon(headBy time.Time) error {
+	err := c.readHead()
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err == nil && !c.bodyHeld() {
+			c.watch()
+		}
+		return err
+	}
+	c.watch()
+	if err := c.raw.SetReadDeadline(headBy); err != nil {
+		return err
 	}
 	return c.readHead()
 }
@@ -195,14 +253,14 @@ func (c *conn) buffered() bool { return c.body.buffered() }
 func (c *conn) trailers() []Field { return c.body.trailers }
 
 func (c *conn) tunnel() net.Conn {
-	c.stop() // from here on the tunnel ends when one of its ends does
+	c.unwatch() // from here on the tunnel ends when one of its ends does
 	_ = c.raw.SetDeadline(time.Time{})
 	return &tunnel{Conn: c.raw, in: &c.in}
 }
 
 // close keeps the connection if request and response went over it whole, and nothing more.
 func (c *conn) close() {
-	keep := c.stop() && c.body.done && !c.head.close && c.in.len() == 0
+	keep := c.unwatch() && c.body.done && !c.head.close && c.in.len() == 0
 	if !keep {
 		_ = c.raw.Close()
 	}

@@ -290,7 +290,7 @@ func (b *http2Body) end() {
 	if b.trailer != nil {
 		for _, field := range b.request.Trailers() {
 			name := textproto.CanonicalMIMEHeaderKey(field.Name)
-			if _, announced := b.trailer[name]; announced && !forbiddenTrailer(name) {
+			if _, announced := b.trailer[name]; announced && !ForbiddenTrailer(name) {
 				b.trailer[name] = append(b.trailer[name], field.Value)
 			}
 		}

@@ -34,6 +34,17 @@ type Options struct {
 
 	// Ejection says when an endpoint that fails is left out.
 	Ejection Ejection
+	// Backoff says how long is waited before a request is sent again.
+	Backoff Backoff
+}
+
+// Backoff says how long is waited before a request is sent again: from half of a time up
+// to all of it.
+type Backoff struct {
+	// Base is that time before the first retry; it doubles with each. Default 25 ms.
+	Base time.Duration
+	// Max bounds it. Default 250 ms.
+	Max time.Duration
 }
 
 // Ejection says when an endpoint that fails is left out for a while.
@@ -67,6 +78,8 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Ejection.Base, 10*time.Second)
 	setDefault(&o.Ejection.Max, 5*time.Minute)
 	setDefault(&o.Ejection.MaxPercent, 50)
+	setDefault(&o.Backoff.Base, 25*time.Millisecond)
+	setDefault(&o.Backoff.Max, 250*time.Millisecond)
 	return o
 }
 

@@ -120,7 +120,7 @@ func (s *sender) writeTrailers(b []byte) error {
 	b = append(b, "0\r\n"...)
 	if s.conn.request.Trailers != nil {
 		for _, field := range s.conn.request.Trailers() {
-			if isToken(field.Name) && isFieldValue(field.Value) && !forbiddenTrailer(field.Name) {
+			if isToken(field.Name) && isFieldValue(field.Value) && !ForbiddenTrailer(field.Name) {
 				b = appendField(b, field.Name, field.Value)
 			}
 		}

@@ -10,13 +10,11 @@ import (
 	"time"
 )
 
-// maxSafeRetries bounds how often a request that no endpoint has seen is sent again.
-const maxSafeRetries = 3
-
 // Service sends requests to the endpoints of one port of a Service.
 type Service struct {
 	options   Options
 	ejector   ejector
+	budget    budget
 	endpoints atomic.Pointer[[]*endpoint]
 	set       sync.Mutex // one Set at a time
 }
@@ -24,6 +22,7 @@ type Service struct {
 // NewService returns a Service without endpoints.
 func NewService(options Options) *Service {
 	s := &Service{options: options.withDefaults()}
+	s.budget.start(s.options.Clock.Now())
 	s.endpoints.Store(new([]*endpoint))
 	return s
 }
@@ -97,6 +96,7 @@ func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.budget.requests.Add(1)
 	response, failure := s.try(ctx, req)
 	if failure != nil {
 		replay.release()
@@ -104,69 +104,6 @@ func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 	}
 	response.replay = replay
 	return response, nil
-}
-
-// try sends a request until there is an answer, or nothing that may be tried again.
-func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
-	var tried []*endpoint
-	fresh := false
-	for safe, asked := 0, 0; ; {
-		e := s.pick(tried)
-		if e == nil {
-			return nil, &Error{Kind: NoEndpoints, Err: errors.New("the Service has no endpoints any more")}
-		}
-		response, failure := e.do(ctx, req, fresh)
-		switch {
-		case safe < maxSafeRetries && failure.safeToRepeat(req) && s.inTime(ctx, req):
-			safe++
-		case asked < req.Retry.Attempts && req.retries(response, failure) && s.inTime(ctx, req):
-			asked++
-		case failure != nil:
-			return nil, failure
-		default:
-			return response, nil
-		}
-		if response != nil {
-			response.Close()
-		}
-		if failure != nil && failure.stale {
-			fresh = true
-			continue
-		}
-		tried = append(tried, e)
-	}
-}
-
-// safeToRepeat reports whether the endpoint cannot have acted on the request, or would
-// do the same again after closing a connection that was idle.
-func (e *Error) safeToRepeat(req *Request) bool {
-	if e == nil || e.Kind == Connect || !req.replayable() {
-		return false
-	}
-	return e.unprocessed || (e.stale && req.idempotent())
-}
-
-// retries reports whether the request's own rules cover an outcome.
-func (r *Request) retries(response *Response, failure *Error) bool {
-	if !r.replayable() {
-		return false
-	}
-	var cause Causes
-	switch {
-	case failure == nil:
-		cause = causeOf(response.Status)
-	case failure.Kind == Connect:
-		return r.Retry.On&OnConnectFailure != 0
-	case failure.Kind == Reset:
-		cause = OnReset
-	case failure.Kind == Timeout:
-		cause = OnTimeout
-	}
-	return r.Retry.On&cause != 0 && r.idempotent()
-}
-
-func (s *Service) inTime(ctx context.Context, req *Request) bool {
-	return ctx.Err() == nil && (req.Deadline.IsZero() || s.options.Clock.Now().Before(req.Deadline))
 }
 
 // pick returns the less loaded of two endpoints that are not ejected and were not tried.

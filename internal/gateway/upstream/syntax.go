@@ -66,9 +66,9 @@ func ConnectionField(name string) bool {
 	return false
 }
 
-// forbiddenTrailer reports whether a field may not come in a trailer section, because
+// ForbiddenTrailer reports whether a field may not come in a trailer section, because
 // whoever merges it into the header would be deceived (RFC 9110, 6.5.1).
-func forbiddenTrailer(name string) bool {
+func ForbiddenTrailer(name string) bool {
 	if ConnectionField(name) {
 		return true
 	}

@@ -1,0 +1,38 @@
+package gateway
+
+import (
+	"context"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/static"
+)
+
+// followFile serves what the file says, until the context ends. A file has no
+// generation, so every content that is not as the one before counts as one.
+func (g *gateway) followFile(ctx context.Context) error {
+	var served revision.Document
+	generation := int64(0)
+	apply := func(config *static.Config) error {
+		if err := g.certificates.Set(config.Certificates); err != nil {
+			return err
+		}
+		g.handler.Set(config.Proxy)
+		generation++
+		served = revision.Document{Generation: generation, Problems: revision.RouteProblems(config.Problems)}
+		g.board.Publish(served)
+		for _, problem := range served.Problems {
+			g.options.Log.Warn("a route is not served as it is written", "route", problem.Name, "reason", problem.Reason, "message", problem.Message)
+		}
+		g.options.Log.Info("serving", "routes", len(config.Proxy.Table.Routes), "problems", len(config.Problems))
+		return nil
+	}
+	return static.Follow(ctx, g.clock, g.options.ConfigFile, apply, func(err error) {
+		if served.Rejected == nil || served.Rejected.Message != err.Error() { // or else it is as bad as it was
+			generation++
+		}
+		served.Rejected = &revision.Rejected{Generation: generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
+		g.board.Publish(served)
+		g.options.Log.Error("the configuration is not applied, the one before stays", "error", err)
+	})
+}

@@ -1,0 +1,89 @@
+package jwks
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/utils/clock"
+)
+
+// Registry keeps one Source per address.
+type Registry struct {
+	fetcher *fetcher
+	failing func(address string, err error)
+	added   chan struct{} // somebody must look for sources that nobody fetches
+	ended   chan struct{} // closed when Run has ended
+
+	mu      sync.Mutex
+	sources map[string]*Source
+}
+
+// NewRegistry returns an empty registry. failing is called with the first failure of each
+// series; the error holds nothing of what was read. Optional.
+func NewRegistry(failing func(address string, err error)) *Registry {
+	if failing == nil {
+		failing = func(string, error) {}
+	}
+	return &Registry{
+		fetcher: newFetcher(), failing: failing, added: make(chan struct{}, 1), ended: make(chan struct{}), sources: map[string]*Source{},
+	}
+}
+
+// Source returns the source of an address, and makes it if there is none.
+func (r *Registry) Source(address string) *Source {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sources[address]
+	if s == nil {
+		s = newSource(address, r)
+		r.sources[address] = s
+		select {
+		case r.added <- struct{}{}:
+		default:
+		}
+	}
+	return s
+}
+
+// Keep drops the sources for which keep is false. Who holds one still has its last keys.
+func (r *Registry) Keep(keep func(address string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for address, s := range r.sources {
+		if !keep(address) {
+			delete(r.sources, address)
+			close(s.dropped)
+		}
+	}
+}
+
+// Run fetches until the context ends. It is called once.
+func (r *Registry) Run(ctx context.Context, clock clock.Clock) {
+	defer r.fetcher.client.CloseIdleConnections()
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer close(r.ended)
+	for {
+		for _, s := range r.unstarted() {
+			wait.Go(func() { s.run(ctx, clock) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.added:
+		}
+	}
+}
+
+func (r *Registry) unstarted() []*Source {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*Source
+	for _, s := range r.sources {
+		if !s.started {
+			s.started = true
+			list = append(list, s)
+		}
+	}
+	return list
+}

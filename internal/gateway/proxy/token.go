@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/jwks"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/token"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+// checkToken lets in who has a token of the issuer. Where the issuer's keys could never
+// be fetched nobody can say, and the answer is 503.
+func (e *exchange) checkToken(auth *table.JWT) bool {
+	text, ok := bearer(e.r.Header["Authorization"])
+	if !ok {
+		return e.askForToken("")
+	}
+	keys, source := auth.Keys, (*jwks.Source)(nil)
+	if keys == nil {
+		source = e.state.keys[auth.JWKSURL]
+		keys = source.Keys(e.r.Context())
+	}
+	if keys == nil {
+		return e.refuse(http.StatusServiceUnavailable, "no_keys")
+	}
+	rules := token.Rules{Issuer: auth.Issuer, Audiences: auth.Audiences}
+	claims, err := keys.Verify(text, rules, e.handler.options.Clock.Now())
+	if errors.Is(err, token.ErrUnknownKey) && source != nil {
+		if newer := source.Newer(e.r.Context(), keys); newer != nil {
+			claims, err = newer.Verify(text, rules, e.handler.options.Clock.Now())
+		}
+	}
+	if err != nil {
+		return e.askForToken(`, error="invalid_token"`)
+	}
+	e.claims, e.identity = claims, claims.Subject()
+	return true
+}
+
+// askForToken says what is missing, as RFC 6750 does.
+func (e *exchange) askForToken(why string) bool {
+	e.w.Header()["Www-Authenticate"] = []string{"Bearer realm=" + strconv.Quote(e.handler.options.Realm) + why}
+	return e.refuse(http.StatusUnauthorized, "unauthenticated")
+}
+
+// bearer returns the token of the only Authorization field.
+func bearer(fields []string) (string, bool) {
+	if len(fields) != 1 {
+		return "", false
+	}
+	scheme, text, found := strings.Cut(fields[0], " ")
+	return strings.TrimLeft(text, " "), found && strings.EqualFold(scheme, "Bearer")
+}
+
+// addClaims gives the backend the claims that the route names.
+func (e *exchange) addClaims(auth *table.JWT) {
+	for _, header := range auth.ClaimHeaders {
+		if text, found := e.claims.Text(header.Claim); found {
+			e.fields = append(e.fields, upstream.Field{Name: header.Header, Value: text})
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"net/http"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+// traceFields are the fields by which a trace goes from hop to hop (W3C Trace Context).
+var traceFields = propagation.TraceContext{}
+
+// startSpan begins the span of the request, as a child of the client's if it has one.
+func (e *exchange) startSpan() {
+	tracer := e.handler.options.Tracer
+	if tracer == nil {
+		return
+	}
+	ctx := traceFields.Extract(e.r.Context(), propagation.HeaderCarrier(e.r.Header))
+	_, e.span = tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(e.start))
+}
+
+// endSpan says what became of the request. The query is not told: it may hold keys.
+func (e *exchange) endSpan() {
+	if e.span == nil {
+		return
+	}
+	defer e.span.End(trace.WithTimestamp(e.handler.options.Clock.Now()))
+	if !e.span.IsRecording() {
+		return
+	}
+	name := noRoute
+	if e.route != nil {
+		name = e.route.Name
+	}
+	e.span.SetName(name)
+	e.span.SetAttributes(
+		attribute.String("slipway.route", name),
+		attribute.String("http.request.method", e.r.Method),
+		attribute.String("server.address", e.r.Host),
+		attribute.String("url.path", e.r.URL.EscapedPath()),
+		attribute.String("client.address", e.client),
+		attribute.Int("http.response.status_code", e.status),
+	)
+	if e.endpoint != "" {
+		e.span.SetAttributes(attribute.String("slipway.endpoint", e.endpoint))
+	}
+	if e.failure != "" {
+		e.span.SetAttributes(attribute.String("error.type", e.failure))
+	}
+	if e.status >= http.StatusInternalServerError {
+		e.span.SetStatus(codes.Error, e.failure)
+	}
+}
+
+// replacesTrace reports whether a field of the client gives way to the gateway's own.
+func (e *exchange) replacesTrace(name string) bool {
+	return e.span != nil && (name == "Traceparent" || name == "Tracestate")
+}
+
+// addTrace makes the backend's span a child of the gateway's.
+func (e *exchange) addTrace() {
+	if e.span != nil {
+		traceFields.Inject(trace.ContextWithSpan(e.r.Context(), e.span), (*traceCarrier)(e))
+	}
+}
+
+// traceCarrier takes fields for the request to the backend.
+type traceCarrier exchange
+
+var _ propagation.TextMapCarrier = (*traceCarrier)(nil)
+
+// Set adds a field.
+func (c *traceCarrier) Set(key, value string) {
+	c.fields = append(c.fields, upstream.Field{Name: http.CanonicalHeaderKey(key), Value: value})
+}
+
+// Get and Keys belong to the interface; nobody reads from here.
+func (c *traceCarrier) Get(string) string { return "" }
+
+// Keys returns none.
+func (c *traceCarrier) Keys() []string { return nil }

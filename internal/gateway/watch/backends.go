@@ -1,0 +1,151 @@
+package watch
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// service is what is kept of a Service.
+type service struct {
+	name     string
+	external bool
+	family   discoveryv1.AddressType // of its first address
+	ports    []servicePort
+}
+
+type servicePort struct {
+	name        string
+	number      int32
+	appProtocol string
+}
+
+// slice is what is kept of an EndpointSlice.
+type slice struct {
+	service string
+	family  discoveryv1.AddressType
+	ports   []slicePort
+	// ready are addresses that take requests, draining those that still could but end.
+	ready    []string
+	draining []string
+}
+
+type slicePort struct {
+	name   string
+	number int32
+}
+
+func keepService(in *corev1.Service) service {
+	out := service{name: in.Name, external: in.Spec.Type == corev1.ServiceTypeExternalName, family: discoveryv1.AddressTypeIPv4}
+	if len(in.Spec.IPFamilies) > 0 && in.Spec.IPFamilies[0] == corev1.IPv6Protocol {
+		out.family = discoveryv1.AddressTypeIPv6
+	}
+	for _, port := range in.Spec.Ports {
+		if cmp.Or(port.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP {
+			out.ports = append(out.ports, servicePort{port.Name, port.Port, value(port.AppProtocol)})
+		}
+	}
+	return out
+}
+
+func sameService(a, b service) bool {
+	return a.name == b.name && a.external == b.external && a.family == b.family && slices.Equal(a.ports, b.ports)
+}
+
+// keepSlice sorts the endpoints by their conditions as kube-proxy does. A condition that
+// is not stated is taken for a good one, except terminating.
+func keepSlice(in *discoveryv1.EndpointSlice) slice {
+	out := slice{service: in.Labels[discoveryv1.LabelServiceName], family: in.AddressType}
+	for _, port := range in.Ports {
+		if port.Port != nil && cmp.Or(value(port.Protocol), corev1.ProtocolTCP) == corev1.ProtocolTCP {
+			out.ports = append(out.ports, slicePort{value(port.Name), *port.Port})
+		}
+	}
+	for _, endpoint := range in.Endpoints {
+		if len(endpoint.Addresses) == 0 {
+			continue
+		}
+		// Nothing is said about what further addresses would mean.
+		address, is := endpoint.Addresses[0], endpoint.Conditions
+		ready := is.Ready == nil || *is.Ready
+		serving := ready
+		if is.Serving != nil {
+			serving = *is.Serving
+		}
+		switch {
+		case ready:
+			out.ready = append(out.ready, address)
+		case serving && value(is.Terminating):
+			out.draining = append(out.draining, address)
+		}
+	}
+	return out
+}
+
+func sameSlice(a, b slice) bool {
+	return a.service == b.service && a.family == b.family && slices.Equal(a.ports, b.ports) &&
+		slices.Equal(a.ready, b.ready) && slices.Equal(a.draining, b.draining)
+}
+
+// resolve returns what a table needs of a Service, out of its EndpointSlices.
+func resolve(in service, from []slice) table.Service {
+	out := table.Service{External: in.external, Ports: make(map[int32]table.ServicePort, len(in.ports))}
+	for _, port := range in.ports {
+		out.Ports[port.number] = table.ServicePort{AppProtocol: port.appProtocol, Endpoints: endpoints(in, port.name, from)}
+	}
+	return out
+}
+
+// endpoints returns the addresses behind a port. A pod has one of each family; so that it
+// counts once, those of the Service's own family are taken, and the others only where
+// there is none. Endpoints that end are better than none at all.
+func endpoints(in service, port string, from []slice) []string {
+	other := discoveryv1.AddressTypeIPv6
+	if in.family == other {
+		other = discoveryv1.AddressTypeIPv4
+	}
+	for _, addresses := range []func(slice) []string{
+		func(s slice) []string { return s.ready },
+		func(s slice) []string { return s.draining },
+	} {
+		for _, family := range []discoveryv1.AddressType{in.family, other} {
+			if found := collect(from, family, port, addresses); len(found) > 0 {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+func collect(from []slice, family discoveryv1.AddressType, port string, addresses func(slice) []string) []string {
+	var found []string
+	for _, s := range from {
+		if s.family != family {
+			continue
+		}
+		for _, p := range s.ports {
+			if p.name != port {
+				continue
+			}
+			for _, address := range addresses(s) {
+				found = append(found, net.JoinHostPort(address, strconv.Itoa(int(p.number))))
+			}
+		}
+	}
+	return found
+}
+
+// value returns what the pointer points to, or the zero value.
+func value[T any](pointer *T) T {
+	if pointer == nil {
+		var zero T
+		return zero
+	}
+	return *pointer
+}

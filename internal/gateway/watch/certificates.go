@@ -1,0 +1,99 @@
+package watch
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// keyring holds the certificates by the names of their Secrets. A Secret that is gone or
+// holds no certificate any more leaves its last good one in use: the clients of a host
+// gain nothing from having none.
+type keyring struct {
+	pairs map[string]keyPair
+}
+
+// keyPair is a certificate and what it was read from.
+type keyPair struct {
+	crt, key    []byte
+	certificate tls.Certificate
+}
+
+// read returns the certificates of a target, what is wrong with them, and the time at
+// which this changes by itself; zero: never.
+func (k *keyring) read(t *target, in *table.Input, now time.Time) (certificates []proxy.Certificate, problems []revision.Problem, next time.Time) {
+	pairs := map[string]keyPair{}
+	for i, spec := range t.tls {
+		name := spec.SecretRef.Name
+		report := func(reason, message string) {
+			problems = append(problems, revision.Problem{
+				Route: -1, Name: name, Field: fmt.Sprintf("spec.tls[%d].secretRef", i), Reason: reason, Message: message,
+			})
+		}
+		if field, unknown := t.unknownTLS[i]; unknown {
+			report(slipwayv1alpha1.ReasonImageIncompatible, fmt.Sprintf("this version of the gateway does not know the field %s beside it", field))
+			continue
+		}
+		pair, reason, message := k.pair(name, in)
+		if reason != "" {
+			report(reason, message)
+		}
+		if pair.certificate.Leaf == nil {
+			continue
+		}
+		pairs[name] = pair
+		certificate := proxy.Certificate{Certificate: pair.certificate}
+		for _, host := range spec.Hosts {
+			certificate.Hosts = append(certificate.Hosts, string(host))
+		}
+		certificates = append(certificates, certificate)
+		message, changes := validity(name, pair.certificate, now)
+		if message != "" && reason == "" {
+			report(slipwayv1alpha1.ReasonCertificateExpired, message)
+		}
+		if !changes.IsZero() && (next.IsZero() || changes.Before(next)) {
+			next = changes
+		}
+	}
+	k.pairs = pairs
+	return certificates, problems, next
+}
+
+// pair returns what a Secret holds, or else what it held last and a reason.
+func (k *keyring) pair(name string, in *table.Input) (pair keyPair, reason, message string) {
+	last := k.pairs[name]
+	data, found := in.Secrets[name]
+	if !found {
+		return last, slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("Secret %q %s", name, in.WhyMissing(name))
+	}
+	crt, key := data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]
+	if last.certificate.Leaf != nil && bytes.Equal(last.crt, crt) && bytes.Equal(last.key, key) {
+		return last, "", ""
+	}
+	certificate, err := tls.X509KeyPair(crt, key)
+	if err != nil {
+		return last, slipwayv1alpha1.ReasonInvalidCertificate, fmt.Sprintf("%s and %s of Secret %q are no certificate with its key: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, name, err)
+	}
+	return keyPair{crt, key, certificate}, "", ""
+}
+
+// validity says what is wrong with the time of a certificate, and when this changes.
+func validity(name string, certificate tls.Certificate, now time.Time) (message string, changes time.Time) {
+	leaf := certificate.Leaf
+	switch {
+	case now.Before(leaf.NotBefore):
+		return fmt.Sprintf("the certificate in Secret %q is not valid yet", name), leaf.NotBefore
+	case now.After(leaf.NotAfter):
+		return fmt.Sprintf("the certificate in Secret %q has expired", name), time.Time{}
+	default:
+		return "", leaf.NotAfter.Add(time.Nanosecond)
+	}
+}

@@ -1,0 +1,108 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// How long a reflector waits before it tries again: at first, at most, and after how long
+// without a failure it begins anew. A gateway is behind for as long as it waits, so this
+// is shorter than what client-go does otherwise.
+const (
+	firstDelay  = 50 * time.Millisecond
+	maxDelay    = time.Second
+	resetDelays = time.Minute
+)
+
+// clients speak to the API server about the kinds that a gateway reads, over one
+// connection. A generated clientset would bring every kind there is into the program.
+type clients struct {
+	namespace string
+	core      *rest.RESTClient
+	discovery *rest.RESTClient
+	slipway   *rest.RESTClient
+}
+
+// newClients leaves the access as it is.
+func newClients(access *rest.Config, namespace string) (*clients, error) {
+	access = rest.CopyConfig(access)
+	access.QPS = -1 // a gateway asks for little, and for that at once
+	http, err := rest.HTTPClientFor(access)
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	scheme := newScheme()
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	c := &clients{namespace: namespace}
+	for _, group := range []struct {
+		client  **rest.RESTClient
+		version schema.GroupVersion
+		path    string
+		content string
+	}{
+		{&c.core, corev1.SchemeGroupVersion, "/api", runtime.ContentTypeProtobuf},
+		{&c.discovery, discoveryv1.SchemeGroupVersion, "/apis", runtime.ContentTypeProtobuf},
+		{&c.slipway, slipwayv1alpha1.SchemeGroupVersion, "/apis", runtime.ContentTypeJSON},
+	} {
+		config := rest.CopyConfig(access)
+		config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &group.version, group.path, codecs
+		config.ContentType, config.AcceptContentTypes = group.content, group.content
+		if *group.client, err = rest.RESTClientForConfigAndClient(config, http); err != nil {
+			return nil, fmt.Errorf("make a client for %s: %w", group.version, err)
+		}
+	}
+	return c, nil
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Secret{}, &corev1.SecretList{})
+	scheme.AddKnownTypes(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
+	slipway := slipwayv1alpha1.SchemeGroupVersion
+	scheme.AddKnownTypeWithName(slipway.WithKind("APIGateway"), &object{})
+	scheme.AddKnownTypeWithName(slipway.WithKind("APIGatewayList"), &objectList{})
+	for _, version := range []schema.GroupVersion{corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, slipway} {
+		metav1.AddToGroupVersion(scheme, version)
+	}
+	return scheme
+}
+
+// list returns how all objects of a kind are read, or the one of a name.
+func (c *clients) list(client cache.Getter, resource, name string) cache.ListerWatcher {
+	selector := fields.Everything()
+	if name != "" {
+		selector = fields.OneTermEqualSelector(metav1.ObjectNameField, name)
+	}
+	return cache.NewListWatchFromClient(client, resource, c.namespace, selector)
+}
+
+// reflect keeps a shelf as the API server says, until the context ends. failed is told why
+// nothing could be read; it is tried again and again.
+func reflect(ctx context.Context, what string, from cache.ListerWatcher, kind any, shelf cache.ReflectorStore, failed func(error)) {
+	backoff := wait.Backoff{Duration: firstDelay, Factor: 2, Jitter: 0.5, Cap: maxDelay, Steps: 10}
+	reflector := cache.NewReflectorWithOptions(from, kind, shelf, cache.ReflectorOptions{
+		Name: what, TypeDescription: what, Backoff: &backoff,
+	})
+	delay := backoff.DelayWithReset(clock.RealClock{}, resetDelays)
+	_ = delay.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+		return false, nil
+	})
+}

@@ -1,0 +1,168 @@
+package watch
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+const (
+	// maxPause bounds the pause after a table. It is as long as making the table took, so
+	// that an endless burst of changes costs half a core at most.
+	maxPause = 100 * time.Millisecond
+	// maxSleep bounds the time until somebody looks at the clock again, which may be set.
+	maxSleep = time.Hour
+)
+
+// loop serves what there is whenever it has changed, until the context ends.
+func (s *Source) loop(ctx context.Context) {
+	for {
+		begin := s.options.Clock.Now()
+		again := s.look(ctx)
+		took := s.options.Clock.Since(begin)
+		if !s.sleep(ctx, min(took, maxPause), nil) {
+			return
+		}
+		rest := maxSleep
+		if !again.IsZero() {
+			rest = min(again.Sub(s.options.Clock.Now()), maxSleep)
+		}
+		if !s.sleep(ctx, rest, s.woken) {
+			return
+		}
+	}
+}
+
+// sleep waits, not for longer than until it is woken. It returns false when all ends.
+func (s *Source) sleep(ctx context.Context, duration time.Duration, woken <-chan struct{}) bool {
+	if duration <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := s.options.Clock.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-woken:
+	case <-timer.C():
+	}
+	return true
+}
+
+// look serves what there is, if it is complete. It returns the time to look again though
+// nothing has changed; zero: there is none.
+func (s *Source) look(ctx context.Context) (again time.Time) {
+	s.advance()
+	if s.target == nil {
+		s.publish(nil)
+		return time.Time{}
+	}
+	// What is served goes on to follow its Services while its successor waits.
+	services, wanted := maps.Clone(s.target.services), maps.Clone(s.target.secrets)
+	if s.served != nil {
+		maps.Copy(services, s.served.services)
+		maps.Copy(wanted, s.served.secrets)
+	}
+	s.named.Store(&services) // before the shelves are read, so that no later change is missed
+	s.secrets.want(ctx, wanted)
+	if !s.services.full() || !s.slices.full() {
+		return time.Time{}
+	}
+	next := s.target
+	complete, end := s.secrets.answered(next.secrets)
+	if !complete {
+		if s.served == nil {
+			return end
+		}
+		next = s.served
+	}
+	return earliest(end, s.serve(next))
+}
+
+// advance reads the newest version. One that is older than what was seen comes from an
+// API server that is behind the others; another UID is another object.
+func (s *Source) advance() {
+	newest, found := s.gateways.get(s.options.Name)
+	if !found || (newest.uid == s.seen.uid && newest.generation <= s.seen.generation) {
+		return
+	}
+	s.seen = version{uid: newest.uid, generation: newest.generation}
+	t, err := newest.read()
+	if err != nil {
+		s.rejected = &revision.Rejected{Generation: newest.generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: err.Error()}
+		return
+	}
+	s.target, s.rejected = t, nil
+}
+
+// serve makes a table and serves it. It returns when what is wrong with it changes by itself.
+func (s *Source) serve(t *target) (again time.Time) {
+	in := table.Input{Routes: t.routes, Unknown: t.unknownRoutes, Services: s.backends(t.services)}
+	in.Secrets, in.Unreadable = s.secrets.contents(t.secrets)
+	config := Config{Proxy: t.config}
+	var faults []table.Problem
+	config.Proxy.Table, faults = table.Compile(in)
+	problems := revision.RouteProblems(faults)
+	certificates, more, again := s.keyring.read(t, &in, s.options.Clock.Now())
+	config.Certificates = certificates
+	if err := s.options.Apply(config); err != nil {
+		s.rejected = &revision.Rejected{Generation: t.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
+		s.publish(s.told.Problems)
+		return again
+	}
+	s.served = t
+	if sameVersion(t.version, s.seen) {
+		s.rejected = nil
+	}
+	s.publish(append(problems, more...))
+	return again
+}
+
+// backends returns what the table needs of these Services.
+func (s *Source) backends(named map[string]bool) map[string]table.Service {
+	of := map[string][]slice{}
+	s.slices.each(func(_ string, v slice) {
+		if named[v.service] {
+			of[v.service] = append(of[v.service], v)
+		}
+	})
+	services := make(map[string]table.Service, len(named))
+	for name := range named {
+		if found, ok := s.services.get(name); ok {
+			services[name] = resolve(found, of[name])
+		}
+	}
+	return services
+}
+
+// publish says what is served.
+func (s *Source) publish(problems []revision.Problem) {
+	document := revision.Document{Rejected: s.rejected, Problems: problems}
+	if s.served != nil {
+		document.UID, document.Generation = s.served.uid, s.served.generation
+	}
+	if document.Same(s.told) {
+		return
+	}
+	s.told = document
+	s.options.Board.Publish(document)
+	if s.rejected != nil {
+		s.options.Log.Error("a generation is not served, the last good one stays", "generation", s.rejected.Generation, "reason", s.rejected.Reason, "message", s.rejected.Message)
+	}
+	for _, problem := range problems {
+		s.options.Log.Warn("not served as it is written", "name", problem.Name, "field", problem.Field, "reason", problem.Reason, "message", problem.Message)
+	}
+	s.options.Log.Info("serving", "uid", document.UID, "generation", document.Generation, "problems", len(problems))
+}
+
+// earliest returns the earlier of two times; zero is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
