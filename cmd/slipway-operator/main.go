@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -27,6 +28,9 @@ func main() {
 	flags.StringVar(&options.LeaderElectionNamespace, "leader-elect-namespace", "", "namespace of the Lease (default: the operator's own)")
 	flags.DurationVar(&options.GracefulShutdownTimeout, "graceful-shutdown-timeout", 0, "how long work under way may take to end (default 20s)")
 	flags.IntVar(&options.MaxConcurrentReconciles, "max-concurrent-reconciles", 0, "how many objects of a kind are worked on at a time (default: each controller's own)")
+	flags.StringVar(&options.GatewayImage, "gateway-image", "", "image of the pods of an APIGateway that names none (default \"slipway-gateway:dev\")")
+	flags.IntVar(&options.WebhookPort, "webhook-port", 0, "where admission webhooks are served; 0 serves none")
+	flags.StringVar(&options.WebhookHost, "webhook-host", "", "name by which the API server calls them (default \"slipway-webhook.NAMESPACE.svc\" with the operator's own namespace from POD_NAMESPACE, or slipway-system)")
 	flags.BoolVar(&development, "development", false, "log for people instead of machines")
 	flags.BoolVar(&showVersion, "version", false, "print the version and exit")
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -35,6 +39,9 @@ func main() {
 	if showVersion {
 		fmt.Println(version)
 		return
+	}
+	if options.WebhookHost == "" {
+		options.WebhookHost = fmt.Sprintf("slipway-webhook.%s.svc", cmp.Or(os.Getenv("POD_NAMESPACE"), "slipway-system"))
 	}
 	logger := zap.New(zap.UseDevMode(development))
 	setLoggers(logger)

@@ -1,5 +1,5 @@
 // Command metricsdoc writes docs/metrics.md: the tables from the metrics that the
-// controllers define, the rest from metrics.md.tmpl.
+// controllers and the gateway define, the rest from metrics.md.tmpl.
 package main
 
 import (
@@ -10,6 +10,8 @@ import (
 	"os"
 	"text/template"
 
+	"github.com/slipway-dev/slipway/internal/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/metric"
 	"github.com/slipway-dev/slipway/internal/webapp"
 )
@@ -21,7 +23,9 @@ var page string
 
 // definitions are the metrics by the section of the page that shows them.
 var definitions = map[string][]metric.Definition{
-	"WebApp": webapp.Metrics,
+	"WebApp":     webapp.Metrics,
+	"APIGateway": apigateway.Metrics,
+	"Gateway":    proxy.Definitions(),
 }
 
 func main() {

@@ -36,9 +36,9 @@ type Applier struct {
 	Live client.Reader
 	// FieldManager owns the stated fields, for example slipway-webapp.
 	FieldManager string
-	// Confirm is asked about the owner before anything is written for it; its error
-	// forbids the write. Nil allows all.
-	Confirm func(ctx context.Context, owner client.Object) error
+	// Fresh is asked about the owner before anything is written for it; its error forbids
+	// the write. Nil allows all.
+	Fresh *Freshness
 
 	settled settled
 }
@@ -80,12 +80,12 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 			return Created, nil
 		}
 		exists, err := a.Look(ctx, owner, child)
+		a.settled.setHidden(child, exists)
 		switch {
 		case err != nil:
 			return Unchanged, err
 		case !exists:
-			// Gone meanwhile. Not forced: whoever comes first now is not overwritten.
-			return Created, a.send(ctx, child)
+			return a.createAgain(ctx, child)
 		}
 	}
 	if err := a.refuse(owner, child, child.Current); err != nil {
@@ -101,17 +101,36 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 	return Updated, a.send(ctx, child, client.ForceOwnership)
 }
 
+// createAgain makes an object that has gone meanwhile. Whoever is faster is not
+// overwritten.
+func (a *Applier) createAgain(ctx context.Context, child Child) (Change, error) {
+	made, err := a.create(ctx, child)
+	switch {
+	case err != nil:
+		return Unchanged, err
+	case !made:
+		return Unchanged, outcome.Lagging(subject(child.Desired))
+	default:
+		return Created, nil
+	}
+}
+
 func (a *Applier) confirm(ctx context.Context, owner client.Object) error {
-	if a.Confirm == nil {
+	if a.Fresh == nil {
 		return nil
 	}
-	return a.Confirm(ctx, owner)
+	return a.Fresh.Confirm(ctx, owner)
 }
 
 // create makes an object that the cache does not have, and tells whether there was
 // none. The cache shows only objects with our label, and an apply would silently merge
-// into any other one, so the API server is asked to refuse when there is one.
+// into any other one, so the API server is asked to refuse when there is one. Where that
+// was its answer before, it is not asked again: an object that the cache does not show
+// for a while, or at all, costs a read at every pass and no write.
 func (a *Applier) create(ctx context.Context, child Child) (made bool, err error) {
+	if a.settled.isHidden(child) {
+		return false, nil
+	}
 	stated, err := encode(child.Desired)
 	if err != nil {
 		return false, err
@@ -176,6 +195,9 @@ func (a *Applier) Look(ctx context.Context, owner client.Object, child Child) (e
 	return true, nil
 }
 
+// HandoverSuffix is what the second field manager of HandOver is called after the first.
+const HandoverSuffix = "-handover"
+
 // HandOver states fields under a second field manager, so that they keep their value
 // when the first one stops stating them: a field without an owner falls back to its
 // default. Whoever sets the field next takes it over. It is not forced: a value that
@@ -184,7 +206,7 @@ func (a *Applier) HandOver(ctx context.Context, owner client.Object, desired Con
 	if err := a.confirm(ctx, owner); err != nil {
 		return err
 	}
-	if err := a.Client.Apply(ctx, desired, client.FieldOwner(a.FieldManager+"-handover")); err != nil {
+	if err := a.Client.Apply(ctx, desired, client.FieldOwner(a.FieldManager+HandoverSuffix)); err != nil {
 		return outcome.Classify(subject(desired), err)
 	}
 	return nil

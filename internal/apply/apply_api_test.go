@@ -3,6 +3,7 @@
 package apply_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -247,4 +248,34 @@ func TestDeleteDeletesTheVersionThatWasSeen(t *testing.T) {
 	if err := f.applier.Delete(t.Context(), f.owner, &corev1.Service{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// patches counts what is written.
+type patches struct {
+	client.Client
+	count int
+}
+
+func (p *patches) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	p.count++
+	return p.Client.Patch(ctx, object, patch, options...)
+}
+
+// A cache that lags, or that does not show the object at all, costs one write, however
+// often one looks.
+func TestAnObjectThatTheCacheDoesNotShowIsNotWrittenAgainAndAgain(t *testing.T) {
+	f := newFixture(t)
+	f.mustApply(80, &corev1.Service{}, apply.Created)
+	counter := &patches{Client: env.Client}
+	f.applier = &apply.Applier{Client: counter, Live: env.Client, FieldManager: "slipway-test"}
+	for range 3 {
+		f.mustApply(80, &corev1.Service{}, apply.Unchanged)
+	}
+	if counter.count != 1 {
+		t.Errorf("%d writes, want the first attempt alone", counter.count)
+	}
+	if err := env.Client.Delete(t.Context(), f.current()); err != nil {
+		t.Fatal(err)
+	}
+	f.mustApply(80, &corev1.Service{}, apply.Created)
 }

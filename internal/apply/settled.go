@@ -2,6 +2,7 @@ package apply
 
 import (
 	"crypto/sha256"
+	"strings"
 	"sync"
 
 	"k8s.io/utils/lru"
@@ -10,6 +11,9 @@ import (
 
 // settledObjects bounds what is remembered: entries of about 200 bytes.
 const settledObjects = 131072
+
+// hiddenObjects bounds what is remembered of objects that the cache did not show.
+const hiddenObjects = 4096
 
 // settled remembers what was stated about an object when it was last found, or made,
 // as stated, and at which version that was. The same statement about the same version
@@ -22,6 +26,9 @@ const settledObjects = 131072
 type settled struct {
 	once    sync.Once
 	objects *lru.Cache
+	// hidden are the objects that exist although the cache did not show them, by kind and
+	// name. To ask for them again is a read; to try to make them again would be a write.
+	hidden *lru.Cache
 }
 
 // statement is what was stated about one version of an object.
@@ -58,7 +65,28 @@ func (s *settled) isDeleted(object client.Object) bool {
 // addDeleted remembers that the object was deleted.
 func (s *settled) addDeleted(object client.Object) { s.cache().Add(object.GetUID(), deleted) }
 
+// isHidden tells whether the object was there when the cache did not show it.
+func (s *settled) isHidden(child Child) bool {
+	s.cache()
+	_, ok := s.hidden.Get(hiddenKey(child))
+	return ok
+}
+
+// setHidden remembers whether the object is there although the cache does not show it.
+func (s *settled) setHidden(child Child, is bool) {
+	s.cache()
+	if is {
+		s.hidden.Add(hiddenKey(child), nil)
+	} else {
+		s.hidden.Remove(hiddenKey(child))
+	}
+}
+
+func hiddenKey(child Child) string {
+	return strings.Join([]string{*child.Desired.GetKind(), *child.Desired.GetNamespace(), *child.Desired.GetName()}, "/")
+}
+
 func (s *settled) cache() *lru.Cache {
-	s.once.Do(func() { s.objects = lru.New(settledObjects) })
+	s.once.Do(func() { s.objects, s.hidden = lru.New(settledObjects), lru.New(hiddenObjects) })
 	return s.objects
 }

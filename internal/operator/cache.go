@@ -4,18 +4,24 @@ import (
 	"fmt"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/webhook"
 )
 
 // fieldManagerPrefix is common to the field managers of Slipway's controllers.
@@ -25,22 +31,15 @@ const fieldManagerPrefix = "slipway-"
 // object of a kind that is not listed here makes a read fail instead of silently
 // starting a watch on the whole cluster. namespaces are the ones to watch, none: all.
 func cacheOptions(namespaces []string) cache.Options {
-	ours := labels.SelectorFromSet(labels.Set{slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway})
-	child := cache.ByObject{Label: ours, Transform: keepOwnManagedFields}
-	var watched map[string]cache.Config
-	if len(namespaces) > 0 {
-		watched = map[string]cache.Config{}
-		for _, namespace := range namespaces {
-			watched[namespace] = cache.Config{}
-		}
-	}
+	child := cache.ByObject{Label: ours(), Transform: keepOwnManagedFields}
 	return cache.Options{
-		DefaultNamespaces:           watched,
+		DefaultNamespaces:           watched(namespaces),
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            keepOwnManagedFields,
 		ByObject: map[client.Object]cache.ByObject{
 			// The declared objects, all of them.
-			&slipwayv1alpha1.WebApp{}: {Transform: cache.TransformStripManagedFields()},
+			&slipwayv1alpha1.WebApp{}:     {Transform: cache.TransformStripManagedFields()},
+			&slipwayv1alpha1.APIGateway{}: {Transform: cache.TransformStripManagedFields()},
 
 			// Children: only Slipway's own. Their managed fields are what drift is found with.
 			&appsv1.Deployment{}:                     child,
@@ -49,12 +48,22 @@ func cacheOptions(namespaces []string) cache.Options {
 			&policyv1.PodDisruptionBudget{}:          child,
 			&corev1.PersistentVolumeClaim{}:          child,
 			&appsv1.ControllerRevision{}:             child,
+			&corev1.ServiceAccount{}:                 child,
+			&rbacv1.Role{}:                           child,
+			&rbacv1.RoleBinding{}:                    child,
+			&networkingv1.Ingress{}:                  child,
 
 			// Pods of Slipway's applications: status says why one does not start. The spec
 			// is most of a pod and is not needed.
-			&corev1.Pod{}: {Label: ours, Transform: keepPodStatus},
+			&corev1.Pod{}: {Label: ours(), Transform: keepPodStatus},
 			// ReplicaSets, as metadata: which one is of the current template.
-			&appsv1.ReplicaSet{}: {Label: ours, Transform: keepMetadata(health.AnnotationRevision)},
+			&appsv1.ReplicaSet{}: {Label: ours(), Transform: keepMetadata(health.AnnotationRevision)},
+
+			// One object: whether the API server trusts the operator's webhooks.
+			&admissionregistrationv1.ValidatingWebhookConfiguration{}: {
+				Field:     fields.OneTermEqualSelector("metadata.name", webhook.ConfigurationName),
+				Transform: cache.TransformStripManagedFields(),
+			},
 
 			// Every Secret and ConfigMap of the cluster, as metadata without labels and
 			// annotations: that it exists, and at which version.
@@ -62,6 +71,38 @@ func cacheOptions(namespaces []string) cache.Options {
 			&corev1.ConfigMap{}: {Transform: keepIdentity},
 		},
 	}
+}
+
+// gatewayAPICacheOptions is the budget of the kinds that a cluster need not have, and
+// that have a cache of their own for that.
+func gatewayAPICacheOptions(namespaces []string) cache.Options {
+	return cache.Options{
+		DefaultNamespaces:           watched(namespaces),
+		ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			// Children: only Slipway's own.
+			&gatewayv1.HTTPRoute{}: {Label: ours(), Transform: keepOwnManagedFields},
+			// Every Gateway, of which a cluster has few: the addresses that status tells.
+			&gatewayv1.Gateway{}: {Transform: keepAddresses},
+		},
+	}
+}
+
+// ours selects what Slipway manages.
+func ours() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway})
+}
+
+// watched are the namespaces to watch; nil: all.
+func watched(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	configs := map[string]cache.Config{}
+	for _, namespace := range namespaces {
+		configs[namespace] = cache.Config{}
+	}
+	return configs
 }
 
 var _ toolscache.TransformFunc = keepOwnManagedFields
@@ -89,6 +130,20 @@ func keepPodStatus(object any) (any, error) {
 	pod.Annotations = nil
 	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
 	return pod, nil
+}
+
+// keepAddresses keeps a Gateway's identity and addresses.
+func keepAddresses(object any) (any, error) {
+	gateway, ok := object.(*gatewayv1.Gateway)
+	if !ok {
+		return object, nil
+	}
+	return &gatewayv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: gateway.Name, Namespace: gateway.Namespace, UID: gateway.UID, ResourceVersion: gateway.ResourceVersion,
+		},
+		Status: gatewayv1.GatewayStatus{Addresses: gateway.Status.Addresses},
+	}, nil
 }
 
 // keepMetadata keeps identity, labels, owners and the named annotations.

@@ -1,24 +1,33 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apigateway"
 	"github.com/slipway-dev/slipway/internal/webapp"
+	"github.com/slipway-dev/slipway/internal/webhook"
 )
 
 // LeaderElectionID names the Lease that the leader holds.
@@ -57,11 +66,24 @@ type Options struct {
 	// MaxConcurrentReconciles is how many objects of a kind are worked on at a time.
 	// Default: each controller's own.
 	MaxConcurrentReconciles int
+	// GatewayImage is what the pods of an APIGateway run that names no image. Default
+	// "slipway-gateway:dev".
+	GatewayImage string
+	// GatewayAdminPort is where gateway pods are asked what they serve, as a test does
+	// whose pods are elsewhere. Default: the port of the pods that the operator makes.
+	GatewayAdminPort int
+	// WebhookPort is where admission webhooks are served. 0 serves none.
+	WebhookPort int
+	// WebhookHost is the DNS name or the IP address by which the API server calls the
+	// webhooks. Required with WebhookPort.
+	WebhookHost string
 	// AllowSecondController lets a second manager register controllers of the same
 	// name in one process, as a test that restarts the operator does. Default false.
 	AllowSecondController bool
 	// Namespaces are the ones to work in. Default: all.
 	Namespaces []string
+	// Controllers are the ones to run, by name: webapp, apigateway. Default: all.
+	Controllers []string
 	// NewCache replaces the cache, as a test that delays events does. Default: the
 	// cluster's, within the cache budget.
 	NewCache cache.NewCacheFunc
@@ -70,27 +92,77 @@ type Options struct {
 	NewClient client.NewClientFunc
 }
 
+// defaultGatewayImage is what a build that is no release runs.
+const defaultGatewayImage = "slipway-gateway:dev"
+
 // Scheme returns the kinds that the operator knows.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(slipwayv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(gatewayv1.Install(scheme))
 	return scheme
 }
 
 // NewManager returns a manager with every controller registered.
 func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) {
-	mgr, err := ctrl.NewManager(restConfig, managerOptions(options))
+	managed := managerOptions(options)
+	var certificates *webhook.Certificates
+	if options.WebhookPort != 0 {
+		var err error
+		if certificates, err = webhook.NewCertificates(options.WebhookHost, clock.RealClock{}); err != nil {
+			return nil, fmt.Errorf("make the certificate of the webhooks: %w", err)
+		}
+		managed.WebhookServer = ctrlwebhook.NewServer(ctrlwebhook.Options{
+			Port:    options.WebhookPort,
+			TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = certificates.Get }},
+		})
+	}
+	mgr, err := ctrl.NewManager(restConfig, managed)
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	if certificates != nil {
+		if err := webhook.Setup(mgr, certificates); err != nil {
+			return nil, fmt.Errorf("set up the webhooks: %w", err)
+		}
+		apigateway.SetupWebhook(mgr)
 	}
 	if err := addProbes(mgr); err != nil {
 		return nil, err
 	}
-	if err := webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles}); err != nil {
-		return nil, fmt.Errorf("set up the WebApp controller: %w", err)
+	return mgr, addControllers(mgr, options)
+}
+
+// addControllers registers the controllers.
+func addControllers(mgr ctrl.Manager, options Options) error {
+	all := map[string]func() error{
+		"webapp": func() error {
+			return webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles})
+		},
+		"apigateway": func() error {
+			return apigateway.Setup(mgr, apigateway.Options{
+				Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
+				AdminPort:               options.GatewayAdminPort,
+				GatewayAPICache:         gatewayAPICacheOptions(options.Namespaces),
+				MaxConcurrentReconciles: options.MaxConcurrentReconciles,
+			})
+		},
 	}
-	return mgr, nil
+	names := options.Controllers
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(all))
+	}
+	for _, name := range names {
+		setUp, ok := all[name]
+		if !ok {
+			return fmt.Errorf("there is no controller %q", name)
+		}
+		if err := setUp(); err != nil {
+			return fmt.Errorf("set up the controller %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // Run runs the operator until the context ends.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -77,8 +80,10 @@ func Waitingf(after time.Duration, reason, format string, args ...any) *Error {
 
 // When to look again without a word to the user.
 const (
-	// raceRecheck is short enough to be unnoticed and long enough for the cache to catch up.
-	raceRecheck = 50 * time.Millisecond
+	// raceRecheck is short enough to be unnoticed and long enough for the cache to catch up,
+	// most of the time. Where it is not, the pause grows up to raceRecheckMax.
+	raceRecheck    = 50 * time.Millisecond
+	raceRecheckMax = 5 * time.Second
 	// goneRecheck is for an object whose namespace is going: soon it is gone itself.
 	goneRecheck = 5 * time.Second
 )
@@ -94,7 +99,7 @@ func Classify(subject string, err error) *Error {
 	}
 	switch {
 	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return &Error{Kind: Quiet, Message: subject + ": lost a race", After: raceRecheck, Err: err}
+		return &Error{Kind: Quiet, Message: subject + ": lost a race", Err: err}
 	case namespaceIsGoing(err):
 		return &Error{Kind: Quiet, Message: subject + ": its namespace is being deleted", After: goneRecheck, Err: err}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
@@ -115,7 +120,7 @@ func Classify(subject string, err error) *Error {
 // Lagging returns a Quiet error: the cache shows less of subject than is known, so there
 // is nothing true to do or to say until it has caught up.
 func Lagging(subject string) *Error {
-	return &Error{Kind: Quiet, Message: subject + ": the cache lags", After: raceRecheck}
+	return &Error{Kind: Quiet, Message: subject + ": the cache lags"}
 }
 
 // Worst returns the error of a pass that status speaks of: an Invalid one before a
@@ -135,6 +140,34 @@ func Worst(err error) *Error {
 // when to look again even if nothing changes. A Transient or Quiet error is retried
 // even when another error of the pass is Invalid.
 func Result(err error, recheck time.Duration) (ctrl.Result, error) {
+	return result(err, recheck, raceRecheck)
+}
+
+// Pace is Result for a controller whose passes may lose races: the more in a row an
+// object loses, because the cache lags far behind, the longer it is left alone.
+type Pace struct {
+	races workqueue.TypedRateLimiter[types.NamespacedName]
+}
+
+// NewPace returns a pace that no object has lost a race at.
+func NewPace() *Pace {
+	return &Pace{races: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](raceRecheck, raceRecheckMax)}
+}
+
+// Result turns the errors of a pass for an object into its result.
+func (p *Pace) Result(object types.NamespacedName, err error, recheck time.Duration) (ctrl.Result, error) {
+	if !slices.ContainsFunc(flatten(err), lostRace) {
+		p.races.Forget(object)
+		return Result(err, recheck)
+	}
+	return result(err, recheck, p.races.When(object))
+}
+
+// lostRace tells that there is nothing to say, and no better time to look again than soon.
+func lostRace(e *Error) bool { return e.Kind == Quiet && e.After == 0 }
+
+// result is Result with the pause after a lost race.
+func result(err error, recheck, race time.Duration) (ctrl.Result, error) {
 	var retry, final error
 	for _, e := range flatten(err) {
 		switch e.Kind {
@@ -154,6 +187,10 @@ func Result(err error, recheck time.Duration) (ctrl.Result, error) {
 			}
 			retry = errors.Join(retry, e)
 		case Quiet:
+			if lostRace(e) {
+				recheck = sooner(recheck, race)
+				continue
+			}
 			recheck = sooner(recheck, e.After)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -132,5 +133,39 @@ func TestALaggingCacheIsLookedAtAgainWithoutAWord(t *testing.T) {
 	result, failed := outcome.Result(err, 0)
 	if failed != nil || result.RequeueAfter <= 0 {
 		t.Errorf("result %+v, error %v; want another look and no error", result, failed)
+	}
+}
+
+// A cache that lags by seconds must not cost a refused write every 50 ms.
+func TestThePauseAfterLostRacesGrows(t *testing.T) {
+	pace := outcome.NewPace()
+	shop, other := types.NamespacedName{Name: "shop"}, types.NamespacedName{Name: "other"}
+	lost := outcome.Lagging(`WebApp "shop"`)
+	pause := func(object types.NamespacedName) time.Duration {
+		t.Helper()
+		result, err := pace.Result(object, lost, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	first := pause(shop)
+	var all time.Duration
+	tries := 0
+	for all < 10*time.Second {
+		all += pause(shop)
+		tries++
+	}
+	if tries > 10 {
+		t.Errorf("%d tries within %v", tries, all)
+	}
+	if got := pause(other); got != first {
+		t.Errorf("another object waits %v, want %v", got, first)
+	}
+	if result, err := pace.Result(shop, nil, 0); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("after a pass without an error: %+v, %v", result, err)
+	}
+	if got := pause(shop); got != first {
+		t.Errorf("after a pass without an error it waits %v, want %v", got, first)
 	}
 }

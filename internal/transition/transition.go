@@ -31,7 +31,9 @@ func Record(recorder events.EventRecorder, object runtime.Object, before, after 
 
 func worthTelling(c metav1.Condition, before []metav1.Condition) (eventType string, ok bool) {
 	switch c.Type {
-	case slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing:
+	case slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing,
+		slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ConditionProgrammed:
+		// What goes wrong with them is told by Degraded.
 		return "", false
 	case slipwayv1alpha1.ConditionReady:
 		return corev1.EventTypeNormal, c.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(before, c.Type)

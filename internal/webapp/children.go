@@ -107,31 +107,15 @@ func (s *scope) deploymentChild(replicas *int32) apply.Child {
 }
 
 // statedReplicas returns the number of pods to ask for, or nil when an autoscaler
-// owns it. On the way from one to the other the number never falls back to 1, the
-// default of a field without owner: it is handed to a second field manager before
-// this one lets go of it.
+// owns it.
 func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, error) {
 	minimum := s.minReplicas()
 	if !s.autoscaled() {
 		return &minimum, nil
 	}
-	if s.deployment.UID == "" {
-		// Its number of pods counts, even where the cache does not show it.
-		if _, err := r.applier.Look(ctx, s.app, apply.Child{Desired: desired.Replicas(s.app, minimum), Current: s.deployment}); err != nil {
-			return nil, err
-		}
-	}
-	live := s.deployment.Spec.Replicas
-	if live == nil || *live < minimum {
-		// An autoscaled application starts with its lower bound, and an autoscaler leaves a
-		// Deployment without pods alone.
-		return &minimum, nil
-	}
-	ours, err := r.applier.Owns(s.deployment, "spec", "replicas")
-	if err != nil || !ours {
-		return nil, err
-	}
-	return nil, r.applier.HandOver(ctx, s.app, desired.Replicas(s.app, *live))
+	return r.applier.AutoscaledReplicas(ctx, s.app, s.deployment, minimum, func(replicas int32) apply.Configuration {
+		return desired.Replicas(s.app, replicas)
+	})
 }
 
 // findDrift tells what would be done to a paused application, and does nothing.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -38,12 +37,16 @@ type Reconciler struct {
 	client client.Client
 	// live reads from the API server: the content of a Secret or ConfigMap that changed.
 	live client.Reader
+	// fresh knows which WebApps the cache shows as they are.
+	fresh *apply.Freshness
 	// applier applies and deletes children.
 	applier *apply.Applier
 	// recorder emits events.
 	recorder events.EventRecorder
 	// clock tells the time.
 	clock clock.PassiveClock
+	// pace makes results of what went wrong.
+	pace *outcome.Pace
 	// metrics counts.
 	metrics *metrics
 
@@ -52,9 +55,6 @@ type Reconciler struct {
 	digests *lru.Cache
 	// names remembers what specs are called.
 	names *names
-	// current remembers which WebApps, by UID, the cache has shown as they were. Losing it
-	// costs live reads, nothing else.
-	current *lru.Cache
 	// statusWrites remembers when status was last written, by UID. Losing it costs
 	// status writes, nothing else.
 	statusWrites *lru.Cache
@@ -80,11 +80,11 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.load(ctx, req.NamespacedName)
 	if err != nil {
-		return outcome.Result(err, 0)
+		return r.pace.Result(req.NamespacedName, err, 0)
 	}
 	if s == nil || !s.app.DeletionTimestamp.IsZero() {
 		// Owner references delete the children.
-		return outcome.Result(nil, 0)
+		return r.pace.Result(req.NamespacedName, nil, 0)
 	}
 
 	if s.err == nil {
@@ -102,11 +102,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if s.err != nil && outcome.Worst(s.err) == nil {
 		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
-		return outcome.Result(s.err, s.recheck)
+		return r.pace.Result(req.NamespacedName, s.err, s.recheck)
 	}
 
 	err = errors.Join(s.err, r.writeStatus(ctx, s))
-	return outcome.Result(err, s.recheck)
+	return r.pace.Result(req.NamespacedName, err, s.recheck)
 }
 
 // writeStatus computes status once, from the scope, and writes it when it differs.
@@ -121,7 +121,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 		s.recheckAfter(wait)
 		return nil
 	}
-	if err := r.confirm(ctx, before); err != nil {
+	if err := r.fresh.ConfirmAll(ctx, before, s.children()...); err != nil {
 		return err
 	}
 	// Locked: a status that speaks of a spec which is no longer there must not be written.
@@ -136,28 +136,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	r.statusWrites.Add(s.app.UID, r.clock.Now())
 	transition.Record(r.recorder, s.app, before.Status.Conditions, s.app.Status.Conditions)
 	r.metrics.observe(before, s.app, r.clock.Now())
-	return nil
-}
-
-// confirm makes sure, before the first write for a WebApp that an earlier operator has
-// worked on, that the cache shows the WebApp as it is. An API server whose own cache
-// lags shows an operator that starts an earlier spec, or a status without the decision
-// to roll back; acting on it would roll pods back and forth. What the cache shows
-// afterwards can only be newer. At rest nothing is written, so nothing is read.
-func (r *Reconciler) confirm(ctx context.Context, app client.Object) error {
-	if _, known := r.current.Get(app.GetUID()); known {
-		return nil
-	}
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(slipwayv1alpha1.SchemeGroupVersion.WithKind("WebApp"))
-	subject := fmt.Sprintf("WebApp %q", app.GetName())
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(app), live); client.IgnoreNotFound(err) != nil {
-		return outcome.Classify(subject, err)
-	}
-	if live.ResourceVersion != app.GetResourceVersion() {
-		return outcome.Lagging(subject)
-	}
-	r.current.Add(app.GetUID(), nil)
 	return nil
 }
 

@@ -2,11 +2,11 @@ package webapp
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -52,21 +52,10 @@ func newMetrics(reader client.Reader) *metrics {
 			Name: RolloutDuration.Name, Help: RolloutDuration.Help, Buckets: rolloutBuckets,
 		}, RolloutDuration.Labels),
 	}
-	m.rollbacks = registered(m.rollbacks)
-	m.duration = registered(m.duration)
-	registered(&appsCollector{reader: reader, description: prometheus.NewDesc(AppsByCondition.Name, AppsByCondition.Help, AppsByCondition.Labels, nil)})
+	m.rollbacks = metric.Registered(crmetrics.Registry, m.rollbacks)
+	m.duration = metric.Registered(crmetrics.Registry, m.duration)
+	metric.Registered(crmetrics.Registry, metric.NewByCondition(AppsByCondition, countedConditions(), conditionsOf(reader)))
 	return m
-}
-
-// registered registers a collector, or returns the one that is registered already.
-func registered[C prometheus.Collector](collector C) C {
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(crmetrics.Registry.Register(collector), &already) {
-		if existing, ok := already.ExistingCollector.(C); ok {
-			return existing
-		}
-	}
-	return collector
 }
 
 // observe counts what a written status tells.
@@ -103,48 +92,25 @@ func held(app *slipwayv1alpha1.WebApp) bool {
 	return c != nil && c.Reason == slipwayv1alpha1.ReasonRolloutFailed
 }
 
-// appsCollector counts WebApps when metrics are read, so that nothing has to be kept
-// up to date in between.
-type appsCollector struct {
-	reader      client.Reader
-	description *prometheus.Desc
-}
-
-// Describe implements prometheus.Collector.
-func (c *appsCollector) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- c.description }
-
-// Collect implements prometheus.Collector.
-func (c *appsCollector) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:forbidigo // the collector interface has no context
-	defer cancel()
-	apps := &slipwayv1alpha1.WebAppList{}
-	if err := c.reader.List(ctx, apps, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		metrics <- prometheus.NewInvalidMetric(c.description, err)
-		return
-	}
-	for key, count := range countByCondition(apps.Items) {
-		metrics <- prometheus.MustNewConstMetric(c.description, prometheus.GaugeValue, float64(count), key[0], key[1])
+// conditionsOf returns a function that lists the conditions of every WebApp.
+func conditionsOf(reader client.Reader) func(context.Context) ([][]metav1.Condition, error) {
+	return func(ctx context.Context) ([][]metav1.Condition, error) {
+		apps := &slipwayv1alpha1.WebAppList{}
+		if err := reader.List(ctx, apps, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+			return nil, err
+		}
+		conditions := make([][]metav1.Condition, len(apps.Items))
+		for i := range apps.Items {
+			conditions[i] = apps.Items[i].Status.Conditions
+		}
+		return conditions, nil
 	}
 }
 
-// countByCondition counts by condition type and status. A condition that is absent
-// counts as False, so that every series is always there.
-func countByCondition(apps []slipwayv1alpha1.WebApp) map[[2]string]int {
-	types := []string{
+// countedConditions are the types that AppsByCondition counts.
+func countedConditions() []string {
+	return []string{
 		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing,
 		slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack,
 	}
-	counts := map[[2]string]int{}
-	for _, conditionType := range types {
-		counts[[2]string{conditionType, "True"}] = 0
-		counts[[2]string{conditionType, "False"}] = 0
-		for i := range apps {
-			status := "False"
-			if meta.IsStatusConditionTrue(apps[i].Status.Conditions, conditionType) {
-				status = "True"
-			}
-			counts[[2]string{conditionType, status}]++
-		}
-	}
-	return counts
 }

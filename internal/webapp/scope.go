@@ -125,13 +125,13 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	}
 	name := desired.Name(s.app)
 	err := errors.Join(
-		getChild(ctx, r, s.app, name, s.deployment),
-		getChild(ctx, r, s.app, name, s.service),
-		getChild(ctx, r, s.app, name, s.autoscaler),
-		getChild(ctx, r, s.app, name, s.budget),
+		apply.Load(ctx, r.applier, s.app, name, s.deployment),
+		apply.Load(ctx, r.applier, s.app, name, s.service),
+		apply.Load(ctx, r.applier, s.app, name, s.autoscaler),
+		apply.Load(ctx, r.applier, s.app, name, s.budget),
 	)
 	if s.app.Spec.Storage != nil {
-		err = errors.Join(err, getChild(ctx, r, s.app, desired.VolumeName(s.app), s.claim))
+		err = errors.Join(err, apply.Load(ctx, r.applier, s.app, desired.VolumeName(s.app), s.claim))
 	}
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		return s, err
 	}
 	if s.untouched() {
-		r.current.Add(s.app.UID, nil)
+		r.fresh.Trust(s.app)
 	}
 	return s, nil
 }
@@ -148,27 +148,13 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 // untouched tells that nobody has worked on the WebApp yet, so that nothing can be
 // undone by acting on it.
 func (s *scope) untouched() bool {
-	children := []client.Object{s.deployment, s.service, s.autoscaler, s.budget, s.claim}
-	return s.app.Status.ObservedGeneration == 0 && len(s.revisions) == 0 &&
-		!slices.ContainsFunc(children, func(child client.Object) bool { return child.GetUID() != "" })
+	return s.app.Status.ObservedGeneration == 0 && len(s.revisions) == 0 && len(s.children()) == 0
 }
 
-// getChild reads a child from the cache. It stays empty when there is none, and when
-// the object of that name is not the application's: status must not speak of it, and
-// applying finds it again and says so.
-func getChild[T any, P interface {
-	*T
-	client.Object
-}](ctx context.Context, r *Reconciler, app *slipwayv1alpha1.WebApp, name string, into P) error {
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: app.Namespace, Name: name}, into)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read %T %q: %w", into, name, err)
-	}
-	if err == nil && !r.applier.Ours(app, into) {
-		var empty T
-		*into = empty
-	}
-	return nil
+// children are those that exist.
+func (s *scope) children() []client.Object {
+	all := []client.Object{s.deployment, s.service, s.autoscaler, s.budget, s.claim}
+	return slices.DeleteFunc(all, func(child client.Object) bool { return child.GetUID() == "" })
 }
 
 func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {

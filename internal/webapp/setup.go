@@ -22,6 +22,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/outcome"
 )
 
 const (
@@ -99,15 +100,16 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		clock:        options.Clock,
 		metrics:      newMetrics(mgr.GetClient()),
 		digests:      lru.New(memory),
+		pace:         outcome.NewPace(),
 		names:        newNames(),
-		current:      lru.New(memory),
+		fresh:        apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
 		statusWrites: lru.New(memory),
 	}
 	r.applier = &apply.Applier{
 		Client:       mgr.GetClient(),
 		Live:         mgr.GetAPIReader(),
 		FieldManager: FieldManager,
-		Confirm:      r.confirm,
+		Fresh:        r.fresh,
 	}
 	return r
 }

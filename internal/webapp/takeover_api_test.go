@@ -153,24 +153,32 @@ func TestARevisionThatIsNotTheApplicationsDoesNotCount(t *testing.T) {
 			app := f.running()
 			f.settle()
 			left := f.revisions()[0]
-			f.delete(app, f.deployment(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: f.namespace}})
+			f.delete(app)
+			f.create(f.app())
+			// Until then the operator would make anew what the deleted application lacks.
+			f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonTerminating)
 			if tc.foreign {
 				f.delete(&left)
 				left.ObjectMeta = metav1.ObjectMeta{Name: left.Name, Namespace: left.Namespace, Labels: left.Labels}
 				f.create(&left)
 			}
 
-			f.create(f.app())
+			f.delete(f.deployment(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: f.namespace}})
 			f.deployment()
 			environment.Eventually(t, func() error { return f.cluster.RollOut(t.Context(), f.namespace, "shop") })
-			told := f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, tc.reason)
 			want := fmt.Sprintf("ControllerRevision %q %s", left.Name, tc.says)
-			if got := meta.FindStatusCondition(told.Status.Conditions, "Ready").Message; !strings.HasPrefix(got, want) {
-				t.Errorf("message %q, want %q", got, want)
-			}
-			if told.Status.LastGoodRevision != "" || told.Status.ReadyReplicas != 1 {
-				t.Errorf("status %+v, want one replica that serves and no good revision", told.Status)
-			}
+			f.wait(func(app *slipwayv1alpha1.WebApp) error {
+				if err := has(app, slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, tc.reason); err != nil {
+					return err
+				}
+				if got := meta.FindStatusCondition(app.Status.Conditions, "Ready").Message; !strings.HasPrefix(got, want) {
+					return fmt.Errorf("message %q, want %q", got, want)
+				}
+				if app.Status.LastGoodRevision != "" || app.Status.ReadyReplicas != 1 {
+					return fmt.Errorf("status %+v, want one replica that serves and no good revision", app.Status)
+				}
+				return nil
+			})
 
 			f.delete(&left)
 			f.rollOut()

@@ -148,7 +148,35 @@ func TestAnEarlierSpecIsNotActedOn(t *testing.T) {
 	f.settle()
 	for _, w := range gate.Writes() {
 		if w.Resource == "deployments" {
-			t.Errorf("the Deployment was written, though it was as the spec says: %s", w.Stated)
+			t.Errorf("the Deployment was written, though it was as the spec says: %s", w.Body)
 		}
 	}
+}
+
+// The same with the Deployment: it must not be said to be ready while it is another one
+// by now.
+func TestStatusIsNotWrittenOfAnEarlierDeployment(t *testing.T) {
+	f := newFixture(t)
+	first := env.StartOperator(t, nil, f.namespace)
+	app := f.running()
+	image := app.Spec.Image
+	earlier := f.settle()
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "registry.example.com/shop:2" })
+	f.deployed(runsImage("registry.example.com/shop:2"))
+	first.Stop(t)
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = image })
+	gate := fault.NewGate(nil)
+	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+		options.Namespaces = []string{f.namespace}
+		gate.Wrap(config)
+		options.NewCache = fault.NewLens(map[string]fault.View{"Deployment": {Past: earlier.ResourceVersion, PastFor: time.Second}}).NewCache
+	})
+	f.deployed(runsImage(image))
+	for _, w := range gate.Writes() {
+		if w.Resource == "deployments" {
+			return
+		}
+		t.Errorf("written before the Deployment was put right: %s %s", w, w.Body)
+	}
+	t.Error("the Deployment was never written")
 }

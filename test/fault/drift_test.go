@@ -9,6 +9,7 @@ import (
 // F9: somebody changes every field that the operator owns, one after the other. (That
 // every child is deleted is a scenario of its own.)
 func TestDrift(t *testing.T) {
+	t.Parallel()
 	played := false
 	for _, kind := range kinds {
 		for _, s := range kind.Scenarios {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,11 +24,12 @@ type cell struct {
 
 // TestMatrix plays every scenario with everything that may go wrong in it, each alone.
 func TestMatrix(t *testing.T) {
+	t.Parallel()
 	for _, kind := range kinds {
 		for _, s := range kind.Scenarios {
 			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
 				t.Parallel()
-				reference := play(t, s, scenario.Trial{Lens: fault.NewLens(nil)}, nil)
+				reference := reference(t, s)
 				t.Logf("%d writes: %s", len(reference.Writes), scenario.Writes(reference.Writes))
 				for _, c := range cells(kind, s, reference) {
 					t.Run(c.column+"/"+c.name, func(t *testing.T) {
@@ -44,15 +46,50 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// play plays a scenario and fails the test when something is not as it should be.
+// play plays a scenario and fails the test when something is not as it is without what
+// goes wrong. A machine that is busy enough can make any case late, so one that fails is
+// played again, and what went wrong the first time is told: the table names the case,
+// and mayBePlayedAgain bounds how many there are.
 func play(t *testing.T, s scenario.Scenario, trial scenario.Trial, reference *scenario.Outcome) *scenario.Outcome {
 	t.Helper()
 	outcome, err := bench.Play(t, s, trial, reference)
-	if err != nil && reference == nil {
-		t.Fatal(err)
+	if err == nil {
+		return outcome
 	}
+	t.Logf("played again, because: %v", err)
+	again, secondErr := bench.Play(t, s, trial, reference)
+	if secondErr != nil {
+		t.Errorf("the first time: %v\nand again: %v", err, secondErr)
+		return again
+	}
+	table.PlayedAgain(t.Name())
+	return again
+}
+
+// references are the runs that others are compared with, by scenario.
+var references struct {
+	sync.Mutex
+	runs map[string]func() (*scenario.Outcome, error)
+}
+
+// reference plays a scenario in which nothing goes wrong, once for all tests.
+func reference(t *testing.T, s scenario.Scenario) *scenario.Outcome {
+	t.Helper()
+	references.Lock()
+	if references.runs == nil {
+		references.runs = map[string]func() (*scenario.Outcome, error){}
+	}
+	name := s.Kind + "/" + s.Name
+	if references.runs[name] == nil {
+		references.runs[name] = sync.OnceValues(func() (*scenario.Outcome, error) {
+			return bench.Play(t, s, scenario.Trial{Lens: fault.NewLens(nil)}, nil)
+		})
+	}
+	run := references.runs[name]
+	references.Unlock()
+	outcome, err := run()
 	if err != nil {
-		t.Error(err)
+		t.Fatalf("without a fault: %v", err)
 	}
 	return outcome
 }
@@ -70,7 +107,7 @@ func cells(kind scenario.Kind, s scenario.Scenario, reference *scenario.Outcome)
 			continue
 		}
 		all = append(all, writeFaults(at+1)...)
-		all = append(all, staleRestarts(at+1, stale(kind, reference, at))...)
+		all = append(all, staleRestarts(at+1, stale(reference, at))...)
 		all = append(all, revocation(at+1))
 	}
 	all = append(all, views(reference)...)
@@ -103,14 +140,12 @@ func retryAfter(f fault.Fault) time.Duration {
 const staleFor = 700 * time.Millisecond
 
 // stale are the kinds that may be out of date after a write: those of which something
-// has changed since the beginning of its step, as far as the witness sees them. The
-// others, the cluster's, may always be.
-func stale(kind scenario.Kind, reference *scenario.Outcome, at int) []string {
-	observed := kind.ObservedKinds()
+// has changed since the beginning of its step.
+func stale(reference *scenario.Outcome, at int) []string {
 	var kinds []string
-	for _, name := range slices.Sorted(maps.Keys(reference.Seen)) {
-		if !observed[name] || reference.Moved[at][name] {
-			kinds = append(kinds, name)
+	for _, kind := range slices.Sorted(maps.Keys(reference.Seen)) {
+		if reference.Moved[at][kind] {
+			kinds = append(kinds, kind)
 		}
 	}
 	return kinds
@@ -155,7 +190,7 @@ func views(reference *scenario.Outcome) []cell {
 // order.
 func orders(reference *scenario.Outcome) []cell {
 	busiest := slices.SortedFunc(maps.Keys(reference.Seen), func(a, b string) int {
-		if d := reference.Seen[b] - reference.Seen[a]; d != 0 {
+		if d := len(reference.Seen[b]) - len(reference.Seen[a]); d != 0 {
 			return d
 		}
 		return strings.Compare(a, b)

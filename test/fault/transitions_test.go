@@ -26,6 +26,7 @@ import (
 // their values come from the schema; what it cannot tell from
 // testdata/<kind>/transitions.yaml. A kind joins by that file and its kind.yaml.
 func TestTransitionsOfASpecLeadToTheStateOfANewObject(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*/transitions.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no kinds in testdata (%v)", err)

@@ -17,6 +17,7 @@ var record = flag.String("record", "", "write what this version of the operator 
 // F12: what every release left in a cluster, at the end of every scenario, is taken over
 // without a change that would restart a pod.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	if *record != "" {
 		recordRelease(t, *record)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/slipway-dev/slipway/internal/apply"
 )
 
 // volatile are the fields that differ from run to run.
@@ -72,7 +74,6 @@ func maskText(text, namespace string) string {
 // from one owner to another, depends on the way.
 const (
 	ownManagers   = "slipway-"
-	inPassing     = "-handover"
 	maskedUID     = `{\"uid\":\"UID\"}`
 	statusManager = "status"
 )
@@ -86,7 +87,7 @@ func owned(fields []any) map[string]any {
 	for _, field := range fields {
 		entry, ok := field.(map[string]any)
 		manager := fmt.Sprint(entry["manager"])
-		if !ok || !strings.HasPrefix(manager, ownManagers) || strings.HasSuffix(manager, inPassing) || entry["subresource"] == statusManager {
+		if !ok || !strings.HasPrefix(manager, ownManagers) || strings.HasSuffix(manager, apply.HandoverSuffix) || entry["subresource"] == statusManager {
 			continue
 		}
 		raw, err := json.Marshal(entry["fieldsV1"])

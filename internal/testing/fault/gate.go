@@ -42,8 +42,10 @@ type Write struct {
 	Path string
 	// At is when it was sent.
 	At time.Time
-	// Stated is the body of a server-side apply, and Manager the field manager that states it.
-	Stated  []byte
+	// Code is the status code of the answer, 0 as long as there is none.
+	Code int
+	// Body is what was sent, and Manager the field manager that states it.
+	Body    []byte
 	Manager string
 }
 
@@ -53,8 +55,23 @@ func (w Write) Target() string {
 	return strings.Replace(w.Path, "/namespaces/"+w.Namespace+"/", "/", 1)
 }
 
+// Refused tells that the write was answered, and not accepted.
+func (w Write) Refused() bool { return w.Code >= http.StatusBadRequest }
+
+// Accepted tells that the write was answered, and accepted.
+func (w Write) Accepted() bool { return w.Code > 0 && !w.Refused() }
+
 // Plan says what goes wrong at which write. Writes are counted from 1.
 type Plan map[int]Fault
+
+// Strikes is how many writes something is to happen to.
+func (p Plan) Strikes() int {
+	writes := 0
+	for _, f := range p {
+		writes += max(1, f.Times)
+	}
+	return writes
+}
 
 // at returns the fault that strikes a write, if any does.
 func (p Plan) at(number int) (Fault, bool) {
@@ -143,18 +160,23 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	fault, alive := t.gate.write(t.life, write)
+	number, fault, alive := t.gate.write(t.life, write)
 	if !alive {
 		return nil, errCrashed
 	}
-	defer t.gate.answered()
+	code := 0
+	defer func() { t.gate.answered(number, code) }()
 	if fault.Before != nil {
 		fault.Before(write)
 	}
 	if fault.Reject != nil {
+		code = int(fault.Reject.Code)
 		return rejected(request, fault.Reject)
 	}
 	response, err := t.next.RoundTrip(request)
+	if err == nil {
+		code = response.StatusCode
+	}
 	if err != nil || !fault.Crash && !fault.LoseAnswer {
 		return response, err
 	}
@@ -166,14 +188,14 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func newWrite(kind requests.Kind, request *http.Request) (Write, error) {
 	write := Write{Kind: kind, Path: request.URL.Path, Manager: request.URL.Query().Get("fieldManager"), At: time.Now()}
-	if kind.Verb != "apply" || request.GetBody == nil {
+	if request.GetBody == nil {
 		return write, nil
 	}
 	body, err := request.GetBody()
 	if err != nil {
 		return write, err
 	}
-	write.Stated, err = io.ReadAll(body)
+	write.Body, err = io.ReadAll(body)
 	return write, err
 }
 
@@ -183,13 +205,13 @@ func (t transport) dead() bool {
 	return t.life != t.gate.life
 }
 
-// write notes a write and returns what happens to it, and whether the operator that
-// sends it is alive.
-func (g *Gate) write(life int, w Write) (f Fault, alive bool) {
+// write notes a write and returns its number, what happens to it, and whether the
+// operator that sends it is alive.
+func (g *Gate) write(life int, w Write) (number int, f Fault, alive bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if life != g.life {
-		return Fault{}, false
+		return 0, Fault{}, false
 	}
 	g.writes = append(g.writes, w)
 	g.inFlight++
@@ -197,13 +219,15 @@ func (g *Gate) write(life int, w Write) (f Fault, alive bool) {
 	if strikes {
 		g.struck++
 	}
-	return f, true
+	return len(g.writes), f, true
 }
 
-func (g *Gate) answered() {
+// answered notes the answer to a write, 0 for none.
+func (g *Gate) answered(number, code int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inFlight--
+	g.writes[number-1].Code = code
 }
 
 // crash ends the operator of a life, unless it has ended already.

@@ -36,7 +36,7 @@ type Lens struct {
 	mu    sync.Mutex
 	views map[string]View
 	every View
-	seen  map[string]int
+	seen  map[string][]time.Time
 }
 
 // NewLens returns a lens that shows kinds as views say, by kind, and all others as
@@ -46,13 +46,13 @@ func NewLens(views map[string]View) *Lens { return &Lens{views: views} }
 // NewLensForAll returns a lens that shows every kind the same way.
 func NewLensForAll(view View) *Lens { return &Lens{every: view} }
 
-// Seen returns how many events of each kind came by.
-func (l *Lens) Seen() map[string]int {
+// Seen returns when events of each kind came by.
+func (l *Lens) Seen() map[string][]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	copied := map[string]int{}
-	for kind, count := range l.seen {
-		copied[kind] = count
+	copied := map[string][]time.Time{}
+	for kind, times := range l.seen {
+		copied[kind] = slices.Clone(times)
 	}
 	return copied
 }
@@ -91,9 +91,9 @@ func (l *Lens) note(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.seen == nil {
-		l.seen = map[string]int{}
+		l.seen = map[string][]time.Time{}
 	}
-	l.seen[kind]++
+	l.seen[kind] = append(l.seen[kind], time.Now())
 }
 
 // lensed lists and watches one kind through the lens.

@@ -20,6 +20,23 @@ var errOther = errors.New("another process")
 // KillOperator ends the operator's process in a pod of the local cluster with SIGKILL, as
 // a crash would. The kubelet starts the container again.
 func (c *Cluster) KillOperator(pod *corev1.Pod) error {
+	return signalPod(pod, "POD_NAME="+pod.Name, syscall.SIGKILL)
+}
+
+// PauseGateway stops the gateway's process in a pod of the local cluster, as a node that
+// hangs would, until ResumeGateway. The kubelet notices after some seconds.
+func (c *Cluster) PauseGateway(pod *corev1.Pod) error {
+	return signalPod(pod, "POD_NAMESPACE="+pod.Namespace, syscall.SIGSTOP)
+}
+
+// ResumeGateway undoes PauseGateway.
+func (c *Cluster) ResumeGateway(pod *corev1.Pod) error {
+	return signalPod(pod, "POD_NAMESPACE="+pod.Namespace, syscall.SIGCONT)
+}
+
+// signalPod sends a signal to the process in a pod's control group that has the setting
+// in its environment.
+func signalPod(pod *corev1.Pod, setting string, signal syscall.Signal) error {
 	folders, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return err
@@ -35,11 +52,11 @@ func (c *Cluster) KillOperator(pod *corev1.Pod) error {
 		if err != nil {
 			return err
 		}
-		if err := kill(pid, "POD_NAME="+pod.Name); !errors.Is(err, errOther) {
+		if err := send(signal, pid, setting); !errors.Is(err, errOther) {
 			return err
 		}
 	}
-	return fmt.Errorf("the operator does not run in pod %q", pod.Name)
+	return fmt.Errorf("pod %q has no process with %s", pod.Name, setting)
 }
 
 // KillProgram ends a program of the local cluster, etcd for example, with SIGKILL. The
@@ -56,16 +73,16 @@ func (c *Cluster) KillProgram(name string) error {
 	if err := json.Unmarshal(content, &record); err != nil {
 		return err
 	}
-	if err := kill(record.PID, "SLIPWAY_LOCALKUBE="+c.folder); err != nil {
+	if err := send(syscall.SIGKILL, record.PID, "SLIPWAY_LOCALKUBE="+c.folder); err != nil {
 		return fmt.Errorf("%s does not run: %w", name, err)
 	}
 	return nil
 }
 
-// kill kills the process of this number if the setting is in its environment. The handle
-// is taken before the look, so that the kernel cannot give the number to another process
-// in between.
-func kill(pid int, setting string) error {
+// send sends a signal to the process of this number if the setting is in its environment.
+// The handle is taken before the look, so that the kernel cannot give the number to
+// another process in between.
+func send(signal syscall.Signal, pid int, setting string) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return err
@@ -75,5 +92,5 @@ func kill(pid int, setting string) error {
 	if !slices.Contains(strings.Split(string(environment), "\x00"), setting) {
 		return errOther
 	}
-	return process.Signal(syscall.SIGKILL)
+	return process.Signal(signal)
 }

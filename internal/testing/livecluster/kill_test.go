@@ -21,7 +21,7 @@ func TestOnlyTheProcessThatIsMeantIsKilled(t *testing.T) {
 	go func() { ended <- command.Wait() }()
 	t.Cleanup(func() { _ = command.Process.Kill() })
 
-	if err := kill(command.Process.Pid, "SLIPWAY_LOCALKUBE="+filepath.Join(folder, "other")); !errors.Is(err, errOther) {
+	if err := send(syscall.SIGKILL, command.Process.Pid, "SLIPWAY_LOCALKUBE="+filepath.Join(folder, "other")); !errors.Is(err, errOther) {
 		t.Errorf("a process of another cluster: %v, want %v", err, errOther)
 	}
 	if err := command.Process.Signal(syscall.Signal(0)); err != nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/testing/ownership"
 )
 
@@ -31,9 +32,6 @@ type Drift struct {
 	// Problem tells that it was not restored, or that something else was not as before.
 	Problem error
 }
-
-// restoredWithin is how long it may take until a change is undone. It takes milliseconds.
-const restoredWithin = 10 * time.Second
 
 // foreign marks what is not the operator's.
 const foreign = "example.com/foreign"
@@ -100,10 +98,11 @@ func (r *run) children() ([]*unstructured.Unstructured, error) {
 }
 
 // ownManagers are the field managers of ours that own something of the object itself.
+// What was handed over is somebody else's to change.
 func ownManagers(object metav1.Object) map[string]bool {
 	managers := map[string]bool{}
 	for _, entry := range object.GetManagedFields() {
-		if strings.HasPrefix(entry.Manager, "slipway-") && entry.Subresource == "" {
+		if strings.HasPrefix(entry.Manager, "slipway-") && !strings.HasSuffix(entry.Manager, apply.HandoverSuffix) && entry.Subresource == "" {
 			managers[entry.Manager] = true
 		}
 	}
@@ -146,7 +145,7 @@ func (r *run) change(child *unstructured.Unstructured, path fieldpath.Path) erro
 
 // restored waits until the witness has seen a change and its undoing.
 func (r *run) restored(before int, want map[string]any) error {
-	deadline := time.NewTimer(restoredWithin)
+	deadline := time.NewTimer(settleWithin)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

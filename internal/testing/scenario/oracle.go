@@ -29,8 +29,8 @@ type Outcome struct {
 	Moved []map[string]bool
 	// Struck is how many writes something happened to.
 	Struck int
-	// Seen is how many events of each kind the operator was shown.
-	Seen map[string]int
+	// Seen is when the operator was shown events of each kind, if it saw through a lens.
+	Seen map[string][]time.Time
 	// ways are what each object asked for, one after the other.
 	ways map[string][]string
 	// claims are the moments at which an object said that it was ready.
@@ -50,25 +50,24 @@ func stepsOf(writes []fault.Write, starts []time.Time) []int {
 	return steps
 }
 
-// moved returns for each write the kinds of which the witness has seen a change since
-// the beginning of its step. The write itself counts: it is committed when the operator
-// crashes after it.
-func moved(outcome *Outcome, history []Version, starts []time.Time) []map[string]bool {
+// moved returns for each write the kinds of which the operator was shown a change since
+// the beginning of its step. The write itself counts, and what follows from it at once:
+// it is committed when the operator crashes after it.
+func moved(outcome *Outcome, starts []time.Time) []map[string]bool {
 	all := make([]map[string]bool, len(outcome.Writes))
 	for i, w := range outcome.Writes {
 		all[i] = map[string]bool{}
-		for _, version := range history {
-			if version.At.After(starts[outcome.Steps[i]]) && version.At.Before(w.At.Add(unseen)) {
-				kind, _, _ := strings.Cut(version.Object, "/")
-				all[i][kind] = true
-			}
+		for kind, times := range outcome.Seen {
+			all[i][kind] = slices.ContainsFunc(times, func(at time.Time) bool {
+				return at.After(starts[outcome.Steps[i]]) && at.Before(w.At.Add(unseen))
+			})
 		}
 	}
 	return all
 }
 
-// unseen is how late the witness may see a write.
-const unseen = 100 * time.Millisecond
+// unseen is how late the operator may be shown a write, and what follows from it.
+const unseen = 200 * time.Millisecond
 
 // gone marks in a way that the object was deleted.
 const gone = "(deleted)"
@@ -110,6 +109,19 @@ func checkWays(reference, got map[string][]string) []error {
 		}
 	}
 	return problems
+}
+
+// seen lists versions in a line.
+func seen(history []Version) string {
+	var list []string
+	for _, version := range history {
+		what := ""
+		if version.Deleted {
+			what = " " + gone
+		}
+		list = append(list, fmt.Sprintf("%s %s %d%s", version.At.Format(time.StampMilli), version.Object, version.Number, what))
+	}
+	return strings.Join(list, ", ")
 }
 
 // strays returns where got stops being a part of want in the same order, or -1.
@@ -240,20 +252,20 @@ func allowedClaims(reference *Outcome) map[claimKey]*truths {
 	return allowed
 }
 
+// refusals is how many writes of an object may be refused in a step, beside the
+// allowance: a growing pause between tries fits so often into the time for which an
+// operator may be mistaken.
+const refusals = 8
+
 // checkWrites finds objects that were written more often than without the fault, and
 // more than allowed. A status may be written twice as often besides: how much of a
-// rollout is seen on the way is a matter of time.
-func checkWrites(reference, got []fault.Write, allowance int) []error {
-	count := func(writes []fault.Write) map[string]int {
-		counts := map[string]int{}
-		for _, w := range writes {
-			counts[w.Target()]++
-		}
-		return counts
-	}
-	want := count(reference)
+// rollout is seen on the way is a matter of time. Writes that the API server refused
+// change nothing and are counted apart.
+func checkWrites(reference, got []fault.Write, allowance, refusals int) []error {
+	want, _ := countWrites(reference)
+	accepted, refused := countWrites(got)
 	var problems []error
-	for target, n := range count(got) {
+	for target, n := range accepted {
 		limit := want[target] + allowance
 		if strings.HasSuffix(target, "/status") {
 			limit += want[target]
@@ -262,7 +274,25 @@ func checkWrites(reference, got []fault.Write, allowance int) []error {
 			problems = append(problems, fmt.Errorf("%d writes of %s, at most %d are fine: %s", n, target, limit, Writes(got)))
 		}
 	}
+	for target, n := range refused {
+		if limit := allowance + refusals; n > limit {
+			problems = append(problems, fmt.Errorf("%d refused writes of %s, at most %d are fine: %s", n, target, limit, Writes(got)))
+		}
+	}
 	return problems
+}
+
+// countWrites counts writes by target.
+func countWrites(writes []fault.Write) (accepted, refused map[string]int) {
+	accepted, refused = map[string]int{}, map[string]int{}
+	for _, w := range writes {
+		if w.Refused() {
+			refused[w.Target()]++
+			continue
+		}
+		accepted[w.Target()]++
+	}
+	return accepted, refused
 }
 
 // Writes lists writes in a line.

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,12 +94,27 @@ func TestClaimsAreFoundInTheOrderOfVersions(t *testing.T) {
 }
 
 func TestTooManyWritesOfOneObjectAreFound(t *testing.T) {
-	write := fault.Write{Path: "/a"}
-	if problems := checkWrites([]fault.Write{write}, []fault.Write{write, write, write}, 2); len(problems) > 0 {
-		t.Errorf("within the allowance: %v", problems)
-	}
-	if problems := checkWrites([]fault.Write{write}, []fault.Write{write, write, write, write}, 2); len(problems) != 1 {
-		t.Errorf("problems: %v, want one", problems)
+	accepted := fault.Write{Path: "/a", Code: http.StatusOK}
+	refused := fault.Write{Path: "/a", Code: http.StatusConflict}
+	reference := []fault.Write{accepted}
+	const allowed = 2
+	for name, tc := range map[string]struct {
+		accepted, refused int
+		problems          int
+	}{
+		"within the allowance":      {accepted: 1 + allowed},
+		"one more":                  {accepted: 2 + allowed, problems: 1},
+		"refused now and then":      {accepted: 1 + allowed, refused: allowed + refusals},
+		"refused over and over":     {accepted: 1, refused: allowed + refusals + 1, problems: 1},
+		"too many of both kinds":    {accepted: 2 + allowed, refused: allowed + refusals + 1, problems: 2},
+		"less than without a fault": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := slices.Concat(slices.Repeat([]fault.Write{accepted}, tc.accepted), slices.Repeat([]fault.Write{refused}, tc.refused))
+			if problems := checkWrites(reference, got, allowed, refusals); len(problems) != tc.problems {
+				t.Errorf("problems: %v, want %d", problems, tc.problems)
+			}
+		})
 	}
 }
 

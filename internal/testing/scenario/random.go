@@ -41,14 +41,15 @@ func Random(kind Kind, seed uint64) Mix {
 		pool = append(pool, s.Steps...)
 	}
 	mix := Mix{Seed: seed, late: map[string]time.Duration{}, Scenario: Scenario{
-		Kind: kind.Name, Name: fmt.Sprintf("seed %d", seed), About: "A random mix.", Pods: pods, Tolerant: true,
+		Kind: kind.Name, Name: fmt.Sprintf("seed %d", seed), About: "A random mix.", Pods: pods, Tolerant: true, Controllers: kind.Controllers,
 	}}
 	for range 2 + source.IntN(4) {
 		step := pool[source.IntN(len(pool))]
-		step.Together = source.IntN(4) == 0
+		// What is passed on the way would be a matter of time, and with it what is kept when
+		// a later step cannot be done.
+		step.Together, step.Begun = false, false
 		mix.Scenario.Steps = append(mix.Scenario.Steps, step)
 	}
-	mix.Scenario.Steps[len(mix.Scenario.Steps)-1].Together = false
 	faults := fault.All()
 	for range 1 + source.IntN(4) {
 		mix.draws = append(mix.draws, draw{share: source.Float64(), fault: faults[source.IntN(len(faults))]})
@@ -66,7 +67,7 @@ func (m Mix) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "seed %d\n", m.Seed)
 	for i, step := range m.Scenario.Steps {
-		fmt.Fprintf(&out, "step %d: apply %v, delete %v, pods %v, together %v\n", i+1, step.Apply, step.Delete, step.Pods, step.Together)
+		fmt.Fprintf(&out, "step %d: apply %v, delete %v, pods %v\n", i+1, step.Apply, step.Delete, step.Pods)
 	}
 	for _, d := range m.draws {
 		fmt.Fprintf(&out, "%s at %.0f %% of the writes\n", d.fault.Name, 100*d.share)
@@ -100,13 +101,20 @@ func (b *Bench) PlayMix(t testing.TB, m Mix) error {
 	return err
 }
 
+// shrinkFor bounds the search for a smaller mix.
+const shrinkFor = 2 * time.Minute
+
 // Shrink leaves out of a mix that fails whatever it fails without, and returns the
-// smallest one found and how that fails.
+// smallest one found within shrinkFor and how that fails.
 func (b *Bench) Shrink(t testing.TB, m Mix, problem error) (Mix, error) {
 	t.Helper()
+	end := time.Now().Add(shrinkFor)
 	for smaller := true; smaller; {
 		smaller = false
 		for _, candidate := range m.without() {
+			if time.Now().After(end) {
+				return m, problem
+			}
 			if err := b.PlayMix(t, candidate); err != nil {
 				m, problem, smaller = candidate, err, true
 				break
@@ -131,7 +139,7 @@ func (m Mix) without() []Mix {
 		all = append(all, smaller)
 	}
 	for i := range m.Scenario.Steps {
-		if len(m.Scenario.Steps) == 1 || i == len(m.Scenario.Steps)-1 && m.Scenario.Steps[i-1].Together {
+		if len(m.Scenario.Steps) == 1 {
 			continue
 		}
 		smaller := m

@@ -108,11 +108,11 @@ func statedAtEnd(writes []fault.Write, state map[string]any, neutral *strings.Re
 	last := map[string]int{}
 	var stated []Step
 	for _, w := range writes {
-		if w.Stated == nil {
+		if w.Verb != "apply" {
 			continue
 		}
 		object := map[string]any{}
-		if err := yaml.Unmarshal([]byte(neutral.Replace(string(w.Stated))), &object); err != nil {
+		if err := yaml.Unmarshal([]byte(neutral.Replace(string(w.Body))), &object); err != nil {
 			return nil, err
 		}
 		o := unstructured.Unstructured{Object: object}

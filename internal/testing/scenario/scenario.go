@@ -27,17 +27,10 @@ type Kind struct {
 	// State are the fields of children that hold what nothing else knows, by kind: a change
 	// of one cannot be told from what it was. They are not tried as drift.
 	State map[string][]string `json:"state"`
+	// Controllers are the ones that act on the kind, by name. Default: all of the operator's.
+	Controllers []string `json:"controllers"`
 	// Scenarios by file name.
 	Scenarios []Scenario `json:"-"`
-}
-
-// ObservedKinds are the names of the observed kinds.
-func (k Kind) ObservedKinds() map[string]bool {
-	names := map[string]bool{}
-	for _, reference := range k.Observed {
-		names[reference.Kind] = true
-	}
-	return names
 }
 
 // SharedSteps returns how many of the first steps of a scenario an earlier one of the
@@ -71,6 +64,8 @@ type Scenario struct {
 	// Tolerant goes on after a step that is refused or has nothing to act on, as happens
 	// in a random mix of steps.
 	Tolerant bool `json:"-"`
+	// Controllers are those of the Kind.
+	Controllers []string `json:"-"`
 	// Drift asks for every owned field of every child to be changed at the end.
 	Drift bool `json:"drift"`
 	// Steps follow each other, each when the cluster has come to rest after the one before.
@@ -91,9 +86,14 @@ type Step struct {
 	// Within is how long it may take until anything happens because of the step, where
 	// nothing tells the operator of it. Default: nothing that counts.
 	Within metav1.Duration `json:"within,omitzero"`
-	// Together makes the next step follow at once.
+	// Together makes the next step follow at once, and Begun as soon as a write of the
+	// operator is accepted that follows this one.
 	Together bool `json:"together,omitempty"`
+	Begun    bool `json:"begun,omitempty"`
 }
+
+// settles tells that the next step waits until the cluster is at rest.
+func (s Step) settles() bool { return !s.Together && !s.Begun }
 
 func (s Step) manager() string { return cmp.Or(s.Manager, "user") }
 
@@ -131,6 +131,9 @@ func Read(folder string) ([]Kind, error) {
 		}
 		if kind.Scenarios, err = readScenarios(kind.Name, filepath.Join(filepath.Dir(file), "scenarios")); err != nil {
 			return nil, err
+		}
+		for i := range kind.Scenarios {
+			kind.Scenarios[i].Controllers = kind.Controllers
 		}
 		kinds = append(kinds, kind)
 	}
@@ -179,7 +182,7 @@ func (s Scenario) check() error {
 			return fmt.Errorf("step %d has %d of apply, delete and pods, want one", i+1, given)
 		}
 	}
-	if len(s.Steps) == 0 || s.Steps[len(s.Steps)-1].Together {
+	if len(s.Steps) == 0 || !s.Steps[len(s.Steps)-1].settles() {
 		return fmt.Errorf("nothing follows the last step")
 	}
 	return nil

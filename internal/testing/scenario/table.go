@@ -13,6 +13,7 @@ type Table struct {
 	rows    []string
 	columns []string
 	cells   map[[2]string]*cell
+	again   []string
 }
 
 type cell struct{ passed, run int }
@@ -39,6 +40,20 @@ func (t *Table) Add(row, column string, passed bool) {
 	if passed {
 		c.passed++
 	}
+}
+
+// PlayedAgain notes a case that passed only at the second try.
+func (t *Table) PlayedAgain(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.again = append(t.again, name)
+}
+
+// Again are the cases that passed only at the second try.
+func (t *Table) Again() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(slices.Values(t.again))
 }
 
 // Total returns how many cases passed, and how many there were.

@@ -17,6 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// LabelOwn marks what a test makes for itself: the witness does not see it.
+const LabelOwn = "slipway.dev/test"
+
 // Witness sees every version of every object of some kinds, in all namespaces.
 type Witness struct {
 	cache cache.Cache
@@ -83,7 +86,7 @@ func (w *Witness) see(object any, deleted bool) {
 		object = unknown.Obj
 	}
 	o, ok := object.(*unstructured.Unstructured)
-	if !ok {
+	if !ok || o.GetLabels()[LabelOwn] != "" {
 		return
 	}
 	o = o.DeepCopy()

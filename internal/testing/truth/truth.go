@@ -6,6 +6,7 @@ package truth
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,12 +31,20 @@ var alwaysPresent = []string{
 	slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionDegraded,
 }
 
+// presentOf are the conditions that every object of the kind has besides.
+func presentOf(object Object) []string {
+	if _, ok := object.(*slipwayv1alpha1.APIGateway); ok {
+		return append(slices.Clone(alwaysPresent), slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ConditionProgrammed)
+	}
+	return alwaysPresent
+}
+
 // Check returns what is wrong with the conditions of an object that its controller
 // has seen.
 func Check(object Object) error {
 	conditions := object.GetConditions()
 	var problems []error
-	for _, conditionType := range alwaysPresent {
+	for _, conditionType := range presentOf(object) {
 		if meta.FindStatusCondition(conditions, conditionType) == nil {
 			problems = append(problems, fmt.Errorf("condition %s is missing", conditionType))
 		}
@@ -43,7 +52,7 @@ func Check(object Object) error {
 	reasons, err := Reasons()
 	problems = append(problems, err)
 	for _, c := range conditions {
-		problems = append(problems, checkOne(c, object.GetGeneration()))
+		problems = append(problems, checkOne(c, object))
 		if _, ok := reasons[c.Reason]; err == nil && !ok {
 			problems = append(problems, fmt.Errorf("condition %s has reason %q, which the API does not define", c.Type, c.Reason))
 		}
@@ -53,6 +62,9 @@ func Check(object Object) error {
 		if ready && meta.IsStatusConditionTrue(conditions, contrary) {
 			problems = append(problems, fmt.Errorf("ready and %s at the same time", contrary))
 		}
+	}
+	if gateway, ok := object.(*slipwayv1alpha1.APIGateway); ok {
+		problems = append(problems, checkRoutes(gateway, ready))
 	}
 	return errors.Join(append(problems, checkKstatus(object, ready))...)
 }
@@ -85,13 +97,10 @@ func observedGeneration(object Object) (int64, error) {
 	return observed, err
 }
 
-func checkOne(c metav1.Condition, generation int64) error {
-	always := false
-	for _, conditionType := range alwaysPresent {
-		always = always || c.Type == conditionType
-	}
+func checkOne(c metav1.Condition, object Object) error {
+	generation := object.GetGeneration()
 	switch {
-	case !always && c.Status != metav1.ConditionTrue:
+	case !slices.Contains(presentOf(object), c.Type) && c.Status != metav1.ConditionTrue:
 		return fmt.Errorf("condition %s is %s; it must be absent unless true", c.Type, c.Status)
 	case c.ObservedGeneration > generation:
 		return fmt.Errorf("condition %s speaks of generation %d of %d", c.Type, c.ObservedGeneration, generation)
@@ -100,6 +109,19 @@ func checkOne(c metav1.Condition, generation int64) error {
 	default:
 		return nil
 	}
+}
+
+// checkRoutes compares what status says of the routes with itself.
+func checkRoutes(gateway *slipwayv1alpha1.APIGateway, ready bool) error {
+	routes := gateway.Status.Routes
+	if int(routes.Live)+len(routes.NotLive) != int(routes.Total) {
+		return fmt.Errorf("%d routes are live and %d are not, of %d", routes.Live, len(routes.NotLive), routes.Total)
+	}
+	stopped := meta.FindStatusCondition(gateway.Status.Conditions, slipwayv1alpha1.ConditionReady)
+	if ready && routes.Live != routes.Total && stopped.Reason != slipwayv1alpha1.ReasonScaledToZero {
+		return fmt.Errorf("ready, and %d of %d routes are live", routes.Live, routes.Total)
+	}
+	return nil
 }
 
 // checkKstatus compares with the verdict of kstatus on the generation that status

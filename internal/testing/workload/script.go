@@ -60,9 +60,9 @@ type act struct {
 
 // NewPlayer returns a player for a namespace that finds Deployments through reader,
 // which may be a cache of unstructured objects. Images that the script does not name
-// are ready.
-func NewPlayer(writer client.Client, reader client.Reader, namespace string, script map[string]Behaviour) *Player {
-	p := &Player{cluster: Cluster{Client: writer}, reader: reader, namespace: namespace, script: map[string]Behaviour{}, played: map[types.UID]act{}}
+// are ready. The pods of APIGateways answer as gateways says, which may be nil.
+func NewPlayer(writer client.Client, reader client.Reader, gateways *Gateways, namespace string, script map[string]Behaviour) *Player {
+	p := &Player{cluster: Cluster{Client: writer, Gateways: gateways}, reader: reader, namespace: namespace, script: map[string]Behaviour{}, played: map[types.UID]act{}}
 	p.Behave(script)
 	return p
 }

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
@@ -27,6 +29,8 @@ type Cluster struct {
 	// WithoutReadyPods leaves ready pods to the imagination: statuses count them, and they
 	// do not exist. It saves most of the requests.
 	WithoutReadyPods bool
+	// Gateways answers for the pods of APIGateways. Default: they have no address.
+	Gateways *Gateways
 }
 
 // RollOut finishes the rollout of a Deployment: a ReplicaSet of its template with all
@@ -192,6 +196,12 @@ func (c *Cluster) setPod(ctx context.Context, replicaSet *appsv1.ReplicaSet, num
 		return err
 	}
 	pod.Status = status
+	if c.Gateways != nil && pod.Labels[slipwayv1alpha1.LabelAPIGateway] != "" {
+		if pod.Status.PodIP, err = c.Gateways.address(pod); err != nil {
+			return err
+		}
+		pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
+	}
 	return c.Client.Status().Update(ctx, pod)
 }
 

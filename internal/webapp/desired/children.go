@@ -1,14 +1,11 @@
 package desired
 
 import (
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -31,43 +28,13 @@ func Service(app *slipwayv1alpha1.WebApp) *corev1ac.ServiceApplyConfiguration {
 // HorizontalPodAutoscaler owns the Deployment's replicas. It returns nil when the
 // application is not autoscaled.
 func HorizontalPodAutoscaler(app *slipwayv1alpha1.WebApp) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
-	autoscaling := app.Spec.Autoscaling
-	if autoscaling == nil {
-		return nil
-	}
-	cpu := autoscalingv2ac.ResourceMetricSource().
-		WithName(corev1.ResourceCPU).
-		WithTarget(autoscalingv2ac.MetricTarget().
-			WithType(autoscalingv2.UtilizationMetricType).
-			WithAverageUtilization(valueOr(autoscaling.CPUPercent, 80)))
-	return autoscalingv2ac.HorizontalPodAutoscaler(Name(app), app.Namespace).
-		WithLabels(Labels(app)).
-		WithOwnerReferences(ownerReference(app)).
-		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
-			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
-				WithAPIVersion("apps/v1").
-				WithKind("Deployment").
-				WithName(Name(app))).
-			WithMinReplicas(MinReplicas(app)).
-			WithMaxReplicas(autoscaling.MaxReplicas).
-			WithMetrics(autoscalingv2ac.MetricSpec().
-				WithType(autoscalingv2.ResourceMetricSourceType).
-				WithResource(cpu)))
+	return owner(app).HorizontalPodAutoscaler(app.Spec.Autoscaling, MinReplicas(app))
 }
 
 // PodDisruptionBudget lets a node drain take one pod at a time. It returns nil below
 // two replicas, where it could only block the drain.
 func PodDisruptionBudget(app *slipwayv1alpha1.WebApp) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	if MinReplicas(app) < 2 {
-		return nil
-	}
-	return policyv1ac.PodDisruptionBudget(Name(app), app.Namespace).
-		WithLabels(Labels(app)).
-		WithOwnerReferences(ownerReference(app)).
-		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(app))).
-			WithMaxUnavailable(intstr.FromInt32(1)).
-			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow))
+	return owner(app).PodDisruptionBudget(MinReplicas(app))
 }
 
 // PersistentVolumeClaim holds the application's data. It returns nil without
@@ -94,10 +61,7 @@ func PersistentVolumeClaim(app *slipwayv1alpha1.WebApp) *corev1ac.PersistentVolu
 	return claim
 }
 
-// Replicas states a Deployment's number of pods and nothing else. Applied by a field
-// manager of its own it keeps the number in place while ownership passes from the
-// operator to an autoscaler: a field that nobody owns would fall back to 1.
+// Replicas states a Deployment's number of pods and nothing else.
 func Replicas(app *slipwayv1alpha1.WebApp, replicas int32) *appsv1ac.DeploymentApplyConfiguration {
-	return appsv1ac.Deployment(Name(app), app.Namespace).
-		WithSpec(appsv1ac.DeploymentSpec().WithReplicas(replicas))
+	return owner(app).Replicas(replicas)
 }

@@ -6,6 +6,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/children"
 )
 
 // Kind is the kind that owns everything built here.
@@ -88,14 +89,13 @@ func OnFailure(app *slipwayv1alpha1.WebApp) slipwayv1alpha1.FailurePolicy {
 	return app.Spec.Rollout.OnFailure
 }
 
+// owner is what the children have in common with those of other kinds.
+func owner(app *slipwayv1alpha1.WebApp) children.Owner {
+	return children.Owner{Kind: Kind, Object: app, Name: Name(app), Labels: Labels(app), Selector: Selector(app)}
+}
+
 func ownerReference(app *slipwayv1alpha1.WebApp) *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().
-		WithAPIVersion(slipwayv1alpha1.SchemeGroupVersion.String()).
-		WithKind(Kind).
-		WithName(app.Name).
-		WithUID(app.UID).
-		WithController(true).
-		WithBlockOwnerDeletion(true)
+	return owner(app).Reference()
 }
 
 func valueOr[T any](pointer *T, fallback T) T {

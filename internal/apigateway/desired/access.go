@@ -1,0 +1,52 @@
+package desired
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// ServiceAccount is who the gateway pods are.
+func ServiceAccount(gateway *slipwayv1alpha1.APIGateway) *corev1ac.ServiceAccountApplyConfiguration {
+	return corev1ac.ServiceAccount(Name(gateway), gateway.Namespace).
+		WithLabels(Labels(gateway)).
+		WithOwnerReferences(ownerReference(gateway)).
+		// The pods ask for the token themselves; nobody else gets it by accident.
+		WithAutomountServiceAccountToken(false)
+}
+
+// Role is what the gateway pods may read: their own APIGateway, the Services and
+// EndpointSlices of the namespace, and exactly the Secrets that the spec names.
+func Role(gateway *slipwayv1alpha1.APIGateway) *rbacv1ac.RoleApplyConfiguration {
+	rules := []*rbacv1ac.PolicyRuleApplyConfiguration{
+		read(slipwayv1alpha1.GroupName, "apigateways").WithResourceNames(gateway.Name),
+		read("", "services"),
+		read("discovery.k8s.io", "endpointslices"),
+	}
+	// A rule without names would be one for every Secret.
+	if secrets := Secrets(gateway); len(secrets) > 0 {
+		rules = append(rules, read("", "secrets").WithResourceNames(secrets...))
+	}
+	return rbacv1ac.Role(Name(gateway), gateway.Namespace).
+		WithLabels(Labels(gateway)).
+		WithOwnerReferences(ownerReference(gateway)).
+		WithRules(rules...)
+}
+
+func read(group, resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
+	return rbacv1ac.PolicyRule().WithAPIGroups(group).WithResources(resource).WithVerbs("get", "list", "watch")
+}
+
+// RoleBinding gives the pods the Role.
+func RoleBinding(gateway *slipwayv1alpha1.APIGateway) *rbacv1ac.RoleBindingApplyConfiguration {
+	return rbacv1ac.RoleBinding(Name(gateway), gateway.Namespace).
+		WithLabels(Labels(gateway)).
+		WithOwnerReferences(ownerReference(gateway)).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(Name(gateway))).
+		WithSubjects(rbacv1ac.Subject().
+			WithKind(rbacv1.ServiceAccountKind).
+			WithName(Name(gateway)).
+			WithNamespace(gateway.Namespace))
+}

@@ -1,0 +1,159 @@
+package desired
+
+import (
+	"cmp"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+const (
+	// replicaSetHistory is how many old ReplicaSets are kept.
+	replicaSetHistory = 5
+	// progressDeadlineSeconds is how long a rollout may go without progress before status
+	// calls it failed.
+	progressDeadlineSeconds = 300
+	// leaveSeconds is how long a gateway that was told to end goes on serving, while it
+	// says that it is not ready: until no node sends it new connections. The gateway waits
+	// itself, so that no hook is needed.
+	leaveSeconds = 5
+	// defaultDrainSeconds is how long requests and streams then have to end.
+	defaultDrainSeconds = 30
+	// killMarginSeconds is how much later than that a gateway is killed.
+	killMarginSeconds = 10
+)
+
+// Deployment runs the gateway pods.
+func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
+	gateway := in.Gateway
+	spec := appsv1ac.DeploymentSpec().
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(gateway))).
+		WithTemplate(podTemplate(in)).
+		// A pod that serves is never taken away before its successor serves.
+		WithStrategy(appsv1ac.DeploymentStrategy().
+			WithType(appsv1.RollingUpdateDeploymentStrategyType).
+			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+				WithMaxUnavailable(intstr.FromInt32(0)).
+				WithMaxSurge(intstr.FromString("25%")))).
+		WithRevisionHistoryLimit(replicaSetHistory).
+		WithProgressDeadlineSeconds(progressDeadlineSeconds)
+	if in.Replicas != nil {
+		spec.WithReplicas(*in.Replicas)
+	}
+	return appsv1ac.Deployment(Name(gateway), gateway.Namespace).
+		WithLabels(Labels(gateway)).
+		WithOwnerReferences(ownerReference(gateway)).
+		WithSpec(spec)
+}
+
+// Replicas states a Deployment's number of pods and nothing else.
+func Replicas(gateway *slipwayv1alpha1.APIGateway, replicas int32) *appsv1ac.DeploymentApplyConfiguration {
+	return owner(gateway).Replicas(replicas)
+}
+
+func podTemplate(in Inputs) *corev1ac.PodTemplateSpecApplyConfiguration {
+	pod := corev1ac.PodSpec().
+		WithContainers(container(in)).
+		WithSecurityContext(corev1ac.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithTerminationGracePeriodSeconds(int64(leaveSeconds+drainSeconds(in.Gateway)+killMarginSeconds)).
+		WithEnableServiceLinks(false).
+		WithServiceAccountName(Name(in.Gateway)).
+		// The gateway watches the API server.
+		WithAutomountServiceAccountToken(true).
+		WithTopologySpreadConstraints(
+			spread(in.Gateway, corev1.LabelHostname),
+			spread(in.Gateway, corev1.LabelTopologyZone))
+	for _, secret := range in.Gateway.Spec.ImagePullSecrets {
+		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
+	}
+	return corev1ac.PodTemplateSpec().WithLabels(Labels(in.Gateway)).WithSpec(pod)
+}
+
+func container(in Inputs) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().
+		WithName(containerName).
+		WithImage(cmp.Or(in.Gateway.Spec.Image, in.Image)).
+		WithArgs(
+			"--gateway="+in.Gateway.Name,
+			fmt.Sprintf("--http=:%d", httpPort),
+			// Listened at without certificates too: the first one needs no restart.
+			fmt.Sprintf("--https=:%d", httpsPort),
+			fmt.Sprintf("--admin=:%d", AdminPort),
+			fmt.Sprintf("--drain-delay=%ds", leaveSeconds),
+			fmt.Sprintf("--drain-timeout=%ds", drainSeconds(in.Gateway))).
+		WithEnv(corev1ac.EnvVar().WithName("POD_NAMESPACE").WithValueFrom(corev1ac.EnvVarSource().
+			// The version is stated because the reference is one value: its default would be drift.
+			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.namespace")))).
+		WithPorts(
+			containerPort(httpPortName, httpPort),
+			containerPort(httpsPortName, httpsPort),
+			containerPort(adminPortName, AdminPort)).
+		WithReadinessProbe(corev1ac.Probe().
+			WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(intstr.FromString(adminPortName))).
+			WithPeriodSeconds(2).
+			WithTimeoutSeconds(2).
+			WithFailureThreshold(3)).
+		// Whether it lives, not whether it is ready: one that drains, or waits for its first
+		// table, must not be killed.
+		WithLivenessProbe(corev1ac.Probe().
+			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(adminPortName))).
+			WithPeriodSeconds(10).
+			WithTimeoutSeconds(5).
+			WithFailureThreshold(6)).
+		WithResources(resources(in.Gateway)).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(corev1ac.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithReadOnlyRootFilesystem(true).
+			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+}
+
+func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().WithName(name).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)
+}
+
+// resources are the spec's, or enough for a gateway with 1,000 routes at a modest load.
+// There is no limit: slow requests are worse than a busy node, and a gateway that is
+// killed for its memory cuts every stream.
+func resources(gateway *slipwayv1alpha1.APIGateway) *corev1ac.ResourceRequirementsApplyConfiguration {
+	requirements := corev1ac.ResourceRequirements()
+	spec := gateway.Spec.Resources
+	if spec == nil {
+		return requirements.WithRequests(corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("100m"),
+			corev1.ResourceMemory: resource.MustParse("64Mi"),
+		})
+	}
+	if len(spec.Requests) > 0 {
+		requirements.WithRequests(spec.Requests)
+	}
+	if len(spec.Limits) > 0 {
+		requirements.WithLimits(spec.Limits)
+	}
+	return requirements
+}
+
+func drainSeconds(gateway *slipwayv1alpha1.APIGateway) int32 {
+	return valueOr(gateway.Spec.DrainSeconds, defaultDrainSeconds)
+}
+
+// spread prefers different nodes and zones, separately for each template, and never
+// keeps a pod from being scheduled.
+func spread(gateway *slipwayv1alpha1.APIGateway, topologyKey string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
+	return corev1ac.TopologySpreadConstraint().
+		WithMaxSkew(1).
+		WithTopologyKey(topologyKey).
+		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
+		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(gateway))).
+		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
+}

@@ -1,0 +1,191 @@
+//go:build apitest
+
+package apigateway_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+)
+
+// addressed waits until status has these addresses.
+func (f *fixture) addressed(want ...string) {
+	f.Helper()
+	f.wait(func(g *slipwayv1alpha1.APIGateway) error {
+		if !slices.Equal(want, g.Status.Addresses) || (len(want) > 0 && g.Status.Summary.Address != want[0]) {
+			return fmt.Errorf("addresses %v and %q, want %v", g.Status.Addresses, g.Status.Summary.Address, want)
+		}
+		return nil
+	})
+}
+
+func TestStatusSaysWhereTheGatewayIsReached(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	gateway := f.gateway()
+	f.create(gateway)
+	ingress := &networkingv1.Ingress{}
+	environment.Eventually(t, func() error { return f.get("edge-ingress", ingress) })
+	ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "203.0.113.10"}, {Hostname: "lb.example.com"}, {IP: "203.0.113.10"}}
+	if err := env.Client.Status().Update(t.Context(), ingress); err != nil {
+		t.Fatal(err)
+	}
+	f.addressed("203.0.113.10", "lb.example.com")
+
+	update(f, gateway, func(g *slipwayv1alpha1.APIGateway) {
+		g.Spec.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeLoadBalancer}
+	})
+	f.addressed()
+	service := &corev1.Service{}
+	if err := f.get("edge", service); err != nil {
+		t.Fatal(err)
+	}
+	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.20"}}
+	if err := env.Client.Status().Update(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	f.addressed("203.0.113.20")
+}
+
+// A cluster need not have the Gateway API, and may get it later.
+func TestAnHTTPRouteIsMadeWhereTheClusterKnowsThem(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	gateway := f.gateway(func(g *slipwayv1alpha1.APIGateway) {
+		g.Spec.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeHTTPRoute, Gateway: &slipwayv1alpha1.ParentGateway{LocalReference: slipwayv1alpha1.LocalReference{Name: "shared"}}}
+	})
+	f.create(f.service("user-service"), f.service("product-service"), gateway)
+	f.startPods()
+	// What exposes the gateway does not stop its pods.
+	f.wait(func(g *slipwayv1alpha1.APIGateway) error {
+		if g.Status.Routes.Live != 2 {
+			return fmt.Errorf("%d routes are live", g.Status.Routes.Live)
+		}
+		return has(g, slipwayv1alpha1.ConditionStalled, metav1.ConditionTrue, slipwayv1alpha1.ReasonKindNotFound)
+	})
+
+	installGatewayAPI(t)
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	httpRoute := &gatewayv1.HTTPRoute{}
+	if err := f.get("edge", httpRoute); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]gatewayv1.Hostname{"api.example.com"}, httpRoute.Spec.Hostnames); diff != "" {
+		t.Errorf("hosts (-want +got):\n%s", diff)
+	}
+
+	parent := &gatewayv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Name: "shared", Namespace: f.namespace},
+		Spec:       gatewayv1.GatewaySpec{GatewayClassName: "any", Listeners: []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: "HTTP"}}},
+	}
+	f.create(parent)
+	parent.Status.Addresses = []gatewayv1.GatewayStatusAddress{{Type: ptr(gatewayv1.IPAddressType), Value: "203.0.113.30"}}
+	if err := env.Client.Status().Update(t.Context(), parent); err != nil {
+		t.Fatal(err)
+	}
+	f.addressed("203.0.113.30")
+
+	// Drift and deletion as of any child, by another operator too.
+	update(f, httpRoute, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{"other.example.com"} })
+	environment.Eventually(t, func() error {
+		if err := f.get("edge", httpRoute); err != nil {
+			return err
+		}
+		if !slices.Equal(httpRoute.Spec.Hostnames, []gatewayv1.Hostname{"api.example.com"}) {
+			return fmt.Errorf("the hosts are %v", httpRoute.Spec.Hostnames)
+		}
+		return nil
+	})
+	update(f, gateway, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Expose = nil })
+	environment.Eventually(t, func() error { return f.gone("edge", httpRoute) })
+}
+
+// installGatewayAPI installs two kinds of the Gateway API, from its Go module.
+func installGatewayAPI(t *testing.T) {
+	t.Helper()
+	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds := filepath.Join(strings.TrimSpace(string(folder)), "config", "crd", "standard")
+	options := envtest.CRDInstallOptions{
+		Paths: []string{
+			filepath.Join(crds, "gateway.networking.k8s.io_httproutes.yaml"),
+			filepath.Join(crds, "gateway.networking.k8s.io_gateways.yaml"),
+		},
+		ErrorIfPathMissing: true,
+	}
+	if _, err := envtest.InstallCRDs(env.Config, options); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A host belongs to the oldest gateway at the same place, in whatever namespace.
+func TestAHostBelongsToTheOldestGatewayAtTheSamePlace(t *testing.T) {
+	f := newFixture(t)
+	other := env.Namespace(t)
+	f.startOperator(nil, other)
+	elder := f.gateway(func(g *slipwayv1alpha1.APIGateway) { g.Namespace, g.Name = other, "elder" })
+	f.create(elder)
+	f.running(func(g *slipwayv1alpha1.APIGateway) {
+		// Made within the same second, the namespace would decide.
+		g.Spec.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeClusterIP}
+	})
+	younger := &slipwayv1alpha1.APIGateway{}
+	if err := f.get("edge", younger); err != nil {
+		t.Fatal(err)
+	}
+	if !elder.CreationTimestamp.Before(&younger.CreationTimestamp) && other > f.namespace {
+		younger, elder = elder, younger
+	}
+	loser := client.ObjectKeyFromObject(younger)
+	winner := client.ObjectKeyFromObject(elder)
+	lose := func(conditionStatus metav1.ConditionStatus, reason string) *slipwayv1alpha1.APIGateway {
+		t.Helper()
+		there := &fixture{T: t, namespace: loser.Namespace, cluster: f.cluster}
+		return there.waitNamed(loser.Name, func(g *slipwayv1alpha1.APIGateway) error {
+			return has(g, slipwayv1alpha1.ConditionAccepted, conditionStatus, reason)
+		})
+	}
+	lose(metav1.ConditionTrue, "")
+
+	for _, key := range []client.ObjectKey{loser, winner} {
+		update(f, &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, func(g *slipwayv1alpha1.APIGateway) {
+			g.Spec.Expose = nil
+		})
+	}
+	bad := lose(metav1.ConditionFalse, slipwayv1alpha1.ReasonHostConflict)
+	want := fmt.Sprintf("host: %q belongs to APIGateway %q, which is exposed at the same place and is older", "api.example.com", winner)
+	if got := bad.Status.Routes.NotLive; len(got) != 2 || got[0].Reason != slipwayv1alpha1.ReasonHostConflict || got[0].Message != want {
+		t.Errorf("routes that are not live: %+v, want two with %q", got, want)
+	}
+
+	// The host is let go, and then asked for again.
+	hosts := func(host slipwayv1alpha1.HostName) {
+		update(f, &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Namespace: winner.Namespace, Name: winner.Name}}, func(g *slipwayv1alpha1.APIGateway) {
+			for i := range g.Spec.Routes {
+				g.Spec.Routes[i].Host = host
+			}
+		})
+	}
+	hosts("other.example.com")
+	lose(metav1.ConditionTrue, "")
+	hosts("api.example.com")
+	lose(metav1.ConditionFalse, slipwayv1alpha1.ReasonHostConflict)
+	f.delete(&slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Namespace: winner.Namespace, Name: winner.Name}})
+	lose(metav1.ConditionTrue, "")
+}

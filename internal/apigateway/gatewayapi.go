@@ -1,0 +1,201 @@
+package apigateway
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/outcome"
+)
+
+// kindRecheck is when to look again for a kind that the cluster does not have. Nothing
+// is watched that tells when it is installed.
+const kindRecheck = 10 * time.Second
+
+// gatewayAPI has HTTPRoutes and Gateways, which a cluster need not have. A watch on a
+// kind that does not exist holds an operator up when it starts, so these two have a
+// cache and a client of their own, made when the kinds are found: at the start, or when
+// an APIGateway asks for an HTTPRoute.
+type gatewayAPI struct {
+	mgr ctrl.Manager
+	// options are those of the cache.
+	options cache.Options
+	// fresh is asked before a write.
+	fresh *apply.Freshness
+	// watch adds a source of events to the controller.
+	watch func(source.Source) error
+
+	mutex   sync.Mutex
+	cached  cache.Cache // from when it runs
+	client  client.Client
+	applier *apply.Applier
+}
+
+// find starts the cache when the cluster has the kinds, and tells whether it has.
+func (g *gatewayAPI) find() (bool, error) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.client != nil {
+		return true, nil
+	}
+	for _, kind := range []string{"HTTPRoute", "Gateway"} {
+		_, err := g.mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: gatewayv1.GroupName, Kind: kind}, gatewayv1.GroupVersion.Version)
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("look for the kind %s: %w", kind, err)
+		}
+	}
+	return true, g.start()
+}
+
+// start makes the cache and the client. The mutex is held. It may be called again after
+// an error.
+func (g *gatewayAPI) start() error {
+	if g.cached == nil {
+		if err := g.startCache(); err != nil {
+			return err
+		}
+	}
+	readYourWrites := true
+	made, err := client.New(g.mgr.GetConfig(), client.Options{
+		HTTPClient: g.mgr.GetHTTPClient(), Scheme: g.mgr.GetScheme(), Mapper: g.mgr.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: g.cached, EnableReadYourWritesConsistency: &readYourWrites},
+	})
+	if err != nil {
+		return fmt.Errorf("make the client of the Gateway API: %w", err)
+	}
+	owner := handler.EnqueueRequestForOwner(g.mgr.GetScheme(), g.mgr.GetRESTMapper(), &slipwayv1alpha1.APIGateway{}, handler.OnlyControllerOwner())
+	children := handler.EnqueueRequestsFromMapFunc(attached(g.mgr.GetClient()))
+	for _, watched := range []source.Source{
+		source.Kind[client.Object](g.cached, &gatewayv1.HTTPRoute{}, owner),
+		source.Kind[client.Object](g.cached, &gatewayv1.Gateway{}, children),
+	} {
+		if err := g.watch(watched); err != nil {
+			return fmt.Errorf("watch the Gateway API: %w", err)
+		}
+	}
+	g.client = made
+	g.applier = &apply.Applier{Client: made, Live: g.mgr.GetAPIReader(), FieldManager: FieldManager, Fresh: g.fresh}
+	return nil
+}
+
+func (g *gatewayAPI) startCache() error {
+	options := g.options
+	options.HTTPClient, options.Scheme, options.Mapper = g.mgr.GetHTTPClient(), g.mgr.GetScheme(), g.mgr.GetRESTMapper()
+	cached, err := cache.New(g.mgr.GetConfig(), options)
+	if err != nil {
+		return fmt.Errorf("make the cache of the Gateway API: %w", err)
+	}
+	if err := g.mgr.Add(cached); err != nil {
+		return fmt.Errorf("start the cache of the Gateway API: %w", err)
+	}
+	g.cached = cached
+	return nil
+}
+
+// load reads the HTTPRoute, and the Gateway that it attaches to.
+func (g *gatewayAPI) load(ctx context.Context, s *scope) error {
+	g.mutex.Lock()
+	reader, applier := g.client, g.applier
+	g.mutex.Unlock()
+	if reader == nil {
+		// What asks for an HTTPRoute starts the cache, and what does not has none.
+		return nil
+	}
+	if err := apply.Load(ctx, applier, s.gateway, desired.Name(s.gateway), s.httpRoute); err != nil {
+		return err
+	}
+	key := parentKey(s.gateway)
+	if key.Name == "" {
+		return nil
+	}
+	if err := reader.Get(ctx, key, s.parent); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Gateway %q: %w", key, err)
+	}
+	return nil
+}
+
+// apply makes the HTTPRoute, or deletes one that an earlier spec asked for.
+func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
+	wanted := desired.HTTPRoute(s.gateway)
+	if wanted == nil {
+		if s.httpRoute.UID == "" {
+			return nil
+		}
+		return g.applier.Delete(ctx, s.gateway, s.httpRoute)
+	}
+	found, err := g.find()
+	if err != nil {
+		return err
+	}
+	if !found {
+		missing := outcome.Invalidf(slipwayv1alpha1.ReasonKindNotFound,
+			"spec.expose.type is HTTPRoute, and the cluster does not have the kinds HTTPRoute and Gateway of %s/%s: install the Gateway API or choose another type",
+			gatewayv1.GroupName, gatewayv1.GroupVersion.Version)
+		missing.After = kindRecheck
+		return missing
+	}
+	_, err = g.applier.Apply(ctx, s.gateway, apply.Child{Desired: wanted, Current: s.httpRoute})
+	return err
+}
+
+// parentKey names the Gateway that an APIGateway attaches to; it is empty where it does
+// not.
+func parentKey(gateway *slipwayv1alpha1.APIGateway) types.NamespacedName {
+	if desired.ExposeType(gateway) != slipwayv1alpha1.ExposeHTTPRoute || gateway.Spec.Expose.Gateway == nil {
+		return types.NamespacedName{}
+	}
+	parent := gateway.Spec.Expose.Gateway
+	key := types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}
+	if key.Namespace == "" {
+		key.Namespace = gateway.Namespace
+	}
+	return key
+}
+
+func parentIndex(object client.Object) []string {
+	gateway, ok := object.(*slipwayv1alpha1.APIGateway)
+	if !ok {
+		return nil
+	}
+	key := parentKey(gateway)
+	if key.Name == "" {
+		return nil
+	}
+	return []string{key.String()}
+}
+
+// attached maps a Gateway to the APIGateways that attach to it.
+func attached(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		list := &slipwayv1alpha1.APIGatewayList{}
+		err := reader.List(ctx, list, client.MatchingFields{indexParent: client.ObjectKeyFromObject(object).String()},
+			client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+		if err != nil {
+			// The cache is being stopped: the restarted operator looks at everything.
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(list.Items))
+		for i := range list.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return requests
+	}
+}

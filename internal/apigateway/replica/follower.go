@@ -1,0 +1,232 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+)
+
+const (
+	// maxHold is how long an answer may be held back: the gateway's 30 s and some room.
+	maxHold = 35 * time.Second
+	// A pod that does not answer is asked again after retryMin, then after twice that, and
+	// so on up to retryMax.
+	retryMin = 50 * time.Millisecond
+	retryMax = time.Second
+	// pause is the least time between two questions: a pod that does not hold its answer
+	// back, or changes all the time, must not keep the operator busy.
+	pause = 20 * time.Millisecond
+	// maxDocument bounds an answer: 1,000 problems with messages of 1 KiB, twice.
+	maxDocument = 2 << 20
+)
+
+// follower follows one pod.
+type follower struct {
+	ip      string
+	url     string
+	clock   clock.Clock
+	client  *http.Client
+	stop    context.CancelFunc
+	changed func()
+	// asked gets a value when the pod is to be asked without waiting any longer.
+	asked chan struct{}
+	// ready is what the kubelet last said; the Follower's mutex guards it.
+	ready bool
+
+	mutex  sync.Mutex
+	answer Answer
+	// failing is since when the pod has not answered; zero while it does.
+	failing time.Time
+}
+
+func (o *follower) current() Answer {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return o.answer
+}
+
+// known returns the answer, and its document where the pod is known to be there: another
+// one is worth waiting for then.
+func (o *follower) known() (answer Answer, hold *revision.Document) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.answer.State == Answering && o.failing.IsZero() {
+		hold = o.answer.Document
+	}
+	return o.answer, hold
+}
+
+// hurry asks a pod that did not answer again at once, with new patience.
+func (o *follower) hurry() {
+	o.mutex.Lock()
+	if o.answer.State == Asking || o.answer.State == Silent {
+		o.answer.State, o.failing = Asking, o.clock.Now()
+	}
+	o.mutex.Unlock()
+	select {
+	case o.asked <- struct{}{}:
+	default:
+	}
+}
+
+// run follows the pod until the context ends.
+func (o *follower) run(ctx context.Context) {
+	retry := retryMin
+	for ctx.Err() == nil {
+		if o.ask(ctx) {
+			retry = retryMin
+			o.sleep(ctx, pause, nil)
+			continue
+		}
+		o.sleep(ctx, min(retry, o.patienceLeft()), o.asked)
+		retry = min(2*retry, retryMax)
+	}
+}
+
+// sleep waits until the time is over, the context ends or there is a hurry.
+func (o *follower) sleep(ctx context.Context, wait time.Duration, hurry <-chan struct{}) {
+	timer := o.clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	case <-hurry:
+	}
+}
+
+// patienceLeft is when a pod that does not answer counts as silent; a long time for any
+// other.
+func (o *follower) patienceLeft() time.Duration {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.failing.IsZero() || o.answer.State == Silent {
+		return retryMax
+	}
+	return max(Patience-o.clock.Since(o.failing), time.Millisecond)
+}
+
+// ask asks the pod once, and tells whether it answered what can be understood.
+func (o *follower) ask(ctx context.Context) bool {
+	known, hold := o.known()
+	document, detail, err := o.get(ctx, hold)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		o.failed()
+		return false
+	case document == nil:
+		o.set(Answer{State: Incompatible, Document: known.Document, Detail: detail})
+		return false
+	default:
+		o.set(Answer{State: Answering, Document: document})
+		return true
+	}
+}
+
+// get returns a document, or why the answer is none, or the error of no answer.
+// hold is what the answer is to be held back for, or nil.
+func (o *follower) get(ctx context.Context, hold *revision.Document) (document *revision.Document, detail string, err error) {
+	url, patience := o.url, Patience
+	if hold != nil {
+		url += "?wait=" + strconv.FormatInt(hold.Revision, 10)
+		patience = maxHold
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, "", err
+	}
+	response, err := o.client.Do(request)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument))
+	switch {
+	case err != nil:
+		return nil, "", err
+	case response.StatusCode >= http.StatusInternalServerError:
+		return nil, "", fmt.Errorf("status %d", response.StatusCode)
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Sprintf("%s is answered with status %d", revision.Path, response.StatusCode), nil
+	}
+	document = &revision.Document{}
+	if err := json.Unmarshal(body, document); err != nil {
+		// The error may quote what was answered, which could be anything.
+		return nil, revision.Path + " is answered with something else than a document", nil
+	}
+	if document.Protocol != revision.Protocol {
+		return nil, fmt.Sprintf("it speaks protocol %d and the operator speaks protocol %d", document.Protocol, revision.Protocol), nil
+	}
+	if !sound(document) {
+		return nil, revision.Path + " is answered with reasons that are none", nil
+	}
+	return document, "", nil
+}
+
+// reasonPattern is what a reason looks like. The API server refuses a condition with
+// another one, and the image that answers may be anybody's.
+var reasonPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+
+func sound(document *revision.Document) bool {
+	if document.Rejected != nil && !reasonPattern.MatchString(document.Rejected.Reason) {
+		return false
+	}
+	return !slices.ContainsFunc(document.Problems, func(p revision.Problem) bool { return !reasonPattern.MatchString(p.Reason) })
+}
+
+// failed notes that the pod did not answer. What it said last stays valid for the time
+// of the patience: a gateway whose node is restarted is not behind for a lost packet.
+func (o *follower) failed() {
+	o.mutex.Lock()
+	now := o.clock.Now()
+	if o.failing.IsZero() {
+		o.failing = now
+	}
+	silent := o.answer.State != Silent && now.Sub(o.failing) >= Patience
+	if silent {
+		o.answer.State = Silent
+	}
+	o.mutex.Unlock()
+	if silent {
+		o.changed()
+	}
+}
+
+// set notes what the pod answered, and tells when it is something else than before. The
+// revision alone is no news.
+func (o *follower) set(answer Answer) {
+	o.mutex.Lock()
+	before := o.answer
+	o.answer, o.failing = answer, time.Time{}
+	o.mutex.Unlock()
+	if !same(before, answer) {
+		o.changed()
+	}
+}
+
+func same(a, b Answer) bool {
+	if a.State != b.State || a.Detail != b.Detail || (a.Document == nil) != (b.Document == nil) {
+		return false
+	}
+	if a.Document == nil {
+		return true
+	}
+	first, second := *a.Document, *b.Document
+	first.Revision, second.Revision = 0, 0
+	return reflect.DeepEqual(first, second)
+}

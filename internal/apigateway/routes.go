@@ -1,0 +1,180 @@
+package apigateway
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+)
+
+// served is what the pods that are ready serve. Pods that are not get no requests, so
+// what they serve does not matter yet.
+type served struct {
+	// ready is the number of pods that are ready, and current how many of them serve this
+	// generation of the spec.
+	ready, current int
+	// behind is why the first of the others does not; nil when all do.
+	behind *trouble
+	// failing is how many pods do not serve a route as written, by its index; problems is
+	// what the first of them says.
+	failing  map[int]int
+	problems map[int]problem
+	// general is what pods say that is not about one route, the first to say it first.
+	general []problem
+}
+
+// judgeRoutes looks at what the pods that are ready say.
+func (s *scope) judgeRoutes() {
+	s.served = served{failing: map[int]int{}, problems: map[int]problem{}}
+	for i := range s.pods {
+		if pod := &s.pods[i]; answers(pod) && isReady(pod) {
+			s.judgePod(pod, s.answers[pod.UID])
+		}
+	}
+}
+
+// judgePod looks at what one pod says.
+func (s *scope) judgePod(pod *corev1.Pod, answer replica.Answer) {
+	switch answer.State {
+	case replica.Asking:
+		// Neither good nor bad yet. It answers, or is silent soon; a status that is written
+		// before must not speak for it.
+		s.unsettled = true
+		s.served.fallBehind(slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q has not said yet what it serves", pod.Name))
+	case replica.Silent:
+		s.served.fallBehind(slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q does not answer on its admin port", pod.Name))
+	case replica.Incompatible:
+		found := incompatible(pod, answer)
+		s.served.fallBehind(found.reason, found.message)
+	case replica.Answering:
+		s.judgeDocument(pod, answer.Document)
+	}
+}
+
+func (s *scope) judgeDocument(pod *corev1.Pod, document *revision.Document) {
+	generation := s.gateway.Generation
+	switch {
+	case document.UID == s.gateway.UID && document.Generation > generation:
+		// The operator's cache lags, unless the pod has made it up.
+		s.unsettled, s.lagging = true, true
+		s.served.fallBehind(slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q says that it serves a spec that there is not yet", pod.Name))
+	case document.UID == s.gateway.UID && document.Generation == generation:
+		s.served.ready++
+		s.served.current++
+		s.served.note(document.Problems)
+	case document.Rejected != nil && document.Rejected.Generation >= generation:
+		s.served.fallBehind(document.Rejected.Reason, fmt.Sprintf("pod %q goes on with an earlier spec: %s", pod.Name, document.Rejected.Message))
+	default:
+		s.unsettled = true
+		s.served.fallBehind(slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q serves an earlier spec", pod.Name))
+	}
+}
+
+func (v *served) fallBehind(reason, message string) {
+	v.ready++
+	if v.behind == nil {
+		v.behind = &trouble{reason, message}
+	}
+}
+
+// note counts what one pod does not serve as written.
+func (v *served) note(problems []revision.Problem) {
+	counted := map[int]bool{}
+	for _, p := range problems {
+		found := problem{p.Reason, p.Message}
+		if p.Route < 0 {
+			// The messages of routes name the field; where it is no route, the field is beside.
+			found.message = p.Field + ": " + p.Message
+			v.noteGeneral(found)
+			continue
+		}
+		if !counted[p.Route] {
+			counted[p.Route] = true
+			v.failing[p.Route]++
+		}
+		if _, told := v.problems[p.Route]; !told {
+			v.problems[p.Route] = found
+		}
+	}
+}
+
+func (v *served) noteGeneral(found problem) {
+	for _, known := range v.general {
+		if known == found {
+			return
+		}
+	}
+	v.general = append(v.general, found)
+}
+
+// problemOf returns why a route is not live, or nil: what the spec says about it, then
+// whom its host belongs to, then what the pods say, then the pods themselves.
+func (s *scope) problemOf(route int) *problem {
+	if p, ok := s.check.problems[route]; ok {
+		return &p
+	}
+	host := string(s.gateway.Spec.Routes[route].Host)
+	if owner, ok := s.conflicts[host]; ok {
+		return &problem{slipwayv1alpha1.ReasonHostConflict, conflictMessage(host, owner.String())}
+	}
+	if p, ok := s.served.problems[route]; ok {
+		return &p
+	}
+	switch {
+	case s.served.behind != nil:
+		return &problem{s.served.behind.reason, s.served.behind.message}
+	case s.served.ready == 0:
+		missing := s.notReady()
+		return &problem{missing.reason, missing.message}
+	default:
+		return nil
+	}
+}
+
+func conflictMessage(host, owner string) string {
+	if host == "" {
+		return fmt.Sprintf("host: requests for any host go to APIGateway %q, which is exposed at the same place and is older", owner)
+	}
+	return fmt.Sprintf("host: %q belongs to APIGateway %q, which is exposed at the same place and is older", host, owner)
+}
+
+// maxRouteMessage bounds the message of one route: there may be 1,000, in an object that
+// must stay below 1.5 MB with its spec.
+const maxRouteMessage = 256
+
+// routes says which routes are live.
+func (s *scope) routes() slipwayv1alpha1.RoutesStatus {
+	total := len(s.gateway.Spec.Routes)
+	status := slipwayv1alpha1.RoutesStatus{Total: int32(total)}
+	replicas := max(int(s.replicasAsked()), s.served.ready)
+	for i := range total {
+		p := s.problemOf(i)
+		if p == nil {
+			status.Live++
+			continue
+		}
+		status.NotLive = append(status.NotLive, slipwayv1alpha1.RouteNotLive{
+			Name:     s.check.names[i],
+			Reason:   p.reason,
+			Message:  cut(p.message, maxRouteMessage),
+			Replicas: fmt.Sprintf("%d/%d", s.served.current-s.served.failing[i], replicas),
+		})
+	}
+	return status
+}
+
+// cut shortens a text to at most so many bytes, not in the middle of a character.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const ellipsis = "..."
+	end := limit - len(ellipsis)
+	for end > 0 && text[end]&0xC0 == 0x80 {
+		end--
+	}
+	return text[:end] + ellipsis
+}

@@ -1,0 +1,126 @@
+package apigateway
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/testing/truth"
+)
+
+// runningScope is a gateway with one route whose ready pods answer this.
+func runningScope(answers ...replica.Answer) *scope {
+	count := int32(len(answers))
+	gateway := &slipwayv1alpha1.APIGateway{
+		ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: "team", UID: "uid", Generation: 3},
+		Spec: slipwayv1alpha1.APIGatewaySpec{
+			Replicas: &count,
+			Routes:   []slipwayv1alpha1.Route{{Name: "users", BackendService: &slipwayv1alpha1.BackendService{Name: "users", Port: 80}}},
+		},
+	}
+	s := &scope{
+		gateway: gateway, service: &corev1.Service{}, ingress: &networkingv1.Ingress{},
+		httpRoute: &gatewayv1.HTTPRoute{}, parent: &gatewayv1.Gateway{},
+		deployment: &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: "team", UID: "deployment", Generation: 1},
+			Spec:       appsv1.DeploymentSpec{Replicas: &count},
+			Status: appsv1.DeploymentStatus{
+				ObservedGeneration: 1, Replicas: count, UpdatedReplicas: count, ReadyReplicas: count, AvailableReplicas: count,
+			},
+		},
+		check: checkRoutes(gateway), answers: map[types.UID]replica.Answer{},
+	}
+	for i, answer := range answers {
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("edge-%d", i), UID: types.UID(fmt.Sprint(i))}}
+		pod.Status = corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.0.0.1",
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		}
+		s.pods = append(s.pods, pod)
+		s.answers[pod.UID] = answer
+	}
+	return s
+}
+
+func TestAGatewayIsReadyOnceEveryReadyPodSaysThatItServesThisSpec(t *testing.T) {
+	serves := func(generation int64) replica.Answer {
+		return replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: generation}}
+	}
+	tests := map[string]struct {
+		other replica.Answer
+		want  string // the reason of Ready, Programmed and the route; empty: all is well
+	}{
+		"serves it":             {serves(3), ""},
+		"serves an earlier one": {serves(2), slipwayv1alpha1.ReasonReplicaBehind},
+		"has not answered yet":  {replica.Answer{State: replica.Asking}, slipwayv1alpha1.ReasonReplicaBehind},
+		"does not answer":       {replica.Answer{State: replica.Silent}, slipwayv1alpha1.ReasonReplicaBehind},
+		"is not understood":     {replica.Answer{State: replica.Incompatible}, slipwayv1alpha1.ReasonImageIncompatible},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := runningScope(serves(3), tc.other)
+			s.judgePods()
+			s.judgeRoutes()
+			status := s.status(time.Unix(1000, 0))
+			for _, conditionType := range []string{slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgrammed} {
+				c := meta.FindStatusCondition(status.Conditions, conditionType)
+				if is := c.Status == metav1.ConditionTrue; is != (tc.want == "") || (!is && c.Reason != tc.want) {
+					t.Errorf("%s is %s %s (%s), want reason %q", conditionType, c.Status, c.Reason, c.Message, tc.want)
+				}
+			}
+			if live := status.Routes.Live == 1; live != (tc.want == "") {
+				t.Errorf("the routes are %+v", status.Routes)
+			}
+			gateway := s.gateway.DeepCopy()
+			gateway.Status = status
+			if err := truth.CheckAtRest(gateway); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What a pod says names the field, and so does every condition that repeats it.
+func TestTroubleThatAPodTellsNamesItsFieldAndItsCondition(t *testing.T) {
+	const field = "spec.tls[0].secretRef"
+	tests := map[string]struct {
+		problem revision.Problem
+		want    string // the message of Ready and ResolvedRefs
+	}{
+		"a certificate": {
+			revision.Problem{Route: -1, Name: "cert", Field: field, Reason: slipwayv1alpha1.ReasonCertificateExpired, Message: `the certificate in Secret "cert" has expired`},
+			field + `: the certificate in Secret "cert" has expired`,
+		},
+		"a Service that cannot be followed": {
+			revision.Problem{Name: "users", Field: "spec.routes[0]", Reason: slipwayv1alpha1.ReasonUnsupportedService, Message: `backendService: Service "users" is of type ExternalName`},
+			`route "users": backendService: Service "users" is of type ExternalName`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := runningScope(replica.Answer{State: replica.Answering, Document: &revision.Document{
+				UID: "uid", Generation: 3, Problems: []revision.Problem{tc.problem},
+			}})
+			s.judgePods()
+			s.judgeRoutes()
+			conditions := s.status(time.Unix(1000, 0)).Conditions
+			if c := meta.FindStatusCondition(conditions, slipwayv1alpha1.ConditionReady); c.Status != metav1.ConditionFalse || c.Message != tc.want {
+				t.Errorf("Ready is %s: %s", c.Status, c.Message)
+			}
+			if c := meta.FindStatusCondition(conditions, slipwayv1alpha1.ConditionResolvedRefs); c.Status != metav1.ConditionFalse || c.Reason != tc.problem.Reason || c.Message != tc.want {
+				t.Errorf("ResolvedRefs is %s %s: %s", c.Status, c.Reason, c.Message)
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+//go:build apitest
+
+package apigateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+)
+
+// freePort returns a port that nobody listens at.
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("%v is no TCP address", listener.Addr())
+	}
+	return address.Port
+}
+
+// webhooks installs what config/webhook says, for the namespace of the test and an
+// operator on this machine.
+func (f *fixture) webhooks(port int) {
+	f.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "webhook", "configuration.yaml"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := yaml.UnmarshalStrict(raw, configuration); err != nil {
+		f.Fatal(err)
+	}
+	hook := &configuration.Webhooks[0]
+	url := fmt.Sprintf("https://127.0.0.1:%d%s", port, *hook.ClientConfig.Service.Path)
+	hook.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url}
+	hook.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "test", Expression: fmt.Sprintf("request.namespace == %q", f.namespace)}}
+	f.create(configuration)
+	f.Cleanup(func() {
+		if err := env.Client.Delete(context.Background(), configuration); err != nil {
+			f.Error(err)
+		}
+	})
+}
+
+// dry asks the API server what it would say to a change.
+func (f *fixture) dry(gateway *slipwayv1alpha1.APIGateway) error {
+	gateway = gateway.DeepCopy()
+	if gateway.ResourceVersion == "" {
+		return env.Client.Create(f.Context(), gateway, client.DryRunAll)
+	}
+	// The operator writes status meanwhile.
+	var answer error
+	environment.Eventually(f, func() error {
+		latest := &slipwayv1alpha1.APIGateway{}
+		if err := f.get(gateway.Name, latest); err != nil {
+			return err
+		}
+		gateway.ResourceVersion = latest.ResourceVersion
+		if answer = env.Client.Update(f.Context(), gateway, client.DryRunAll); apierrors.IsConflict(answer) {
+			return answer
+		}
+		return nil
+	})
+	return answer
+}
+
+func TestTheWebhookRefusesWhatTheSchemaCannotSee(t *testing.T) {
+	f := newFixture(t)
+	port := freePort(t)
+	f.webhooks(port)
+	bad := f.gateway(func(g *slipwayv1alpha1.APIGateway) {
+		g.Name = "bad"
+		g.Spec.Routes = []slipwayv1alpha1.Route{route("bad.example.com", "/(", "a"), route("bad.example.com", "/ok", "a")}
+		g.Spec.Routes[0].PathType = slipwayv1alpha1.PathRegularExpression
+	})
+	// Nobody answers yet, and nothing is held up: what is wrong comes in.
+	f.create(bad)
+	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
+		options.Namespaces = []string{f.namespace}
+		options.GatewayAdminPort = f.cluster.Gateways.Port
+		options.WebhookPort, options.WebhookHost = port, "127.0.0.1"
+	})
+	f.create(f.gateway())
+
+	expression := bad.DeepCopy()
+	expression.ResourceVersion, expression.Name, expression.Spec.Routes[0].Host = "", "other", "other.example.com"
+	// As soon as the API server trusts the operator.
+	environment.Eventually(t, func() error {
+		if err := f.dry(expression); !apierrors.IsInvalid(err) {
+			return fmt.Errorf("the answer is %w", errors.Join(err, errors.New("not refused")))
+		}
+		return nil
+	})
+	change := func(from *slipwayv1alpha1.APIGateway, how func(*slipwayv1alpha1.APIGateway)) *slipwayv1alpha1.APIGateway {
+		latest := &slipwayv1alpha1.APIGateway{}
+		if err := f.get(from.Name, latest); err != nil {
+			t.Fatal(err)
+		}
+		how(latest)
+		return latest
+	}
+	named := func(g *slipwayv1alpha1.APIGateway) { g.Name = "another" }
+	tests := map[string]struct {
+		gateway *slipwayv1alpha1.APIGateway
+		want    string // empty: it is accepted
+	}{
+		"an expression": {expression, "spec.routes[0]: Invalid value: path: the regular expression \"/(\" does not compile"},
+		"a host that is taken": {
+			f.gateway(named),
+			fmt.Sprintf("spec.routes[0].host: Invalid value: \"api.example.com\": it belongs to APIGateway \"%s/edge\", which is exposed at the same place", f.namespace),
+		},
+		"a host that is taken elsewhere": {f.gateway(named, func(g *slipwayv1alpha1.APIGateway) {
+			g.Spec.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeClusterIP}
+		}), ""},
+		"an older one that takes a host by an edit": {change(bad, func(g *slipwayv1alpha1.APIGateway) {
+			g.Spec.Routes[1].Host = "api.example.com"
+		}), "it belongs to APIGateway"},
+		"what was wrong before": {change(bad, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Routes[1].Path = "/other" }), ""},
+		"a label":               {change(bad, func(g *slipwayv1alpha1.APIGateway) { g.Labels = map[string]string{"a": "b"} }), ""},
+		"its own hosts":         {change(f.gateway(), func(g *slipwayv1alpha1.APIGateway) { g.Spec.Routes[1].Path = "/other" }), ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := f.dry(tc.gateway)
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tc.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("the answer is %v, want one that says %q", err, tc.want)
+			}
+		})
+	}
+}

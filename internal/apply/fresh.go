@@ -1,0 +1,87 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipway-dev/slipway/internal/outcome"
+)
+
+// freshMemory bounds how many owners a Freshness remembers: entries of about 200 bytes.
+const freshMemory = 65536
+
+// Freshness makes sure that the cache of an operator that has just started shows things
+// as they are. An API server whose own cache lags shows it an earlier spec, or a status
+// without the decision to roll back; acting on it would roll pods back and forth. What
+// the cache shows afterwards can only be newer, so each owner is looked at once, before
+// the first write for it: at rest nothing is written, so nothing is read.
+type Freshness struct {
+	client client.Client
+	live   client.Reader
+	// owners and children are the UIDs of the owners that the cache has shown as they were,
+	// themselves and with their children. Losing them costs live reads, nothing else.
+	owners, children *lru.Cache
+}
+
+// NewFreshness knows nothing to be fresh yet. live reads past the cache of the client.
+func NewFreshness(cached client.Client, live client.Reader) *Freshness {
+	return &Freshness{client: cached, live: live, owners: lru.New(freshMemory), children: lru.New(freshMemory)}
+}
+
+// Trust takes an owner for fresh on which nobody has worked yet: nothing can be undone by
+// acting on it.
+func (f *Freshness) Trust(owner client.Object) {
+	f.owners.Add(owner.GetUID(), nil)
+	f.children.Add(owner.GetUID(), nil)
+}
+
+// Confirm returns an error while the cache does not show the owner as it is.
+func (f *Freshness) Confirm(ctx context.Context, owner client.Object) error {
+	return f.confirm(ctx, f.owners, owner, owner)
+}
+
+// ConfirmAll returns an error while the cache does not show the owner and its children as
+// they are. It comes before the first status: that must not say that a Deployment is
+// ready which is another one by now.
+func (f *Freshness) ConfirmAll(ctx context.Context, owner client.Object, children ...client.Object) error {
+	if err := f.Confirm(ctx, owner); err != nil {
+		return err
+	}
+	return f.confirm(ctx, f.children, owner, children...)
+}
+
+func (f *Freshness) confirm(ctx context.Context, known *lru.Cache, owner client.Object, objects ...client.Object) error {
+	if _, fresh := known.Get(owner.GetUID()); fresh {
+		return nil
+	}
+	for _, object := range objects {
+		if err := f.compare(ctx, object); err != nil {
+			return err
+		}
+	}
+	known.Add(owner.GetUID(), nil)
+	return nil
+}
+
+// compare returns an error when the cache does not show an object as the API server has
+// it.
+func (f *Freshness) compare(ctx context.Context, cached client.Object) error {
+	kind, err := f.client.GroupVersionKindFor(cached)
+	if err != nil {
+		return err
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(kind)
+	subject := fmt.Sprintf("%s %q", kind.Kind, cached.GetName())
+	if err := f.live.Get(ctx, client.ObjectKeyFromObject(cached), live); client.IgnoreNotFound(err) != nil {
+		return outcome.Classify(subject, err)
+	}
+	if live.ResourceVersion != cached.GetResourceVersion() {
+		return outcome.Lagging(subject)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package children
+
+import (
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// defaultCPUPercent is the average CPU use to aim at where the spec says nothing.
+const defaultCPUPercent = 80
+
+// Owner is who owns a Deployment and what stands around it.
+type Owner struct {
+	// Kind is the owner's, of this API.
+	Kind string
+	// Object has the name and the UID.
+	Object metav1.Object
+	// Name is that of the Deployment, and of what stands around it.
+	Name string
+	// Labels are on every child.
+	Labels map[string]string
+	// Selector finds the pods.
+	Selector map[string]string
+}
+
+// Reference makes a child go with its owner.
+func (o Owner) Reference() *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(slipwayv1alpha1.SchemeGroupVersion.String()).
+		WithKind(o.Kind).
+		WithName(o.Object.GetName()).
+		WithUID(o.Object.GetUID()).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
+}
+
+// HorizontalPodAutoscaler owns the Deployment's replicas. It returns nil without
+// autoscaling.
+func (o Owner) HorizontalPodAutoscaler(autoscaling *slipwayv1alpha1.Autoscaling, minReplicas int32) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
+	if autoscaling == nil {
+		return nil
+	}
+	percent := int32(defaultCPUPercent)
+	if autoscaling.CPUPercent != nil {
+		percent = *autoscaling.CPUPercent
+	}
+	cpu := autoscalingv2ac.ResourceMetricSource().
+		WithName(corev1.ResourceCPU).
+		WithTarget(autoscalingv2ac.MetricTarget().
+			WithType(autoscalingv2.UtilizationMetricType).
+			WithAverageUtilization(percent))
+	return autoscalingv2ac.HorizontalPodAutoscaler(o.Name, o.Object.GetNamespace()).
+		WithLabels(o.Labels).
+		WithOwnerReferences(o.Reference()).
+		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
+			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
+				WithAPIVersion("apps/v1").
+				WithKind("Deployment").
+				WithName(o.Name)).
+			WithMinReplicas(minReplicas).
+			WithMaxReplicas(autoscaling.MaxReplicas).
+			WithMetrics(autoscalingv2ac.MetricSpec().
+				WithType(autoscalingv2.ResourceMetricSourceType).
+				WithResource(cpu)))
+}
+
+// PodDisruptionBudget lets a node drain take one pod at a time. It returns nil below
+// two replicas, where it could only block the drain.
+func (o Owner) PodDisruptionBudget(minReplicas int32) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	if minReplicas < 2 {
+		return nil
+	}
+	return policyv1ac.PodDisruptionBudget(o.Name, o.Object.GetNamespace()).
+		WithLabels(o.Labels).
+		WithOwnerReferences(o.Reference()).
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(o.Selector)).
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow))
+}
+
+// Replicas states a Deployment's number of pods and nothing else. Applied by a field
+// manager of its own it keeps the number in place while ownership passes from the
+// operator to an autoscaler: a field that nobody owns would fall back to 1.
+func (o Owner) Replicas(replicas int32) *appsv1ac.DeploymentApplyConfiguration {
+	return appsv1ac.Deployment(o.Name, o.Object.GetNamespace()).
+		WithSpec(appsv1ac.DeploymentSpec().WithReplicas(replicas))
+}
