@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Undoes hack/up.sh: ends the local cluster, or takes the demo and the operator out of an existing one.
+# Undoes hack/up.sh: ends the local cluster, or takes the demo, its gateway and the operator out of an existing one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Packs the operator and the demo into image archives, without Docker: bin/images/NAME.tar, and the image's name in
+# Packs the operator, the gateway and the demo into image archives, without Docker: bin/images/NAME.tar, and the image's name in
 # bin/images/NAME.tag. The tag is TAG, or else derived from the program's content, so that a new build is a new image and a
-# cluster that has the old one notices. VERSION is what the operator was built as; the demo stays dev.
+# cluster that has the old one notices. VERSION is what the programs of the release were built as; the demo stays dev.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,12 +9,12 @@ mkdir -p bin/images
 CGO_ENABLED=0 go build -C hack/demo -trimpath -buildvcs=false -ldflags '-s -w' -o "$PWD/bin/slipway-demo" .
 make --no-print-directory bin/image
 
-for name in slipway-operator slipway-demo; do
+for name in slipway-operator slipway-gateway slipway-demo; do
   archive=bin/images/$name.tar
   image=$name:${TAG:-dev-$(sha256sum "bin/$name" | cut -c1-12)}
-  version=dev
-  if [[ $name == slipway-operator ]]; then
-    version=${VERSION:-dev}
+  version=${VERSION:-dev}
+  if [[ $name == slipway-demo ]]; then
+    version=dev
   fi
   if [[ -f $archive && -f bin/images/$name.tag && $archive -nt bin/image && $(<"bin/images/$name.tag") == "$image" ]]; then
     continue # this content is packed already

@@ -1,7 +1,7 @@
 # Shared by the scripts that work on a cluster: hack/up.sh, hack/down.sh, hack/test-e2e.sh. To be sourced, from the root.
 #
 # CLUSTER=local (default) is a cluster that hack/localkube runs on this machine; CLUSTER=existing is the one that KUBECONFIG
-# names, which must be able to pull IMAGE (the operator) and DEMO_IMAGE (the demo).
+# names, which must be able to pull IMAGE (the operator), GATEWAY_IMAGE (the gateway) and DEMO_IMAGE (the demo).
 
 CLUSTER=${CLUSTER:-local}
 SECONDS=0
@@ -20,20 +20,21 @@ case $CLUSTER in
   *) die "CLUSTER is $CLUSTER; it must be local or existing" ;;
 esac
 
-# build_images sets IMAGE and DEMO_IMAGE, after building both for a local cluster.
+# build_images sets IMAGE, GATEWAY_IMAGE and DEMO_IMAGE, after building them for a local cluster.
 build_images() {
   if [[ $CLUSTER == existing ]]; then
-    [[ -n ${IMAGE:-} && -n ${DEMO_IMAGE:-} ]] ||
-      die 'CLUSTER=existing needs IMAGE and DEMO_IMAGE, names from which that cluster can pull (make images builds archives of both)'
+    [[ -n ${IMAGE:-} && -n ${GATEWAY_IMAGE:-} && -n ${DEMO_IMAGE:-} ]] ||
+      die 'CLUSTER=existing needs IMAGE, GATEWAY_IMAGE and DEMO_IMAGE, names from which that cluster can pull (make images builds archives of them)'
     return
   fi
   say 'building programs and images'
   make --no-print-directory images
   IMAGE=$(<bin/images/slipway-operator.tag)
+  GATEWAY_IMAGE=$(<bin/images/slipway-gateway.tag)
   DEMO_IMAGE=$(<bin/images/slipway-demo.tag)
 }
 
-# start_cluster NAME makes sure of a cluster with both images, and sets KUBECONFIG and KUBECTL for it.
+# start_cluster NAME makes sure of a cluster with the images, and sets KUBECONFIG and KUBECTL for it.
 start_cluster() {
   local name=$1
   if [[ $CLUSTER == local ]]; then
@@ -42,7 +43,7 @@ start_cluster() {
     bin/localkube up --name "$name" 8>&- # the lock of hack/test-e2e.sh must not live on in the cluster's processes
     KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
     say 'loading images'
-    bin/localkube load --name "$name" bin/images/slipway-operator.tar bin/images/slipway-demo.tar
+    bin/localkube load --name "$name" bin/images/slipway-operator.tar bin/images/slipway-gateway.tar bin/images/slipway-demo.tar
   fi
   export KUBECONFIG
   find_kubectl
@@ -59,7 +60,7 @@ find_kubectl() {
   export KUBECTL
 }
 
-# write_overlay makes bin/local: config/default, with the operator's image replaced.
+# write_overlay makes bin/local: config/default, with the images of the operator and of its gateways replaced.
 write_overlay() {
   mkdir -p bin/local
   cat >bin/local/kustomization.yaml <<YAML
@@ -73,6 +74,12 @@ patches:
       - op: replace
         path: /spec/template/spec/containers/0/image
         value: "$IMAGE"
+      - op: test # an argument has no name: it must still be the one that is replaced
+        path: /spec/template/spec/containers/0/args/3
+        value: --gateway-image=slipway-gateway:dev
+      - op: replace
+        path: /spec/template/spec/containers/0/args/3
+        value: "--gateway-image=$GATEWAY_IMAGE"
 YAML
 }
 

@@ -4,11 +4,11 @@
 # did not start is somebody else's: it is refused, never touched. CLUSTER_NAME names another; the default is slipway-test, or
 # slipway-SUITE for another suite than e2e.
 #
-# The tests find in their environment: KUBECONFIG, KUBECTL, IMAGE, DEMO_IMAGE; bin is first in PATH.
+# The tests find in their environment: KUBECONFIG, KUBECTL, IMAGE, GATEWAY_IMAGE, DEMO_IMAGE, ECHO_IMAGE; bin is first in PATH.
 #
 #   hack/test-e2e.sh SUITE [go test flags]
 #
-# SUITE is the folder in test that holds the tests, and their build tag: e2e or chaos.
+# SUITE is the build tag of the tests: e2e, chaos or change.
 # TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -55,17 +55,27 @@ claim() {
   ours=1
 }
 
+# load_echo gives the cluster hack/echo, the backend that speaks every protocol. It is no part of a release.
+load_echo() {
+  if [[ $CLUSTER == existing ]]; then return; fi # ECHO_IMAGE names it, or the tests that need it are skipped
+  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/slipway-echo ./hack/echo
+  ECHO_IMAGE=slipway-echo:dev-$(sha256sum bin/slipway-echo | cut -c1-12)
+  bin/image build --binary bin/slipway-echo --tag "$ECHO_IMAGE" --output bin/slipway-echo.tar
+  bin/localkube load --name "$name" bin/slipway-echo.tar
+}
+
 # Nothing is started for tests that do not exist.
-grep -rqsE "^//go:build .*\b$suite\b" "test/$suite" || die "there are no tests in test/$suite"
+grep -rqsE "^//go:build .*\b$suite\b" test || die "there are no tests for $suite"
 if [[ $CLUSTER == local ]]; then claim; fi
 build_images
 make --no-print-directory build bin/testsum
 start_cluster "$name"
+load_echo
 install_operator
 
 say 'running the tests'
 testing=1
-export IMAGE DEMO_IMAGE PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
-# Most of the time a test waits for pods, so more of them run at a time than the machine has cores.
-hack/test-tagged.sh "$suite" -count=1 -timeout 30m -parallel 8 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
+export IMAGE GATEWAY_IMAGE DEMO_IMAGE ECHO_IMAGE=${ECHO_IMAGE:-} PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
+# Most of the time a test waits for pods, so more of them run at a time than the machine has cores. Packages follow each other.
+hack/test-tagged.sh "$suite" -count=1 -p 1 -timeout 30m -parallel 8 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings up a cluster with the operator and a demo application on it, and shows that the application answers.
-# CLUSTER, KUBECONFIG, IMAGE and DEMO_IMAGE: see hack/lib.sh. `make down` undoes it.
+# Brings up a cluster with the operator, a demo application and a gateway in front of it, and shows that both answer.
+# CLUSTER, KUBECONFIG, IMAGE, GATEWAY_IMAGE and DEMO_IMAGE: see hack/lib.sh. `make down` undoes it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
@@ -25,11 +25,13 @@ install_operator
 
 say "applying config/samples/demo.yaml, image $DEMO_IMAGE"
 sed "s|slipway-demo:dev|$DEMO_IMAGE|" config/samples/demo.yaml | "$KUBECTL" apply --server-side -f -
-if ! "$KUBECTL" wait --for=condition=Ready webapp/demo -n demo --timeout=180s; then
-  "$KUBECTL" get webapp demo -n demo -o yaml >&2 || true
-  diagnose demo
-  die 'the demo did not become ready'
-fi
+for object in webapp/demo apigateway/edge; do
+  if ! "$KUBECTL" wait --for=condition=Ready "$object" -n demo --timeout=180s; then
+    "$KUBECTL" get "$object" -n demo -o yaml >&2 || true
+    diagnose demo
+    die "$object did not become ready"
+  fi
+done
 
 say 'this runs:'
 "$KUBECTL" get slipway -A
@@ -37,18 +39,23 @@ echo
 port=$("$KUBECTL" get webapp demo -n demo -o jsonpath='{.spec.port}')
 if [[ $CLUSTER == local ]]; then
   echo 'A pod answers:'
-  pod_ip=$("$KUBECTL" get pods -n demo --field-selector status.phase=Running -o jsonpath='{.items[0].status.podIP}')
+  pod_ip=$("$KUBECTL" get pods -n demo -l slipway.dev/webapp=demo --field-selector status.phase=Running -o jsonpath='{.items[0].status.podIP}')
   answers "http://$pod_ip:$port/"
   echo 'Its Service answers:'
   service=$("$KUBECTL" get service demo -n demo -o jsonpath='{.spec.clusterIP}:{.spec.ports[0].port}')
   answers "http://$service/"
+  echo 'It answers through the gateway:'
+  gateway=$("$KUBECTL" get service edge -n demo -o jsonpath='{.spec.clusterIP}')
+  answers "http://$gateway/"
 else
   echo 'A pod answers:'
-  pod=$("$KUBECTL" get pods -n demo --field-selector status.phase=Running -o jsonpath='{.items[0].metadata.name}')
+  pod=$("$KUBECTL" get pods -n demo -l slipway.dev/webapp=demo --field-selector status.phase=Running -o jsonpath='{.items[0].metadata.name}')
   answers_through_api "/api/v1/namespaces/demo/pods/$pod:$port/proxy/"
   echo 'Its Service answers:'
   service_port=$("$KUBECTL" get service demo -n demo -o jsonpath='{.spec.ports[0].port}')
   answers_through_api "/api/v1/namespaces/demo/services/demo:$service_port/proxy/"
+  echo 'It answers through the gateway:'
+  answers_through_api "/api/v1/namespaces/demo/services/edge:80/proxy/"
 fi
 
 cat <<TXT

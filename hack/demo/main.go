@@ -96,20 +96,28 @@ func newApp(getenv func(string) string, greetingFile string, delay time.Duration
 
 func (a *app) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", a.hello)
+	mux.HandleFunc("/", a.hello)
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /config", a.config)
 	mux.HandleFunc("/exit", a.stop)
+	// A probe of this path shows a rollout that never becomes ready.
+	mux.HandleFunc("/never", func(response http.ResponseWriter, _ *http.Request) {
+		http.Error(response, "never", http.StatusServiceUnavailable)
+	})
 	return mux
 }
 
-func (a *app) hello(response http.ResponseWriter, _ *http.Request) {
+// hello greets at any path, so that a gateway can have one for each application.
+func (a *app) hello(response http.ResponseWriter, request *http.Request) {
 	hostname, err := os.Hostname()
 	if err != nil {
 		http.Error(response, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	fmt.Fprintf(response, "Hello from %s, demo %s\n", hostname, version)
+	if request.URL.Path != "/" {
+		fmt.Fprintf(response, "path: %s\n", request.URL.Path)
+	}
 	if message := a.getenv("MESSAGE"); message != "" {
 		fmt.Fprintln(response, message)
 	}

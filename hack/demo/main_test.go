@@ -31,7 +31,8 @@ func TestHandler(t *testing.T) {
 	}{
 		"greeting":              {path: "/", wantStatus: 200, wantBody: "Hello from " + hostname + ", demo dev\n"},
 		"greeting with message": {path: "/", env: map[string]string{"MESSAGE": "hi"}, wantStatus: 200, wantBody: "Hello from " + hostname + ", demo dev\nhi\n"},
-		"unknown path":          {path: "/nothing", wantStatus: 404, wantBody: "404 page not found\n"},
+		"any path":              {path: "/users/1", wantStatus: 200, wantBody: "Hello from " + hostname + ", demo dev\npath: /users/1\n"},
+		"never ready":           {path: "/never", wantStatus: 503, wantBody: "never\n"},
 		"healthy":               {path: "/healthz", wantStatus: 200, wantBody: "ok\n"},
 		"config":                {path: "/config", env: map[string]string{"GREETING": "hello"}, file: file, wantStatus: 200, wantBody: "env: hello\nfile: good morning\n"},
 		"config without any":    {path: "/config", file: file + ".missing", wantStatus: 200, wantBody: "env: \nfile: \n"},

@@ -17,7 +17,7 @@ build: ## Build the programs of cmd into bin.
 	done
 
 .PHONY: images
-images: build ## Build the image archives of the operator and the demo into bin, without Docker.
+images: build ## Build the image archives of operator, gateway and demo into bin, without Docker.
 	@VERSION='$(VERSION)' hack/images.sh
 
 .PHONY: dist

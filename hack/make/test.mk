@@ -7,6 +7,7 @@
 #   fault  the same, with everything that can go wrong       build tag faulttest
 #   e2e    a real single-node cluster with real pods               build tag e2e
 #   chaos  the same, with parts of it killed at random               build tag chaos
+#   change the same, a gateway that is changed under load (short: e2e)  build tag change
 #   localkube  that cluster itself, killed and repaired              build tag selftest
 TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 
@@ -14,7 +15,7 @@ TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 TEST_FLAGS ?=
 
 .PHONY: test
-test: test-unit test-fuzz test-api test-e2e test-localkube ## Run all tests: unit, fuzz, API server, end to end.
+test: test-unit test-fuzz test-api test-e2e test-localkube test-fault ## Run all tests: unit, fuzz, API server, end to end, faults.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -46,9 +47,10 @@ test-localkube: bin/testsum ## Test the local cluster itself: start, repair afte
 	@echo 'test-localkube:'
 	@go -C hack/localkube test -tags selftest -json -count=1 -timeout 20m -run TestEndToEnd $(TEST_FLAGS) . | $(TESTSUM)
 
-# Most of the time a case waits to see that nothing happens, so many run at a time.
-FAULT_TEST = KUBEBUILDER_ASSETS=$$(bin/localkube assets) FAULT_TABLE=$(CURDIR)/bin/fault-table.md \
-  go test -json -tags faulttest -count=1 -parallel 64 ./test/fault
+# Most of the time a case waits to see that nothing happens, so many run at a time. They leave thousands of namespaces, which
+# are not worth collecting garbage for: GOGC is the API server's too.
+FAULT_TEST = GOGC=400 KUBEBUILDER_ASSETS=$$(bin/localkube assets) FAULT_TABLE=$(CURDIR)/bin/fault-table.md \
+  go test -json -tags faulttest -count=1 -parallel 80 ./test/fault
 
 .PHONY: test-fault
 test-fault: bin/testsum bin/localkube ## Try every fault at every point of every scenario in test/fault. CASE=regexp picks some.
@@ -71,9 +73,29 @@ test-failover: bin/testsum ## Measure how soon the standby acts when the leader 
 	@echo 'test-failover:'
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chaos -run TestAStandby $(TEST_FLAGS)
 
+# Each of the two starts a local cluster of its own, called slipway-change. The first takes 15 to 20 minutes.
+.PHONY: bench-gateway-change
+bench-gateway-change: bin/testsum ## Change a gateway 1,000 times under a load of every protocol; nothing may fail. SEED= and CHANGES= repeat a run.
+	@echo 'bench-gateway-change:'
+	@CHANGES='$(or $(CHANGES),1000)' REQUESTS='$(or $(REQUESTS),1000000)' STREAMS='$(or $(STREAMS),1000)' RATE='$(or $(RATE),1200)' SEED='$(SEED)' \
+	  TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh change -run TestNothingIsLost $(TEST_FLAGS)
+
+.PHONY: bench-gateway-change-propagation
+bench-gateway-change-propagation: bin/testsum ## Measure on real pods how soon a changed route is served through the Service, and called live.
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh change -run TestPropagation $(TEST_FLAGS)
+
 .PHONY: bench-webapp
 bench-webapp: bin/localkube ## Measure the WebApp controller against a real API server: writes, time, memory.
-	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags scale -count=1 -timeout 60m -v $(TEST_FLAGS) ./test/scale/...
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags scale -count=1 -timeout 60m -v $(TEST_FLAGS) ./test/scale
+
+.PHONY: bench-gateway-propagation
+bench-gateway-propagation: bin/localkube ## Measure how soon a gateway serves what the API server has accepted.
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags scale -count=1 -timeout 60m -v $(TEST_FLAGS) ./test/scale/propagation
+
+# BENCH_FLAGS='-rounds 1 -plain 1 -policies ""' measures less; bin/gatewaybench -h lists them.
+.PHONY: bench-gateway
+bench-gateway: ## Measure the gateway beside nginx, Caddy and Traefik, each on one core.
+	@hack/bench-gateway.sh $(BENCH_FLAGS)
 
 # The Go build cache knows better than make what is out of date.
 .PHONY: bin/testsum

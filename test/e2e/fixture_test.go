@@ -69,7 +69,7 @@ func (f fixture) in(t *testing.T) *fixture {
 
 // dump logs what one would look at first.
 func (f *fixture) dump(ctx context.Context) {
-	for _, args := range []string{"get webapps -o yaml", "get all,pvc,controllerrevisions", "get events --sort-by=.lastTimestamp"} {
+	for _, args := range []string{"get webapps,apigateways -o yaml", "get all,pvc,controllerrevisions", "get events --sort-by=.lastTimestamp"} {
 		output, err := f.runKubectl(ctx, strings.Fields(args)...)
 		f.Logf("kubectl %s: %v\n%s", args, err, output)
 	}

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -59,10 +60,14 @@ const enoughRequests = 10
 
 // traffic requests an URL again and again until stop.
 func (f *fixture) traffic(url string) *traffic {
+	return f.trafficThrough(livecluster.NewHTTPClient(), url)
+}
+
+// trafficThrough does so with a client of its own.
+func (f *fixture) trafficThrough(client *http.Client, url string) *traffic {
 	ctx, cancel := context.WithCancel(f.Context())
 	l := &traffic{f: f, cancel: cancel, enough: make(chan struct{})}
 	l.done.Go(func() {
-		client := livecluster.NewHTTPClient()
 		ticker := time.NewTicker(requestInterval)
 		defer ticker.Stop()
 		for {
