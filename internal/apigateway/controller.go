@@ -36,8 +36,10 @@ const (
 	// would cost two writes for every change of a route, each as dear as the whole object
 	// is large.
 	settleTime = time.Second
-	// lagTime is how long it waits for a cache that shows less than pods have seen. It
-	// would be refused, because it speaks of an earlier spec.
+	// lagTime is how long it waits for a cache that shows less than pods have seen: it
+	// would be refused, because it speaks of an earlier spec. As long it waits for one that
+	// shows fewer pods than the Deployment counts: it would call replicas behind that
+	// serve. What lasts longer is told.
 	lagTime = 10 * time.Second
 )
 

@@ -34,6 +34,10 @@ func (s *scope) judgeRoutes() {
 			s.judgePod(pod, s.answers[pod.UID])
 		}
 	}
+	if int32(s.served.ready) < s.deployment.Status.ReadyReplicas { //nolint:gosec // a number of pods
+		// The Deployment knows of more, or has not noticed yet that there are fewer.
+		s.unsettled, s.lagging = true, true
+	}
 }
 
 // judgePod looks at what one pod says.

@@ -124,3 +124,18 @@ func TestTroubleThatAPodTellsNamesItsFieldAndItsCondition(t *testing.T) {
 		})
 	}
 }
+
+// A restarted operator may be shown the pods as they were before they were ready: a status
+// made of them would call replicas behind that serve.
+func TestStatusWaitsForAsManyReadyPodsAsTheDeploymentCounts(t *testing.T) {
+	answer := replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: 3}}
+	for _, shown := range []int{0, 1, 2} {
+		s := runningScope(answer, answer)
+		s.pods = s.pods[:shown]
+		s.judgePods()
+		s.judgeRoutes()
+		if want := shown < 2; s.unsettled != want || s.lagging != want {
+			t.Errorf("%d pods of two that are ready: unsettled %v, lagging %v, want %v", shown, s.unsettled, s.lagging, want)
+		}
+	}
+}

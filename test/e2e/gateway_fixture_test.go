@@ -89,7 +89,7 @@ func (f *gatewayFixture) saysPromptly(what string, since time.Time, checks ...ga
 	f.waitGateway(checks...)
 	said := f.said.first(since, what, func(s sighting) bool {
 		gateway, ok := s.object.(*slipwayv1alpha1.APIGateway)
-		return ok && content(gateway, checks) == nil
+		return ok && gateway.Name == gatewayName && content(gateway, checks) == nil
 	})
 	took := said.at.Sub(since).Round(time.Millisecond)
 	f.measured("%s after %v", what, took)
@@ -203,8 +203,14 @@ type certificate struct {
 	data map[string][]byte
 }
 
-// newCertificate makes a certificate for a host, in the form of a TLS Secret.
+// newCertificate makes a certificate for a host that outlives the test, in the form of a
+// TLS Secret.
 func (f *gatewayFixture) newCertificate(host string) *certificate {
+	f.Helper()
+	return f.newCertificateUntil(host, time.Now().Add(time.Hour))
+}
+
+func (f *gatewayFixture) newCertificateUntil(host string, end time.Time) *certificate {
 	f.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -216,7 +222,7 @@ func (f *gatewayFixture) newCertificate(host string) *certificate {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: end,
 		IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

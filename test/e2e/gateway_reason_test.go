@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,10 +27,13 @@ import (
 
 const (
 	secureHost = "edge.example.com"
-	goodURL    = "http://edge.example.com/good"
-	badURL     = "http://edge.example.com/bad"
-	secureURL  = "https://edge.example.com/good"
-	apiKey     = "a key of the test"
+	// takenHost belongs to another gateway, which is older.
+	takenHost = "taken.example.com"
+	rivalName = "rival"
+	goodURL   = "http://edge.example.com/good"
+	badURL    = "http://edge.example.com/bad"
+	secureURL = "https://edge.example.com/good"
+	apiKey    = "a key of the test"
 )
 
 // gatewayTrouble is one way to get a gateway into trouble, and out of it.
@@ -52,7 +56,8 @@ type gatewayTrouble struct {
 func TestATroubledGatewaySaysWhyAndServesOn(t *testing.T) {
 	f := newGatewayFixture(newFixture(t))
 	first, second := f.newCertificate(secureHost), f.newCertificate(secureHost)
-	f.create(f.demo(appName, 8080), f.tlsSecret(first), f.troubledGateway())
+	f.create(f.demo(appName, 8080), f.tlsSecret("tls", first), f.rival())
+	f.create(f.troubledGateway())
 	f.waitGateway(gatewayReady(2, 1))
 	through := f.through(first, second)
 	load := []*traffic{f.trafficThrough(through, goodURL), f.trafficThrough(through, secureURL)}
@@ -61,7 +66,9 @@ func TestATroubledGatewaySaysWhyAndServesOn(t *testing.T) {
 		f.goThrough(trouble)
 	}
 	f.serves(second)
+	f.goThrough(expiredCertificate())
 	f.goThrough(invalidRegex())
+	f.goThrough(hostConflict())
 	f.goThrough(incompatibleImage())
 	for _, l := range load {
 		l.stop("a gateway in every trouble")
@@ -99,8 +106,22 @@ func (f *gatewayFixture) troubledGateway() *slipwayv1alpha1.APIGateway {
 	}
 }
 
-func (f *gatewayFixture) tlsSecret(c *certificate) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "tls"}, Type: corev1.SecretTypeTLS, Data: c.data}
+// rival has a host, and no pods.
+func (f *gatewayFixture) rival() *slipwayv1alpha1.APIGateway {
+	rival := f.troubledGateway()
+	rival.Name = rivalName
+	rival.Spec = slipwayv1alpha1.APIGatewaySpec{Replicas: ptr(int32(0)), Routes: rival.Spec.Routes, Expose: f.exposedByIngress()}
+	rival.Spec.Routes[0].Host = takenHost
+	return rival
+}
+
+// exposedByIngress is the same place for all gateways of the test, and for no other.
+func (f *gatewayFixture) exposedByIngress() *slipwayv1alpha1.Expose {
+	return &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeIngress, IngressClassName: ptr(f.namespace)}
+}
+
+func (f *gatewayFixture) tlsSecret(name string, c *certificate) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeTLS, Data: c.data}
 }
 
 // routeTroubles are those of a Service: one after the other, all with the same route.
@@ -173,13 +194,58 @@ func secretTroubles(next *certificate) []gatewayTrouble {
 			// The route of the trouble before asks for the key by now.
 			prepare: func(f *gatewayFixture) { f.refusesWith(http.StatusUnauthorized, "") },
 			cause: func(f *gatewayFixture) {
-				f.editTLS(map[string][]byte{corev1.TLSCertKey: []byte("no certificate"), corev1.TLSPrivateKeyKey: []byte("no key")})
+				f.editTLS("tls", &certificate{data: map[string][]byte{corev1.TLSCertKey: []byte("no certificate"), corev1.TLSPrivateKeyKey: []byte("no key")}})
 			},
 			says: []gatewayCheck{
 				gatewayIs(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonInvalidCertificate),
 				gatewayIs(slipwayv1alpha1.ConditionResolvedRefs, metav1.ConditionFalse, slipwayv1alpha1.ReasonInvalidCertificate),
 			},
-			mend: func(f *gatewayFixture) { f.editTLS(next.data) },
+			mend: func(f *gatewayFixture) { f.editTLS("tls", next) },
+		},
+	}
+}
+
+// expiredCertificate happens without anybody doing anything: a second certificate is good
+// for a few seconds.
+func expiredCertificate() gatewayTrouble {
+	const host = "soon.example.com"
+	return gatewayTrouble{
+		reason: slipwayv1alpha1.ReasonCertificateExpired,
+		prepare: func(f *gatewayFixture) {
+			soon := f.newCertificateUntil(host, time.Now().Add(10*time.Second))
+			f.create(f.tlsSecret("soon", soon))
+			f.editGateway(func(s *slipwayv1alpha1.APIGatewaySpec) {
+				s.TLS = append(s.TLS, slipwayv1alpha1.GatewayTLS{SecretRef: slipwayv1alpha1.LocalReference{Name: "soon"}})
+			})
+			f.waitGateway(gatewayIs(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, ""))
+			<-time.After(time.Until(soon.leaf.NotAfter))
+		},
+		cause: func(*gatewayFixture) {}, // time passes
+		says: []gatewayCheck{
+			gatewayIs(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonCertificateExpired),
+			gatewayIs(slipwayv1alpha1.ConditionResolvedRefs, metav1.ConditionFalse, slipwayv1alpha1.ReasonCertificateExpired),
+		},
+		mend: func(f *gatewayFixture) { f.editTLS("soon", f.newCertificate(host)) },
+	}
+}
+
+// hostConflict comes in while the webhook is not there, too.
+func hostConflict() gatewayTrouble {
+	return gatewayTrouble{
+		reason: slipwayv1alpha1.ReasonHostConflict,
+		cause: func(f *gatewayFixture) {
+			f.editGateway(func(s *slipwayv1alpha1.APIGatewaySpec) {
+				s.Expose, s.Routes[1].Host = f.exposedByIngress(), takenHost
+			})
+		},
+		says: []gatewayCheck{
+			routeNotLive("bad", slipwayv1alpha1.ReasonHostConflict),
+			gatewayIs(slipwayv1alpha1.ConditionAccepted, metav1.ConditionFalse, slipwayv1alpha1.ReasonHostConflict),
+		},
+		mend: func(f *gatewayFixture) {
+			if err := cluster.Delete(f.Context(), mustGet(f.fixture, rivalName, &slipwayv1alpha1.APIGateway{})); err != nil {
+				f.Fatal(err)
+			}
 		},
 	}
 }
@@ -316,11 +382,11 @@ func (f *gatewayFixture) editService(change func(*corev1.ServiceSpec)) {
 	update(f.fixture, service, func(s *corev1.Service) { change(&s.Spec) })
 }
 
-// editTLS replaces the certificate.
-func (f *gatewayFixture) editTLS(data map[string][]byte) {
+// editTLS replaces the certificate in a Secret.
+func (f *gatewayFixture) editTLS(name string, c *certificate) {
 	f.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "tls", Namespace: f.namespace}}
-	update(f.fixture, secret, func(s *corev1.Secret) { s.Data = data })
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}}
+	update(f.fixture, secret, func(s *corev1.Secret) { s.Data = c.data })
 }
 
 // removeWebhook has the operator validate nothing until the test ends.
