@@ -55,7 +55,7 @@ FAULT_TEST = GOGC=400 KUBEBUILDER_ASSETS=$$(bin/localkube assets) FAULT_TABLE=$(
 .PHONY: test-fault
 test-fault: bin/testsum bin/localkube ## Try every fault at every point of every scenario in test/fault. CASE=regexp picks some.
 	@echo 'test-fault:'
-	@$(FAULT_TEST) -timeout 30m -run '$(or $(CASE),.)' $(TEST_FLAGS) | $(TESTSUM); code=$$?; cat bin/fault-table.md; exit $$code
+	@$(FAULT_TEST) -timeout 60m -run '$(or $(CASE),.)' $(TEST_FLAGS) | $(TESTSUM); code=$$?; cat bin/fault-table.md; exit $$code
 
 # How many mixes, and how many of them on one API server: nothing collects what they leave.
 MIXES ?= 10000

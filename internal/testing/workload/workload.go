@@ -128,6 +128,11 @@ func (c *Cluster) replicaSet(ctx context.Context, deployment *appsv1.Deployment)
 	if err != nil {
 		return nil, err
 	}
+	if deployment.Annotations[revisionAnnotation] == "" {
+		if err := c.collect(ctx, deployment); err != nil {
+			return nil, err
+		}
+	}
 	replicaSet := &appsv1.ReplicaSet{}
 	err = c.Client.Get(ctx, types.NamespacedName{Namespace: deployment.Namespace, Name: deployment.Name + "-" + hash}, replicaSet)
 	last, _ := strconv.Atoi(deployment.Annotations[revisionAnnotation])
@@ -153,6 +158,28 @@ func (c *Cluster) replicaSet(ctx context.Context, deployment *appsv1.Deployment)
 		}
 	}
 	return replicaSet, nil
+}
+
+// collect is the garbage collector for what an earlier Deployment of the name had.
+func (c *Cluster) collect(ctx context.Context, deployment *appsv1.Deployment) error {
+	left := &appsv1.ReplicaSetList{}
+	if err := c.Client.List(ctx, left, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+		return err
+	}
+	for i := range left.Items {
+		owner := metav1.GetControllerOf(&left.Items[i])
+		if owner == nil || owner.UID == deployment.UID {
+			continue
+		}
+		if err := c.Client.Delete(ctx, &left.Items[i]); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		pods := []client.DeleteAllOfOption{client.InNamespace(deployment.Namespace), client.MatchingLabels(left.Items[i].Labels), client.GracePeriodSeconds(0)}
+		if err := c.Client.DeleteAllOf(ctx, &corev1.Pod{}, pods...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newReplicaSet(deployment *appsv1.Deployment, hash string, revision int) *appsv1.ReplicaSet {
