@@ -29,7 +29,7 @@ const (
 	secureHost = "edge.example.com"
 	// takenHost belongs to another gateway, which is older.
 	takenHost = "taken.example.com"
-	rivalName = "rival"
+	rivalName = "another" // of the same second: the first by name
 	goodURL   = "http://edge.example.com/good"
 	badURL    = "http://edge.example.com/bad"
 	secureURL = "https://edge.example.com/good"
