@@ -64,8 +64,10 @@ MIXES_AT_ONCE ?= 1000
 .PHONY: test-fault-long
 test-fault-long: bin/testsum bin/localkube ## Play 10,000 random mixes of steps and faults, or MIXES. SEED= repeats a run.
 	@echo 'test-fault-long:'
-	@seed=$(or $(SEED),$$(date +%s)); failed=0; { for ((done = 0; done < $(MIXES); done += $(MIXES_AT_ONCE))); do \
-	  $(FAULT_TEST) -timeout 2h -run TestRandom -mixes $(MIXES_AT_ONCE) -seed $$((seed + done)) $(TEST_FLAGS) || failed=1; \
+	@seed=$(or $(SEED),$$(date +%s)); left=$(MIXES); failed=0; { while ((left > 0)); do \
+	  round=$$((left < $(MIXES_AT_ONCE) ? left : $(MIXES_AT_ONCE))); \
+	  $(FAULT_TEST) -timeout 2h -run TestRandom -mixes $$round -seed $$seed $(TEST_FLAGS) || failed=1; \
+	  seed=$$((seed + round)); left=$$((left - round)); \
 	done; exit $$failed; } | $(TESTSUM)
 
 # Each of the two starts a local cluster of its own, called slipway-chaos.

@@ -118,7 +118,7 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 			TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = certificates.Get }},
 		})
 	}
-	mgr, err := ctrl.NewManager(restConfig, managed)
+	mgr, err := ctrl.NewManager(decidedAnew(restConfig), managed)
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
