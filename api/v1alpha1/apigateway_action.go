@@ -108,7 +108,7 @@ type HeaderEdit struct {
 
 // EditableHeaderName is the name of an HTTP header that may be changed.
 //
-// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'upgrade'])",message="Host, and headers that HTTP itself needs, cannot be changed"
+// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'upgrade', 'expect', 'http2-settings'])",message="Host, and headers that HTTP itself needs, cannot be changed"
 type EditableHeaderName HeaderName
 
 // HeaderField is a header with its value.

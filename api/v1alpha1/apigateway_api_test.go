@@ -82,6 +82,7 @@ func TestEveryFieldOfAnAPIGatewayCanBeUsed(t *testing.T) {
 		"NodePort":                      "expose: {type: NodePort, httpNodePort: 30080, httpsNodePort: 30443}",
 		"LoadBalancer":                  "expose: {type: LoadBalancer}",
 		"ClusterIP":                     "expose: {type: ClusterIP}",
+		"health checks":                 `healthChecks: [{name: users, port: 8080}, {name: users, port: 8081, path: "/healthz/a%20b", host: users.example.com, periodSeconds: 3600, timeoutSeconds: 300, healthyThreshold: 100, unhealthyThreshold: 1}], routes: [{` + backend + `}]`,
 	}
 	for name, route := range map[string]string{
 		"match":    `name: a.b-1, host: "*.example.com", path: "/a%20b/c~d@e'f", methods: [GET, PROPFIND, M-SEARCH], headers: [{name: X-A}, {name: x-b, value: "", type: Exact}], queryParams: [{name: a b, value: c.*, type: RegularExpression}], ` + backend,
@@ -116,9 +117,9 @@ func TestEveryFieldOfAnAPIGatewayCanBeUsed(t *testing.T) {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 				t.Fatal(err)
 			}
-			_, problems := table.Compile(table.Input{Routes: typed.Spec.Routes})
+			_, problems := table.Compile(table.Input{Routes: typed.Spec.Routes, HealthChecks: typed.Spec.HealthChecks})
 			for _, problem := range problems {
-				if problem.Reason == slipwayv1alpha1.ReasonInvalidRoute || problem.Reason == slipwayv1alpha1.ReasonInvalidRegex {
+				if problem.Reason == slipwayv1alpha1.ReasonInvalid || problem.Reason == slipwayv1alpha1.ReasonInvalidRoute || problem.Reason == slipwayv1alpha1.ReasonInvalidRegex {
 					t.Errorf("the API server accepts what the gateway does not: %s", problem.Message)
 				}
 			}
@@ -141,6 +142,14 @@ func TestABadAPIGatewayIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 		"gateway without":        {"expose: {gateway: {name: a}}", "spec.expose.gateway is required with spec.expose.type HTTPRoute and cannot be combined"},
 		"node port without":      {"expose: {httpNodePort: 30080}", "spec.expose.httpNodePort and httpsNodePort need"},
 		"too many routes":        {"routes: [" + strings.Repeat("{"+backend+"}, ", 1001) + "]", "spec.routes: Too many: 1001: must have at most 1000 items"},
+		"check without a port":   {"healthChecks: [{name: a}]", "spec.healthChecks[0].port"},
+		"check twice":            {"healthChecks: [{name: a, port: 1}, {name: a, port: 1}]", "spec.healthChecks[1]: Duplicate value"},
+		"check path":             {"healthChecks: [{name: a, port: 1, path: healthz}]", "a path must start with '/'"},
+		"check host":             {`healthChecks: [{name: a, port: 1, host: "*.example.com"}]`, "spec.healthChecks[0].host"},
+		"check period":           {"healthChecks: [{name: a, port: 1, periodSeconds: 0}]", "spec.healthChecks[0].periodSeconds"},
+		"check timeout":          {"healthChecks: [{name: a, port: 1, timeoutSeconds: 301}]", "spec.healthChecks[0].timeoutSeconds"},
+		"check threshold":        {"healthChecks: [{name: a, port: 1, healthyThreshold: 0}]", "spec.healthChecks[0].healthyThreshold"},
+		"check threshold, high":  {"healthChecks: [{name: a, port: 1, unhealthyThreshold: 101}]", "spec.healthChecks[0].unhealthyThreshold"},
 		"the same Service twice": {"routes: [{backends: [{name: a, port: 1}, {name: a, port: 1}]}]", `spec.routes[0].backends[1]: Duplicate value`},
 		"the same header twice":  {"routes: [{headers: [{name: a}, {name: a}], " + backend + "}]", `spec.routes[0].headers[1]: Duplicate value`},
 	}
@@ -174,6 +183,7 @@ func TestABadAPIGatewayIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 		"rewrite path":     {"rewrite: {path: a}, " + backend, "must start with '/'"},
 		"rewrite redirect": {"rewrite: {path: /a}, redirect: {path: /b}", "spec.routes: rewrite, mirror and retries need backendService or backends"},
 		"fixed header":     {"requestHeaders: {set: [{name: hOst, value: a}]}, " + backend, "cannot be changed"},
+		"expectation":      {"requestHeaders: {set: [{name: Expect, value: a}]}, " + backend, "cannot be changed"},
 		"fixed removal":    {"responseHeaders: {remove: [Content-Length]}, " + backend, "cannot be changed"},
 		"header value":     {`requestHeaders: {add: [{name: X-A, value: "a\nb"}]}, ` + backend, "spec.routes[0].requestHeaders.add[0].value in body should match"},
 		"empty redirect":   {"redirect: {statusCode: 301}", "redirect: set at least one of scheme, host, port and path"},

@@ -47,10 +47,16 @@ const (
 	ReasonInvalidCertificate = "InvalidCertificate"
 	// ReasonCertificateExpired: a certificate is no longer valid, or not yet.
 	ReasonCertificateExpired = "CertificateExpired"
+	// ReasonKeysNotFetched: no public keys could be fetched from auth.jwt.jwksURL yet.
+	ReasonKeysNotFetched = "KeysNotFetched"
 	// ReasonReplicaBehind: a replica serves an older generation, or does not answer.
 	ReasonReplicaBehind = "ReplicaBehind"
 	// ReasonKindNotFound: the cluster does not have a kind that spec.expose needs.
 	ReasonKindNotFound = "KindNotFound"
+	// ReasonParentNotFound: the Gateway that spec.expose.gateway names does not exist.
+	ReasonParentNotFound = "ParentNotFound"
+	// ReasonParentRefused: the Gateway that spec.expose.gateway names does not take the HTTPRoute.
+	ReasonParentRefused = "ParentRefused"
 	// ReasonImageIncompatible: what spec.image runs is no gateway, or one that does not understand this API.
 	ReasonImageIncompatible = "ImageIncompatible"
 )

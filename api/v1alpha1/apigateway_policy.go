@@ -62,6 +62,56 @@ type Retries struct {
 	RetryOn []RetryCause `json:"retryOn,omitempty"`
 }
 
+// BackendHealthCheck asks every endpoint of a backend whether it is well: GET over HTTP/1.1, or
+// over HTTP/2 where the appProtocol of the port is kubernetes.io/h2c. A status from 200 to
+// 399 is a success; redirects are not followed. Every replica of the gateway checks for
+// itself. An endpoint counts as healthy until its checks say otherwise.
+type BackendHealthCheck struct {
+	// name of the Service, in the same namespace.
+	// +required
+	Name ServiceName `json:"name"`
+	// port of the Service, from 1 to 65535.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +required
+	Port int32 `json:"port"`
+	// path that is asked for, at most 512 characters. Default /.
+	// +kubebuilder:default="/"
+	// +optional
+	Path URLPath `json:"path,omitempty"`
+	// host is the Host header of a check. Default: address and port of the endpoint.
+	// +optional
+	Host PreciseHostName `json:"host,omitempty"`
+	// periodSeconds is the time between two checks of an endpoint, from 1 to 3600 seconds;
+	// each time it is up to a tenth shorter or longer. Default 10.
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	// +optional
+	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
+	// timeoutSeconds is how long one check may take, from 1 to 300 seconds. A check that
+	// takes longer has failed. Default 1.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=300
+	// +optional
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+	// healthyThreshold is how many successful checks in a row bring an endpoint back that
+	// was found unhealthy, from 1 to 100. Default 1.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	HealthyThreshold *int32 `json:"healthyThreshold,omitempty"`
+	// unhealthyThreshold is how many failed checks in a row make an endpoint unhealthy,
+	// from 1 to 100. Default 3.
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	UnhealthyThreshold *int32 `json:"unhealthyThreshold,omitempty"`
+}
+
 // Auth lets only those in who prove who they are.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.apiKey), has(self.basic), has(self.jwt)].filter(x, x).size() == 1",message="auth: set exactly one of apiKey, basic and jwt"

@@ -8,9 +8,11 @@ type APIGatewayStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// replicas is the number of gateway pods that exist.
+	// +kubebuilder:default=0
 	// +optional
 	Replicas int32 `json:"replicas"`
 	// readyReplicas is the number of gateway pods that serve.
+	// +kubebuilder:default=0
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// selector finds the pods, in the form that the scale subresource needs.

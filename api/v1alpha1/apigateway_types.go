@@ -82,6 +82,17 @@ type APIGatewaySpec struct {
 	// +optional
 	Routes []Route `json:"routes,omitempty"`
 
+	// healthChecks ask the endpoints of backends whether they are well, at most 100: one for
+	// each port of a Service. An endpoint that is not gets no requests, unless no
+	// endpoint of its backend is. A check of a port that no route names does nothing.
+	// Default: none; an endpoint that fails requests is left out for a while either way.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=port
+	// +optional
+	HealthChecks []BackendHealthCheck `json:"healthChecks,omitempty"`
+
 	// tls are the certificates that the gateway serves HTTPS with, at most 64. A changed
 	// Secret is served within seconds and breaks no connection. Default: HTTP only.
 	// +kubebuilder:validation:MaxItems=64

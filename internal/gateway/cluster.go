@@ -30,6 +30,7 @@ func (g *gateway) followCluster(ctx context.Context) error {
 			g.handler.Set(config.Proxy)
 			return nil
 		},
+		MissingKeys: g.handler.MissingKeys, MissingKeysChanged: g.keysMissingChanged,
 	})
 	return source.Run(ctx)
 }

@@ -19,10 +19,10 @@ func (g *gateway) followFile(ctx context.Context) error {
 		}
 		g.handler.Set(config.Proxy)
 		generation++
-		served = revision.Document{Generation: generation, Problems: revision.RouteProblems(config.Problems)}
+		served = revision.Document{Generation: generation, Problems: revision.TableProblems(config.Problems)}
 		g.board.Publish(served)
 		for _, problem := range served.Problems {
-			g.options.Log.Warn("a route is not served as it is written", "route", problem.Name, "reason", problem.Reason, "message", problem.Message)
+			g.options.Log.Warn("not served as it is written", "name", problem.Name, "field", problem.Field, "reason", problem.Reason, "message", problem.Message)
 		}
 		g.options.Log.Info("serving", "routes", len(config.Proxy.Table.Routes), "problems", len(config.Problems))
 		return nil

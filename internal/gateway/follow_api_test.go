@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,6 +64,24 @@ func TestAGatewayServesWhatTheClusterSays(t *testing.T) {
 	r.serves(g)
 	r.answers("/app", "404")
 	r.answers("/new", "again")
+}
+
+func TestARouteIsLiveOnceItsPublicKeysAreThere(t *testing.T) {
+	c := newCluster(t)
+	var published atomic.Bool
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !published.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_, _ = io.WriteString(w, `{"keys": [{"kty": "OKP", "crv": "Ed25519", "use": "sig", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`)
+	}))
+	t.Cleanup(issuer.Close)
+	g := c.spec(`routes: [{name: shop, path: /, directResponse: {statusCode: 200}, auth: {jwt: {issuer: "https://id.example.com", jwksURL: "` + issuer.URL + `/"}}}]`)
+	r := c.run()
+	r.serves(g, "KeysNotFetched: auth.jwt.jwksURL: no public keys could be fetched from "+issuer.URL)
+	published.Store(true)
+	r.serves(g)
 }
 
 func TestARequestUnderWayOutlivesItsEndpointItsRouteAndTheGatewaysEnd(t *testing.T) {

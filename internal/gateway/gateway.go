@@ -72,16 +72,19 @@ type gateway struct {
 	admin        *admin.Handler
 	board        *revision.Board
 	traces       *trace.TracerProvider // nil: none
+	// keysMissingChanged gets a value when it has changed which public keys are missing.
+	keysMissingChanged chan struct{}
 }
 
 // Run serves until the context ends, and then until what is under way has ended.
 func Run(ctx context.Context, options Options) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	g := &gateway{options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates)}
-	serving := proxy.Options{AccessLog: options.AccessLog, Metrics: registry, Realm: options.Gateway, KeysFailing: func(address string, err error) {
-		options.Log.Warn("public keys are out of reach, the last good ones stay", "address", address, "error", err)
-	}}
+	g := &gateway{options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates), keysMissingChanged: make(chan struct{}, 1)}
+	serving := proxy.Options{
+		AccessLog: options.AccessLog, Metrics: registry, Realm: options.Gateway,
+		KeysFailing: g.keysFailing, KeysMissingChanged: g.tellKeysMissing, HealthChanged: g.healthChanged,
+	}
 	if options.TraceEndpoint != "" {
 		traces, err := newTraces(ctx, options)
 		if err != nil {
@@ -104,6 +107,25 @@ func Run(ctx context.Context, options Options) error {
 		options.Listening(address(listeners[0]), address(listeners[1]), address(listeners[2]))
 	}
 	return g.run(ctx, listeners[2])
+}
+
+func (g *gateway) keysFailing(address string, err error) {
+	g.options.Log.Warn("public keys are out of reach, the last good ones stay", "address", address, "error", err)
+}
+
+func (g *gateway) tellKeysMissing() {
+	select {
+	case g.keysMissingChanged <- struct{}{}:
+	default: // it has not been looked at since the last time
+	}
+}
+
+func (g *gateway) healthChanged(backend, endpoint string, err error) {
+	if err != nil {
+		g.options.Log.Warn("an endpoint is unhealthy", "backend", backend, "endpoint", endpoint, "error", err)
+		return
+	}
+	g.options.Log.Info("an endpoint is healthy again", "backend", backend, "endpoint", endpoint)
 }
 
 // run runs the parts. When one fails all end.

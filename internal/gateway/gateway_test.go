@@ -105,6 +105,56 @@ backends: {"app:80": {addresses: ["` + backend.Listener.Addr().String() + `"]}}}
 	}
 }
 
+func TestAFileMayAskForHealthChecks(t *testing.T) {
+	answering := func(status int, name string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/healthz" {
+				w.WriteHeader(status)
+			}
+			_, _ = io.WriteString(w, name)
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	sick, well := answering(http.StatusInternalServerError, "sick"), answering(http.StatusOK, "well")
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	text := `{apiVersion: slipway.dev/v1alpha1, kind: APIGateway, metadata: {name: edge}, spec: {
+routes: [{name: app, backendService: {name: app, port: 80}}],
+healthChecks: [{name: app, port: 80, path: /healthz, periodSeconds: 1, timeoutSeconds: 60, unhealthyThreshold: 1}]},
+backends: {"app:80": {addresses: ["` + sick + `", "` + well + `"]}}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log heard
+	addresses := make(chan [2]net.Addr, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel()
+	wait.Go(func() {
+		err := Run(ctx, Options{
+			ConfigFile: path, HTTP: "127.0.0.1:0", Admin: "127.0.0.1:0", DrainTimeout: 5 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Listening: func(http, _, admin net.Addr) { addresses <- [2]net.Addr{http, admin} },
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	at := <-addresses
+	eventually(t, "an endpoint is found unhealthy", func() bool { return strings.Contains(log.String(), "an endpoint is unhealthy") })
+	if text := log.String(); !strings.Contains(text, "backend=app:80 endpoint="+sick) || !strings.Contains(text, "the answer is 500") {
+		t.Errorf("the log says\n%s", text)
+	}
+	for range 20 {
+		if code, body := fetch(at[0], "/"); code != http.StatusOK || body != "well" {
+			t.Errorf("got %d %q", code, body)
+		}
+	}
+	if _, metrics := fetch(at[1], "/metrics"); !strings.Contains(metrics, `slipway_gateway_health_checks_total{port="80",result="error",service="app"}`) {
+		t.Errorf("no checks in\n%s", metrics)
+	}
+}
+
 func TestGatewayThatCannotStartSaysWhy(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

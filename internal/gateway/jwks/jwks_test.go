@@ -67,7 +67,11 @@ func keySet(t *testing.T) string {
 
 // run runs a registry until the test ends.
 func run(t *testing.T) (*Registry, *testingclock.FakeClock) {
-	registry, clock := NewRegistry(nil), testingclock.NewFakeClock(time.Now())
+	return runWith(t, Options{})
+}
+
+func runWith(t *testing.T, options Options) (*Registry, *testingclock.FakeClock) {
+	registry, clock := NewRegistry(options), testingclock.NewFakeClock(time.Now())
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	wait.Go(func() { registry.Run(ctx, clock) })
@@ -76,6 +80,12 @@ func run(t *testing.T) (*Registry, *testingclock.FakeClock) {
 		wait.Wait()
 	})
 	return registry, clock
+}
+
+func failureOf(s *Source) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
 }
 
 func eventually(t *testing.T, what string, condition func() bool) {
@@ -153,14 +163,16 @@ func TestAnIssuerThatIsAwayAtFirstIsTriedAgain(t *testing.T) {
 	issuer := newIssuer(t)
 	good := issuer.answer.Load()
 	issuer.set(broken)
-	registry, clock := run(t)
+	var changes atomic.Int64
+	registry, clock := runWith(t, Options{MissingChanged: func() { changes.Add(1) }})
 	source := registry.Source(issuer.URL)
 	if source.Keys(t.Context()) != nil {
 		t.Fatal("keys out of nothing")
 	}
-	if err := source.Failure(); err == nil || strings.Contains(err.Error(), "canary") {
+	if err := failureOf(source); err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("failure: %v", err)
 	}
+	eventually(t, "it is said that there are none", func() bool { return source.Missing() && changes.Load() == 1 })
 	before := issuer.fetches.Load()
 	for range 100 {
 		source.Keys(t.Context()) // nobody waits, and nobody storms
@@ -177,7 +189,7 @@ func TestAnIssuerThatIsAwayAtFirstIsTriedAgain(t *testing.T) {
 	issuer.answer.Store(good)
 	resting(t, clock, 1)
 	clock.Step(lastRetry)
-	eventually(t, "there are keys", func() bool { return source.Keys(t.Context()) != nil && source.Failure() == nil })
+	eventually(t, "there are keys", func() bool { return source.Keys(t.Context()) != nil && !source.Missing() && changes.Load() == 2 })
 }
 
 func TestTheLastGoodKeysStay(t *testing.T) {
@@ -201,7 +213,7 @@ func TestTheLastGoodKeysStay(t *testing.T) {
 				before := issuer.fetches.Load()
 				resting(t, clock, 1)
 				clock.Step(maxFresh)
-				eventually(t, "it failed", func() bool { return issuer.fetches.Load() > before && source.Failure() != nil })
+				eventually(t, "it failed", func() bool { return issuer.fetches.Load() > before && failureOf(source) != nil })
 			}
 			if source.Keys(t.Context()) != first {
 				t.Error("the last good keys are gone")
@@ -230,7 +242,7 @@ func TestASourceThatNobodyUsesIsFetchedNoMore(t *testing.T) {
 }
 
 func TestWhoWaitsIsNotForgotten(t *testing.T) {
-	registry := NewRegistry(nil)
+	registry := NewRegistry(Options{})
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if registry.Source("http://192.0.2.1/").Keys(ended) != nil { // who asks goes away

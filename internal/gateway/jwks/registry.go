@@ -7,10 +7,21 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// Options says who is told of fetches. All are optional.
+type Options struct {
+	// Failing is called with the first failure of each series; the error holds nothing of
+	// what was read.
+	Failing func(address string, err error)
+	// Fetched is called after each fetch, with why it failed or nil.
+	Fetched func(err error)
+	// MissingChanged is called when Missing has changed for a source.
+	MissingChanged func()
+}
+
 // Registry keeps one Source per address.
 type Registry struct {
+	options Options
 	fetcher *fetcher
-	failing func(address string, err error)
 	added   chan struct{} // somebody must look for sources that nobody fetches
 	ended   chan struct{} // closed when Run has ended
 
@@ -18,14 +29,19 @@ type Registry struct {
 	sources map[string]*Source
 }
 
-// NewRegistry returns an empty registry. failing is called with the first failure of each
-// series; the error holds nothing of what was read. Optional.
-func NewRegistry(failing func(address string, err error)) *Registry {
-	if failing == nil {
-		failing = func(string, error) {}
+// NewRegistry returns an empty registry.
+func NewRegistry(options Options) *Registry {
+	if options.Failing == nil {
+		options.Failing = func(string, error) {}
+	}
+	if options.Fetched == nil {
+		options.Fetched = func(error) {}
+	}
+	if options.MissingChanged == nil {
+		options.MissingChanged = func() {}
 	}
 	return &Registry{
-		fetcher: newFetcher(), failing: failing, added: make(chan struct{}, 1), ended: make(chan struct{}), sources: map[string]*Source{},
+		options: options, fetcher: newFetcher(), added: make(chan struct{}, 1), ended: make(chan struct{}), sources: map[string]*Source{},
 	}
 }
 

@@ -35,8 +35,8 @@ type Source struct {
 	mu       sync.Mutex
 	attempt  chan struct{} // closed at the end of the attempt under way, or of the next
 	fetching bool
-	rested   bool // since the last attempt askedEvery has passed
-	failure  error
+	rested   bool  // since the last attempt askedEvery has passed
+	failure  error // of the last attempt; it holds nothing of what was read
 }
 
 func newSource(address string, registry *Registry) *Source {
@@ -86,23 +86,29 @@ func (s *Source) Newer(ctx context.Context, than *token.Keys) *token.Keys {
 	return nil
 }
 
-// Failure returns why the last attempt to fetch keys failed, nil if it did not. It holds
-// nothing of what was read.
-func (s *Source) Failure() error {
+// Missing tells that there are no keys, and that it was tried to fetch them.
+func (s *Source) Missing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.failure
+	return s.failure != nil && s.keys.Load() == nil
 }
 
 // run fetches now, whenever the keys have grown old, and when somebody asks.
 func (s *Source) run(ctx context.Context, clock clock.Clock) {
 	retry := firstRetry
 	for {
+		before := s.Missing()
 		fresh, err := s.fetch(ctx)
+		if ctx.Err() == nil { // otherwise it was not the issuer that failed
+			s.registry.options.Fetched(err)
+		}
+		if s.Missing() != before {
+			s.registry.options.MissingChanged()
+		}
 		wait := fresh
 		if err != nil {
 			if retry == firstRetry {
-				s.registry.failing(s.address, err)
+				s.registry.options.Failing(s.address, err)
 			}
 			wait = retry + rand.N(retry/4+1)
 			retry = min(2*retry, lastRetry)

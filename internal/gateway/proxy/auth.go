@@ -31,7 +31,6 @@ func (e *exchange) authenticate() bool {
 
 // checkAPIKey looks for a key in the header, then in the query. The backend sees neither.
 func (e *exchange) checkAPIKey(auth *table.APIKey) bool {
-	e.hidden = [3]string{auth.Header, auth.ClientHeader}
 	key := ""
 	if auth.Header != "" {
 		key = e.r.Header.Get(auth.Header)
@@ -72,7 +71,6 @@ func cutParam(query, name string) (value, rest string) {
 }
 
 func (e *exchange) checkPassword(auth *table.Basic) bool {
-	e.hidden = [3]string{"Authorization", auth.UserHeader}
 	user, password, ok := e.r.BasicAuth()
 	if ok && e.handler.passwords.check(e.r.Context(), auth.Users, user, password) {
 		e.identity = user

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -97,6 +98,10 @@ func TestRequestsThatGoNoFurther(t *testing.T) {
 		"very long target":              {"GET /" + strings.Repeat("a", 70<<10) + " HTTP/1.1\r\nHost: a\r\n\r\n", "431"},
 		"large field":                   {"GET / HTTP/1.1\r\nHost: a\r\nA: " + strings.Repeat("a", 70<<10) + "\r\n\r\n", "431"},
 		"many fields":                   {"GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("A: b\r\n", 20<<10) + "\r\n", "431"},
+		"many names":                    {"GET / HTTP/1.1\r\nHost: a\r\n" + manyNames(600) + "\r\n", "431"},
+		"fewer names":                   {"GET / HTTP/1.1\r\nHost: a\r\n" + manyNames(400) + "\r\n", "200"},
+		"many options":                  {"GET / HTTP/1.1\r\nHost: a\r\nConnection: close" + strings.Repeat(",a", 30<<10) + "\r\n\r\n", "431"},
+		"many lines of options":         {"GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("Connection: a\r\n", 100) + "\r\n", "431"},
 		"chunk size that is negative":   {chunked + "-2\r\nok\r\n0\r\n\r\n", "400"},
 		"chunk size that overflows":     {chunked + "10000000000000002\r\nok\r\n0\r\n\r\n", "400"},
 		"chunk size with white space":   {chunked + " 2\r\nok\r\n0\r\n\r\n", "400"},
@@ -138,6 +143,14 @@ func TestRequestsThatGoNoFurther(t *testing.T) {
 			}
 		})
 	}
+}
+
+func manyNames(count int) string {
+	var fields strings.Builder
+	for i := range count {
+		fmt.Fprintf(&fields, "A%d: b\r\n", i)
+	}
+	return fields.String()
 }
 
 // A client that is refused early, and goes on sending, must be able to read why.

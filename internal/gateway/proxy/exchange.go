@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -37,8 +38,9 @@ type exchange struct {
 	trusted  bool   // the other end is a trusted proxy
 	identity string // who the client proved to be
 	claims   token.Claims
-	hidden   [3]string
 	query    string // what is sent to the backend
+	// nominated are the fields that Connection names, beyond those that never go on.
+	nominated []string
 
 	request  upstream.Request
 	body     *pacedBody                                // of a request of HTTP/1
@@ -50,7 +52,9 @@ type exchange struct {
 	sent    int64 // bytes of the response's body
 	failure string
 	aborted bool
-	span    trace.Span // nil where nothing is traced
+	// tunneled is the client's connection where it speaks another protocol.
+	tunneled net.Conn
+	span     trace.Span // nil where nothing is traced
 }
 
 func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
@@ -104,6 +108,9 @@ func (e *exchange) findRoute() bool {
 	if e.r.Method == http.MethodConnect {
 		return e.refuse(http.StatusNotImplemented, "connect")
 	}
+	if len(e.r.Header) > maxNames || !e.readConnection() {
+		return e.refuse(http.StatusRequestHeaderFieldsTooLarge, "fields")
+	}
 	if !e.mayGoOn() {
 		return false
 	}
@@ -122,11 +129,21 @@ func (e *exchange) findRoute() bool {
 	if route == nil {
 		return e.refuse(http.StatusNotFound, "no_route")
 	}
+	if path.Other != "" && e.otherRoute(path.Other) != route {
+		return e.refuse(http.StatusBadRequest, "path")
+	}
 	e.route = route
 	if route.Unavailable != nil {
 		return e.refuse(http.StatusInternalServerError, "route_unavailable")
 	}
 	return true
+}
+
+// otherRoute is the route that the request would have with another path.
+func (e *exchange) otherRoute(path string) *table.Route {
+	other := e.lookup
+	other.Path = path
+	return e.state.Table.Match(&other)
 }
 
 // refuse answers with a status and its text, and returns false.
@@ -168,6 +185,11 @@ func (e *exchange) sendHead(status int) {
 	if e.handler.draining.Load() || (e.r.ProtoMajor == 1 && len(e.r.TransferEncoding) > 0) ||
 		(status >= http.StatusBadRequest && e.body != nil && e.body.unread()) {
 		header["Connection"] = []string{"close"}
+	}
+	if e.r.ProtoMajor == 1 && e.body == nil && e.r.ContentLength != 0 {
+		// net/http reads what is left of a body, for the next request on the connection.
+		pace := e.pace(http.NewResponseController(e.w))
+		pace.beforeRead()
 	}
 	e.status = status
 	e.w.WriteHeader(status)
@@ -232,5 +254,21 @@ func (e *exchange) service() (*table.Backend, *upstream.Service) {
 	if backend == nil {
 		return nil, nil
 	}
-	return backend, e.state.services[backend.Index]
+	service := e.state.services[backend.Index]
+	if service.Endpoints() == 0 {
+		return e.readyService()
+	}
+	return backend, service
+}
+
+// readyService returns a backend of the route that has endpoints now. The table of a request
+// may be the last one, whose endpoints have gone meanwhile.
+func (e *exchange) readyService() (*table.Backend, *upstream.Service) {
+	for _, backend := range e.route.Backends {
+		service := e.state.services[backend.Index]
+		if backend.Weight > 0 && service.Endpoints() > 0 {
+			return backend.Backend, service
+		}
+	}
+	return nil, nil
 }

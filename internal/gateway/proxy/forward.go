@@ -4,19 +4,29 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 var aLongTimeAgo = time.Unix(1, 0)
 
+// maxNames bounds the names of the fields of a request, and maxOptions the options of
+// Connection, with which each of them is compared.
+const (
+	maxNames   = 512
+	maxOptions = 64
+)
+
 // forward sends the request to a backend and its response to the client.
 func (e *exchange) forward() {
 	backend, service := e.service()
 	if service == nil {
+		e.handler.metrics.failed(e.state, e.route, upstream.NoEndpoints)
 		e.refuse(http.StatusServiceUnavailable, upstream.NoEndpoints.String())
 		return
 	}
@@ -25,6 +35,9 @@ func (e *exchange) forward() {
 		e.mirror(mirror)
 	}
 	response, err := service.Do(e.r.Context(), &e.request)
+	if e.request.Resent() > 0 || e.request.BudgetExhausted() {
+		e.handler.metrics.retried(e.state, e.route, &e.request)
+	}
 	if err != nil {
 		e.explain(err)
 		return
@@ -175,7 +188,7 @@ func (e *exchange) pace(control *http.ResponseController) pace {
 // isNoTrailer reports whether a field must not be a trailer for the backend, which may take
 // it for a field of the head: what a client may not say there it may not say here.
 func (e *exchange) isNoTrailer(name string) bool {
-	return upstream.ForbiddenTrailer(name) || forwardedField(name) || e.isHidden(name)
+	return fieldname.ForbiddenTrailer(name) || forwardedField(name) || e.isHidden(name)
 }
 
 // trailersOf returns the trailers that are for the backend.
@@ -197,9 +210,8 @@ func (e *exchange) trailersOf(trailer http.Header) []upstream.Field {
 
 // addFields takes over the fields that are for the backend.
 func (e *exchange) addFields() {
-	connection := e.r.Header["Connection"]
 	for name, values := range e.r.Header {
-		if upstream.ConnectionField(name) || forwardedField(name) || e.isHidden(name) || nominated(connection, name) || e.replacesTrace(name) {
+		if fieldname.OfConnection(name) || forwardedField(name) || e.isHidden(name) || slices.Contains(e.nominated, name) || e.replacesTrace(name) {
 			continue
 		}
 		for _, value := range values {
@@ -236,24 +248,31 @@ func (e *exchange) isHidden(name string) bool {
 			return true
 		}
 	}
-	for _, hidden := range e.hidden {
-		if hidden != "" && strings.EqualFold(hidden, name) {
-			return true
-		}
-	}
-	if jwt := e.route.Auth; jwt != nil && jwt.JWT != nil {
-		for _, claim := range jwt.JWT.ClaimHeaders {
-			if strings.EqualFold(claim.Header, name) {
-				return true
-			}
-		}
-	}
-	return false
+	return e.route.Auth != nil && slices.Contains(e.route.Auth.Hidden, name)
 }
 
-// nominated reports whether Connection names a field.
-func nominated(connection []string, name string) bool {
-	for _, value := range connection {
+// readConnection notes the fields that Connection names, which end here. It reports false
+// if they are more than anybody needs.
+func (e *exchange) readConnection() bool {
+	options := 0
+	for _, list := range e.r.Header["Connection"] {
+		if options += 1 + strings.Count(list, ","); options > maxOptions {
+			return false
+		}
+		for option := range strings.SplitSeq(list, ",") {
+			option = strings.Trim(option, " \t")
+			if option == "" || strings.EqualFold(option, "close") || fieldname.OfConnection(option) {
+				continue
+			}
+			e.nominated = append(e.nominated, http.CanonicalHeaderKey(option))
+		}
+	}
+	return true
+}
+
+// announced reports whether Trailer names a field.
+func announced(trailer []string, name string) bool {
+	for _, value := range trailer {
 		if hasToken(value, name) {
 			return true
 		}

@@ -42,6 +42,11 @@ type Options struct {
 	// KeysFailing is called when the public keys at an address begin to be out of reach.
 	// Optional.
 	KeysFailing func(address string, err error)
+	// KeysMissingChanged is called when MissingKeys has changed. Optional.
+	KeysMissingChanged func()
+	// HealthChanged is called when the checks of a backend, named service:port, have found
+	// an endpoint unhealthy, with why, and when it is healthy again, with nil. Optional.
+	HealthChanged func(backend, endpoint string, err error)
 }
 
 // Config is what a Handler serves. It is swapped as a whole.
@@ -100,14 +105,15 @@ func New(options Options) *Handler {
 		options.Upstream.Clock = options.Clock
 	}
 	h := &Handler{
-		options:  options,
-		registry: upstream.NewRegistry(options.Upstream),
-		keys:     jwks.NewRegistry(options.KeysFailing),
-		limiter:  newLimiter(options.Clock),
-		log:      newAccessLog(options.AccessLog),
-		metrics:  newMetrics(options.Metrics),
-		mirrors:  newMirrors(),
+		options: options,
+		limiter: newLimiter(options.Clock),
+		log:     newAccessLog(options.AccessLog),
+		metrics: newMetrics(options.Metrics),
+		mirrors: newMirrors(),
 	}
+	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged})
+	options.Upstream.Checked = h.checked
+	h.registry = upstream.NewRegistry(options.Upstream)
 	h.via = [3]string{"1.0 " + options.Via, "1.1 " + options.Via, "2.0 " + options.Via}
 	h.passwords.init()
 	return h
@@ -124,11 +130,16 @@ func (h *Handler) Set(config Config) {
 	for i, backend := range backends {
 		used[backend.ID] = true
 		next.services[i] = h.registry.Service(backend.ID)
-		next.services[i].Set(backend.Endpoints)
+		next.services[i].SetCheck(checkOf(backend))
+		next.services[i].Add(backend.Endpoints)
 	}
 	next.keys = h.keySources(routes)
 	next.metrics = h.metrics.forRoutes(routes)
+	h.metrics.setChecks(backends)
 	h.current.Store(next)
+	for i, backend := range backends { // nobody picks by the old table any more what goes now
+		next.services[i].Set(backend.Endpoints)
+	}
 	h.registry.Keep(func(id string) bool { return used[id] })
 	h.keys.Keep(func(address string) bool { return next.keys[address] != nil })
 	h.metrics.keepRoutes(routes)
@@ -143,6 +154,20 @@ func (h *Handler) keySources(routes []*table.Route) map[string]*jwks.Source {
 		}
 	}
 	return sources
+}
+
+// MissingKeys tells the addresses from which public keys could not be fetched yet: no
+// request gets through a route that needs them.
+func (h *Handler) MissingKeys() map[string]bool {
+	missing := map[string]bool{}
+	if current := h.current.Load(); current != nil {
+		for address, source := range current.keys {
+			if source.Missing() {
+				missing[address] = true
+			}
+		}
+	}
+	return missing
 }
 
 // Ready reports whether there is a table.
@@ -165,8 +190,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := exchanges.Get().(*exchange)
 	e.begin(h, w, r)
 	e.serve()
-	aborted := e.aborted
+	aborted, tunneled := e.aborted, e.tunneled
 	e.end()
+	if tunneled != nil {
+		h.tunnels.remove(tunneled) // when it has been logged
+	}
 	if aborted {
 		// The response is not whole, and the client must be able to see it.
 		panic(http.ErrAbortHandler)

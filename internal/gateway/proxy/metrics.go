@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,49 +22,87 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_requests_total", Type: metric.Counter, Labels: []string{"route", "status"}, Help: "Requests answered, by route and class of status; route - where none matched."},
 		{Name: "slipway_gateway_request_duration_seconds", Type: metric.Histogram, Labels: []string{"route"}, Help: "Time from the arrival of a request to the end of its response, in seconds."},
 		{Name: "slipway_gateway_upstream_errors_total", Type: metric.Counter, Labels: []string{"route", "kind"}, Help: "Requests that got no response from their backend, by what went wrong."},
+		{Name: "slipway_gateway_health_checks_total", Type: metric.Counter, Labels: []string{"service", "port", "result"}, Help: "Health checks of the endpoints of a backend, by Service, port and result: ok or error."},
+		{Name: "slipway_gateway_retries_total", Type: metric.Counter, Labels: []string{"route"}, Help: "Times that a request was sent to its backend again, by route."},
+		{Name: "slipway_gateway_retry_budget_exhausted_total", Type: metric.Counter, Labels: []string{"route"}, Help: "Requests that were not sent again because their Service had used up its retries, by route."},
+		{Name: "slipway_gateway_jwks_fetches_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Fetches of the public keys (JWKS) that tokens are checked with, by result: ok or error."},
 	}
 }
+
+// The results of what is done beside requests.
+const (
+	resultOK    = "ok"
+	resultError = "error"
+)
 
 // classes are the classes of status, with what no status has in front.
 var classes = [...]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 type metrics struct {
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	errors   *prometheus.CounterVec
+	requests  *prometheus.CounterVec
+	duration  *prometheus.HistogramVec
+	errors    *prometheus.CounterVec
+	checks    *prometheus.CounterVec
+	retries   *prometheus.CounterVec
+	exhausted *prometheus.CounterVec
+	fetches   *prometheus.CounterVec
 
-	mu     sync.Mutex
-	routes map[string]*routeMetrics
-	none   *routeMetrics
+	mu       sync.Mutex
+	routes   map[string]*routeMetrics
+	none     *routeMetrics
+	backends map[string]*checkMetrics // that are checked, by ID
 }
 
 // routeMetrics are the metrics of a route, looked up once.
 type routeMetrics struct {
-	name     string
-	requests [len(classes)]prometheus.Counter
-	duration prometheus.Observer
+	name      string
+	requests  [len(classes)]prometheus.Counter
+	duration  prometheus.Observer
+	retries   prometheus.Counter
+	exhausted prometheus.Counter
+}
+
+// checkMetrics are the metrics of the health checks of a backend.
+type checkMetrics struct {
+	labels    prometheus.Labels
+	ok, error prometheus.Counter
+}
+
+func newCounter(definition metric.Definition) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: definition.Name, Help: definition.Help}, definition.Labels)
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	definitions := Definitions()
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: definitions[0].Name, Help: definitions[0].Help}, definitions[0].Labels),
+		requests: newCounter(definitions[0]),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: definitions[1].Name, Help: definitions[1].Help,
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60},
 		}, definitions[1].Labels),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: definitions[2].Name, Help: definitions[2].Help}, definitions[2].Labels),
-		routes: map[string]*routeMetrics{},
+		errors:    newCounter(definitions[2]),
+		checks:    newCounter(definitions[3]),
+		retries:   newCounter(definitions[4]),
+		exhausted: newCounter(definitions[5]),
+		fetches:   newCounter(definitions[6]),
+		routes:    map[string]*routeMetrics{},
+		backends:  map[string]*checkMetrics{},
 	}
 	m.none = m.newRoute(noRoute)
+	for _, result := range []string{resultOK, resultError} {
+		m.fetches.WithLabelValues(result)
+	}
 	if registerer != nil {
-		registerer.MustRegister(m.requests, m.duration, m.errors)
+		registerer.MustRegister(m.requests, m.duration, m.errors, m.checks, m.retries, m.exhausted, m.fetches)
 	}
 	return m
 }
 
 func (m *metrics) newRoute(name string) *routeMetrics {
 	r := &routeMetrics{name: name, duration: m.duration.WithLabelValues(name)}
+	if name != noRoute { // for which nothing is sent
+		r.retries, r.exhausted = m.retries.WithLabelValues(name), m.exhausted.WithLabelValues(name)
+	}
 	for i, class := range classes {
 		r.requests[i] = m.requests.WithLabelValues(name, class)
 	}
@@ -107,6 +146,48 @@ func (m *metrics) keepRoutes(routes []*table.Route) {
 		m.requests.DeletePartialMatch(labels)
 		m.duration.DeletePartialMatch(labels)
 		m.errors.DeletePartialMatch(labels)
+		m.retries.DeletePartialMatch(labels)
+		m.exhausted.DeletePartialMatch(labels)
+	}
+}
+
+// setChecks makes the metrics of the backends that are checked, and drops those of others.
+func (m *metrics) setChecks(backends []*table.Backend) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.backends
+	m.backends = map[string]*checkMetrics{}
+	for _, backend := range backends {
+		if backend.HealthCheck == nil {
+			continue
+		}
+		c := known[backend.ID]
+		delete(known, backend.ID)
+		if c == nil {
+			service, port := backend.Service, strconv.Itoa(int(backend.Port))
+			c = &checkMetrics{
+				labels: prometheus.Labels{"service": service, "port": port},
+				ok:     m.checks.WithLabelValues(service, port, resultOK), error: m.checks.WithLabelValues(service, port, resultError),
+			}
+		}
+		m.backends[backend.ID] = c
+	}
+	for _, gone := range known {
+		m.checks.DeletePartialMatch(gone.labels)
+	}
+}
+
+// checked counts a check of an endpoint of a backend.
+func (m *metrics) checked(backend string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.backends[backend]
+	switch {
+	case c == nil: // it is checked no more
+	case err != nil:
+		c.error.Inc()
+	default:
+		c.ok.Inc()
 	}
 }
 
@@ -127,6 +208,30 @@ func (m *metrics) observe(s *state, route *table.Route, status int, duration tim
 	r.duration.Observe(duration.Seconds())
 }
 
+// failed counts a request that got no response. One of a route that is no more would make
+// a series that nobody removes again.
 func (m *metrics) failed(s *state, route *table.Route, kind upstream.Kind) {
-	m.errors.WithLabelValues(m.of(s, route).name, kind.String()).Inc()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.of(s, route); m.routes[r.name] == r {
+		m.errors.WithLabelValues(r.name, kind.String()).Inc()
+	}
+}
+
+// retried counts how often a request was sent again, and whether that would have gone on.
+func (m *metrics) retried(s *state, route *table.Route, request *upstream.Request) {
+	r := m.of(s, route)
+	r.retries.Add(float64(request.Resent()))
+	if request.BudgetExhausted() {
+		r.exhausted.Inc()
+	}
+}
+
+// fetched counts a fetch of public keys.
+func (m *metrics) fetched(err error) {
+	result := resultOK
+	if err != nil {
+		result = resultError
+	}
+	m.fetches.WithLabelValues(result).Inc()
 }

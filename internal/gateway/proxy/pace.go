@@ -23,6 +23,10 @@ func (p *pace) beforeWrite() {
 	_ = p.control.SetWriteDeadline(p.clock.Now().Add(p.timeout))
 }
 
+func (p *pace) beforeRead() {
+	_ = p.control.SetReadDeadline(p.clock.Now().Add(p.timeout))
+}
+
 // pacedBody is a request's body that must keep coming.
 type pacedBody struct {
 	pace
@@ -35,7 +39,7 @@ type pacedBody struct {
 
 // Read reads what comes in time.
 func (b *pacedBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(b.clock.Now().Add(b.timeout))
+	b.beforeRead()
 	if b.stopped.Load() {
 		b.stop()
 	}

@@ -56,10 +56,10 @@ func (e *exchange) addTrailers(trailers []upstream.Field) {
 		flusher.Flush()
 	}
 	header := e.w.Header()
-	announced := header["Trailer"]
+	trailer := header["Trailer"]
 	for _, field := range trailers {
 		name := http.CanonicalHeaderKey(field.Name)
-		if !nominated(announced, name) {
+		if !announced(trailer, name) {
 			name = http.TrailerPrefix + name
 		}
 		header[name] = append(header[name], field.Value)
@@ -91,12 +91,13 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 	}
 	for {
 		n, err := response.Read(buffer[:])
+		// The first piece goes into buffers, the server's or the system's. What follows it,
+		// the end of the body and its trailers too, has a time of its own to be taken.
+		if e.sent > 0 && e.r.ProtoMajor == 1 {
+			pace := e.pace(http.NewResponseController(e.w))
+			pace.beforeWrite()
+		}
 		if n > 0 {
-			// The first piece goes into buffers, the server's or the system's.
-			if e.sent > 0 && e.r.ProtoMajor == 1 {
-				pace := e.pace(http.NewResponseController(e.w))
-				pace.beforeWrite()
-			}
 			written, writeErr := e.w.Write(buffer[:n])
 			e.sent += int64(written)
 			if writeErr != nil {

@@ -46,6 +46,8 @@ type Server struct {
 	options ServerOptions
 	plain   *http.Server
 	secure  *http.Server
+	down    chan struct{} // closed when a Shutdown has returned
+	isDown  sync.Once
 }
 
 // NewServer returns a server of the handler.
@@ -65,7 +67,7 @@ func NewServer(handler *Handler, options ServerOptions) *Server {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	s := &Server{handler: handler, options: options, plain: newHTTPServer(handler, options), secure: newHTTPServer(handler, options)}
+	s := &Server{handler: handler, options: options, down: make(chan struct{}), plain: newHTTPServer(handler, options), secure: newHTTPServer(handler, options)}
 	s.plain.Protocols.SetUnencryptedHTTP2(true)
 	s.secure.Protocols.SetHTTP2(true)
 	if options.Certificates != nil {
@@ -95,7 +97,7 @@ func newHTTPServer(handler http.Handler, options ServerOptions) *http.Server {
 	return server
 }
 
-// Run serves until Shutdown, and meanwhile keeps connections and log tidy.
+// Run serves until Shutdown has returned, and meanwhile keeps connections and log tidy.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -123,6 +125,9 @@ func (s *Server) Run(ctx context.Context) error {
 			_ = s.secure.Close()
 		}
 	}
+	if failure == nil {
+		<-s.down // until then requests are under way, which need what is kept tidy and are logged
+	}
 	cancel()
 	return errors.Join(failure, s.handler.FlushLog())
 }
@@ -147,6 +152,7 @@ func (s *Server) Drain() { s.handler.draining.Store(true) }
 // Shutdown takes no new connections, waits for requests and tunnels under way, and cuts
 // them when the context ends.
 func (s *Server) Shutdown(ctx context.Context) error {
+	defer s.isDown.Do(func() { close(s.down) })
 	s.Drain()
 	var wait sync.WaitGroup
 	var plain, secure error

@@ -359,6 +359,7 @@ func TestBodyAndEventsMayPauseOnTheBackendsSide(t *testing.T) {
 			_, _ = w.Write(body)
 			_ = control.Flush()
 		}
+		<-time.After(40 * time.Millisecond) // and one before the end
 	})
 	for _, length := range []int64{4, -1} {
 		g := start(t, Options{ClientTimeout: 20 * time.Millisecond}, toApp, backend)
@@ -366,5 +367,78 @@ func TestBodyAndEventsMayPauseOnTheBackendsSide(t *testing.T) {
 		request.Body, request.ContentLength = io.NopCloser(strings.NewReader("body")), length
 		response, body := g.send(request)
 		want(t, "response", status(response)+body, "200bodybodybody")
+	}
+}
+
+func TestWhatEndsWhileTheServerShutsDownIsLogged(t *testing.T) {
+	hold, held := make(chan struct{}), make(chan struct{}, 2)
+	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			held <- struct{}{}
+			<-hold
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		held <- struct{}{}
+		<-hold
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	output := &lockedBuffer{}
+	handler := New(Options{AccessLog: output})
+	handler.Set(Config{Table: compile(t, toApp, nil, backend), LogPercent: 100})
+	defer handler.registry.Keep(func(string) bool { return false })
+	server := NewServer(handler, ServerOptions{HTTP: listener, ErrorLog: log.New(io.Discard, "", 0)})
+	run, shutdown := make(chan error, 1), make(chan error, 1)
+	go func() { run <- server.Run(t.Context()) }()
+	for _, fields := range []string{"", "Connection: Upgrade\r\nUpgrade: x\r\n"} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n")
+		<-held
+		if fields != "" {
+			_, _ = conn.Read(make([]byte, 1)) // the gateway has changed the protocol
+			_ = conn.(*net.TCPConn).CloseWrite()
+		}
+	}
+	go func() { shutdown <- server.Shutdown(t.Context()) }()
+	eventually(t, "nothing listens any more", func() bool {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
+	select {
+	case err := <-run:
+		t.Errorf("Run has ended, and requests are under way: %v", err)
+		run <- nil
+	case <-time.After(10 * time.Millisecond):
+	}
+	close(hold)
+	if err := errors.Join(<-shutdown, <-run); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "lines", len(output.lines()), 2)
+}
+
+func TestARequestOnAnOldTableGoesWhereSomebodyIsReady(t *testing.T) {
+	backend, _ := recording(t)
+	g := start(t, Options{}, `[{backends: [{name: app, port: 80, weight: 1}, {name: h2, port: 80, weight: 1}]}]`, backend)
+	g.handler.registry.Service("app:80").Set(nil) // as the next table has it, which nobody has seen yet
+	for range 20 {
+		response, _ := g.get("/")
+		want(t, "status", response.StatusCode, 200)
 	}
 }

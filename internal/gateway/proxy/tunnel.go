@@ -53,11 +53,16 @@ func (t *tunnels) wait(ctx context.Context) {
 	select {
 	case <-empty:
 	case <-ctx.Done():
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		for conn := range t.conns {
-			_ = conn.Close()
-		}
+		t.cut()
+		<-empty
+	}
+}
+
+func (t *tunnels) cut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for conn := range t.conns {
+		_ = conn.Close()
 	}
 }
 
@@ -76,7 +81,7 @@ func (e *exchange) tunnel(response *upstream.Response) {
 	}
 	defer client.Close()
 	e.handler.tunnels.add(client)
-	defer e.handler.tunnels.remove(client)
+	e.tunneled = client
 	_ = client.SetDeadline(time.Time{})
 	head := http.Response{
 		StatusCode: response.Status, ProtoMajor: 1, ProtoMinor: 1, Header: header,

@@ -32,7 +32,7 @@ type Document struct {
 	Generation int64 `json:"generation"`
 	// Rejected says why a newer generation is not served. The last good one is.
 	Rejected *Rejected `json:"rejected,omitempty"`
-	// Problems are the routes and certificates that are not served as written.
+	// Problems are the routes, certificates and health checks that are not as written.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
@@ -46,11 +46,11 @@ type Rejected struct {
 	Message string `json:"message"`
 }
 
-// Problem is a route or a certificate that is not served as written.
+// Problem is a route, a certificate or a health check that is not as written.
 type Problem struct {
 	// Route is the index in spec.routes; -1: it is not about one route.
 	Route int `json:"route"`
-	// Name is the name of the route, or of the Secret.
+	// Name is the name of the route, or of the Secret, or service:port of the health check.
 	Name string `json:"name"`
 	// Field is the path in the spec of what Message speaks of, such as spec.tls[0].secretRef.
 	Field string `json:"field,omitempty"`

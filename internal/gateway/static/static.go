@@ -42,7 +42,7 @@ type backend struct {
 type Config struct {
 	Proxy        proxy.Config
 	Certificates []proxy.Certificate
-	// Problems are what keeps single routes from being served as they are written.
+	// Problems are what keeps single routes and health checks from being as they are written.
 	Problems []table.Problem
 }
 
@@ -70,7 +70,9 @@ func Parse(text []byte) (*Config, error) {
 	if config.Proxy, err = proxy.NewConfig(&doc.Spec); err != nil {
 		return nil, err
 	}
-	config.Proxy.Table, config.Problems = table.Compile(table.Input{Routes: doc.Spec.Routes, Services: services, Secrets: secrets})
+	config.Proxy.Table, config.Problems = table.Compile(table.Input{
+		Routes: doc.Spec.Routes, HealthChecks: doc.Spec.HealthChecks, Services: services, Secrets: secrets,
+	})
 	config.Certificates, err = certificatesOf(doc.Spec.TLS, secrets)
 	return config, err
 }

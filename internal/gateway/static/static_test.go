@@ -21,6 +21,9 @@ func TestParse(t *testing.T) {
 spec:
   trustedProxies: [10.0.0.0/8]
   accessLog: {samplePercent: 5}
+  healthChecks:
+    - {name: user-service, port: 8080, path: /healthz}
+    - {name: user-service, port: 9090, path: healthz}
   routes:
     - {host: api.example.com, path: /users/, backendService: {name: user-service, port: 8080}}
     - {host: api.example.com, path: /grpc/, backendService: {name: user-service, port: 9090}}
@@ -36,13 +39,13 @@ backends:
 	for _, backend := range config.Proxy.Table.Backends {
 		backends[backend.ID] = backend
 	}
-	if got := backends["user-service:8080"]; got == nil || strings.Join(got.Endpoints, " ") != "127.0.0.1:9001 [::1]:9001" || got.Protocol != table.ProtocolHTTP1 {
+	if got := backends["user-service:8080"]; got == nil || strings.Join(got.Endpoints, " ") != "127.0.0.1:9001 [::1]:9001" || got.Protocol != table.ProtocolHTTP1 || got.HealthCheck == nil || got.HealthCheck.Path != "/healthz" {
 		t.Errorf("got %+v", got)
 	}
-	if got := backends["user-service:9090"]; got == nil || got.Protocol != table.ProtocolH2C {
+	if got := backends["user-service:9090"]; got == nil || got.Protocol != table.ProtocolH2C || got.HealthCheck != nil {
 		t.Errorf("got %+v", got)
 	}
-	if len(config.Problems) != 1 || config.Problems[0].Reason != "BackendNotFound" {
+	if len(config.Problems) != 2 || config.Problems[0].Reason != "BackendNotFound" || config.Problems[1].Route != "user-service:9090" {
 		t.Errorf("got problems %v", config.Problems)
 	}
 	if config.Proxy.LogPercent != 5 || len(config.Proxy.TrustedProxies) != 1 {

@@ -11,6 +11,11 @@ type Auth struct {
 	APIKey *APIKey
 	Basic  *Basic
 	JWT    *JWT
+
+	// Hidden are the headers that are not the client's to send on: its key, and what tells
+	// the backend who it is. In canonical form, with a hyphen for every underscore, for which a
+	// backend may take it.
+	Hidden []string
 }
 
 // APIKey asks for a key.

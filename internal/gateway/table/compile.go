@@ -11,8 +11,8 @@ import (
 )
 
 // Compile makes a table and says which routes are not served as the spec says. It
-// never fails as a whole. The problems are in the order of the spec, and of a route the
-// first is the one to tell.
+// never fails as a whole. The problems are in the order of the spec, those of health checks
+// after those of routes, and of a route the first is the one to tell.
 func Compile(in Input) (*Table, []Problem) {
 	c := &compiler{in: in, names: map[string]bool{}, backends: map[string]*Backend{}}
 	for i := range in.Routes {
@@ -20,6 +20,9 @@ func Compile(in Input) (*Table, []Problem) {
 	}
 	for i := range in.Routes {
 		c.route(i)
+	}
+	for i := range in.HealthChecks {
+		c.healthCheck(i)
 	}
 	return c.table(), c.problems
 }

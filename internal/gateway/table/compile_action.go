@@ -9,6 +9,7 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 // What a route gets whose spec says nothing.
@@ -17,12 +18,6 @@ const (
 	defaultAttempts       = 2
 	defaultMaxAgeSeconds  = 5
 )
-
-// fixedHeaders are what HTTP itself needs, and Host, which rewrite changes. An edit of
-// them would change where a message ends or whom it is for.
-var fixedHeaders = []string{
-	"Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade",
-}
 
 // compileActions compiles everything of a route but its backends. Nearly all of what it
 // refuses the API server has refused already; a file and an older schema have not.
@@ -123,7 +118,9 @@ func editableHeader[T ~string](field string, name T) (string, *fault) {
 	if !isToken(canonical) {
 		return "", invalid("%s: %q cannot be the name of a header", field, name)
 	}
-	if slices.Contains(fixedHeaders, canonical) {
+	// What HTTP itself needs, and Host, which rewrite changes: an edit would change where a
+	// message ends or whom it is for.
+	if canonical == "Trailer" || fieldname.OfConnection(canonical) {
 		return "", invalid("%s: %s cannot be changed", field, canonical)
 	}
 	return canonical, nil

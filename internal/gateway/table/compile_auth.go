@@ -43,8 +43,29 @@ func (c *compiler) compileAuth(e *compiled, spec *slipwayv1alpha1.Route) *fault 
 	if f != nil {
 		return f
 	}
+	auth.hide()
 	e.Auth = auth
 	return nil
+}
+
+// hide notes the headers that are not the client's to send on.
+func (a *Auth) hide() {
+	var names []string
+	switch {
+	case a.APIKey != nil:
+		names = []string{a.APIKey.Header, a.APIKey.ClientHeader}
+	case a.Basic != nil:
+		names = []string{"Authorization", a.Basic.UserHeader}
+	default:
+		for _, claim := range a.JWT.ClaimHeaders {
+			names = append(names, claim.Header)
+		}
+	}
+	for _, name := range names {
+		if name != "" {
+			a.Hidden = append(a.Hidden, textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-")))
+		}
+	}
 }
 
 func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*APIKey, *fault) {

@@ -46,7 +46,7 @@ func (c *compiler) compileBackends(route *Route, spec *slipwayv1alpha1.Route) []
 // backend returns a port of a Service, the same for every route. Where it is missing it
 // has no endpoints.
 func (c *compiler) backend(field, name string, port int32) (*Backend, *fault) {
-	id := fmt.Sprintf("%s:%d", name, port)
+	id := backendID(name, port)
 	service, found := c.in.Services[name]
 	known := service.Ports[port]
 	protocol, supported := protocolOf(known.AppProtocol)
@@ -77,6 +77,8 @@ func (c *compiler) backend(field, name string, port int32) (*Backend, *fault) {
 	}
 	return b, nil
 }
+
+func backendID(service string, port int32) string { return fmt.Sprintf("%s:%d", service, port) }
 
 func protocolOf(appProtocol string) (Protocol, bool) {
 	switch appProtocol {

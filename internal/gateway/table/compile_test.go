@@ -75,6 +75,8 @@ func TestABadRouteIsNamedWithItsReasonAndTakesNoOtherDown(t *testing.T) {
 		"Host header":  {`headers: [{name: host}], backendService: {name: users, port: 8080}`, "InvalidRoute", `headers: "host" cannot be matched`, leftOut},
 		"no action":    {`path: /x`, "InvalidRoute", "exactly one of backendService, backends, redirect and directResponse", unavailable},
 		"two actions":  {`redirect: {path: /}, directResponse: {statusCode: 200}`, "InvalidRoute", "exactly one of", unavailable},
+		"expectation":  {`requestHeaders: {set: [{name: expect, value: 100-continue}]}, backendService: {name: users, port: 8080}`, "InvalidRoute", "requestHeaders.set: Expect cannot be changed", unavailable},
+		"settings":     {`requestHeaders: {add: [{name: HTTP2-Settings, value: a}]}, backendService: {name: users, port: 8080}`, "InvalidRoute", "requestHeaders.add: Http2-Settings cannot be changed", unavailable},
 		"header edit":  {`requestHeaders: {set: [{name: content-length, value: "0"}]}, backendService: {name: users, port: 8080}`, "InvalidRoute", "requestHeaders.set: Content-Length cannot be changed", unavailable},
 		"header name":  {`responseHeaders: {remove: ["a b"]}, backendService: {name: users, port: 8080}`, "InvalidRoute", `responseHeaders.remove: "a b"`, unavailable},
 		"header value": {`responseHeaders: {add: [{name: X-A, value: "a\r\nSet-Cookie: b"}]}, backendService: {name: users, port: 8080}`, "InvalidRoute", "responseHeaders.add: the value of X-A", unavailable},

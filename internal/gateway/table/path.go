@@ -6,13 +6,17 @@ import (
 	"strings"
 )
 
-// Path is the path of a request in the two forms that a gateway needs.
+// Path is the path of a request in the forms that a gateway needs.
 type Path struct {
 	// Forward is for the backend: as received, with "." and ".." resolved.
 	Forward string
 	// Match is for Table.Match: Forward without empty segments and with its escapes
 	// decoded, except %2F, which is not the slash between two segments.
 	Match string
+	// Other is Match as a backend reads it that takes an escaped slash or a backslash for a
+	// slash, and what follows a semicolon in a segment for parameters. It is empty where that
+	// makes no difference.
+	Other string
 }
 
 // Errors of ParsePath. The answer to such a request is 400.
@@ -20,14 +24,15 @@ var (
 	errPathRelative  = errors.New("the path does not begin with a slash")
 	errPathCharacter = errors.New("the path holds a character that does not belong there")
 	errPathEscape    = errors.New("the path holds an escape that is none")
-	errPathHidden    = errors.New("the path hides a '..' between escaped slashes")
+	errPathHidden    = errors.New("the path hides a '..' beside an escaped slash, a backslash or a semicolon")
 )
 
 // ParsePath reads the path of a request, escaped as it was received and without the
 // query. For a path that is plain already it allocates nothing.
 //
-// The backend and the table see the same segments: nobody gets around a route with
-// authentication by writing its path in another way.
+// The backend and the table see the same segments. Where a backend may see others, Other
+// says which: so that nobody gets around a route with authentication by writing its path
+// in another way, both have to lead to the same route.
 func ParsePath(escaped string) (Path, error) {
 	if escaped == "" || escaped[0] != '/' {
 		return Path{}, errPathRelative
@@ -37,7 +42,7 @@ func ParsePath(escaped string) (Path, error) {
 		switch c := escaped[i]; {
 		case c <= ' ' || c == 0x7f || c == '?' || c == '#':
 			return Path{}, errPathCharacter
-		case c == '%' || c == '\\':
+		case c == '%' || c == '\\' || c == ';':
 			plain = false
 		case c == '/' && i+1 < len(escaped) && (escaped[i+1] == '/' || escaped[i+1] == '.'):
 			plain = false
@@ -53,6 +58,7 @@ func ParsePath(escaped string) (Path, error) {
 func resolve(escaped string) (Path, error) {
 	raw := strings.Split(escaped[1:], "/")
 	forward, match := make([]string, 0, len(raw)), make([]string, 0, len(raw))
+	differs := false
 	for i, segment := range raw {
 		decoded, err := decode(segment)
 		if err != nil {
@@ -61,6 +67,7 @@ func resolve(escaped string) (Path, error) {
 		if hidesDots(decoded) {
 			return Path{}, errPathHidden
 		}
+		differs = differs || strings.ContainsAny(decoded, `\;`) || strings.Contains(decoded, "%2F")
 		if decoded != "." && decoded != ".." {
 			forward, match = append(forward, segment), append(match, decoded)
 			continue
@@ -72,18 +79,36 @@ func resolve(escaped string) (Path, error) {
 			forward, match = append(forward, ""), append(match, "") // a/.. is the folder: it keeps its slash
 		}
 	}
-	return Path{Forward: "/" + strings.Join(forward, "/"), Match: joinSegments(match)}, nil
+	path := Path{Forward: "/" + strings.Join(forward, "/"), Match: joinSegments(match)}
+	if differs {
+		path.Other = joinSegments(otherSegments(match))
+	}
+	return path, nil
 }
 
-// hidesDots tells whether a backend that takes an escaped slash or a backslash for a
-// slash would find a "." or ".." in the segment.
+// hidesDots tells whether a backend that reads Path.Other would find a "." or ".." in the
+// segment, which is none itself.
 func hidesDots(decoded string) bool {
-	parts := strings.FieldsFunc(strings.ReplaceAll(decoded, "%2F", "/"), func(r rune) bool { return r == '/' || r == '\\' })
+	parts := otherSegments([]string{decoded})
 	if len(parts) == 1 && parts[0] == decoded {
 		return false
 	}
 	return slices.Contains(parts, ".") || slices.Contains(parts, "..")
 }
+
+// otherSegments are the segments of Path.Other.
+func otherSegments(match []string) []string {
+	var segments []string
+	for _, segment := range match {
+		for part := range strings.SplitSeq(slashes.Replace(segment), "/") {
+			part, _, _ = strings.Cut(part, ";")
+			segments = append(segments, part)
+		}
+	}
+	return segments
+}
+
+var slashes = strings.NewReplacer("%2F", "/", `\`, "/")
 
 // joinSegments leaves empty segments out, except the last, which is a slash at the end.
 func joinSegments(segments []string) string {

@@ -278,7 +278,16 @@ func FuzzCompile(f *testing.F) {
 		compiled, _ := table.Compile(table.Input{
 			Routes:  []slipwayv1alpha1.Route{bad, basic, good},
 			Secrets: map[string]map[string][]byte{"s": {"k": []byte(secret)}},
+			HealthChecks: []slipwayv1alpha1.BackendHealthCheck{{
+				Name: slipwayv1alpha1.ServiceName(host), Port: int32(len(path)), Path: slipwayv1alpha1.URLPath(rewrite),
+				Host: slipwayv1alpha1.PreciseHostName(value), PeriodSeconds: new(int32(len(duration))),
+			}},
 		})
+		for _, backend := range compiled.Backends {
+			if check := backend.HealthCheck; check != nil && (strings.ContainsAny(check.Path+check.Host, " \r\n\x00") || check.Path[0] != '/' || check.Period <= 0) {
+				t.Errorf("the backend is checked as %+v", check)
+			}
+		}
 		requestPath, err := table.ParsePath(path)
 		if err != nil {
 			requestPath, _ = table.ParsePath("/")

@@ -1,6 +1,8 @@
 package table
 
 import (
+	"time"
+
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
@@ -12,6 +14,10 @@ type Input struct {
 	// Unknown are the fields of routes, by index, that the API server knows and this
 	// program does not. What such a route means cannot be told.
 	Unknown map[int]string
+	// HealthChecks are those of the spec, in its order, and UnknownChecks the fields of them,
+	// by index, that this program does not know.
+	HealthChecks  []slipwayv1alpha1.BackendHealthCheck
+	UnknownChecks map[int]string
 	// Services are the Services that routes may name, by name.
 	Services map[string]Service
 	// Secrets are the contents of the Secrets that routes may name, by name.
@@ -44,9 +50,10 @@ type ServicePort struct {
 	Endpoints []string
 }
 
-// Problem says why a route is not served as the spec says.
+// Problem says why a route is not served as the spec says, or a health check not made.
 type Problem struct {
-	// Index is the place of the route in the spec, Route its name.
+	// Index is the place of the route in the spec, Route its name. Of a health check, Index
+	// is -1 and Route the ID of its backend.
 	Index int
 	Route string
 	// Reason is one of the reasons of package v1alpha1, such as ReasonBackendNotFound.
@@ -92,4 +99,21 @@ type Backend struct {
 	Protocol Protocol
 	// Endpoints are host:port of what is ready, sorted, each once. It may be empty.
 	Endpoints []string
+	// HealthCheck is how the endpoints are asked whether they are well; nil: not at all.
+	HealthCheck *HealthCheck
+}
+
+// HealthCheck is how an endpoint is asked whether it is well.
+type HealthCheck struct {
+	// Path is asked for.
+	Path string
+	// Host is the Host header; empty: the endpoint.
+	Host string
+	// Period is the time between two checks, Timeout what one may take.
+	Period  time.Duration
+	Timeout time.Duration
+	// Healthy and Unhealthy are how many checks in a row must succeed or fail to change
+	// what is thought of an endpoint.
+	Healthy   int
+	Unhealthy int
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 const (
@@ -173,7 +175,7 @@ func (b *body) readTrailers() error {
 		if len(b.trailers) >= maxFields {
 			return malformed("more than %d trailers", maxFields)
 		}
-		if !ForbiddenTrailer(field.Name) {
+		if !fieldname.ForbiddenTrailer(field.Name) {
 			b.trailers = append(b.trailers, field)
 		}
 	}

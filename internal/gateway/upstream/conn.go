@@ -70,12 +70,16 @@ func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) 
 	}
 	c.unwatch()
 	_ = c.raw.Close()
+	streams := req.hasBody() && req.replay == nil
+	unsent := streams && (c.sending == nil || !c.sending.ended.Load())
 	if c.sending != nil {
 		if sendErr := c.sending.cut(); errors.Is(sendErr, errRequestBody) {
 			err = sendErr
 		}
 	}
-	return nil, c.explain(ctx, err)
+	failure := c.explain(ctx, err)
+	failure.unsent = unsent
+	return nil, failure
 }
 
 func (c *conn) exchange() error {

@@ -27,6 +27,9 @@ type endpoint struct {
 	inFlight atomic.Int64
 	removed  atomic.Bool
 
+	unhealthy bool   // its checks say so; guarded by Service.set
+	stopCheck func() // ends its checks, nil while there are none; guarded by Service.set
+
 	failures     atomic.Int32 // in a row
 	ejections    atomic.Int32 // since the last success outside of one
 	ejectedUntil atomic.Int64 // Unix nanoseconds, 0 while it is in use
@@ -43,20 +46,13 @@ func newEndpoint(address string, service *Service) *endpoint {
 
 // do sends a request and counts the outcome.
 func (e *endpoint) do(ctx context.Context, req *Request, fresh bool) (*Response, *Error) {
-	e.inFlight.Add(1)
-	transport := e.http1
-	if req.Protocol == HTTP2 {
-		transport = e.http2
-	}
-	response, err := transport.roundTrip(ctx, req, fresh)
+	response, err := e.send(ctx, req, fresh)
 	if err != nil {
-		e.leave()
 		if err.endpointsFault() {
 			e.service.failed(e)
 		}
 		return nil, err
 	}
-	response.endpoint = e
 	// A gateway's error is the word of an endpoint that is overloaded, starting or
 	// stopping; other errors may be the application's answer.
 	if response.Status >= 502 && response.Status <= 504 {
@@ -67,6 +63,22 @@ func (e *endpoint) do(ctx context.Context, req *Request, fresh bool) (*Response,
 	return response, nil
 }
 
+// send sends a request, whatever the outcome says of the endpoint.
+func (e *endpoint) send(ctx context.Context, req *Request, fresh bool) (*Response, *Error) {
+	e.inFlight.Add(1)
+	transport := e.http1
+	if req.Protocol == HTTP2 {
+		transport = e.http2
+	}
+	response, err := transport.roundTrip(ctx, req, fresh)
+	if err != nil {
+		e.leave()
+		return nil, err
+	}
+	response.endpoint = e
+	return response, nil
+}
+
 // leave takes a request off the endpoint.
 func (e *endpoint) leave() {
 	if e.inFlight.Add(-1) == 0 && e.removed.Load() {
@@ -74,7 +86,9 @@ func (e *endpoint) leave() {
 	}
 }
 
+// remove is called with Service.set held.
 func (e *endpoint) remove() {
+	e.stopChecks()
 	e.removed.Store(true)
 	e.drain()
 }
@@ -121,17 +135,17 @@ func (s *Service) failed(e *endpoint) {
 	s.ejector.any.Store(true)
 }
 
-// mayEject reports whether one endpoint more may be left out.
+// mayEject reports whether one endpoint more may be left out, of those that get requests.
 func (s *Service) mayEject(now time.Time) bool {
-	all := *s.endpoints.Load()
+	eligible := *s.eligible.Load()
 	out := 0
-	for _, e := range all {
+	for _, e := range eligible {
 		if e.ejected(now) {
 			out++
 		}
 	}
-	allowed := max(1, len(all)*s.options.Ejection.MaxPercent/100)
-	return out < min(allowed, len(all)-1)
+	allowed := max(1, len(eligible)*s.options.Ejection.MaxPercent/100)
+	return out < min(allowed, len(eligible)-1)
 }
 
 // succeeded forgets the failures of an endpoint. An answer to a request from before its

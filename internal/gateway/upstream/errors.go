@@ -23,6 +23,9 @@ const (
 	Canceled
 	// InvalidRequest: the request cannot be sent as it is.
 	InvalidRequest
+	// WrongProtocol: the endpoint answers in another protocol than it was asked in, which the
+	// client may have chosen.
+	WrongProtocol
 )
 
 // String returns the kind as a label value.
@@ -44,6 +47,8 @@ func (k Kind) String() string {
 		return "canceled"
 	case InvalidRequest:
 		return "invalid_request"
+	case WrongProtocol:
+		return "wrong_protocol"
 	}
 	return "unknown"
 }
@@ -62,6 +67,8 @@ type Error struct {
 	stale bool
 	// unprocessed is set when the endpoint says that it has not looked at the request.
 	unprocessed bool
+	// unsent is set when the time was over before the request had been sent whole.
+	unsent bool
 }
 
 // Error returns what went wrong, and with which endpoint.
@@ -86,8 +93,10 @@ func KindOf(err error) Kind {
 // endpointsFault reports whether a failure counts against the endpoint's health.
 func (e *Error) endpointsFault() bool {
 	switch e.Kind {
-	case Connect, Timeout, Malformed:
+	case Connect, Malformed:
 		return true
+	case Timeout:
+		return !e.unsent
 	case Reset:
 		return !e.stale
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 // maxFields bounds the fields of a header or trailer section.
@@ -122,7 +124,7 @@ func parseField(line string) (Field, error) {
 func (h *head) add(field Field) error {
 	name, value := field.Name, field.Value
 	switch {
-	case !ConnectionField(name):
+	case !fieldname.OfConnection(name):
 		h.fields = append(h.fields, field)
 	case strings.EqualFold(name, "Content-Length"):
 		return h.addLength(field)

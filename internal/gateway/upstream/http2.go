@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,18 +12,22 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 var (
 	errHeaderTimeout = fmt.Errorf("no response in time: %w", context.DeadlineExceeded)
 	errDial          = errors.New("connect")
 	errClosed        = errors.New("the exchange has ended")
+	errNotHTTP2      = errors.New("the endpoint answers in HTTP/1")
 )
 
 // http2Transport carries requests to an endpoint over HTTP/2. Connections, streams and
@@ -31,6 +36,7 @@ type http2Transport struct {
 	address string
 	options *Options
 	http2   *http2.Transport
+	inHTTP1 atomic.Bool // what the last connection answered in
 }
 
 func newHTTP2(address string, options *Options) *http2Transport {
@@ -42,7 +48,10 @@ func newHTTP2(address string, options *Options) *http2Transport {
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", errDial, err)
 			}
-			return conn, nil
+			if options.TLS != nil { // which has agreed on the protocol
+				return conn, nil
+			}
+			return &http2Conn{Conn: conn, inHTTP1: &t.inHTTP1}, nil
 		},
 		DisableCompression: true,
 		MaxHeaderListSize:  uint32(options.MaxHeaderBytes),
@@ -53,6 +62,28 @@ func newHTTP2(address string, options *Options) *http2Transport {
 		PingTimeout:     15 * time.Second,
 	}
 	return t
+}
+
+// http2Conn tells an endpoint that answers in HTTP/1 from one that fails.
+type http2Conn struct {
+	net.Conn
+
+	answered bool
+	inHTTP1  *atomic.Bool
+}
+
+// Read returns an error of its own if what comes first is a status line.
+func (c *http2Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.answered {
+		c.answered = true
+		inHTTP1 := bytes.HasPrefix(p[:n], []byte("HTTP/1."))
+		c.inHTTP1.Store(inHTTP1)
+		if inHTTP1 {
+			return 0, errNotHTTP2
+		}
+	}
+	return n, err
 }
 
 func (t *http2Transport) tidy(time.Time) {} // the transport closes what is idle itself
@@ -74,6 +105,9 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 	e.stopAwaiting()
 	if err != nil {
 		failure := e.explain(ctx, t.address, err)
+		if failure.Kind == Reset && t.inHTTP1.Load() { // the transport may not say why a connection ended
+			failure.Kind = WrongProtocol
+		}
 		e.finish()
 		return nil, failure
 	}
@@ -209,7 +243,9 @@ func (e *http2Exchange) read(p []byte) (int, error) { return e.response.Body.Rea
 
 func (e *http2Exchange) buffered() bool { return false }
 
-func (e *http2Exchange) trailers() []Field { return fieldsOf(e.response.Trailer) }
+func (e *http2Exchange) trailers() []Field {
+	return slices.DeleteFunc(fieldsOf(e.response.Trailer), func(field Field) bool { return fieldname.ForbiddenTrailer(field.Name) })
+}
 
 func (e *http2Exchange) tunnel() net.Conn { return nil }
 
@@ -238,11 +274,12 @@ func (e *http2Exchange) explain(ctx context.Context, address string, err error) 
 	streamError, refused := errors.AsType[http2.StreamError](err)
 	switch {
 	case e.body != nil && e.body.failed.Load():
-		failure.Kind, failure.Err = RequestBody, errRequestBody
+		failure.Kind, failure.Err = RequestBody, fmt.Errorf("%w: %w", errRequestBody, e.body.cause)
 	case ctx.Err() != nil:
 		failure.Kind, failure.Err = Canceled, context.Cause(ctx)
 	case errors.Is(context.Cause(e.ctx), errHeaderTimeout):
 		failure.Kind, failure.Err = Timeout, errHeaderTimeout
+		failure.unsent = e.body != nil && !e.body.whole.Load()
 	case errors.Is(err, errDial):
 		failure.Kind, failure.unprocessed = Connect, true
 	case refused && streamError.Code == http2.ErrCodeRefusedStream:
@@ -257,6 +294,7 @@ type http2Body struct {
 	request *Request
 	trailer http.Header
 	ended   func()
+	cause   error // of failed, written before it
 	failed  atomic.Bool
 	whole   atomic.Bool
 
@@ -277,7 +315,8 @@ func (b *http2Body) Read(p []byte) (int, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		b.end()
-	case err != nil:
+	case err != nil && !b.failed.Load():
+		b.cause = err
 		b.failed.Store(true)
 	}
 	return n, err
@@ -290,7 +329,7 @@ func (b *http2Body) end() {
 	if b.trailer != nil {
 		for _, field := range b.request.Trailers() {
 			name := textproto.CanonicalMIMEHeaderKey(field.Name)
-			if _, announced := b.trailer[name]; announced && !ForbiddenTrailer(name) {
+			if _, announced := b.trailer[name]; announced && !fieldname.ForbiddenTrailer(name) {
 				b.trailer[name] = append(b.trailer[name], field.Value)
 			}
 		}
@@ -325,7 +364,7 @@ func (b *http2Body) reading() bool {
 func fieldsOf(header http.Header) []Field {
 	fields := make([]Field, 0, len(header))
 	for name, values := range header {
-		if ConnectionField(name) && name != "Content-Length" {
+		if fieldname.OfConnection(name) && name != "Content-Length" {
 			continue
 		}
 		for _, value := range values {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 // http2Backend starts a server that speaks h2c only. Without a handler it reads the
@@ -64,7 +66,7 @@ func TestHTTP2RequestArrivesAsItIs(t *testing.T) {
 		t.Errorf("got %d", response.Status)
 	}
 	for _, field := range response.Fields {
-		if ConnectionField(field.Name) && field.Name != "Content-Length" {
+		if fieldname.OfConnection(field.Name) && field.Name != "Content-Length" {
 			t.Errorf("passed on: %v", field)
 		}
 	}
@@ -90,6 +92,7 @@ func TestHTTP2TrailersBothWays(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "ok")
 		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+		w.Header().Set(http.TrailerPrefix+"Location", "/") // which no trailer may be
 	})
 	s := serving(t, Options{}, address)
 	req := post(strings.NewReader("body"), -1)
@@ -187,6 +190,9 @@ func TestHTTP2FailuresHaveAKind(t *testing.T) {
 	req.Protocol = HTTP2
 	_, err = serving(t, Options{}, http2Backend(t, nil)).Do(t.Context(), req)
 	wantKind(t, err, RequestBody)
+	if !errors.Is(err, cut) {
+		t.Errorf("the cause is lost: %v", err)
+	}
 }
 
 func TestHTTP2BodyIsNotReadAfterTheExchange(t *testing.T) {

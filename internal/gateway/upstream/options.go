@@ -34,6 +34,8 @@ type Options struct {
 
 	// Ejection says when an endpoint that fails is left out.
 	Ejection Ejection
+	// Checked is called with the result of each check of an endpoint. Optional.
+	Checked func(CheckResult)
 	// Backoff says how long is waited before a request is sent again.
 	Backoff Backoff
 }

@@ -29,13 +29,31 @@ func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Respon
 		c = p.get()
 	}
 	if c == nil {
-		raw, err := dial(ctx, p.address, p.options, "http/1.1")
-		if err != nil {
-			return nil, connectError(ctx, p.address, err)
+		raw, failure := p.dial(ctx, req)
+		if failure != nil {
+			return nil, failure
 		}
 		c = newConn(raw, p)
 	}
 	return c.roundTrip(ctx, req)
+}
+
+// dial opens a connection, as long as the request has time.
+func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
+	dialing := ctx
+	if !req.Deadline.IsZero() {
+		var cancel context.CancelFunc
+		dialing, cancel = context.WithTimeout(ctx, req.Deadline.Sub(p.options.Clock.Now()))
+		defer cancel()
+	}
+	raw, err := dial(dialing, p.address, p.options, "http/1.1")
+	switch {
+	case err == nil:
+		return raw, nil
+	case ctx.Err() == nil && dialing.Err() != nil:
+		return nil, &Error{Kind: Timeout, Endpoint: p.address, Err: err}
+	}
+	return nil, connectError(ctx, p.address, err)
 }
 
 // get returns a connection that can be used again, nil if there is none.

@@ -15,6 +15,7 @@ const tidyEvery = 5 * time.Second
 // health, whatever happens to the routes that lead to it.
 type Registry struct {
 	options Options
+	woken   chan struct{} // somebody must look for endpoints that nobody checks
 
 	mu       sync.Mutex
 	services map[string]*Service
@@ -22,7 +23,7 @@ type Registry struct {
 
 // NewRegistry returns an empty registry whose Services have these options.
 func NewRegistry(options Options) *Registry {
-	return &Registry{options: options, services: map[string]*Service{}}
+	return &Registry{options: options, woken: make(chan struct{}, 1), services: map[string]*Service{}}
 }
 
 // Service returns the Service of a key, such as "name:port", and makes it if there is none.
@@ -32,6 +33,7 @@ func (r *Registry) Service(key string) *Service {
 	s := r.services[key]
 	if s == nil {
 		s = NewService(r.options)
+		s.key, s.wake = key, r.wake
 		r.services[key] = s
 	}
 	return s
@@ -59,16 +61,27 @@ func (r *Registry) Each(f func(key string, s *Service)) {
 	}
 }
 
-// Run closes idle connections in time, until the context ends.
+func (r *Registry) wake() {
+	select {
+	case r.woken <- struct{}{}:
+	default: // somebody will look anyway
+	}
+}
+
+// Run closes idle connections in time and checks endpoints, until the context ends.
 func (r *Registry) Run(ctx context.Context, ticking clock.WithTicker) {
 	ticker := ticking.NewTicker(tidyEvery)
 	defer ticker.Stop()
+	var checks sync.WaitGroup
+	defer checks.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
 			r.Each(func(_ string, s *Service) { s.Tidy() })
+		case <-r.woken:
+			r.Each(func(_ string, s *Service) { s.startChecks(ctx, ticking, &checks) })
 		}
 	}
 }

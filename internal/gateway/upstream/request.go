@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 // Field is one line of a header or trailer section.
@@ -38,7 +40,7 @@ type Request struct {
 	// Host is the authority that the request is for.
 	Host string
 	// Fields are the end-to-end fields. Host, framing and everything that concerns
-	// one connection only (see ConnectionField) are the sender's; here they are refused.
+	// one connection only (see fieldname.OfConnection) are the sender's; here they are refused.
 	Fields []Field
 	// Upgrade is the protocol to change to, empty for none.
 	Upgrade string
@@ -71,7 +73,17 @@ type Request struct {
 
 	replay []byte // the whole body, once it has been read
 	opened bool   // a byte of the body may have been taken
+
+	resent          int // how often it was sent again
+	budgetExhausted bool
 }
+
+// Resent returns how often the request was sent again, once Service.Do has returned.
+func (r *Request) Resent() int { return r.resent }
+
+// BudgetExhausted reports whether the request would have been sent once more, had the
+// Service not used up its budget of retries.
+func (r *Request) BudgetExhausted() bool { return r.budgetExhausted }
 
 // Retry says which failed requests are sent again. Except after a failure to connect,
 // where nothing was sent, it applies to idempotent methods whose body is small enough to
@@ -150,7 +162,7 @@ func (r *Request) appendHead(b []byte) ([]byte, error) {
 }
 
 func (f *Field) checkSendable() error {
-	if !isToken(f.Name) || ConnectionField(f.Name) {
+	if !isToken(f.Name) || fieldname.OfConnection(f.Name) {
 		return fmt.Errorf("%w field %q", errHeadInvalid, f.Name)
 	}
 	if !isFieldValue(f.Value) {

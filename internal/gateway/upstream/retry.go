@@ -28,7 +28,7 @@ func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
 			safe++
 		case asked < req.Retry.Attempts && req.retries(response, failure):
 			wait = s.pause(failure, asked, len(tried))
-			if !s.inTime(ctx, req, wait) || (wait > 0 && !s.budget.take(s.options.Clock.Now())) {
+			if !s.affords(ctx, req, wait) {
 				return response, failure
 			}
 			asked++
@@ -41,6 +41,7 @@ func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
 		if !sleep(ctx, wait) {
 			return nil, &Error{Kind: Canceled, Endpoint: e.address, Err: context.Cause(ctx)}
 		}
+		req.resent++
 		if failure != nil && failure.stale {
 			fresh = true
 			continue
@@ -53,7 +54,7 @@ func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
 // twice as long each time. Where an endpoint cannot be reached, and another has not been
 // tried, it is 0: the request is the first that anybody sees of it, and no burden.
 func (s *Service) pause(failure *Error, retries, tried int) time.Duration {
-	if failure != nil && failure.Kind == Connect && tried+1 < s.Endpoints() {
+	if failure != nil && failure.Kind == Connect && tried+1 < len(*s.eligible.Load()) {
 		return 0
 	}
 	rules := &s.options.Backoff
@@ -110,6 +111,15 @@ func (r *Request) retries(response *Response, failure *Error) bool {
 // inTime reports whether somebody still waits for the response after a while.
 func (s *Service) inTime(ctx context.Context, req *Request, wait time.Duration) bool {
 	return ctx.Err() == nil && (req.Deadline.IsZero() || s.options.Clock.Now().Add(wait).Before(req.Deadline))
+}
+
+// affords reports whether there is time and budget for another attempt after a while.
+func (s *Service) affords(ctx context.Context, req *Request, wait time.Duration) bool {
+	if !s.inTime(ctx, req, wait) {
+		return false
+	}
+	req.budgetExhausted = wait > 0 && !s.budget.take(s.options.Clock.Now())
+	return !req.budgetExhausted
 }
 
 const (

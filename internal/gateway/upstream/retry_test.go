@@ -135,6 +135,9 @@ func TestConnectionThatEndedWhileIdle(t *testing.T) {
 				if body, err := readAll(response); body != "ok" || err != nil {
 					t.Errorf("got %q, %v", body, err)
 				}
+				if req.Resent() != 1 {
+					t.Errorf("it says that it was sent again %d times", req.Resent())
+				}
 				return
 			}
 			wantKind(t, err, Reset)
@@ -282,8 +285,8 @@ func TestConfiguredRetries(t *testing.T) {
 				}
 				response.Close()
 			}
-			if n := sent.Load(); n != test.sent {
-				t.Errorf("sent %d times, want %d", n, test.sent)
+			if n := sent.Load(); n != test.sent || req.Resent() != int(n)-1 || req.BudgetExhausted() {
+				t.Errorf("sent %d times, want %d; the request says: sent again %d times, budget exhausted: %v", n, test.sent, req.Resent(), req.BudgetExhausted())
 			}
 		})
 	}

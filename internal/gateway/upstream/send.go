@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 const (
@@ -120,7 +122,7 @@ func (s *sender) writeTrailers(b []byte) error {
 	b = append(b, "0\r\n"...)
 	if s.conn.request.Trailers != nil {
 		for _, field := range s.conn.request.Trailers() {
-			if isToken(field.Name) && isFieldValue(field.Value) && !ForbiddenTrailer(field.Name) {
+			if isToken(field.Name) && isFieldValue(field.Value) && !fieldname.ForbiddenTrailer(field.Name) {
 				b = appendField(b, field.Name, field.Value)
 			}
 		}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -16,40 +17,60 @@ type Service struct {
 	ejector   ejector
 	budget    budget
 	endpoints atomic.Pointer[[]*endpoint]
-	set       sync.Mutex // one Set at a time
+	// eligible are those endpoints that get requests: whom no check has found unhealthy, and
+	// all of them where that leaves none.
+	eligible atomic.Pointer[[]*endpoint]
+
+	set   sync.Mutex // held while endpoints, their health or check change
+	check Check
+	key   string // of the Registry
+	wake  func() // has the Registry start checks
 }
 
 // NewService returns a Service without endpoints.
 func NewService(options Options) *Service {
-	s := &Service{options: options.withDefaults()}
+	s := &Service{options: options.withDefaults(), wake: func() {}}
 	s.budget.start(s.options.Clock.Now())
 	s.endpoints.Store(new([]*endpoint))
+	s.eligible.Store(new([]*endpoint))
 	return s
 }
 
 // Set replaces the endpoints, given as host:port. Those that stay keep their connections
 // and health. Requests under way to those that go are not disturbed.
-func (s *Service) Set(addresses []string) {
+func (s *Service) Set(addresses []string) { s.change(addresses, false) }
+
+// Add adds endpoints, and leaves those that are there.
+func (s *Service) Add(addresses []string) { s.change(addresses, true) }
+
+// change makes these the endpoints, beside the others that there are or instead of them.
+func (s *Service) change(addresses []string, keepOthers bool) {
 	s.set.Lock()
 	defer s.set.Unlock()
-	old := *s.endpoints.Load()
-	known := make(map[string]*endpoint, len(old))
-	for _, e := range old {
-		known[e.address] = e
+	others := map[string]*endpoint{}
+	for _, e := range *s.endpoints.Load() {
+		others[e.address] = e
 	}
-	addresses = slices.Compact(slices.Sorted(slices.Values(addresses)))
-	next := make([]*endpoint, 0, len(addresses))
-	for _, address := range addresses {
-		e := known[address]
-		delete(known, address)
+	var next []*endpoint
+	for _, address := range slices.Compact(slices.Sorted(slices.Values(addresses))) {
+		e := others[address]
+		delete(others, address)
 		if e == nil {
 			e = newEndpoint(address, s)
 		}
 		next = append(next, e)
 	}
+	if keepOthers {
+		next = slices.AppendSeq(next, maps.Values(others))
+		clear(others)
+	}
 	s.endpoints.Store(&next)
-	for _, e := range known {
+	s.findEligible()
+	for _, e := range others {
 		e.remove()
+	}
+	if s.check != (Check{}) {
+		s.wake()
 	}
 }
 
@@ -65,7 +86,7 @@ func (s *Service) retire() {
 // Endpoints returns how many endpoints there are.
 func (s *Service) Endpoints() int { return len(*s.endpoints.Load()) }
 
-// Ejected returns the addresses that are left out at the moment.
+// Ejected returns the addresses that are left out at the moment for failed requests.
 func (s *Service) Ejected() []string {
 	now := s.options.Clock.Now()
 	var out []string
@@ -92,7 +113,7 @@ func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 	if s.Endpoints() == 0 {
 		return nil, &Error{Kind: NoEndpoints, Err: errors.New("the Service has no endpoints")}
 	}
-	replay, err := readReplay(req)
+	replay, err := s.readReplay(req)
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +127,11 @@ func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 	return response, nil
 }
 
-// pick returns the less loaded of two endpoints that are not ejected and were not tried.
-// When nothing else is left it takes what was tried or is ejected, nil if there is none.
+// pick returns the less loaded of two eligible endpoints that are not ejected and were not
+// tried. When nothing else is left it takes what was tried or is ejected, nil if there is
+// none.
 func (s *Service) pick(tried []*endpoint) *endpoint {
-	all := *s.endpoints.Load()
+	all := *s.eligible.Load()
 	switch {
 	case len(all) == 0:
 		return nil
@@ -170,9 +192,13 @@ func (b *replayBuffer) release() {
 }
 
 // readReplay reads a small body into a buffer, nil if there is none or it is not small.
-func readReplay(req *Request) (*replayBuffer, error) {
+func (s *Service) readReplay(req *Request) (*replayBuffer, error) {
 	if !req.small() {
 		return nil, nil
+	}
+	if !req.Deadline.IsZero() {
+		stop := time.AfterFunc(req.Deadline.Sub(s.options.Clock.Now()), req.StopBody)
+		defer stop.Stop()
 	}
 	buffer := replayBuffers.Get().(*replayBuffer)
 	if err := req.keepBody(buffer[:]); err != nil {

@@ -30,7 +30,8 @@ type fixture struct {
 	t       *testing.T
 	clock   *testingclock.FakeClock
 	applied []Config
-	refuse  bool // Apply fails
+	refuse  bool            // Apply fails
+	missing map[string]bool // public keys
 	shelves map[string]*secretShelf
 	failed  map[string]func(error)
 }
@@ -47,6 +48,7 @@ func newFixture(t *testing.T) *fixture {
 			f.applied = append(f.applied, config)
 			return nil
 		},
+		MissingKeys: func() map[string]bool { return f.missing },
 	})
 	f.secrets.watch = func(_ context.Context, name string, shelf *secretShelf, failed func(error)) {
 		f.shelves[name], f.failed[name] = shelf, failed

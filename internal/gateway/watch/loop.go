@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -101,12 +102,15 @@ func (s *Source) advance() {
 
 // serve makes a table and serves it. It returns when what is wrong with it changes by itself.
 func (s *Source) serve(t *target) (again time.Time) {
-	in := table.Input{Routes: t.routes, Unknown: t.unknownRoutes, Services: s.backends(t.services)}
+	in := table.Input{
+		Routes: t.routes, Unknown: t.unknownRoutes, HealthChecks: t.healthChecks, UnknownChecks: t.unknownChecks,
+		Services: s.backends(t.services),
+	}
 	in.Secrets, in.Unreadable = s.secrets.contents(t.secrets)
 	config := Config{Proxy: t.config}
 	var faults []table.Problem
 	config.Proxy.Table, faults = table.Compile(in)
-	problems := revision.RouteProblems(faults)
+	problems := revision.TableProblems(faults)
 	certificates, more, again := s.keyring.read(t, &in, s.options.Clock.Now())
 	config.Certificates = certificates
 	if err := s.options.Apply(config); err != nil {
@@ -118,8 +122,30 @@ func (s *Source) serve(t *target) (again time.Time) {
 	if sameVersion(t.version, s.seen) {
 		s.rejected = nil
 	}
-	s.publish(append(problems, more...))
+	problems = append(problems, more...)
+	s.publish(append(problems, s.missingKeys(config.Proxy.Table)...))
 	return again
+}
+
+// missingKeys are the routes that let nobody in because there are no public keys to check
+// tokens with.
+func (s *Source) missingKeys(served *table.Table) []revision.Problem {
+	if s.options.MissingKeys == nil {
+		return nil
+	}
+	missing := s.options.MissingKeys()
+	var problems []revision.Problem
+	for _, route := range served.Routes {
+		if route.Auth == nil || route.Auth.JWT == nil || !missing[route.Auth.JWT.JWKSURL] {
+			continue
+		}
+		problems = append(problems, revision.Problem{
+			Route: route.Index, Name: route.Name, Field: fmt.Sprintf("spec.routes[%d]", route.Index),
+			Reason:  slipwayv1alpha1.ReasonKeysNotFetched,
+			Message: fmt.Sprintf("auth.jwt.jwksURL: no public keys could be fetched from %s yet", route.Auth.JWT.JWKSURL),
+		})
+	}
+	return problems
 }
 
 // backends returns what the table needs of these Services.

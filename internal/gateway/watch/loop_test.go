@@ -186,6 +186,43 @@ func TestAFieldThatIsNotKnownCostsItsRouteAndNoOther(t *testing.T) {
 	}
 }
 
+func TestARouteWithoutPublicKeysIsAProblemUntilThereAreSome(t *testing.T) {
+	f := newFixture(t)
+	f.synced()
+	f.spec("u", 1, `
+routes:
+- {name: open, directResponse: {statusCode: 200}}
+- {name: closed, path: /a, directResponse: {statusCode: 200}, auth: {jwt: {issuer: "https://id", jwksURL: "https://id/keys"}}}
+- {name: other, path: /b, directResponse: {statusCode: 200}, auth: {jwt: {issuer: "https://id", jwksURL: "https://id/other"}}}
+`)
+	f.missing = map[string]bool{"https://id/keys": true}
+	f.look(t.Context())
+	f.says(1, "closed spec.routes[1] KeysNotFetched: auth.jwt.jwksURL: no public keys could be fetched from https://id/keys yet")
+	f.missing = nil
+	f.look(t.Context())
+	f.says(1)
+}
+
+// What a check that is not fully known would find could keep requests out.
+func TestAHealthCheckWithAFieldThatIsNotKnownIsNotMade(t *testing.T) {
+	f := newFixture(t)
+	f.synced(serviceObject("app", web), sliceObject("app", "app-1", "10.0.0.1"), serviceObject("api", web), sliceObject("api", "api-1", "10.0.0.2"))
+	f.spec("u", 1, `{healthChecks: [{name: app, port: 80, statuses: [200]}, {name: api, port: 80, path: /healthz}, {name: other, port: 80}],
+routes: [{name: app, backends: [{name: app, port: 80}, {name: api, port: 80}]}]}`)
+	f.look(t.Context())
+	f.says(1, "app:80 spec.healthChecks[app:80] ImageIncompatible: statuses: this version")
+	for _, backend := range f.applied[0].Proxy.Table.Backends {
+		if made := backend.HealthCheck != nil; made != (backend.ID == "api:80") {
+			t.Errorf("%s: a check is made: %v", backend.ID, made)
+		}
+	}
+	f.spec("u", 2, `{healthChecks: [{name: app, port: "80"}], routes: [`+hello+`]}`)
+	f.look(t.Context())
+	if got := f.options.Board.Current().Rejected; got == nil || !strings.HasPrefix(got.Message, "spec.healthChecks[0]") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestTheProxiesOfTheClusterAreTrustedWhereOneStandsInFront(t *testing.T) {
 	for spec, want := range map[string]int{
 		`{}`:                               4,

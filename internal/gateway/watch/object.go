@@ -66,6 +66,8 @@ type target struct {
 	config        proxy.Config // without a table
 	routes        []slipwayv1alpha1.Route
 	unknownRoutes map[int]string // fields that this program does not know, by index
+	healthChecks  []slipwayv1alpha1.BackendHealthCheck
+	unknownChecks map[int]string
 	tls           []slipwayv1alpha1.GatewayTLS
 	unknownTLS    map[int]string
 
@@ -77,6 +79,7 @@ type target struct {
 // operator's, and may be newer than this program.
 type wireSpec struct {
 	Routes         []json.RawMessage          `json:"routes"`
+	HealthChecks   []json.RawMessage          `json:"healthChecks"`
 	TLS            []json.RawMessage          `json:"tls"`
 	TrustedProxies []string                   `json:"trustedProxies"`
 	AccessLog      *slipwayv1alpha1.AccessLog `json:"accessLog"`
@@ -98,6 +101,9 @@ func (v version) read() (*target, error) {
 	t.spec = nil // it is not needed any more
 	var err error
 	if t.routes, t.unknownRoutes, err = readAll[slipwayv1alpha1.Route]("spec.routes", wire.Routes); err != nil {
+		return nil, err
+	}
+	if t.healthChecks, t.unknownChecks, err = readAll[slipwayv1alpha1.BackendHealthCheck]("spec.healthChecks", wire.HealthChecks); err != nil {
 		return nil, err
 	}
 	if t.tls, t.unknownTLS, err = readAll[slipwayv1alpha1.GatewayTLS]("spec.tls", wire.TLS); err != nil {

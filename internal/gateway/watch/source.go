@@ -31,6 +31,11 @@ type Options struct {
 	Board *revision.Board
 	// Apply serves a configuration. When it returns every new request is served by it.
 	Apply func(Config) error
+	// MissingKeys tells the addresses from which public keys could not be fetched yet, for
+	// what is served. Optional.
+	MissingKeys func() map[string]bool
+	// MissingKeysChanged gets a value when that has changed. Optional.
+	MissingKeysChanged <-chan struct{}
 }
 
 // Config is the configuration of a gateway.
@@ -108,6 +113,18 @@ func (s *Source) wakeFor(services ...string) {
 	}
 }
 
+// wakeForKeys does so whenever it has changed which public keys are missing.
+func (s *Source) wakeForKeys(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.options.MissingKeysChanged:
+			s.wake()
+		}
+	}
+}
+
 // Run follows until the context ends. It returns an error only when it cannot begin.
 func (s *Source) Run(ctx context.Context) error {
 	c, err := newClients(s.options.Access, s.options.Namespace)
@@ -120,6 +137,7 @@ func (s *Source) Run(ctx context.Context) error {
 	s.secrets.watch = func(ctx context.Context, name string, shelf *secretShelf, failed func(error)) {
 		s.follow(ctx, "Secret "+name, c.list(c.core, "secrets", name), &corev1.Secret{}, shelf, failed)
 	}
+	s.following.Go(func() { s.wakeForKeys(ctx) })
 	s.loop(ctx)
 	s.following.Wait()
 	return nil

@@ -34,6 +34,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.AuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &apiv1alpha1.AutoscalingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackendHealthCheck"):
+		return &apiv1alpha1.BackendHealthCheckApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackendService"):
 		return &apiv1alpha1.BackendServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BasicAuth"):

@@ -26,6 +26,11 @@ type APIGatewaySpecApplyConfiguration struct {
 	// parameters, and at last the order in this list. A request that no route matches is
 	// answered with 404. A route that is in error takes no other route down.
 	Routes []RouteApplyConfiguration `json:"routes,omitempty"`
+	// healthChecks ask the endpoints of backends whether they are well, at most 100: one for
+	// each port of a Service. An endpoint that is not gets no requests, unless no
+	// endpoint of its backend is. A check of a port that no route names does nothing.
+	// Default: none; an endpoint that fails requests is left out for a while either way.
+	HealthChecks []BackendHealthCheckApplyConfiguration `json:"healthChecks,omitempty"`
 	// tls are the certificates that the gateway serves HTTPS with, at most 64. A changed
 	// Secret is served within seconds and breaks no connection. Default: HTTP only.
 	TLS []GatewayTLSApplyConfiguration `json:"tls,omitempty"`
@@ -94,6 +99,19 @@ func (b *APIGatewaySpecApplyConfiguration) WithRoutes(values ...*RouteApplyConfi
 			panic("nil value passed to WithRoutes")
 		}
 		b.Routes = append(b.Routes, *values[i])
+	}
+	return b
+}
+
+// WithHealthChecks adds the given value to the HealthChecks field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the HealthChecks field.
+func (b *APIGatewaySpecApplyConfiguration) WithHealthChecks(values ...*BackendHealthCheckApplyConfiguration) *APIGatewaySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHealthChecks")
+		}
+		b.HealthChecks = append(b.HealthChecks, *values[i])
 	}
 	return b
 }

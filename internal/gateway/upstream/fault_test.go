@@ -1,0 +1,72 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestClientsDoNotGetEndpointsEjected(t *testing.T) {
+	reading := listen(t, func(p *peer, _ int) { p.untilClosed() })
+	reading2 := http2Backend(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	for name, test := range map[string]struct {
+		endpoint string
+		protocol Protocol
+		stalls   bool // the body does not come
+		want     Kind
+	}{
+		"HTTP/2 to an endpoint of HTTP/1":   {answering(t, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").address(), HTTP2, false, WrongProtocol},
+		"a body that does not come":         {reading.address(), HTTP1, true, Timeout},
+		"a body that does not come, HTTP/2": {reading2, HTTP2, true, Timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serving(t, Options{}, test.endpoint)
+			req := get()
+			if test.stalls {
+				body, end := io.Pipe()
+				go func() { _, _ = io.Copy(end, strings.NewReader("abc")) }()
+				req = post(body, 100_000)
+				req.StopBody = func() { _ = body.Close() }
+				req.Deadline = time.Now().Add(30 * time.Millisecond)
+			}
+			req.Protocol = test.protocol
+			_, err := s.Do(t.Context(), req)
+			if got := KindOf(err); got != test.want {
+				t.Errorf("got %v (%v), want %v", got, err, test.want)
+			}
+			if failures := (*s.endpoints.Load())[0].failures.Load(); failures != 0 {
+				t.Errorf("%d failures count against the endpoint", failures)
+			}
+		})
+	}
+}
+
+func TestTheDeadlineHoldsBeforeTheRequestIsSent(t *testing.T) {
+	silent := Options{Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	for _, protocol := range []Protocol{HTTP1, HTTP2} {
+		req := get()
+		req.Protocol, req.Deadline = protocol, time.Now().Add(30*time.Millisecond)
+		_, err := serving(t, silent, "192.0.2.1:80").Do(t.Context(), req)
+		wantKind(t, err, Timeout)
+	}
+	stopped := make(chan struct{})
+	req := post(readerFunc(func([]byte) (int, error) {
+		<-stopped
+		return 0, os.ErrDeadlineExceeded
+	}), 10)
+	req.StopBody, req.Deadline = func() { close(stopped) }, time.Now().Add(30*time.Millisecond)
+	_, err := serving(t, Options{}, "192.0.2.1:80").Do(t.Context(), req)
+	wantKind(t, err, RequestBody)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}

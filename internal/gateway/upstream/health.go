@@ -1,0 +1,190 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// maxCheckBody is how much of the answer to a check is read, so that its connection can be
+// used again.
+const maxCheckBody = 16 << 10
+
+// Check says how the endpoints of a Service are asked, again and again, whether they are
+// well. The zero value asks nobody; otherwise no number may be 0.
+type Check struct {
+	// Protocol is what is spoken to an endpoint.
+	Protocol Protocol
+	// Path is asked for with GET. A status from 200 to 399 is a success.
+	Path string
+	// Host is the authority that is asked for. Empty: the address of the endpoint.
+	Host string
+	// Period is the time between two checks of an endpoint, up to a tenth more or less.
+	Period time.Duration
+	// Timeout bounds a check.
+	Timeout time.Duration
+	// Healthy is how many successes in a row bring an unhealthy endpoint back, Unhealthy how
+	// many failures in a row make one unhealthy.
+	Healthy   int
+	Unhealthy int
+}
+
+// CheckResult is the result of one check of an endpoint.
+type CheckResult struct {
+	// Service is the key of the Service.
+	Service string
+	// Endpoint is the address that was checked.
+	Endpoint string
+	// Err says why the check failed, nil if it did not.
+	Err error
+	// Changed is set when this made the endpoint unhealthy, or healthy again.
+	Changed bool
+}
+
+// SetCheck replaces the check of the endpoints. What earlier checks found of an endpoint
+// holds until another one finds the contrary, or there are no checks any more.
+func (s *Service) SetCheck(check Check) {
+	s.set.Lock()
+	defer s.set.Unlock()
+	if s.check == check {
+		return
+	}
+	s.check = check
+	for _, e := range *s.endpoints.Load() {
+		e.stopChecks()
+		e.unhealthy = e.unhealthy && check != (Check{})
+	}
+	s.findEligible()
+	s.wake()
+}
+
+// findEligible is called with set held, after endpoints or their health have changed.
+// Where nobody is healthy the check may be what is wrong, and a request that fails is no
+// worse than one that is not sent.
+func (s *Service) findEligible() {
+	all := *s.endpoints.Load()
+	eligible := slices.DeleteFunc(slices.Clone(all), func(e *endpoint) bool { return e.unhealthy })
+	if len(eligible) == 0 {
+		eligible = all
+	}
+	s.eligible.Store(&eligible)
+}
+
+// startChecks has each endpoint checked on a goroutine of its own, until the context ends
+// or the endpoint or the check is gone.
+func (s *Service) startChecks(ctx context.Context, clock clock.Clock, wait *sync.WaitGroup) {
+	s.set.Lock()
+	defer s.set.Unlock()
+	if s.check == (Check{}) {
+		return
+	}
+	for _, e := range *s.endpoints.Load() {
+		if e.stopCheck != nil {
+			continue
+		}
+		checking, stop := context.WithCancel(ctx)
+		e.stopCheck = stop
+		c := &checker{endpoint: e, check: s.check}
+		wait.Go(func() { c.run(checking, clock) })
+	}
+}
+
+// stopChecks is called with Service.set held.
+func (e *endpoint) stopChecks() {
+	if e.stopCheck != nil {
+		e.stopCheck()
+		e.stopCheck = nil
+	}
+}
+
+// checker checks one endpoint.
+type checker struct {
+	endpoint  *endpoint
+	check     Check
+	successes int // in a row
+	failures  int
+}
+
+// run checks at random times, so that neither endpoints nor gateways that start together
+// go on to check together.
+func (c *checker) run(ctx context.Context, clock clock.Clock) {
+	period := c.check.Period
+	timer := clock.NewTimer(rand.N(period))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+		}
+		timer.Reset(period - period/10 + rand.N(period/5+1)) // from begin to begin
+		if err := c.ask(ctx); ctx.Err() == nil {
+			c.report(ctx, err)
+		}
+	}
+}
+
+// ask asks the endpoint once. No request that fails here counts for its ejection.
+func (c *checker) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.check.Timeout, fmt.Errorf("no answer in %v", c.check.Timeout))
+	defer cancel()
+	request := &Request{
+		Protocol: c.check.Protocol, Method: http.MethodGet, Target: c.check.Path, Host: cmp.Or(c.check.Host, c.endpoint.address),
+		Fields: []Field{{"User-Agent", "slipway-gateway health check"}},
+	}
+	response, failure := c.endpoint.send(ctx, request, false)
+	if failure != nil && failure.stale { // the endpoint closed a connection that was idle, as it may
+		response, failure = c.endpoint.send(ctx, request, true)
+	}
+	if failure != nil {
+		return failure
+	}
+	defer response.Close()
+	if response.Status < 200 || response.Status >= 400 {
+		return fmt.Errorf("%s: the answer is %d", response.Endpoint, response.Status)
+	}
+	_, _ = io.CopyN(io.Discard, response, maxCheckBody)
+	return nil
+}
+
+// report counts a result and tells it.
+func (c *checker) report(ctx context.Context, err error) {
+	s := c.endpoint.service
+	result := CheckResult{Service: s.key, Endpoint: c.endpoint.address, Err: err, Changed: s.judge(ctx, c, err == nil)}
+	if s.options.Checked != nil {
+		s.options.Checked(result)
+	}
+}
+
+// judge reports whether a result changes what is thought of the endpoint.
+func (s *Service) judge(ctx context.Context, c *checker, success bool) bool {
+	s.set.Lock()
+	defer s.set.Unlock()
+	if ctx.Err() != nil {
+		return false // another check may hold already
+	}
+	if success {
+		c.successes, c.failures = c.successes+1, 0
+	} else {
+		c.successes, c.failures = 0, c.failures+1
+	}
+	e := c.endpoint
+	switch {
+	case e.unhealthy && c.successes >= c.check.Healthy:
+		e.unhealthy = false
+	case !e.unhealthy && c.failures >= c.check.Unhealthy:
+		e.unhealthy = true
+	default:
+		return false
+	}
+	s.findEligible()
+	return true
+}
