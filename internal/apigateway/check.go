@@ -5,32 +5,27 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// problem says why a route is not served as the spec says.
-type problem struct {
-	reason, message string
-}
-
 // check is what the spec alone tells about its routes.
 type check struct {
 	generation int64
 	// names of the routes, as the gateway calls them in its logs and metrics.
 	names []string
 	// problems by the index of the route. Only what no other object can change.
-	problems map[int]problem
+	problems map[int]trouble
 }
 
 // checkRoutes compiles the routes as the gateway does. What that says about Services
 // and Secrets, which are not looked at, is left out.
 func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
 	compiled, problems := table.Compile(table.Input{Routes: gateway.Spec.Routes})
-	c := &check{generation: gateway.Generation, names: make([]string, len(gateway.Spec.Routes)), problems: map[int]problem{}}
+	c := &check{generation: gateway.Generation, names: make([]string, len(gateway.Spec.Routes)), problems: map[int]trouble{}}
 	for _, route := range compiled.Routes {
 		c.names[route.Index] = route.Name
 	}
 	for _, p := range problems {
 		c.names[p.Index] = p.Route
 		if _, told := c.problems[p.Index]; !told && ofSpec(p.Reason) {
-			c.problems[p.Index] = problem{p.Reason, p.Message}
+			c.problems[p.Index] = trouble{p.Reason, p.Message}
 		}
 	}
 	return c

@@ -25,6 +25,9 @@ func (s *scope) trouble(routes slipwayv1alpha1.RoutesStatus) *trouble {
 	if t := s.notAccepted(); t != nil {
 		return t
 	}
+	if t := s.notExposed(); t != nil {
+		return t
+	}
 	if len(s.served.general) > 0 {
 		return &trouble{s.served.general[0].reason, s.served.general[0].message}
 	}
@@ -83,7 +86,7 @@ func ofReferences(reason string) bool {
 	switch reason {
 	case slipwayv1alpha1.ReasonBackendNotFound, slipwayv1alpha1.ReasonPortNotFound, slipwayv1alpha1.ReasonUnsupportedProtocol, slipwayv1alpha1.ReasonUnsupportedService,
 		slipwayv1alpha1.ReasonSecretNotFound, slipwayv1alpha1.ReasonKeyNotFound, slipwayv1alpha1.ReasonInvalidSecret,
-		slipwayv1alpha1.ReasonInvalidCertificate, slipwayv1alpha1.ReasonCertificateExpired:
+		slipwayv1alpha1.ReasonInvalidCertificate, slipwayv1alpha1.ReasonCertificateExpired, slipwayv1alpha1.ReasonKeysNotFetched:
 		return true
 	default:
 		return false

@@ -3,14 +3,10 @@ package apigateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,16 +17,13 @@ import (
 	"github.com/slipway-dev/slipway/internal/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/outcome"
-	"github.com/slipway-dev/slipway/internal/transition"
+	"github.com/slipway-dev/slipway/internal/status"
 )
 
 // FieldManager owns the fields that this controller states.
 const FieldManager = "slipway-apigateway"
 
 const (
-	// detailsInterval is how often status is written for nothing but numbers and words.
-	// What a condition says, and why, is written at once.
-	detailsInterval = time.Second
 	// settleTime is how long status waits for pods to say that they serve what was just
 	// asked for. It takes them milliseconds, and a status that calls them behind meanwhile
 	// would cost two writes for every change of a route, each as dear as the whole object
@@ -65,8 +58,8 @@ type Reconciler struct {
 	gatewayAPI *gatewayAPI
 	// replicas knows what the pods serve.
 	replicas Replicas
-	// recorder emits events.
-	recorder events.EventRecorder
+	// statuses writes what there is to say.
+	statuses *status.Writer
 	// clock tells the time.
 	clock clock.PassiveClock
 	// pace makes results of what went wrong.
@@ -76,9 +69,6 @@ type Reconciler struct {
 
 	// checks remembers what specs tell, by UID. Losing it costs compiling them again.
 	checks *lru.Cache
-	// statusWrites remembers when status was last written, by UID. Losing it costs
-	// status writes, nothing else.
-	statusWrites *lru.Cache
 	// settling remembers since when status waits for pods, by UID. Losing it costs a
 	// longer wait.
 	settling *lru.Cache
@@ -124,11 +114,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.judgeRoutes()
 	if s.err != nil && outcome.Worst(s.err) == nil {
 		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
-		return r.pace.Result(req.NamespacedName, s.err, s.recheck)
+		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
 	}
 
 	err = errors.Join(s.err, r.writeStatus(ctx, s))
-	return r.pace.Result(req.NamespacedName, err, s.recheck)
+	return r.pace.Result(req.NamespacedName, err, s.recheck.In())
 }
 
 // askPods has the pods followed that can answer, and gets their answers.
@@ -149,34 +139,18 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 // writeStatus computes status once, from the scope, and writes it when it differs.
 func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	if wait := r.settleWait(s); wait > 0 {
-		s.recheckAfter(wait)
+		s.recheck.After(wait)
 		return nil
 	}
-	status := s.status(r.clock.Now())
-	if equality.Semantic.DeepEqual(s.gateway.Status, status) {
+	now := s.status(r.clock.Now())
+	if equality.Semantic.DeepEqual(s.gateway.Status, now) {
 		return nil
 	}
 	before := s.gateway.DeepCopy()
-	s.gateway.Status = status
-	if wait := r.detailsWait(before, s.gateway); wait > 0 {
-		s.recheckAfter(wait)
-		return nil
-	}
-	if err := r.fresh.ConfirmAll(ctx, before, s.children()...); err != nil {
-		return err
-	}
-	// Locked: a status that speaks of a spec which is no longer there must not be written.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, s.gateway, patch); err != nil {
-		if apierrors.IsNotFound(err) {
-			// Deleted meanwhile.
-			return nil
-		}
-		return outcome.Classify(fmt.Sprintf("the status of APIGateway %q", s.gateway.Name), err)
-	}
-	r.statusWrites.Add(s.gateway.UID, r.clock.Now())
-	transition.Record(r.recorder, s.gateway, before.Status.Conditions, s.gateway.Status.Conditions)
-	return nil
+	s.gateway.Status = now
+	_, wait, err := r.statuses.Write(ctx, before, s.gateway, onlyDetails(before.Status, now), s.children()...)
+	s.recheck.After(wait)
+	return err
 }
 
 // settled is how long status has waited for pods, and for which generation.
@@ -204,27 +178,13 @@ func (r *Reconciler) settleWait(s *scope) time.Duration {
 	return limit - r.clock.Since(known.(settled).since)
 }
 
-// detailsWait returns how long to hold back a status that differs in nothing but
-// numbers and words, so that a rollout of many pods does not cost a write for each.
-func (r *Reconciler) detailsWait(before, after *slipwayv1alpha1.APIGateway) time.Duration {
-	same := before.Status.DeepCopy()
-	same.Replicas = after.Status.Replicas
-	same.ReadyReplicas = after.Status.ReadyReplicas
-	same.Summary.Replicas = after.Status.Summary.Replicas
-	same.Summary.Routes = after.Status.Summary.Routes
-	same.Routes = after.Status.Routes
-	for i := range same.Conditions {
-		now := meta.FindStatusCondition(after.Status.Conditions, same.Conditions[i].Type)
-		if now != nil && now.Reason == same.Conditions[i].Reason {
-			same.Conditions[i].Message = now.Message
-		}
-	}
-	if !equality.Semantic.DeepEqual(*same, after.Status) {
-		return 0
-	}
-	last, ok := r.statusWrites.Get(after.UID)
-	if !ok {
-		return 0
-	}
-	return detailsInterval - r.clock.Since(last.(time.Time))
+// onlyDetails tells statuses that differ in nothing but numbers and words.
+func onlyDetails(before, after slipwayv1alpha1.APIGatewayStatus) bool {
+	before.Replicas = after.Replicas
+	before.ReadyReplicas = after.ReadyReplicas
+	before.Summary.Replicas = after.Summary.Replicas
+	before.Summary.Routes = after.Summary.Routes
+	before.Routes = after.Routes
+	before.Conditions = status.WithMessagesOf(after.Conditions, before.Conditions)
+	return equality.Semantic.DeepEqual(before, after)
 }

@@ -3,23 +3,24 @@
 package apigateway_test
 
 import (
+	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/requests"
 )
 
 // addressed waits until status has these addresses.
@@ -79,7 +80,8 @@ func TestAnHTTPRouteIsMadeWhereTheClusterKnowsThem(t *testing.T) {
 	})
 
 	installGatewayAPI(t)
-	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, slipwayv1alpha1.ReasonParentNotFound)
+	f.standbyWatchesTheGatewayAPI()
 	httpRoute := &gatewayv1.HTTPRoute{}
 	if err := f.get("edge", httpRoute); err != nil {
 		t.Fatal(err)
@@ -97,6 +99,34 @@ func TestAnHTTPRouteIsMadeWhereTheClusterKnowsThem(t *testing.T) {
 	if err := env.Client.Status().Update(t.Context(), parent); err != nil {
 		t.Fatal(err)
 	}
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	f.addressed()
+
+	// What its controller says of the HTTPRoute counts, as far as it has seen it.
+	parentSays := func(accepted metav1.ConditionStatus, reason gatewayv1.RouteConditionReason, generation int64) {
+		t.Helper()
+		if err := f.get("edge", httpRoute); err != nil {
+			t.Fatal(err)
+		}
+		httpRoute.Status.Parents = []gatewayv1.RouteParentStatus{{
+			ParentRef:      httpRoute.Spec.ParentRefs[0],
+			ControllerName: "example.com/gateway",
+			Conditions: []metav1.Condition{{
+				Type: string(gatewayv1.RouteConditionAccepted), Status: accepted, Reason: string(reason), Message: "because",
+				ObservedGeneration: generation, LastTransitionTime: metav1.Now(),
+			}},
+		}}
+		if err := env.Client.Status().Update(t.Context(), httpRoute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parentSays(metav1.ConditionFalse, gatewayv1.RouteReasonNotAllowedByListeners, httpRoute.Generation)
+	f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, slipwayv1alpha1.ReasonParentRefused)
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonParentRefused)
+	parentSays(metav1.ConditionFalse, gatewayv1.RouteReasonNotAllowedByListeners, httpRoute.Generation-1)
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	f.addressed()
+	parentSays(metav1.ConditionTrue, gatewayv1.RouteReasonAccepted, httpRoute.Generation)
 	f.addressed("203.0.113.30")
 
 	// Drift and deletion as of any child, by another operator too.
@@ -114,22 +144,40 @@ func TestAnHTTPRouteIsMadeWhereTheClusterKnowsThem(t *testing.T) {
 	environment.Eventually(t, func() error { return f.gone("edge", httpRoute) })
 }
 
+// standbyWatchesTheGatewayAPI starts an operator that somebody else's Lease keeps from
+// leading. It has to fill its cache of HTTPRoutes all the same: a watch that is warmed up
+// over a cache which does not run ends the operator after two minutes.
+func (f *fixture) standbyWatchesTheGatewayAPI() {
+	f.Helper()
+	now := metav1.NowMicro()
+	f.create(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: operator.LeaderElectionID, Namespace: f.namespace},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr("somebody"), LeaseDurationSeconds: ptr[int32](3600), AcquireTime: &now, RenewTime: &now,
+		},
+	})
+	counter := &requests.Counter{}
+	env.StartOperatorWith(f, func(config *rest.Config, options *operator.Options) {
+		options.Namespaces = []string{f.namespace}
+		options.LeaderElection, options.LeaderElectionNamespace = true, f.namespace
+		counter.Watch(config)
+	})
+	environment.Eventually(f, func() error {
+		for kind := range counter.Counts() {
+			if kind.Verb == "watch" && kind.Resource == "httproutes" {
+				return nil
+			}
+		}
+		return errors.New("the standby does not watch HTTPRoutes")
+	})
+}
+
 // installGatewayAPI installs two kinds of the Gateway API, from its Go module.
 func installGatewayAPI(t *testing.T) {
 	t.Helper()
-	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	err := env.InstallModule(t.Context(), "sigs.k8s.io/gateway-api",
+		"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml", "config/crd/standard/gateway.networking.k8s.io_gateways.yaml")
 	if err != nil {
-		t.Fatal(err)
-	}
-	crds := filepath.Join(strings.TrimSpace(string(folder)), "config", "crd", "standard")
-	options := envtest.CRDInstallOptions{
-		Paths: []string{
-			filepath.Join(crds, "gateway.networking.k8s.io_httproutes.yaml"),
-			filepath.Join(crds, "gateway.networking.k8s.io_gateways.yaml"),
-		},
-		ErrorIfPathMissing: true,
-	}
-	if _, err := envtest.InstallCRDs(env.Config, options); err != nil {
 		t.Fatal(err)
 	}
 }

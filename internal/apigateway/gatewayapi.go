@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -27,10 +30,15 @@ import (
 // is watched that tells when it is installed.
 const kindRecheck = 10 * time.Second
 
+// kindSearch is how often every operator looks for the kinds while the cluster does not
+// have them, whether they are asked for or not.
+const kindSearch = time.Minute
+
 // gatewayAPI has HTTPRoutes and Gateways, which a cluster need not have. A watch on a
 // kind that does not exist holds an operator up when it starts, so these two have a
-// cache and a client of their own, made when the kinds are found: at the start, or when
-// an APIGateway asks for an HTTPRoute.
+// cache and a client of their own, made when the kinds are found: at the start, when an
+// APIGateway asks for an HTTPRoute, or within a minute, since an HTTPRoute that another
+// operator made may be there to be deleted.
 type gatewayAPI struct {
 	mgr ctrl.Manager
 	// options are those of the cache.
@@ -40,17 +48,42 @@ type gatewayAPI struct {
 	// watch adds a source of events to the controller.
 	watch func(source.Source) error
 
-	mutex   sync.Mutex
-	cached  cache.Cache // from when it runs
-	client  client.Client
-	applier *apply.Applier
+	// running is there from when the cache runs. Passes that have nothing to do with the
+	// kinds must not wait for a search, so it is read without the mutex.
+	running atomic.Pointer[apply.Applier]
+
+	mutex  sync.Mutex  // guards the search
+	cached cache.Cache // from when it was made
 }
+
+var _ manager.LeaderElectionRunnable = (*gatewayAPI)(nil)
+
+// Start looks for the kinds until they are found.
+func (g *gatewayAPI) Start(ctx context.Context) error {
+	ticker := time.NewTicker(kindSearch)
+	defer ticker.Stop()
+	for {
+		if found, err := g.find(); err != nil {
+			logf.FromContext(ctx).Error(err, "Look for the Gateway API")
+		} else if found {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// NeedLeaderElection is false: the standby has the kinds when it takes over.
+func (g *gatewayAPI) NeedLeaderElection() bool { return false }
 
 // find starts the cache when the cluster has the kinds, and tells whether it has.
 func (g *gatewayAPI) find() (bool, error) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	if g.client != nil {
+	if g.running.Load() != nil {
 		return true, nil
 	}
 	for _, kind := range []string{"HTTPRoute", "Gateway"} {
@@ -91,8 +124,7 @@ func (g *gatewayAPI) start() error {
 			return fmt.Errorf("watch the Gateway API: %w", err)
 		}
 	}
-	g.client = made
-	g.applier = &apply.Applier{Client: made, Live: g.mgr.GetAPIReader(), FieldManager: FieldManager, Fresh: g.fresh}
+	g.running.Store(&apply.Applier{Client: made, Live: g.mgr.GetAPIReader(), FieldManager: FieldManager, Fresh: g.fresh})
 	return nil
 }
 
@@ -103,19 +135,24 @@ func (g *gatewayAPI) startCache() error {
 	if err != nil {
 		return fmt.Errorf("make the cache of the Gateway API: %w", err)
 	}
-	if err := g.mgr.Add(cached); err != nil {
+	if err := g.mgr.Add(everywhere{cached}); err != nil {
 		return fmt.Errorf("start the cache of the Gateway API: %w", err)
 	}
 	g.cached = cached
 	return nil
 }
 
+// everywhere is a cache that runs on the standby too, as the manager's own does. A cache
+// that waited for the lead would hold up the watches on it, which are warmed up before.
+type everywhere struct{ cache.Cache }
+
+// GetCache is how the manager knows a cache.
+func (e everywhere) GetCache() cache.Cache { return e.Cache }
+
 // load reads the HTTPRoute, and the Gateway that it attaches to.
 func (g *gatewayAPI) load(ctx context.Context, s *scope) error {
-	g.mutex.Lock()
-	reader, applier := g.client, g.applier
-	g.mutex.Unlock()
-	if reader == nil {
+	applier := g.running.Load()
+	if applier == nil {
 		// What asks for an HTTPRoute starts the cache, and what does not has none.
 		return nil
 	}
@@ -126,7 +163,7 @@ func (g *gatewayAPI) load(ctx context.Context, s *scope) error {
 	if key.Name == "" {
 		return nil
 	}
-	if err := reader.Get(ctx, key, s.parent); client.IgnoreNotFound(err) != nil {
+	if err := applier.Client.Get(ctx, key, s.parent); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Gateway %q: %w", key, err)
 	}
 	return nil
@@ -139,7 +176,7 @@ func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
 		if s.httpRoute.UID == "" {
 			return nil
 		}
-		return g.applier.Delete(ctx, s.gateway, s.httpRoute)
+		return g.running.Load().Delete(ctx, s.gateway, s.httpRoute)
 	}
 	found, err := g.find()
 	if err != nil {
@@ -152,7 +189,7 @@ func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
 		missing.After = kindRecheck
 		return missing
 	}
-	_, err = g.applier.Apply(ctx, s.gateway, apply.Child{Desired: wanted, Current: s.httpRoute})
+	_, err = g.running.Load().Apply(ctx, s.gateway, apply.Child{Desired: wanted, Current: s.httpRoute})
 	return err
 }
 

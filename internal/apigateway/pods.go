@@ -26,7 +26,7 @@ type rollout struct {
 	waiting string
 }
 
-// trouble is something that should work and does not.
+// trouble is something that should work and does not: a pod, or a route.
 type trouble struct {
 	reason  string
 	message string

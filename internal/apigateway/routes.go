@@ -7,6 +7,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/condition"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 )
 
@@ -21,14 +22,16 @@ type served struct {
 	// failing is how many pods do not serve a route as written, by its index; problems is
 	// what the first of them says.
 	failing  map[int]int
-	problems map[int]problem
-	// general is what pods say that is not about one route, the first to say it first.
-	general []problem
+	problems map[int]trouble
+	// general is what pods say that is not about one route, the first to say it first; told
+	// is the same, to look it up.
+	general []trouble
+	told    map[trouble]bool
 }
 
 // judgeRoutes looks at what the pods that are ready say.
 func (s *scope) judgeRoutes() {
-	s.served = served{failing: map[int]int{}, problems: map[int]problem{}}
+	s.served = served{failing: map[int]int{}, problems: map[int]trouble{}, told: map[trouble]bool{}}
 	for i := range s.pods {
 		if pod := &s.pods[i]; answers(pod) && isReady(pod) {
 			s.judgePod(pod, s.answers[pod.UID])
@@ -37,6 +40,8 @@ func (s *scope) judgeRoutes() {
 	if int32(s.served.ready) < s.deployment.Status.ReadyReplicas { //nolint:gosec // a number of pods
 		// The Deployment knows of more, or has not noticed yet that there are fewer.
 		s.unsettled, s.lagging = true, true
+		s.served.fallBehind(slipwayv1alpha1.ReasonReplicaBehind,
+			fmt.Sprintf("the operator does not see every ready pod of Deployment %q", s.deployment.Name))
 	}
 }
 
@@ -88,7 +93,7 @@ func (v *served) fallBehind(reason, message string) {
 func (v *served) note(problems []revision.Problem) {
 	counted := map[int]bool{}
 	for _, p := range problems {
-		found := problem{p.Reason, p.Message}
+		found := trouble{p.Reason, p.Message}
 		if p.Route < 0 {
 			// The messages of routes name the field; where it is no route, the field is beside.
 			found.message = p.Field + ": " + p.Message
@@ -105,34 +110,33 @@ func (v *served) note(problems []revision.Problem) {
 	}
 }
 
-func (v *served) noteGeneral(found problem) {
-	for _, known := range v.general {
-		if known == found {
-			return
-		}
+func (v *served) noteGeneral(found trouble) {
+	if v.told[found] {
+		return
 	}
+	v.told[found] = true
 	v.general = append(v.general, found)
 }
 
 // problemOf returns why a route is not live, or nil: what the spec says about it, then
 // whom its host belongs to, then what the pods say, then the pods themselves.
-func (s *scope) problemOf(route int) *problem {
+func (s *scope) problemOf(route int) *trouble {
 	if p, ok := s.check.problems[route]; ok {
 		return &p
 	}
 	host := string(s.gateway.Spec.Routes[route].Host)
 	if owner, ok := s.conflicts[host]; ok {
-		return &problem{slipwayv1alpha1.ReasonHostConflict, conflictMessage(host, owner.String())}
+		return &trouble{slipwayv1alpha1.ReasonHostConflict, conflictMessage(host, owner.String())}
 	}
 	if p, ok := s.served.problems[route]; ok {
 		return &p
 	}
 	switch {
 	case s.served.behind != nil:
-		return &problem{s.served.behind.reason, s.served.behind.message}
+		return &trouble{s.served.behind.reason, s.served.behind.message}
 	case s.served.ready == 0:
 		missing := s.notReady()
-		return &problem{missing.reason, missing.message}
+		return &trouble{missing.reason, missing.message}
 	default:
 		return nil
 	}
@@ -145,9 +149,12 @@ func conflictMessage(host, owner string) string {
 	return fmt.Sprintf("host: %q belongs to APIGateway %q, which is exposed at the same place and is older", host, owner)
 }
 
-// maxRouteMessage bounds the message of one route: there may be 1,000, in an object that
-// must stay below 1.5 MB with its spec.
-const maxRouteMessage = 256
+// Bounds of what status says of one route: there may be 1,000, in an object that must stay
+// below 1.5 MB with its spec. A route without a name is called by its host and path.
+const (
+	maxRouteName    = 128
+	maxRouteMessage = 256
+)
 
 // routes says which routes are live.
 func (s *scope) routes() slipwayv1alpha1.RoutesStatus {
@@ -161,24 +168,11 @@ func (s *scope) routes() slipwayv1alpha1.RoutesStatus {
 			continue
 		}
 		status.NotLive = append(status.NotLive, slipwayv1alpha1.RouteNotLive{
-			Name:     s.check.names[i],
+			Name:     condition.Cut(s.check.names[i], maxRouteName),
 			Reason:   p.reason,
-			Message:  cut(p.message, maxRouteMessage),
+			Message:  condition.Cut(p.message, maxRouteMessage),
 			Replicas: fmt.Sprintf("%d/%d", s.served.current-s.served.failing[i], replicas),
 		})
 	}
 	return status
-}
-
-// cut shortens a text to at most so many bytes, not in the middle of a character.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const ellipsis = "..."
-	end := limit - len(ellipsis)
-	for end > 0 && text[end]&0xC0 == 0x80 {
-		end--
-	}
-	return text[:end] + ellipsis
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -24,6 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/outcome"
 )
 
 // scope is what one pass knows. The phases fill it in the order of its fields;
@@ -72,14 +72,7 @@ type scope struct {
 	// err is what went wrong in the phases.
 	err error
 	// recheck is when to look again though nothing changes; zero: never.
-	recheck time.Duration
-}
-
-// recheckAfter asks for another look after d at the latest.
-func (s *scope) recheckAfter(d time.Duration) {
-	if d > 0 && (s.recheck == 0 || d < s.recheck) {
-		s.recheck = d
-	}
+	recheck outcome.Recheck
 }
 
 // load reads the APIGateway and everything that belongs to it from the cache. It

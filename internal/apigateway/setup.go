@@ -3,7 +3,6 @@ package apigateway
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -19,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,6 +28,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/outcome"
+	"github.com/slipway-dev/slipway/internal/status"
 )
 
 const (
@@ -53,21 +52,12 @@ type Options struct {
 	AdminPort int
 	// GatewayAPICache configures the cache of the Gateway API's kinds.
 	GatewayAPICache cache.Options
-	// MaxConcurrentReconciles is how many APIGateways are worked on at a time. Default 10:
-	// a pass waits for the API server most of its time.
+	// MaxConcurrentReconciles is how many APIGateways are worked on at a time. Default:
+	// outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the system's.
 	Clock clock.Clock
 }
-
-// Backoff of a failing APIGateway: quick at first, because most failures pass, and never
-// so long that a cluster that has recovered is left waiting.
-const (
-	backoffBase = 20 * time.Millisecond
-	backoffMax  = 30 * time.Second
-	// passTimeout ends a pass that hangs.
-	passTimeout = 30 * time.Second
-)
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
@@ -81,7 +71,6 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	}
 	registerMetrics(mgr.GetClient())
 	r := newReconciler(mgr, options, follower)
-	warm := true
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("apigateway").
 		For(&slipwayv1alpha1.APIGateway{}).
@@ -99,29 +88,22 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&slipwayv1alpha1.APIGateway{}, handler.EnqueueRequestsFromMapFunc(rivals(mgr.GetClient())),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(answersOf(follower)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: options.MaxConcurrentReconciles,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoffBase, backoffMax),
-			ReconciliationTimeout:   passTimeout,
-			// The standby's caches are full when it takes over.
-			EnableWarmup: &warm,
-		}).
+		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles)).
 		Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
 	r.gatewayAPI.watch = built.Watch
-	// An HTTPRoute that an earlier spec asked for is found even if none is asked for now.
 	if _, err := r.gatewayAPI.find(); err != nil {
 		return err
+	}
+	if err := mgr.Add(r.gatewayAPI); err != nil {
+		return fmt.Errorf("add what looks for the Gateway API: %w", err)
 	}
 	return nil
 }
 
 func withDefaults(options Options) Options {
-	if options.MaxConcurrentReconciles == 0 {
-		options.MaxConcurrentReconciles = 10
-	}
 	if options.AdminPort == 0 {
 		options.AdminPort = desired.AdminPort
 	}
@@ -133,17 +115,16 @@ func withDefaults(options Options) Options {
 
 func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconciler {
 	r := &Reconciler{
-		client:       mgr.GetClient(),
-		fresh:        apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
-		replicas:     replicas,
-		recorder:     mgr.GetEventRecorder(FieldManager),
-		clock:        options.Clock,
-		image:        options.Image,
-		checks:       lru.New(checkMemory),
-		pace:         outcome.NewPace(),
-		statusWrites: lru.New(memory),
-		settling:     lru.New(memory),
+		client:   mgr.GetClient(),
+		fresh:    apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
+		replicas: replicas,
+		clock:    options.Clock,
+		image:    options.Image,
+		checks:   lru.New(checkMemory),
+		pace:     outcome.NewPace(),
+		settling: lru.New(memory),
 	}
+	r.statuses = status.NewWriter(r.client, r.fresh, mgr.GetEventRecorder(FieldManager), r.clock)
 	r.applier = &apply.Applier{
 		Client:       mgr.GetClient(),
 		Live:         mgr.GetAPIReader(),

@@ -74,7 +74,7 @@ func (s *scope) addresses() []string {
 			add(cmp.Or(at.IP, at.Hostname))
 		}
 	case slipwayv1alpha1.ExposeHTTPRoute:
-		if s.httpRoute.UID == "" {
+		if takes, _ := s.parentTakes(); !takes {
 			break
 		}
 		for _, at := range s.parent.Status.Addresses {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
@@ -207,12 +208,28 @@ func TestAGatewayThatIsScaledToNothingIsReadyAndServesNoRoute(t *testing.T) {
 	gateway := f.running()
 	update(f, gateway, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Replicas = ptr[int32](0) })
 	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, "")
-	for _, pod := range f.pods() {
-		f.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
-	}
 	f.startPods()
 	got := f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonScaledToZero)
 	if got.Status.Routes.Live != 0 || got.Status.Routes.NotLive[0].Reason != slipwayv1alpha1.ReasonScaledToZero {
 		t.Errorf("routes are %+v, want none live", got.Status.Routes)
+	}
+}
+
+// Who reads the number of replicas finds it, as after scaling down.
+func TestAGatewayThatNeverRanSaysThatItHasNoReplicas(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	f.create(f.gateway(func(g *slipwayv1alpha1.APIGateway) { g.Spec.Replicas = ptr[int32](0) }))
+	f.startPods()
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonScaledToZero)
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(slipwayv1alpha1.SchemeGroupVersion.WithKind("APIGateway"))
+	if err := f.get("edge", stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"replicas", "readyReplicas"} {
+		if number, found, err := unstructured.NestedInt64(stored.Object, "status", field); err != nil || !found || number != 0 {
+			t.Errorf("status.%s is %d, there: %v, error %v; want 0", field, number, found, err)
+		}
 	}
 }

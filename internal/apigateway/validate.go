@@ -73,7 +73,7 @@ func (v *validator) validate(ctx context.Context, before, gateway *slipwayv1alph
 
 // newExpressionProblems are the regular expressions that do not compile.
 func newExpressionProblems(before, gateway *slipwayv1alpha1.APIGateway) field.ErrorList {
-	known := map[problem]bool{}
+	known := map[trouble]bool{}
 	if before != nil {
 		for _, p := range checkRoutes(before).problems {
 			known[p] = true

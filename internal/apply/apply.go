@@ -36,8 +36,8 @@ type Applier struct {
 	Live client.Reader
 	// FieldManager owns the stated fields, for example slipway-webapp.
 	FieldManager string
-	// Fresh is asked about the owner before anything is written for it; its error forbids
-	// the write. Nil allows all.
+	// Fresh is asked about the owner before anything is written for it, and once more when
+	// a child is lost; its error forbids the write. Nil allows all.
 	Fresh *Freshness
 
 	settled settled
@@ -69,10 +69,7 @@ type Child struct {
 // object of that name which is not the owner's is Invalid with reason NameConflict.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (Change, error) {
 	if child.Current.GetUID() == "" {
-		if err := a.confirm(ctx, owner); err != nil {
-			return Unchanged, err
-		}
-		made, err := a.create(ctx, child)
+		made, err := a.create(ctx, owner, child)
 		switch {
 		case err != nil:
 			return Unchanged, err
@@ -85,8 +82,12 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 		case err != nil:
 			return Unchanged, err
 		case !exists:
-			return a.createAgain(ctx, child)
+			return a.createAgain(ctx, owner, child)
 		}
+		a.doubt(owner)
+	}
+	if a.Ours(owner, child.Current) {
+		a.settled.see(child)
 	}
 	if err := a.refuse(owner, child, child.Current); err != nil {
 		return Unchanged, err
@@ -95,16 +96,16 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 	if err != nil || !drifted {
 		return Unchanged, err
 	}
-	if err := a.confirm(ctx, owner); err != nil {
+	if err := a.update(ctx, owner, child); err != nil {
 		return Unchanged, err
 	}
-	return Updated, a.send(ctx, child, client.ForceOwnership)
+	return Updated, nil
 }
 
 // createAgain makes an object that has gone meanwhile. Whoever is faster is not
 // overwritten.
-func (a *Applier) createAgain(ctx context.Context, child Child) (Change, error) {
-	made, err := a.create(ctx, child)
+func (a *Applier) createAgain(ctx context.Context, owner client.Object, child Child) (Change, error) {
+	made, err := a.create(ctx, owner, child)
 	switch {
 	case err != nil:
 		return Unchanged, err
@@ -115,11 +116,42 @@ func (a *Applier) createAgain(ctx context.Context, child Child) (Change, error) 
 	}
 }
 
-func (a *Applier) confirm(ctx context.Context, owner client.Object) error {
-	if a.Fresh == nil {
+// confirm returns an error while the cache does not show the owner as it is; live looks
+// even where it once has.
+func (a *Applier) confirm(ctx context.Context, owner client.Object, live bool) error {
+	switch {
+	case a.Fresh == nil:
 		return nil
+	case live:
+		return a.Fresh.Reconfirm(ctx, owner)
+	default:
+		return a.Fresh.Confirm(ctx, owner)
 	}
-	return a.Fresh.Confirm(ctx, owner)
+}
+
+// lost tells that a child was there and has gone, or that nobody controls it any more.
+// That is what the garbage collector does when an owner is deleted, and as each kind has
+// a watch of its own, it may be seen before the end of the owner. What is made for an
+// owner that has gone is deleted again at best; at worst the collector takes it for the
+// one that it has just deleted, and forgets the pods of that. A child that was to be
+// orphaned and is given to such an owner again is deleted. A retained volume never has an
+// owner, and a child of that name may have been an earlier owner's, or unwanted for a
+// while: then the look is a read in vain.
+func (a *Applier) lost(child Child) bool {
+	if child.Current.GetUID() == "" {
+		return a.settled.knows(child)
+	}
+	return uncontrolled(child.Current)
+}
+
+func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCopy(object) == nil }
+
+// doubt has the owner looked at before the next write for it: a cache that lacks a child
+// may lack the last edit of the owner, too.
+func (a *Applier) doubt(owner client.Object) {
+	if a.Fresh != nil {
+		a.Fresh.Doubt(owner)
+	}
 }
 
 // create makes an object that the cache does not have, and tells whether there was
@@ -127,7 +159,7 @@ func (a *Applier) confirm(ctx context.Context, owner client.Object) error {
 // into any other one, so the API server is asked to refuse when there is one. Where that
 // was its answer before, it is not asked again: an object that the cache does not show
 // for a while, or at all, costs a read at every pass and no write.
-func (a *Applier) create(ctx context.Context, child Child) (made bool, err error) {
+func (a *Applier) create(ctx context.Context, owner client.Object, child Child) (made bool, err error) {
 	if a.settled.isHidden(child) {
 		return false, nil
 	}
@@ -135,28 +167,28 @@ func (a *Applier) create(ctx context.Context, child Child) (made bool, err error
 	if err != nil {
 		return false, err
 	}
-	absent, err := ifAbsent(stated)
+	absent, err := withMetadata(stated, "resourceVersion", noVersion)
 	if err != nil {
 		return false, fmt.Errorf("encode %s: %w", subject(child.Desired), err)
 	}
-	err = a.patch(ctx, child, absent)
+	err = a.patch(ctx, owner, child, absent)
 	switch {
 	case apierrors.IsConflict(err):
 		return false, nil
 	case err != nil:
 		return false, outcome.Classify(subject(child.Desired), err)
 	}
-	a.settled.add(child.Current, stated)
+	a.settled.add(child, stated)
 	return true, nil
 }
 
 // noVersion is a resource version that no object ever has: etcd's, before the first
 // write. An apply that names a version is refused when the object has another one, and
 // makes the object when there is none.
-const noVersion = `"1"`
+const noVersion = "1"
 
-// ifAbsent makes a statement one that is refused when the object exists.
-func ifAbsent(stated []byte) ([]byte, error) {
+// withMetadata adds a field to the metadata of a statement.
+func withMetadata(stated []byte, field, value string) ([]byte, error) {
 	var object, metadata map[string]json.RawMessage
 	if err := json.Unmarshal(stated, &object); err != nil {
 		return nil, err
@@ -164,8 +196,10 @@ func ifAbsent(stated []byte) ([]byte, error) {
 	if err := json.Unmarshal(object["metadata"], &metadata); err != nil {
 		return nil, err
 	}
-	metadata["resourceVersion"] = json.RawMessage(noVersion)
 	var err error
+	if metadata[field], err = json.Marshal(value); err != nil {
+		return nil, err
+	}
 	if object["metadata"], err = json.Marshal(metadata); err != nil {
 		return nil, err
 	}
@@ -198,37 +232,50 @@ func (a *Applier) Look(ctx context.Context, owner client.Object, child Child) (e
 // HandoverSuffix is what the second field manager of HandOver is called after the first.
 const HandoverSuffix = "-handover"
 
-// HandOver states fields under a second field manager, so that they keep their value
-// when the first one stops stating them: a field without an owner falls back to its
-// default. Whoever sets the field next takes it over. It is not forced: a value that
-// has changed meanwhile is a conflict, and the next pass sees the new one.
-func (a *Applier) HandOver(ctx context.Context, owner client.Object, desired Configuration) error {
-	if err := a.confirm(ctx, owner); err != nil {
-		return err
-	}
-	if err := a.Client.Apply(ctx, desired, client.FieldOwner(a.FieldManager+HandoverSuffix)); err != nil {
-		return outcome.Classify(subject(desired), err)
-	}
-	return nil
+// HandOver states fields of a child that exists under a second field manager, so that
+// they keep their value when the first one stops stating them: a field without an owner
+// falls back to its default. Whoever sets the field next takes it over. It is not forced:
+// a value that has changed meanwhile is a conflict, and the next pass sees the new one.
+func (a *Applier) HandOver(ctx context.Context, owner client.Object, child Child) error {
+	_, err := a.patchExisting(ctx, owner, child, client.FieldOwner(a.FieldManager+HandoverSuffix))
+	return err
 }
 
-// send applies, and stores the answer in child.Current.
-func (a *Applier) send(ctx context.Context, child Child, options ...client.PatchOption) error {
-	stated, err := encode(child.Desired)
+// update states a child that exists.
+func (a *Applier) update(ctx context.Context, owner client.Object, child Child) error {
+	stated, err := a.patchExisting(ctx, owner, child, client.ForceOwnership)
 	if err != nil {
 		return err
 	}
-	if err := a.patch(ctx, child, stated, options...); err != nil {
-		return outcome.Classify(subject(child.Desired), err)
-	}
-	a.settled.add(child.Current, stated)
+	a.settled.add(child, stated)
 	return nil
 }
 
-// patch sends what is stated and stores the answer in child.Current. Not as client.Apply
-// does, which would decode the answer into the configuration, from where it had to be
-// copied into the object.
-func (a *Applier) patch(ctx context.Context, child Child, stated []byte, options ...client.PatchOption) error {
+// patchExisting sends what is stated about the object that the cache shows, and about no
+// other: an apply makes an object that has gone, be its owner gone or not, and takes over
+// one that somebody else has made instead. It returns what was stated.
+func (a *Applier) patchExisting(ctx context.Context, owner client.Object, child Child, options ...client.PatchOption) ([]byte, error) {
+	stated, err := encode(child.Desired)
+	if err != nil {
+		return nil, err
+	}
+	same, err := withMetadata(stated, "uid", string(child.Current.GetUID()))
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", subject(child.Desired), err)
+	}
+	if err := a.patch(ctx, owner, child, same, options...); err != nil {
+		return nil, outcome.Classify(subject(child.Desired), err)
+	}
+	return stated, nil
+}
+
+// patch confirms the owner, sends what is stated and stores the answer in child.Current.
+// Not as client.Apply does, which would decode the answer into the configuration, from
+// where it had to be copied into the object.
+func (a *Applier) patch(ctx context.Context, owner client.Object, child Child, stated []byte, options ...client.PatchOption) error {
+	if err := a.confirm(ctx, owner, a.lost(child)); err != nil {
+		return err
+	}
 	current := reflect.ValueOf(child.Current).Elem()
 	// Into a new object: what the answer leaves out is not there.
 	answer := reflect.New(current.Type())
@@ -238,7 +285,7 @@ func (a *Applier) patch(ctx context.Context, child Child, stated []byte, options
 	}
 	object.SetNamespace(*child.Desired.GetNamespace())
 	object.SetName(*child.Desired.GetName())
-	options = append(options, client.FieldOwner(a.FieldManager))
+	options = append([]client.PatchOption{client.FieldOwner(a.FieldManager)}, options...)
 	if err := a.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, stated), options...); err != nil {
 		return err
 	}
@@ -253,7 +300,8 @@ func (a *Applier) Delete(ctx context.Context, owner, current client.Object) erro
 	if current.GetUID() == "" || !current.GetDeletionTimestamp().IsZero() || a.settled.isDeleted(current) || !a.Ours(owner, current) {
 		return nil
 	}
-	if err := a.confirm(ctx, owner); err != nil {
+	// A child that nobody controls may have been orphaned to stay.
+	if err := a.confirm(ctx, owner, uncontrolled(current)); err != nil {
 		return err
 	}
 	uid := current.GetUID()

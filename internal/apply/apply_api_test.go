@@ -209,6 +209,43 @@ func TestAnOwnObjectThatTheCacheDoesNotShowIsRepaired(t *testing.T) {
 	}
 }
 
+// An apply makes what is not there. What the cache still shows may have gone, with its
+// owner; and what is there instead may be somebody else's.
+func TestAnUpdateIsOfTheObjectThatWasSeen(t *testing.T) {
+	for name, replaced := range map[string]bool{"gone": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.mustApply(80, &corev1.Service{}, apply.Created)
+			seen := f.current()
+			if err := env.Client.Delete(t.Context(), seen.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			if replaced {
+				foreign := &corev1.Service{
+					ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: f.owner.Namespace},
+					Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
+				}
+				if err := env.Client.Create(t.Context(), foreign); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := f.current()
+			change, err := f.apply(81, seen.DeepCopy())
+			if policy := (&outcome.Error{}); change != apply.Unchanged || !errors.As(err, &policy) || policy.Kind != outcome.Quiet {
+				t.Errorf("updated: %s, %v", change, err)
+			}
+			handedOver := apply.Child{Desired: f.desired(81), Current: seen.DeepCopy()}
+			err = f.applier.HandOver(t.Context(), f.owner, handedOver)
+			if policy := (&outcome.Error{}); !errors.As(err, &policy) || policy.Kind != outcome.Quiet {
+				t.Errorf("handed over: %v", err)
+			}
+			if diff := cmp.Diff(before, f.current()); diff != "" {
+				t.Errorf("what is there now was changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestAFieldIsHandedOverWithoutALapse(t *testing.T) {
 	f := newFixture(t)
 	f.mustApply(80, &corev1.Service{}, apply.Created)
@@ -217,7 +254,7 @@ func TestAFieldIsHandedOverWithoutALapse(t *testing.T) {
 		t.Fatalf("owns the label: %v, %v", owns, err)
 	}
 	keep := corev1ac.Service("shop", f.owner.Namespace).WithLabels(map[string]string{"stated": "yes"})
-	if err := f.applier.HandOver(t.Context(), f.owner, keep); err != nil {
+	if err := f.applier.HandOver(t.Context(), f.owner, apply.Child{Desired: keep, Current: f.current()}); err != nil {
 		t.Fatal(err)
 	}
 	without := f.desired(80)

@@ -18,12 +18,13 @@ func (a *Applier) Drifted(desired Configuration, current client.Object) (bool, e
 	if err != nil {
 		return false, err
 	}
-	if a.settled.has(current, raw) {
+	child := Child{Desired: desired, Current: current}
+	if a.settled.has(child, raw) {
 		return false, nil
 	}
 	drifted, err := a.compare(desired, current)
 	if err == nil && !drifted {
-		a.settled.add(current, raw)
+		a.settled.add(child, raw)
 	}
 	return drifted, err
 }

@@ -18,30 +18,65 @@ const freshMemory = 65536
 // as they are. An API server whose own cache lags shows it an earlier spec, or a status
 // without the decision to roll back; acting on it would roll pods back and forth. What
 // the cache shows afterwards can only be newer, so each owner is looked at once, before
-// the first write for it: at rest nothing is written, so nothing is read.
+// the first write for it: at rest nothing is written, so nothing is read. Newer is not new
+// enough where a child has gone, or has lost its owner: Reconfirm.
 type Freshness struct {
 	client client.Client
 	live   client.Reader
 	// owners and children are the UIDs of the owners that the cache has shown as they were,
 	// themselves and with their children. Losing them costs live reads, nothing else.
 	owners, children *lru.Cache
+	// dependsOn is what else the cache has shown of what an owner refers to, by its UID.
+	dependsOn *lru.Cache
 }
 
 // NewFreshness knows nothing to be fresh yet. live reads past the cache of the client.
 func NewFreshness(cached client.Client, live client.Reader) *Freshness {
-	return &Freshness{client: cached, live: live, owners: lru.New(freshMemory), children: lru.New(freshMemory)}
+	return &Freshness{client: cached, live: live, owners: lru.New(freshMemory), children: lru.New(freshMemory), dependsOn: lru.New(freshMemory)}
 }
 
-// Trust takes an owner for fresh on which nobody has worked yet: nothing can be undone by
-// acting on it.
+// Trust takes an owner for fresh on which, as the cache has it, nobody has worked yet:
+// nothing can be undone by acting on it. A child that is there all the same brings Doubt.
 func (f *Freshness) Trust(owner client.Object) {
 	f.owners.Add(owner.GetUID(), nil)
 	f.children.Add(owner.GetUID(), nil)
 }
 
-// Confirm returns an error while the cache does not show the owner as it is.
+// Doubt takes back that an owner is known to be fresh: it is looked at live again before
+// the next write for it.
+func (f *Freshness) Doubt(owner client.Object) {
+	f.owners.Remove(owner.GetUID())
+	f.children.Remove(owner.GetUID())
+}
+
+// DependsOn says what else is made into what is written for an owner, as the cache shows
+// it: a Secret that it refers to, or, without a version, that there is none. Each kind may
+// lag for itself.
+func (f *Freshness) DependsOn(owner client.Object, objects ...client.Object) {
+	if _, fresh := f.owners.Get(owner.GetUID()); !fresh {
+		f.dependsOn.Add(owner.GetUID(), objects)
+	}
+}
+
+// Confirm returns an error while the cache does not show the owner as it is, and what it
+// depends on.
 func (f *Freshness) Confirm(ctx context.Context, owner client.Object) error {
-	return f.confirm(ctx, f.owners, owner, owner)
+	objects := []client.Object{owner}
+	if known, ok := f.dependsOn.Get(owner.GetUID()); ok {
+		objects = append(objects, known.([]client.Object)...)
+	}
+	if err := f.confirm(ctx, f.owners, owner, objects...); err != nil {
+		return err
+	}
+	f.dependsOn.Remove(owner.GetUID())
+	return nil
+}
+
+// Reconfirm returns an error while the cache does not show the owner as it is now,
+// whatever it has shown before.
+func (f *Freshness) Reconfirm(ctx context.Context, owner client.Object) error {
+	f.owners.Remove(owner.GetUID())
+	return f.Confirm(ctx, owner)
 }
 
 // ConfirmAll returns an error while the cache does not show the owner and its children as

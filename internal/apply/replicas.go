@@ -29,5 +29,5 @@ func (a *Applier) AutoscaledReplicas(ctx context.Context, owner client.Object, d
 	if err != nil || !ours {
 		return nil, err
 	}
-	return nil, a.HandOver(ctx, owner, state(*live))
+	return nil, a.HandOver(ctx, owner, Child{Desired: state(*live), Current: deployment})
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,11 +11,13 @@ import (
 	"strconv"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
 // kubelet answers the API server's requests for logs, and hands on what was asked.
@@ -159,6 +162,18 @@ func TestWhyForViewers(t *testing.T) {
 	if _, err := f.kube.RbacV1().RoleBindings(f.namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// The API server learns of rights with a delay.
+	environment.Eventually(t, func() error {
+		review, err := f.kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: f.namespace, Verb: "get", Group: "slipway.dev", Resource: "webapps",
+			}},
+		}, metav1.CreateOptions{})
+		if err == nil && !review.Status.Allowed {
+			err = errors.New("jane may not read WebApps yet")
+		}
+		return err
+	})
 	f.expect(1, []string{
 		"NotObserved: the operator has not looked at generation 1 yet; if that lasts, see whether it runs",
 		`Not looked at, because you may not read it: events, Secret "db"`,

@@ -25,7 +25,7 @@ func Merge(previous, next []metav1.Condition, generation int64, now metav1.Time)
 	merged := make([]metav1.Condition, 0, len(next))
 	for _, c := range next {
 		c.ObservedGeneration = generation
-		c.Message = truncate(c.Message)
+		c.Message = Cut(c.Message, maxMessage)
 		c.LastTransitionTime = now
 		if old := meta.FindStatusCondition(previous, c.Type); old != nil && old.Status == c.Status {
 			c.LastTransitionTime = old.LastTransitionTime
@@ -49,15 +49,15 @@ func Transitions(previous, next []metav1.Condition) []metav1.Condition {
 	return changed
 }
 
-func truncate(message string) string {
-	if len(message) <= maxMessage {
-		return message
+// Cut shortens a text to at most so many bytes, not in the middle of a character.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
 	}
 	const ellipsis = "..."
-	cut := maxMessage - len(ellipsis)
-	// Not in the middle of a character.
-	for cut > 0 && message[cut]&0xC0 == 0x80 {
-		cut--
+	end := limit - len(ellipsis)
+	for end > 0 && text[end]&0xC0 == 0x80 {
+		end--
 	}
-	return message[:cut] + ellipsis
+	return text[:end] + ellipsis
 }

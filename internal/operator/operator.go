@@ -64,7 +64,7 @@ type Options struct {
 	// GracefulShutdownTimeout is how long passes under way may take to end. Default 20 s.
 	GracefulShutdownTimeout time.Duration
 	// MaxConcurrentReconciles is how many objects of a kind are worked on at a time.
-	// Default: each controller's own.
+	// Default: outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
 	// GatewayImage is what the pods of an APIGateway run that names no image. Default
 	// "slipway-gateway:dev".

@@ -98,7 +98,7 @@ func Classify(subject string, err error) *Error {
 		return own
 	}
 	switch {
-	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), isReplaced(err):
 		return &Error{Kind: Quiet, Message: subject + ": lost a race", Err: err}
 	case namespaceIsGoing(err):
 		return &Error{Kind: Quiet, Message: subject + ": its namespace is being deleted", After: goneRecheck, Err: err}
@@ -135,6 +135,19 @@ func Worst(err error) *Error {
 	}
 	return worst
 }
+
+// Recheck is when to look at an object again though nothing changes. Zero: never.
+type Recheck time.Duration
+
+// After asks for another look after d at the latest. Zero or less asks for nothing.
+func (r *Recheck) After(d time.Duration) {
+	if d > 0 {
+		*r = Recheck(sooner(time.Duration(*r), d))
+	}
+}
+
+// In is how long it is until then.
+func (r Recheck) In() time.Duration { return time.Duration(r) }
 
 // Result turns the errors of one pass into its result. recheck, when positive, is
 // when to look again even if nothing changes. A Transient or Quiet error is retried
@@ -250,15 +263,30 @@ func namespaceIsGoing(err error) bool {
 	return details != nil && details.Kind == "namespaces"
 }
 
+// isReplaced tells that a request named the UID of an object, and another one has its name
+// by now. Where there is none, the API server answers with a conflict.
+func isReplaced(err error) bool {
+	return slices.ContainsFunc(causes(err), func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
+}
+
+// causes are what an answer of the API server says field by field, if it does.
+func causes(err error) []metav1.StatusCause {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
 // Answer is what the API server said, in the words that a user can act on: field and
 // message of each cause of an Invalid answer, otherwise its text.
 func Answer(err error) string {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+	all := causes(err)
+	if len(all) == 0 {
 		return text(err)
 	}
 	var parts []string
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range all {
 		parts = append(parts, causeText(cause))
 	}
 	return strings.Join(parts, "; ")

@@ -29,6 +29,12 @@ func invalid() error {
 	})
 }
 
+func replaced() error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "shop", field.ErrorList{
+		field.Invalid(field.NewPath("metadata", "uid"), "a", "field is immutable"),
+	})
+}
+
 func terminating() error {
 	err := apierrors.NewForbidden(deployments, "shop", errors.New("namespace team is being terminated"))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
@@ -44,6 +50,7 @@ func TestAnswersOfTheAPIServerGetAPolicy(t *testing.T) {
 	}{
 		"conflict":              {apierrors.NewConflict(deployments, "shop", errors.New("changed")), outcome.Quiet, "", `D "shop": lost a race`},
 		"already exists":        {apierrors.NewAlreadyExists(deployments, "shop"), outcome.Quiet, "", `D "shop": lost a race`},
+		"another object":        {replaced(), outcome.Quiet, "", `D "shop": lost a race`},
 		"cancelled":             {fmt.Errorf("send: %w", context.Canceled), outcome.Quiet, "", `D "shop": lost a race`},
 		"namespace terminating": {terminating(), outcome.Quiet, "", `D "shop": its namespace is being deleted`},
 		"namespace gone":        {apierrors.NewNotFound(namespaces, "team"), outcome.Quiet, "", `D "shop": its namespace is being deleted`},
@@ -167,5 +174,17 @@ func TestThePauseAfterLostRacesGrows(t *testing.T) {
 	}
 	if got := pause(shop); got != first {
 		t.Errorf("after a pass without an error it waits %v, want %v", got, first)
+	}
+}
+
+func TestTheSoonestLookThatWasAskedForCounts(t *testing.T) {
+	var recheck outcome.Recheck
+	for _, step := range []struct{ asked, want time.Duration }{
+		{0, 0}, {-time.Second, 0}, {time.Minute, time.Minute}, {time.Hour, time.Minute}, {time.Second, time.Second}, {0, time.Second},
+	} {
+		recheck.After(step.asked)
+		if recheck.In() != step.want {
+			t.Errorf("asked for %v: in %v, want %v", step.asked, recheck.In(), step.want)
+		}
 	}
 }

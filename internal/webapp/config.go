@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/outcome"
@@ -28,6 +29,9 @@ type config struct {
 	versions string
 	// missing is why the content is not complete, or nil. hash is not set then.
 	missing *outcome.Error
+	// seen are the Secrets and ConfigMaps as the cache has them, without a version where it
+	// has none.
+	seen []client.Object
 }
 
 // configRef is one use of a Secret or ConfigMap by a spec.
@@ -85,6 +89,12 @@ func configRefs(spec slipwayv1alpha1.WebAppSpec) []configRef {
 // resolveConfig hashes the content that the spec refers to. Versions come from the
 // cache; content is read live, and only of a version that was not hashed before.
 func (r *Reconciler) resolveConfig(ctx context.Context, s *scope) error {
+	err := r.hashConfig(ctx, s)
+	r.fresh.DependsOn(s.app, s.config.seen...)
+	return err
+}
+
+func (r *Reconciler) hashConfig(ctx context.Context, s *scope) error {
 	refs := configRefs(s.app.Spec)
 	if len(refs) == 0 {
 		return nil
@@ -92,7 +102,7 @@ func (r *Reconciler) resolveConfig(ctx context.Context, s *scope) error {
 	recorded := recordedDigests(s.deployment.Annotations[desired.AnnotationConfigVersions])
 	digests := map[string]digest{}
 	for _, ref := range refs {
-		found, err := r.digest(ctx, s.app.Namespace, ref, recorded)
+		found, err := r.digest(ctx, s, ref, recorded)
 		switch {
 		case err != nil:
 			return err
@@ -118,17 +128,18 @@ func (r *Reconciler) resolveConfig(ctx context.Context, s *scope) error {
 }
 
 // digest returns the digest of one use, or nil when the object does not exist.
-func (r *Reconciler) digest(ctx context.Context, namespace string, ref configRef, recorded map[string]digest) (*digest, error) {
-	key := types.NamespacedName{Namespace: namespace, Name: ref.name}
-	metadata := &metav1.PartialObjectMetadata{}
+func (r *Reconciler) digest(ctx context.Context, s *scope, ref configRef, recorded map[string]digest) (*digest, error) {
+	key := types.NamespacedName{Namespace: s.app.Namespace, Name: ref.name}
+	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.kind))
+	s.config.seen = append(s.config.seen, metadata)
 	if err := r.client.Get(ctx, key, metadata); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("read %s %q: %w", ref.kind, ref.name, err)
 	}
-	memo := namespace + "/" + ref.id()
+	memo := key.Namespace + "/" + ref.id()
 	if known, ok := r.digests.Get(memo); ok && known.(digest).version == metadata.ResourceVersion {
 		found := known.(digest)
 		return &found, nil

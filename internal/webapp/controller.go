@@ -3,13 +3,8 @@ package webapp
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,15 +14,11 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/outcome"
-	"github.com/slipway-dev/slipway/internal/transition"
+	"github.com/slipway-dev/slipway/internal/status"
 )
 
 // FieldManager owns the fields that this controller states.
 const FieldManager = "slipway-webapp"
-
-// detailsInterval is how often status is written for nothing but new replica counts
-// and new words of a condition. What a condition says, and why, is written at once.
-const detailsInterval = time.Second
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
@@ -41,8 +32,8 @@ type Reconciler struct {
 	fresh *apply.Freshness
 	// applier applies and deletes children.
 	applier *apply.Applier
-	// recorder emits events.
-	recorder events.EventRecorder
+	// statuses writes what there is to say.
+	statuses *status.Writer
 	// clock tells the time.
 	clock clock.PassiveClock
 	// pace makes results of what went wrong.
@@ -55,9 +46,6 @@ type Reconciler struct {
 	digests *lru.Cache
 	// names remembers what specs are called.
 	names *names
-	// statusWrites remembers when status was last written, by UID. Losing it costs
-	// status writes, nothing else.
-	statusWrites *lru.Cache
 }
 
 // The operator's rights. Secrets and ConfigMaps are watched as metadata; their
@@ -102,63 +90,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if s.err != nil && outcome.Worst(s.err) == nil {
 		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
-		return r.pace.Result(req.NamespacedName, s.err, s.recheck)
+		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
 	}
 
 	err = errors.Join(s.err, r.writeStatus(ctx, s))
-	return r.pace.Result(req.NamespacedName, err, s.recheck)
+	return r.pace.Result(req.NamespacedName, err, s.recheck.In())
 }
 
 // writeStatus computes status once, from the scope, and writes it when it differs.
 func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
-	status := s.status(r.clock.Now())
-	if equality.Semantic.DeepEqual(s.app.Status, status) {
+	now := s.status(r.clock.Now())
+	if equality.Semantic.DeepEqual(s.app.Status, now) {
 		return nil
 	}
 	before := s.app.DeepCopy()
-	s.app.Status = status
-	if wait := r.detailsWait(before, s.app); wait > 0 {
-		s.recheckAfter(wait)
-		return nil
+	s.app.Status = now
+	written, wait, err := r.statuses.Write(ctx, before, s.app, onlyDetails(before.Status, now), s.children()...)
+	s.recheck.After(wait)
+	if written {
+		r.metrics.observe(before, s.app, r.clock.Now())
 	}
-	if err := r.fresh.ConfirmAll(ctx, before, s.children()...); err != nil {
-		return err
-	}
-	// Locked: a status that speaks of a spec which is no longer there must not be written.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, s.app, patch); err != nil {
-		if apierrors.IsNotFound(err) {
-			// Deleted meanwhile.
-			return nil
-		}
-		return outcome.Classify(fmt.Sprintf("the status of WebApp %q", s.app.Name), err)
-	}
-	r.statusWrites.Add(s.app.UID, r.clock.Now())
-	transition.Record(r.recorder, s.app, before.Status.Conditions, s.app.Status.Conditions)
-	r.metrics.observe(before, s.app, r.clock.Now())
-	return nil
+	return err
 }
 
-// detailsWait returns how long to hold back a status that differs in nothing but
-// replica counts and words, so that a rollout of many pods does not cost a write for
-// each: which of them is waited for is told in words.
-func (r *Reconciler) detailsWait(before, after *slipwayv1alpha1.WebApp) time.Duration {
-	same := before.Status.DeepCopy()
-	same.Replicas = after.Status.Replicas
-	same.ReadyReplicas = after.Status.ReadyReplicas
-	same.Summary.Replicas = after.Status.Summary.Replicas
-	for i := range same.Conditions {
-		now := meta.FindStatusCondition(after.Status.Conditions, same.Conditions[i].Type)
-		if now != nil && now.Reason == same.Conditions[i].Reason {
-			same.Conditions[i].Message = now.Message
-		}
-	}
-	if !equality.Semantic.DeepEqual(*same, after.Status) {
-		return 0
-	}
-	last, ok := r.statusWrites.Get(after.UID)
-	if !ok {
-		return 0
-	}
-	return detailsInterval - r.clock.Since(last.(time.Time))
+// onlyDetails tells statuses that differ in nothing but replica counts and words: which
+// pod of a rollout is waited for is told in words.
+func onlyDetails(before, after slipwayv1alpha1.WebAppStatus) bool {
+	before.Replicas = after.Replicas
+	before.ReadyReplicas = after.ReadyReplicas
+	before.Summary.Replicas = after.Summary.Replicas
+	before.Conditions = status.WithMessagesOf(after.Conditions, before.Conditions)
+	return equality.Semantic.DeepEqual(before, after)
 }

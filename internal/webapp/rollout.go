@@ -115,7 +115,7 @@ func (s *scope) judgeRollout(now time.Time) *trouble {
 	limit := time.Duration(desired.ProgressDeadlineSeconds(s.app))*time.Second + time.Second
 	left := limit - now.Sub(s.lastProgress())
 	if left > 0 && (!made || !s.deadlineExceeded()) {
-		s.recheckAfter(left)
+		s.recheck.After(left)
 		return nil
 	}
 	failed := &trouble{

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -75,7 +74,7 @@ type scope struct {
 	// err is what went wrong in the phases.
 	err error
 	// recheck is when to look again though nothing changes; zero: never.
-	recheck time.Duration
+	recheck outcome.Recheck
 }
 
 // namedRevision is a revision and its name.
@@ -97,13 +96,6 @@ func (s *scope) lastGood() *storedRevision {
 		return nil
 	}
 	return &s.revisions[len(s.revisions)-1]
-}
-
-// recheckAfter asks for another look after d at the latest.
-func (s *scope) recheckAfter(d time.Duration) {
-	if d > 0 && (s.recheck == 0 || d < s.recheck) {
-		s.recheck = d
-	}
 }
 
 // load reads the WebApp and everything that belongs to it from the cache. It returns

@@ -3,7 +3,6 @@ package webapp
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -11,18 +10,17 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/outcome"
+	"github.com/slipway-dev/slipway/internal/status"
 )
 
 const (
@@ -37,32 +35,19 @@ const (
 
 // Options configures the controller.
 type Options struct {
-	// MaxConcurrentReconciles is how many WebApps are worked on at a time. Default 10:
-	// a pass waits for the API server most of its time.
+	// MaxConcurrentReconciles is how many WebApps are worked on at a time. Default:
+	// outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
 
-// Backoff of a failing WebApp: quick at first, because most failures pass, and never
-// so long that a cluster that has recovered is left waiting.
-const (
-	backoffBase = 20 * time.Millisecond
-	backoffMax  = 30 * time.Second
-	// passTimeout ends a pass that hangs.
-	passTimeout = 30 * time.Second
-)
-
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
-	if options.MaxConcurrentReconciles == 0 {
-		options.MaxConcurrentReconciles = 10
-	}
 	if err := addIndexes(mgr); err != nil {
 		return err
 	}
 	reconciler := NewReconciler(mgr, options)
-	warm := true
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webapp").
 		For(&slipwayv1alpha1.WebApp{}).
@@ -77,13 +62,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(webAppOf)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(referrers(mgr.GetClient(), "Secret"))).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(referrers(mgr.GetClient(), "ConfigMap"))).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: options.MaxConcurrentReconciles,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoffBase, backoffMax),
-			ReconciliationTimeout:   passTimeout,
-			// The standby's caches are full when it takes over.
-			EnableWarmup: &warm,
-		}).
+		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles)).
 		Complete(reconciler)
 }
 
@@ -94,17 +73,16 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		options.Clock = clock.RealClock{}
 	}
 	r := &Reconciler{
-		client:       mgr.GetClient(),
-		live:         mgr.GetAPIReader(),
-		recorder:     mgr.GetEventRecorder("slipway-webapp"),
-		clock:        options.Clock,
-		metrics:      newMetrics(mgr.GetClient()),
-		digests:      lru.New(memory),
-		pace:         outcome.NewPace(),
-		names:        newNames(),
-		fresh:        apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
-		statusWrites: lru.New(memory),
+		client:  mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		clock:   options.Clock,
+		metrics: newMetrics(mgr.GetClient()),
+		digests: lru.New(memory),
+		pace:    outcome.NewPace(),
+		names:   newNames(),
+		fresh:   apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
 	}
+	r.statuses = status.NewWriter(r.client, r.fresh, mgr.GetEventRecorder(FieldManager), r.clock)
 	r.applier = &apply.Applier{
 		Client:       mgr.GetClient(),
 		Live:         mgr.GetAPIReader(),

@@ -231,14 +231,14 @@ func TestStorageOutlivesTheWebAppUnlessAskedOtherwise(t *testing.T) {
 			f.deployment()
 			f.settle()
 			f.delete(app)
-			environment.Eventually(t, func() error { return gone(f.get("shop", &slipwayv1alpha1.WebApp{})) })
+			f.create(f.app(func(a *slipwayv1alpha1.WebApp) { a.Spec.Storage = app.Spec.Storage }))
+			// Until then the operator would make anew what the deleted application lacks.
+			f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonTerminating)
 			for _, child := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
 				child.SetName("shop")
 				child.SetNamespace(f.namespace)
 				f.delete(child)
 			}
-			again := f.app(func(a *slipwayv1alpha1.WebApp) { a.Spec.Storage = app.Spec.Storage })
-			f.create(again)
 			f.deployment()
 			f.rollOut()
 			found := &corev1.PersistentVolumeClaim{}

@@ -45,7 +45,8 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 			}
 		}
 		environment.Eventually(t, func() error { return f.current(apps) })
-		environment.Quiet(t, 500*time.Millisecond, func() string { return counter.Counts().In(f.namespace).String() })
+		// Longer than the details of a status are held back.
+		environment.Quiet(t, 1500*time.Millisecond, func() string { return counter.Counts().In(f.namespace).String() })
 		return counter.Counts().Since(before).In(f.namespace)
 	}
 
@@ -62,10 +63,35 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 		t.Errorf("%d new images cost %v; want 1 child and at most 2 status each, no event and no live read", n, made)
 	}
 
+	made = counted(f.deleteDeployment)
+	if made.Of(requests.Children) != n || made.Of(requests.Reads) != n || made.Of(requests.Status) > 2*n || made.Of(requests.Events, requests.Lists) != 0 {
+		t.Errorf("%d deleted Deployments cost %v; want 1 child, 1 live read (of the owner) and at most 2 status each, no event", n, made)
+	}
+
 	made = counted(f.touch())
 	if len(made) != 0 {
 		t.Errorf("another look at %d WebApps without anything to do cost %v, want nothing", n, made)
 	}
+}
+
+// deleteDeployment deletes the Deployment of a WebApp, and returns when there is another.
+func (f *fixture) deleteDeployment(app *slipwayv1alpha1.WebApp) error {
+	deployment := &appsv1.Deployment{}
+	if err := f.get(app.Name, deployment); err != nil {
+		return err
+	}
+	deleted := deployment.UID
+	f.delete(deployment)
+	environment.Eventually(f, func() error {
+		if err := f.get(app.Name, deployment); err != nil {
+			return err
+		}
+		if deployment.UID == deleted {
+			return fmt.Errorf("Deployment %q is still the one that was deleted", app.Name)
+		}
+		return nil
+	})
+	return nil
 }
 
 // current tells whether every status speaks of the current spec.

@@ -25,11 +25,16 @@ const (
 	// so on up to retryMax.
 	retryMin = 50 * time.Millisecond
 	retryMax = time.Second
-	// pause is the least time between two questions: a pod that does not hold its answer
-	// back, or changes all the time, must not keep the operator busy.
-	pause = 20 * time.Millisecond
+	// After pauseMin a pod that answered is asked again. One that does not hold its answer
+	// back, or changes all the time, must not keep the operator busy: as long as it answers
+	// sooner than the last pause took, the next one is twice as long, up to pauseMax.
+	pauseMin = 20 * time.Millisecond
+	pauseMax = time.Second
 	// maxDocument bounds an answer: 1,000 problems with messages of 1 KiB, twice.
 	maxDocument = 2 << 20
+	// maxProblems bounds how many are kept of a pod: those of 1,000 routes, several for each,
+	// and of certificates.
+	maxProblems = 5000
 )
 
 // follower follows one pod.
@@ -83,9 +88,11 @@ func (o *follower) hurry() {
 
 // run follows the pod until the context ends.
 func (o *follower) run(ctx context.Context) {
-	retry := retryMin
+	retry, pause := retryMin, pauseMin
 	for ctx.Err() == nil {
+		asked := o.clock.Now()
 		if o.ask(ctx) {
+			pause = nextPause(pause, o.clock.Since(asked))
 			retry = retryMin
 			o.sleep(ctx, pause, nil)
 			continue
@@ -93,6 +100,15 @@ func (o *follower) run(ctx context.Context) {
 		o.sleep(ctx, min(retry, o.patienceLeft()), o.asked)
 		retry = min(2*retry, retryMax)
 	}
+}
+
+// nextPause is how long to leave a pod alone that answered after so long, given the pause
+// before that.
+func nextPause(last, answeredAfter time.Duration) time.Duration {
+	if answeredAfter >= last {
+		return pauseMin
+	}
+	return min(2*last, pauseMax)
 }
 
 // sleep waits until the time is over, the context ends or there is a hurry.
@@ -173,7 +189,7 @@ func (o *follower) get(ctx context.Context, hold *revision.Document) (document *
 		return nil, fmt.Sprintf("it speaks protocol %d and the operator speaks protocol %d", document.Protocol, revision.Protocol), nil
 	}
 	if !sound(document) {
-		return nil, revision.Path + " is answered with reasons that are none", nil
+		return nil, revision.Path + " is answered with reasons that are none, or too many", nil
 	}
 	return document, "", nil
 }
@@ -183,6 +199,9 @@ func (o *follower) get(ctx context.Context, hold *revision.Document) (document *
 var reasonPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
 func sound(document *revision.Document) bool {
+	if len(document.Problems) > maxProblems {
+		return false
+	}
 	if document.Rejected != nil && !reasonPattern.MatchString(document.Rejected.Reason) {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -176,7 +177,13 @@ func TestWhatIsNotADocumentIsIncompatible(t *testing.T) {
 			func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, `{"protocol": 1, "problems": [{"reason": "not a reason"}]}`)
 			},
-			"/revision is answered with reasons that are none",
+			"/revision is answered with reasons that are none, or too many",
+		},
+		"more than there can be": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, `{"protocol": 1, "problems": [`+strings.Repeat(`{"reason": "A"},`, 5000)+`{"reason": "A"}]}`)
+			},
+			"/revision is answered with reasons that are none, or too many",
 		},
 		"another place": {http.RedirectHandler("http://example.com", http.StatusFound).ServeHTTP, "/revision is answered with status 302"},
 	}

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +77,21 @@ func start() (*Environment, error) {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	return &Environment{Config: config, Client: direct, server: server}, nil
+}
+
+// InstallModule installs CustomResourceDefinitions out of files of a Go module that the
+// main module requires.
+func (e *Environment) InstallModule(ctx context.Context, module string, files ...string) error {
+	folder, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return fmt.Errorf("find the module %s: %w", module, err)
+	}
+	options := envtest.CRDInstallOptions{ErrorIfPathMissing: true}
+	for _, file := range files {
+		options.Paths = append(options.Paths, filepath.Join(strings.TrimSpace(string(folder)), file))
+	}
+	_, err = envtest.InstallCRDs(e.Config, options)
+	return err
 }
 
 type discard struct{}

@@ -1,4 +1,4 @@
-package transition
+package status
 
 import (
 	corev1 "k8s.io/api/core/v1"

@@ -1,4 +1,4 @@
-package transition_test
+package status_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/condition"
-	"github.com/slipway-dev/slipway/internal/transition"
+	"github.com/slipway-dev/slipway/internal/status"
 )
 
 // recorder writes down what it is told.
@@ -58,7 +58,7 @@ func TestEventsTellWhatHappens(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{}
-			transition.Record(r, &slipwayv1alpha1.WebApp{}, tc.before, tc.after)
+			status.Record(r, &slipwayv1alpha1.WebApp{}, tc.before, tc.after)
 			if diff := cmp.Diff(tc.want, r.told); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -1,4 +1,4 @@
-package transition_test
+package status_test
 
 import (
 	"slices"
@@ -9,8 +9,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/status"
 	"github.com/slipway-dev/slipway/internal/testing/generate"
-	"github.com/slipway-dev/slipway/internal/transition"
 )
 
 // An event is told once, in the words of a condition that has come true, and not again
@@ -31,7 +31,7 @@ func FuzzRecord(f *testing.F) {
 		source := generate.From(data)
 		before, after := some(source), some(source)
 		r := &recorder{}
-		transition.Record(r, &slipwayv1alpha1.WebApp{}, before, after)
+		status.Record(r, &slipwayv1alpha1.WebApp{}, before, after)
 		told := map[string]bool{}
 		for _, event := range r.told {
 			_, note, _ := strings.Cut(event, ": ")
@@ -44,7 +44,7 @@ func FuzzRecord(f *testing.F) {
 			}
 		}
 		r.told = nil
-		transition.Record(r, &slipwayv1alpha1.WebApp{}, after, after)
+		status.Record(r, &slipwayv1alpha1.WebApp{}, after, after)
 		if len(r.told) > 0 {
 			t.Errorf("nothing happened, and it tells %q", r.told)
 		}

@@ -1,0 +1,38 @@
+package outcome
+
+import (
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// DefaultConcurrency is how many objects of a kind are worked on at a time: a pass waits
+// for the API server most of its time.
+const DefaultConcurrency = 10
+
+// Backoff of a failing object: quick at first, because most failures pass, and never so
+// long that a cluster that has recovered is left waiting.
+const (
+	backoffBase = 20 * time.Millisecond
+	backoffMax  = 30 * time.Second
+	// passTimeout ends a pass that hangs.
+	passTimeout = 30 * time.Second
+)
+
+// ControllerOptions are those of every kind's controller. concurrency is how many objects
+// are worked on at a time, 0: DefaultConcurrency.
+func ControllerOptions(concurrency int) controller.Options {
+	if concurrency == 0 {
+		concurrency = DefaultConcurrency
+	}
+	warm := true
+	return controller.Options{
+		MaxConcurrentReconciles: concurrency,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoffBase, backoffMax),
+		ReconciliationTimeout:   passTimeout,
+		// The standby's caches are full when it takes over.
+		EnableWarmup: &warm,
+	}
+}

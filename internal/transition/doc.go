@@ -1,3 +1,0 @@
-// Package transition turns changes of conditions into events: an event when
-// something happens, none while nothing does.
-package transition
