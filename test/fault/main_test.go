@@ -54,7 +54,7 @@ func (s suite) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if err := errors.Join(panicked(), tooManyAgain()); err != nil {
+	if err := errors.Join(panicked(), tooManyAgain(), tooManyMissed()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -72,6 +72,11 @@ func prepare(ctx context.Context) error {
 	}
 	var observed []schema.GroupVersionKind
 	for _, kind := range kinds {
+		for module, files := range kind.Definitions {
+			if err := env.InstallModule(ctx, module, files...); err != nil {
+				return err
+			}
+		}
 		for _, reference := range kind.Observed {
 			if gvk := reference.GroupVersionKind(); !slices.Contains(observed, gvk) {
 				observed = append(observed, gvk)
@@ -106,6 +111,9 @@ func tell() error {
 	if again := table.Again(); len(again) > 0 {
 		text = fmt.Appendf(text, "%d of them passed only when they were played again:\n- %s\n", len(again), strings.Join(again, "\n- "))
 	}
+	if missed := table.Missed(); len(missed) > 0 {
+		text = fmt.Appendf(text, "In %d of them there was nothing for the fault to strike, because fewer writes did:\n- %s\n", len(missed), strings.Join(missed, "\n- "))
+	}
 	return os.WriteFile(file, text, 0o644)
 }
 
@@ -117,6 +125,17 @@ func tooManyAgain() error {
 	_, run := table.Total()
 	if again := len(table.Again()); again*100 > run*mayBePlayedAgain && again > 1 {
 		return fmt.Errorf("%d of %d cases passed only when they were played again", again, run)
+	}
+	return nil
+}
+
+// mayMiss is how many cases may have nothing for their fault to strike, in percent.
+const mayMiss = 2
+
+func tooManyMissed() error {
+	_, run := table.Total()
+	if missed := len(table.Missed()); missed*100 > run*mayMiss && missed > 1 {
+		return fmt.Errorf("in %d of %d cases there was nothing for the fault to strike", missed, run)
 	}
 	return nil
 }

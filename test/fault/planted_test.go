@@ -36,16 +36,16 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 			"webapp/drift", func(o *operator.Options) { o.NewCache = edgeTriggered }, "another end",
 		},
 		"an owner that is recognised by its name, not by its UID": {
-			"webapp/recreate", func(o *operator.Options) { o.NewClient = planted(trustNames) }, "",
+			"webapp/recreate", func(o *operator.Options) { o.NewClient = planted(trustNames) }, "another end",
 		},
 		"status that is written before the children": {
 			"webapp/update", func(o *operator.Options) { o.NewClient = planted(statusFirst) }, "said it was ready",
 		},
 		"environment variables in the order of a map": {
-			"webapp/update", func(o *operator.Options) { o.NewClient = planted(mapOrder) }, "",
+			"webapp/update", func(o *operator.Options) { o.NewClient = planted(mapOrder) }, "another end",
 		},
 		"a whole update without replicas under an autoscaler": {
-			"webapp/autoscaling", func(o *operator.Options) { o.NewClient = planted(fullUpdate) }, "",
+			"webapp/autoscaling", func(o *operator.Options) { o.NewClient = planted(fullUpdate) }, "another end",
 		},
 	}
 	for name, tc := range tests {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,9 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 )
 
@@ -61,15 +64,25 @@ func newTransitionRig(t *testing.T, kind *specKind, namespaces int) *transitionR
 		t.Fatal(err)
 	}
 	r.view = view
-	cluster := &workload.Cluster{Client: env.Client, WithoutReadyPods: true}
-	for range 8 {
+	gateways, err := workload.NewGateways(view.reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(gateways.Close)
+	cluster := &workload.Cluster{Client: env.Client, WithoutReadyPods: true, Gateways: gateways}
+	for range 2 * trialsAtOnce {
 		go r.playObjects(ctx, cluster, queue)
 	}
-	env.StartOperator(t, nil, r.namespaces...)
+	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
+		options.Namespaces = slices.Concat(r.namespaces, kind.ElsewhereIn)
+		options.Controllers = kind.controllers
+		options.GatewayAdminPort = gateways.Port
+	})
 	return r
 }
 
-// makeBefore makes an object that the trials need, in every namespace if it is in one.
+// makeBefore makes an object that the trials need: in the namespace that it names, or else,
+// if it is in one, in every namespace of the trials.
 func (r *transitionRig) makeBefore(t *testing.T, fields map[string]any) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: fields}
@@ -88,7 +101,11 @@ func (r *transitionRig) makeBefore(t *testing.T, fields map[string]any) {
 		})
 		return
 	}
-	for _, namespace := range r.namespaces {
+	namespaces := r.namespaces
+	if object.GetNamespace() != "" {
+		namespaces = []string{object.GetNamespace()}
+	}
+	for _, namespace := range namespaces {
 		copied := object.DeepCopy()
 		copied.SetNamespace(namespace)
 		if err := env.Client.Create(t.Context(), copied); err != nil {
@@ -157,24 +174,51 @@ func (r *transitionRig) object(i int, name string) *unstructured.Unstructured {
 	return object
 }
 
+// here returns a spec with the object's own namespace and name in place of NAMESPACE and
+// NAME, for what no two objects of the cluster may have, such as a host.
+func (r *transitionRig) here(i int, name string, spec any) any {
+	return withTexts(spec, strings.NewReplacer("NAMESPACE", r.namespaces[i], "NAME", name))
+}
+
+func withTexts(node any, texts *strings.Replacer) any {
+	switch node := node.(type) {
+	case string:
+		return texts.Replace(node)
+	case []any:
+		list := make([]any, len(node))
+		for i, item := range node {
+			list[i] = withTexts(item, texts)
+		}
+		return list
+	case map[string]any:
+		fields := make(map[string]any, len(node))
+		for key, value := range node {
+			fields[key] = withTexts(value, texts)
+		}
+		return fields
+	default:
+		return node
+	}
+}
+
 // create makes an object with a spec in the i-th namespace.
 func (r *transitionRig) create(t *testing.T, i int, name string, spec any) error {
 	object := r.object(i, name)
-	object.Object["spec"] = spec
+	object.Object["spec"] = r.here(i, name, spec)
 	return env.Client.Create(t.Context(), object, client.FieldOwner("user"))
 }
 
 // wouldBe returns the spec that an object would be kept with.
 func (r *transitionRig) wouldBe(t *testing.T, name string, spec any) (any, error) {
 	object := r.object(0, name)
-	object.Object["spec"] = spec
+	object.Object["spec"] = r.here(0, name, spec)
 	err := env.Client.Create(t.Context(), object, client.DryRunAll)
 	return object.Object["spec"], err
 }
 
 // edit gives an object another spec and returns its new generation.
 func (r *transitionRig) edit(t *testing.T, i int, name string, spec any) (int64, error) {
-	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": spec}})
+	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": r.here(i, name, spec)}})
 	if err != nil {
 		return 0, err
 	}

@@ -71,8 +71,10 @@ type specKind struct {
 	gvk    schema.GroupVersionKind
 	schema apiextensionsv1.JSONSchemaProps
 
-	// observed are the kinds of what is made of an object.
-	observed []scenario.Reference
+	// observed are the kinds of what is made of an object, and controllers the ones that
+	// act on it.
+	observed    []scenario.Reference
+	controllers []string
 
 	// Past is what depends on how an object got where it is. It is not compared.
 	Past struct {
@@ -81,13 +83,20 @@ type specKind struct {
 	} `json:"past"`
 	// Kept are kinds of what stays although the spec asks for it no longer.
 	Kept []string `json:"kept"`
-	// Objects exist before.
+	// ElsewhereIn are namespaces that specs name, so that the operator looks there too.
+	ElsewhereIn []string `json:"elsewhereIn"`
+	// Objects exist before: in the namespace that they name, or else in that of each object.
 	Objects []map[string]any `json:"objects"`
 	// Pods is how the pods of an image behave, ready unless said here.
 	Pods map[string]workload.Behaviour `json:"pods"`
 	// Bases are specs in which one property after the other is changed. A property is
-	// tried in the first that has it, or else in the first that has room for it.
+	// tried in the first that has it, or else in the first that has room for it. NAMESPACE
+	// and NAME in a text are those of the object, where no two objects may have the same.
 	Bases []specBase `json:"bases"`
+	// Round are properties that are in no child, as are those below them: nothing but status
+	// depends on them. Of their values each is reached from its two neighbours, not from
+	// every other.
+	Round []string `json:"round"`
 	// Properties is what the schema cannot tell.
 	Properties map[string]specHint `json:"properties"`
 }
@@ -107,6 +116,9 @@ type specHint struct {
 	// RefusedChanges are the changes from one valid value to others that a rule refuses,
 	// by name. "*" is every other.
 	RefusedChanges map[string][]string `json:"refusedChanges"`
+	// Alone tells that no two objects of the cluster may have the same value: they follow
+	// each other, and the last one goes through all changes.
+	Alone bool `json:"alone"`
 }
 
 // heldBack is a value that the API server accepts and that changes nothing but
@@ -117,6 +129,10 @@ type heldBack struct {
 	Condition string `json:"condition"`
 	// Says is part of the condition's message.
 	Says string `json:"says"`
+	// Changes are kinds of what changes with the value nevertheless.
+	Changes []string `json:"changes"`
+	// Bases are the bases in which it is so. Default: all in which the property is tried.
+	Bases []string `json:"bases"`
 }
 
 func (h specHint) refusesChange(from, to string) bool {
@@ -126,6 +142,24 @@ func (h specHint) refusesChange(from, to string) bool {
 		}
 	}
 	return false
+}
+
+// goesRound tells whether the values of a property are reached from their neighbours alone.
+func (k *specKind) goesRound(path string) bool {
+	return slices.ContainsFunc(k.Round, func(above string) bool {
+		below, is := strings.CutPrefix(path, above)
+		return is && (below == "" || below[0] == '.' || below[0] == '[')
+	})
+}
+
+// checkRound finds what Round names and the schema does not have.
+func (k *specKind) checkRound(properties []boundary.Property) error {
+	for _, path := range k.Round {
+		if !slices.ContainsFunc(properties, func(p boundary.Property) bool { return p.Path == path }) {
+			return fmt.Errorf("round: %s: there is no such property", path)
+		}
+	}
+	return nil
 }
 
 func readSpecKind(file string) (*specKind, error) {
@@ -141,7 +175,7 @@ func readSpecKind(file string) (*specKind, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%s: there is no kind.yaml beside it", file)
 	}
-	kind.observed = kinds[i].Observed
+	kind.observed, kind.controllers = kinds[i].Observed, kinds[i].Controllers
 	return kind, kind.readSchema("../../config/crd")
 }
 
@@ -182,6 +216,9 @@ func (k *specKind) trials() ([]*specTrial, error) {
 	}
 	properties, err := boundary.Properties("spec", &k.schema, hints)
 	if err != nil {
+		return nil, err
+	}
+	if err := k.checkRound(properties); err != nil {
 		return nil, err
 	}
 	var trials []*specTrial

@@ -14,9 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/boundary"
@@ -26,7 +23,8 @@ import (
 
 // specTrial is one property in one base. Each valid value has an object of its own,
 // which is born with it: its state is what the value leads to. Then all objects move
-// on, by one value, by two, and so on, until each value has been changed to each other.
+// on, by one value, by two, and so on, until each value has been changed to each other;
+// or only one further and one back, where nothing is made of the property. Of values that only one object can have, one object goes through all changes.
 type specTrial struct {
 	kind     *specKind
 	rig      *transitionRig
@@ -68,16 +66,54 @@ func (s *specTrial) run(t *testing.T) {
 		return
 	}
 	for _, value := range s.hint.HeldBack {
+		if len(value.Bases) > 0 && !slices.Contains(value.Bases, s.base.Name) {
+			continue
+		}
 		s.holdBack(t, value)
 		if t.Failed() {
 			return
 		}
 	}
-	for distance := 1; distance < len(s.property.Valid); distance++ {
-		s.everyObject(func(i int) { s.move(t, i, (s.at[i]+distance)%len(s.at)) })
+	if s.hint.Alone {
+		s.moveAlone(t)
+		return
+	}
+	for _, distance := range s.distances() {
+		s.everyObject(func(i int) { s.move(t, i, s.next(i, distance)) })
 		if t.Failed() {
 			// What follows would fail for the same reason.
 			return
+		}
+	}
+}
+
+// distances are by how many values the objects move on.
+func (s *specTrial) distances() []int {
+	var all []int
+	for distance := 1; distance < len(s.property.Valid); distance++ {
+		if distance == 1 || distance == len(s.property.Valid)-1 || !s.kind.goesRound(s.property.Path) {
+			all = append(all, distance)
+		}
+	}
+	return all
+}
+
+// next is the number of the value that comes so many after an object's.
+func (s *specTrial) next(i, distance int) int { return (s.at[i] + distance) % len(s.property.Valid) }
+
+// moveAlone has one object go from each value to each other.
+func (s *specTrial) moveAlone(t *testing.T) {
+	for from := range s.property.Valid {
+		for to := range s.property.Valid {
+			if s.at[0] != from {
+				s.move(t, 0, from)
+			}
+			if from != to {
+				s.move(t, 0, to)
+			}
+			if t.Failed() {
+				return
+			}
 		}
 	}
 }
@@ -167,8 +203,12 @@ func refusedSaying(answer error, says []string) error {
 
 // makeNew makes an object with each valid value.
 func (s *specTrial) makeNew(t *testing.T) {
-	s.at = make([]int, len(s.property.Valid))
 	s.references = make([]map[string]any, len(s.property.Valid))
+	if s.hint.Alone {
+		s.makeNewAlone(t)
+		return
+	}
+	s.at = make([]int, len(s.property.Valid))
 	s.everyObject(func(i int) {
 		s.at[i] = i
 		if err := s.makeReference(t, i); err != nil {
@@ -177,8 +217,28 @@ func (s *specTrial) makeNew(t *testing.T) {
 	})
 }
 
-func (s *specTrial) makeReference(t *testing.T, i int) error {
-	spec, err := s.spec(s.property.Valid[i])
+// makeNewAlone makes an object with each valid value, one after the other. The last one
+// stays.
+func (s *specTrial) makeNewAlone(t *testing.T) {
+	s.at = []int{len(s.property.Valid) - 1}
+	for value := range s.property.Valid {
+		err := s.makeReferenceIn(t, 0, value)
+		if err == nil && value != s.at[0] {
+			err = s.rig.remove(t, 0, s.name)
+		}
+		if err != nil {
+			t.Errorf("a new object with the value %q: %v", s.property.Valid[value].Name, err)
+			return
+		}
+	}
+}
+
+func (s *specTrial) makeReference(t *testing.T, i int) error { return s.makeReferenceIn(t, i, i) }
+
+// makeReferenceIn makes an object with a value in the i-th namespace, and notes what
+// becomes of it.
+func (s *specTrial) makeReferenceIn(t *testing.T, i, value int) error {
+	spec, err := s.spec(s.property.Valid[value])
 	if err != nil {
 		return err
 	}
@@ -194,7 +254,7 @@ func (s *specTrial) makeReference(t *testing.T, i int) error {
 		}
 		return nil
 	})
-	s.references[i] = end.state
+	s.references[value] = end.state
 	return err
 }
 
@@ -310,108 +370,8 @@ func (s *specTrial) moveRefused(t *testing.T, i, to int) error {
 	return s.awaitReference(t, i, to, 1)
 }
 
-// holdBack gives every object a value that cannot be carried out, and takes it back, or
-// replaces it by another: what was made of the object stays meanwhile, status says why,
-// and the good value is carried out. So it is with an object born with the value.
-func (s *specTrial) holdBack(t *testing.T, value heldBack) {
-	s.everyObject(func(i int) {
-		for _, to := range []int{s.at[i], (s.at[i] + 1) % len(s.at)} {
-			if s.hint.refusesChange(s.valueName(i), s.property.Valid[to].Name) {
-				continue
-			}
-			from := s.valueName(i)
-			err := s.hold(t, i, value)
-			if err == nil {
-				err = s.moveAccepted(t, i, to)
-			}
-			s.at[i] = to
-			s.result(t, columnHeldBack, fmt.Sprintf("from %q to %v to %q", from, value.Value, s.property.Valid[to].Name), err)
-		}
-	})
-	s.result(t, columnHeldBack, fmt.Sprintf("from nothing to %v to %q", value.Value, s.property.Valid[0].Name), s.bornHeldBack(t, value))
-}
-
-// hold gives an object a value that cannot be carried out.
-func (s *specTrial) hold(t *testing.T, i int, value heldBack) error {
-	spec, err := s.spec(boundary.Value{Value: value.Value})
-	if err != nil {
-		return err
-	}
-	generation, err := s.rig.edit(t, i, s.name, spec)
-	if err != nil {
-		return err
-	}
-	declared := s.kind.gvk.Kind + "/" + s.name
-	before := withoutKey(s.references[s.at[i]], declared)
-	_, err = s.rig.await(t, i, s.name, shortRest, func(now family) error {
-		if err := now.upToDate(generation); err != nil {
-			return err
-		}
-		if err := value.told(now); err != nil {
-			return err
-		}
-		return errors.Join(s.differs(before, withoutKey(now.state, declared), "what was made of it changed (-before +after)"), truthful(now))
-	})
-	return err
-}
-
-func (s *specTrial) bornHeldBack(t *testing.T, value heldBack) error {
-	last := len(s.at)
-	spec, err := s.spec(boundary.Value{Value: value.Value})
-	if err != nil {
-		return err
-	}
-	if err := s.rig.create(t, last, s.name, spec); err != nil {
-		return err
-	}
-	if _, err := s.rig.await(t, last, s.name, shortRest, func(now family) error {
-		return errors.Join(now.upToDate(1), value.told(now), truthful(now))
-	}); err != nil {
-		return err
-	}
-	if err := s.moveAccepted(t, last, 0); err != nil {
-		return err
-	}
-	return s.rig.remove(t, last, s.name)
-}
-
-// told tells whether the conditions say that the value cannot be carried out.
-func (h heldBack) told(now family) error {
-	conditionType, status, _ := strings.Cut(h.Condition, "=")
-	c := meta.FindStatusCondition(now.conditions(), conditionType)
-	if c == nil || string(c.Status) != status || !strings.Contains(c.Message, h.Says) {
-		return fmt.Errorf("the condition is %+v, want %s saying %q", c, h.Condition, h.Says)
-	}
-	return nil
-}
-
-func withoutKey(state map[string]any, key string) map[string]any {
-	left := map[string]any{}
-	for id, object := range state {
-		if id != key {
-			left[id] = object
-		}
-	}
-	return left
-}
-
-// conditioned is an object of any kind with conditions.
-type conditioned struct{ *unstructured.Unstructured }
-
-// GetConditions returns the conditions.
-func (c conditioned) GetConditions() []metav1.Condition {
-	var status struct {
-		Conditions []metav1.Condition `json:"conditions"`
-	}
-	fields, _, _ := unstructured.NestedMap(c.Object, "status")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &status); err != nil {
-		return nil
-	}
-	return status.Conditions
-}
-
 func truthful(now family) error {
-	if err := truth.Check(conditioned{now.declared}); err != nil {
+	if err := truth.Check(scenario.Declared(now.declared)); err != nil {
 		return fmt.Errorf("the status is not true: %w", err)
 	}
 	return nil

@@ -16,9 +16,11 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/testing/endstate"
+	"github.com/slipway-dev/slipway/internal/testing/scenario"
 )
 
 // familyView shows every declared object together with what was made of it, from a
@@ -29,6 +31,8 @@ type familyView struct {
 	compared map[string]bool
 	// changed is told of every object that changes.
 	changed func(actor)
+	// reader reads what is watched.
+	reader client.Reader
 
 	mu       sync.Mutex
 	families map[string]family
@@ -48,7 +52,6 @@ type family struct {
 }
 
 func newFamilyView(ctx context.Context, config *rest.Config, namespaces []string, kind *specKind, changed func(actor)) (*familyView, error) {
-	v := &familyView{kind: kind, compared: map[string]bool{}, changed: changed, families: map[string]family{}}
 	options := cache.Options{DefaultNamespaces: map[string]cache.Config{}}
 	for _, namespace := range namespaces {
 		options.DefaultNamespaces[namespace] = cache.Config{}
@@ -57,6 +60,7 @@ func newFamilyView(ctx context.Context, config *rest.Config, namespaces []string
 	if err != nil {
 		return nil, err
 	}
+	v := &familyView{kind: kind, compared: map[string]bool{}, changed: changed, reader: watched, families: map[string]family{}}
 	for _, observed := range kind.observed {
 		v.compared[observed.Kind] = !slices.Contains(kind.Past.Kinds, observed.Kind)
 		object := &unstructured.Unstructured{}
@@ -179,7 +183,7 @@ func (f family) upToDate(generation int64) error {
 	return nil
 }
 
-func (f family) conditions() []metav1.Condition { return conditioned{f.declared}.GetConditions() }
+func (f family) conditions() []metav1.Condition { return scenario.Declared(f.declared).GetConditions() }
 
 // String shows the declared object.
 func (f family) String() string {

@@ -28,6 +28,7 @@ func Of(object *unstructured.Unstructured) map[string]any {
 	content := runtime.DeepCopyJSON(object.Object)
 	if metadata, ok := content["metadata"].(map[string]any); ok {
 		if fields, ok := metadata["managedFields"].([]any); ok {
+			dropPickedNodePorts(content, fields)
 			metadata["managedFields"] = owned(fields)
 		}
 	}
@@ -97,4 +98,38 @@ func owned(fields []any) map[string]any {
 		owners[fmt.Sprint(manager, " ", entry["operation"])] = identity.ReplaceAllString(string(raw), maskedUID)
 	}
 	return owners
+}
+
+// dropPickedNodePorts leaves out the node ports that none of our managers states: the API
+// server picked them, as it picks a cluster IP.
+func dropPickedNodePorts(content map[string]any, fields []any) {
+	ports, _, _ := unstructured.NestedSlice(content, "spec", "ports")
+	for _, item := range ports {
+		port, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		key := fmt.Sprintf(`k:{"port":%v,"protocol":%q}`, port["port"], port["protocol"])
+		if !ownStated(fields, "f:spec", "f:ports", key, "f:nodePort") {
+			delete(port, "nodePort")
+		}
+	}
+	if len(ports) > 0 {
+		_ = unstructured.SetNestedSlice(content, ports, "spec", "ports")
+	}
+}
+
+// ownStated tells whether one of our managers states a field.
+func ownStated(fields []any, path ...string) bool {
+	for _, field := range fields {
+		entry, ok := field.(map[string]any)
+		if !ok || !strings.HasPrefix(fmt.Sprint(entry["manager"]), ownManagers) {
+			continue
+		}
+		stated, _, _ := unstructured.NestedMap(entry, "fieldsV1")
+		if _, found, _ := unstructured.NestedFieldNoCopy(stated, path...); found {
+			return true
+		}
+	}
+	return false
 }

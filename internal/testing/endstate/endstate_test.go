@@ -96,3 +96,18 @@ func TestWhatCountsIsSeen(t *testing.T) {
 		})
 	}
 }
+
+func TestANodePortCountsWhereWeStateIt(t *testing.T) {
+	got := Of(parse(t, `
+kind: Service
+metadata:
+  managedFields:
+    - {manager: slipway-apigateway, operation: Apply, fieldsV1: {"f:spec": {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {"f:nodePort": {}}, 'k:{"port":443,"protocol":"TCP"}': {}}}}}
+spec:
+  ports: [{port: 80, protocol: TCP, nodePort: 30080}, {port: 443, protocol: TCP, nodePort: 31234}]
+`))
+	want := parse(t, "spec: {ports: [{port: 80, protocol: TCP, nodePort: 30080}, {port: 443, protocol: TCP}]}").Object["spec"]
+	if diff := cmp.Diff(want, got["spec"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

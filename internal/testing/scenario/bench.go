@@ -36,8 +36,8 @@ const (
 	// comes late may be missing in it.
 	referenceIdle = 2 * time.Second
 	// allowance is how many writes of an object more than without the fault are fine, for
-	// each write that a fault struck and once besides: the one that was lost or refused is
-	// tried again, and status may tell of it and take it back.
+	// each write that a fault struck, and once where none did: the one that was lost or
+	// refused is tried again, and status may tell of it and take it back.
 	allowance = 3
 )
 
@@ -63,6 +63,10 @@ type Trial struct {
 	// Slack is how much longer than without the fault a step may take, and how long
 	// the operator may be idle before it is over.
 	Slack, Idle time.Duration
+	// Live asks the API server, before a step is over, whether the witness has seen
+	// everything: for a trial that breaks the watches of all, or may be late for another
+	// reason. It costs a list of every kind. Default: only a run without a reference asks.
+	Live bool
 }
 
 // Bench plays scenarios.

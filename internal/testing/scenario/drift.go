@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -117,41 +118,49 @@ func (r *run) addForeign(child *unstructured.Unstructured) error {
 // drift changes a field and waits until everything is as it was.
 func (r *run) drift(child *unstructured.Unstructured, path fieldpath.Path, want map[string]any) Drift {
 	d := Drift{Object: child.GetKind() + "/" + child.GetName(), Field: path.String()}
-	before := r.Witness.Count(r.namespace)
+	var changed int64
 	// The stand-in for the cluster may write at the same time.
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.change(child, path) })
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+		changed, err = r.change(child, path)
+		return err
+	})
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
 		d.Refused = err
 	case err != nil:
 		d.Problem = err
 	default:
-		d.Problem = r.restored(before, want)
+		d.Problem = r.restored(d.Object, changed, want)
 	}
 	return d
 }
 
-func (r *run) change(child *unstructured.Unstructured, path fieldpath.Path) error {
+// change changes a field, and returns the version that the object has by that.
+func (r *run) change(child *unstructured.Unstructured, path fieldpath.Path) (int64, error) {
 	changed := &unstructured.Unstructured{}
 	changed.SetGroupVersionKind(child.GroupVersionKind())
 	if err := r.Env.Client.Get(r.Context(), client.ObjectKeyFromObject(child), changed); err != nil {
-		return err
+		return 0, err
 	}
 	if !ownership.Change(changed.Object, path) {
-		return fmt.Errorf("there is no such field in %v", changed.Object)
+		return 0, fmt.Errorf("there is no such field in %v", changed.Object)
 	}
-	return r.Env.Client.Update(r.Context(), changed, client.FieldOwner("hand"))
+	if err := r.Env.Client.Update(r.Context(), changed, client.FieldOwner("hand")); err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(changed.GetResourceVersion(), 10, 64)
 }
 
-// restored waits until the witness has seen a change and its undoing.
-func (r *run) restored(before int, want map[string]any) error {
+// restored waits until the witness has seen a later version of the changed object, and
+// everything as it was.
+func (r *run) restored(object string, changed int64, want map[string]any) error {
 	deadline := time.NewTimer(settleWithin)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		state := r.Witness.State(r.namespace)
-		if r.Witness.Count(r.namespace) >= before+2 && reflect.DeepEqual(want, state) {
+		if r.Witness.Number(r.namespace, object) > changed && reflect.DeepEqual(want, state) {
 			return nil
 		}
 		select {

@@ -160,7 +160,7 @@ func claimsOf(history []Version) []claim {
 		}
 		asks[version.Object] = version.Asks
 		object := &unstructured.Unstructured{Object: version.Fields}
-		declared := conditioned(object)
+		declared := Declared(object)
 		if declared == nil {
 			continue
 		}
@@ -176,8 +176,8 @@ func claimsOf(history []Version) []claim {
 // scheme knows the declared kinds. It is only read.
 var scheme = operator.Scheme()
 
-// conditioned returns the object with its type when it is one that has conditions.
-func conditioned(object *unstructured.Unstructured) truth.Object {
+// Declared returns the object with its type when it is one that has conditions.
+func Declared(object *unstructured.Unstructured) truth.Object {
 	typed, err := scheme.New(object.GroupVersionKind())
 	if err != nil {
 		return nil

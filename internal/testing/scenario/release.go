@@ -51,10 +51,8 @@ func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
 		}
 	}
 	for _, step := range declaredAtEnd(s) {
-		object := &unstructured.Unstructured{Object: step.Apply}
-		current := &unstructured.Unstructured{}
-		current.SetGroupVersionKind(object.GroupVersionKind())
-		if err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: object.GetName()}, current); err != nil {
+		current, err := r.current(step)
+		if err != nil {
 			return nil, err
 		}
 		if !owns(current, step.manager()) {
@@ -62,14 +60,34 @@ func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
 			continue
 		}
 		release.Declared = append(release.Declared, step)
-		if name := object.GetKind() + "/" + object.GetName(); state[name] != nil && current.Object["status"] != nil {
+		if name := current.GetKind() + "/" + current.GetName(); state[name] != nil && current.Object["status"] != nil {
 			release.Statuses[name] = current.Object["status"]
 		}
 	}
-	if release.Stated, err = statedAtEnd(outcome.Writes, state, strings.NewReplacer(uids...)); err != nil {
+	stated, err := statedAtEnd(outcome.Writes, state, strings.NewReplacer(uids...))
+	if err != nil {
 		return nil, err
 	}
+	for _, step := range stated {
+		current, err := r.current(step)
+		if err != nil {
+			return nil, err
+		}
+		if owns(current, step.manager()) {
+			// Otherwise another manager of the operator has taken it over since.
+			release.Stated = append(release.Stated, step)
+		}
+	}
 	return release, r.end()
+}
+
+// current is the object of a step as it is.
+func (r *run) current(step Step) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{Object: step.Apply}
+	current := &unstructured.Unstructured{}
+	current.SetGroupVersionKind(object.GroupVersionKind())
+	err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: object.GetName()}, current)
+	return current, err
 }
 
 // owns tells whether a manager owns anything of an object.
@@ -132,13 +150,21 @@ func statedAtEnd(writes []fault.Write, state map[string]any, neutral *strings.Re
 	return stated, nil
 }
 
-// Write writes a release to a file.
+// Write writes a release to a new file: what a release left does not change any more.
 func (l *Release) Write(file string) error {
 	raw, err := yaml.Marshal(l)
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, raw, 0o644))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	made, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = made.Write(raw)
+	return errors.Join(err, made.Close())
 }
 
 // ReadRelease reads what Write wrote.

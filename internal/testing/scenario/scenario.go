@@ -29,6 +29,8 @@ type Kind struct {
 	State map[string][]string `json:"state"`
 	// Controllers are the ones that act on the kind, by name. Default: all of the operator's.
 	Controllers []string `json:"controllers"`
+	// Definitions are files with kinds of others that the cluster has, by Go module.
+	Definitions map[string][]string `json:"definitions"`
 	// Scenarios by file name.
 	Scenarios []Scenario `json:"-"`
 }

@@ -14,6 +14,7 @@ type Table struct {
 	columns []string
 	cells   map[[2]string]*cell
 	again   []string
+	missed  []string
 }
 
 type cell struct{ passed, run int }
@@ -54,6 +55,20 @@ func (t *Table) Again() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(slices.Values(t.again))
+}
+
+// NotStruck notes a case in which there was nothing for the fault to strike.
+func (t *Table) NotStruck(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.missed = append(t.missed, name)
+}
+
+// Missed are the cases in which there was nothing for the fault to strike.
+func (t *Table) Missed() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(slices.Values(t.missed))
 }
 
 // Total returns how many cases passed, and how many there were.

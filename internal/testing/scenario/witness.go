@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -23,6 +24,7 @@ const LabelOwn = "slipway.dev/test"
 // Witness sees every version of every object of some kinds, in all namespaces.
 type Witness struct {
 	cache cache.Cache
+	kinds []schema.GroupVersionKind
 	mu    sync.Mutex
 	// spaces are what was seen, by namespace.
 	spaces map[string]*space
@@ -30,6 +32,7 @@ type Witness struct {
 
 type space struct {
 	state   map[string]any
+	numbers map[string]int64 // the last of each object
 	history []Version
 }
 
@@ -51,7 +54,7 @@ type Version struct {
 
 // NewWitness starts to watch the kinds, until the context ends.
 func NewWitness(ctx context.Context, config *rest.Config, options cache.Options, kinds []schema.GroupVersionKind) (*Witness, error) {
-	w := &Witness{spaces: map[string]*space{}}
+	w := &Witness{kinds: kinds, spaces: map[string]*space{}}
 	var err error
 	if w.cache, err = cache.New(config, options); err != nil {
 		return nil, err
@@ -99,10 +102,11 @@ func (w *Witness) see(object any, deleted bool) {
 	defer w.mu.Unlock()
 	s := w.spaces[o.GetNamespace()]
 	if s == nil {
-		s = &space{state: map[string]any{}}
+		s = &space{state: map[string]any{}, numbers: map[string]int64{}}
 		w.spaces[o.GetNamespace()] = s
 	}
 	s.history = append(s.history, version)
+	s.numbers[version.Object] = number
 	if deleted {
 		delete(s.state, version.Object)
 	} else {
@@ -145,6 +149,16 @@ func (w *Witness) History(namespace string) []Version {
 	return nil
 }
 
+// Number returns the resource version of an object that was seen last, or 0.
+func (w *Witness) Number(namespace, object string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.spaces[namespace]; s != nil {
+		return s.numbers[object]
+	}
+	return 0
+}
+
 // Count returns how many versions were seen in a namespace.
 func (w *Witness) Count(namespace string) int {
 	w.mu.Lock()
@@ -153,6 +167,34 @@ func (w *Witness) Count(namespace string) int {
 		return len(s.history)
 	}
 	return 0
+}
+
+// UpToDate tells whether the witness has seen every object of a namespace as it is.
+func (w *Witness) UpToDate(ctx context.Context, live client.Reader, namespace string) (bool, error) {
+	exists := map[string]bool{}
+	for _, kind := range w.kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		if err := live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if list.Items[i].Labels[LabelOwn] != "" {
+				continue
+			}
+			object := kind.Kind + "/" + list.Items[i].Name
+			exists[object] = true
+			if strconv.FormatInt(w.Number(namespace, object), 10) != list.Items[i].ResourceVersion {
+				return false, nil
+			}
+		}
+	}
+	for object := range w.State(namespace) {
+		if !exists[object] {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // Forget drops what was seen in a namespace.

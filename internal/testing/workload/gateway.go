@@ -27,7 +27,8 @@ import (
 
 // Gateways stands in for the admin ports of gateway pods: each has a loopback address
 // and says truthfully what a gateway would serve that has read its APIGateway just now,
-// with an endpoint behind every port of every Service. No Secret is looked at.
+// with an endpoint behind every port of every Service. Of the Secrets, those of routes
+// are looked at, and no certificate.
 type Gateways struct {
 	// Port is the admin port of every pod.
 	Port int
@@ -37,6 +38,10 @@ type Gateways struct {
 
 	mutex sync.Mutex
 	pods  map[types.NamespacedName]*gatewayPod
+	// addresses is how many were given away: no pod gets one that another had.
+	addresses int
+	// documents are what the pods say, by APIGateway: all pods of one say the same.
+	documents map[types.NamespacedName]*gatewayDocument
 }
 
 // gatewayPod is the admin port of one pod.
@@ -46,9 +51,17 @@ type gatewayPod struct {
 
 	mutex    sync.Mutex
 	replaced http.Handler
-	last     revision.Document
-	// read are the versions of what last was made of.
-	read string
+}
+
+// gatewayDocument is what the pods of an APIGateway say.
+type gatewayDocument struct {
+	gateway types.NamespacedName
+
+	mutex sync.Mutex
+	last  revision.Document
+	// read are the versions of what last was made of, and looked is when that was.
+	read   string
+	looked time.Time
 }
 
 // NewGateways returns no pods yet. Close ends them all. The reader may be a cache of
@@ -63,7 +76,10 @@ func NewGateways(reader client.Reader) (*Gateways, error) {
 	if !ok {
 		return nil, fmt.Errorf("%v is no TCP address", reserved.Addr())
 	}
-	return &Gateways{Port: address.Port, reader: reader, reserved: reserved, pods: map[types.NamespacedName]*gatewayPod{}}, nil
+	return &Gateways{
+		Port: address.Port, reader: reader, reserved: reserved,
+		pods: map[types.NamespacedName]*gatewayPod{}, documents: map[types.NamespacedName]*gatewayDocument{},
+	}, nil
 }
 
 func listen(number, port int) (net.Listener, error) {
@@ -105,17 +121,17 @@ func (g *Gateways) address(pod *corev1.Pod) (string, error) {
 	if known := g.pods[key]; known != nil {
 		return known.ip, nil
 	}
-	number := len(g.pods) + 1
-	listener, err := listen(number, g.Port)
+	listener, err := listen(g.addresses+1, g.Port)
 	if err != nil {
 		return "", err
 	}
+	g.addresses++
 	host, _, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
 		return "", err
 	}
-	made := &gatewayPod{ip: host, last: revision.Document{Revision: time.Now().UnixMicro()}}
-	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slipwayv1alpha1.LabelAPIGateway]}
+	made := &gatewayPod{ip: host}
+	document := g.document(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slipwayv1alpha1.LabelAPIGateway]})
 	made.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		made.mutex.Lock()
 		replaced := made.replaced
@@ -124,7 +140,7 @@ func (g *Gateways) address(pod *corev1.Pod) (string, error) {
 			replaced.ServeHTTP(w, r)
 			return
 		}
-		made.answer(g.reader, name, w, r)
+		document.answer(g.reader, w, r)
 	}))
 	_ = made.server.Listener.Close()
 	made.server.Listener = listener
@@ -133,18 +149,42 @@ func (g *Gateways) address(pod *corev1.Pod) (string, error) {
 	return host, nil
 }
 
+// document returns what the pods of an APIGateway say. The mutex is held.
+func (g *Gateways) document(gateway types.NamespacedName) *gatewayDocument {
+	if g.documents[gateway] == nil {
+		g.documents[gateway] = &gatewayDocument{gateway: gateway, last: revision.Document{Revision: time.Now().UnixMicro()}}
+	}
+	return g.documents[gateway]
+}
+
+// forget ends a pod that was deleted.
+func (g *Gateways) forget(pod types.NamespacedName) {
+	g.mutex.Lock()
+	known := g.pods[pod]
+	delete(g.pods, pod)
+	g.mutex.Unlock()
+	if known != nil {
+		known.server.CloseClientConnections()
+		known.server.Close()
+	}
+}
+
+// lookEvery is how soon a pod notices that something has changed.
+const lookEvery = 20 * time.Millisecond
+
 // answer answers with the document, once it is another one than the client has.
-func (p *gatewayPod) answer(reader client.Reader, gateway types.NamespacedName, w http.ResponseWriter, r *http.Request) {
-	tick := time.NewTicker(20 * time.Millisecond)
+func (d *gatewayDocument) answer(reader client.Reader, w http.ResponseWriter, r *http.Request) {
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	held := time.After(30 * time.Second)
+	known := r.URL.Query().Get("wait")
 	for {
-		document, err := p.document(r.Context(), reader, gateway)
+		document, err := d.now(r.Context(), reader)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		if r.URL.Query().Get("wait") != strconv.FormatInt(document.Revision, 10) {
+		if known != strconv.FormatInt(document.Revision, 10) {
 			_ = json.NewEncoder(w).Encode(document)
 			return
 		}
@@ -159,33 +199,39 @@ func (p *gatewayPod) answer(reader client.Reader, gateway types.NamespacedName, 
 	}
 }
 
-// document is the present one, with a revision that changes with it.
-func (p *gatewayPod) document(ctx context.Context, reader client.Reader, gateway types.NamespacedName) (revision.Document, error) {
-	in, err := read(ctx, reader, gateway)
+// now is the present document, with a revision that changes with it. Most of the time
+// nothing has changed, and many ask: one look is enough for all of them.
+func (d *gatewayDocument) now(ctx context.Context, reader client.Reader) (revision.Document, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if time.Since(d.looked) < lookEvery/2 {
+		return d.last, nil
+	}
+	in, err := read(ctx, reader, d.gateway)
 	if err != nil {
 		return revision.Document{}, err
 	}
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	// Most of the time nothing has changed, and many ask.
-	if versions := in.versions(); versions != p.read {
+	if versions := in.versions(); versions != d.read {
 		document, err := in.truth()
 		if err != nil {
 			return document, err
 		}
-		document.Revision = p.last.Revision
-		if !reflect.DeepEqual(document, p.last) {
+		document.Revision = d.last.Revision
+		if !reflect.DeepEqual(document, d.last) {
 			document.Revision++
 		}
-		p.last, p.read = document, versions
+		d.last, d.read = document, versions
 	}
-	return p.last, nil
+	d.looked = time.Now()
+	return d.last, nil
 }
 
 // input is what a gateway reads, shared with the cache: not to be changed.
 type input struct {
 	gateway  *unstructured.Unstructured // nil: there is none
 	services []unstructured.Unstructured
+	// secrets are those that routes name and that exist.
+	secrets []*unstructured.Unstructured
 }
 
 func read(ctx context.Context, reader client.Reader, name types.NamespacedName) (input, error) {
@@ -196,8 +242,39 @@ func read(ctx context.Context, reader client.Reader, name types.NamespacedName) 
 	}
 	services := &unstructured.UnstructuredList{}
 	services.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceList"))
-	err := reader.List(ctx, services, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy)
-	return input{gateway, services.Items}, err
+	if err := reader.List(ctx, services, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return input{}, err
+	}
+	in := input{gateway: gateway, services: services.Items}
+	for _, secretName := range secretsOf(gateway) {
+		secret := &unstructured.Unstructured{}
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		err := reader.Get(ctx, types.NamespacedName{Namespace: name.Namespace, Name: secretName}, secret, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return input{}, err
+		}
+		if err == nil {
+			in.secrets = append(in.secrets, secret)
+		}
+	}
+	return in, nil
+}
+
+// secretsOf are the names of the Secrets that the routes of an APIGateway name.
+func secretsOf(gateway *unstructured.Unstructured) []string {
+	routes, _, _ := unstructured.NestedFieldNoCopy(gateway.Object, "spec", "routes")
+	list, _ := routes.([]any)
+	var names []string
+	for _, item := range list {
+		route, _ := item.(map[string]any)
+		for _, field := range []string{"apiKey.secretRef", "basic.secretRef", "jwt.jwksSecretRef"} {
+			path := append(append([]string{"auth"}, strings.Split(field, ".")...), "name")
+			if name, found, _ := unstructured.NestedString(route, path...); found && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // versions identify the input.
@@ -208,6 +285,9 @@ func (in input) versions() string {
 	versions := []string{in.gateway.GetResourceVersion()}
 	for i := range in.services {
 		versions = append(versions, in.services[i].GetResourceVersion())
+	}
+	for _, secret := range in.secrets {
+		versions = append(versions, secret.GetResourceVersion())
 	}
 	slices.Sort(versions)
 	return strings.Join(versions, " ")
@@ -227,7 +307,11 @@ func (in input) truth() (revision.Document, error) {
 	if err != nil {
 		return document, err
 	}
-	_, problems := table.Compile(table.Input{Routes: gateway.Spec.Routes, Services: services})
+	secrets, err := contentsOf(in.secrets)
+	if err != nil {
+		return document, err
+	}
+	_, problems := table.Compile(table.Input{Routes: gateway.Spec.Routes, Services: services, Secrets: secrets})
 	document.UID, document.Generation = gateway.UID, gateway.Generation
 	for _, p := range problems {
 		document.Problems = append(document.Problems, revision.Problem{Route: p.Index, Name: p.Route, Reason: p.Reason, Message: p.Message})
@@ -250,4 +334,17 @@ func servicesOf(found []unstructured.Unstructured) (map[string]table.Service, er
 		services[service.Name] = table.Service{Ports: ports}
 	}
 	return services, nil
+}
+
+// contentsOf is what Secrets hold, by name.
+func contentsOf(found []*unstructured.Unstructured) (map[string]map[string][]byte, error) {
+	contents := map[string]map[string][]byte{}
+	for _, object := range found {
+		secret := &corev1.Secret{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, secret); err != nil {
+			return nil, err
+		}
+		contents[secret.Name] = secret.Data
+	}
+	return contents, nil
 }

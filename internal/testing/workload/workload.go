@@ -6,9 +6,12 @@ package workload
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,7 +30,7 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 type Cluster struct {
 	Client client.Client
 	// WithoutReadyPods leaves ready pods to the imagination: statuses count them, and they
-	// do not exist. It saves most of the requests.
+	// do not exist. It saves most of the requests. Those that Gateways answers for exist.
 	WithoutReadyPods bool
 	// Gateways answers for the pods of APIGateways. Default: they have no address.
 	Gateways *Gateways
@@ -54,22 +57,91 @@ func (c *Cluster) rollOut(ctx context.Context, deployment *appsv1.Deployment) er
 	if err != nil {
 		return err
 	}
-	if err := c.deleteOtherPods(ctx, deployment, replicaSet.Labels[appsv1.DefaultDeploymentUniqueLabelKey]); err != nil {
+	if err := c.setPods(ctx, deployment, replicaSet); err != nil {
 		return err
 	}
 	want := *deployment.Spec.Replicas
-	for i := range want {
-		if c.WithoutReadyPods {
-			break
-		}
-		if err := c.setPod(ctx, replicaSet, i, readyPod()); err != nil {
-			return err
-		}
-	}
 	return c.setDeployment(ctx, deployment, appsv1.DeploymentStatus{
 		ObservedGeneration: deployment.Generation,
 		Replicas:           want, UpdatedReplicas: want, ReadyReplicas: want, AvailableReplicas: want,
 	})
+}
+
+// podsAtOnce are made or deleted at the same time.
+const podsAtOnce = 10
+
+// forPods does something for each of so many pods, for some of them at the same time.
+func forPods(count int, do func(i int) error) error {
+	errs, places := make([]error, count), make(chan struct{}, podsAtOnce)
+	var all sync.WaitGroup
+	for i := range count {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			errs[i] = do(i)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// setPods sees to it that a Deployment has as many ready pods as it asks for, of that
+// ReplicaSet, and no others.
+func (c *Cluster) setPods(ctx context.Context, deployment *appsv1.Deployment, replicaSet *appsv1.ReplicaSet) error {
+	if c.WithoutReadyPods && !c.answersFor(replicaSet) {
+		hash := replicaSet.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		_, err := c.keepPods(ctx, deployment, func(pod *corev1.Pod) bool { return pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash })
+		return err
+	}
+	want, wanted := int(*deployment.Spec.Replicas), map[string]bool{}
+	for i := range want {
+		wanted[podName(replicaSet, i)] = true
+	}
+	kept, err := c.keepPods(ctx, deployment, func(pod *corev1.Pod) bool { return wanted[pod.Name] })
+	if err != nil {
+		return err
+	}
+	return forPods(want, func(i int) error {
+		if kept[podName(replicaSet, i)] {
+			return nil
+		}
+		return c.setPod(ctx, replicaSet, i, readyPod())
+	})
+}
+
+// keepPods deletes the pods of a Deployment that are not to stay, and returns the names of
+// the others that are ready.
+func (c *Cluster) keepPods(ctx context.Context, deployment *appsv1.Deployment, stays func(*corev1.Pod) bool) (ready map[string]bool, err error) {
+	pods := &corev1.PodList{}
+	if err := c.Client.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+		return nil, err
+	}
+	ready = map[string]bool{}
+	var others []*corev1.Pod
+	for i := range pods.Items {
+		switch pod := &pods.Items[i]; {
+		case !stays(pod):
+			others = append(others, pod)
+		case slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		}):
+			ready[pod.Name] = true
+		}
+	}
+	return ready, forPods(len(others), func(i int) error {
+		if err := c.Client.Delete(ctx, others[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if c.Gateways != nil {
+			c.Gateways.forget(client.ObjectKeyFromObject(others[i]))
+		}
+		return nil
+	})
+}
+
+// answersFor tells whether the pods of a ReplicaSet are an APIGateway's, and answer.
+func (c *Cluster) answersFor(replicaSet *appsv1.ReplicaSet) bool {
+	return c.Gateways != nil && replicaSet.Labels[slipwayv1alpha1.LabelAPIGateway] != ""
 }
 
 // Stick makes the newest pod of a Deployment hang with the given status, beside the
@@ -203,10 +275,10 @@ func newReplicaSet(deployment *appsv1.Deployment, hash string, revision int) *ap
 }
 
 // setPod makes the pod with that number of a ReplicaSet and sets its status.
-func (c *Cluster) setPod(ctx context.Context, replicaSet *appsv1.ReplicaSet, number int32, status corev1.PodStatus) error {
+func (c *Cluster) setPod(ctx context.Context, replicaSet *appsv1.ReplicaSet, number int, status corev1.PodStatus) error {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("%s-%d", replicaSet.Name, number), Namespace: replicaSet.Namespace, Labels: replicaSet.Labels,
+			Name: podName(replicaSet, number), Namespace: replicaSet.Namespace, Labels: replicaSet.Labels,
 			OwnerReferences: []metav1.OwnerReference{
 				*metav1.NewControllerRef(replicaSet, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")),
 			},
@@ -223,7 +295,7 @@ func (c *Cluster) setPod(ctx context.Context, replicaSet *appsv1.ReplicaSet, num
 		return err
 	}
 	pod.Status = status
-	if c.Gateways != nil && pod.Labels[slipwayv1alpha1.LabelAPIGateway] != "" {
+	if c.answersFor(replicaSet) {
 		if pod.Status.PodIP, err = c.Gateways.address(pod); err != nil {
 			return err
 		}
@@ -232,20 +304,8 @@ func (c *Cluster) setPod(ctx context.Context, replicaSet *appsv1.ReplicaSet, num
 	return c.Client.Status().Update(ctx, pod)
 }
 
-func (c *Cluster) deleteOtherPods(ctx context.Context, deployment *appsv1.Deployment, hash string) error {
-	pods := &corev1.PodList{}
-	if err := c.Client.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
-		return err
-	}
-	for i := range pods.Items {
-		if pods.Items[i].Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash {
-			continue
-		}
-		if err := c.Client.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	return nil
+func podName(replicaSet *appsv1.ReplicaSet, number int) string {
+	return fmt.Sprintf("%s-%d", replicaSet.Name, number)
 }
 
 func (c *Cluster) setDeployment(ctx context.Context, deployment *appsv1.Deployment, status appsv1.DeploymentStatus) error {

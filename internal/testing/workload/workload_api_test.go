@@ -119,6 +119,16 @@ func (s *stage) is(pods []string, updated, ready int32) {
 	}
 }
 
+func TestScalingDownDeletesPods(t *testing.T) {
+	s := newStage(t)
+	s.rollOut()
+	deployment := s.deployment()
+	*deployment.Spec.Replicas = 1
+	s.must(env.Client.Update(s.Context(), deployment))
+	s.rollOut()
+	s.is([]string{"shop:1 1/1"}, 1, 1)
+}
+
 func TestAnEarlierTemplateServesUntilTheNextOneIsReady(t *testing.T) {
 	s := newStage(t)
 	s.rollOut()
