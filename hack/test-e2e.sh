@@ -23,6 +23,12 @@ state=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/e2e
 owner=$state/$name.owner # holds the checkout that started the cluster
 ours=                    # set once the cluster is known to be ours to end
 
+# keep_logs saves what the control plane and the kubelet wrote, which ends with the cluster.
+keep_logs() {
+  rm -rf "bin/logs/$suite" && mkdir -p bin/logs && cp -r "$(bin/localkube logs --name "$name")" "bin/logs/$suite" &&
+    echo "---- the logs of the cluster's programs are in bin/logs/$suite" >&2
+}
+
 cleanup() {
   local code=$?
   trap - EXIT INT TERM
@@ -30,6 +36,7 @@ cleanup() {
     "$KUBECTL" get slipway,pods -A >&2 || true
     diagnose slipway-system
   fi
+  if [[ $code != 0 && -n $ours ]]; then keep_logs || true; fi
   if [[ -n $ours && -z ${KEEP:-} ]]; then
     if bin/localkube down --name "$name"; then rm -f "$owner"; else code=1; fi
   fi

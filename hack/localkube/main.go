@@ -30,6 +30,7 @@ Commands:
   status                say what runs; the exit code is 1 when the cluster cannot be used
   load <image.tar>...   give image archives to the node
   kubeconfig            print the path of the administrator's kubeconfig
+  logs                  print the folder with a log of each program, such as kube-controller-manager.log
   assets                build etcd, kube-apiserver and kubectl for envtest, print their folder
 
 Flags:
@@ -79,6 +80,8 @@ func run(ctx context.Context, arguments []string) error {
 		return lifecycle.Load(ctx, parsed.state, parsed.name, parsed.arguments, os.Stderr)
 	case "kubeconfig":
 		return printLine(lifecycle.Kubeconfig(parsed.state, parsed.name))
+	case "logs":
+		return printLine(lifecycle.Logs(parsed.state, parsed.name))
 	case "assets":
 		return printLine(assets(ctx, parsed.cache))
 	case "supervise":

@@ -66,15 +66,22 @@ test-fault-long: bin/testsum bin/localkube ## Play 10,000 random mixes of steps 
 	@echo 'test-fault-long:'
 	@seed=$(or $(SEED),$$(date +%s)); left=$(MIXES); failed=0; { while ((left > 0)); do \
 	  round=$$((left < $(MIXES_AT_ONCE) ? left : $(MIXES_AT_ONCE))); \
+	  rm -f bin/fault-table.md; \
 	  $(FAULT_TEST) -timeout 2h -run TestRandom -mixes $$round -seed $$seed $(TEST_FLAGS) || failed=1; \
+	  sed '1,/^$$/d' bin/fault-table.md >&2 || failed=1; \
 	  seed=$$((seed + round)); left=$$((left - round)); \
 	done; exit $$failed; } | $(TESTSUM)
 
-# Each of the two starts a local cluster of its own, called slipway-chaos.
+# Each of the three starts a local cluster of its own, called slipway-chaos.
 .PHONY: test-chaos
 test-chaos: bin/testsum ## Kill the operator, the API server and etcd at random while applications change. SEED= and ROUNDS= repeat a run.
 	@echo 'test-chaos:'
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chaos -run 'TestASeed|TestWhatever' $(TEST_FLAGS)
+
+.PHONY: test-chaos-deletion
+test-chaos-deletion: bin/testsum ## Delete applications while the API server and etcd are killed; all has to go. SEED= and ROUNDS= repeat a run.
+	@echo 'test-chaos-deletion:'
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chaos -run TestWhatIsDeleted -timeout 3h $(TEST_FLAGS)
 
 .PHONY: test-failover
 test-failover: bin/testsum ## Measure how soon the standby acts when the leader ends, or is killed.

@@ -21,7 +21,7 @@ import (
 const defaultRounds = 100
 
 func TestWhateverIsKilledTheEndIsWhatTheSpecsSay(t *testing.T) {
-	seed, rounds := settings(t)
+	seed, rounds := settings(t, defaultRounds)
 	measured(t, "seed %d, %d rounds (again: make test-chaos SEED=%d ROUNDS=%d)", seed, rounds, seed, rounds)
 	r := &runner{
 		T: t, namespace: newNamespace(t), plan: newPlanner(seed), report: newReport(),
@@ -46,10 +46,10 @@ func TestWhateverIsKilledTheEndIsWhatTheSpecsSay(t *testing.T) {
 	r.deleteEverything()
 }
 
-// settings reads the variables SEED and ROUNDS.
-func settings(t *testing.T) (seed uint64, rounds int) {
+// settings reads the variables SEED and ROUNDS. Defaults: a random one, and usual.
+func settings(t *testing.T, usual int) (seed uint64, rounds int) {
 	t.Helper()
-	seed, rounds = uint64(rand.Uint32()), defaultRounds
+	seed, rounds = uint64(rand.Uint32()), usual
 	var err error
 	if text := os.Getenv("SEED"); text != "" {
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {

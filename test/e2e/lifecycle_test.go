@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,6 +111,49 @@ func TestDeletingAnApplicationTakesItsChildrenAndNothingElse(t *testing.T) {
 			t.Errorf("%T %q was touched", object, object.GetName())
 		}
 	}
+}
+
+// As `kubectl delete --cascade=orphan` does it. That the operator may see it in another
+// order is tried in internal/apply.
+func TestAnOrphanedApplicationRunsOnAndIsTakenOver(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	app := f.app(replicas(2))
+	f.create(app)
+	f.ready()
+	before := f.identities()
+	load := f.traffic(f.serviceURL())
+
+	if err := cluster.Delete(t.Context(), app, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(appName, &slipwayv1alpha1.WebApp{})
+	if diff := cmp.Diff(before, f.identities()); diff != "" {
+		t.Errorf("not everything stayed (-want +got):\n%s", diff)
+	}
+
+	next := f.app(replicas(2))
+	f.create(next)
+	f.ready()
+	if !metav1.IsControlledBy(f.deployment(), next) {
+		t.Error("the next application of the name has not taken the Deployment over")
+	}
+	if diff := cmp.Diff(before, f.identities()); diff != "" {
+		t.Errorf("not everything was taken over as it was (-want +got):\n%s", diff)
+	}
+	load.stop("an orphaned application and its successor")
+}
+
+// identities waits until nothing of the application changes, and returns the UID of
+// everything that was made of it.
+func (f *fixture) identities() map[string]string {
+	f.Helper()
+	uids := f.settled()
+	for object, version := range uids {
+		uids[object], _, _ = strings.Cut(version, "/")
+	}
+	delete(uids, fmt.Sprintf("%T %s", &slipwayv1alpha1.WebApp{}, appName))
+	return uids
 }
 
 // empty waits until there are no objects of a kind.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -29,6 +30,10 @@ import (
 // apart from them those of the raw client. It is the controller's own number.
 const workers = 10
 
+// noDeadline is longer than a run. Most WebApps here have no pods, and when their deadline
+// passes each gets another status: requests that would be counted where they do not belong.
+const noDeadline = 24 * 60 * 60
+
 // newApps returns n WebApps, spread over the namespaces.
 func newApps(namespaces []string, n int, change ...func(*slipwayv1alpha1.WebApp)) []*slipwayv1alpha1.WebApp {
 	apps := make([]*slipwayv1alpha1.WebApp, n)
@@ -37,7 +42,8 @@ func newApps(namespaces []string, n int, change ...func(*slipwayv1alpha1.WebApp)
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("app-%05d", i), Namespace: namespaces[i%len(namespaces)]},
 			Spec: slipwayv1alpha1.WebAppSpec{
 				Image: "registry.example.com/shop:1", Port: 8080,
-				Env: map[string]slipwayv1alpha1.EnvValue{"LOG_LEVEL": "info", "REGION": "eu-1"},
+				Env:     map[string]slipwayv1alpha1.EnvValue{"LOG_LEVEL": "info", "REGION": "eu-1"},
+				Rollout: &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: ptr.To[int32](noDeadline)},
 			},
 		}
 		for _, c := range change {

@@ -66,14 +66,25 @@ func Load(ctx context.Context, root, name string, files []string, progress io.Wr
 
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func Kubeconfig(root, name string) (string, error) {
+	return pathOf(root, name, cluster.Cluster.Kubeconfig)
+}
+
+// Logs returns the path of the folder with a log of each program.
+func Logs(root, name string) (string, error) {
+	return pathOf(root, name, func(c cluster.Cluster) string { return c.Path("logs") })
+}
+
+// pathOf returns a path of a cluster that has been started.
+func pathOf(root, name string, of func(cluster.Cluster) string) (string, error) {
 	c, err := cluster.Load(root, name)
 	if err != nil {
 		return "", fmt.Errorf("cluster %s: %w; start it with up", name, err)
 	}
-	if _, err := os.Stat(c.Kubeconfig()); err != nil {
+	path := of(c)
+	if _, err := os.Stat(path); err != nil {
 		return "", err
 	}
-	return c.Kubeconfig(), nil
+	return path, nil
 }
 
 func printUse(output io.Writer, c cluster.Cluster) {
