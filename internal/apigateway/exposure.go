@@ -25,8 +25,10 @@ func (s *scope) notExposed() *trouble {
 	return refusal
 }
 
-// parentTakes tells whether the Gateway sends requests to the HTTPRoute as it is now, and
-// why it does not. It has neither to say before it has seen the HTTPRoute.
+// parentTakes tells whether the Gateway sends requests to the HTTPRoute, and why it does
+// not. It has neither to say before it has seen the HTTPRoute. A refusal counts when it is
+// of the HTTPRoute as it is now; that it was taken counts until it is refused, or the
+// addresses would come and go with every edit.
 func (s *scope) parentTakes() (bool, *trouble) {
 	told := s.saidOfHTTPRoute()
 	for _, conditionType := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {

@@ -151,19 +151,19 @@ func (e everywhere) GetCache() cache.Cache { return e.Cache }
 
 // load reads the HTTPRoute, and the Gateway that it attaches to.
 func (g *gatewayAPI) load(ctx context.Context, s *scope) error {
-	applier := g.running.Load()
-	if applier == nil {
+	s.gatewayAPI = g.running.Load()
+	if s.gatewayAPI == nil {
 		// What asks for an HTTPRoute starts the cache, and what does not has none.
 		return nil
 	}
-	if err := apply.Load(ctx, applier, s.gateway, desired.Name(s.gateway), s.httpRoute); err != nil {
+	if err := apply.Load(ctx, s.gatewayAPI, s.gateway, desired.Name(s.gateway), s.httpRoute); err != nil {
 		return err
 	}
 	key := parentKey(s.gateway)
 	if key.Name == "" {
 		return nil
 	}
-	if err := applier.Client.Get(ctx, key, s.parent); client.IgnoreNotFound(err) != nil {
+	if err := s.gatewayAPI.Client.Get(ctx, key, s.parent); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Gateway %q: %w", key, err)
 	}
 	return nil
@@ -176,7 +176,7 @@ func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
 		if s.httpRoute.UID == "" {
 			return nil
 		}
-		return g.running.Load().Delete(ctx, s.gateway, s.httpRoute)
+		return s.gatewayAPI.Delete(ctx, s.gateway, s.httpRoute)
 	}
 	found, err := g.find()
 	if err != nil {
@@ -189,7 +189,11 @@ func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
 		missing.After = kindRecheck
 		return missing
 	}
-	_, err = g.running.Load().Apply(ctx, s.gateway, apply.Child{Desired: wanted, Current: s.httpRoute})
+	if s.gatewayAPI == nil {
+		// Found after this pass has read: it does not know the Gateway, which may be there.
+		return outcome.Lagging("the Gateway API")
+	}
+	_, err = s.gatewayAPI.Apply(ctx, s.gateway, apply.Child{Desired: wanted, Current: s.httpRoute})
 	return err
 }
 

@@ -46,6 +46,9 @@ type scope struct {
 	// parent is the Gateway that the HTTPRoute attaches to, empty where there is none. Set
 	// by load.
 	parent *gatewayv1.Gateway
+	// gatewayAPI applies HTTPRoutes. Without it the cluster did not have the kinds when load
+	// read, and the two above are empty for that. Set by load.
+	gatewayAPI *apply.Applier
 	// pods are all pods of the gateway, by name, shared with the cache: not to be changed.
 	// Set by load.
 	pods []corev1.Pod
