@@ -32,7 +32,8 @@ type Applier struct {
 	// Client writes.
 	Client client.Client
 	// Live reads from the API server, past the cache. It is asked only about an object
-	// that exists although the cache does not know it: the caches hold Slipway's own.
+	// that the cache does not have and that may exist all the same: the caches hold
+	// Slipway's own.
 	Live client.Reader
 	// FieldManager owns the stated fields, for example slipway-webapp.
 	FieldManager string

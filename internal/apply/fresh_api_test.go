@@ -7,8 +7,12 @@ import (
 	"errors"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/apply"
@@ -138,6 +142,48 @@ func TestAChildThatTheCacheLacksBringsDoubtOfItsOwner(t *testing.T) {
 	}
 	if got := f.current().Spec.Ports[0].Port; got != 81 {
 		t.Errorf("the port is %d, as an earlier spec said", got)
+	}
+}
+
+// So does a Deployment that is looked for because its number of pods counts.
+func TestAnAutoscaledDeploymentThatTheCacheLacksBringsDoubtOfItsOwner(t *testing.T) {
+	state := func(f *fixture, replicas int32) *appsv1ac.DeploymentApplyConfiguration {
+		labels := map[string]string{"app": "shop"}
+		return appsv1ac.Deployment("shop", f.owner.Namespace).
+			WithOwnerReferences(&f.desired(80).OwnerReferences[0]).
+			WithSpec(appsv1ac.DeploymentSpec().
+				WithReplicas(replicas).
+				WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
+				WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).
+					WithSpec(corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("app").WithImage("shop:1")))))
+	}
+	tests := map[string]struct {
+		exists bool
+		reads  int
+	}{
+		"it exists":         {true, 1},
+		"it does not exist": {false, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if tc.exists {
+				if err := env.Client.Apply(t.Context(), state(f, 3), client.FieldOwner("somebody"), client.ForceOwnership); err != nil {
+					t.Fatal(err)
+				}
+			}
+			live := &reads{Reader: env.Client}
+			f.applier.Fresh = apply.NewFreshness(env.Client, live)
+			f.applier.Fresh.Trust(f.owner)
+			_, err := f.applier.AutoscaledReplicas(t.Context(), f.owner, &appsv1.Deployment{}, 2,
+				func(replicas int32) apply.Configuration { return state(f, replicas) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.applier.Fresh.Confirm(t.Context(), f.owner); err != nil || live.count != tc.reads {
+				t.Errorf("%v after %d live reads of the owner, want %d", err, live.count, tc.reads)
+			}
+		})
 	}
 }
 

@@ -131,6 +131,8 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	if err := r.loadLists(ctx, s); err != nil {
 		return s, err
 	}
+	// What this pass depends on replaces what an earlier one saw, even if it gets nowhere.
+	r.fresh.DependsOn(s.app)
 	if s.untouched() {
 		r.fresh.Trust(s.app)
 	}
