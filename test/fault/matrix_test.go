@@ -36,12 +36,12 @@ func TestMatrix(t *testing.T) {
 						t.Parallel()
 						t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, c.column, !t.Failed()) })
 						outcome := play(t, s, c.Trial, reference)
-						if len(c.Faults) == 0 || outcome.Struck > 0 {
+						if len(c.Faults) == 0 || t.Failed() {
 							return
 						}
 						// Fewer writes may do, when several states of a rollout are seen at once.
-						table.NotStruck(t.Name())
-						if len(outcome.Writes) >= slices.Min(slices.Collect(maps.Keys(c.Faults))) {
+						table.Struck(t.Name(), outcome.Struck > 0)
+						if outcome.Struck == 0 && len(outcome.Writes) >= slices.Min(slices.Collect(maps.Keys(c.Faults))) {
 							t.Errorf("the fault did not happen in: %s", scenario.Writes(outcome.Writes))
 						}
 					})
@@ -59,6 +59,7 @@ func play(t *testing.T, s scenario.Scenario, trial scenario.Trial, reference *sc
 	t.Helper()
 	outcome, err := bench.Play(t, s, trial, reference)
 	if err == nil {
+		table.Played(t.Name(), nil)
 		return outcome
 	}
 	t.Logf("played again, because: %v", err)
@@ -70,7 +71,7 @@ func play(t *testing.T, s scenario.Scenario, trial scenario.Trial, reference *sc
 		t.Errorf("the first time: %v\nand again: %v", err, secondErr)
 		return again
 	}
-	table.PlayedAgain(t.Name())
+	table.Played(t.Name(), err)
 	return again
 }
 

@@ -28,7 +28,7 @@ import (
 // rest. The states that all others are compared with are given longer.
 const (
 	shortRest = 150 * time.Millisecond
-	longRest  = 500 * time.Millisecond
+	longRest  = time.Second
 	// transitionPatience is how long an object may take to get to rest.
 	transitionPatience = 30 * time.Second
 )

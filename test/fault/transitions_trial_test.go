@@ -24,7 +24,8 @@ import (
 // specTrial is one property in one base. Each valid value has an object of its own,
 // which is born with it: its state is what the value leads to. Then all objects move
 // on, by one value, by two, and so on, until each value has been changed to each other;
-// or only one further and one back, where nothing is made of the property. Of values that only one object can have, one object goes through all changes.
+// or only one further and one back, where nothing is made of the property. Of values
+// that only one object can have, one object goes through all changes.
 type specTrial struct {
 	kind     *specKind
 	rig      *transitionRig

@@ -13,7 +13,9 @@ type Table struct {
 	rows    []string
 	columns []string
 	cells   map[[2]string]*cell
+	played  int
 	again   []string
+	faulty  int
 	missed  []string
 }
 
@@ -43,32 +45,42 @@ func (t *Table) Add(row, column string, passed bool) {
 	}
 }
 
-// PlayedAgain notes a case that passed only at the second try.
-func (t *Table) PlayedAgain(name string) {
+// Played notes a case that may be played twice, and what went wrong the first time if it
+// passed only the second time, or nil.
+func (t *Table) Played(name string, first error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.again = append(t.again, name)
+	t.played++
+	if first != nil {
+		why, _, _ := strings.Cut(first.Error(), "\n")
+		t.again = append(t.again, name+": "+why)
+	}
 }
 
-// Again are the cases that passed only at the second try.
-func (t *Table) Again() []string {
+// Again are the cases that passed only at the second try, with why, and how many could
+// have.
+func (t *Table) Again() (names []string, played int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Sorted(slices.Values(t.again))
+	return slices.Sorted(slices.Values(t.again)), t.played
 }
 
-// NotStruck notes a case in which there was nothing for the fault to strike.
-func (t *Table) NotStruck(name string) {
+// Struck notes a case with a fault, and whether there was anything for it to strike.
+func (t *Table) Struck(name string, struck bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.missed = append(t.missed, name)
+	t.faulty++
+	if !struck {
+		t.missed = append(t.missed, name)
+	}
 }
 
-// Missed are the cases in which there was nothing for the fault to strike.
-func (t *Table) Missed() []string {
+// Missed are the cases in which there was nothing for the fault to strike, and how many
+// had a fault.
+func (t *Table) Missed() (names []string, faulty int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Sorted(slices.Values(t.missed))
+	return slices.Sorted(slices.Values(t.missed)), t.faulty
 }
 
 // Total returns how many cases passed, and how many there were.
