@@ -121,7 +121,7 @@ func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconc
 		clock:    options.Clock,
 		image:    options.Image,
 		checks:   lru.New(checkMemory),
-		pace:     outcome.NewPace(),
+		pace:     outcome.NewPace(options.Clock),
 		settling: lru.New(memory),
 	}
 	r.statuses = status.NewWriter(r.client, r.fresh, mgr.GetEventRecorder(FieldManager), r.clock)

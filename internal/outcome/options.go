@@ -3,7 +3,7 @@ package outcome
 import (
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -30,7 +30,7 @@ func ControllerOptions(concurrency int) controller.Options {
 	warm := true
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoffBase, backoffMax),
+		RateLimiter:             newBackoff[reconcile.Request](clock.RealClock{}, backoffBase, backoffMax),
 		ReconciliationTimeout:   passTimeout,
 		// The standby's caches are full when it takes over.
 		EnableWarmup: &warm,

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -156,15 +157,15 @@ func Result(err error, recheck time.Duration) (ctrl.Result, error) {
 	return result(err, recheck, raceRecheck)
 }
 
-// Pace is Result for a controller whose passes may lose races: the more in a row an
-// object loses, because the cache lags far behind, the longer it is left alone.
+// Pace is Result for a controller whose passes may lose races: the longer an object goes on
+// losing, because the cache lags far behind, the longer it is left alone.
 type Pace struct {
 	races workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
 // NewPace returns a pace that no object has lost a race at.
-func NewPace() *Pace {
-	return &Pace{races: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](raceRecheck, raceRecheckMax)}
+func NewPace(clock clock.PassiveClock) *Pace {
+	return &Pace{races: newBackoff[types.NamespacedName](clock, raceRecheck, raceRecheckMax)}
 }
 
 // Result turns the errors of a pass for an object into its result.

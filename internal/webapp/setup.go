@@ -78,7 +78,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		clock:   options.Clock,
 		metrics: newMetrics(mgr.GetClient()),
 		digests: lru.New(memory),
-		pace:    outcome.NewPace(),
+		pace:    outcome.NewPace(options.Clock),
 		names:   newNames(),
 		fresh:   apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
 	}
