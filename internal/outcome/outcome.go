@@ -163,7 +163,8 @@ type Pace struct {
 	races workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
-// NewPace returns a pace that no object has lost a race at.
+// NewPace returns a pace at which no object has lost a race yet. The clock tells when a pause
+// is over.
 func NewPace(clock clock.PassiveClock) *Pace {
 	return &Pace{races: newBackoff[types.NamespacedName](clock, raceRecheck, raceRecheckMax)}
 }
