@@ -91,7 +91,8 @@ type Gate struct {
 	struck int
 	// inFlight is how many writes are on the way.
 	inFlight int
-	// life is the operator that is alive; requests of earlier ones are dropped.
+	// life counts the operators, and those that act together as one: requests of earlier
+	// ones, which have crashed, are dropped.
 	life    int
 	crashes int
 }
@@ -131,7 +132,6 @@ func (g *Gate) Writes() []Write {
 // Wrap puts the gate into the way of a new operator.
 func (g *Gate) Wrap(config *rest.Config) {
 	g.mu.Lock()
-	g.life++
 	life := g.life
 	g.mu.Unlock()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -130,3 +130,26 @@ func TestReadsAndEventsAreNotCounted(t *testing.T) {
 		t.Errorf("%d writes counted, want 0", n)
 	}
 }
+
+func TestTwoOperatorsActAtTheSameTimeAndCrashTogether(t *testing.T) {
+	api := newServer(t)
+	gate := NewGate(Plan{3: {Crash: true}})
+	first, second := operator(t, gate), operator(t, gate)
+	for name, client := range map[string]*http.Client{"first": first, "second": second} {
+		if code, err := send(t, client, http.MethodPatch, api.URL+shop); err != nil || code != http.StatusOK {
+			t.Errorf("a write of the %s: %d, %v", name, code, err)
+		}
+	}
+	if n := len(gate.Writes()); n != 2 {
+		t.Errorf("%d writes counted, want 2", n)
+	}
+	_, _ = send(t, first, http.MethodPatch, api.URL+shop) // it is committed, and both die of it
+	for name, client := range map[string]*http.Client{"first": first, "second": second} {
+		if _, err := send(t, client, http.MethodPatch, api.URL+shop); !errors.Is(err, errCrashed) {
+			t.Errorf("a write of the %s after the crash: %v, want %v", name, err, errCrashed)
+		}
+	}
+	if gate.Crashes() != 1 {
+		t.Errorf("%d crashes, want 1", gate.Crashes())
+	}
+}
