@@ -7,6 +7,7 @@ package fault_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,6 +36,9 @@ var (
 	table scenario.Table
 )
 
+// atOnce is as many as keep two processors busy: with more, every one is later.
+var atOnce = flag.Int("places", 16, "in how many cases something may be going on at the same time; the others wait for nothing to happen")
+
 func TestMain(m *testing.M) { environment.Main(suite{m}, &env) }
 
 // suite runs the tests with a witness beside them, prints the table, and looks whether
@@ -42,6 +46,7 @@ func TestMain(m *testing.M) { environment.Main(suite{m}, &env) }
 type suite struct{ *testing.M }
 
 func (s suite) Run() int {
+	flag.Parse() // before the tests do it: what they need depends on the flags
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	if err := prepare(ctx); err != nil {
@@ -87,7 +92,7 @@ func prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bench = &scenario.Bench{Env: env, Witness: witness}
+	bench = &scenario.Bench{Env: env, Witness: witness, Places: scenario.NewPlaces(*atOnce)}
 
 	role := &rbacv1.ClusterRole{}
 	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
@@ -107,7 +112,7 @@ func tell() error {
 		return nil
 	}
 	passed, run := table.Total()
-	text := fmt.Appendf(nil, "%s\n%d of %d cases passed. %s.\n", table.String(), passed, run, bench.Settled())
+	text := fmt.Appendf(nil, "%s\n%d of %d cases passed.\n\n%s\n\n", table.String(), passed, run, bench.Settled())
 	if again, _ := table.Again(); len(again) > 0 {
 		text = fmt.Appendf(text, "%d of them passed only when they were played again:\n- %s\n", len(again), strings.Join(again, "\n- "))
 	}

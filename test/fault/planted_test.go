@@ -5,10 +5,12 @@ package fault_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/rest"
@@ -22,7 +24,7 @@ import (
 )
 
 // A matrix in which everything passes proves nothing by itself: it has to find the
-// mistakes that operators are known to make. Each is put into ours, and has to be
+// mistakes that operators are known to make, and what each oracle is for. Each is put into ours, and has to be
 // caught by the scenario named here.
 func TestPlantedBugsAreCaught(t *testing.T) {
 	t.Parallel()
@@ -46,6 +48,9 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		},
 		"a whole update without replicas under an autoscaler": {
 			"webapp/autoscaling", func(o *operator.Options) { o.NewClient = planted(fullUpdate) }, "another end",
+		},
+		"a status that is written late": {
+			"webapp/create", func(o *operator.Options) { o.NewClient = planted(statusLate) }, fmt.Sprintf("within %v", scenario.SettleWithin),
 		},
 	}
 	for name, tc := range tests {
@@ -190,6 +195,25 @@ func (s postponingStatus) Patch(ctx context.Context, object client.Object, patch
 	}
 	s.of.later = nil
 	return nil
+}
+
+// statusLate writes status a little later than anybody may wait for it.
+func statusLate(right client.Client) client.Client { return hesitant{right} }
+
+type hesitant struct{ client.Client }
+
+func (c hesitant) Status() client.SubResourceWriter { return hesitantStatus{c.Client.Status()} }
+
+type hesitantStatus struct{ client.SubResourceWriter }
+
+func (s hesitantStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	timer := time.NewTimer(scenario.SettleWithin + 2*time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return s.SubResourceWriter.Patch(ctx, object, patch, options...)
 }
 
 // mapOrder states environment variables in another order than that of their names, as

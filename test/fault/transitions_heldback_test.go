@@ -41,6 +41,9 @@ func (s *specTrial) hold(t *testing.T, i int, value heldBack) error {
 	if err != nil {
 		return err
 	}
+	place := bench.Places.For()
+	place.Take()
+	defer place.Leave()
 	generation, err := s.rig.edit(t, i, s.name, spec)
 	if err != nil {
 		return err
@@ -48,7 +51,7 @@ func (s *specTrial) hold(t *testing.T, i int, value heldBack) error {
 	declared := s.kind.gvk.Kind + "/" + s.name
 	rest := func(state map[string]any) map[string]any { return without(state, declared, value.Changes) }
 	before := rest(s.references[s.at[i]])
-	_, err = s.rig.await(t, i, s.name, shortRest, func(now family) error {
+	_, err = s.rig.await(t, place, i, s.name, shortRest, func(now family) error {
 		if err := now.upToDate(generation); err != nil {
 			return err
 		}
@@ -66,10 +69,13 @@ func (s *specTrial) bornHeldBack(t *testing.T, value heldBack) error {
 	if err != nil {
 		return err
 	}
+	place := bench.Places.For()
+	place.Take()
+	defer place.Leave()
 	if err := s.rig.create(t, last, s.name, spec); err != nil {
 		return err
 	}
-	if _, err := s.rig.await(t, last, s.name, shortRest, func(now family) error {
+	if _, err := s.rig.await(t, place, last, s.name, shortRest, func(now family) error {
 		return errors.Join(now.upToDate(1), value.told(now), truthful(now))
 	}); err != nil {
 		return err

@@ -5,6 +5,7 @@ package fault_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/scenario"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 )
 
@@ -29,8 +31,8 @@ import (
 const (
 	shortRest = 150 * time.Millisecond
 	longRest  = time.Second
-	// transitionPatience is how long an object may take to get to rest.
-	transitionPatience = 30 * time.Second
+	// removalPatience is how long the test itself may take to collect what was made.
+	removalPatience = 30 * time.Second
 )
 
 // transitionRig is what the trials of a kind share: namespaces, an operator that works
@@ -39,16 +41,17 @@ type transitionRig struct {
 	kind       *specKind
 	namespaces []string
 	view       *familyView
-	// places are for the trials under way: there are some 250 addresses for Services.
-	places chan struct{}
+	// trials are those under way.
+	trials chan struct{}
 }
 
-// trialsAtOnce keeps a small machine busy.
+// trialsAtOnce are more than there are places for, but not so many that their objects,
+// one for each value, fill the memory.
 const trialsAtOnce = 12
 
 func newTransitionRig(t *testing.T, kind *specKind, namespaces int) *transitionRig {
 	t.Helper()
-	r := &transitionRig{kind: kind, places: make(chan struct{}, trialsAtOnce)}
+	r := &transitionRig{kind: kind, trials: make(chan struct{}, trialsAtOnce)}
 	for range namespaces {
 		r.namespaces = append(r.namespaces, env.Namespace(t))
 	}
@@ -245,10 +248,11 @@ func (r *transitionRig) unchanged(t *testing.T, i int, name string, do func() er
 	return nil
 }
 
-// await waits until an object and what was made of it pass a check, and nothing has
-// happened to them for a while.
-func (r *transitionRig) await(t *testing.T, i int, name string, during time.Duration, check func(family) error) (family, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), transitionPatience)
+// await waits until an object and what was made of it pass a check, gives the place
+// back, and waits until nothing has happened to them for a while.
+func (r *transitionRig) await(t *testing.T, place *scenario.Place, i int, name string, during time.Duration, check func(family) error) (family, error) {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), scenario.SettleWithin+during)
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -259,12 +263,19 @@ func (r *transitionRig) await(t *testing.T, i int, name string, during time.Dura
 		if now.declared != nil && now.changed != checked {
 			checked, err = now.changed, check(now)
 		}
+		if err == nil {
+			place.Leave()
+		}
 		if err == nil && time.Since(now.changed) >= during {
+			bench.Changed(t.Name(), max(0, now.changed.Sub(begun)))
 			return now, nil
 		}
 		select {
 		case <-ctx.Done():
-			return now, fmt.Errorf("after %v still: %w\n%s", transitionPatience, err, now)
+			if err == nil {
+				err = errors.New("it goes on changing")
+			}
+			return now, fmt.Errorf("it does not come to rest within %v: %w\n%s", scenario.SettleWithin, err, now)
 		case <-ticker.C:
 		}
 	}
@@ -275,7 +286,7 @@ func (r *transitionRig) remove(t *testing.T, i int, name string) error {
 	if err := env.Client.Delete(t.Context(), r.object(i, name)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), transitionPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), removalPatience)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -292,7 +303,7 @@ func (r *transitionRig) remove(t *testing.T, i int, name string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("after %v there is still %v", transitionPatience, slices.Sorted(maps.Keys(now.all)))
+			return fmt.Errorf("after %v there is still %v", removalPatience, slices.Sorted(maps.Keys(now.all)))
 		case <-ticker.C:
 		}
 	}
@@ -317,18 +328,9 @@ func (r *transitionRig) removeChildren(ctx context.Context, i int, name string) 
 	return nil
 }
 
-// removeAll removes the objects of a trial, and their Services: addresses are few, and
-// nothing else collects them. What remains is in nobody's way.
+// removeAll removes the objects of a trial. What was made of them is in nobody's way.
 func (r *transitionRig) removeAll(name string) {
-	ctx := context.Background()
 	for i := range r.namespaces {
-		_ = env.Client.Delete(ctx, r.object(i, name))
-	}
-	for i := range r.namespaces {
-		for _, child := range r.view.family(r.namespaces[i], name).all {
-			if child.GetKind() == "Service" {
-				_ = env.Client.Delete(ctx, child)
-			}
-		}
+		_ = env.Client.Delete(context.Background(), r.object(i, name))
 	}
 }

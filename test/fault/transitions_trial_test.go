@@ -56,8 +56,8 @@ const (
 var specTable scenario.Table
 
 func (s *specTrial) run(t *testing.T) {
-	s.rig.places <- struct{}{}
-	defer func() { <-s.rig.places }()
+	s.rig.trials <- struct{}{}
+	defer func() { <-s.rig.trials }()
 	defer s.rig.removeAll(s.name)
 	s.refuseNew(t)
 	s.nullIsUnset(t)
@@ -239,6 +239,9 @@ func (s *specTrial) makeReference(t *testing.T, i int) error { return s.makeRefe
 // makeReferenceIn makes an object with a value in the i-th namespace, and notes what
 // becomes of it.
 func (s *specTrial) makeReferenceIn(t *testing.T, i, value int) error {
+	place := bench.Places.For()
+	place.Take()
+	defer place.Leave()
 	spec, err := s.spec(s.property.Valid[value])
 	if err != nil {
 		return err
@@ -246,7 +249,7 @@ func (s *specTrial) makeReferenceIn(t *testing.T, i, value int) error {
 	if err := s.rig.create(t, i, s.name, spec); err != nil {
 		return err
 	}
-	end, err := s.rig.await(t, i, s.name, longRest, func(now family) error {
+	end, err := s.rig.await(t, place, i, s.name, longRest, func(now family) error {
 		if err := truthful(now); err != nil {
 			return err
 		}
@@ -299,16 +302,19 @@ func (s *specTrial) moveAccepted(t *testing.T, i, to int) error {
 	if err != nil {
 		return err
 	}
+	place := bench.Places.For()
+	place.Take()
+	defer place.Leave()
 	generation, err := s.rig.edit(t, i, s.name, spec)
 	if err != nil {
 		return err
 	}
-	return s.awaitReference(t, i, to, generation)
+	return s.awaitReference(t, place, i, to, generation)
 }
 
 // awaitReference waits until an object is as one that had the value from the start.
-func (s *specTrial) awaitReference(t *testing.T, i, to int, generation int64) error {
-	_, err := s.rig.await(t, i, s.name, shortRest, func(now family) error {
+func (s *specTrial) awaitReference(t *testing.T, place *scenario.Place, i, to int, generation int64) error {
+	_, err := s.rig.await(t, place, i, s.name, shortRest, func(now family) error {
 		if err := now.upToDate(generation); err != nil {
 			return err
 		}
@@ -365,10 +371,13 @@ func (s *specTrial) moveRefused(t *testing.T, i, to int) error {
 	if err := s.rig.remove(t, i, s.name); err != nil {
 		return err
 	}
+	place := bench.Places.For()
+	place.Take()
+	defer place.Leave()
 	if err := s.rig.create(t, i, s.name, spec); err != nil {
 		return err
 	}
-	return s.awaitReference(t, i, to, 1)
+	return s.awaitReference(t, place, i, to, 1)
 }
 
 func truthful(now family) error {

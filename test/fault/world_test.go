@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,13 +41,21 @@ const revokedFor = 500 * time.Millisecond
 // revocation is F10: the operator's rights are taken away at a write and given back a
 // little later.
 func revocation(at int) cell {
+	var without atomic.Int32 // how many times the operator has no rights now
 	return cell{column: "F10 rights revoked", name: fmt.Sprintf("write %d", at), Trial: scenario.Trial{
 		Access: func(config *rest.Config, namespace string) {
 			config.Impersonate.UserName = operatorUser
 			must(grant(namespace))
 		},
-		Faults: fault.Plan{at: {Before: func(w fault.Write) { must(revokeForAWhile(w.Namespace)) }}},
-		Slack:  5 * time.Second,
+		Faults: fault.Plan{at: {Before: func(w fault.Write) {
+			without.Add(1)
+			must(revoke(w.Namespace))
+			time.AfterFunc(revokedFor, func() {
+				must(grant(w.Namespace))
+				without.Add(-1)
+			})
+		}}},
+		Withheld: func() bool { return without.Load() > 0 },
 	}}
 }
 
@@ -72,15 +81,11 @@ func grant(namespace string) error {
 	return allowed(namespace, true)
 }
 
-func revokeForAWhile(namespace string) error {
+func revoke(namespace string) error {
 	if err := env.Client.Delete(context.Background(), binding(namespace)); err != nil {
 		return err
 	}
-	if err := allowed(namespace, false); err != nil {
-		return err
-	}
-	time.AfterFunc(revokedFor, func() { must(grant(namespace)) })
-	return nil
+	return allowed(namespace, false)
 }
 
 // allowed waits until the API server agrees: it learns of rights with a delay.
@@ -137,7 +142,7 @@ func TestADefinitionIsAppliedAgain(t *testing.T) {
 		again := fault.Fault{Before: func(w fault.Write) { must(reapplyDefinitions(w.Namespace)) }}
 		// The API server ends every watch of the kinds then, in all namespaces, the witness's
 		// own too, and each time it takes a client longer to watch again.
-		trial := scenario.Trial{Faults: fault.Plan{len(reference.Writes)/2 + 1: again}, Slack: time.Minute, Idle: 3 * time.Second, Live: true}
+		trial := scenario.Trial{Faults: fault.Plan{len(reference.Writes)/2 + 1: again}, Lens: fault.NewLens(nil), Idle: 3 * time.Second, Live: true}
 		play(t, s, trial, reference)
 	})
 }

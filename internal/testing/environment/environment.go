@@ -66,6 +66,8 @@ func start() (*Environment, error) {
 		CRDDirectoryPaths:     []string{filepath.Join(root(), "config", "crd")},
 		ErrorIfCRDPathMissing: true,
 	}
+	// Nothing collects the Services of the tests, and envtest's own range has 254 addresses.
+	server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
 	config, err := server.Start()
 	if err != nil {
 		// It may have failed half-way, for example at a CRD that is refused.

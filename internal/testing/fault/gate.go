@@ -95,6 +95,8 @@ type Gate struct {
 	// ones, which have crashed, are dropped.
 	life    int
 	crashes int
+	// wait is until when an answer has asked the operator to wait.
+	wait time.Time
 }
 
 // NewGate returns a gate at which a plan goes wrong.
@@ -113,6 +115,13 @@ func (g *Gate) InFlight() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.inFlight
+}
+
+// AskedToWait tells whether the operator has been asked to wait, and still is.
+func (g *Gate) AskedToWait() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Now().Before(g.wait)
 }
 
 // Struck is how many writes something happened to.
@@ -171,6 +180,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if fault.Reject != nil {
 		code = int(fault.Reject.Code)
+		t.gate.askToWait(retryAfter(fault.Reject))
 		return rejected(request, fault.Reject)
 	}
 	response, err := t.next.RoundTrip(request)
@@ -230,6 +240,14 @@ func (g *Gate) answered(number, code int) {
 	g.writes[number-1].Code = code
 }
 
+// Crash ends the operator between two writes, as a fault with Crash does right after one.
+func (g *Gate) Crash() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.life++
+	g.crashes++
+}
+
 // crash ends the operator of a life, unless it has ended already.
 func (g *Gate) crash(life int) {
 	g.mu.Lock()
@@ -238,6 +256,20 @@ func (g *Gate) crash(life int) {
 		g.life++
 		g.crashes++
 	}
+}
+
+func (g *Gate) askToWait(during time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wait = time.Now().Add(during)
+}
+
+// retryAfter is how long an answer asks to wait.
+func retryAfter(status *metav1.Status) time.Duration {
+	if status.Details == nil {
+		return 0
+	}
+	return time.Duration(status.Details.RetryAfterSeconds) * time.Second
 }
 
 // rejected is the API server's answer to a write that it does not accept.
@@ -254,8 +286,8 @@ func rejected(request *http.Request, status *metav1.Status) (*http.Response, err
 		}
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
-	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-		header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	if wait := retryAfter(status); wait > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(wait.Seconds())))
 	}
 	return &http.Response{
 		StatusCode: int(status.Code), Status: http.StatusText(int(status.Code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

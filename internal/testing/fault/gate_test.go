@@ -133,7 +133,7 @@ func TestReadsAndEventsAreNotCounted(t *testing.T) {
 
 func TestTwoOperatorsActAtTheSameTimeAndCrashTogether(t *testing.T) {
 	api := newServer(t)
-	gate := NewGate(Plan{3: {Crash: true}})
+	gate := NewGate(nil)
 	first, second := operator(t, gate), operator(t, gate)
 	for name, client := range map[string]*http.Client{"first": first, "second": second} {
 		if code, err := send(t, client, http.MethodPatch, api.URL+shop); err != nil || code != http.StatusOK {
@@ -143,7 +143,7 @@ func TestTwoOperatorsActAtTheSameTimeAndCrashTogether(t *testing.T) {
 	if n := len(gate.Writes()); n != 2 {
 		t.Errorf("%d writes counted, want 2", n)
 	}
-	_, _ = send(t, first, http.MethodPatch, api.URL+shop) // it is committed, and both die of it
+	gate.Crash()
 	for name, client := range map[string]*http.Client{"first": first, "second": second} {
 		if _, err := send(t, client, http.MethodPatch, api.URL+shop); !errors.Is(err, errCrashed) {
 			t.Errorf("a write of the %s after the crash: %v, want %v", name, err, errCrashed)
@@ -151,5 +151,22 @@ func TestTwoOperatorsActAtTheSameTimeAndCrashTogether(t *testing.T) {
 	}
 	if gate.Crashes() != 1 {
 		t.Errorf("%d crashes, want 1", gate.Crashes())
+	}
+}
+
+func TestTheGateKnowsForHowLongItAskedToWait(t *testing.T) {
+	api := newServer(t)
+	slow := &metav1.Status{Code: http.StatusTooManyRequests, Details: &metav1.StatusDetails{RetryAfterSeconds: 3600}}
+	gate := NewGate(Plan{1: {LoseAnswer: true}, 2: {Reject: slow}})
+	client := operator(t, gate)
+	_, _ = send(t, client, http.MethodPost, api.URL+deployments)
+	if gate.AskedToWait() {
+		t.Error("it asks to wait without an answer that says so")
+	}
+	if code, err := send(t, client, http.MethodPost, api.URL+deployments); code != http.StatusTooManyRequests {
+		t.Fatalf("got %d, %v", code, err)
+	}
+	if !gate.AskedToWait() {
+		t.Error("it does not know that it asked to wait")
 	}
 }

@@ -36,17 +36,23 @@ type Lens struct {
 	mu    sync.Mutex
 	views map[string]View
 	every View
-	seen  map[string][]time.Time
+	// seen is when events of each kind came by, nil unless that is to be remembered.
+	seen map[string][]time.Time
+	// sources are what is listed and watched through the lens.
+	sources []*lensed
 }
 
 // NewLens returns a lens that shows kinds as views say, by kind, and all others as
 // they are.
 func NewLens(views map[string]View) *Lens { return &Lens{views: views} }
 
+// NewRecorder returns a lens that shows everything as it is, and remembers when.
+func NewRecorder() *Lens { return &Lens{seen: map[string][]time.Time{}} }
+
 // NewLensForAll returns a lens that shows every kind the same way.
 func NewLensForAll(view View) *Lens { return &Lens{every: view} }
 
-// Seen returns when events of each kind came by.
+// Seen returns when events of each kind came by; only a recorder knows.
 func (l *Lens) Seen() map[string][]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,6 +61,26 @@ func (l *Lens) Seen() map[string][]time.Time {
 		copied[kind] = slices.Clone(times)
 	}
 	return copied
+}
+
+// Withholds tells that something has happened that is not shown yet.
+func (l *Lens) Withholds() bool {
+	return l.any(func(w *lensed) bool { return w.withheld > 0 })
+}
+
+// Blind tells that a watch has ended, and no new one is open yet.
+func (l *Lens) Blind() bool {
+	return l.any(func(w *lensed) bool { return w.watched && w.open == 0 })
+}
+
+func (l *Lens) any(is func(*lensed) bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.sources, func(w *lensed) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return is(w)
+	})
 }
 
 // NewCache makes a cache that looks through the lens; it is a cache.NewCacheFunc.
@@ -81,19 +107,27 @@ func (l *Lens) through(source toolscache.ListerWatcher, kind string) toolscache.
 	if !ok {
 		view = l.every
 	}
-	return &lensed{
+	made := &lensed{
 		lens: l, kind: kind, view: view,
 		source: toolscache.ToListerWatcherWithContext(source),
 	}
+	l.sources = append(l.sources, made)
+	return made
+}
+
+// forget leaves out what nobody looks at any more.
+func (l *Lens) forget(source *lensed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sources = slices.DeleteFunc(l.sources, func(w *lensed) bool { return w == source })
 }
 
 func (l *Lens) note(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen == nil {
-		l.seen = map[string][]time.Time{}
+	if l.seen != nil {
+		l.seen[kind] = append(l.seen[kind], time.Now())
 	}
-	l.seen[kind] = append(l.seen[kind], time.Now())
 }
 
 // lensed lists and watches one kind through the lens.
@@ -106,6 +140,18 @@ type lensed struct {
 	mu     sync.Mutex
 	listed bool
 	until  time.Time // nothing is shown before, while the past is shown
+	// watched tells that there was a watch, open how many are, and withheld how many events
+	// are not shown yet.
+	watched        bool
+	open, withheld int
+}
+
+// count adds to what is open and withheld.
+func (w *lensed) count(open, withheld int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open += open
+	w.withheld += withheld
 }
 
 // IsWatchListSemanticsUnSupported makes the reflector list before it watches, so that
@@ -140,8 +186,14 @@ func (w *lensed) WatchWithContext(ctx context.Context, options metav1.ListOption
 		return nil, err
 	}
 	w.mu.Lock()
-	notBefore := w.until
+	notBefore, first := w.until, !w.watched
+	w.watched = true
+	w.open++
 	w.mu.Unlock()
+	if first {
+		// The lens outlives the operator, whose end is no blindness.
+		context.AfterFunc(ctx, func() { w.lens.forget(w) })
+	}
 	through := &lensedWatch{of: w, source: source, notBefore: notBefore, result: make(chan watch.Event), stopped: make(chan struct{})}
 	go through.run()
 	return through, nil
@@ -176,15 +228,24 @@ type held struct {
 func (w *lensedWatch) run() {
 	defer close(w.result)
 	var queue []held
+	counted := 0
+	defer func() { w.of.count(-1, -counted) }()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		var out chan watch.Event
 		var next watch.Event
-		if len(queue) > 0 && !time.Now().Before(queue[0].due) {
+		now := time.Now()
+		withheld, earliest := notDue(queue, now)
+		if withheld != counted {
+			w.of.count(0, withheld-counted)
+			counted = withheld
+		}
+		if !earliest.IsZero() {
+			timer.Reset(time.Until(earliest))
+		}
+		if len(queue) > 0 && !now.Before(queue[0].due) {
 			out, next = w.result, queue[0].Event
-		} else if len(queue) > 0 {
-			timer.Reset(time.Until(queue[0].due))
 		}
 		select {
 		case <-w.stopped:
@@ -199,6 +260,23 @@ func (w *lensedWatch) run() {
 			queue = queue[1:]
 		}
 	}
+}
+
+// notDue is how many of the events may not be shown yet and tell of an object, and when
+// the first of all that may not be shown yet is due.
+func notDue(queue []held, now time.Time) (count int, earliest time.Time) {
+	for _, h := range queue {
+		if !h.due.After(now) {
+			continue
+		}
+		if earliest.IsZero() {
+			earliest = h.due
+		}
+		if h.Type != watch.Bookmark {
+			count++
+		}
+	}
+	return count, earliest
 }
 
 func (w *lensedWatch) enqueue(queue []held, event watch.Event) []held {

@@ -104,6 +104,15 @@ func TestOtherKindsAreSeenAsTheyAre(t *testing.T) {
 	if options().ResourceVersionMatch != "" {
 		t.Errorf("the list was asked for with %+v", options())
 	}
+}
+
+func TestARecorderRemembersWhatCameBy(t *testing.T) {
+	lens := NewRecorder()
+	source, seen, _ := through(t, lens)
+	source.Add(object("a", "1"))
+	if got := told(<-seen.ResultChan()); got != "ADDED a1" {
+		t.Errorf("got %s", got)
+	}
 	if seen := lens.Seen(); len(seen) != 1 || len(seen["Secret"]) != 1 {
 		t.Errorf("seen: %v, want one event of a Secret", seen)
 	}
@@ -133,4 +142,84 @@ func TestAStoppedWatchEnds(t *testing.T) {
 	if !source.IsStopped() {
 		t.Error("the source goes on")
 	}
+}
+
+// eventually waits until a lens says what it should.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-deadline:
+			t.Fatalf("not %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestALensKnowsWhatItWithholds(t *testing.T) {
+	lens := NewLens(map[string]View{"Secret": {Late: time.Hour}})
+	source, seen, _ := through(t, lens)
+	if lens.Withholds() {
+		t.Error("it withholds something though nothing has happened")
+	}
+	source.Add(object("a", "1"))
+	eventually(t, "withheld", lens.Withholds)
+	seen.Stop()
+	eventually(t, "forgotten with the watch", func() bool { return !lens.Withholds() })
+}
+
+func TestWhatIsDueIsNotWithheldThoughNobodyLooks(t *testing.T) {
+	now := time.Now()
+	queue := []held{
+		{Event: watch.Event{Type: watch.Added}, due: now},
+		{Event: watch.Event{Type: watch.Bookmark}, due: now.Add(time.Second)},
+		{Event: watch.Event{Type: watch.Added}, due: now.Add(2 * time.Second)},
+		{Event: watch.Event{Type: watch.Modified}, due: now.Add(2 * time.Second)},
+	}
+	if count, earliest := notDue(queue, now); count != 2 || !earliest.Equal(now.Add(time.Second)) {
+		t.Errorf("%d are withheld, the first is due at %v, want 2 and %v", count, earliest, now.Add(time.Second))
+	}
+	if count, earliest := notDue(queue, now.Add(2*time.Second)); count != 0 || !earliest.IsZero() {
+		t.Errorf("%d are withheld, the first is due at %v, want none", count, earliest)
+	}
+}
+
+func TestALensIsBlindWhileAWatchIsBroken(t *testing.T) {
+	lens := NewLens(nil)
+	sources := make(chan *watch.FakeWatcher, 2)
+	lister := lens.through(&toolscache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &corev1.SecretList{}, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			source := watch.NewFake()
+			sources <- source
+			return source, nil
+		},
+	}, "Secret").(*lensed)
+	operator, end := context.WithCancel(t.Context())
+	open := func() {
+		t.Helper()
+		if _, err := lister.WatchWithContext(operator, metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lens.Blind() {
+		t.Error("blind before anything is watched")
+	}
+	open()
+	if lens.Blind() {
+		t.Error("blind though the watch is open")
+	}
+	(<-sources).Stop()
+	eventually(t, "blind", lens.Blind)
+	open()
+	if lens.Blind() {
+		t.Error("blind though the watch is open again")
+	}
+	(<-sources).Stop()
+	eventually(t, "blind", lens.Blind)
+	end()
+	eventually(t, "done when nobody watches any more", func() bool { return !lens.Blind() })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,14 +23,13 @@ import (
 
 // What is asked of every run.
 const (
-	// settleWithin is how long a run may take to its end state after the fault is over. On
-	// a machine that does nothing else it is far less (docs/reliability.md says how much);
-	// the rest is room for one that does.
-	settleWithin = 30 * time.Second
 	// idle is how long nothing may be written for a step to be over.
 	idle = 300 * time.Millisecond
 	// quietAfterwards is how long nothing may be written at the end.
 	quietAfterwards = 5 * time.Second
+	// stuck is how long nothing may happen for a run to count as busy: it waits for its own
+	// pauses then, or for nothing.
+	stuck = 3 * time.Second
 	// referenceIdle is idle for the run that all others are compared with: nothing that
 	// comes late may be missing in it.
 	referenceIdle = 2 * time.Second
@@ -46,6 +44,9 @@ const (
 type Trial struct {
 	// Faults strike the operator's writes.
 	Faults fault.Plan
+	// CrashAtStep crashes the operator right after that step was done, counted from 1; the
+	// next one is started before anything else happens. Default: it does not.
+	CrashAtStep int
 	// Lens is how the operator sees the cluster. Default: as it is.
 	Lens *fault.Lens
 	// AfterCrash is how an operator sees the cluster that is started after a crash, given
@@ -60,9 +61,12 @@ type Trial struct {
 	// Ends tells that the run ends with the fault: nothing is as without it afterwards,
 	// but the operator has to come to rest.
 	Ends bool
-	// Slack is how much longer than without the fault a step may take, and how long
-	// the operator may be idle before it is over.
-	Slack, Idle time.Duration
+	// Withheld tells that the operator can do nothing at the moment, for another reason than
+	// what Lens and Faults do. Default: it can.
+	Withheld func() bool
+	// Idle is how long the operator has to be idle for a step to be over. Default: the
+	// bench's.
+	Idle time.Duration
 	// Live asks the API server, before a step is over, whether the witness has seen
 	// everything: for a trial that breaks the watches of all, or may be late for another
 	// reason. It costs a list of every kind. Default: only a run without a reference asks.
@@ -75,15 +79,26 @@ type Bench struct {
 	Env *environment.Environment
 	// Witness sees what happens.
 	Witness *Witness
+	// Places are for runs in which something is going on.
+	Places *Places
 
-	mu      sync.Mutex
-	settled []time.Duration
+	mu sync.Mutex
+	// steps are those of the runs with a reference, changes those of single fields.
+	steps, changes []stepTime
 }
 
-func (b *Bench) noteSettled(after time.Duration) {
+// Changed notes how long it took until everything was as it should be after a field was
+// changed, in cases that change one after the other.
+func (b *Bench) Changed(name string, took time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.settled = append(b.settled, after)
+	b.changes = append(b.changes, stepTime{name, took, took})
+}
+
+func (b *Bench) settled(s stepTime) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.steps = append(b.steps, s)
 }
 
 // Settled says how long steps took, from what was done, or from the start of the new
@@ -91,14 +106,12 @@ func (b *Bench) noteSettled(after time.Duration) {
 func (b *Bench) Settled() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.settled) == 0 {
-		return "no step"
+	said := fmt.Sprintf("%d steps came to rest after %s.", len(b.steps), paces(b.steps))
+	if len(b.changes) > 0 {
+		said += fmt.Sprintf("\n%d changes of single fields (F8, F9) came to rest after %s; the slowest: %s.",
+			len(b.changes), distribution(b.changes, func(s stepTime) time.Duration { return s.own }), slowestOf(b.changes))
 	}
-	slices.Sort(b.settled)
-	share := func(percent int) time.Duration {
-		return b.settled[(len(b.settled)-1)*percent/100].Round(time.Millisecond)
-	}
-	return fmt.Sprintf("%d steps came to rest after %v (median), %v (99 %%), %v (worst)", len(b.settled), share(50), share(99), share(100))
+	return said
 }
 
 // run is a scenario that is being played.
@@ -117,9 +130,12 @@ type run struct {
 	operators  []*environment.Operator
 	// crashes is how many crashed operators were replaced.
 	crashes int
-	// version is the resource version at the beginning of the step.
+	// number is that of the step, from 1, and version the resource version at its beginning.
+	number  int
 	version string
 	lens    *fault.Lens
+	// place is one of the Places, while something is going on.
+	place *Place
 }
 
 // Play plays a scenario. With a reference it compares with that; without, the outcome
@@ -127,14 +143,18 @@ type run struct {
 func (b *Bench) Play(t testing.TB, s Scenario, trial Trial, reference *Outcome) (*Outcome, error) {
 	t.Helper()
 	r := b.begin(t, s, trial)
-	outcome, err := r.play(reference)
-	return outcome, errors.Join(err, r.end())
+	defer r.end()
+	return r.play(reference)
 }
 
 // begin starts what a run needs.
 func (b *Bench) begin(t testing.TB, s Scenario, trial Trial) *run {
 	t.Helper()
-	r := &run{Bench: b, TB: t, scenario: s, trial: trial, namespace: b.Env.Namespace(t), lens: trial.Lens}
+	r := &run{Bench: b, TB: t, scenario: s, trial: trial, lens: trial.Lens, place: b.Places.For()}
+	r.place.Take()
+	// A test that ends early must not keep its place.
+	t.Cleanup(r.place.Leave)
+	r.namespace = b.Env.Namespace(t)
 	r.gate = fault.NewGate(trial.Faults)
 	r.actAsCluster(s.Pods)
 	for range max(1, trial.Operators) {
@@ -156,19 +176,14 @@ func (r *run) actAsCluster(script map[string]workload.Behaviour) {
 }
 
 // end stops what a run needed.
-func (r *run) end() error {
+func (r *run) end() {
+	r.place.Leave()
 	for _, o := range r.operators {
 		o.Stop(r)
 	}
 	r.stopPlayer()
 	r.gateways.Close()
-	return r.clear()
-}
-
-// clear makes room: the addresses of Services are few, and nothing else collects them.
-func (r *run) clear() error {
 	r.Witness.Forget(r.namespace)
-	return r.Env.Client.DeleteAllOf(r.Context(), &corev1.Service{}, client.InNamespace(r.namespace))
 }
 
 func (r *run) play(reference *Outcome) (*Outcome, error) {
@@ -180,46 +195,54 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 			break
 		}
 		// One step more shows that the operator goes on; the others would tell nothing new.
-		over = step.settles() && len(r.trial.Faults) > 0 && !r.trial.Ends && r.gate.Struck() >= r.trial.Faults.Strikes()
+		over = step.settles() && !r.trial.Ends && r.struck(i)
 		var want map[string]any
 		if reference != nil {
 			want = reference.States[i]
 		}
+		r.place.Take()
 		starts = append(starts, time.Now())
-		err := r.step(step, want)
+		err := r.step(i, want)
 		if err != nil && r.trial.Ends && r.gate.Struck() > 0 {
+			r.place.Leave()
 			return outcome, r.givesUp()
 		}
 		if err != nil {
-			return outcome, fmt.Errorf("step %d: %w; writes: %s", i+1, err, Writes(r.gate.Writes()))
+			return outcome, errors.Join(fmt.Errorf("step %d: %w; writes: %s", i+1, err, Writes(r.gate.Writes())), r.safe(reference, outcome))
 		}
 		outcome.States = append(outcome.States, r.stateAfter(step))
 	}
+	r.place.Leave()
 	var problems []error
 	if reference != nil {
 		problems = append(problems, r.staysQuiet())
 	}
-	history := r.Witness.History(r.namespace)
 	outcome.Writes, outcome.Struck = r.gate.Writes(), r.gate.Struck()
-	outcome.ways, outcome.claims = waysOf(history), claimsOf(history)
+	problems = append(problems, r.safe(reference, outcome))
 	outcome.Steps = stepsOf(outcome.Writes, starts)
 	if r.lens != nil {
 		outcome.Seen = r.lens.Seen()
 	}
 	outcome.Moved = moved(outcome, starts)
 	if reference != nil {
-		if strayed := checkWays(reference.ways, outcome.ways); len(strayed) > 0 {
-			problems = append(problems, append(strayed, fmt.Errorf("seen: %s", seen(history)))...)
-		}
-		problems = append(problems, checkClaims(reference, outcome)...)
 		problems = append(problems, checkWrites(reference.Writes, outcome.Writes, allowance*max(1, outcome.Struck), refusals*len(outcome.States))...)
 	}
 	return outcome, errors.Join(problems...)
 }
 
-// step does a step and waits until the cluster is at rest, unless the next one follows
+// struck tells whether everything that goes wrong did so before the i-th step.
+func (r *run) struck(i int) bool {
+	if r.trial.CrashAtStep > 0 {
+		return i >= r.trial.CrashAtStep
+	}
+	return len(r.trial.Faults) > 0 && r.gate.Struck() >= r.trial.Faults.Strikes()
+}
+
+// step does the i-th step and waits until the cluster is at rest, unless the next one follows
 // at once.
-func (r *run) step(step Step, want map[string]any) error {
+func (r *run) step(i int, want map[string]any) error {
+	step := r.scenario.Steps[i]
+	r.number = i + 1
 	if err := r.mark(); err != nil {
 		return err
 	}
@@ -231,6 +254,10 @@ func (r *run) step(step Step, want map[string]any) error {
 	if err != nil {
 		return err
 	}
+	if r.trial.CrashAtStep == i+1 {
+		r.gate.Crash()
+		r.restart()
+	}
 	if step.Together {
 		return nil
 	}
@@ -238,6 +265,16 @@ func (r *run) step(step Step, want map[string]any) error {
 		return r.begun(before)
 	}
 	return r.settle(want, step.Within.Duration)
+}
+
+// safe notes what was seen on the way, and finds what must not be.
+func (r *run) safe(reference, outcome *Outcome) error {
+	history := r.Witness.History(r.namespace)
+	outcome.ways, outcome.claims = waysOf(history), claimsOf(history)
+	if reference == nil {
+		return nil
+	}
+	return checkSafety(reference, outcome, history)
 }
 
 func (r *run) stateAfter(step Step) map[string]any {

@@ -43,6 +43,7 @@ const foreign = "example.com/foreign"
 func (b *Bench) PlayDrift(t testing.TB, kind Kind, s Scenario) ([]Drift, error) {
 	t.Helper()
 	r := b.begin(t, s, Trial{})
+	defer r.end()
 	if _, err := r.play(nil); err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (b *Bench) PlayDrift(t testing.TB, kind Kind, s Scenario) ([]Drift, error) 
 			}
 		}
 	}
-	return drifts, r.end()
+	return drifts, nil
 }
 
 // children are the objects in which an operator owns something beside status.
@@ -118,6 +119,9 @@ func (r *run) addForeign(child *unstructured.Unstructured) error {
 // drift changes a field and waits until everything is as it was.
 func (r *run) drift(child *unstructured.Unstructured, path fieldpath.Path, want map[string]any) Drift {
 	d := Drift{Object: child.GetKind() + "/" + child.GetName(), Field: path.String()}
+	r.place.Take()
+	defer r.place.Leave()
+	start := time.Now()
 	var changed int64
 	// The stand-in for the cluster may write at the same time.
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
@@ -131,6 +135,7 @@ func (r *run) drift(child *unstructured.Unstructured, path fieldpath.Path, want 
 		d.Problem = err
 	default:
 		d.Problem = r.restored(d.Object, changed, want)
+		r.Changed(r.Name()+" "+d.Object+" "+d.Field, time.Since(start))
 	}
 	return d
 }
@@ -154,7 +159,7 @@ func (r *run) change(child *unstructured.Unstructured, path fieldpath.Path) (int
 // restored waits until the witness has seen a later version of the changed object, and
 // everything as it was.
 func (r *run) restored(object string, changed int64, want map[string]any) error {
-	deadline := time.NewTimer(settleWithin)
+	deadline := time.NewTimer(SettleWithin)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

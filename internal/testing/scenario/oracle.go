@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,6 +69,25 @@ func moved(outcome *Outcome, starts []time.Time) []map[string]bool {
 
 // unseen is how late the operator may be shown a write, and what follows from it.
 const unseen = 200 * time.Millisecond
+
+// Unsafe is what no machine is too busy for: something was done that nobody asked for, or
+// said that was not so.
+type Unsafe struct{ error }
+
+// Unwrap returns what it was.
+func (u Unsafe) Unwrap() error { return u.error }
+
+// checkSafety finds what must not be at any moment, however long anything takes.
+func checkSafety(reference, got *Outcome, history []Version) error {
+	problems := checkWays(reference.ways, got.ways)
+	if len(problems) > 0 {
+		problems = append(problems, fmt.Errorf("seen: %s", seen(history)))
+	}
+	if problems = append(problems, checkClaims(reference, got)...); len(problems) == 0 {
+		return nil
+	}
+	return Unsafe{errors.Join(problems...)}
+}
 
 // gone marks in a way that the object was deleted.
 const gone = "(deleted)"

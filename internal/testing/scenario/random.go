@@ -106,7 +106,7 @@ func (b *Bench) PlaySteps(t testing.TB, m Mix) (*Outcome, error) {
 // PlayFaults plays a mix and compares it with what it is without faults.
 func (b *Bench) PlayFaults(t testing.TB, m Mix, reference *Outcome) error {
 	t.Helper()
-	trial := Trial{Faults: fault.Plan{}, Slack: 5 * time.Second, Idle: 500 * time.Millisecond}
+	trial := Trial{Faults: fault.Plan{}, Idle: 500 * time.Millisecond}
 	for _, d := range m.draws {
 		if at := int(d.share*float64(len(reference.Writes))) + 1; at <= len(reference.Writes) {
 			trial.Faults[at] = d.fault

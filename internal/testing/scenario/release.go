@@ -38,6 +38,7 @@ const (
 func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
 	t.Helper()
 	r := b.begin(t, s, Trial{})
+	defer r.end()
 	outcome, err := r.play(nil)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
 			release.Stated = append(release.Stated, step)
 		}
 	}
-	return release, r.end()
+	return release, nil
 }
 
 // current is the object of a step as it is.
@@ -177,7 +178,9 @@ func ReadRelease(file string) (*Release, error) {
 // of that: nothing that would restart a pod may.
 func (b *Bench) PlayUpgrade(t testing.TB, release *Release) error {
 	t.Helper()
-	r := &run{Bench: b, TB: t, namespace: b.Env.Namespace(t), gate: fault.NewGate(nil)}
+	r := &run{Bench: b, TB: t, namespace: b.Env.Namespace(t), gate: fault.NewGate(nil), place: b.Places.For()}
+	r.place.Take()
+	defer r.end()
 	r.actAsCluster(nil)
 	if err := r.load(release); err != nil {
 		return err
@@ -197,7 +200,7 @@ func (b *Bench) PlayUpgrade(t testing.TB, release *Release) error {
 			problems = append(problems, fmt.Errorf("%s is changed by the new version:\n%s\nbecomes\n%s", name, asks(state.(map[string]any)), asks(now)))
 		}
 	}
-	return errors.Join(errors.Join(problems...), r.end())
+	return errors.Join(problems...)
 }
 
 // load makes what a release left: what users declared, its status, the children, and

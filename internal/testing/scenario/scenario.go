@@ -97,6 +97,15 @@ type Step struct {
 // settles tells that the next step waits until the cluster is at rest.
 func (s Step) settles() bool { return !s.Together && !s.Begun }
 
+// Of is the kind of the object that somebody applies or deletes, if anybody does.
+func (s Step) Of() string {
+	if s.Delete != nil {
+		return s.Delete.Kind
+	}
+	kind, _ := s.Apply["kind"].(string)
+	return kind
+}
+
 func (s Step) manager() string { return cmp.Or(s.Manager, "user") }
 
 // Reference names a kind, or an object of it.

@@ -16,48 +16,92 @@ import (
 )
 
 // settle waits until the cluster is at rest, in the wanted state if there is one. within
-// is how long it may take until anything happens.
+// is how long it may take until the operator does anything.
 func (r *run) settle(want map[string]any, within time.Duration) error {
-	limit, rest := settleWithin+within, idle
+	rest := idle
 	if want == nil {
 		rest = max(referenceIdle, within)
 	}
 	rest = max(rest, r.trial.Idle)
-	deadline := time.NewTimer(limit + r.trial.Slack)
-	defer deadline.Stop()
+	now := time.Now()
+	s := &settling{run: r, want: want, untold: now.Add(within), before: len(r.gate.Writes()), pace: newPace(now, SettleWithin, rest), last: -1, since: now}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	start := time.Now()
-	last, since, arrived := -1, start, false
 	for {
-		if r.restart() {
-			// The new operator has not had its time yet.
-			start, since = time.Now(), time.Now()
-			deadline.Reset(limit + r.trial.Slack)
-		}
-		if now := r.activity(); now != last {
-			last, since = now, time.Now()
-			arrived = r.arrived(want)
-		}
-		if arrived && time.Since(since) >= rest && r.gate.InFlight() == 0 && r.player.Idle(r.Context()) {
-			switch shown, err := r.shown(want); {
-			case err != nil:
-				return err
-			case shown:
-				r.noteSettled(since.Sub(start))
-				return nil
-			default:
-				since = time.Now()
-			}
+		if over, err := s.look(); over || err != nil {
+			return err
 		}
 		select {
-		case <-deadline.C:
-			return r.differs(want, limit+r.trial.Slack)
 		case <-r.Context().Done():
 			return r.Context().Err()
 		case <-tick.C:
 		}
 	}
+}
+
+// settling is a step that comes to rest.
+type settling struct {
+	*run
+	want map[string]any
+	// untold is until when nothing tells the operator of the step, which it shows by having
+	// written no more than before.
+	untold time.Time
+	before int
+	pace   *pace
+	// last is the activity that was seen last, since when there was none, and arrived
+	// whether everything was as it should be then.
+	last    int
+	since   time.Time
+	arrived bool
+}
+
+// look tells whether the step is over.
+func (s *settling) look() (over bool, err error) {
+	if s.restart() {
+		// The new operator has not had its time yet.
+		s.pace, s.since = newPace(time.Now(), s.pace.within, s.pace.rest), time.Now()
+	}
+	withheld := s.withheld()
+	s.pace.look(time.Now(), withheld || time.Now().Before(s.untold) && len(s.gate.Writes()) == s.before)
+	if now := s.activity(); now != s.last {
+		s.last, s.since = now, time.Now()
+		s.arrived = s.isAs(s.want)
+		s.pace.moved()
+	}
+	if withheld {
+		// What is seen at last may still lead to something.
+		s.since = time.Now()
+	}
+	s.place.busy(!s.arrived && !withheld && time.Since(s.since) < stuck)
+	if s.arrived && time.Since(s.since) >= s.pace.rest && s.gate.InFlight() == 0 && s.player.Idle(s.Context()) {
+		shown, err := s.shown(s.want)
+		if err != nil {
+			return false, err
+		}
+		if shown {
+			s.rested()
+			return true, nil
+		}
+		s.since = time.Now()
+	}
+	if err := s.pace.over(s.arrived); err != nil {
+		return false, s.differs(s.want, err)
+	}
+	return false, nil
+}
+
+// rested notes how long it took, unless others are only to be compared with it.
+func (s *settling) rested() {
+	if s.want != nil {
+		s.settled(stepTime{fmt.Sprintf("%s step %d", s.Name(), s.number), s.pace.came, s.pace.all})
+	}
+}
+
+// withheld tells whether the operator, or the test, cannot know what has happened, or the
+// operator cannot act, because of what goes wrong.
+func (r *run) withheld() bool {
+	return r.lens != nil && (r.lens.Withholds() || r.lens.Blind()) || r.Witness.Blind() ||
+		r.gate.AskedToWait() || r.trial.Withheld != nil && r.trial.Withheld()
 }
 
 // shown tells whether the witness has seen the namespace as it is. What all others are
@@ -72,15 +116,19 @@ func (r *run) shown(want map[string]any) (bool, error) {
 
 // begun waits until one of the operator's writes since then was accepted.
 func (r *run) begun(since int) error {
-	deadline := time.NewTimer(settleWithin + r.trial.Slack)
-	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
+	p := newPace(time.Now(), SettleWithin, 0)
 	for !slices.ContainsFunc(r.gate.Writes()[since:], fault.Write.Accepted) {
-		r.restart()
+		if r.restart() {
+			p = newPace(time.Now(), p.within, 0)
+		}
+		p.look(time.Now(), r.withheld())
+		r.place.busy(!p.withheld)
+		if p.over(false) != nil {
+			return fmt.Errorf("the operator does not begin within %v", p.within)
+		}
 		select {
-		case <-deadline.C:
-			return errors.New("the operator does not begin")
 		case <-r.Context().Done():
 			return r.Context().Err()
 		case <-tick.C:
@@ -92,21 +140,23 @@ func (r *run) begun(since int) error {
 // activity changes with everything that happens.
 func (r *run) activity() int { return len(r.gate.Writes()) + r.Witness.Count(r.namespace) }
 
-// arrived tells whether everything is as wanted, and status true.
-func (r *run) arrived(want map[string]any) bool {
+// isAs tells whether everything is as wanted, and status true.
+func (r *run) isAs(want map[string]any) bool {
 	return (want == nil || reflect.DeepEqual(want, r.Witness.State(r.namespace))) && r.truthful() == nil
 }
 
 // differs says why the cluster has not come to rest in the wanted state.
-func (r *run) differs(want map[string]any, limit time.Duration) error {
+func (r *run) differs(want map[string]any, late error) error {
 	state := r.Witness.State(r.namespace)
 	switch err := r.truthful(); {
 	case want != nil && !reflect.DeepEqual(want, state):
-		return fmt.Errorf("another end (-without +with the fault):\n%s", cmp.Diff(want, state))
+		return fmt.Errorf("%w: another end (-without +with the fault):\n%s", late, cmp.Diff(want, state))
 	case err != nil:
-		return err
+		return fmt.Errorf("%w: %w", late, err)
+	case r.player.Err() != nil:
+		return fmt.Errorf("%w (the stand-in for the cluster: %w)", late, r.player.Err())
 	default:
-		return fmt.Errorf("it does not come to rest within %v (the stand-in for the cluster: %w)", limit, r.player.Err())
+		return late
 	}
 }
 

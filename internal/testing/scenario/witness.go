@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,6 +17,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipway-dev/slipway/internal/testing/fault"
 )
 
 // LabelOwn marks what a test makes for itself: the witness does not see it.
@@ -24,9 +27,11 @@ const LabelOwn = "slipway.dev/test"
 // Witness sees every version of every object of some kinds, in all namespaces.
 type Witness struct {
 	cache cache.Cache
+	// lens shows everything as it is; it knows whether every watch is open.
+	lens  *fault.Lens
 	kinds []schema.GroupVersionKind
 	mu    sync.Mutex
-	// spaces are what was seen, by namespace.
+	// spaces are what was seen, by namespace, nil where that is forgotten.
 	spaces map[string]*space
 }
 
@@ -54,9 +59,10 @@ type Version struct {
 
 // NewWitness starts to watch the kinds, until the context ends.
 func NewWitness(ctx context.Context, config *rest.Config, options cache.Options, kinds []schema.GroupVersionKind) (*Witness, error) {
-	w := &Witness{kinds: kinds, spaces: map[string]*space{}}
+	w := &Witness{kinds: kinds, spaces: map[string]*space{}, lens: fault.NewLens(nil)}
+	options.DefaultTransform = withoutOwnedFields
 	var err error
-	if w.cache, err = cache.New(config, options); err != nil {
+	if w.cache, err = w.lens.NewCache(config, options); err != nil {
 		return nil, err
 	}
 	for _, kind := range kinds {
@@ -81,6 +87,25 @@ func NewWitness(ctx context.Context, config *rest.Config, options cache.Options,
 	return w, nil
 }
 
+// withoutOwnedFields leaves out which fields each manager owns, which is most of an
+// object. The witness remembers thousands of namespaces, and nothing asks it for that.
+func withoutOwnedFields(object any) (any, error) {
+	o, ok := object.(metav1.Object)
+	if !ok {
+		return object, nil
+	}
+	managers := slices.Clone(o.GetManagedFields())
+	for i := range managers {
+		managers[i].FieldsV1 = nil
+	}
+	o.SetManagedFields(managers)
+	return object, nil
+}
+
+// Blind tells that the witness does not see the objects of some kind at the moment,
+// because its watch was broken.
+func (w *Witness) Blind() bool { return w.lens.Blind() }
+
 // Reader reads what the witness sees.
 func (w *Witness) Reader() client.Reader { return w.cache }
 
@@ -100,8 +125,11 @@ func (w *Witness) see(object any, deleted bool) {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.spaces[o.GetNamespace()]
-	if s == nil {
+	s, known := w.spaces[o.GetNamespace()]
+	if known && s == nil {
+		return
+	}
+	if !known {
 		s = &space{state: map[string]any{}, numbers: map[string]int64{}}
 		w.spaces[o.GetNamespace()] = s
 	}
@@ -197,9 +225,9 @@ func (w *Witness) UpToDate(ctx context.Context, live client.Reader, namespace st
 	return true, nil
 }
 
-// Forget drops what was seen in a namespace.
+// Forget drops what was seen in a namespace, and does not look at it any more.
 func (w *Witness) Forget(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.spaces, namespace)
+	w.spaces[namespace] = nil
 }

@@ -1,0 +1,110 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SettleWithin is how long an operator may take after a step, or after it was started
+// anew, until everything is as it should be and nothing happens any more. What counts is
+// its own time: not that for which it cannot know what has happened, or cannot act,
+// because of what goes wrong.
+const SettleWithin = 10 * time.Second
+
+const (
+	// withheldAtMost bounds the time of a step that is not the operator's: nothing that goes
+	// wrong here lasts longer, so often it happens in a step.
+	withheldAtMost = time.Minute
+	// restAtMost is how long it may take beyond what is asked for to see that a cluster is
+	// at rest. That is the test's own affair.
+	restAtMost = 10 * time.Second
+)
+
+// pace measures a step: how long it takes, and how much of that is the operator's own.
+type pace struct {
+	// within is how much of its own time the operator may take, rest how long nothing may
+	// happen afterwards.
+	within, rest time.Duration
+	began, last  time.Time
+	// own is the operator's time so far.
+	own time.Duration
+	// withheld tells that the time that passes now is not the operator's.
+	withheld bool
+	// came is what it took until something happened last, and all is own and other time.
+	came, all time.Duration
+}
+
+func newPace(now time.Time, within, rest time.Duration) *pace {
+	return &pace{within: within, rest: rest, began: now, last: now}
+}
+
+// look counts the time since the last look, and tells whether what passes from now on
+// is the operator's.
+func (p *pace) look(now time.Time, withheld bool) {
+	if !p.withheld {
+		p.own += now.Sub(p.last)
+	}
+	p.last, p.withheld = now, withheld
+}
+
+// moved notes that something has happened.
+func (p *pace) moved() { p.came, p.all = p.own, p.last.Sub(p.began) }
+
+// over says why no more time is left, or is nil. arrived tells whether everything is as
+// it should be by now.
+func (p *pace) over(arrived bool) error {
+	switch {
+	case !arrived && p.own > p.within, p.came > p.within:
+		return fmt.Errorf("it does not come to rest within %v", p.within)
+	case p.own > p.within+p.rest+restAtMost:
+		return fmt.Errorf("it does not rest for %v", p.rest)
+	case p.last.Sub(p.began)-p.own > withheldAtMost:
+		return fmt.Errorf("it does not come to rest within %v, of which only %v are its own", p.last.Sub(p.began), p.own)
+	default:
+		return nil
+	}
+}
+
+// stepTime is what a step took.
+type stepTime struct {
+	name     string
+	own, all time.Duration
+}
+
+// slowest is how many of the slowest steps are named.
+const slowest = 5
+
+// paces says how long steps took.
+func paces(steps []stepTime) string {
+	own := distribution(steps, func(s stepTime) time.Duration { return s.own })
+	all := distribution(steps, func(s stepTime) time.Duration { return s.all })
+	return fmt.Sprintf("%s of the operator's own time, %s with the time for which it could not know or act; the slowest: %s", own, all, slowestOf(steps))
+}
+
+// slowestOf names the slowest steps, with their own time of all.
+func slowestOf(steps []stepTime) string {
+	bySlowness := slices.SortedFunc(slices.Values(steps), func(a, b stepTime) int { return cmp.Compare(b.own, a.own) })
+	var names []string
+	for _, s := range bySlowness[:min(slowest, len(bySlowness))] {
+		names = append(names, fmt.Sprintf("%s (%v of %v)", s.name, s.own.Round(time.Millisecond), s.all.Round(time.Millisecond)))
+	}
+	return strings.Join(names, ", ")
+}
+
+func distribution(steps []stepTime, of func(stepTime) time.Duration) string {
+	if len(steps) == 0 {
+		return "no time"
+	}
+	var sorted []time.Duration
+	for _, s := range steps {
+		sorted = append(sorted, of(s))
+	}
+	slices.Sort(sorted)
+	share := func(percent int) time.Duration {
+		return sorted[(len(sorted)-1)*percent/100].Round(time.Millisecond)
+	}
+	return fmt.Sprintf("%v (median), %v (99 %%), %v (worst)", share(50), share(99), share(100))
+}
