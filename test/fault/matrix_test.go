@@ -111,8 +111,8 @@ func reference(t *testing.T, s scenario.Scenario) *scenario.Outcome {
 	return outcome
 }
 
-// cells enumerates everything that may go wrong in a scenario, but at writes of steps
-// with which an earlier scenario begins too.
+// cells enumerates everything that may go wrong in a scenario, but in the steps with
+// which an earlier scenario begins too.
 func cells(kind scenario.Kind, s scenario.Scenario, reference *scenario.Outcome) []cell {
 	all := []cell{
 		{column: "F0 nothing", name: "again"},

@@ -24,7 +24,7 @@ import (
 )
 
 // A matrix in which everything passes proves nothing by itself: it has to find the
-// mistakes that operators are known to make, and what each oracle is for. Each is put into ours, and has to be
+// mistakes that operators are known to make, and one that is merely late. Each is put into ours, and has to be
 // caught by the scenario named here.
 func TestPlantedBugsAreCaught(t *testing.T) {
 	t.Parallel()

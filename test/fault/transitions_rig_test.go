@@ -45,15 +45,17 @@ type transitionRig struct {
 	trials chan struct{}
 }
 
-// trialsAtOnce are more than there are places for, but not so many that their objects,
-// one for each value, fill the memory.
+// trialsAtOnce have more objects, one for each value, than there are places for.
 const trialsAtOnce = 12
 
 func newTransitionRig(t *testing.T, kind *specKind, namespaces int) *transitionRig {
 	t.Helper()
 	r := &transitionRig{kind: kind, trials: make(chan struct{}, trialsAtOnce)}
 	for range namespaces {
-		r.namespaces = append(r.namespaces, env.Namespace(t))
+		namespace := env.Namespace(t)
+		r.namespaces = append(r.namespaces, namespace)
+		// They have a view of their own.
+		bench.Witness.Forget(namespace)
 	}
 	for _, fields := range kind.Objects {
 		r.makeBefore(t, fields)
@@ -328,9 +330,18 @@ func (r *transitionRig) removeChildren(ctx context.Context, i int, name string) 
 	return nil
 }
 
-// removeAll removes the objects of a trial. What was made of them is in nobody's way.
+// removeAll removes the objects of a trial, and their Services: another trial may want
+// the same node ports, and nothing else collects them. What remains is in nobody's way.
 func (r *transitionRig) removeAll(name string) {
+	ctx := context.Background()
 	for i := range r.namespaces {
-		_ = env.Client.Delete(context.Background(), r.object(i, name))
+		_ = env.Client.Delete(ctx, r.object(i, name))
+	}
+	for i := range r.namespaces {
+		for _, child := range r.view.family(r.namespaces[i], name).all {
+			if child.GetKind() == "Service" {
+				_ = env.Client.Delete(ctx, child)
+			}
+		}
 	}
 }

@@ -261,7 +261,9 @@ func (g *Gate) crash(life int) {
 func (g *Gate) askToWait(during time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.wait = time.Now().Add(during)
+	if until := time.Now().Add(during); until.After(g.wait) {
+		g.wait = until
+	}
 }
 
 // retryAfter is how long an answer asks to wait.
@@ -273,7 +275,8 @@ func retryAfter(status *metav1.Status) time.Duration {
 }
 
 // rejected is the API server's answer to a write that it does not accept.
-func rejected(request *http.Request, status *metav1.Status) (*http.Response, error) {
+func rejected(request *http.Request, with *metav1.Status) (*http.Response, error) {
+	status := *with // others may be rejected with the same
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	status.Status = metav1.StatusFailure
 	body, err := json.Marshal(status)
@@ -286,7 +289,7 @@ func rejected(request *http.Request, status *metav1.Status) (*http.Response, err
 		}
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
-	if wait := retryAfter(status); wait > 0 {
+	if wait := retryAfter(with); wait > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(wait.Seconds())))
 	}
 	return &http.Response{

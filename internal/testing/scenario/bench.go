@@ -83,12 +83,13 @@ type Bench struct {
 	Places *Places
 
 	mu sync.Mutex
-	// steps are those of the runs with a reference, changes those of single fields.
+	// steps are those of the runs with a reference, changes those of single fields, and new
+	// objects.
 	steps, changes []stepTime
 }
 
 // Changed notes how long it took until everything was as it should be after a field was
-// changed, in cases that change one after the other.
+// changed, or an object made, in cases that do so one after the other.
 func (b *Bench) Changed(name string, took time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +109,7 @@ func (b *Bench) Settled() string {
 	defer b.mu.Unlock()
 	said := fmt.Sprintf("%d steps came to rest after %s.", len(b.steps), paces(b.steps))
 	if len(b.changes) > 0 {
-		said += fmt.Sprintf("\n%d changes of single fields (F8, F9) came to rest after %s; the slowest: %s.",
+		said += fmt.Sprintf("\n%d changes of single fields and new objects (F8, F9) came to rest after %s; the slowest: %s.",
 			len(b.changes), distribution(b.changes, func(s stepTime) time.Duration { return s.own }), slowestOf(b.changes))
 	}
 	return said
@@ -208,7 +209,7 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 			return outcome, r.givesUp()
 		}
 		if err != nil {
-			return outcome, errors.Join(fmt.Errorf("step %d: %w; writes: %s", i+1, err, Writes(r.gate.Writes())), r.safe(reference, outcome))
+			return outcome, errors.Join(fmt.Errorf("step %d: %w; writes: %s", i+1, err, Writes(r.gate.Writes())), r.safe(reference, outcome, false))
 		}
 		outcome.States = append(outcome.States, r.stateAfter(step))
 	}
@@ -218,7 +219,7 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 		problems = append(problems, r.staysQuiet())
 	}
 	outcome.Writes, outcome.Struck = r.gate.Writes(), r.gate.Struck()
-	problems = append(problems, r.safe(reference, outcome))
+	problems = append(problems, r.safe(reference, outcome, true))
 	outcome.Steps = stepsOf(outcome.Writes, starts)
 	if r.lens != nil {
 		outcome.Seen = r.lens.Seen()
@@ -254,9 +255,14 @@ func (r *run) step(i int, want map[string]any) error {
 	if err != nil {
 		return err
 	}
-	if r.trial.CrashAtStep == i+1 {
+	within := step.Within.Duration
+	if r.trial.CrashAtStep == r.number {
 		r.gate.Crash()
 		r.restart()
+		if r.trial.AfterCrash == nil {
+			// The new operator looks at everything there is.
+			within = 0
+		}
 	}
 	if step.Together {
 		return nil
@@ -264,17 +270,17 @@ func (r *run) step(i int, want map[string]any) error {
 	if step.Begun {
 		return r.begun(before)
 	}
-	return r.settle(want, step.Within.Duration)
+	return r.settle(want, within)
 }
 
 // safe notes what was seen on the way, and finds what must not be.
-func (r *run) safe(reference, outcome *Outcome) error {
+func (r *run) safe(reference, outcome *Outcome, ended bool) error {
 	history := r.Witness.History(r.namespace)
 	outcome.ways, outcome.claims = waysOf(history), claimsOf(history)
 	if reference == nil {
 		return nil
 	}
-	return checkSafety(reference, outcome, history)
+	return checkSafety(reference, outcome, history, ended)
 }
 
 func (r *run) stateAfter(step Step) map[string]any {
@@ -310,6 +316,8 @@ func (r *run) restart() bool {
 		return false
 	}
 	r.crashes++
+	// Nothing costs more than the start of an operator.
+	r.place.busy(true)
 	r.operators[0].Stop(r)
 	r.operators = nil
 	if r.trial.AfterCrash != nil {

@@ -134,8 +134,9 @@ func (r *run) drift(child *unstructured.Unstructured, path fieldpath.Path, want 
 	case err != nil:
 		d.Problem = err
 	default:
-		d.Problem = r.restored(d.Object, changed, want)
-		r.Changed(r.Name()+" "+d.Object+" "+d.Field, time.Since(start))
+		if d.Problem = r.restored(d.Object, changed, want); d.Problem == nil {
+			r.Changed(r.Name()+" "+d.Object+" "+d.Field, time.Since(start))
+		}
 	}
 	return d
 }

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -113,6 +115,29 @@ func TestTooManyWritesOfOneObjectAreFound(t *testing.T) {
 			got := slices.Concat(slices.Repeat([]fault.Write{accepted}, tc.accepted), slices.Repeat([]fault.Write{refused}, tc.refused))
 			if problems := checkWrites(reference, got, allowed, refusals); len(problems) != tc.problems {
 				t.Errorf("problems: %v, want %d", problems, tc.problems)
+			}
+		})
+	}
+}
+
+func TestWhatIsUnsafeIsToldFromWhatIsLate(t *testing.T) {
+	reference := &Outcome{ways: map[string][]string{"Deployment/shop": {"1", "2"}}}
+	claims := []claim{{object: "WebApp/shop", generation: 1}}
+	for name, tc := range map[string]struct {
+		got    *Outcome
+		ended  bool
+		unsafe bool
+	}{
+		"the same":                        {got: reference, ended: true},
+		"a way that breaks off":           {got: &Outcome{ways: map[string][]string{"Deployment/shop": {"1"}}}},
+		"another way":                     {got: &Outcome{ways: map[string][]string{"Deployment/shop": {"1", gone}}}, unsafe: true},
+		"a false claim":                   {got: &Outcome{claims: claims}, ended: true, unsafe: true},
+		"a claim of a run that broke off": {got: &Outcome{claims: claims}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := fmt.Errorf("step 1: %w", errors.Join(errors.New("late"), checkSafety(reference, tc.got, nil, tc.ended)))
+			if errors.As(err, new(Unsafe)) != tc.unsafe {
+				t.Errorf("%v is unsafe: %t, want %t", err, !tc.unsafe, tc.unsafe)
 			}
 		})
 	}

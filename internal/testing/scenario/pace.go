@@ -16,7 +16,7 @@ const SettleWithin = 10 * time.Second
 
 const (
 	// withheldAtMost bounds the time of a step that is not the operator's: nothing that goes
-	// wrong here lasts longer, so often it happens in a step.
+	// wrong here lasts longer, however often it happens in a step.
 	withheldAtMost = time.Minute
 	// restAtMost is how long it may take beyond what is asked for to see that a cluster is
 	// at rest. That is the test's own affair.

@@ -180,8 +180,9 @@ func (b *Bench) PlayUpgrade(t testing.TB, release *Release) error {
 	t.Helper()
 	r := &run{Bench: b, TB: t, namespace: b.Env.Namespace(t), gate: fault.NewGate(nil), place: b.Places.For()}
 	r.place.Take()
-	defer r.end()
+	t.Cleanup(r.place.Leave)
 	r.actAsCluster(nil)
+	defer r.end()
 	if err := r.load(release); err != nil {
 		return err
 	}

@@ -134,6 +134,8 @@ func (r *run) begun(since int) error {
 		case <-tick.C:
 		}
 	}
+	// The next step follows at once.
+	r.place.busy(true)
 	return nil
 }
 

@@ -117,6 +117,9 @@ func (w *Witness) see(object any, deleted bool) {
 	if !ok || o.GetLabels()[LabelOwn] != "" {
 		return
 	}
+	if w.forgotten(o.GetNamespace()) {
+		return
+	}
 	o = o.DeepCopy()
 	number, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
 	masked := o.DeepCopy().Object
@@ -127,7 +130,7 @@ func (w *Witness) see(object any, deleted bool) {
 	defer w.mu.Unlock()
 	s, known := w.spaces[o.GetNamespace()]
 	if known && s == nil {
-		return
+		return // meanwhile
 	}
 	if !known {
 		s = &space{state: map[string]any{}, numbers: map[string]int64{}}
@@ -223,6 +226,13 @@ func (w *Witness) UpToDate(ctx context.Context, live client.Reader, namespace st
 		}
 	}
 	return true, nil
+}
+
+func (w *Witness) forgotten(namespace string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, known := w.spaces[namespace]
+	return known && s == nil
 }
 
 // Forget drops what was seen in a namespace, and does not look at it any more.
