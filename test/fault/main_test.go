@@ -136,7 +136,7 @@ func tooManyAgain() error {
 
 // mayMiss is how many of the cases with a fault may have nothing for it to strike, in
 // percent.
-const mayMiss = 2
+const mayMiss = 3
 
 func tooManyMissed() error {
 	missed, faulty := table.Missed()

@@ -72,7 +72,8 @@ func (s *settling) look() (over bool, err error) {
 		// What is seen at last may still lead to something.
 		s.since = time.Now()
 	}
-	s.place.busy(!s.arrived && !withheld && time.Since(s.since) < stuck)
+	// What others are compared with is not to be later than they are, so it keeps its place.
+	s.place.busy(s.want == nil || !s.arrived && !withheld && time.Since(s.since) < stuck)
 	if s.arrived && time.Since(s.since) >= s.pace.rest && s.gate.InFlight() == 0 && s.player.Idle(s.Context()) {
 		shown, err := s.shown(s.want)
 		if err != nil {
