@@ -41,8 +41,7 @@ func (s *specTrial) hold(t *testing.T, i int, value heldBack) error {
 	if err != nil {
 		return err
 	}
-	place := bench.Places.For()
-	place.Take()
+	place := bench.Places.Take()
 	defer place.Leave()
 	generation, err := s.rig.edit(t, i, s.name, spec)
 	if err != nil {
@@ -69,8 +68,7 @@ func (s *specTrial) bornHeldBack(t *testing.T, value heldBack) error {
 	if err != nil {
 		return err
 	}
-	place := bench.Places.For()
-	place.Take()
+	place := bench.Places.Take()
 	defer place.Leave()
 	if err := s.rig.create(t, last, s.name, spec); err != nil {
 		return err

@@ -239,8 +239,7 @@ func (s *specTrial) makeReference(t *testing.T, i int) error { return s.makeRefe
 // makeReferenceIn makes an object with a value in the i-th namespace, and notes what
 // becomes of it.
 func (s *specTrial) makeReferenceIn(t *testing.T, i, value int) error {
-	place := bench.Places.For()
-	place.Take()
+	place := bench.Places.Take()
 	defer place.Leave()
 	spec, err := s.spec(s.property.Valid[value])
 	if err != nil {
@@ -302,8 +301,7 @@ func (s *specTrial) moveAccepted(t *testing.T, i, to int) error {
 	if err != nil {
 		return err
 	}
-	place := bench.Places.For()
-	place.Take()
+	place := bench.Places.Take()
 	defer place.Leave()
 	generation, err := s.rig.edit(t, i, s.name, spec)
 	if err != nil {
@@ -371,8 +369,7 @@ func (s *specTrial) moveRefused(t *testing.T, i, to int) error {
 	if err := s.rig.remove(t, i, s.name); err != nil {
 		return err
 	}
-	place := bench.Places.For()
-	place.Take()
+	place := bench.Places.Take()
 	defer place.Leave()
 	if err := s.rig.create(t, i, s.name, spec); err != nil {
 		return err

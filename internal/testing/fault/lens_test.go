@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -144,31 +145,26 @@ func TestAStoppedWatchEnds(t *testing.T) {
 	}
 }
 
-// eventually waits until a lens says what it should.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-deadline:
-			t.Fatalf("not %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func TestALensKnowsWhatItWithholds(t *testing.T) {
-	lens := NewLens(map[string]View{"Secret": {Late: time.Hour}})
-	source, seen, _ := through(t, lens)
-	if lens.Withholds() {
-		t.Error("it withholds something though nothing has happened")
-	}
-	source.Add(object("a", "1"))
-	eventually(t, "withheld", lens.Withholds)
-	seen.Stop()
-	eventually(t, "forgotten with the watch", func() bool { return !lens.Withholds() })
+	synctest.Test(t, func(t *testing.T) {
+		lens := NewLens(map[string]View{"Secret": {Late: time.Hour}})
+		source, seen, _ := through(t, lens)
+		withholds := func(want bool, when string) {
+			t.Helper()
+			if synctest.Wait(); lens.Withholds() != want {
+				t.Errorf("%s it withholds something: %t, want %t", when, !want, want)
+			}
+		}
+		withholds(false, "before anything has happened")
+		source.Add(object("a", "1"))
+		withholds(true, "after an event")
+		time.Sleep(time.Hour)
+		withholds(false, "when the event may be shown, though nobody looks,")
+		source.Modify(object("a", "2"))
+		withholds(true, "after another event")
+		seen.Stop()
+		withholds(false, "after the end of the watch")
+	})
 }
 
 func TestWhatIsDueIsNotWithheldThoughNobodyLooks(t *testing.T) {
@@ -188,38 +184,39 @@ func TestWhatIsDueIsNotWithheldThoughNobodyLooks(t *testing.T) {
 }
 
 func TestALensIsBlindWhileAWatchIsBroken(t *testing.T) {
-	lens := NewLens(nil)
-	sources := make(chan *watch.FakeWatcher, 2)
-	lister := lens.through(&toolscache.ListWatch{
-		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &corev1.SecretList{}, nil },
-		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-			source := watch.NewFake()
-			sources <- source
-			return source, nil
-		},
-	}, "Secret").(*lensed)
-	operator, end := context.WithCancel(t.Context())
-	open := func() {
-		t.Helper()
-		if _, err := lister.WatchWithContext(operator, metav1.ListOptions{}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		lens := NewLens(nil)
+		var source *watch.FakeWatcher
+		lister := lens.through(&toolscache.ListWatch{
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &corev1.SecretList{}, nil },
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				source = watch.NewFake()
+				return source, nil
+			},
+		}, "Secret").(*lensed)
+		operator, end := context.WithCancel(t.Context())
+		open := func() {
+			t.Helper()
+			if _, err := lister.WatchWithContext(operator, metav1.ListOptions{}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if lens.Blind() {
-		t.Error("blind before anything is watched")
-	}
-	open()
-	if lens.Blind() {
-		t.Error("blind though the watch is open")
-	}
-	(<-sources).Stop()
-	eventually(t, "blind", lens.Blind)
-	open()
-	if lens.Blind() {
-		t.Error("blind though the watch is open again")
-	}
-	(<-sources).Stop()
-	eventually(t, "blind", lens.Blind)
-	end()
-	eventually(t, "done when nobody watches any more", func() bool { return !lens.Blind() })
+		blind := func(want bool, when string) {
+			t.Helper()
+			if synctest.Wait(); lens.Blind() != want {
+				t.Errorf("%s it is blind: %t, want %t", when, !want, want)
+			}
+		}
+		blind(false, "before anything is watched")
+		open()
+		blind(false, "while the watch is open")
+		source.Stop()
+		blind(true, "when the watch is broken")
+		open()
+		blind(false, "when it is open again")
+		source.Stop()
+		blind(true, "when it is broken again")
+		end()
+		blind(false, "when nobody watches any more")
+	})
 }

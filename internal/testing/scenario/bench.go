@@ -152,8 +152,7 @@ func (b *Bench) Play(t testing.TB, s Scenario, trial Trial, reference *Outcome) 
 // begin starts what a run needs.
 func (b *Bench) begin(t testing.TB, s Scenario, trial Trial) *run {
 	t.Helper()
-	r := &run{Bench: b, TB: t, scenario: s, trial: trial, lens: trial.Lens, place: b.Places.For()}
-	r.place.Take()
+	r := &run{Bench: b, TB: t, scenario: s, trial: trial, lens: trial.Lens, place: b.Places.Take()}
 	// A test that ends early must not keep its place.
 	t.Cleanup(r.place.Leave)
 	r.namespace = b.Env.Namespace(t)

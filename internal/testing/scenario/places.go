@@ -25,8 +25,12 @@ type Place struct {
 	has bool
 }
 
-// For returns the place of a run, which does not have it yet.
-func (p *Places) For() *Place { return &Place{of: p} }
+// Take waits for a place.
+func (p *Places) Take() *Place {
+	place := &Place{of: p}
+	place.Take()
+	return place
+}
 
 // Take waits for the place, unless the run has it.
 func (p *Place) Take() {

@@ -8,26 +8,23 @@ import (
 func TestWhoHasNotBegunWaitsForAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := NewPlaces(1)
-		first, second, third := places.For(), places.For(), places.For()
-		first.Take()
+		first := places.Take()
 		first.Take() // it has it
 
-		begun := false
-		go func() {
-			third.Take()
-			begun = true
-		}()
+		var third *Place
+		go func() { third = places.Take() }()
 		synctest.Wait()
+		second := &Place{of: places}
 		// Who has begun goes on beside the first.
 		second.busy(true)
 		first.Leave()
 		first.Leave() // it has none
-		if synctest.Wait(); begun {
+		if synctest.Wait(); third != nil {
 			t.Error("it begins though the one place is taken")
 		}
 		second.busy(false)
-		if synctest.Wait(); !begun {
-			t.Error("it does not begin though there is a place")
+		if synctest.Wait(); third == nil {
+			t.Fatal("it does not begin though there is a place")
 		}
 		third.Leave()
 		if places.taken != 0 {

@@ -178,9 +178,9 @@ func ReadRelease(file string) (*Release, error) {
 // of that: nothing that would restart a pod may.
 func (b *Bench) PlayUpgrade(t testing.TB, release *Release) error {
 	t.Helper()
-	r := &run{Bench: b, TB: t, namespace: b.Env.Namespace(t), gate: fault.NewGate(nil), place: b.Places.For()}
-	r.place.Take()
+	r := &run{Bench: b, TB: t, gate: fault.NewGate(nil), place: b.Places.Take()}
 	t.Cleanup(r.place.Leave)
+	r.namespace = b.Env.Namespace(t)
 	r.actAsCluster(nil)
 	defer r.end()
 	if err := r.load(release); err != nil {
