@@ -158,7 +158,7 @@ func TestALensKnowsWhatItWithholds(t *testing.T) {
 		withholds(false, "before anything has happened")
 		source.Add(object("a", "1"))
 		withholds(true, "after an event")
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		withholds(false, "when the event may be shown, though nobody looks,")
 		source.Modify(object("a", "2"))
 		withholds(true, "after another event")
