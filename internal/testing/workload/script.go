@@ -33,6 +33,9 @@ const (
 // Player acts as the cluster for every Deployment of a namespace: it rolls out what is
 // asked, and makes the pods of an image behave as its script says.
 type Player struct {
+	// Seen changes when what the reader shows does. Default: it is not known when that does.
+	Seen func() int
+
 	cluster   Cluster
 	reader    client.Reader
 	namespace string
@@ -43,6 +46,8 @@ type Player struct {
 	played map[types.UID]act
 	// err is what the last look ended with.
 	err error
+	// behaved tells that the script was changed since the last look.
+	behaved bool
 }
 
 // Err is what keeps the player from doing what is to be done, if anything does.
@@ -72,25 +77,43 @@ func (p *Player) Behave(script map[string]Behaviour) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.Copy(p.script, script)
+	p.behaved = true
 }
 
-// Run plays until the context ends. It looks often instead of watching, so that it
-// cannot miss anything either.
+// Run plays until the context ends. It looks often whether anything has changed instead
+// of watching, so that it cannot miss anything either.
 func (p *Player) Run(ctx context.Context) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for {
+	for seen := -1; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			// An error is a lost race, most of the time: the next look is soon.
-			err := p.look(ctx)
-			p.mu.Lock()
-			p.err = err
-			p.mu.Unlock()
 		}
+		if p.Seen != nil {
+			now := p.Seen()
+			if !p.due(now != seen) {
+				continue
+			}
+			seen = now
+		}
+		// An error is a lost race, most of the time: the next look is soon.
+		err := p.look(ctx)
+		p.mu.Lock()
+		p.err = err
+		p.mu.Unlock()
 	}
+}
+
+// due tells whether there may be something to do, when what the reader shows has changed,
+// or not.
+func (p *Player) due(changed bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	due := changed || p.behaved || p.err != nil
+	p.behaved = false
+	return due
 }
 
 func (p *Player) look(ctx context.Context) error {
@@ -105,12 +128,14 @@ func (p *Player) look(ctx context.Context) error {
 			return err
 		}
 		image := deployment.Spec.Template.Spec.Containers[0].Image
-		next := p.act(deployment, image)
-		if err := p.cluster.behave(ctx, deployment, next.behaviour, image); err != nil {
+		played := p.act(deployment, image)
+		if err := p.cluster.behave(ctx, deployment, played.behaviour, image); err != nil {
 			return err
 		}
+		// The revision is an annotation, with which a Deployment has another generation.
+		played.generation = deployment.Generation
 		p.mu.Lock()
-		p.played[deployment.UID] = next
+		p.played[deployment.UID] = played
 		p.mu.Unlock()
 	}
 	return nil

@@ -223,7 +223,8 @@ func (c *Cluster) replicaSet(ctx context.Context, deployment *appsv1.Deployment)
 		}
 	}
 	if revision := replicaSet.Annotations[revisionAnnotation]; deployment.Annotations[revisionAnnotation] != revision {
-		patch := client.MergeFrom(deployment.DeepCopy())
+		// Locked: the ReplicaSet is of the template that was seen.
+		patch := client.MergeFromWithOptions(deployment.DeepCopy(), client.MergeFromWithOptimisticLock{})
 		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, revisionAnnotation, revision)
 		if err := c.Client.Patch(ctx, deployment, patch); err != nil {
 			return nil, err
