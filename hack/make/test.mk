@@ -47,10 +47,10 @@ test-localkube: bin/testsum ## Test the local cluster itself: start, repair afte
 	@echo 'test-localkube:'
 	@go -C hack/localkube test -tags selftest -json -count=1 -timeout 20m -run TestEndToEnd $(TEST_FLAGS) . | $(TESTSUM)
 
-# Most of the time a case waits to see that nothing happens, so many run at a time. They leave thousands of namespaces, which
+# Most of the time a run waits to see that nothing happens, so many run at a time. They leave thousands of namespaces, which
 # are not worth collecting garbage for as long as there is memory: both limits are for the API server, too, each its own.
 FAULT_TEST = GOGC=400 GOMEMLIMIT=6GiB KUBEBUILDER_ASSETS=$$(bin/localkube assets) FAULT_TABLE=$(CURDIR)/bin/fault-table.md \
-  go test -json -tags faulttest -count=1 -parallel 128 ./test/fault
+  go test -json -tags faulttest -count=1 -parallel 256 ./test/fault
 
 .PHONY: test-fault
 test-fault: bin/testsum bin/localkube ## Try every fault at every point of every scenario in test/fault. CASE=regexp picks some.

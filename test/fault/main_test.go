@@ -26,6 +26,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/fault"
 	"github.com/slipway-dev/slipway/internal/testing/scenario"
 )
 
@@ -75,25 +76,9 @@ func prepare(ctx context.Context) error {
 	if kinds, err = scenario.Read("testdata"); err != nil {
 		return err
 	}
-	var observed []schema.GroupVersionKind
-	for _, kind := range kinds {
-		for module, files := range kind.Definitions {
-			if err := env.InstallModule(ctx, module, files...); err != nil {
-				return err
-			}
-		}
-		for _, reference := range kind.Observed {
-			if gvk := reference.GroupVersionKind(); !slices.Contains(observed, gvk) {
-				observed = append(observed, gvk)
-			}
-		}
-	}
-	witness, err := scenario.NewWitness(ctx, env.Config, cache.Options{Scheme: operator.Scheme()}, observed)
-	if err != nil {
+	if bench, err = newBench(ctx, env, scenario.NewPlaces(*atOnce), &scenario.Times{}); err != nil {
 		return err
 	}
-	bench = &scenario.Bench{Env: env, Witness: witness, Places: scenario.NewPlaces(*atOnce)}
-
 	role := &rbacv1.ClusterRole{}
 	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
 	if err != nil {
@@ -105,6 +90,30 @@ func prepare(ctx context.Context) error {
 	return env.Client.Create(ctx, role)
 }
 
+// newBench returns a bench on an API server, which it gives the kinds that the scenarios
+// need, until the context ends.
+func newBench(ctx context.Context, on *environment.Environment, places *scenario.Places, times *scenario.Times) (*scenario.Bench, error) {
+	var observed []schema.GroupVersionKind
+	for _, kind := range kinds {
+		for module, files := range kind.Definitions {
+			if err := on.InstallModule(ctx, module, files...); err != nil {
+				return nil, err
+			}
+		}
+		for _, reference := range kind.Observed {
+			if gvk := reference.GroupVersionKind(); !slices.Contains(observed, gvk) {
+				observed = append(observed, gvk)
+			}
+		}
+	}
+	witness, err := scenario.NewWitness(ctx, on.Config, cache.Options{Scheme: operator.Scheme()}, observed)
+	if err != nil {
+		return nil, err
+	}
+	relay := fault.NewRelay(ctx, on.Config, operator.Scheme())
+	return &scenario.Bench{Env: on, Witness: witness, Relay: relay, Places: places, Times: times}, nil
+}
+
 // tell writes the table to the file that FAULT_TABLE names.
 func tell() error {
 	file := os.Getenv("FAULT_TABLE")
@@ -112,24 +121,24 @@ func tell() error {
 		return nil
 	}
 	passed, run := table.Total()
-	text := fmt.Appendf(nil, "%s\n%d of %d cases passed.\n\n%s\n\n", table.String(), passed, run, bench.Settled())
+	text := fmt.Appendf(nil, "%s\n%d of %d cases passed.\n\n%s\n\n", table.String(), passed, run, bench.Times)
 	if again, _ := table.Again(); len(again) > 0 {
-		text = fmt.Appendf(text, "%d of them passed only when they were played again:\n- %s\n", len(again), strings.Join(again, "\n- "))
+		text = fmt.Appendf(text, "%d runs passed only when they were played again:\n- %s\n", len(again), strings.Join(again, "\n- "))
 	}
 	if missed, _ := table.Missed(); len(missed) > 0 {
-		text = fmt.Appendf(text, "In %d of them there was nothing for the fault to strike, because fewer writes did:\n- %s\n", len(missed), strings.Join(missed, "\n- "))
+		text = fmt.Appendf(text, "In %d cases there was nothing for the fault to strike, because fewer writes did:\n- %s\n", len(missed), strings.Join(missed, "\n- "))
 	}
 	return os.WriteFile(file, text, 0o644)
 }
 
-// mayBePlayedAgain is how many of the cases that may be played twice may pass only then,
+// mayBePlayedAgain is how many of the runs that may be played twice may pass only then,
 // in percent. More than that is no accident.
 const mayBePlayedAgain = 1
 
 func tooManyAgain() error {
 	again, played := table.Again()
 	if len(again)*100 > played*mayBePlayedAgain && len(again) > 1 {
-		return fmt.Errorf("%d of %d cases passed only when they were played again", len(again), played)
+		return fmt.Errorf("%d of %d runs passed only when they were played again", len(again), played)
 	}
 	return nil
 }

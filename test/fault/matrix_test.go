@@ -12,42 +12,89 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-dev/slipway/internal/testing/fault"
 	"github.com/slipway-dev/slipway/internal/testing/scenario"
 )
 
-// cell is one case of the matrix: a trial, its column in the table and its name in the
-// column.
+// cell is a run of the matrix: its column in the table, its name in the column, and what
+// goes wrong, all along or at single writes.
 type cell struct {
 	column, name string
 	scenario.Trial
+	strikes []strike
 }
 
-// TestMatrix plays every scenario with everything that may go wrong in it, each alone.
+// strike is a case of the matrix in which something goes wrong at one write.
+type strike struct {
+	// column is that of the table, and what says what else it is about.
+	column, what string
+	// write is the number of the write in the reference, from 1, stage the first step of the
+	// stage that it is in, and number that of the write in there, from 1.
+	write, stage, number int
+	fault                fault.Fault
+	afterCrash           func(version string) *fault.Lens
+	// trial is what holds all along.
+	trial scenario.Trial
+}
+
+// TestMatrix plays every scenario with everything that may go wrong at a write or a step,
+// each alone: a run has at most one thing go wrong before everything has to be at rest
+// again, as it is without.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
+	var begun []func() (*scenario.Outcome, error)
 	for _, kind := range kinds {
 		for _, s := range kind.Scenarios {
 			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
+				begun = append(begun, beginReference(t, s))
 				t.Parallel()
+				// All scenarios queue up together: the slowest would be played last otherwise, and
+				// alone, because its reference takes longest.
+				waitFor(begun)
 				reference := reference(t, s)
 				t.Logf("%d writes: %s", len(reference.Writes), scenario.Writes(reference.Writes))
-				for _, c := range cells(kind, s, reference) {
-					t.Run(c.column+"/"+c.name, func(t *testing.T) {
-						t.Parallel()
-						t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, c.column, !t.Failed()) })
-						outcome := play(t, s, c.Trial, reference)
-						if len(c.Faults) == 0 || t.Failed() {
-							return
-						}
-						// Fewer writes may do, when several states of a rollout are seen at once.
-						table.Struck(t.Name(), outcome.Struck > 0)
-						if outcome.Struck == 0 && len(outcome.Writes) >= slices.Min(slices.Collect(maps.Keys(c.Faults))) {
-							t.Errorf("the fault did not happen in: %s", scenario.Writes(outcome.Writes))
-						}
-					})
+				playAll(t, s, reference, cells(kind, s, reference))
+			})
+		}
+	}
+}
+
+// playAll plays the runs of a scenario, each as a test.
+func playAll(t *testing.T, s scenario.Scenario, reference *scenario.Outcome, cells []cell) {
+	t.Helper()
+	for _, c := range cells {
+		t.Run(c.column+"/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			t.Cleanup(func() {
+				for range max(1, len(c.strikes)) {
+					table.Add(s.Kind+"/"+s.Name, c.column, !t.Failed())
 				}
 			})
+			outcome := play(t, bench, s, c.Trial, reference)
+			if !t.Failed() {
+				haveStruck(t, s, c.strikes, outcome)
+			}
+		})
+	}
+}
+
+// haveStruck notes what struck, and fails the test where something did not though there
+// was such a write. Fewer writes may do, when several states of a rollout are seen at once.
+func haveStruck(t *testing.T, s scenario.Scenario, strikes []strike, outcome *scenario.Outcome) {
+	t.Helper()
+	for _, wanted := range strikes {
+		struck, begun := outcome.Struck[wanted.stage]
+		table.Struck(fmt.Sprintf("%s: write %d", t.Name(), wanted.write), struck > 0)
+		writes := 0
+		for _, step := range outcome.Steps {
+			if s.Stage(step) == wanted.stage {
+				writes++
+			}
+		}
+		if !begun || struck == 0 && writes >= wanted.number {
+			t.Errorf("nothing happened to write %d from step %d of: %s", wanted.number, wanted.stage+1, scenario.Writes(outcome.Writes))
 		}
 	}
 }
@@ -55,10 +102,10 @@ func TestMatrix(t *testing.T) {
 // play plays a scenario and fails the test when something is not as it is without what
 // goes wrong. A machine that is busy enough can make any case late, so one that fails is
 // played again, unless no lateness explains it, and what went wrong the first time is
-// told: the table names the case, and mayBePlayedAgain bounds how many there are.
-func play(t *testing.T, s scenario.Scenario, trial scenario.Trial, reference *scenario.Outcome) *scenario.Outcome {
+// told: the table names the run, and mayBePlayedAgain bounds how many there are.
+func play(t *testing.T, on *scenario.Bench, s scenario.Scenario, trial scenario.Trial, reference *scenario.Outcome) *scenario.Outcome {
 	t.Helper()
-	outcome, err := bench.Play(t, s, trial, reference)
+	outcome, err := on.Play(t, s, trial, reference)
 	if err == nil {
 		table.Played(t.Name(), nil)
 		return outcome
@@ -71,7 +118,7 @@ func play(t *testing.T, s scenario.Scenario, trial scenario.Trial, reference *sc
 	// What made it late mostly lasts: it takes longer to be at rest, too, and to be seen.
 	trial.Idle += restlessness
 	trial.Live = true
-	again, secondErr := bench.Play(t, s, trial, reference)
+	again, secondErr := on.Play(t, s, trial, reference)
 	if secondErr != nil {
 		t.Errorf("the first time: %v\nand again: %v", err, secondErr)
 		return again
@@ -92,27 +139,54 @@ var references struct {
 // reference plays a scenario in which nothing goes wrong, once for all tests.
 func reference(t *testing.T, s scenario.Scenario) *scenario.Outcome {
 	t.Helper()
-	references.Lock()
-	if references.runs == nil {
-		references.runs = map[string]func() (*scenario.Outcome, error){}
-	}
-	name := s.Kind + "/" + s.Name
-	if references.runs[name] == nil {
-		references.runs[name] = sync.OnceValues(func() (*scenario.Outcome, error) {
-			return bench.Play(t, s, scenario.Trial{Lens: fault.NewRecorder()}, nil)
-		})
-	}
-	run := references.runs[name]
-	references.Unlock()
-	outcome, err := run()
+	outcome, err := referenceOf(t, s)()
 	if err != nil {
 		t.Fatalf("without a fault: %v", err)
 	}
 	return outcome
 }
 
-// cells enumerates everything that may go wrong in a scenario, but in the steps with
-// which an earlier scenario begins too.
+// referenceOf returns what plays a scenario in which nothing goes wrong, once for all
+// tests.
+func referenceOf(t *testing.T, s scenario.Scenario) func() (*scenario.Outcome, error) {
+	t.Helper()
+	references.Lock()
+	defer references.Unlock()
+	if references.runs == nil {
+		references.runs = map[string]func() (*scenario.Outcome, error){}
+	}
+	name := s.Kind + "/" + s.Name
+	if references.runs[name] == nil {
+		references.runs[name] = sync.OnceValues(func() (*scenario.Outcome, error) {
+			trial := scenario.Trial{Lens: fault.NewRecorder(), OwnWatches: true}
+			outcome, err := bench.Play(t, s, trial, nil)
+			if err != nil {
+				t.Logf("played again, because: %v", err)
+				trial.Lens = fault.NewRecorder()
+				outcome, err = bench.Play(t, s, trial, nil)
+			}
+			return outcome, err
+		})
+	}
+	return references.runs[name]
+}
+
+// beginReference plays a reference already, and returns what waits for it.
+func beginReference(t *testing.T, s scenario.Scenario) func() (*scenario.Outcome, error) {
+	t.Helper()
+	run := referenceOf(t, s)
+	go func() { _, _ = run() }() // who needs it asks again
+	return run
+}
+
+func waitFor(references []func() (*scenario.Outcome, error)) {
+	for _, run := range references {
+		_, _ = run() // who needs it asks again
+	}
+}
+
+// cells enumerates everything that may go wrong at a write or a step of a scenario, but in
+// the steps with which an earlier scenario begins too.
 func cells(kind scenario.Kind, s scenario.Scenario, reference *scenario.Outcome) []cell {
 	all := []cell{
 		{column: "F0 nothing", name: "again"},
@@ -122,27 +196,85 @@ func cells(kind scenario.Kind, s scenario.Scenario, reference *scenario.Outcome)
 	for i, step := range s.Steps[shared:] {
 		all = append(all, stepCrashes(shared+i+1, step)...)
 	}
-	for at := range reference.Writes {
-		if reference.Steps[at] < shared {
+	var strikes []strike
+	written := map[int]int{} // so far in each stage
+	for i, step := range reference.Steps {
+		stage := s.Stage(step)
+		written[stage]++
+		if step < shared {
 			continue
 		}
-		all = append(all, writeFaults(at+1)...)
-		all = append(all, staleRestarts(at+1, stale(reference, at))...)
-		all = append(all, revocation(at+1))
+		at := strike{write: i + 1, stage: stage, number: written[stage]}
+		strikes = append(strikes, at.withFaults()...)
+		strikes = append(strikes, at.withStaleRestarts(stale(reference, i))...)
+		strikes = append(strikes, at.withoutRights())
 	}
-	all = append(all, views(reference)...)
-	return append(all, orders(reference)...)
+	return append(all, runs(strikes)...)
 }
 
-// writeFaults are F1 to F3: every fault at a write.
-func writeFaults(at int) []cell {
+// runs are as few as have at most one strike in a stage, and those of one run are all of
+// the same.
+func runs(strikes []strike) []cell {
 	var all []cell
-	for _, f := range fault.All() {
-		column, variant, _ := strings.Cut(f.Name, " x")
-		all = append(all, cell{
-			column: column, name: strings.TrimSuffix(fmt.Sprintf("write %d x%s", at, variant), " x"),
-			Trial: scenario.Trial{Faults: fault.Plan{at: f}},
+	for _, next := range strikes {
+		room := slices.IndexFunc(all, func(c cell) bool {
+			_, taken := c.Strikes[next.stage]
+			return !taken && c.strikes[0].column == next.column && c.strikes[0].what == next.what
 		})
+		if room < 0 {
+			room = len(all)
+			c := cell{column: next.column, Trial: next.trial}
+			c.Strikes = map[int]scenario.Strike{}
+			all = append(all, c)
+		}
+		c := &all[room]
+		c.strikes = append(c.strikes, next)
+		c.Strikes[next.stage] = scenario.Strike{Faults: fault.Plan{next.number: next.fault}, AfterCrash: next.afterCrash}
+	}
+	for i := range all {
+		var writes []string
+		for _, each := range all[i].strikes {
+			writes = append(writes, fmt.Sprint(each.write))
+		}
+		all[i].name = strings.TrimSpace("write " + strings.Join(writes, ",") + " " + all[i].strikes[0].what)
+	}
+	return all
+}
+
+func TestARunHasOneStrikeInAStage(t *testing.T) {
+	strikes := []strike{
+		{column: "F1", write: 1, stage: 0, number: 1},
+		{column: "F2", write: 1, stage: 0, number: 1},
+		{column: "F1", write: 2, stage: 0, number: 2},
+		{column: "F1", write: 3, stage: 1, number: 1},
+		{column: "F1", what: "twice", write: 3, stage: 1, number: 1},
+	}
+	// The numbers of the writes in each stage, by its first step.
+	type stages map[int][]int
+	got := map[string]stages{}
+	for _, c := range runs(strikes) {
+		in := stages{}
+		for stage, strike := range c.Strikes {
+			in[stage] = slices.Collect(maps.Keys(strike.Faults))
+		}
+		got[c.column+"/"+c.name] = in
+	}
+	want := map[string]stages{"F1/write 1,3": {0: {1}, 1: {1}}, "F2/write 1": {0: {1}}, "F1/write 2": {0: {2}}, "F1/write 3 twice": {1: {1}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("runs and their stages (-want +got):\n%s", diff)
+	}
+}
+
+// withFaults are F1 to F3: every fault at a write.
+func (at strike) withFaults() []strike {
+	var all []strike
+	for _, f := range fault.All() {
+		column, times, again := strings.Cut(f.Name, " x")
+		at.column, at.fault, at.what = column, f, ""
+		if again {
+			at.what = "x" + times
+		}
+		all = append(all, at)
 	}
 	return all
 }
@@ -163,20 +295,28 @@ func stale(reference *scenario.Outcome, at int) []string {
 	return kinds
 }
 
-// staleRestarts are F4: the operator crashes after a write, and the next one sees one
+// withStaleRestarts are F4: the operator crashes after a write, and the next one sees one
 // kind as it was at the beginning of the step, while all others are fresh; or it sees
 // everything so, from an API server that lags.
-func staleRestarts(at int, kinds []string) []cell {
-	var all []cell
+func (at strike) withStaleRestarts(kinds []string) []strike {
+	var all []strike
 	for _, kind := range kinds {
-		all = append(all, staleRestart(at, kind, func(past fault.View) *fault.Lens {
+		all = append(all, at.withStaleRestart(kind, func(past fault.View) *fault.Lens {
 			return fault.NewLens(map[string]fault.View{kind: past})
 		}))
 	}
 	if len(kinds) > 1 {
-		all = append(all, staleRestart(at, "everything", fault.NewLensForAll))
+		all = append(all, at.withStaleRestart("everything", fault.NewLensForAll))
 	}
 	return all
+}
+
+func (at strike) withStaleRestart(what string, lens func(fault.View) *fault.Lens) strike {
+	at.column, at.what = "F4 stale restart", "stale "+what
+	at.fault = fault.Fault{Name: "crash", Crash: true}
+	at.afterCrash = func(version string) *fault.Lens { return lens(fault.View{Past: version, PastFor: staleFor}) }
+	at.trial = scenario.Trial{Idle: staleFor}
+	return at
 }
 
 // stepCrashes are F1 and F4 between writes: the operator crashes right after somebody
@@ -194,71 +334,4 @@ func stepCrashes(number int, step scenario.Step) []cell {
 			return fault.NewLens(map[string]fault.View{kind: {Past: version, PastFor: staleFor}})
 		}},
 	})
-}
-
-func staleRestart(at int, what string, lens func(fault.View) *fault.Lens) cell {
-	return cell{
-		column: "F4 stale restart", name: fmt.Sprintf("write %d, stale %s", at, what),
-		Trial: scenario.Trial{
-			Faults: fault.Plan{at: {Name: "crash", Crash: true}}, Idle: staleFor,
-			AfterCrash: func(version string) *fault.Lens { return lens(fault.View{Past: version, PastFor: staleFor}) },
-		},
-	}
-}
-
-// unsaid is how long what is seen at last may not show: a status waits for a second
-// for what a pod says.
-const unsaid = 1200 * time.Millisecond
-
-// views are F5 and F6: each kind is seen late, and with what cancels out left out.
-func views(reference *scenario.Outcome) []cell {
-	var all []cell
-	for _, kind := range slices.Sorted(maps.Keys(reference.Seen)) {
-		for _, late := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
-			all = append(all, cell{column: "F5 seen late", name: fmt.Sprintf("%s by %v", kind, late), Trial: scenario.Trial{
-				Lens: fault.NewLens(map[string]fault.View{kind: {Late: late}}), Idle: unsaid,
-			}})
-		}
-		const window = 300 * time.Millisecond
-		all = append(all, cell{column: "F6 events dropped", name: kind, Trial: scenario.Trial{
-			Lens: fault.NewLens(map[string]fault.View{kind: {Squash: window}}), Idle: 2 * window,
-		}})
-	}
-	return all
-}
-
-// orders are F7: what happens to the four kinds of which most is seen is shown in every
-// order.
-func orders(reference *scenario.Outcome) []cell {
-	busiest := slices.SortedFunc(maps.Keys(reference.Seen), func(a, b string) int {
-		if d := len(reference.Seen[b]) - len(reference.Seen[a]); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
-	})
-	const apart = 120 * time.Millisecond
-	var all []cell
-	for _, order := range permutations(busiest[:min(4, len(busiest))]) {
-		seen := map[string]fault.View{}
-		for i, kind := range order {
-			seen[kind] = fault.View{Late: time.Duration(i) * apart}
-		}
-		all = append(all, cell{column: "F7 reordered", name: strings.Join(order, ", "), Trial: scenario.Trial{
-			Lens: fault.NewLens(seen), Idle: 4 * apart,
-		}})
-	}
-	return all
-}
-
-func permutations(of []string) [][]string {
-	if len(of) < 2 {
-		return [][]string{of}
-	}
-	var all [][]string
-	for i, first := range of {
-		for _, rest := range permutations(slices.Concat(of[:i], of[i+1:])) {
-			all = append(all, append([]string{first}, rest...))
-		}
-	}
-	return all
 }

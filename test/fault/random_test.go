@@ -19,6 +19,7 @@ var (
 // F13: steps of all scenarios and all faults, mixed at random. A mix that fails is made
 // smaller as long as it fails, and printed.
 func TestRandom(t *testing.T) {
+	t.Parallel()
 	first := *seed
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())

@@ -54,8 +54,9 @@ func newTransitionRig(t *testing.T, kind *specKind, namespaces int) *transitionR
 	for range namespaces {
 		namespace := env.Namespace(t)
 		r.namespaces = append(r.namespaces, namespace)
-		// They have a view of their own.
+		// They have a view of their own, and watches.
 		bench.Witness.Forget(namespace)
+		bench.Relay.Forget(namespace)
 	}
 	for _, fields := range kind.Objects {
 		r.makeBefore(t, fields)
@@ -269,7 +270,7 @@ func (r *transitionRig) await(t *testing.T, place *scenario.Place, i int, name s
 			place.Leave()
 		}
 		if err == nil && time.Since(now.changed) >= during {
-			bench.Changed(t.Name(), max(0, now.changed.Sub(begun)))
+			bench.Times.Changed(t.Name(), max(0, now.changed.Sub(begun)))
 			return now, nil
 		}
 		select {

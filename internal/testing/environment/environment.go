@@ -43,20 +43,22 @@ type Environment struct {
 // Main runs a package's tests, a *testing.M or something around it, in an environment
 // of their own; call it from TestMain.
 func Main(m interface{ Run() int }, into **Environment) {
-	env, err := start()
+	env, err := Start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	*into = env
 	code := m.Run()
-	if err := env.server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the API server:", err)
+	if err := env.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
 }
 
-func start() (*Environment, error) {
+// Start starts an environment, for tests that need one besides that of their package. Stop
+// it in the end.
+func Start() (*Environment, error) {
 	if os.Getenv("SLIPWAY_TEST_LOG") != "" {
 		ctrl.SetLogger(zap.New(zap.UseDevMode(true)))
 	} else {
@@ -79,6 +81,14 @@ func start() (*Environment, error) {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	return &Environment{Config: config, Client: direct, server: server}, nil
+}
+
+// Stop ends the API server and etcd.
+func (e *Environment) Stop() error {
+	if err := e.server.Stop(); err != nil {
+		return fmt.Errorf("stop the API server: %w", err)
+	}
+	return nil
 }
 
 // InstallModule installs CustomResourceDefinitions out of files of a Go module that the

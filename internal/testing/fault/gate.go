@@ -85,10 +85,12 @@ func (p Plan) at(number int) (Fault, bool) {
 
 // Gate passes requests of one operator after the other on to the API server.
 type Gate struct {
-	plan   Plan
 	mu     sync.Mutex
 	writes []Write
 	struck int
+	// plan counts from the writes before.
+	plan   Plan
+	before int
 	// inFlight is how many writes are on the way.
 	inFlight int
 	// life counts the operators, and those that act together as one: requests of earlier
@@ -101,6 +103,13 @@ type Gate struct {
 
 // NewGate returns a gate at which a plan goes wrong.
 func NewGate(plan Plan) *Gate { return &Gate{plan: plan} }
+
+// Begin counts writes anew, of which another plan says what goes wrong.
+func (g *Gate) Begin(plan Plan) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.plan, g.before = plan, len(g.writes)
+}
 
 // Crashes is how often an operator has crashed. The next one has to be started by
 // whoever asks.
@@ -129,6 +138,13 @@ func (g *Gate) Struck() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.struck
+}
+
+// Written is how many writes were tried so far.
+func (g *Gate) Written() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.writes)
 }
 
 // Writes returns what was written, and tried, so far.
@@ -225,7 +241,7 @@ func (g *Gate) write(life int, w Write) (number int, f Fault, alive bool) {
 	}
 	g.writes = append(g.writes, w)
 	g.inFlight++
-	f, strikes := g.plan.at(len(g.writes))
+	f, strikes := g.plan.at(len(g.writes) - g.before)
 	if strikes {
 		g.struck++
 	}

@@ -94,6 +94,27 @@ func TestTheGateStrikesTheWriteItIsToldTo(t *testing.T) {
 	}
 }
 
+func TestWritesAreCountedAnew(t *testing.T) {
+	api := newServer(t)
+	gate := NewGate(Plan{2: {LoseAnswer: true}})
+	client := operator(t, gate)
+	quota := &metav1.Status{Code: http.StatusForbidden}
+	var got []int
+	for i := range 4 {
+		if i == 1 {
+			gate.Begin(Plan{2: {Reject: quota}})
+		}
+		code, _ := send(t, client, http.MethodPost, api.URL+deployments)
+		got = append(got, code)
+	}
+	if diff := cmp.Diff([]int{200, 200, 403, 200}, got); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+	if gate.Written() != 4 || gate.Struck() != 1 {
+		t.Errorf("%d writes, %d of them struck, want 4 and 1", gate.Written(), gate.Struck())
+	}
+}
+
 func TestADeadOperatorReachesNothing(t *testing.T) {
 	api := newServer(t)
 	gate := NewGate(Plan{1: {Crash: true}})

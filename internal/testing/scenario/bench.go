@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -45,6 +45,10 @@ const (
 type Trial struct {
 	// Faults strike the operator's writes.
 	Faults fault.Plan
+	// Strikes are instead of Faults and AfterCrash what goes wrong in single stages, by their
+	// first step, from 0: each when everything is at rest again, as if nothing had gone wrong
+	// before.
+	Strikes map[int]Strike
 	// CrashAtStep crashes the operator right after that step was done, counted from 1; the
 	// next one is started before anything else happens. Default: it does not.
 	CrashAtStep int
@@ -62,9 +66,9 @@ type Trial struct {
 	// Ends tells that the run ends with the fault: nothing is as without it afterwards,
 	// but the operator has to come to rest.
 	Ends bool
-	// Withheld tells that the operator can do nothing at the moment, for another reason than
-	// what Lens and Faults do. Default: it can.
-	Withheld func() bool
+	// Withheld tells that the operator can do nothing in a namespace at the moment, for
+	// another reason than what Lens and Faults do. Default: it can.
+	Withheld func(namespace string) bool
 	// Idle is how long the operator has to be idle for a step to be over. Default: the
 	// bench's.
 	Idle time.Duration
@@ -72,6 +76,10 @@ type Trial struct {
 	// everything: for a trial that breaks the watches of all, or may be late for another
 	// reason. It costs a list of every kind. Default: only a run without a reference asks.
 	Live bool
+	// OwnWatches tells that the operator asks the API server itself for what it lists,
+	// watches and discovers, as it does in a cluster. Default: it shares the bench's relay.
+	// What others are compared with does not, so that the relay cannot be wrong unnoticed.
+	OwnWatches bool
 }
 
 // Bench plays scenarios.
@@ -80,40 +88,12 @@ type Bench struct {
 	Env *environment.Environment
 	// Witness sees what happens.
 	Witness *Witness
+	// Relay shows operators what they would list and watch.
+	Relay *fault.Relay
 	// Places are for runs in which something is going on.
 	Places *Places
-
-	mu sync.Mutex
-	// steps are those of the runs with a reference, changes those of single fields, and new
-	// objects.
-	steps, changes []stepTime
-}
-
-// Changed notes how long it took until everything was as it should be after a field was
-// changed, or an object made, in cases that do so one after the other.
-func (b *Bench) Changed(name string, took time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.changes = append(b.changes, stepTime{name, took, took})
-}
-
-func (b *Bench) settled(s stepTime) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.steps = append(b.steps, s)
-}
-
-// Settled says how long steps took, from what was done, or from the start of the new
-// operator after a crash, to the last thing that happened.
-func (b *Bench) Settled() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	said := fmt.Sprintf("%d steps came to rest after %s.", len(b.steps), paces(b.steps))
-	if len(b.changes) > 0 {
-		said += fmt.Sprintf("\n%d changes of single fields and new objects (F8, F9) came to rest after %s; the slowest: %s.",
-			len(b.changes), distribution(b.changes, func(s stepTime) time.Duration { return s.own }), slowestOf(b.changes))
-	}
-	return said
+	// Times are those that steps take.
+	Times *Times
 }
 
 // run is a scenario that is being played.
@@ -136,26 +116,42 @@ type run struct {
 	number  int
 	version string
 	lens    *fault.Lens
+	// stages are those that have begun.
+	stages []stage
 	// place is one of the Places, while something is going on.
 	place *Place
+	// urgent tells that others may wait for what comes of it: it waits for no place, and they
+	// have fewer.
+	urgent bool
+}
+
+// takePlace takes a place for what begins.
+func (r *run) takePlace() {
+	if r.urgent {
+		r.place.busy(true)
+		return
+	}
+	r.place.Take()
 }
 
 // Play plays a scenario. With a reference it compares with that; without, the outcome
 // is to be a reference. The error says everything that is not as it should be.
 func (b *Bench) Play(t testing.TB, s Scenario, trial Trial, reference *Outcome) (*Outcome, error) {
 	t.Helper()
-	r := b.begin(t, s, trial)
+	r := b.begin(t, s, trial, reference == nil)
 	defer r.end()
 	return r.play(reference)
 }
 
-// begin starts what a run needs.
-func (b *Bench) begin(t testing.TB, s Scenario, trial Trial) *run {
+// begin starts what a run needs, at once if it is urgent.
+func (b *Bench) begin(t testing.TB, s Scenario, trial Trial, urgent bool) *run {
 	t.Helper()
-	r := &run{Bench: b, TB: t, scenario: s, trial: trial, lens: trial.Lens, place: b.Places.Take()}
+	r := &run{Bench: b, TB: t, scenario: s, trial: trial, lens: trial.Lens, urgent: urgent, place: &Place{of: b.Places}}
+	r.takePlace()
 	// A test that ends early must not keep its place.
 	t.Cleanup(r.place.Leave)
 	r.namespace = b.Env.Namespace(t)
+	t.Cleanup(func() { r.Relay.Forget(r.namespace) })
 	r.gate = fault.NewGate(trial.Faults)
 	r.actAsCluster(s.Pods)
 	for range max(1, trial.Operators) {
@@ -171,6 +167,7 @@ func (r *run) actAsCluster(script map[string]workload.Behaviour) {
 		r.Fatal(err)
 	}
 	r.player = workload.NewPlayer(r.Env.Client, r.Witness.Reader(), r.gateways, r.namespace, script)
+	r.player.Seen = func() int { return r.Witness.Count(r.namespace) }
 	ctx, cancel := context.WithCancel(r.Context())
 	r.stopPlayer = cancel
 	go r.player.Run(ctx)
@@ -185,11 +182,13 @@ func (r *run) end() {
 	r.stopPlayer()
 	r.gateways.Close()
 	r.Witness.Forget(r.namespace)
+	r.Relay.Forget(r.namespace)
 }
 
 func (r *run) play(reference *Outcome) (*Outcome, error) {
 	outcome := &Outcome{}
 	var starts []time.Time
+	var problems []error
 	over := false
 	for i, step := range r.scenario.Steps {
 		if over && reference != nil {
@@ -201,7 +200,10 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 		if reference != nil {
 			want = reference.States[i]
 		}
-		r.place.Take()
+		r.takePlace()
+		if r.scenario.Stage(i) == i {
+			r.begins(i)
+		}
 		starts = append(starts, time.Now())
 		err := r.step(i, want)
 		if err != nil && r.trial.Ends && r.gate.Struck() > 0 {
@@ -212,13 +214,15 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 			return outcome, errors.Join(fmt.Errorf("step %d: %w; writes: %s", i+1, err, Writes(r.gate.Writes())), r.safe(reference, outcome, false))
 		}
 		outcome.States = append(outcome.States, r.stateAfter(step))
+		if err := r.restsAfter(i); err != nil {
+			problems = append(problems, fmt.Errorf("step %d: %w", i+1, err))
+		}
 	}
 	r.place.Leave()
-	var problems []error
 	if reference != nil {
 		problems = append(problems, r.staysQuiet())
 	}
-	outcome.Writes, outcome.Struck = r.gate.Writes(), r.gate.Struck()
+	outcome.Writes, outcome.Struck = r.gate.Writes(), r.struckIn()
 	problems = append(problems, r.safe(reference, outcome, true))
 	outcome.Steps = stepsOf(outcome.Writes, starts)
 	if r.lens != nil {
@@ -226,17 +230,19 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 	}
 	outcome.Moved = moved(outcome, starts)
 	if reference != nil {
-		// Each of several operators writes what it finds to be done.
-		expected := slices.Repeat(reference.Writes, max(1, r.trial.Operators))
-		problems = append(problems, checkWrites(expected, outcome.Writes, allowance*max(1, outcome.Struck), refusals*len(outcome.States))...)
+		problems = append(problems, r.checkWrites(reference, outcome)...)
 	}
 	return outcome, errors.Join(problems...)
 }
 
-// struck tells whether everything that goes wrong did so before the i-th step.
+// struck tells whether everything that goes wrong did so, or has had its stage, before the
+// i-th step.
 func (r *run) struck(i int) bool {
 	if r.trial.CrashAtStep > 0 {
 		return i >= r.trial.CrashAtStep
+	}
+	if len(r.trial.Strikes) > 0 {
+		return r.scenario.Stage(i) > slices.Max(slices.Collect(maps.Keys(r.trial.Strikes)))
 	}
 	return len(r.trial.Faults) > 0 && r.gate.Struck() >= r.trial.Faults.Strikes()
 }
@@ -249,7 +255,7 @@ func (r *run) step(i int, want map[string]any) error {
 	if err := r.mark(); err != nil {
 		return err
 	}
-	before := len(r.gate.Writes())
+	before := r.gate.Written()
 	err := r.do(step)
 	if r.scenario.Tolerant && (apierrors.IsNotFound(err) || apierrors.IsInvalid(err)) {
 		err = nil
@@ -298,10 +304,14 @@ func (r *run) start() {
 		options.Namespaces = []string{r.namespace}
 		options.Controllers = r.scenario.Controllers
 		options.GatewayAdminPort = r.gateways.Port
-		r.gate.Wrap(config)
-		if r.lens != nil {
+		switch {
+		case !r.trial.OwnWatches:
+			r.Relay.Wrap(config)
+			options.NewCache = r.Relay.NewCache(r.lens)
+		case r.lens != nil:
 			options.NewCache = r.lens.NewCache
 		}
+		r.gate.Wrap(config)
 		if r.trial.Access != nil {
 			r.trial.Access(config, r.namespace)
 		}

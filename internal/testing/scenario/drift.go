@@ -42,7 +42,7 @@ const foreign = "example.com/foreign"
 // everything has to become as it was, the foreign fields included.
 func (b *Bench) PlayDrift(t testing.TB, kind Kind, s Scenario) ([]Drift, error) {
 	t.Helper()
-	r := b.begin(t, s, Trial{})
+	r := b.begin(t, s, Trial{OwnWatches: true}, false)
 	defer r.end()
 	if _, err := r.play(nil); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (r *run) drift(child *unstructured.Unstructured, path fieldpath.Path, want 
 		d.Problem = err
 	default:
 		if d.Problem = r.restored(d.Object, changed, want); d.Problem == nil {
-			r.Changed(r.Name()+" "+d.Object+" "+d.Field, time.Since(start))
+			r.Times.Changed(r.Name()+" "+d.Object+" "+d.Field, time.Since(start))
 		}
 	}
 	return d

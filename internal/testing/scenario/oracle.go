@@ -28,14 +28,23 @@ type Outcome struct {
 	// Moved are the kinds of which something had changed since the beginning of the step,
 	// at each write.
 	Moved []map[string]bool
-	// Struck is how many writes something happened to.
-	Struck int
+	// Struck is how many writes something happened to, by the first step of the stage.
+	Struck map[int]int
 	// Seen is when the operator was shown events of each kind, if it saw through a lens.
 	Seen map[string][]time.Time
 	// ways are what each object asked for, one after the other.
 	ways map[string][]string
 	// claims are the moments at which an object said that it was ready.
 	claims []claim
+}
+
+// StruckInAll is how many writes something happened to in all stages.
+func (o *Outcome) StruckInAll() int {
+	all := 0
+	for _, n := range o.Struck {
+		all += n
+	}
+	return all
 }
 
 // stepsOf returns for each write the number of its step, from 0.

@@ -1,10 +1,7 @@
 package scenario
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -66,45 +63,4 @@ func (p *pace) over(arrived bool) error {
 	default:
 		return nil
 	}
-}
-
-// stepTime is what a step took.
-type stepTime struct {
-	name     string
-	own, all time.Duration
-}
-
-// slowest is how many of the slowest steps are named.
-const slowest = 5
-
-// paces says how long steps took.
-func paces(steps []stepTime) string {
-	own := distribution(steps, func(s stepTime) time.Duration { return s.own })
-	all := distribution(steps, func(s stepTime) time.Duration { return s.all })
-	return fmt.Sprintf("%s of the operator's own time, %s with the time for which it could not know or act; the slowest: %s", own, all, slowestOf(steps))
-}
-
-// slowestOf names the slowest steps, with their own time of all.
-func slowestOf(steps []stepTime) string {
-	bySlowness := slices.SortedFunc(slices.Values(steps), func(a, b stepTime) int { return cmp.Compare(b.own, a.own) })
-	var names []string
-	for _, s := range bySlowness[:min(slowest, len(bySlowness))] {
-		names = append(names, fmt.Sprintf("%s (%v of %v)", s.name, s.own.Round(time.Millisecond), s.all.Round(time.Millisecond)))
-	}
-	return strings.Join(names, ", ")
-}
-
-func distribution(steps []stepTime, of func(stepTime) time.Duration) string {
-	if len(steps) == 0 {
-		return "no time"
-	}
-	var sorted []time.Duration
-	for _, s := range steps {
-		sorted = append(sorted, of(s))
-	}
-	slices.Sort(sorted)
-	share := func(percent int) time.Duration {
-		return sorted[(len(sorted)-1)*percent/100].Round(time.Millisecond)
-	}
-	return fmt.Sprintf("%v (median), %v (99 %%), %v (worst)", share(50), share(99), share(100))
 }

@@ -96,7 +96,7 @@ func (b *Bench) PlayMix(t testing.TB, m Mix) error {
 // PlaySteps plays a mix without its faults.
 func (b *Bench) PlaySteps(t testing.TB, m Mix) (*Outcome, error) {
 	t.Helper()
-	reference, err := b.Play(t, m.Scenario, Trial{}, nil)
+	reference, err := b.Play(t, m.Scenario, Trial{OwnWatches: true}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("without a fault: %w", err)
 	}

@@ -37,7 +37,7 @@ const (
 // Record plays a scenario and returns what the operator left.
 func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
 	t.Helper()
-	r := b.begin(t, s, Trial{})
+	r := b.begin(t, s, Trial{OwnWatches: true}, false)
 	defer r.end()
 	outcome, err := r.play(nil)
 	if err != nil {

@@ -24,7 +24,7 @@ func (r *run) settle(want map[string]any, within time.Duration) error {
 	}
 	rest = max(rest, r.trial.Idle)
 	now := time.Now()
-	s := &settling{run: r, want: want, untold: now.Add(within), before: len(r.gate.Writes()), pace: newPace(now, SettleWithin, rest), last: -1, since: now}
+	s := &settling{run: r, want: want, untold: now.Add(within), before: r.gate.Written(), pace: newPace(now, SettleWithin, rest), last: -1, since: now}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -62,7 +62,7 @@ func (s *settling) look() (over bool, err error) {
 		s.pace, s.since = newPace(time.Now(), s.pace.within, s.pace.rest), time.Now()
 	}
 	withheld := s.withheld()
-	s.pace.look(time.Now(), withheld || time.Now().Before(s.untold) && len(s.gate.Writes()) == s.before)
+	s.pace.look(time.Now(), withheld || time.Now().Before(s.untold) && s.gate.Written() == s.before)
 	if now := s.activity(); now != s.last {
 		s.last, s.since = now, time.Now()
 		s.arrived = s.isAs(s.want)
@@ -72,8 +72,7 @@ func (s *settling) look() (over bool, err error) {
 		// What is seen at last may still lead to something.
 		s.since = time.Now()
 	}
-	// What others are compared with is not to be later than they are, so it keeps its place.
-	s.place.busy(s.want == nil || !s.arrived && !withheld && time.Since(s.since) < stuck)
+	s.place.busy(!withheld && time.Since(s.since) < s.busyFor())
 	if s.arrived && time.Since(s.since) >= s.pace.rest && s.gate.InFlight() == 0 && s.player.Idle(s.Context()) {
 		shown, err := s.shown(s.want)
 		if err != nil {
@@ -91,18 +90,30 @@ func (s *settling) look() (over bool, err error) {
 	return false, nil
 }
 
+// busyFor is how long nothing may happen for a run to count as busy. Where nobody knows how it ends, it may go on for idle.
+func (s *settling) busyFor() time.Duration {
+	switch {
+	case s.want == nil:
+		return idle
+	case s.arrived:
+		return 0
+	default:
+		return stuck
+	}
+}
+
 // rested notes how long it took, unless others are only to be compared with it.
 func (s *settling) rested() {
 	if s.want != nil {
-		s.settled(stepTime{fmt.Sprintf("%s step %d", s.Name(), s.number), s.pace.came, s.pace.all})
+		s.Times.settled(stepTime{fmt.Sprintf("%s step %d", s.Name(), s.number), s.pace.came, s.pace.all})
 	}
 }
 
 // withheld tells whether the operator, or the test, cannot know what has happened, or the
 // operator cannot act, because of what goes wrong.
 func (r *run) withheld() bool {
-	return r.lens != nil && (r.lens.Withholds() || r.lens.Blind()) || r.Witness.Blind() ||
-		r.gate.AskedToWait() || r.trial.Withheld != nil && r.trial.Withheld()
+	return r.lens != nil && (r.lens.Withholds() || r.lens.Blind()) || r.Witness.Blind() || !r.trial.OwnWatches && r.Relay.Blind() ||
+		r.gate.AskedToWait() || r.trial.Withheld != nil && r.trial.Withheld(r.namespace)
 }
 
 // shown tells whether the witness has seen the namespace as it is. What all others are
@@ -141,7 +152,7 @@ func (r *run) begun(since int) error {
 }
 
 // activity changes with everything that happens.
-func (r *run) activity() int { return len(r.gate.Writes()) + r.Witness.Count(r.namespace) }
+func (r *run) activity() int { return r.gate.Written() + r.Witness.Count(r.namespace) }
 
 // isAs tells whether everything is as wanted, and status true.
 func (r *run) isAs(want map[string]any) bool {
@@ -186,7 +197,7 @@ func (r *run) truthful() error {
 
 // staysQuiet waits and tells what is written though everything is done.
 func (r *run) staysQuiet() error {
-	before := len(r.gate.Writes())
+	before := r.gate.Written()
 	timer := time.NewTimer(quietAfterwards)
 	defer timer.Stop()
 	select {
@@ -210,7 +221,7 @@ const triesAtTheEnd = 2
 // givesUp waits as long as staysQuiet and tells of an object that is tried again and
 // again.
 func (r *run) givesUp() error {
-	before := len(r.gate.Writes())
+	before := r.gate.Written()
 	_ = r.staysQuiet()
 	return errors.Join(checkWrites(nil, r.gate.Writes()[before:], triesAtTheEnd, 0)...)
 }

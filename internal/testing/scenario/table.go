@@ -45,7 +45,7 @@ func (t *Table) Add(row, column string, passed bool) {
 	}
 }
 
-// Played notes a case that may be played twice, and what went wrong the first time if it
+// Played notes a run that may be played twice, and what went wrong the first time if it
 // passed only the second time, or nil.
 func (t *Table) Played(name string, first error) {
 	t.mu.Lock()
@@ -57,7 +57,7 @@ func (t *Table) Played(name string, first error) {
 	}
 }
 
-// Again are the cases that passed only at the second try, with why, and how many could
+// Again are the runs that passed only at the second try, with why, and how many could
 // have.
 func (t *Table) Again() (names []string, played int) {
 	t.mu.Lock()
