@@ -35,7 +35,7 @@ type Relay struct {
 	mu    sync.Mutex
 	kinds map[relayedAs]*relayed
 	// forgotten are namespaces, for kinds that somebody wants to see later.
-	forgotten []string
+	forgotten map[string]bool
 }
 
 // relayedAs is a kind, and the type that it is wanted as: whole objects, or their metadata.
@@ -46,7 +46,7 @@ type relayedAs struct {
 
 // NewRelay returns a relay that watches until the context ends.
 func NewRelay(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) *Relay {
-	return &Relay{ctx: ctx, config: config, scheme: scheme, lens: NewLens(nil), kinds: map[relayedAs]*relayed{}}
+	return &Relay{ctx: ctx, config: config, scheme: scheme, lens: NewLens(nil), kinds: map[relayedAs]*relayed{}, forgotten: map[string]bool{}}
 }
 
 // Blind tells that the relay does not see the objects of some kind at the moment, because
@@ -57,7 +57,7 @@ func (r *Relay) Blind() bool { return r.lens.Blind() }
 func (r *Relay) Forget(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forgotten = append(r.forgotten, namespace)
+	r.forgotten[namespace] = true
 	for _, kind := range r.kinds {
 		kind.forget(namespace)
 	}
@@ -121,7 +121,7 @@ func (r *Relay) kind(gvk schema.GroupVersionKind, object client.Object) *relayed
 	as := relayedAs{gvk, reflect.TypeOf(object)}
 	if r.kinds[as] == nil {
 		made := newRelayed()
-		for _, namespace := range r.forgotten {
+		for namespace := range r.forgotten {
 			made.forget(namespace)
 		}
 		made.begin = func() error { return r.watch(gvk, object, made) }
