@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/internal/testing/fault"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
@@ -52,6 +55,7 @@ func Random(kind Kind, seed uint64) Mix {
 		// What is passed on the way would be a matter of time, and with it what is kept when
 		// a later step cannot be done.
 		step.Together, step.Begun = false, false
+		step.Within = longestWithin(pool, step)
 		mix.Scenario.Steps = append(mix.Scenario.Steps, step)
 	}
 	source = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // as above
@@ -65,6 +69,19 @@ func Random(kind Kind, seed uint64) Mix {
 		}
 	}
 	return mix
+}
+
+// longestWithin is how long it may take until anything happens because of a step: whose
+// the object is that it deletes depends on the steps before, and so whether the operator
+// is told.
+func longestWithin(pool []Step, step Step) metav1.Duration {
+	longest := step.Within
+	for _, other := range pool {
+		if step.Delete != nil && reflect.DeepEqual(step.Delete, other.Delete) && other.Within.Duration > longest.Duration {
+			longest = other.Within
+		}
+	}
+	return longest
 }
 
 // String says what a mix does, in the words of the data.
