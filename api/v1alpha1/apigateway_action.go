@@ -8,8 +8,8 @@ package v1alpha1
 type ServiceName string
 
 // BackendService is a port of a Service. The gateway balances over its endpoints. It
-// speaks HTTP/1.1 to them, and HTTP/2 where the request is gRPC or the appProtocol of
-// the port is kubernetes.io/h2c.
+// speaks HTTP/1.1 to them, and HTTP/2 where the appProtocol of the port (kubernetes.io/h2c,
+// or grpc) or spec.backendPolicies says so.
 type BackendService struct {
 	// name of a Service in the same namespace.
 	// +required

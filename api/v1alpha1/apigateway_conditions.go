@@ -47,10 +47,17 @@ const (
 	ReasonInvalidCertificate = "InvalidCertificate"
 	// ReasonCertificateExpired: a certificate is no longer valid, or not yet.
 	ReasonCertificateExpired = "CertificateExpired"
+	// ReasonCertificateMismatch: a certificate does not cover a host that it is served for.
+	ReasonCertificateMismatch = "CertificateMismatch"
 	// ReasonKeysNotFetched: no public keys could be fetched from auth.jwt.jwksURL yet.
 	ReasonKeysNotFetched = "KeysNotFetched"
 	// ReasonReplicaBehind: a replica serves an older generation, or does not answer.
 	ReasonReplicaBehind = "ReplicaBehind"
+	// ReasonReplicaStale: a replica does not hear the API server any more, so it may serve old
+	// routes, endpoints and Secrets.
+	ReasonReplicaStale = "ReplicaStale"
+	// ReasonHostNotExposed: what exposes the gateway does not take the host of a route.
+	ReasonHostNotExposed = "HostNotExposed"
 	// ReasonKindNotFound: the cluster does not have a kind that spec.expose needs.
 	ReasonKindNotFound = "KindNotFound"
 	// ReasonParentNotFound: the Gateway that spec.expose.gateway names does not exist.

@@ -22,6 +22,13 @@ type Timeouts struct {
 	// it is answered with 504. Default 60s.
 	// +optional
 	Backend Duration `json:"backend,omitempty"`
+	// idle is how long nothing may come of a body that has begun to be waited for: of the
+	// request's from the client, or of the response's from the backend, up to 24h; 0s is no
+	// bound. Exceeded it ends the request, with 408 where the response has not begun. It
+	// does not hold for a response of type text/event-stream or application/grpc, nor for
+	// a backend whose protocol is gRPC. Default: 60s for the client, 5m for the backend.
+	// +optional
+	Idle Duration `json:"idle,omitempty"`
 }
 
 // RetryCause is why a request is sent again.
@@ -63,7 +70,7 @@ type Retries struct {
 }
 
 // BackendHealthCheck asks every endpoint of a backend whether it is well: GET over HTTP/1.1, or
-// over HTTP/2 where the appProtocol of the port is kubernetes.io/h2c. A status from 200 to
+// over HTTP/2 where that is what the backend speaks. A status from 200 to
 // 399 is a success; redirects are not followed. Every replica of the gateway checks for
 // itself. An endpoint counts as healthy until its checks say otherwise.
 type BackendHealthCheck struct {
@@ -152,7 +159,8 @@ type APIKeyAuth struct {
 
 // BasicAuth asks for a user name and a password. The Secret holds no password, only its
 // hash: a user's name is a key of the Secret, and its value is one line per valid
-// password, at most two: its bcrypt hash, as htpasswd -nB writes it after the colon.
+// password, at most two: its bcrypt hash of a cost from 4 to 15, as htpasswd -nB writes it after
+// the colon.
 type BasicAuth struct {
 	// secretRef names the Secret with the users and the hashes of their passwords.
 	// +required

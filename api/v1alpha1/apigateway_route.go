@@ -12,7 +12,7 @@ const (
 	// PathExact compares the whole path, with a slash at the end if there is one.
 	PathExact PathType = "Exact"
 	// PathRegularExpression compares the whole path with an expression in Go's (RE2)
-	// syntax.
+	// syntax, in which a line end is a character like any other.
 	PathRegularExpression PathType = "RegularExpression"
 )
 
@@ -44,8 +44,9 @@ type Route struct {
 
 	// path is compared with the path of the request, as pathType says; at most 512
 	// characters. A request's path is compared with escapes decoded (except %2F), empty
-	// segments left out, and '.' and '..' resolved. Default /, which with pathType Prefix
-	// is every path.
+	// segments left out, and '.' and '..' resolved. One that servers are known to read in
+	// another way, as the path of a route that asks for more, is answered with 400. Default
+	// /, which with pathType Prefix is every path.
 	// +kubebuilder:default="/"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -163,7 +164,7 @@ const (
 	// MatchExact compares the whole value.
 	MatchExact MatchType = "Exact"
 	// MatchRegularExpression compares the whole value with an expression in Go's (RE2)
-	// syntax.
+	// syntax, in which a line end is a character like any other.
 	MatchRegularExpression MatchType = "RegularExpression"
 )
 

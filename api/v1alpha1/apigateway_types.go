@@ -85,13 +85,28 @@ type APIGatewaySpec struct {
 	// healthChecks ask the endpoints of backends whether they are well, at most 100: one for
 	// each port of a Service. An endpoint that is not gets no requests, unless no
 	// endpoint of its backend is. A check of a port that no route names does nothing.
-	// Default: none; an endpoint that fails requests is left out for a while either way.
+	// Default: none; an endpoint that fails requests, and then one of the gateway's own, is
+	// left out for a while either way.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
 	// +listMapKey=port
 	// +optional
 	HealthChecks []BackendHealthCheck `json:"healthChecks,omitempty"`
+
+	// backendPolicies say what backends speak and how much is asked of them at a time, at
+	// most 100: one for each port of a Service. One of a port that no route names does
+	// nothing. Default: the appProtocol of the port, and the bounds of the fields.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=port
+	// +optional
+	BackendPolicies []BackendPolicy `json:"backendPolicies,omitempty"`
+
+	// connections bound the connections of clients. Default: the bounds of its fields.
+	// +optional
+	Connections *ConnectionLimits `json:"connections,omitempty"`
 
 	// tls are the certificates that the gateway serves HTTPS with, at most 64. A changed
 	// Secret is served within seconds and breaks no connection. Default: HTTP only.

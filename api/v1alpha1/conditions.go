@@ -33,6 +33,17 @@ const (
 	ReasonForbidden = "Forbidden"
 	// ReasonQuotaExceeded: a quota of the namespace does not allow what is needed.
 	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonNamespaceTerminating: the namespace is being deleted, so nothing can be made in it.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonTerminating: the object itself is being deleted; or an object that belongs to it
+	// is, and is made anew afterwards.
+	ReasonTerminating = "Terminating"
+	// ReasonAutoscalerFailing: the HorizontalPodAutoscaler cannot scale, for example because
+	// the cluster measures nothing or the pods request no CPU.
+	ReasonAutoscalerFailing = "AutoscalerFailing"
+	// ReasonDriftRepaired: fields of a child that somebody had changed were restored. Of
+	// events only. The message names the fields and the field manager.
+	ReasonDriftRepaired = "DriftRepaired"
 	// ReasonAPIError: the API server answered with an error; the operator tries again.
 	ReasonAPIError = "APIError"
 )
@@ -50,6 +61,13 @@ const (
 	ReasonInvalidImageName = "InvalidImageName"
 	// ReasonCrashLoopBackOff: a container ends again and again.
 	ReasonCrashLoopBackOff = "CrashLoopBackOff"
+	// ReasonProbeFailing: a container runs and does not answer its probe, though it did, or
+	// though it has had the time to start.
+	ReasonProbeFailing = "ProbeFailing"
+	// ReasonSandboxFailed: the node cannot set the pod up, for example its network.
+	ReasonSandboxFailed = "FailedCreatePodSandBox"
+	// ReasonMountFailed: the node cannot attach or mount a volume of the pod.
+	ReasonMountFailed = "FailedMount"
 	// ReasonOOMKilled: a container used more memory than its limit.
 	ReasonOOMKilled = "OOMKilled"
 	// ReasonContainerConfigError: a container cannot be set up, for example because a

@@ -34,16 +34,25 @@ type LocalReference struct {
 
 // ResourceRequirements are the compute resources of the application's container.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || self.requests.all(k, !(k in self.limits) || quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0)",message="requests must not exceed limits"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !('cpu' in self.requests) || !('cpu' in self.limits) || quantity(string(self.requests['cpu'])).compareTo(quantity(string(self.limits['cpu']))) <= 0",message="spec.resources.requests.cpu must not exceed spec.resources.limits.cpu"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !('memory' in self.requests) || !('memory' in self.limits) || quantity(string(self.requests['memory'])).compareTo(quantity(string(self.limits['memory']))) <= 0",message="spec.resources.requests.memory must not exceed spec.resources.limits.memory"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || !('ephemeral-storage' in self.requests) || !('ephemeral-storage' in self.limits) || quantity(string(self.requests['ephemeral-storage'])).compareTo(quantity(string(self.limits['ephemeral-storage']))) <= 0",message="spec.resources.requests.ephemeral-storage must not exceed spec.resources.limits.ephemeral-storage"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || self.requests.all(k, !((k.contains('/') || k.startsWith('hugepages-')) && (!has(self.limits) || !(k in self.limits))))",message="a device, and huge pages, need a limit: they cannot be shared",messageExpression="'spec.resources.limits.' + self.requests.filter(k, (k.contains('/') || k.startsWith('hugepages-')) && (!has(self.limits) || !(k in self.limits)))[0] + ' is required with its request: it cannot be shared'"
 type ResourceRequirements struct {
 	// requests is what the scheduler reserves, for example {cpu: 100m, memory: 64Mi}; at
 	// most 7 resources. Default: none.
 	// +kubebuilder:validation:MaxProperties=7
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^(?:[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\\\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?|hugepages-[0-9]+[KMGTPE]i|cpu|memory|ephemeral-storage)$'))",message="spec.resources.requests may hold cpu, memory, ephemeral-storage, hugepages-<size> and devices such as example.com/gpu",messageExpression="'spec.resources.requests: there is no resource ' + self.filter(k, !k.matches('^(?:[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\\\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?|hugepages-[0-9]+[KMGTPE]i|cpu|memory|ephemeral-storage)$'))[0] + ': there are cpu, memory, ephemeral-storage, hugepages-<size> and devices such as example.com/gpu'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(string(self[k]).startsWith('-')))",message="spec.resources.requests must not be negative",messageExpression="'spec.resources.requests.' + self.filter(k, string(self[k]).startsWith('-'))[0] + ' must not be negative'"
+	// +kubebuilder:validation:XValidation:rule="!('memory' in self) || !string(self['memory']).matches('^[0-9]*[.][0-9]+$|[mun]$|[eE]-')",message="spec.resources.requests.memory must be a whole number of bytes; m stands for thousandths, M and Mi for millions"
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 	// limits is what the container may use at most; at most 7 resources. A request must
 	// not exceed its limit. Default: none.
 	// +kubebuilder:validation:MaxProperties=7
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^(?:[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\\\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?|hugepages-[0-9]+[KMGTPE]i|cpu|memory|ephemeral-storage)$'))",message="spec.resources.limits may hold cpu, memory, ephemeral-storage, hugepages-<size> and devices such as example.com/gpu",messageExpression="'spec.resources.limits: there is no resource ' + self.filter(k, !k.matches('^(?:[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\\\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?|hugepages-[0-9]+[KMGTPE]i|cpu|memory|ephemeral-storage)$'))[0] + ': there are cpu, memory, ephemeral-storage, hugepages-<size> and devices such as example.com/gpu'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(string(self[k]).startsWith('-')))",message="spec.resources.limits must not be negative",messageExpression="'spec.resources.limits.' + self.filter(k, string(self[k]).startsWith('-'))[0] + ' must not be negative'"
+	// +kubebuilder:validation:XValidation:rule="!('memory' in self) || !string(self['memory']).matches('^[0-9]*[.][0-9]+$|[mun]$|[eE]-')",message="spec.resources.limits.memory must be a whole number of bytes; m stands for thousandths, M and Mi for millions"
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }

@@ -5,6 +5,9 @@ const (
 	// ConditionRolledBack is True from a rollback until something else is asked for. Its
 	// reason is why the rollout failed. It is absent otherwise.
 	ConditionRolledBack = "RolledBack"
+	// ConditionPaused is True while spec.paused keeps the operator from changing anything. It
+	// is absent otherwise.
+	ConditionPaused = "Paused"
 )
 
 // Reasons of a WebApp's conditions.
@@ -28,9 +31,6 @@ const (
 	ReasonReplicasNotReady = "ReplicasNotReady"
 	// ReasonReplicasReady: at least one pod serves.
 	ReasonReplicasReady = "ReplicasReady"
-	// ReasonTerminating: an object of the application is being deleted, and is made anew
-	// afterwards.
-	ReasonTerminating = "Terminating"
 
 	// ReasonSecretNotFound: a referenced Secret does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
@@ -43,4 +43,7 @@ const (
 	// ReasonVolumeResizeRefused: the cluster does not let the volume have the size that
 	// spec.storage.size asks for.
 	ReasonVolumeResizeRefused = "VolumeResizeRefused"
+	// ReasonTemplateRefused: a stored pod template says what no WebApp can ask for, so that
+	// the pods were built from the stored spec. Of events only.
+	ReasonTemplateRefused = "TemplateRefused"
 )

@@ -98,7 +98,8 @@ type WebAppSummary struct {
 	// replicas is ready/wanted, for example 2/3.
 	// +optional
 	Replicas string `json:"replicas,omitempty"`
-	// reason is why the application is not ready; empty when it is.
+	// reason is why the application is not ready; empty when it is. While spec.paused is set it
+	// is, or ends with, Paused.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }

@@ -18,7 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.status.image`,description="The image that runs"
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.serviceURL`,description="Address inside the cluster"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.summary.reason`,description="Why the application is not ready"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.summary.reason`,description="Why the application is not ready, and whether it is paused"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 52",message="metadata.name must be at most 52 characters: pods and volumes are named after it"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and hold only lower case letters, digits and '-': the Service is named after it"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || !has(oldSelf.spec.storage) || !has(self.status) || !has(self.status.storageSize) || quantity(string(self.spec.storage.size)).compareTo(quantity(string(oldSelf.spec.storage.size))) >= 0 || quantity(string(self.spec.storage.size)).compareTo(quantity(string(self.status.storageSize))) >= 0",message="spec.storage.size cannot be less than status.storageSize: a volume cannot shrink",fieldPath=".spec.storage.size"
@@ -50,7 +50,7 @@ type WebAppList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.storage) || self.replicas <= 1",message="spec.replicas must be 0 or 1 with spec.storage: the volume is attached to one pod"
 // +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.autoscaling)",message="spec.autoscaling cannot be combined with spec.storage: the volume is attached to one pod"
-// +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.files) || self.files.all(f, f.mountPath != self.storage.mountPath)",message="spec.files: mountPath must differ from spec.storage.mountPath"
+// +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.files) || self.files.all(f, (f.mountPath.endsWith('/') ? f.mountPath : f.mountPath + '/') != (self.storage.mountPath.endsWith('/') ? self.storage.mountPath : self.storage.mountPath + '/'))",message="spec.files: mountPath must differ from spec.storage.mountPath"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || (has(self.resources) && ((has(self.resources.requests) && 'cpu' in self.resources.requests) || (has(self.resources.limits) && 'cpu' in self.resources.limits)))",message="spec.resources.requests.cpu is required with spec.autoscaling: CPU use is measured against it"
 type WebAppSpec struct {
 	// image is the container image, for example registry.example.com/shop:1.4.2. It
@@ -58,6 +58,7 @@ type WebAppSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]+$')",message="spec.image must not hold white space"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^\\\\s]+$') || self.matches('^(?:(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\\\\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\\\\[[a-fA-F0-9:]+\\\\])(?::[0-9]+)?/)?[a-z0-9]+(?:(?:\\\\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\\\\.|_|__|-+)[a-z0-9]+)*)*(?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[a-fA-F0-9]{32,})?$')",message="spec.image must name an image, for example registry.example.com/shop:1.4.2: the repository in lower case, then :tag, @digest or both"
 	// +required
 	Image string `json:"image"`
 
@@ -78,7 +79,7 @@ type WebAppSpec struct {
 	// env are environment variables by name, at most 200 of at most 32 KiB each. They
 	// win over envFrom.
 	// +kubebuilder:validation:MaxProperties=200
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))",message="spec.env: a name must hold only letters, digits, '-', '_' and '.' and must not start with a digit"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))",message="spec.env: a name must hold only letters, digits, '-', '_' and '.' and must not start with a digit",messageExpression="\"spec.env: the name '\" + self.filter(k, !k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))[0] + \"' must hold only letters, digits, '-', '_' and '.' and must not start with a digit\""
 	// +optional
 	Env map[string]EnvValue `json:"env,omitempty"`
 
@@ -94,7 +95,7 @@ type WebAppSpec struct {
 	// files mounts Secrets and ConfigMaps as read-only directories, at most 32. Pods
 	// restart, rolling, when the content of a key that they use changes.
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(f, self.exists_one(g, g.mountPath == f.mountPath))",message="spec.files: every mountPath must be unique"
+	// +kubebuilder:validation:XValidation:rule="self.all(f, self.exists_one(g, (g.mountPath.endsWith('/') ? g.mountPath : g.mountPath + '/') == (f.mountPath.endsWith('/') ? f.mountPath : f.mountPath + '/')))",message="spec.files: every mountPath must be unique, with or without a slash at its end"
 	// +listType=atomic
 	// +optional
 	Files []FileSource `json:"files,omitempty"`
@@ -207,6 +208,7 @@ type FileSource struct {
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.contains(':')",message="mountPath must be absolute and must not hold ':'"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.]{0,2}/|/[.]{1,2}$')",message="mountPath must not hold '//', '/./' or '/../'"
 	// +required
 	MountPath string `json:"mountPath"`
 	// secretRef names a Secret. Set it or configMapRef.
@@ -304,6 +306,7 @@ type Storage struct {
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.contains(':')",message="spec.storage.mountPath must be absolute and must not hold ':'"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.]{0,2}/|/[.]{1,2}$')",message="spec.storage.mountPath must not hold '//', '/./' or '/../'"
 	// +required
 	MountPath string `json:"mountPath"`
 	// storageClassName is the class of the volume. It cannot be changed. Default: the

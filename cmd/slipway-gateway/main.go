@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -57,13 +58,43 @@ func main() {
 	if err := limitMemory(); err != nil {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
 	}
+	if err := noticeDeadConnections(); err != nil {
+		fail(err)
+	}
 	options.Log.Info("starting", "version", version)
+	options.Listening = func(http, https, admin net.Addr) {
+		options.Log.Info("listening", "http", addressText(http), "https", addressText(https), "admin", addressText(admin))
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	if err := gateway.Run(ctx, options); err != nil {
 		fail(err)
 	}
+}
+
+// addressText is empty where nothing is listened at.
+func addressText(address net.Addr) string {
+	if address == nil {
+		return ""
+	}
+	return address.String()
+}
+
+// noticeDeadConnections has client-go ask the API server, over a connection on which nothing
+// was heard for a second, whether it is still there, and give it a second to answer. Without
+// that a gateway that is cut off would notice after 45 s. The environment is the only way to
+// tell client-go; what is set there already counts.
+func noticeDeadConnections() error {
+	for _, name := range []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS", "HTTP2_PING_TIMEOUT_SECONDS"} {
+		if os.Getenv(name) != "" {
+			continue
+		}
+		if err := os.Setenv(name, "1"); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // check completes the options, and says what is missing.

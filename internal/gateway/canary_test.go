@@ -118,7 +118,7 @@ func (s *safe) write(t *testing.T, path, backend string) {
 		t.Fatal(err)
 	}
 	text := "apiVersion: slipway.dev/v1alpha1\nkind: APIGateway\nmetadata: {name: edge}\nspec:\n  tls: [{secretRef: {name: tls}}]\n  routes:" +
-		strings.ReplaceAll(canaryRoutes, "\n", "\n    ") + "\nbackends:\n  app:80: {addresses: [\"" + backend + "\"]}\n  gone:80: {addresses: [\"127.0.0.1:1\"]}\n" + string(secrets)
+		strings.ReplaceAll(canaryRoutes, "\n", "\n    ") + "\nbackends:\n  app:80: {addresses: [\"" + backend + "\"]}\n  gone:80: {addresses: [\"127.0.0.1:1\"]}\n" + string(secrets) + "...\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestNoSecretIsHeardAnywhere(t *testing.T) {
 	}
 	for _, broken := range []string{"secrets: canary\n", "secrets: {a: [canary]}\n", "secrets: {a: {b: \"canary\n", "\tcanary", "spec: {tls: [{secretRef: {name: t}}]}\nsecrets: {t: {tls.crt: canary, tls.key: canary}}\n"} {
 		before := strings.Count(said.String(), "is not applied")
-		text := "apiVersion: slipway.dev/v1alpha1\nkind: APIGateway\nmetadata: {name: edge}\n" + broken
+		text := "apiVersion: slipway.dev/v1alpha1\nkind: APIGateway\nmetadata: {name: edge}\n" + broken + "\n...\n"
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

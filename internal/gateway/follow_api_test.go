@@ -10,9 +10,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -172,6 +174,67 @@ func TestAGatewayServesOnWhileTheAPIServerIsAway(t *testing.T) {
 	r.serves(next)
 	r.answers("/new", "new")
 	r.answers("/app", "two")
+}
+
+// A connection that is open and silent looks like one on which nothing happens.
+func TestAGatewayThatIsCutOffSaysSoAndStandsByWhenItIsTold(t *testing.T) {
+	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1") // as the program does
+	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
+	c := newCluster(t, "keys")
+	c.secret("keys", map[string][]byte{"alice": hashOf("a")})
+	g := c.spec(`routes: [{name: app, path: /app, directResponse: {statusCode: 200, body: one}, auth: {apiKey: {secretRef: {name: keys}, header: X-Key}}}]`)
+	r := c.run()
+	r.serves(g)
+	r.answers("/app", "one", "X-Key: a")
+	seen := r.revision()
+	if !seen.Current() || seen.Stale() || len(seen.Routes) != 1 {
+		t.Fatalf("got %+v, want a current view and one route", seen)
+	}
+	if fetch(r.admin, "/revision?standby=true"); !r.ready() {
+		t.Error("a gateway that hears the API server can be told not to be ready")
+	}
+
+	undo := c.wire.silence()
+	defer undo()
+	begin := time.Now()
+	_, _ = fetch(r.admin, fmt.Sprintf("/revision?wait=%d", seen.Revision))
+	stale := r.revision()
+	t.Logf("said to be stale after %v", time.Since(begin))
+	// A second until the API server is asked, one for its answer, and the patience.
+	if took := time.Since(begin); took > 4*time.Second || !stale.Stale() {
+		t.Fatalf("after %v: %+v, want a stale view", took, stale.View)
+	}
+	environment.Eventually(t, func() error {
+		if got := r.revision().View; !slices.Equal(got.Of, []string{"APIGateway", "EndpointSlices", "Secrets", "Services"}) {
+			return fmt.Errorf("got %+v", got)
+		}
+		return nil
+	})
+	if !r.ready() {
+		t.Error("not ready, and nobody has said that others are")
+	}
+	r.answers("/app", "one", "X-Key: a")
+	if fetch(r.admin, "/revision?standby=true"); r.ready() {
+		t.Error("ready though others are current")
+	}
+	r.answers("/app", "one", "X-Key: a") // whoever comes is served
+
+	c.secret("keys", map[string][]byte{"alice": hashOf("b")})
+	g = c.spec(`routes: [{name: app, path: /app, directResponse: {statusCode: 200, body: two}, auth: {apiKey: {secretRef: {name: keys}, header: X-Key}}}]`)
+	undo()
+	begin = time.Now()
+	environment.Eventually(t, func() error {
+		if got := r.revision(); !got.Current() {
+			return fmt.Errorf("still stale: %+v", got.View)
+		}
+		return nil
+	})
+	t.Logf("current again after %v", time.Since(begin))
+	// Who calls itself current serves what is there.
+	if got := r.revision(); got.Generation != g || !r.ready() {
+		t.Errorf("serves %+v, ready: %v", got, r.ready())
+	}
+	r.answers("/app", "two", "X-Key: b")
 }
 
 func hashOf(key string) []byte {

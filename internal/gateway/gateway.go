@@ -141,11 +141,12 @@ func (g *gateway) run(ctx context.Context, adminListener net.Listener) error {
 			}
 		})
 	}
-	adminServer := &http.Server{Handler: g.admin, ReadHeaderTimeout: 10 * time.Second}
+	adminServer := admin.NewServer(g.admin)
 	if adminListener != nil {
-		part("serve the admin port", func() error { return ignoreClosed(adminServer.Serve(adminListener)) })
+		part("serve the admin port", func() error { return ignoreClosed(adminServer.Serve(admin.Limit(adminListener))) })
 	}
 	part("serve", func() error { return g.server.Run(base) })
+	part("stand by", func() error { g.standBy(ctx); return nil })
 	follow := g.followCluster
 	if g.options.ConfigFile != "" {
 		follow = g.followFile
@@ -164,6 +165,25 @@ func (g *gateway) run(ctx context.Context, adminListener net.Listener) error {
 		return cause
 	}
 	return nil
+}
+
+// standBy sends clients elsewhere while others are to get the requests, until the context
+// ends.
+func (g *gateway) standBy(ctx context.Context) {
+	for {
+		standby, until, changed := g.board.Standby()
+		g.server.Standby(standby)
+		var over <-chan time.Time
+		if !until.IsZero() {
+			over = g.clock.After(until.Sub(g.clock.Now()))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-over:
+		}
+	}
 }
 
 // drain lets everybody know that the gateway goes, and then lets it end.

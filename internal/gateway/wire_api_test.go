@@ -22,6 +22,7 @@ type wire struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[net.Conn]bool
+	silenced chan struct{}   // closed when bytes pass again; nil: they do
 	asked    map[string]bool // method, path, query of the selector, status
 }
 
@@ -66,13 +67,44 @@ func (w *wire) carry(near net.Conn) {
 	w.open[near] = true
 	w.mu.Unlock()
 	go func() {
-		_, _ = io.Copy(far, near)
+		_, _ = io.Copy(far, &gate{w, near})
 		_ = far.Close()
 	}()
-	_, _ = io.Copy(near, far)
+	_, _ = io.Copy(near, &gate{w, far})
 	w.mu.Lock()
 	delete(w.open, near)
 	w.mu.Unlock()
+}
+
+// gate is one direction of a connection.
+type gate struct {
+	wire *wire
+	from net.Conn
+}
+
+// Read returns what it has read once the wire is not silent.
+func (g *gate) Read(p []byte) (int, error) {
+	n, err := g.from.Read(p)
+	g.wire.mu.Lock()
+	silenced := g.wire.silenced
+	g.wire.mu.Unlock()
+	if silenced != nil {
+		<-silenced
+	}
+	return n, err
+}
+
+// silence keeps every connection open and lets no byte through until it is undone.
+func (w *wire) silence() (undo func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silenced = make(chan struct{})
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		close(w.silenced)
+		w.silenced = nil
+	})
 }
 
 // cut breaks all connections and lets none through.

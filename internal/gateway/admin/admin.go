@@ -3,27 +3,52 @@ package admin
 
 import (
 	"io"
+	"log"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
 )
+
+// The bounds of the admin port. A poll of /revision is held for up to 30 s.
+const (
+	headerTimeout   = 5 * time.Second
+	exchangeTimeout = 45 * time.Second
+	idleTimeout     = 2 * time.Minute
+	maxHeaderBytes  = 16 << 10
+	maxConnections  = 256
+	maxPerClient    = 32
+)
+
+// NewServer returns a server of the admin port, to serve a listener of Limit: a head takes at
+// most 5 s and 16 KiB, request and answer 45 s.
+func NewServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: exchangeTimeout, WriteTimeout: exchangeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ConnState: noteState,
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+}
 
 // Handler answers /readyz, /metrics and /revision.
 type Handler struct {
 	mux      *http.ServeMux
 	hasTable func() bool
+	board    *revision.Board
 	leaving  atomic.Bool
 }
 
-// New returns a handler. The gateway is ready once it has a table, until Leave. revision
-// answers /revision.
-func New(hasTable func() bool, metrics prometheus.Gatherer, revision http.Handler) *Handler {
-	h := &Handler{mux: http.NewServeMux(), hasTable: hasTable}
+// New returns a handler. The gateway is ready once it has a table, until Leave, and not
+// while it stands by, as the board knows.
+func New(hasTable func() bool, metrics prometheus.Gatherer, board *revision.Board) *Handler {
+	h := &Handler{mux: http.NewServeMux(), hasTable: hasTable, board: board}
 	h.mux.HandleFunc("GET /readyz", h.ready)
 	h.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	h.mux.Handle("GET /revision", revision)
+	h.mux.Handle("GET "+revision.Path, board)
 	return h
 }
 
@@ -34,11 +59,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.Serv
 func (h *Handler) Leave() { h.leaving.Store(true) }
 
 func (h *Handler) ready(w http.ResponseWriter, _ *http.Request) {
+	standby, _, _ := h.board.Standby()
 	switch {
 	case h.leaving.Load():
 		http.Error(w, "draining", http.StatusServiceUnavailable)
 	case !h.hasTable():
 		http.Error(w, "no table yet", http.StatusServiceUnavailable)
+	case standby:
+		http.Error(w, "cut off from the API server, other replicas are current", http.StatusServiceUnavailable)
 	default:
 		_, _ = io.WriteString(w, "ok\n")
 	}

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"math/rand/v2"
@@ -8,15 +10,28 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
-// logFlushSize is how much is collected before it is written.
-const logFlushSize = 32 << 10
+const (
+	// logFlushEvery is how long a line waits at most for others to be written with.
+	logFlushEvery = 200 * time.Millisecond
+	// logFlushSize is how much is collected before it is written.
+	logFlushSize = 32 << 10
+	// maxLogPending bounds what waits to be written, beside as much that is being written.
+	maxLogPending = 1 << 20
+	// lastLogLines is how long the last lines may take to be written at the end.
+	lastLogLines = 2 * time.Second
+)
 
 // accessLog writes a JSON object per line. It holds no query, no cookie and no field in
-// which a client proves who it is.
+// which a client proves who it is. A request only leaves its line: where the output takes
+// nothing, lines are dropped.
 type accessLog struct {
-	out io.Writer // nil: no log
+	out     io.Writer // nil: no log
+	dropped func(lines int)
+	full    chan struct{} // has a value when there is enough to be written
 
 	mu      sync.Mutex
 	pending []byte
@@ -24,18 +39,66 @@ type accessLog struct {
 	spare   []byte
 }
 
-func newAccessLog(out io.Writer) *accessLog { return &accessLog{out: out} }
+func newAccessLog(out io.Writer, dropped func(lines int)) *accessLog {
+	return &accessLog{out: out, dropped: dropped, full: make(chan struct{}, 1)}
+}
 
 func (l *accessLog) write(e *exchange, duration time.Duration) {
 	if l.out == nil || !sampled(e) {
 		return
 	}
 	l.mu.Lock()
+	before := len(l.pending)
 	l.pending = appendLine(l.pending, e, duration)
-	full := len(l.pending) >= logFlushSize
+	size := len(l.pending)
+	if size > maxLogPending {
+		l.pending = l.pending[:before]
+	}
 	l.mu.Unlock()
-	if full {
-		_ = l.flush() // the log's trouble is not the request's
+	if size > maxLogPending {
+		l.dropped(1)
+	}
+	if size >= logFlushSize {
+		select {
+		case l.full <- struct{}{}:
+		default: // somebody will look anyway
+		}
+	}
+}
+
+// run writes lines as they come, until the context ends; then the rest, as long as the
+// output takes it.
+func (l *accessLog) run(ctx context.Context, ticking clock.WithTicker) error {
+	if l.out == nil {
+		<-ctx.Done()
+		return nil
+	}
+	ended := make(chan error, 1)
+	go func() {
+		l.collect(ctx, ticking)
+		ended <- l.flush()
+	}()
+	<-ctx.Done()
+	select {
+	case err := <-ended:
+		return err
+	case <-ticking.After(lastLogLines):
+		return nil // the output is blocked, and ends with the program
+	}
+}
+
+// collect writes lines when there are enough of them, or some have waited for long.
+func (l *accessLog) collect(ctx context.Context, ticking clock.WithTicker) {
+	ticker := ticking.NewTicker(logFlushEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		case <-l.full:
+		}
+		_ = l.flush() // lost lines are counted, and nobody could do more about it
 	}
 }
 
@@ -63,7 +126,10 @@ func (l *accessLog) flush() error {
 	if len(lines) == 0 {
 		return nil
 	}
-	_, err := l.out.Write(lines)
+	n, err := l.out.Write(lines)
+	if err != nil {
+		l.dropped(bytes.Count(lines[n:], []byte{'\n'}))
+	}
 	return err
 }
 
@@ -73,7 +139,8 @@ func appendLine(b []byte, e *exchange, duration time.Duration) []byte {
 	b = append(b, '"')
 	b = appendText(b, "method", e.r.Method)
 	b = appendText(b, "host", e.r.Host)
-	b = appendText(b, "path", e.r.URL.EscapedPath())
+	_, path, _ := splitTarget(e.r.RequestURI)
+	b = appendText(b, "path", path)
 	b = appendText(b, "protocol", e.r.Proto)
 	if e.route != nil {
 		b = appendText(b, "route", e.route.Name)

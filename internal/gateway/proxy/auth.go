@@ -1,15 +1,10 @@
 package proxy
 
 import (
-	"context"
-	"crypto/sha256"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
-
-	"golang.org/x/crypto/bcrypt"
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -70,11 +65,31 @@ func cutParam(query, name string) (value, rest string) {
 	return value, strings.Join(kept, "&")
 }
 
+// checkPassword asks for a user's password. Who cannot be answered for now is told when to
+// come again, which says nothing of the password.
 func (e *exchange) checkPassword(auth *table.Basic) bool {
 	user, password, ok := e.r.BasicAuth()
-	if ok && e.handler.passwords.check(e.r.Context(), auth.Users, user, password) {
+	verdict := passwordWrong
+	if ok {
+		verdict = e.handler.passwords.check(e.r.Context(), attempt{
+			users: auth.Users, user: user, password: password, client: e.address, deadline: e.deadline(),
+		})
+		e.handler.metrics.passwords[verdict].Inc()
+	}
+	switch verdict {
+	case passwordRight:
 		e.identity = user
 		return true
+	case passwordClientBusy:
+		return e.refuseForNow(http.StatusTooManyRequests, "password_client_busy")
+	case passwordBusy:
+		return e.refuseForNow(http.StatusServiceUnavailable, "password_busy")
+	case passwordTimeout:
+		return e.refuse(http.StatusGatewayTimeout, upstream.Timeout.String())
+	case passwordCanceled:
+		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
+		return false
+	case passwordWrong:
 	}
 	realm := auth.Realm
 	if realm == "" {
@@ -82,6 +97,12 @@ func (e *exchange) checkPassword(auth *table.Basic) bool {
 	}
 	e.w.Header()["Www-Authenticate"] = []string{"Basic realm=" + strconv.Quote(realm) + `, charset="UTF-8"`}
 	return e.refuse(http.StatusUnauthorized, "unauthenticated")
+}
+
+// refuseForNow refuses what may succeed in a second.
+func (e *exchange) refuseForNow(status int, failure string) bool {
+	e.w.Header()["Retry-After"] = []string{"1"}
+	return e.refuse(status, failure)
 }
 
 // addIdentity tells the backend who the client is.
@@ -102,81 +123,4 @@ func (e *exchange) addIdentity() {
 	if header != "" {
 		e.fields = append(e.fields, upstream.Field{Name: header, Value: e.identity})
 	}
-}
-
-// maxPasswords bounds the passwords that are known to be right.
-const maxPasswords = 4096
-
-// passwords checks passwords. A hash is slow to compare on purpose, so what was right is
-// remembered, as a hash of password and hash, which is worth nothing without both.
-type passwords struct {
-	slots chan struct{} // so that guessing does not take every core
-
-	mu    sync.Mutex
-	right map[[sha256.Size]byte]struct{}
-}
-
-func (p *passwords) init() {
-	p.slots = make(chan struct{}, 1)
-	p.right = map[[sha256.Size]byte]struct{}{}
-}
-
-// check reports whether a password is the user's. For a user that there is not it takes
-// the time that it takes for another one, so that the answer does not tell them apart.
-func (p *passwords) check(ctx context.Context, users map[string][][]byte, user, password string) bool {
-	hashes, known := users[user]
-	for _, hash := range hashes {
-		if p.known(fingerprint(hash, password)) {
-			return true
-		}
-	}
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-	defer func() { <-p.slots }()
-	if !known {
-		hashes = anybodys(users)
-	}
-	for _, hash := range hashes {
-		if bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil && known {
-			p.remember(fingerprint(hash, password))
-			return true
-		}
-	}
-	return false
-}
-
-// anybodys returns the hashes of some user.
-func anybodys(users map[string][][]byte) [][]byte {
-	for _, hashes := range users {
-		return hashes
-	}
-	return nil
-}
-
-func fingerprint(hash []byte, password string) [sha256.Size]byte {
-	text := make([]byte, 0, len(hash)+1+len(password))
-	text = append(append(append(text, hash...), 0), password...)
-	return sha256.Sum256(text)
-}
-
-func (p *passwords) known(print [sha256.Size]byte) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, ok := p.right[print]
-	return ok
-}
-
-func (p *passwords) remember(print [sha256.Size]byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for old := range p.right {
-		if len(p.right) < maxPasswords {
-			break
-		}
-		delete(p.right, old)
-	}
-	p.right[print] = struct{}{}
 }

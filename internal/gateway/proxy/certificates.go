@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -71,17 +72,46 @@ func (c *Certificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	if set == nil || set.first == nil {
 		return nil, errNoCertificate
 	}
-	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
+	name := serverName(hello.ServerName)
 	if name == "" {
 		return set.first, nil
 	}
-	if certificate := set.byName[name]; certificate != nil {
+	if certificate := set.find(name); certificate != nil {
 		return certificate, nil
 	}
-	if dot := strings.IndexByte(name, '.'); dot > 0 {
-		if certificate := set.byName["*"+name[dot:]]; certificate != nil {
-			return certificate, nil
-		}
-	}
 	return nil, errNoCertificate
+}
+
+// differ reports whether a request for a host has come on a connection that was opened for
+// a server with another certificate. A client may use a connection for several hosts where
+// one certificate is for all of them; with its own, a host wants a connection of its own. Who
+// names no server, or a host that no certificate is for, is not told apart.
+func (c *Certificates) differ(server, host string) bool {
+	if server == "" || server == host || c == nil {
+		return false
+	}
+	set := c.current.Load()
+	if set == nil {
+		return false
+	}
+	wanted := set.find(host)
+	if wanted == nil {
+		return false
+	}
+	served := set.find(serverName(server))
+	return served == nil || !bytes.Equal(served.Leaf.Raw, wanted.Leaf.Raw)
+}
+
+// serverName is the name of the server as certificates are found by it.
+func serverName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+// find returns the certificate for a name in lower case, or nil.
+func (s *certificateSet) find(name string) *tls.Certificate {
+	if certificate := s.byName[name]; certificate != nil {
+		return certificate
+	}
+	if dot := strings.IndexByte(name, '.'); dot > 0 {
+		return s.byName["*"+name[dot:]]
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/slipway-dev/slipway/internal/gateway/clients"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -13,59 +14,26 @@ func (e *exchange) findClient() {
 	if colon := strings.LastIndexByte(e.peer, ':'); colon >= 0 {
 		e.peer = strings.Trim(e.peer[:colon], "[]")
 	}
-	e.client = e.peer
-	if e.state == nil || len(e.state.TrustedProxies) == 0 {
+	address, _ := netip.ParseAddr(e.peer) // nobody in particular where it is none
+	e.client, e.address = e.peer, clients.Of(address)
+	e.shareOf = e.address
+	if e.state == nil || !clients.Within(e.state.TrustedProxies, address) {
 		return
 	}
-	trusted := e.state.TrustedProxies
-	if !contains(trusted, e.peer) {
-		return
-	}
-	e.trusted = true
+	e.trusted, e.shareOf = true, netip.Addr{}
 	hops := strings.Split(strings.Join(e.r.Header["X-Forwarded-For"], ","), ",")
 	for i := len(hops) - 1; i >= 0; i-- {
 		hop := strings.TrimSpace(hops[i])
-		if _, err := netip.ParseAddr(hop); err != nil {
+		address, err := netip.ParseAddr(hop)
+		if err != nil {
 			return
 		}
-		e.client = hop
-		if !contains(trusted, hop) {
+		e.client, e.address = hop, clients.Of(address)
+		e.shareOf = e.address
+		if !clients.Within(e.state.TrustedProxies, address) {
 			return
 		}
 	}
-}
-
-func contains(ranges []netip.Prefix, address string) bool {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return false
-	}
-	ip = ip.Unmap().WithZone("")
-	for _, r := range ranges {
-		if r.Contains(ip) {
-			return true
-		}
-	}
-	return false
-}
-
-// limitedAddress is what counts as one client: an IPv6 client has a whole /64 to itself.
-func limitedAddress(address string) string {
-	if strings.IndexByte(address, ':') < 0 {
-		return address
-	}
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	if ip = ip.Unmap(); ip.Is4() {
-		return ip.String()
-	}
-	prefix, err := ip.WithZone("").Prefix(64)
-	if err != nil {
-		return address
-	}
-	return prefix.String()
 }
 
 // scheme returns what the client speaks.

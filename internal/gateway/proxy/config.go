@@ -5,7 +5,22 @@ import (
 	"net/netip"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 )
+
+// The connections of clients where the spec does not say it.
+const (
+	defaultConnections = 10000
+	defaultRequests    = 10000
+)
+
+// bound returns a bound of the spec, from 1 on.
+func bound(in *int32, fallback int) int {
+	if in == nil || *in < 1 {
+		return fallback
+	}
+	return int(*in)
+}
 
 // NewConfig returns what the spec says about all requests; the table is still to come.
 // The error names the field.
@@ -14,6 +29,12 @@ func NewConfig(spec *slipwayv1alpha1.APIGatewaySpec) (Config, error) {
 	if log := spec.AccessLog; log != nil && log.SamplePercent != nil {
 		config.LogPercent = uint32(min(max(*log.SamplePercent, 0), 100))
 	}
+	limits := spec.Connections
+	if limits == nil {
+		limits = &slipwayv1alpha1.ConnectionLimits{}
+	}
+	config.Connections = connlimit.Limits{Total: bound(limits.Max, defaultConnections), PerClient: bound(limits.MaxPerClient, 0)}
+	config.Requests = bound(limits.MaxRequests, max(defaultRequests, config.Connections.Total))
 	for i, text := range spec.TrustedProxies {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
@@ -21,5 +42,6 @@ func NewConfig(spec *slipwayv1alpha1.APIGatewaySpec) (Config, error) {
 		}
 		config.TrustedProxies = append(config.TrustedProxies, prefix)
 	}
+	config.Connections.Exempt = config.TrustedProxies
 	return config, nil
 }

@@ -4,8 +4,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -30,11 +32,16 @@ type exchange struct {
 	r       *http.Request
 	start   time.Time
 
-	lookup   table.Request
-	path     table.Path
-	route    *table.Route
-	peer     string // the address of the other end of the connection
-	client   string // the address of the client, as far as it can be believed
+	lookup table.Request
+	path   table.Path
+	route  *table.Route
+	peer   string // the address of the other end of the connection
+	client string // the address of the client, as far as it can be believed
+	// address is what counts as the client where clients are counted, and shareOf whose share
+	// of a bound is taken: nobody's, where a trusted proxy says of no client.
+	address, shareOf netip.Addr
+
+	counted  bool   // it is one of those under way
 	trusted  bool   // the other end is a trusted proxy
 	identity string // who the client proved to be
 	claims   token.Claims
@@ -43,15 +50,19 @@ type exchange struct {
 	nominated []string
 
 	request  upstream.Request
-	body     *pacedBody                                // of a request of HTTP/1
+	taking   *watch                                    // of the calls in which the client of HTTP/2 takes a response; kept
+	stream   *streamBody                               // the body of a request of HTTP/2 to a backend
+	body     *clientBody                               // of a request of HTTP/1; nil if it has none
 	informed func(status int, fields []upstream.Field) // inform; kept, so that it need not be allocated
 	fields   []upstream.Field
 	endpoint string
 
-	status  int
-	sent    int64 // bytes of the response's body
-	failure string
-	aborted bool
+	heads    sync.Mutex // held while the head of a response is sent
+	answered bool       // the final one has begun
+	status   int
+	sent     int64 // bytes of the response's body
+	failure  string
+	aborted  bool
 	// tunneled is the client's connection where it speaks another protocol.
 	tunneled net.Conn
 	span     trace.Span // nil where nothing is traced
@@ -60,8 +71,9 @@ type exchange struct {
 func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 	*e = exchange{
 		handler: h, state: h.current.Load(), w: w, r: r,
-		start: h.options.Clock.Now(), query: r.URL.RawQuery, fields: e.fields[:0], informed: e.informed,
+		start: h.options.Clock.Now(), query: r.URL.RawQuery, fields: e.fields[:0], informed: e.informed, taking: e.taking,
 	}
+	e.takeBody()
 }
 
 // end counts and logs the exchange, and lets go of it.
@@ -73,7 +85,7 @@ func (e *exchange) end() {
 	e.handler.log.write(e, duration)
 	e.endSpan()
 	clear(e.fields)
-	*e = exchange{fields: e.fields[:0], informed: e.informed}
+	*e = exchange{fields: e.fields[:0], informed: e.informed, taking: e.taking}
 	exchanges.Put(e)
 }
 
@@ -81,7 +93,7 @@ func (e *exchange) end() {
 func (e *exchange) serve() {
 	e.startSpan()
 	e.findClient()
-	if !e.findRoute() {
+	if !e.enter() || !e.findRoute() {
 		return
 	}
 	if e.route.CORS != nil && e.allowOrigin() {
@@ -108,10 +120,13 @@ func (e *exchange) findRoute() bool {
 	if e.r.Method == http.MethodConnect {
 		return e.refuse(http.StatusNotImplemented, "connect")
 	}
+	if isMisspelt(e.r.Method) {
+		return e.refuse(http.StatusBadRequest, "method")
+	}
 	if len(e.r.Header) > maxNames || !e.readConnection() {
 		return e.refuse(http.StatusRequestHeaderFieldsTooLarge, "fields")
 	}
-	if !e.mayGoOn() {
+	if !e.findHost() || !e.mayGoOn() {
 		return false
 	}
 	path, err := e.parsePath()
@@ -123,13 +138,13 @@ func (e *exchange) findRoute() bool {
 	}
 	e.path = path
 	e.lookup = table.Request{
-		Method: e.r.Method, Host: e.r.Host, Path: path.Match, RawQuery: e.r.URL.RawQuery, Header: e.r.Header,
+		Method: e.r.Method, Host: e.lookup.Host, Path: path.Match, RawQuery: e.r.URL.RawQuery, Header: e.r.Header,
 	}
 	route := e.state.Table.Match(&e.lookup)
 	if route == nil {
 		return e.refuse(http.StatusNotFound, "no_route")
 	}
-	if path.Other != "" && e.otherRoute(path.Other) != route {
+	if !e.state.Table.ReadAlike(&e.lookup, path, route) {
 		return e.refuse(http.StatusBadRequest, "path")
 	}
 	e.route = route
@@ -137,13 +152,6 @@ func (e *exchange) findRoute() bool {
 		return e.refuse(http.StatusInternalServerError, "route_unavailable")
 	}
 	return true
-}
-
-// otherRoute is the route that the request would have with another path.
-func (e *exchange) otherRoute(path string) *table.Route {
-	other := e.lookup
-	other.Path = path
-	return e.state.Table.Match(&other)
 }
 
 // refuse answers with a status and its text, and returns false.
@@ -155,6 +163,10 @@ func (e *exchange) refuse(status int, failure string) bool {
 
 // answer sends a response of our own.
 func (e *exchange) answer(status int, contentType string, body []byte) {
+	e.beginAnswer()
+	if e.body != nil {
+		e.body.drain()
+	}
 	header := e.w.Header()
 	if contentType != "" || len(body) > 0 {
 		header["Content-Type"] = []string{contentType}
@@ -167,8 +179,7 @@ func (e *exchange) answer(status int, contentType string, body []byte) {
 	if e.r.Method == http.MethodHead {
 		return
 	}
-	n, _ := e.w.Write(body)
-	e.sent += int64(n)
+	_ = e.write(body) // the client has gone, then
 }
 
 // sendHead sends the head of the response, with what the route changes in it.
@@ -177,19 +188,10 @@ func (e *exchange) sendHead(status int) {
 	if e.route != nil && e.route.ResponseHeaders != nil {
 		e.route.ResponseHeaders.Apply(header)
 	}
-	// Where the server drains, the client is to go elsewhere with its next request; for
-	// HTTP/2 net/http makes GOAWAY of it. A request in chunks may have had a length too,
-	// which net/http does not tell, and after which the connection must be closed
-	// (RFC 9112, 6.1).
-	// And who is refused before the end of a body must not think that it was read.
-	if e.handler.draining.Load() || (e.r.ProtoMajor == 1 && len(e.r.TransferEncoding) > 0) ||
-		(status >= http.StatusBadRequest && e.body != nil && e.body.unread()) {
+	// Where others serve, the client is to go elsewhere with its next request; for
+	// HTTP/2 net/http makes GOAWAY of it.
+	if e.handler.sendsAway() || e.lastOnConnection(status) {
 		header["Connection"] = []string{"close"}
-	}
-	if e.r.ProtoMajor == 1 && e.body == nil && e.r.ContentLength != 0 {
-		// net/http reads what is left of a body, for the next request on the connection.
-		pace := e.pace(http.NewResponseController(e.w))
-		pace.beforeRead()
 	}
 	e.status = status
 	e.w.WriteHeader(status)
@@ -219,8 +221,14 @@ func (e *exchange) limitBody() bool {
 	if e.r.ContentLength > limit {
 		return e.refuse(http.StatusRequestEntityTooLarge, "body_too_large")
 	}
-	if e.r.ContentLength < 0 {
-		e.r.Body = http.MaxBytesReader(e.w, e.r.Body, limit)
+	// The reader gets no writer: it would write into the header of the response, while that
+	// may be sent already.
+	switch {
+	case e.r.ContentLength >= 0:
+	case e.body != nil:
+		e.body.body = http.MaxBytesReader(nil, e.r.Body, limit)
+	default:
+		e.r.Body = http.MaxBytesReader(nil, e.r.Body, limit)
 	}
 	return true
 }
@@ -237,7 +245,7 @@ func (e *exchange) withinLimit(authenticated bool) bool {
 	case table.PerKey:
 		key.who = e.identity
 	case table.PerClientAddress:
-		key.who = limitedAddress(e.client)
+		key.client = e.address
 	}
 	wait := e.handler.limiter.take(key, limit)
 	if wait == 0 {

@@ -58,12 +58,14 @@ func (e *exchange) explain(err error) {
 		e.endpoint = failure.Endpoint
 	}
 	e.handler.metrics.failed(e.state, e.route, kind)
-	if kind == upstream.RequestBody && errors.Is(err, os.ErrDeadlineExceeded) {
-		e.w.Header()["Connection"] = []string{"close"}
+	if (kind == upstream.RequestBody && errors.Is(err, os.ErrDeadlineExceeded)) || e.clientStalled() {
+		if e.r.ProtoMajor == 1 {
+			e.w.Header()["Connection"] = []string{"close"}
+		}
 		e.refuse(http.StatusRequestTimeout, "client_stalled")
 		return
 	}
-	if e.r.Context().Err() != nil {
+	if stopped := e.body != nil && e.body.wasStopped(); kind == upstream.Canceled || (e.r.Context().Err() != nil && !stopped) {
 		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
 		return
 	}
@@ -73,7 +75,7 @@ func (e *exchange) explain(err error) {
 	}
 	status := http.StatusBadGateway
 	switch kind {
-	case upstream.NoEndpoints:
+	case upstream.NoEndpoints, upstream.MaxRequests, upstream.MaxPending, upstream.MaxConnections:
 		status = http.StatusServiceUnavailable
 	case upstream.Timeout:
 		status = http.StatusGatewayTimeout
@@ -86,32 +88,39 @@ func (e *exchange) explain(err error) {
 // buildRequest makes the request to the backend.
 func (e *exchange) buildRequest(backend *table.Backend) {
 	e.request = upstream.Request{
+		Client:        e.shareOf,
 		Method:        e.r.Method,
 		Target:        e.target(),
 		Host:          e.r.Host,
+		Protocol:      protocolOf(backend),
+		Deadline:      e.deadline(),
 		HeaderTimeout: e.route.Timeouts.Backend,
+		IdleTimeout:   e.backendIdle(backend),
 		Retry:         upstream.Retry{Attempts: e.route.Retries.Attempts, On: causes(e.route.Retries.On)},
 		Informational: e.informed,
 	}
-	if e.route.Timeouts.Request > 0 {
-		e.request.Deadline = e.start.Add(e.route.Timeouts.Request)
-	}
 	if e.route.Rewrite != nil && e.route.Rewrite.Host != "" {
 		e.request.Host = e.route.Rewrite.Host
-	}
-	if backend.Protocol == table.ProtocolH2C || e.isGRPC() {
-		e.request.Protocol = upstream.HTTP2
 	}
 	for _, value := range e.r.Header["Te"] {
 		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
 	}
 	if e.r.Body != nil && e.r.Body != http.NoBody && e.r.ContentLength != 0 {
 		e.addBody()
-	} else if upgrade := e.r.Header["Upgrade"]; len(upgrade) == 1 && e.mayUpgrade(upgrade[0]) {
-		e.request.Upgrade, e.request.Protocol = upgrade[0], upstream.HTTP1
+		e.boundBody(e.clientIdle(backend))
+	} else if upgrade := e.r.Header["Upgrade"]; len(upgrade) == 1 && !backend.Protocol.IsHTTP2() && e.mayUpgrade(upgrade[0]) {
+		e.request.Upgrade = upgrade[0]
 	}
 	e.addFields()
 	e.request.Fields = e.fields
+}
+
+// deadline is when the response must have ended, zero for never.
+func (e *exchange) deadline() time.Time {
+	if e.route.Timeouts.Request <= 0 {
+		return time.Time{}
+	}
+	return e.start.Add(e.route.Timeouts.Request)
 }
 
 // target is the path as the backend is to see it, with the query.
@@ -135,39 +144,17 @@ func (e *exchange) target() string {
 	return path + "?" + e.query
 }
 
-// isGRPC reports whether the request is gRPC's, which is spoken over HTTP/2 only.
-func (e *exchange) isGRPC() bool {
-	contentType := e.r.Header["Content-Type"]
-	if len(contentType) == 0 {
-		return false
-	}
-	rest, ok := strings.CutPrefix(contentType[0], "application/grpc")
-	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
-}
-
-// mayUpgrade reports whether the client asks for another protocol on its connection. To
-// speak HTTP/2 that way is an offer to the next hop, which is the gateway.
-func (e *exchange) mayUpgrade(protocol string) bool {
-	if e.r.ProtoMajor != 1 || e.r.ProtoMinor != 1 || strings.HasPrefix(strings.ToLower(protocol), "h2c") {
-		return false
-	}
-	for _, value := range e.r.Header["Connection"] {
-		if hasToken(value, "upgrade") {
-			return true
-		}
-	}
-	return false
-}
-
 func (e *exchange) addBody() {
 	request := &e.request
 	request.Body, request.ContentLength = e.r.Body, e.r.ContentLength
-	request.ExpectContinue = e.r.Header.Get("Expect") != "" // net/http lets no other expectation through
 	control := http.NewResponseController(e.w)
 	request.StopBody = func() { _ = control.SetReadDeadline(aLongTimeAgo) }
-	if e.r.ProtoMajor == 1 {
-		e.body = &pacedBody{pace: e.pace(control), body: e.r.Body, length: e.r.ContentLength}
+	if e.r.ProtoMajor == 2 {
+		e.takeStream(control)
+	}
+	if e.body != nil {
 		request.Body, request.StopBody = e.body, e.body.stop
+		request.ExpectContinue = e.body.expected // net/http lets no other expectation through
 	}
 	if e.r.ContentLength < 0 {
 		trailer := e.r.Trailer
@@ -188,7 +175,7 @@ func (e *exchange) pace(control *http.ResponseController) pace {
 // isNoTrailer reports whether a field must not be a trailer for the backend, which may take
 // it for a field of the head: what a client may not say there it may not say here.
 func (e *exchange) isNoTrailer(name string) bool {
-	return fieldname.ForbiddenTrailer(name) || forwardedField(name) || e.isHidden(name)
+	return fieldname.ForbiddenTrailer(strings.ReplaceAll(name, "_", "-")) || forwardedField(name) || e.isHidden(name)
 }
 
 // trailersOf returns the trailers that are for the backend.
@@ -240,11 +227,12 @@ func (e *exchange) addFields() {
 }
 
 // isHidden reports whether a field is not the client's to send: its key, or what tells
-// the backend who the client is. A backend may take an underscore for a hyphen.
+// the backend who the client is. A backend may take an underscore for a hyphen, and so
+// what looks like the framing of the request for that.
 func (e *exchange) isHidden(name string) bool {
 	if strings.IndexByte(name, '_') >= 0 {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
-		if forwardedField(name) {
+		if forwardedField(name) || fieldname.OfConnection(name) {
 			return true
 		}
 	}

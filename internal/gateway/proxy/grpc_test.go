@@ -8,6 +8,7 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -141,7 +142,7 @@ func (g *gateway) startTLS(t *testing.T) string {
 
 func TestGRPC(t *testing.T) {
 	backend, service := serveGRPC(t)
-	g := start(t, Options{}, toApp, backend) // gRPC is found by its content type
+	g := start(t, Options{}, toH2, backend)
 	addresses := map[string]string{"h2c": g.address, "TLS": g.startTLS(t)}
 	for name, transport := range map[string]credentials.TransportCredentials{
 		"h2c": insecure.NewCredentials(), "TLS": credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}),
@@ -290,4 +291,11 @@ func TestGRPCClientsUnderstandTheGatewaysOwnAnswers(t *testing.T) {
 	g.handler.Set(Config{Table: compile(t, `[{backendService: {name: none, port: 80}}]`, nil)})
 	_, err = client.EmptyCall(t.Context(), &testpb.Empty{})
 	want(t, "no endpoints", grpcstatus.Code(err), codes.Unavailable)
+	// What stands in front of a backend may answer in its place.
+	g.handler.Set(Config{Table: compile(t, toApp, nil, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "not now\n")
+	}))})
+	_, err = client.EmptyCall(t.Context(), &testpb.Empty{})
+	want(t, "an answer that is not gRPC", grpcstatus.Code(err), codes.Unavailable)
 }

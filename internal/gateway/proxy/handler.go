@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/jwks"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -29,9 +30,12 @@ type Options struct {
 	// Realm is what basic authentication asks for where the route does not say it.
 	// Default: slipway.
 	Realm string
-	// ClientTimeout is how long a client of HTTP/1 may send nothing of a request's body, or
-	// take nothing of a response. Default 1 min.
+	// ClientTimeout is how long a client may send nothing of a request's body, where the route
+	// does not say it, or take nothing of a response. Default 1 min.
 	ClientTimeout time.Duration
+	// BackendTimeout is how long a backend may send nothing of a response's body, where the
+	// route does not say it. Default 5 min.
+	BackendTimeout time.Duration
 	// AccessLog is where a line is written for each request. Default: nowhere.
 	AccessLog io.Writer
 	// Tracer makes a span of each request. Default: none; what a client says of its trace
@@ -58,24 +62,34 @@ type Config struct {
 	// LogPercent is the share of the requests that the access log has, from 0 to 100.
 	// Server errors it always has, except at 0.
 	LogPercent uint32
+	// Connections bound the connections of clients. The zero value has no bounds.
+	Connections connlimit.Limits
+	// Requests bounds the requests under way, of which a client has a share (clients.Places).
+	// 0 is no bound.
+	Requests int
 }
 
 // Handler serves requests as the table says.
 type Handler struct {
-	options   Options
-	registry  *upstream.Registry
-	keys      *jwks.Registry
-	limiter   *limiter
-	passwords passwords
-	log       *accessLog
-	metrics   *metrics
-	mirrors   *mirrors
-	tunnels   tunnels
-	draining  atomic.Bool
+	options     Options
+	registry    *upstream.Registry
+	keys        *jwks.Registry
+	limiter     *limiter
+	passwords   *passwords
+	log         *accessLog
+	metrics     *metrics
+	mirrors     *mirrors
+	tunnels     conns // that speak another protocol
+	draining    atomic.Bool
+	connections connlimit.Counter // of clients
+	underWay    underWay
+	standby     atomic.Bool
 
 	current atomic.Pointer[state]
 	set     sync.Mutex // one Set at a time
 	via     [3]string  // for HTTP/1.0, 1.1 and 2
+	// certificates are those of the server, nil where it has none.
+	certificates atomic.Pointer[Certificates]
 }
 
 // state is a Config with what belongs to it.
@@ -95,6 +109,9 @@ func New(options Options) *Handler {
 	if options.ClientTimeout == 0 {
 		options.ClientTimeout = time.Minute
 	}
+	if options.BackendTimeout == 0 {
+		options.BackendTimeout = 5 * time.Minute
+	}
 	if options.Via == "" {
 		options.Via = "slipway"
 	}
@@ -105,17 +122,19 @@ func New(options Options) *Handler {
 		options.Upstream.Clock = options.Clock
 	}
 	h := &Handler{
-		options: options,
-		limiter: newLimiter(options.Clock),
-		log:     newAccessLog(options.AccessLog),
-		metrics: newMetrics(options.Metrics),
-		mirrors: newMirrors(),
+		options:   options,
+		limiter:   newLimiter(options.Clock),
+		metrics:   newMetrics(options.Metrics),
+		mirrors:   newMirrors(),
+		passwords: newPasswords(options.Clock),
 	}
+	h.log = newAccessLog(options.AccessLog, func(lines int) { h.metrics.dropped.Add(float64(lines)) })
+	h.connections.Refused = func(why connlimit.Refusal) { h.metrics.refused[why].Inc() }
+	h.metrics.watchConnections(options.Metrics, h.connections.Open)
 	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged})
 	options.Upstream.Checked = h.checked
 	h.registry = upstream.NewRegistry(options.Upstream)
 	h.via = [3]string{"1.0 " + options.Via, "1.1 " + options.Via, "2.0 " + options.Via}
-	h.passwords.init()
 	return h
 }
 
@@ -130,12 +149,15 @@ func (h *Handler) Set(config Config) {
 	for i, backend := range backends {
 		used[backend.ID] = true
 		next.services[i] = h.registry.Service(backend.ID)
+		next.services[i].SetLimits(upstream.Limits(backend.Limits))
+		next.services[i].SetProtocol(protocolOf(backend))
 		next.services[i].SetCheck(checkOf(backend))
 		next.services[i].Add(backend.Endpoints)
 	}
 	next.keys = h.keySources(routes)
 	next.metrics = h.metrics.forRoutes(routes)
 	h.metrics.setChecks(backends)
+	h.connections.SetLimits(config.Connections)
 	h.current.Store(next)
 	for i, backend := range backends { // nobody picks by the old table any more what goes now
 		next.services[i].Set(backend.Endpoints)
@@ -176,12 +198,10 @@ func (h *Handler) Ready() bool { return h.current.Load() != nil }
 // Registry returns the connections to the backends, which somebody must keep tidy.
 func (h *Handler) Registry() *upstream.Registry { return h.registry }
 
-// FlushLog writes what the access log has collected.
-func (h *Handler) FlushLog() error { return h.log.flush() }
-
 var exchanges = sync.Pool{New: func() any {
 	e := new(exchange)
 	e.informed = e.inform
+	e.taking = &watch{cut: e.cutStream}
 	return e
 }}
 
@@ -189,8 +209,26 @@ var exchanges = sync.Pool{New: func() any {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := exchanges.Get().(*exchange)
 	e.begin(h, w, r)
+	ended := false
+	defer func() {
+		if !ended { // a panic must not keep its place
+			e.leave()
+		}
+	}()
 	e.serve()
+	if r.ProtoMajor == 2 {
+		e.sendRest()
+	}
+	e.boundEnd()
+	if e.body != nil && !e.body.whole() {
+		e.finishConnection()
+	}
+	if r.ProtoMajor == 2 {
+		e.watchResets()
+	}
 	aborted, tunneled := e.aborted, e.tunneled
+	e.leave()
+	ended = true
 	e.end()
 	if tunneled != nil {
 		h.tunnels.remove(tunneled) // when it has been logged

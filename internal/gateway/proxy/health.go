@@ -14,10 +14,16 @@ func checkOf(backend *table.Backend) upstream.Check {
 	check := upstream.Check{
 		Path: in.Path, Host: in.Host, Period: in.Period, Timeout: in.Timeout, Healthy: in.Healthy, Unhealthy: in.Unhealthy,
 	}
-	if backend.Protocol == table.ProtocolH2C {
-		check.Protocol = upstream.HTTP2
-	}
+	check.Protocol = protocolOf(backend)
 	return check
+}
+
+// protocolOf is what is spoken to the endpoints of a backend.
+func protocolOf(backend *table.Backend) upstream.Protocol {
+	if backend.Protocol.IsHTTP2() {
+		return upstream.HTTP2
+	}
+	return upstream.HTTP1
 }
 
 // checked is told of every check of an endpoint.

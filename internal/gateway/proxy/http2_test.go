@@ -38,13 +38,14 @@ func (g *gateway) frames(settings ...http2.Setting) *frames {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	return g.framesOn(conn, settings...)
+}
+
+// framesOn speaks HTTP/2 to the gateway on a connection.
+func (g *gateway) framesOn(conn net.Conn, settings ...http2.Setting) *frames {
+	g.t.Helper()
 	g.t.Cleanup(func() { conn.Close() })
-	f := &frames{Framer: http2.NewFramer(conn, conn), t: g.t, conn: conn, first: map[http2.SettingID]uint32{}}
-	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	f.AllowIllegalWrites = true
-	f.fields = hpack.NewEncoder(&f.block)
-	_, _ = io.WriteString(conn, http2.ClientPreface)
-	_ = f.WriteSettings(settings...)
+	f := newFrames(g.t, conn, settings...)
 	if settings, ok := f.next().(*http2.SettingsFrame); ok {
 		_ = settings.ForeachSetting(func(s http2.Setting) error {
 			f.first[s.ID] = s.Val
@@ -52,6 +53,17 @@ func (g *gateway) frames(settings ...http2.Setting) *frames {
 		})
 	}
 	_ = f.WriteSettingsAck()
+	return f
+}
+
+// newFrames begins HTTP/2 on a connection.
+func newFrames(t testing.TB, conn net.Conn, settings ...http2.Setting) *frames {
+	f := &frames{Framer: http2.NewFramer(conn, conn), t: t, conn: conn, first: map[http2.SettingID]uint32{}}
+	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	f.AllowIllegalWrites = true
+	f.fields = hpack.NewEncoder(&f.block)
+	_, _ = io.WriteString(conn, http2.ClientPreface)
+	_ = f.WriteSettings(settings...)
 	return f
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"hash/maphash"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -18,8 +19,9 @@ const (
 
 // limitKey is what is counted together. It outlives a table: the route is named.
 type limitKey struct {
-	route string
-	who   string
+	route  string
+	who    string     // who the client proved to be, or
+	client netip.Addr // its address, as clients.Of says
 }
 
 // limiter counts requests by the generic cell rate algorithm: of each key it remembers

@@ -288,7 +288,10 @@ func listen(t testing.TB, serve func(conn net.Conn)) string {
 	return listener.Addr().String()
 }
 
-const toApp = `[{backendService: {name: app, port: 80}}]`
+const (
+	toApp = `[{backendService: {name: app, port: 80}}]`
+	toH2  = `[{backendService: {name: h2, port: 80}}]`
+)
 
 func want(t testing.TB, what string, got, want any) {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 	"github.com/slipway-dev/slipway/internal/metric"
@@ -26,6 +27,10 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_retries_total", Type: metric.Counter, Labels: []string{"route"}, Help: "Times that a request was sent to its backend again, by route."},
 		{Name: "slipway_gateway_retry_budget_exhausted_total", Type: metric.Counter, Labels: []string{"route"}, Help: "Requests that were not sent again because their Service had used up its retries, by route."},
 		{Name: "slipway_gateway_jwks_fetches_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Fetches of the public keys (JWKS) that tokens are checked with, by result: ok or error."},
+		{Name: "slipway_gateway_password_checks_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Passwords of basic authentication by what became of them: right, wrong, client_busy (429: its address has too many waiting), busy (503: the queue is full, or the wait was too long), timeout, canceled."},
+		{Name: "slipway_gateway_access_log_lines_dropped_total", Type: metric.Counter, Help: "Lines of the access log that were dropped because the output did not take them."},
+		{Name: "slipway_gateway_connections", Type: metric.Gauge, Help: "Connections of clients that are open."},
+		{Name: "slipway_gateway_connections_refused_total", Type: metric.Counter, Labels: []string{"limit"}, Help: "Connections of clients that were closed at once, by the limit: max or max_per_client."},
 	}
 }
 
@@ -46,6 +51,9 @@ type metrics struct {
 	retries   *prometheus.CounterVec
 	exhausted *prometheus.CounterVec
 	fetches   *prometheus.CounterVec
+	passwords [len(verdicts)]prometheus.Counter
+	dropped   prometheus.Counter
+	refused   [2]prometheus.Counter // by connlimit.Refusal
 
 	mu       sync.Mutex
 	routes   map[string]*routeMetrics
@@ -92,10 +100,29 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	for _, result := range []string{resultOK, resultError} {
 		m.fetches.WithLabelValues(result)
 	}
+	passwords := newCounter(definitions[7])
+	for verdict, name := range verdicts {
+		m.passwords[verdict] = passwords.WithLabelValues(name)
+	}
+	dropped := newCounter(definitions[8])
+	m.dropped = dropped.WithLabelValues()
+	refused := newCounter(definitions[10])
+	m.refused = [...]prometheus.Counter{connlimit.Total: refused.WithLabelValues("max"), connlimit.PerClient: refused.WithLabelValues("max_per_client")}
 	if registerer != nil {
-		registerer.MustRegister(m.requests, m.duration, m.errors, m.checks, m.retries, m.exhausted, m.fetches)
+		registerer.MustRegister(passwords, dropped, refused, m.requests, m.duration, m.errors, m.checks, m.retries, m.exhausted, m.fetches)
 	}
 	return m
+}
+
+// watchConnections shows how many connections of clients are open.
+func (m *metrics) watchConnections(registerer prometheus.Registerer, open func() int) {
+	if registerer == nil {
+		return
+	}
+	definition := Definitions()[9]
+	registerer.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: definition.Name, Help: definition.Help}, func() float64 { return float64(open()) },
+	))
 }
 
 func (m *metrics) newRoute(name string) *routeMetrics {

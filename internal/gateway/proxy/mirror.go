@@ -48,10 +48,7 @@ func (e *exchange) mirror(mirror *table.Mirror) {
 	copied.Informational = nil
 	copied.Fields = slices.Clone(e.request.Fields)
 	copied.Retry = upstream.Retry{}
-	copied.Protocol = upstream.HTTP1
-	if mirror.Backend.Protocol == table.ProtocolH2C || e.isGRPC() {
-		copied.Protocol = upstream.HTTP2
-	}
+	copied.Protocol = protocolOf(mirror.Backend)
 	if e.request.Body != nil {
 		content := make([]byte, length)
 		n, err := io.ReadFull(e.request.Body, content)

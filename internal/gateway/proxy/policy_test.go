@@ -172,15 +172,6 @@ func TestLimiterIsBoundedAndExact(t *testing.T) {
 	}
 }
 
-func TestClientsThatCountAsOne(t *testing.T) {
-	for address, same := range map[string]string{
-		"192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::/64", "2001:db8::ffff:1": "2001:db8::/64",
-		"2001:db8:0:1::1": "2001:db8:0:1::/64", "::ffff:192.0.2.1": "192.0.2.1", "fe80::1%eth0": "fe80::/64", "": "",
-	} {
-		want(t, address, limitedAddress(address), same)
-	}
-}
-
 func TestMirror(t *testing.T) {
 	backend, requests := recording(t)
 	g := start(t, Options{}, `[{backendService: {name: app, port: 80}, mirror: {backendService: {name: h2, port: 80}, percent: 100}}]`, backend)

@@ -19,6 +19,8 @@ func (e *exchange) inform(status int, fields []upstream.Field) {
 	if !e.r.ProtoAtLeast(1, 1) {
 		return
 	}
+	e.heads.Lock()
+	defer e.heads.Unlock()
 	header := e.w.Header()
 	before := header.Clone()
 	setFields(header, fields)
@@ -31,6 +33,7 @@ func (e *exchange) inform(status int, fields []upstream.Field) {
 
 // respond passes the backend's response on.
 func (e *exchange) respond(response *upstream.Response) {
+	e.beginAnswer()
 	header := e.w.Header()
 	if e.route.CORS != nil {
 		dropCORS(response)
@@ -38,6 +41,10 @@ func (e *exchange) respond(response *upstream.Response) {
 	setFields(header, response.Fields)
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil // the backend did not say, and nobody guesses
+	}
+	e.liftRate()
+	if response.Stream {
+		e.liftBounds()
 	}
 	e.sendHead(response.Status)
 	if !e.copyBody(response) {
@@ -52,9 +59,7 @@ func (e *exchange) addTrailers(trailers []upstream.Field) {
 	if len(trailers) == 0 {
 		return
 	}
-	if flusher, ok := e.w.(http.Flusher); ok {
-		flusher.Flush()
-	}
+	e.flush()
 	header := e.w.Header()
 	trailer := header["Trailer"]
 	for _, field := range trailers {
@@ -80,14 +85,24 @@ func setFields(header http.Header, fields []upstream.Field) {
 	}
 }
 
+// explainCut says why a response has no end.
+func (e *exchange) explainCut(err error) string {
+	switch {
+	case errors.Is(err, upstream.ErrIdle):
+		return "backend_stalled"
+	case e.clientStalled():
+		return "client_stalled"
+	}
+	return "response_body"
+}
+
 // copyBody passes the body on as it comes: what has come is flushed before the backend is
 // waited for. It reports whether the body was whole.
 func (e *exchange) copyBody(response *upstream.Response) bool {
 	buffer := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buffer)
-	flusher, _ := e.w.(http.Flusher)
-	if response.ContentLength < 0 && flusher != nil && !response.Buffered() {
-		flusher.Flush()
+	if response.ContentLength < 0 && !response.Buffered() {
+		e.flush()
 	}
 	for {
 		n, err := response.Read(buffer[:])
@@ -98,9 +113,7 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 			pace.beforeWrite()
 		}
 		if n > 0 {
-			written, writeErr := e.w.Write(buffer[:n])
-			e.sent += int64(written)
-			if writeErr != nil {
+			if writeErr := e.write(buffer[:n]); writeErr != nil {
 				e.failure, e.aborted = "client_write", true
 				return false
 			}
@@ -109,10 +122,10 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 		case errors.Is(err, io.EOF):
 			return true
 		case err != nil:
-			e.failure, e.aborted = "response_body", true
+			e.failure, e.aborted = e.explainCut(err), true
 			return false
-		case flusher != nil && !response.Buffered():
-			flusher.Flush()
+		case !response.Buffered():
+			e.flush()
 		}
 	}
 }

@@ -13,8 +13,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// logFlushEvery is how long a line of the access log waits at most.
-const logFlushEvery = 200 * time.Millisecond
+const (
+	// maxFrameBytes bounds a frame of HTTP/2, for which each connection keeps memory: the
+	// least that the protocol allows.
+	maxFrameBytes = 16 << 10
+	// connectionWindow and streamWindow bound what a client of HTTP/2 may have sent of bodies
+	// that nobody has read yet.
+	connectionWindow = 512 << 10
+	streamWindow     = 256 << 10
+)
 
 // ServerOptions configures a Server. The zero value of a field means its default.
 type ServerOptions struct {
@@ -46,6 +53,7 @@ type Server struct {
 	options ServerOptions
 	plain   *http.Server
 	secure  *http.Server
+	lingers conns         // closed, until their clients have read the last answer
 	down    chan struct{} // closed when a Shutdown has returned
 	isDown  sync.Once
 }
@@ -71,6 +79,7 @@ func NewServer(handler *Handler, options ServerOptions) *Server {
 	s.plain.Protocols.SetUnencryptedHTTP2(true)
 	s.secure.Protocols.SetHTTP2(true)
 	if options.Certificates != nil {
+		handler.certificates.Store(options.Certificates)
 		s.secure.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: options.Certificates.Get}
 	}
 	return s
@@ -83,18 +92,26 @@ func newHTTPServer(handler http.Handler, options ServerOptions) *http.Server {
 		IdleTimeout:       options.IdleTimeout,
 		MaxHeaderBytes:    options.MaxHeaderBytes,
 		ErrorLog:          options.ErrorLog,
+		ConnContext:       withClientConn,
 		Protocols:         new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: options.MaxStreams,
-			SendPingTimeout:      30 * time.Second,
-			PingTimeout:          15 * time.Second,
-			WriteByteTimeout:     time.Minute,
+			MaxConcurrentStreams:          options.MaxStreams,
+			MaxReadFrameSize:              maxFrameBytes,
+			MaxReceiveBufferPerConnection: connectionWindow,
+			MaxReceiveBufferPerStream:     streamWindow,
+			SendPingTimeout:               30 * time.Second,
+			PingTimeout:                   15 * time.Second,
+			WriteByteTimeout:              time.Minute,
 		},
 		// OPTIONS * is a request like any other: whether somebody answers is the table's word.
 		DisableGeneralOptionsHandler: true,
 	}
 	server.Protocols.SetHTTP1(true)
 	return server
+}
+
+func (s *Server) listener(listener net.Listener) net.Listener {
+	return &clientListener{Listener: s.handler.connections.Listen(listener), clock: s.options.Clock, lingering: &s.lingers}
 }
 
 // Run serves until Shutdown has returned, and meanwhile keeps connections and log tidy.
@@ -105,17 +122,18 @@ func (s *Server) Run(ctx context.Context) error {
 	defer wait.Wait()
 	wait.Go(func() { s.handler.registry.Run(ctx, s.options.Clock) })
 	wait.Go(func() { s.handler.keys.Run(ctx, s.options.Clock) })
-	wait.Go(func() { s.flushLog(ctx) })
+	logged := make(chan error, 1)
+	go func() { logged <- s.handler.log.run(ctx, s.options.Clock) }()
 
 	results := make(chan error, 2)
 	serving := 0
 	if s.options.HTTP != nil {
 		serving++
-		go func() { results <- s.plain.Serve(s.options.HTTP) }()
+		go func() { results <- s.plain.Serve(s.listener(s.options.HTTP)) }()
 	}
 	if s.options.HTTPS != nil {
 		serving++
-		go func() { results <- s.secure.ServeTLS(s.options.HTTPS, "", "") }()
+		go func() { results <- s.secure.ServeTLS(s.listener(s.options.HTTPS), "", "") }()
 	}
 	var failure error
 	for range serving {
@@ -129,25 +147,26 @@ func (s *Server) Run(ctx context.Context) error {
 		<-s.down // until then requests are under way, which need what is kept tidy and are logged
 	}
 	cancel()
-	return errors.Join(failure, s.handler.FlushLog())
-}
-
-func (s *Server) flushLog(ctx context.Context) {
-	ticker := s.options.Clock.NewTicker(logFlushEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-			_ = s.handler.FlushLog() // nobody could act on it
-		}
-	}
+	return errors.Join(failure, <-logged)
 }
 
 // Drain makes every response tell its client to go elsewhere with the next request. New
 // connections and requests are served as before.
 func (s *Server) Drain() { s.handler.draining.Store(true) }
+
+// Standby makes every response tell its client to go elsewhere with the next request, and
+// closes connections without a request, for as long as it is on. New connections and
+// requests are served as before.
+func (s *Server) Standby(on bool) {
+	if s.handler.standby.Swap(on) == on {
+		return
+	}
+	s.plain.SetKeepAlivesEnabled(!on)
+	s.secure.SetKeepAlivesEnabled(!on)
+}
+
+// sendsAway tells whether clients are to go elsewhere with their next request.
+func (h *Handler) sendsAway() bool { return h.draining.Load() || h.standby.Load() }
 
 // Shutdown takes no new connections, waits for requests and tunnels under way, and cuts
 // them when the context ends.
@@ -162,5 +181,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.handler.tunnels.wait(ctx)
 	_ = s.plain.Close()
 	_ = s.secure.Close()
+	s.lingers.wait(ctx)
 	return errors.Join(plain, secure)
 }

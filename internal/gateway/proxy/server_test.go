@@ -52,7 +52,7 @@ func TestGRPCGoesOverHTTP2WithItsTrailers(t *testing.T) {
 		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
 		w.Header().Set(http.TrailerPrefix+"Grpc-Message", "done")
 	})
-	g := start(t, Options{}, toApp, backend)
+	g := start(t, Options{}, toH2, backend)
 	reader, writer := io.Pipe()
 	request, err := http.NewRequest(http.MethodPost, "http://"+g.address+"/pkg.Service/Method", reader)
 	if err != nil {
@@ -277,6 +277,44 @@ func TestDrainTellsClientsAndWaitsForRequests(t *testing.T) {
 	})
 	close(hold)
 	wait.Wait()
+}
+
+// Connections that are kept would bring requests to a gateway that others stand in for.
+func TestStandbySendsKeptConnectionsAway(t *testing.T) {
+	backend := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	g := start(t, Options{}, toApp, backend)
+	dial := func() (net.Conn, *bufio.Reader) {
+		conn, err := net.Dial("tcp", g.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn, bufio.NewReader(conn)
+	}
+	ask := func(conn net.Conn, in *bufio.Reader) bool {
+		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		response, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		_, _ = io.Copy(io.Discard, response.Body)
+		return response.Close
+	}
+	idle, fromIdle := dial()
+	want(t, "closes before", ask(idle, fromIdle), false)
+	g.server.Standby(true)
+	if _, err := fromIdle.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection without a request: %v, want its end", err)
+	}
+	for range 2 { // new ones are served
+		conn, in := dial()
+		want(t, "closes on standby", ask(conn, in), true)
+	}
+	g.server.Standby(false)
+	conn, in := dial()
+	want(t, "closes afterwards", ask(conn, in), false)
+	want(t, "closes the second time", ask(conn, in), false)
 }
 
 func TestShutdownCutsTunnelsAtTheEnd(t *testing.T) {

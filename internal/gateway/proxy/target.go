@@ -11,19 +11,57 @@ import (
 // wholeServer is the target of an OPTIONS request that is for no path.
 const wholeServer = "*"
 
+// splitTarget parts the target of a request: whom it is for where it says so, which is the
+// absolute form of HTTP/1.1, and its path, both as they were sent. net/url changes what it
+// does not find well spelt.
+func splitTarget(target string) (authority, path string, absolute bool) {
+	path = target
+	if !strings.HasPrefix(target, "/") {
+		for _, scheme := range [...]string{"http://", "https://"} {
+			if len(target) >= len(scheme) && strings.EqualFold(target[:len(scheme)], scheme) {
+				path, absolute = target[len(scheme):], true
+			}
+		}
+	}
+	if absolute {
+		end := strings.IndexAny(path, "/?#")
+		if end < 0 {
+			end = len(path)
+		}
+		authority, path = path[:end], path[end:]
+	}
+	path, _, _ = strings.Cut(path, "?")
+	return authority, path, absolute
+}
+
 // parsePath returns the path of the request's target. A target that is a server as a whole
 // is for the routes of its root (RFC 9112, 3.2.1 and 3.2.4).
 func (e *exchange) parsePath() (table.Path, error) {
-	path := e.r.URL.EscapedPath()
+	_, path, absolute := splitTarget(e.r.RequestURI)
 	switch {
-	case e.r.Method == http.MethodOptions && (path == wholeServer || (path == "" && e.r.URL.Host != "")):
+	case e.r.Method == http.MethodOptions && (path == wholeServer || (path == "" && absolute)):
 		root, err := table.ParsePath("/")
 		root.Forward = wholeServer
 		return root, err
-	case path == "" && e.r.URL.Host != "":
+	case path == "" && absolute:
 		path = "/"
 	}
 	return table.ParsePath(path)
+}
+
+// isMisspelt reports whether a method is one that everybody knows but for the case of its
+// letters. To HTTP it is another method; a backend may not think so.
+func isMisspelt(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodPost: // nearly all
+		return false
+	}
+	switch upper := strings.ToUpper(method); upper {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return upper != method
+	}
+	return false
 }
 
 // mayGoOn counts how far a request may go whose client wants to know the way (RFC 9110,

@@ -37,12 +37,13 @@ func (e *exchange) endSpan() {
 	if e.route != nil {
 		name = e.route.Name
 	}
+	_, path, _ := splitTarget(e.r.RequestURI)
 	e.span.SetName(name)
 	e.span.SetAttributes(
 		attribute.String("slipway.route", name),
 		attribute.String("http.request.method", e.r.Method),
 		attribute.String("server.address", e.r.Host),
-		attribute.String("url.path", e.r.URL.EscapedPath()),
+		attribute.String("url.path", path),
 		attribute.String("client.address", e.client),
 		attribute.Int("http.response.status_code", e.status),
 	)

@@ -1,73 +1,47 @@
 package proxy
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// tunnels are the connections that speak another protocol, which net/http knows nothing
-// of any more.
-type tunnels struct {
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
-	empty chan struct{} // closed when the last one ends; nil while nobody waits
+// mayUpgrade reports whether the client asks for another protocol on its connection, and
+// for one only. To speak HTTP/2 or TLS that way is an offer to the next hop, which is the
+// gateway: at a backend it would carry requests that nobody has looked at.
+func (e *exchange) mayUpgrade(protocol string) bool {
+	if e.r.ProtoMajor != 1 || e.r.ProtoMinor != 1 || concernsHop(protocol) || strings.IndexByte(protocol, ',') >= 0 {
+		return false
+	}
+	return slices.ContainsFunc(e.r.Header["Connection"], func(value string) bool { return hasToken(value, "upgrade") })
 }
 
-func (t *tunnels) add(conn net.Conn) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.conns == nil {
-		t.conns = map[net.Conn]struct{}{}
-	}
-	t.conns[conn] = struct{}{}
+// concernsHop reports whether a protocol is one that HTTP itself may be spoken in.
+func concernsHop(protocol string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(protocol), "/")
+	return name == "http" || name == "tls" || strings.HasPrefix(name, "h2") || strings.HasPrefix(name, "h3")
 }
 
-func (t *tunnels) remove(conn net.Conn) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.conns, conn)
-	if len(t.conns) == 0 && t.empty != nil {
-		close(t.empty)
-		t.empty = nil
+// asksForProtocol reports whether the client wants to leave HTTP. An offer of HTTP/2 is
+// none: clients make it on the first request and go on in HTTP/1.1.
+func (e *exchange) asksForProtocol() bool {
+	for _, value := range e.r.Header["Upgrade"] {
+		if !strings.EqualFold(value, "h2c") {
+			return true
+		}
 	}
-}
-
-// wait waits for the tunnels to end, and ends them when the context does.
-func (t *tunnels) wait(ctx context.Context) {
-	t.mu.Lock()
-	if len(t.conns) == 0 {
-		t.mu.Unlock()
-		return
-	}
-	if t.empty == nil {
-		t.empty = make(chan struct{})
-	}
-	empty := t.empty
-	t.mu.Unlock()
-	select {
-	case <-empty:
-	case <-ctx.Done():
-		t.cut()
-		<-empty
-	}
-}
-
-func (t *tunnels) cut() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for conn := range t.conns {
-		_ = conn.Close()
-	}
+	return false
 }
 
 // tunnel connects client and backend after the backend agreed to change the protocol.
 func (e *exchange) tunnel(response *upstream.Response) {
+	e.beginAnswer()
 	header := e.w.Header()
 	setFields(header, response.Fields)
 	header["Connection"] = []string{"Upgrade"}

@@ -21,6 +21,11 @@ type Board struct {
 	mu      sync.Mutex
 	current Document
 	changed chan struct{} // closed when current is replaced
+
+	// word is what the operator last said, and given how often it has said something.
+	word  word
+	given int
+	heard chan struct{} // closed when word is replaced, or what it says may mean something else
 }
 
 // NewBoard returns a Board that says that nothing is served yet. version is the one of
@@ -30,6 +35,7 @@ func NewBoard(clock clock.Clock, version string) *Board {
 		clock:   clock,
 		current: Document{Protocol: Protocol, Version: version, Revision: clock.Now().UnixMicro()},
 		changed: make(chan struct{}),
+		heard:   make(chan struct{}),
 	}
 }
 
@@ -45,6 +51,9 @@ func (b *Board) Publish(next Document) {
 	b.current = next
 	close(b.changed)
 	b.changed = make(chan struct{})
+	if !next.Stale() {
+		b.replaceWord(word{})
+	}
 }
 
 // Current returns the document. Nobody may change what it refers to.
@@ -60,8 +69,17 @@ func (b *Board) look() (Document, <-chan struct{}) {
 }
 
 // ServeHTTP answers GET /revision with the current document, and GET /revision?wait=N as
-// soon as its revision is not N, but after 30 s in any case.
+// soon as its revision is not N, but after 30 s in any case. With ?standby=true or false the
+// operator gives its word beside.
 func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if text := r.URL.Query().Get(StandbyParameter); text != "" {
+		standby, err := strconv.ParseBool(text)
+		if err != nil {
+			http.Error(w, StandbyParameter+" must be true or false", http.StatusBadRequest)
+			return
+		}
+		defer b.hear(standby)()
+	}
 	document, changed := b.look()
 	if text := r.URL.Query().Get("wait"); text != "" {
 		seen, err := strconv.ParseInt(text, 10, 64)

@@ -12,7 +12,7 @@ func TableProblems(problems []table.Problem) []Problem {
 	for _, p := range problems {
 		field := fmt.Sprintf("spec.routes[%d]", p.Index)
 		if p.Index < 0 {
-			field = fmt.Sprintf("spec.healthChecks[%s]", p.Route)
+			field = fmt.Sprintf("spec.%s[%s]", p.List, p.Route)
 		}
 		list = append(list, Problem{Route: p.Index, Name: p.Route, Field: field, Reason: p.Reason, Message: p.Message})
 	}

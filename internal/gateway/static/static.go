@@ -71,7 +71,7 @@ func Parse(text []byte) (*Config, error) {
 		return nil, err
 	}
 	config.Proxy.Table, config.Problems = table.Compile(table.Input{
-		Routes: doc.Spec.Routes, HealthChecks: doc.Spec.HealthChecks, Services: services, Secrets: secrets,
+		Routes: doc.Spec.Routes, HealthChecks: doc.Spec.HealthChecks, BackendPolicies: doc.Spec.BackendPolicies, Services: services, Secrets: secrets,
 	})
 	config.Certificates, err = certificatesOf(doc.Spec.TLS, secrets)
 	return config, err

@@ -88,7 +88,7 @@ func TestFollowAppliesChangesAndKeepsWhatWorked(t *testing.T) {
 		}
 	}
 	document := func(routes int) string {
-		return head + "spec: {routes: [" + strings.Repeat("{directResponse: {statusCode: 200}},", routes) + "]}"
+		return head + "spec: {routes: [" + strings.Repeat("{directResponse: {statusCode: 200}},", routes) + "]}\n...\n"
 	}
 	clock := testingclock.NewFakeClock(time.Now())
 	applied, failed := make(chan int), make(chan error)

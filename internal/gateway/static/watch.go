@@ -3,7 +3,9 @@ package static
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -14,12 +16,14 @@ import (
 // replaced, be a link that is turned, or lie on a volume that tells no changes.
 const every = time.Second
 
+var errIncomplete = errors.New(`the last line is not "...", which says that the file is whole`)
+
 // Follow applies the file, and again whenever it has changed, until the context ends. It
 // returns an error only if the file cannot be applied at the start; later failed is told
 // and what was applied stays.
 func Follow(ctx context.Context, ticking clock.WithTicker, path string, apply func(*Config) error, failed func(error)) error {
-	current, err := load(path, nil, apply)
-	if err != nil {
+	f := &follower{path: path, apply: apply}
+	if err := f.look(); err != nil {
 		return err
 	}
 	ticker := ticking.NewTicker(every)
@@ -30,31 +34,71 @@ func Follow(ctx context.Context, ticking clock.WithTicker, path string, apply fu
 			return nil
 		case <-ticker.C():
 		}
-		text, err := load(path, current, apply)
-		if err != nil {
+		if err := f.look(); err != nil {
 			failed(err)
-		}
-		if text != nil {
-			current = text
 		}
 	}
 }
 
-// load applies the file unless it is as before. It returns what it read.
-func load(path string, before []byte, apply func(*Config) error) ([]byte, error) {
-	text, err := os.ReadFile(path)
+// follower applies a file.
+type follower struct {
+	path  string
+	apply func(*Config) error
+
+	taken []byte      // the content that was applied or refused last
+	seen  []byte      // the content of the last look
+	file  os.FileInfo // of the last look, nil before the first one
+}
+
+// look applies the file unless it is as before. A file that is written in place is taken
+// when two looks in a row have found the same: somebody may still be writing it. One
+// that has taken the place of another is whole.
+func (f *follower) look() error {
+	text, file, err := read(f.path)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return fmt.Errorf("read the configuration: %w", err)
 	}
-	if before != nil && bytes.Equal(before, text) {
-		return text, nil
+	writing := f.file != nil && os.SameFile(f.file, file) && !bytes.Equal(f.seen, text)
+	first := f.file == nil
+	f.seen, f.file = text, file
+	if writing || (!first && bytes.Equal(f.taken, text)) {
+		return nil
+	}
+	f.taken = text
+	if err := f.take(text); err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	return nil
+}
+
+func (f *follower) take(text []byte) error {
+	if !isWhole(text) {
+		return errIncomplete
 	}
 	config, err := Parse(text)
-	if err == nil {
-		err = apply(config)
-	}
 	if err != nil {
-		return text, fmt.Errorf("%s: %w", path, err)
+		return err
 	}
-	return text, nil
+	return f.apply(config)
+}
+
+// isWhole reports whether nothing is missing at the end of a file: half of one may be
+// valid, and have routes without their auth. In braces it would not be valid.
+func isWhole(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	return bytes.HasPrefix(text, []byte("{")) || bytes.HasSuffix(text, []byte("\n..."))
+}
+
+func read(path string) ([]byte, os.FileInfo, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := io.ReadAll(file)
+	return text, info, err
 }

@@ -11,9 +11,10 @@ type Rewrite struct {
 	// Host takes the place of the Host header; empty: as received.
 	Host string
 
-	path     string // takes the place of the whole path
-	prefix   string // takes the place of the first segments
-	segments int    // how many these are
+	path     string   // takes the place of the whole path
+	prefix   string   // takes the place of the first segments
+	segments int      // how many these are
+	prefixes []string // every reading of prefix
 }
 
 // Path returns the path for the backend: p.Forward, rewritten.

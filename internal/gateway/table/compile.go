@@ -11,10 +11,13 @@ import (
 )
 
 // Compile makes a table and says which routes are not served as the spec says. It
-// never fails as a whole. The problems are in the order of the spec, those of health checks
-// after those of routes, and of a route the first is the one to tell.
+// never fails as a whole. The problems are in the order of the spec, those of policies before
+// and those of health checks after those of routes, and of a route the first is the one to tell.
 func Compile(in Input) (*Table, []Problem) {
-	c := &compiler{in: in, names: map[string]bool{}, backends: map[string]*Backend{}}
+	c := &compiler{in: in, names: map[string]bool{}, backends: map[string]*Backend{}, policies: map[string]policy{}}
+	for i := range in.BackendPolicies {
+		c.policy(i)
+	}
 	for i := range in.Routes {
 		c.declaredName(i)
 	}
@@ -34,6 +37,7 @@ type compiler struct {
 	owners   []int           // routes whose declared name is theirs
 	compiled []compiled
 	backends map[string]*Backend
+	policies map[string]policy // by the ID of the backend
 	problems []Problem
 }
 
@@ -110,13 +114,16 @@ func (c *compiler) name(index int) string {
 
 // table puts the compiled routes where requests find them.
 func (c *compiler) table() *Table {
-	t := &Table{exact: map[string]*host{}, wildcard: map[string]*host{}}
+	t := &Table{exact: map[string]*host{}, wildcard: map[string]*host{}, queryNames: map[string]bool{}}
 	for _, id := range slices.Sorted(maps.Keys(c.backends)) {
 		c.backends[id].Index = len(t.Backends)
 		t.Backends = append(t.Backends, c.backends[id])
 	}
 	for _, entry := range c.compiled {
 		t.Routes = append(t.Routes, entry.Route)
+		for _, p := range entry.match.query {
+			t.queryNames[p.name] = true
+		}
 	}
 	slices.SortStableFunc(c.compiled, precedence)
 	for _, entry := range c.compiled {

@@ -38,6 +38,7 @@ func (c *compiler) compileActions(e *compiled, spec *slipwayv1alpha1.Route) *fau
 			return f
 		}
 	}
+	e.protection = newProtection(e.Route, spec)
 	return nil
 }
 
@@ -50,7 +51,7 @@ func compileRewrite(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 		return invalid("rewrite.host: %q is not a lower case DNS name", rewrite.Host)
 	}
 	for _, path := range []string{rewrite.path, rewrite.prefix} {
-		if _, err := ParsePath(orDefault(path, "/")); err != nil {
+		if _, err := parseSpecPath(orDefault(path, "/")); err != nil {
 			return invalid("rewrite: %q cannot be a path: %v", path, err)
 		}
 	}
@@ -59,6 +60,12 @@ func compileRewrite(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 			return invalid("rewrite.pathPrefix needs pathType Prefix and cannot be combined with rewrite.path")
 		}
 		rewrite.segments = len(e.path.segments())
+		if !everyReading(func(prefix string) bool {
+			rewrite.prefixes = append(rewrite.prefixes, prefix)
+			return true
+		}, rewrite.prefix) {
+			rewrite.prefixes = nil // nothing is known to stay below it
+		}
 	}
 	e.Rewrite = rewrite
 	return nil
@@ -148,7 +155,7 @@ func compileRedirect(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 	if redirect.port < 0 || redirect.port > 65535 {
 		return invalid("redirect.port: %d is not a port", redirect.port)
 	}
-	if _, err := ParsePath(orDefault(redirect.path, "/")); err != nil {
+	if _, err := parseSpecPath(orDefault(redirect.path, "/")); err != nil {
 		return invalid("redirect.path: %q cannot be a path: %v", redirect.path, err)
 	}
 	e.Redirect = redirect

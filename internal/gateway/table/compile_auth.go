@@ -12,6 +12,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
+	"golang.org/x/crypto/bcrypt"
 )
 
 const (
@@ -108,7 +109,8 @@ func (c *compiler) newBasic(in *slipwayv1alpha1.BasicAuth) (*Basic, *fault) {
 	secret := in.SecretRef.Name
 	f = c.credentials("auth.basic.secretRef", secret, func(user, line string) *fault {
 		if !isBcrypt(line) {
-			return invalidSecret("auth.basic.secretRef", secret, user, "every line must be a bcrypt hash, which begins with $2y$, $2b$ or $2a$")
+			return invalidSecret("auth.basic.secretRef", secret, user,
+				fmt.Sprintf("every line must be a bcrypt hash, which begins with $2y$, $2b$ or $2a$, of a cost from %d to %d", minCost, maxCost))
 		}
 		auth.Users[user] = append(auth.Users[user], []byte(line))
 		return nil
@@ -116,9 +118,21 @@ func (c *compiler) newBasic(in *slipwayv1alpha1.BasicAuth) (*Basic, *fault) {
 	return auth, f
 }
 
-// isBcrypt tells whether a line has the form of a bcrypt hash: $2y$10$ and 53 characters.
+// The costs of bcrypt hashes that are taken. Each step doubles the time of a comparison: at
+// the highest it is some seconds, and at 31, the highest there is, days.
+const (
+	minCost = bcrypt.MinCost
+	maxCost = 15
+)
+
+// isBcrypt tells whether a line has the form of a bcrypt hash, $2y$10$ and 53 characters,
+// and is of a cost that is taken.
 func isBcrypt(line string) bool {
-	return len(line) == 60 && slices.Contains([]string{"$2a$", "$2b$", "$2y$"}, line[:4]) && line[6] == '$'
+	if len(line) != 60 || !slices.Contains([]string{"$2a$", "$2b$", "$2y$"}, line[:4]) {
+		return false
+	}
+	cost, err := bcrypt.Cost([]byte(line))
+	return err == nil && cost >= minCost && cost <= maxCost
 }
 
 // credentials reads a Secret with the hashes of one or two keys or passwords for each

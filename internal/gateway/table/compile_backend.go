@@ -49,11 +49,12 @@ func (c *compiler) backend(field, name string, port int32) (*Backend, *fault) {
 	id := backendID(name, port)
 	service, found := c.in.Services[name]
 	known := service.Ports[port]
-	protocol, supported := protocolOf(known.AppProtocol)
+	policy := c.policies[id]
+	protocol, supported := policy.protocolOf(known.AppProtocol)
 
 	b := c.backends[id]
 	if b == nil {
-		b = &Backend{ID: id, Service: name, Port: port, Protocol: protocol}
+		b = &Backend{ID: id, Service: name, Port: port, Protocol: protocol, Limits: policy.limits()}
 		if supported {
 			b.Endpoints = slices.Compact(slices.Sorted(slices.Values(known.Endpoints)))
 		}
@@ -70,7 +71,7 @@ func (c *compiler) backend(field, name string, port int32) (*Backend, *fault) {
 		return b, &fault{slipwayv1alpha1.ReasonPortNotFound, fmt.Sprintf("%s: Service %q has no port %d", field, name, port)}
 	}
 	if !supported {
-		return b, &fault{slipwayv1alpha1.ReasonUnsupportedProtocol, fmt.Sprintf("%s: port %d of Service %q has appProtocol %q; the gateway speaks HTTP/1.1 and kubernetes.io/h2c", field, port, name, known.AppProtocol)}
+		return b, &fault{slipwayv1alpha1.ReasonUnsupportedProtocol, fmt.Sprintf("%s: port %d of Service %q has appProtocol %q; the gateway speaks HTTP/1.1, kubernetes.io/h2c and grpc", field, port, name, known.AppProtocol)}
 	}
 	if len(b.Endpoints) == 0 {
 		return b, &fault{slipwayv1alpha1.ReasonNoEndpoints, fmt.Sprintf("%s: no endpoint of Service %q is ready on port %d", field, name, port)}
@@ -84,8 +85,10 @@ func protocolOf(appProtocol string) (Protocol, bool) {
 	switch appProtocol {
 	case "", "http", "ws", "kubernetes.io/ws":
 		return ProtocolHTTP1, true
-	case "kubernetes.io/h2c", "h2c", "http2", "grpc":
+	case "kubernetes.io/h2c", "h2c", "http2":
 		return ProtocolH2C, true
+	case "grpc":
+		return ProtocolGRPC, true
 	default:
 		return ProtocolHTTP1, false
 	}

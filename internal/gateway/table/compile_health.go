@@ -21,7 +21,7 @@ func (c *compiler) healthCheck(index int) {
 	spec := &c.in.HealthChecks[index]
 	id := backendID(string(spec.Name), spec.Port)
 	report := func(reason, message string) {
-		c.problems = append(c.problems, Problem{Index: -1, Route: id, Reason: reason, Message: message})
+		c.problems = append(c.problems, Problem{Index: -1, List: "healthChecks", Route: id, Reason: reason, Message: message})
 	}
 	if field, unknown := c.in.UnknownChecks[index]; unknown {
 		report(slipwayv1alpha1.ReasonImageIncompatible, fmt.Sprintf("%s: this version of the gateway does not know the field", field))
@@ -55,7 +55,7 @@ func newHealthCheck(spec *slipwayv1alpha1.BackendHealthCheck) (check *HealthChec
 		Healthy:   int(value(spec.HealthyThreshold, defaultHealthy)),
 		Unhealthy: int(value(spec.UnhealthyThreshold, defaultUnhealthy)),
 	}
-	if _, err := ParsePath(check.Path); err != nil {
+	if _, err := parseSpecPath(check.Path); err != nil {
 		return nil, fmt.Sprintf("path: %q cannot be a path: %v", check.Path, err)
 	}
 	if check.Host != "" && !isHostName(check.Host) {

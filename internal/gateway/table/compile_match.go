@@ -1,18 +1,12 @@
 package table
 
 import (
-	"fmt"
 	"net/textproto"
 	"regexp"
-	"regexp/syntax"
 	"strings"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
-
-// maxInstructions bounds what one regular expression costs in memory and, with each
-// request, in time. A long alternative of words has a few hundred.
-const maxInstructions = 10_000
 
 // hostPattern is what spec.routes.host may be.
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
@@ -79,7 +73,7 @@ func (e *compiled) compilePath(spec *slipwayv1alpha1.Route) *fault {
 		e.path = matcher{length: len(text), expression: expression, literal: literal}
 		return nil
 	case slipwayv1alpha1.PathExact, slipwayv1alpha1.PathPrefix:
-		path, err := ParsePath(text)
+		path, err := parseSpecPath(text)
 		if err != nil {
 			return invalid("path: %q cannot be the path of a request: %v", text, err)
 		}
@@ -112,35 +106,6 @@ func newPredicate(field, name string, matchType slipwayv1alpha1.MatchType, value
 	default:
 		return p, invalid("%s: type %q of %s is not one of Exact and RegularExpression", field, matchType, name)
 	}
-}
-
-// compileExpression compiles an expression that must match the whole of what it is
-// compared with. literal is what everything that matches begins with.
-func compileExpression(field, text string) (expression *regexp.Regexp, literal string, f *fault) {
-	refuse := func(why any) *fault {
-		return &fault{slipwayv1alpha1.ReasonInvalidRegex, fmt.Sprintf("%s: the regular expression %q does not compile: %v", field, text, why)}
-	}
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil, "", refuse(err)
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, "", refuse(err)
-	}
-	if len(program.Inst) > maxInstructions {
-		return nil, "", refuse("it is too large")
-	}
-	// Parsed by itself before, so that it cannot close the parenthesis around it.
-	if expression, err = regexp.Compile("^(?:" + text + ")$"); err != nil {
-		return nil, "", refuse(err)
-	}
-	alone, err := regexp.Compile(text)
-	if err != nil {
-		return nil, "", refuse(err)
-	}
-	literal, _ = alone.LiteralPrefix()
-	return expression, literal, nil
 }
 
 // isToken tells whether text can be the name of a header.

@@ -33,6 +33,10 @@ func compileLimits(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 	if e.Timeouts.Backend, f = parseDuration("timeouts.backend", timeouts.Backend, defaultBackendTimeout); f != nil {
 		return f
 	}
+	e.Timeouts.IdleSet = timeouts.Idle != ""
+	if e.Timeouts.Idle, f = parseDuration("timeouts.idle", timeouts.Idle, 0); f != nil {
+		return f
+	}
 	return compileRateLimit(e, spec)
 }
 

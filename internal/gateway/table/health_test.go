@@ -84,7 +84,7 @@ func TestABadHealthCheckIsNamedAndNotMade(t *testing.T) {
 				in.UnknownChecks = map[int]string{0: "statuses"}
 			}
 			compiled, problems := table.Compile(in)
-			want := []table.Problem{{Index: -1, Route: "users:8080", Reason: tc.reason, Message: tc.message}}
+			want := []table.Problem{{Index: -1, List: "healthChecks", Route: "users:8080", Reason: tc.reason, Message: tc.message}}
 			if diff := cmp.Diff(want, problems); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -59,8 +59,12 @@ func request(t testing.TB, line string, headers ...string) *table.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
+	host, err := table.ParseHost(parsed.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &table.Request{
-		Method: parsed.Method, Host: parsed.Host, Path: path.Match, RawQuery: parsed.URL.RawQuery, Header: parsed.Header,
+		Method: parsed.Method, Host: host.Name, Path: path.Match, RawQuery: parsed.URL.RawQuery, Header: parsed.Header,
 	}
 }
 

@@ -16,7 +16,7 @@ type Headers interface {
 // Request is what a request is matched by.
 type Request struct {
 	Method string
-	// Host is the Host header, or the :authority, as received.
+	// Host is the name that ParseHost has read; empty where the request names no host.
 	Host string
 	// Path is Path.Match.
 	Path string
@@ -47,7 +47,7 @@ type node struct {
 
 // Match returns the route that is to answer the request, or nil.
 func (t *Table) Match(r *Request) *Route {
-	name := hostName(r.Host)
+	name := r.Host
 	if h := t.exact[name]; h != nil {
 		if route := h.find(r); route != nil {
 			return route
@@ -78,12 +78,6 @@ func (t *Table) findWildcard(name string, r *Request) *Route {
 		}
 		name = parent
 	}
-}
-
-// hostName is a Host header without port and final dot, in lower case.
-func hostName(header string) string {
-	name, _ := splitPort(header)
-	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
 func (h *host) find(r *Request) *Route {

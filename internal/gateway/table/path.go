@@ -2,7 +2,6 @@ package table
 
 import (
 	"errors"
-	"slices"
 	"strings"
 )
 
@@ -13,10 +12,10 @@ type Path struct {
 	// Match is for Table.Match: Forward without empty segments and with its escapes
 	// decoded, except %2F, which is not the slash between two segments.
 	Match string
-	// Other is Match as a backend reads it that takes an escaped slash or a backslash for a
-	// slash, and what follows a semicolon in a segment for parameters. It is empty where that
-	// makes no difference.
-	Other string
+
+	// received is the path as it was received where a backend may read it in another way
+	// than the gateway, and empty where there is only one.
+	received string
 }
 
 // Errors of ParsePath. The answer to such a request is 400.
@@ -29,10 +28,6 @@ var (
 
 // ParsePath reads the path of a request, escaped as it was received and without the
 // query. For a path that is plain already it allocates nothing.
-//
-// The backend and the table see the same segments. Where a backend may see others, Other
-// says which: so that nobody gets around a route with authentication by writing its path
-// in another way, both have to lead to the same route.
 func ParsePath(escaped string) (Path, error) {
 	if escaped == "" || escaped[0] != '/' {
 		return Path{}, errPathRelative
@@ -42,7 +37,7 @@ func ParsePath(escaped string) (Path, error) {
 		switch c := escaped[i]; {
 		case c <= ' ' || c == 0x7f || c == '?' || c == '#':
 			return Path{}, errPathCharacter
-		case c == '%' || c == '\\' || c == ';':
+		case c == '%' || c == '\\' || c == ';' || c >= 0x80:
 			plain = false
 		case c == '/' && i+1 < len(escaped) && (escaped[i+1] == '/' || escaped[i+1] == '.'):
 			plain = false
@@ -58,17 +53,12 @@ func ParsePath(escaped string) (Path, error) {
 func resolve(escaped string) (Path, error) {
 	raw := strings.Split(escaped[1:], "/")
 	forward, match := make([]string, 0, len(raw)), make([]string, 0, len(raw))
-	differs := false
 	for i, segment := range raw {
 		decoded, err := decode(segment)
 		if err != nil {
 			return Path{}, err
 		}
-		if hidesDots(decoded) {
-			return Path{}, errPathHidden
-		}
-		differs = differs || strings.ContainsAny(decoded, `\;`) || strings.Contains(decoded, "%2F")
-		if decoded != "." && decoded != ".." {
+		if !isDots(decoded) {
 			forward, match = append(forward, segment), append(match, decoded)
 			continue
 		}
@@ -79,36 +69,20 @@ func resolve(escaped string) (Path, error) {
 			forward, match = append(forward, ""), append(match, "") // a/.. is the folder: it keeps its slash
 		}
 	}
-	path := Path{Forward: "/" + strings.Join(forward, "/"), Match: joinSegments(match)}
-	if differs {
-		path.Other = joinSegments(otherSegments(match))
+	return Path{Forward: "/" + strings.Join(forward, "/"), Match: joinSegments(match), received: escaped}, nil
+}
+
+// parseSpecPath reads a path of the spec, which must not hide a "." or "..".
+func parseSpecPath(escaped string) (Path, error) {
+	path, err := ParsePath(escaped)
+	if err != nil || path.received == "" {
+		return path, err
+	}
+	if !everyReading(func(reading string) bool { return !hasDots(reading) }, path.Forward) {
+		return Path{}, errPathHidden
 	}
 	return path, nil
 }
-
-// hidesDots tells whether a backend that reads Path.Other would find a "." or ".." in the
-// segment, which is none itself.
-func hidesDots(decoded string) bool {
-	parts := otherSegments([]string{decoded})
-	if len(parts) == 1 && parts[0] == decoded {
-		return false
-	}
-	return slices.Contains(parts, ".") || slices.Contains(parts, "..")
-}
-
-// otherSegments are the segments of Path.Other.
-func otherSegments(match []string) []string {
-	var segments []string
-	for _, segment := range match {
-		for part := range strings.SplitSeq(slashes.Replace(segment), "/") {
-			part, _, _ = strings.Cut(part, ";")
-			segments = append(segments, part)
-		}
-	}
-	return segments
-}
-
-var slashes = strings.NewReplacer("%2F", "/", `\`, "/")
 
 // joinSegments leaves empty segments out, except the last, which is a slash at the end.
 func joinSegments(segments []string) string {

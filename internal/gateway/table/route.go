@@ -33,8 +33,9 @@ type Route struct {
 	Auth         *Auth
 	RateLimit    *RateLimit
 
-	match  predicates
-	usable usable
+	match      predicates
+	protection protection
+	usable     usable
 }
 
 // WeightedBackend is a backend with its share.
@@ -55,6 +56,9 @@ type Timeouts struct {
 	Request time.Duration
 	// Backend is from sending the request to the head of the response, for each try.
 	Backend time.Duration
+	// Idle is how long nothing may come of a body; unset: the proxy's own times.
+	Idle    time.Duration
+	IdleSet bool
 }
 
 // Causes is a set of reasons to send a request again.

@@ -18,6 +18,10 @@ type Input struct {
 	// by index, that this program does not know.
 	HealthChecks  []slipwayv1alpha1.BackendHealthCheck
 	UnknownChecks map[int]string
+	// BackendPolicies are those of the spec, in its order, and UnknownPolicies the fields of
+	// them, by index, that this program does not know.
+	BackendPolicies []slipwayv1alpha1.BackendPolicy
+	UnknownPolicies map[int]string
 	// Services are the Services that routes may name, by name.
 	Services map[string]Service
 	// Secrets are the contents of the Secrets that routes may name, by name.
@@ -50,12 +54,14 @@ type ServicePort struct {
 	Endpoints []string
 }
 
-// Problem says why a route is not served as the spec says, or a health check not made.
+// Problem says why a route is not served as the spec says, a health check not made or a
+// policy not followed.
 type Problem struct {
-	// Index is the place of the route in the spec, Route its name. Of a health check, Index
-	// is -1 and Route the ID of its backend.
+	// Index is the place of the route in the spec, Route its name. Of a health check or a
+	// policy, Index is -1, Route the ID of its backend, and List where it is in the spec.
 	Index int
 	Route string
+	List  string
 	// Reason is one of the reasons of package v1alpha1, such as ReasonBackendNotFound.
 	Reason string
 	// Message names the field and the object. It never holds a Secret's value.
@@ -74,17 +80,24 @@ type Table struct {
 	exact    map[string]*host
 	wildcard map[string]*host // by what comes after "*."
 	any      *host            // nil when no route is for any host
+
+	queryNames map[string]bool // of the parameters that routes look at
 }
 
 // Protocol is what is spoken to the endpoints of a backend.
 type Protocol uint8
 
 const (
-	// ProtocolHTTP1 is HTTP/1.1, and HTTP/2 for gRPC, which knows nothing else.
+	// ProtocolHTTP1 is HTTP/1.1.
 	ProtocolHTTP1 Protocol = iota
 	// ProtocolH2C is HTTP/2 without TLS.
 	ProtocolH2C
+	// ProtocolGRPC is HTTP/2 without TLS, with streams that may be silent.
+	ProtocolGRPC
 )
+
+// IsHTTP2 reports whether HTTP/2 is spoken.
+func (p Protocol) IsHTTP2() bool { return p != ProtocolHTTP1 }
 
 // Backend is a port of a Service.
 type Backend struct {
@@ -101,6 +114,17 @@ type Backend struct {
 	Endpoints []string
 	// HealthCheck is how the endpoints are asked whether they are well; nil: not at all.
 	HealthCheck *HealthCheck
+	// Limits bound what is asked of the backend at a time.
+	Limits Limits
+}
+
+// Limits bound what is asked of a backend at a time.
+type Limits struct {
+	// Connections to all endpoints, Pending requests that wait for one, and Requests under
+	// way, those that wait included.
+	Connections int
+	Pending     int
+	Requests    int
 }
 
 // HealthCheck is how an endpoint is asked whether it is well.

@@ -2,10 +2,12 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -40,10 +42,12 @@ type conn struct {
 	head     head
 	body     body
 	response Response
-	answered bool        // a byte of the response came
-	written  int         // bytes of the request that went out
-	stop     func() bool // nil while the context is not watched
-	sending  *sender     // nil when the request went out with its head
+	answered bool          // a byte of the response came
+	written  int           // bytes of the request that went out
+	unfit    bool          // the connection must not be used again, whatever the response says
+	idle     time.Duration // how long a piece of the response's body may take; 0: no bound
+	stop     func() bool   // nil while the context is not watched
+	sending  *sender       // nil when the request went out with its head
 
 	deadline sync.Mutex // guards headRead, and the read deadline while a body is sent
 	headRead bool
@@ -60,14 +64,20 @@ func newConn(raw net.Conn, pool *pool) *conn {
 // the exchange up to the end of the response.
 func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) {
 	c.ctx, c.request, c.sending, c.answered, c.written, c.headRead = ctx, req, nil, false, 0, false
+	c.unfit = req.distrusted()
 	err := c.exchange()
 	if err == nil {
 		c.response = Response{
 			Status: c.head.status, Fields: c.head.fields, ContentLength: c.head.length,
-			Upgrade: c.head.upgrade, Endpoint: c.pool.address, stream: c,
+			Upgrade: c.head.upgrade, Endpoint: c.pool.address, stream: c, Stream: isStream(c.head.fields),
+		}
+		c.idle = req.IdleTimeout
+		if c.response.Stream {
+			c.idle = 0
 		}
 		return &c.response, nil
 	}
+	canceled := context.Cause(ctx) // before the client's body is stopped, which may end the context
 	c.unwatch()
 	_ = c.raw.Close()
 	streams := req.hasBody() && req.replay == nil
@@ -77,7 +87,7 @@ func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) 
 			err = sendErr
 		}
 	}
-	failure := c.explain(ctx, err)
+	failure := c.explain(canceled, err)
 	failure.unsent = unsent
 	return nil, failure
 }
@@ -100,6 +110,7 @@ func (c *conn) exchange() error {
 	}
 	// An endpoint may answer and close without reading everything, so a failed write
 	// is not the end: what it said is there to be read.
+	c.unfit = c.unfit || err != nil
 	if err == nil && streams {
 		if answered, err := c.awaitContinue(); answered || err != nil {
 			return err
@@ -223,8 +234,8 @@ func (c *conn) readFinal(or100 bool) error {
 		case status >= 200:
 			return nil
 		case status == 101:
-			if c.request.Upgrade == "" {
-				return malformed("101 without an upgrade")
+			if c.request.Upgrade == "" || !strings.EqualFold(c.head.upgrade, c.request.Upgrade) {
+				return malformed("101 to a protocol that was not asked for")
 			}
 			return nil
 		case status == 100:
@@ -242,10 +253,20 @@ func (c *conn) readFinal(or100 bool) error {
 func (c *conn) beginBody() {
 	framing := c.head.framing(c.request.Method)
 	c.body.begin(&c.in, framing, c.head.length, c.options.MaxHeaderBytes)
+	// An endpoint that answers before it has the request may not read the rest of it, and
+	// take it for the next one.
+	c.unfit = c.unfit || c.head.doubtful || (c.sending != nil && !c.sending.whole.Load())
 }
 
 func (c *conn) read(p []byte) (int, error) {
+	bound := c.idle > 0 && !c.body.buffered()
+	if bound {
+		_ = c.raw.SetReadDeadline(earlier(c.request.Deadline, c.options.Clock.Now().Add(c.idle)))
+	}
 	n, err := c.body.read(p)
+	if bound && errors.Is(err, os.ErrDeadlineExceeded) && (c.request.Deadline.IsZero() || c.options.Clock.Now().Before(c.request.Deadline)) {
+		err = ErrIdle
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.head.close = true
 	}
@@ -262,9 +283,14 @@ func (c *conn) tunnel() net.Conn {
 	return &tunnel{Conn: c.raw, in: &c.in}
 }
 
-// close keeps the connection if request and response went over it whole, and nothing more.
+// close keeps the connection if request and response went over it whole, and nothing more,
+// and nobody can have seen the end of one of them elsewhere.
 func (c *conn) close() {
-	keep := c.unwatch() && c.body.done && !c.head.close && c.in.len() == 0
+	whole := c.unwatch() && c.body.done && !c.head.close && c.in.len() == 0
+	keep := whole && !c.unfit
+	if whole && c.unfit && c.sending == nil {
+		c.forget()
+	}
 	if !keep {
 		_ = c.raw.Close()
 	}
@@ -281,14 +307,26 @@ func (c *conn) close() {
 	c.pool.put(c)
 }
 
+// forget makes Close leave nothing behind. Who closes a connection that the other side would
+// keep has its port taken for a minute otherwise, and there are not many ports.
+func (c *conn) forget() {
+	raw := c.raw
+	if secure, ok := raw.(*tls.Conn); ok {
+		raw = secure.NetConn()
+	}
+	if tcp, ok := raw.(interface{ SetLinger(seconds int) error }); ok {
+		_ = tcp.SetLinger(0)
+	}
+}
+
 // explain says what an error means for whoever sent the request.
-func (c *conn) explain(ctx context.Context, err error) *Error {
+func (c *conn) explain(canceled, err error) *Error {
 	failure := &Error{Kind: Reset, Endpoint: c.pool.address, Err: err}
 	switch {
 	case errors.Is(err, errRequestBody):
 		failure.Kind = RequestBody
-	case ctx.Err() != nil:
-		failure.Kind, failure.Err = Canceled, context.Cause(ctx)
+	case canceled != nil:
+		failure.Kind, failure.Err = Canceled, canceled
 	case errors.Is(err, errHeadInvalid):
 		failure.Kind = InvalidRequest
 	case errors.Is(err, errMalformed):

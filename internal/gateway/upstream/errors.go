@@ -23,9 +23,14 @@ const (
 	Canceled
 	// InvalidRequest: the request cannot be sent as it is.
 	InvalidRequest
-	// WrongProtocol: the endpoint answers in another protocol than it was asked in, which the
-	// client may have chosen.
+	// WrongProtocol: the endpoint answers in another protocol than it was declared to speak.
 	WrongProtocol
+	// MaxRequests: as many requests as may be are under way. Nothing was sent.
+	MaxRequests
+	// MaxPending: as many requests as may be wait for a connection. Nothing was sent.
+	MaxPending
+	// MaxConnections: no connection became free in time. Nothing was sent.
+	MaxConnections
 )
 
 // String returns the kind as a label value.
@@ -49,9 +54,18 @@ func (k Kind) String() string {
 		return "invalid_request"
 	case WrongProtocol:
 		return "wrong_protocol"
+	case MaxRequests:
+		return "max_requests"
+	case MaxPending:
+		return "max_pending_requests"
+	case MaxConnections:
+		return "max_connections"
 	}
 	return "unknown"
 }
+
+// ErrIdle is that the endpoint sent nothing of a response's body for IdleTimeout.
+var ErrIdle = errors.New("nothing of the response came in time")
 
 // Error is a failure of a request.
 type Error struct {
@@ -88,17 +102,4 @@ func KindOf(err error) Kind {
 		return failure.Kind
 	}
 	return 0
-}
-
-// endpointsFault reports whether a failure counts against the endpoint's health.
-func (e *Error) endpointsFault() bool {
-	switch e.Kind {
-	case Connect, Malformed:
-		return true
-	case Timeout:
-		return !e.unsent
-	case Reset:
-		return !e.stale
-	}
-	return false
 }

@@ -19,6 +19,7 @@ func TestResponseEndsWhereItSays(t *testing.T) {
 		body     string
 		trailers []Field
 		fresh    bool // the connection must not be used again
+		ends     bool // the endpoint closes it
 	}{
 		"length": {response: okResponse, status: 200, body: "ok"},
 		"length of nothing": {
@@ -36,16 +37,19 @@ func TestResponseEndsWhereItSays(t *testing.T) {
 			response: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nDigest: x\r\nContent-Length: 7\r\nTransfer-Encoding: a\r\n\r\n",
 			status:   200, body: "ok", trailers: []Field{{"Digest", "x"}},
 		},
-		"end of the connection": {response: "HTTP/1.1 200 OK\r\n\r\nok", status: 200, body: "ok", fresh: true},
+		"end of the connection": {response: "HTTP/1.1 200 OK\r\n\r\nok", status: 200, body: "ok", fresh: true, ends: true},
 		"HTTP/1.0":              {response: "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", status: 200, body: "ok", fresh: true},
 		"Connection: close":     {response: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", status: 200, body: "ok", fresh: true},
-		"HEAD with a length":    {method: "HEAD", response: "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n", status: 200},
-		"HEAD with chunks":      {method: "HEAD", response: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", status: 200},
+		"HEAD with a length":    {method: "HEAD", response: "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n", status: 200, fresh: true},
+		"HEAD with chunks":      {method: "HEAD", response: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", status: 200, fresh: true},
+		"HEAD with no content":  {method: "HEAD", response: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", status: 200},
+		"HEAD with a body":      {method: "HEAD", response: okResponse, status: 200, fresh: true},
+		"304":                   {response: "HTTP/1.1 304 Not Modified\r\n\r\n", status: 304},
 		"HEAD without a length": {method: "HEAD", response: "HTTP/1.1 200 OK\r\n\r\n", status: 200},
 		"204":                   {response: "HTTP/1.1 204 No Content\r\n\r\n", status: 204},
 		"204 with a length":     {response: "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok", status: 204, fresh: true},
 		"204 with chunks":       {response: "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", status: 204, fresh: true},
-		"304 with a length":     {response: "HTTP/1.1 304 Not Modified\r\nContent-Length: 20\r\n\r\n", status: 304},
+		"304 with a length":     {response: "HTTP/1.1 304 Not Modified\r\nContent-Length: 20\r\n\r\n", status: 304, fresh: true},
 		"after 100 that nobody asked for": {
 			response: "HTTP/1.1 100 Continue\r\n\r\n" + okResponse, status: 200, body: "ok",
 		},
@@ -58,7 +62,7 @@ func TestResponseEndsWhereItSays(t *testing.T) {
 			b := listen(t, func(p *peer, _ int) {
 				for p.head() != "" {
 					p.send(test.response)
-					if test.fresh {
+					if test.ends {
 						return
 					}
 				}

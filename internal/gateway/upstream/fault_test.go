@@ -70,3 +70,17 @@ func TestTheDeadlineHoldsBeforeTheRequestIsSent(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAnEndpointMustTakeTheRequest(t *testing.T) {
+	hold := make(chan struct{})
+	stuck := http2Backend(t, func(http.ResponseWriter, *http.Request) { <-hold })
+	t.Cleanup(func() { close(hold) })
+	s := serving(t, Options{SendTimeout: 50 * time.Millisecond}, stuck)
+	req := post(strings.NewReader(strings.Repeat("x", 4<<20)), 4<<20)
+	req.Protocol = HTTP2
+	_, err := s.Do(t.Context(), req)
+	wantKind(t, err, Timeout)
+	if failures := (*s.endpoints.Load())[0].failures.Load(); failures != 0 {
+		t.Errorf("%d failures count against the endpoint", failures)
+	}
+}

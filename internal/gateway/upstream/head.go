@@ -27,6 +27,7 @@ type head struct {
 	length    int64 // of the content, -1 if it is not said
 	chunked   bool
 	close     bool // the connection ends with this response
+	doubtful  bool // content may follow where there should be none
 	upgrade   string
 	nominated []string // fields that Connection names
 }
@@ -225,13 +226,12 @@ func (h *head) framing(method string) framing {
 		h.close = true // the connection is another protocol's from here on
 		return noBody
 	case h.status < 200 || h.status == 204:
-		if h.chunked || h.length > 0 {
-			h.close = true // who says that there is a body may send one
-		}
+		h.doubtful = h.saysContent()
 		h.drop("Content-Length")
 		h.length = 0
 		return noBody
 	case method == "HEAD" || h.status == 304:
+		h.doubtful = h.saysContent()
 		return noBody
 	case h.chunked:
 		return byChunks
@@ -241,3 +241,8 @@ func (h *head) framing(method string) framing {
 	h.close = true
 	return byClose
 }
+
+// saysContent reports whether the head says that there is a body. Whoever says so may send
+// it even where there must be none, a moment after the head: to the next request on the
+// connection it would be the response.
+func (h *head) saysContent() bool { return h.chunked || h.length > 0 }

@@ -37,6 +37,17 @@ type Check struct {
 	Unhealthy int
 }
 
+// request is what an endpoint is asked.
+func (c *Check) request(e *endpoint) *Request {
+	return &Request{
+		Protocol: c.Protocol, Method: http.MethodGet, Target: c.Path, Host: cmp.Or(c.Host, e.address),
+		Fields: []Field{{"User-Agent", "slipway-gateway health check"}},
+	}
+}
+
+// accepts reports whether a status is a success.
+func (c *Check) accepts(status int) bool { return status >= 200 && status < 400 }
+
 // CheckResult is the result of one check of an endpoint.
 type CheckResult struct {
 	// Service is the key of the Service.
@@ -134,12 +145,9 @@ func (c *checker) run(ctx context.Context, clock clock.Clock) {
 
 // ask asks the endpoint once. No request that fails here counts for its ejection.
 func (c *checker) ask(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.check.Timeout, fmt.Errorf("no answer in %v", c.check.Timeout))
+	ctx, cancel := context.WithTimeoutCause(asOwn(ctx), c.check.Timeout, fmt.Errorf("no answer in %v", c.check.Timeout))
 	defer cancel()
-	request := &Request{
-		Protocol: c.check.Protocol, Method: http.MethodGet, Target: c.check.Path, Host: cmp.Or(c.check.Host, c.endpoint.address),
-		Fields: []Field{{"User-Agent", "slipway-gateway health check"}},
-	}
+	request := c.check.request(c.endpoint)
 	response, failure := c.endpoint.send(ctx, request, false)
 	if failure != nil && failure.stale { // the endpoint closed a connection that was idle, as it may
 		response, failure = c.endpoint.send(ctx, request, true)
@@ -148,7 +156,7 @@ func (c *checker) ask(ctx context.Context) error {
 		return failure
 	}
 	defer response.Close()
-	if response.Status < 200 || response.Status >= 400 {
+	if !c.check.accepts(response.Status) {
 		return fmt.Errorf("%s: the answer is %d", response.Endpoint, response.Status)
 	}
 	_, _ = io.CopyN(io.Discard, response, maxCheckBody)

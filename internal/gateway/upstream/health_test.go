@@ -262,7 +262,7 @@ func TestTheLastHealthyEndpointIsNotEjected(t *testing.T) {
 	c := checking(t, Options{Ejection: Ejection{Failures: 1}}, everySecond(), sick.address(), well.address())
 	c.until(sick.address())
 	for _, e := range *c.endpoints.Load() {
-		c.failed(e)
+		c.eject(e)
 	}
 	if got := c.Ejected(); len(got) != 0 {
 		t.Errorf("ejected %v", got)
@@ -622,5 +622,19 @@ func TestChecksUnderChangeAndLoad(t *testing.T) {
 	}
 	if len(want) > 0 && !slices.Equal(want, got) || len(want) == 0 && len(got) != c.Endpoints() {
 		t.Errorf("requests go to %v, unhealthy are %v", got, c.unhealthy())
+	}
+}
+
+// As many endpoints are well as answer, however few connections requests may have.
+func TestABoundOnConnectionsFailsNoCheckOverHTTP2(t *testing.T) {
+	handler := func(http.ResponseWriter, *http.Request) {}
+	check := everySecond()
+	check.Protocol = HTTP2
+	c := checking(t, Options{}, check, http2Backend(t, handler), http2Backend(t, handler), http2Backend(t, handler))
+	c.SetLimits(Limits{Connections: 1})
+	for range 12 {
+		if result := c.next(); result.Err != nil {
+			t.Fatalf("the check of %s: %v", result.Endpoint, result.Err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -39,12 +40,19 @@ type http2Transport struct {
 	inHTTP1 atomic.Bool // what the last connection answered in
 }
 
-func newHTTP2(address string, options *Options) *http2Transport {
+func newHTTP2(address string, service *Service) *http2Transport {
+	options, gate := &service.options, &service.gate
 	t := &http2Transport{address: address, options: options}
 	t.http2 = &http2.Transport{
 		AllowHTTP: true,
 		DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
-			conn, err := dial(ctx, address, options, http2.NextProtoTLS)
+			switch {
+			case isOwn(ctx):
+				gate.force()
+			case !gate.open():
+				return nil, errTooManyConnections
+			}
+			conn, err := dial(ctx, address, options, gate, http2.NextProtoTLS)
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", errDial, err)
 			}
@@ -88,6 +96,8 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 
 func (t *http2Transport) tidy(time.Time) {} // the transport closes what is idle itself
 
+func (t *http2Transport) evict() bool { return false }
+
 func (t *http2Transport) drain() { t.http2.CloseIdleConnections() }
 
 // roundTrip sends a request. The transport repeats by itself what the endpoint says it
@@ -112,10 +122,15 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 		return nil, failure
 	}
 	e.response = response
+	fields := fieldsOf(response.Header)
+	streams := isStream(fields)
+	if !streams {
+		e.idle = req.IdleTimeout
+	}
 	req.opened = req.opened || e.body != nil
 	return &Response{
-		Status: response.StatusCode, Fields: fieldsOf(response.Header), ContentLength: response.ContentLength,
-		Endpoint: t.address, stream: e,
+		Status: response.StatusCode, Fields: fields, ContentLength: response.ContentLength,
+		Endpoint: t.address, stream: e, Stream: streams,
 	}, nil
 }
 
@@ -129,6 +144,8 @@ type http2Exchange struct {
 	answered  atomic.Bool // the head is there
 	body      *http2Body  // nil without a body
 	response  *http.Response
+	idle      time.Duration // how long a piece of the response's body may take; 0: no bound
+	idleTimer *time.Timer   // nil before the first piece
 
 	informing sync.Mutex // held while an informational response is passed on
 	finished  bool
@@ -142,7 +159,7 @@ func (e *http2Exchange) start(ctx context.Context, options *Options) {
 	}
 	streamed := e.request.hasBody() && e.request.replay == nil
 	if streamed {
-		e.body = &http2Body{request: e.request, ended: e.awaitHead}
+		e.body = &http2Body{request: e.request, ended: e.awaitHead, stuckAfter: options.SendTimeout, stuck: e.giveUpSending}
 	} else {
 		e.awaitHead()
 	}
@@ -161,6 +178,13 @@ func (e *http2Exchange) awaitHead() {
 	e.headTimer.Store(timer)
 }
 
+// giveUpSending ends an exchange whose endpoint does not take the request.
+func (e *http2Exchange) giveUpSending() {
+	if !e.answered.Load() {
+		e.cancel(errHeaderTimeout)
+	}
+}
+
 func (e *http2Exchange) stopAwaiting() {
 	if timer := e.headTimer.Load(); timer != nil {
 		timer.Stop()
@@ -175,11 +199,9 @@ func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
 	if _, err := req.appendHead(nil); err != nil { // the same guard as for HTTP/1.1
 		return nil, err
 	}
-	target, err := url.ParseRequestURI(req.Target)
-	if err != nil {
-		return nil, fmt.Errorf("%w target", errHeadInvalid)
-	}
-	target.Scheme, target.Host = "http", t.address
+	// What is opaque the transport sends as it is, without the scheme and host before it; what
+	// it takes for a path it would spell in its own way.
+	target := &url.URL{Scheme: "http", Host: t.address, Opaque: "//" + cmp.Or(req.Host, t.address) + req.Target}
 	if t.options.TLS != nil {
 		target.Scheme = "https"
 	}
@@ -239,7 +261,22 @@ func (e *http2Exchange) addBody(request *http.Request) {
 	}
 }
 
-func (e *http2Exchange) read(p []byte) (int, error) { return e.response.Body.Read(p) }
+func (e *http2Exchange) read(p []byte) (int, error) {
+	switch {
+	case e.idle <= 0:
+		return e.response.Body.Read(p)
+	case e.idleTimer == nil:
+		e.idleTimer = time.AfterFunc(e.idle, func() { e.cancel(ErrIdle) })
+	default:
+		e.idleTimer.Reset(e.idle)
+	}
+	n, err := e.response.Body.Read(p)
+	e.idleTimer.Stop()
+	if err != nil && errors.Is(context.Cause(e.ctx), ErrIdle) {
+		err = ErrIdle
+	}
+	return n, err
+}
 
 func (e *http2Exchange) buffered() bool { return false }
 
@@ -280,85 +317,14 @@ func (e *http2Exchange) explain(ctx context.Context, address string, err error) 
 	case errors.Is(context.Cause(e.ctx), errHeaderTimeout):
 		failure.Kind, failure.Err = Timeout, errHeaderTimeout
 		failure.unsent = e.body != nil && !e.body.whole.Load()
+	case errors.Is(err, errTooManyConnections):
+		failure.Kind = MaxConnections
 	case errors.Is(err, errDial):
 		failure.Kind, failure.unprocessed = Connect, true
 	case refused && streamError.Code == http2.ErrCodeRefusedStream:
 		failure.unprocessed = true
 	}
 	return failure
-}
-
-// http2Body is the body of a request that is sent while its response is read. After
-// finish nothing reads from the request any more, as its owner must be sure of.
-type http2Body struct {
-	request *Request
-	trailer http.Header
-	ended   func()
-	cause   error // of failed, written before it
-	failed  atomic.Bool
-	whole   atomic.Bool
-
-	mu      sync.Mutex // held while the body is read
-	touched bool
-	closed  bool
-}
-
-// Read reads the body, and the trailers at its end.
-func (b *http2Body) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return 0, errClosed
-	}
-	b.touched = true
-	n, err := b.request.Body.Read(p)
-	switch {
-	case errors.Is(err, io.EOF):
-		b.end()
-	case err != nil && !b.failed.Load():
-		b.cause = err
-		b.failed.Store(true)
-	}
-	return n, err
-}
-
-func (b *http2Body) end() {
-	if b.whole.Swap(true) {
-		return
-	}
-	if b.trailer != nil {
-		for _, field := range b.request.Trailers() {
-			name := textproto.CanonicalMIMEHeaderKey(field.Name)
-			if _, announced := b.trailer[name]; announced && !fieldname.ForbiddenTrailer(name) {
-				b.trailer[name] = append(b.trailer[name], field.Value)
-			}
-		}
-	}
-	b.ended()
-}
-
-// Close is the transport's word that it does not need the rest. Reading may go on for a
-// moment; finish waits for it.
-func (b *http2Body) Close() error { return nil }
-
-func (b *http2Body) finish() (touched bool) {
-	if !b.whole.Load() && !b.failed.Load() && b.reading() {
-		b.request.StopBody()
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	return b.touched
-}
-
-// reading reports whether a Read is under way; if none is, none will follow.
-func (b *http2Body) reading() bool {
-	if !b.mu.TryLock() {
-		return true
-	}
-	b.closed = true
-	b.mu.Unlock()
-	return false
 }
 
 func fieldsOf(header http.Header) []Field {

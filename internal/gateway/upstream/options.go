@@ -51,7 +51,8 @@ type Backoff struct {
 
 // Ejection says when an endpoint that fails is left out for a while.
 type Ejection struct {
-	// Failures is how many failures in a row eject. Default 5.
+	// Failures is how many failures in a row make the gateway ask the endpoint itself, whose
+	// failure then ejects. Default 5.
 	Failures int
 	// Base is how long the first ejection lasts; each further one without a success in
 	// between lasts twice as long as the one before. Default 10 s.

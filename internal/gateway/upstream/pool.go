@@ -4,23 +4,29 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
 
+// maxEvictions is how often room for a connection is looked for.
+const maxEvictions = 100
+
 // pool keeps HTTP/1.1 connections to an endpoint. What was used last is used next, so
 // that the rest can grow old and be closed.
 type pool struct {
-	address string
-	options *Options
+	address  string
+	options  *Options
+	gate     *gate
+	makeRoom func() bool // closes a connection of the Service that is idle
 
 	mu      sync.Mutex
 	idle    []*conn
 	drained bool
 }
 
-func newPool(address string, options *Options) *pool {
-	return &pool{address: address, options: options}
+func newPool(address string, service *Service) *pool {
+	return &pool{address: address, options: &service.options, gate: &service.gate, makeRoom: service.evict}
 }
 
 func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Response, *Error) {
@@ -46,7 +52,8 @@ func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
 		dialing, cancel = context.WithTimeout(ctx, req.Deadline.Sub(p.options.Clock.Now()))
 		defer cancel()
 	}
-	raw, err := dial(dialing, p.address, p.options, "http/1.1")
+	p.reserve()
+	raw, err := dial(dialing, p.address, p.options, p.gate, "http/1.1")
 	switch {
 	case err == nil:
 		return raw, nil
@@ -54,6 +61,18 @@ func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
 		return nil, &Error{Kind: Timeout, Endpoint: p.address, Err: err}
 	}
 	return nil, connectError(ctx, p.address, err)
+}
+
+// reserve counts a connection to open. Where there are as many as may be, one is idle: no
+// more requests than that have one of their own. It may be changing hands just now.
+func (p *pool) reserve() {
+	for range maxEvictions {
+		if p.gate.open() {
+			return
+		}
+		p.makeRoom()
+	}
+	p.gate.force()
 }
 
 // get returns a connection that can be used again, nil if there is none.
@@ -98,6 +117,20 @@ func (p *pool) put(c *conn) {
 	}
 }
 
+// evict closes the connection that has been idle for longest.
+func (p *pool) evict() bool {
+	p.mu.Lock()
+	if len(p.idle) == 0 {
+		p.mu.Unlock()
+		return false
+	}
+	c := p.idle[0]
+	p.idle = slices.Delete(p.idle, 0, 1)
+	p.mu.Unlock()
+	_ = c.raw.Close()
+	return true
+}
+
 // tidy closes connections that have waited too long, or that the endpoint has closed.
 func (p *pool) tidy(now time.Time) {
 	p.mu.Lock()
@@ -134,13 +167,18 @@ func (p *pool) drain() {
 	}
 }
 
-// dial opens a connection, with TLS if the options say so.
-func dial(ctx context.Context, address string, options *Options, application string) (net.Conn, error) {
+// dial opens a connection that the gate has counted, with TLS if the options say so.
+func dial(ctx context.Context, address string, options *Options, gate *gate, application string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
 	defer cancel()
 	raw, err := options.Dial(ctx, address)
-	if err != nil || options.TLS == nil {
-		return raw, err
+	if err != nil {
+		gate.closed()
+		return nil, err
+	}
+	raw = &countedConn{Conn: raw, gate: gate}
+	if options.TLS == nil {
+		return raw, nil
 	}
 	config := options.TLS.Clone()
 	config.NextProtos = []string{application}

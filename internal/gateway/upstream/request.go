@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -31,6 +32,9 @@ const (
 
 // Request is a request to a Service. It must not change until the response is closed.
 type Request struct {
+	// Client is who asked, as clients.Of says, for its share of the limits. The zero Addr is
+	// nobody in particular.
+	Client netip.Addr
 	// Protocol is what is spoken to the endpoint.
 	Protocol Protocol
 	// Method is the method, as it is sent.
@@ -68,6 +72,9 @@ type Request struct {
 	// HeaderTimeout bounds the wait of each attempt for the head of a response, once
 	// the request is sent. Zero: no bound.
 	HeaderTimeout time.Duration
+	// IdleTimeout bounds the wait for each further piece of the response's body. It does not
+	// hold for a stream. Zero: no bound.
+	IdleTimeout time.Duration
 	// Retry says what is retried beyond what is safe anyway.
 	Retry Retry
 
@@ -134,7 +141,7 @@ func (r *Request) appendHead(b []byte) ([]byte, error) {
 	if !isToken(r.Method) {
 		return b, fmt.Errorf("%w method", errHeadInvalid)
 	}
-	if !isVisible(r.Target) {
+	if !isTarget(r.Target) {
 		return b, fmt.Errorf("%w target", errHeadInvalid)
 	}
 	if r.Host != "" && !isVisible(r.Host) {
@@ -213,6 +220,20 @@ func appendField(b []byte, name, value string) []byte {
 }
 
 func (r *Request) hasBody() bool { return r.Body != nil && r.ContentLength != 0 }
+
+// distrusted reports whether an endpoint may see the end of the request elsewhere: where it
+// looks for no body (RFC 9110, 9.3), or takes what follows for another protocol. Its
+// connection then is for this request only.
+func (r *Request) distrusted() bool {
+	if !r.hasBody() {
+		return r.Upgrade != ""
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
+}
 
 // replayable reports whether the request can be sent again as it was.
 func (r *Request) replayable() bool { return !r.hasBody() || r.replay != nil || !r.opened }

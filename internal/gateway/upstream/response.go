@@ -1,6 +1,9 @@
 package upstream
 
-import "net"
+import (
+	"net"
+	"strings"
+)
 
 // Response is the answer to a request. It must be closed, after which nothing of it
 // may be used: the next response on the connection takes its place.
@@ -14,12 +17,17 @@ type Response struct {
 	ContentLength int64
 	// Upgrade is the protocol that a response 101 changes to.
 	Upgrade string
+	// Stream is set for a response that may be silent for as long as it likes: the endpoint
+	// says that it is of type text/event-stream or application/grpc.
+	Stream bool
 	// Endpoint is the address that answered.
 	Endpoint string
 
 	stream   stream
 	endpoint *endpoint
 	replay   *replayBuffer
+	gate     *gate // that the request has entered, nil for none
+	pass     pass
 }
 
 // stream is the rest of an exchange, after the head of the response.
@@ -29,6 +37,19 @@ type stream interface {
 	trailers() []Field
 	tunnel() net.Conn
 	close()
+}
+
+// isStream reports whether the fields of a response make it a stream.
+func isStream(fields []Field) bool {
+	for i := range fields {
+		if !strings.EqualFold(fields[i].Name, "Content-Type") {
+			continue
+		}
+		name, _, _ := strings.Cut(fields[i].Value, ";")
+		name = strings.ToLower(strings.Trim(name, " \t"))
+		return name == "text/event-stream" || name == "application/grpc" || strings.HasPrefix(name, "application/grpc+")
+	}
+	return false
 }
 
 // Read reads the body. io.EOF means that it was whole.
@@ -46,9 +67,12 @@ func (r *Response) Tunnel() net.Conn { return r.stream.tunnel() }
 
 // Close ends the exchange. The connection is kept if both messages went over it whole.
 func (r *Response) Close() {
-	endpoint, replay := r.endpoint, r.replay // before the connection has another response
+	endpoint, replay, gate, pass := r.endpoint, r.replay, r.gate, r.pass // before the connection has another response
 	r.stream.close()
 	endpoint.leave()
+	if gate != nil {
+		gate.leave(pass)
+	}
 	replay.release()
 }
 

@@ -30,6 +30,7 @@ type sender struct {
 	conn   *conn
 	result chan error
 	ended  atomic.Bool // nothing more is read of the body
+	whole  atomic.Bool // the last of the request is being sent, or has been
 }
 
 // startSender sends the body on a goroutine that ends with the exchange.
@@ -69,21 +70,12 @@ func (s *sender) copy() error {
 	piece := pieces.Get().(*piece)
 	defer pieces.Put(piece)
 	for last := false; !last; {
-		n, err := s.conn.request.Body.Read(piece[chunkPrefix : chunkPrefix+pieceSize])
-		last = errors.Is(err, io.EOF)
-		if !s.chunked() {
-			left -= int64(n)
-			last = last || left <= 0
+		var n int
+		var err error
+		if n, last, err = s.next(piece, &left); err != nil {
+			return err
 		}
-		if last || err != nil {
-			s.ended.Store(true)
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: %w", errRequestBody, err)
-		}
-		if !s.chunked() && (left < 0 || (last && left > 0)) {
-			return fmt.Errorf("%w: its length is not its Content-Length", errRequestBody)
-		}
+		s.whole.Store(last && !s.chunked())
 		if n == 0 {
 			continue
 		}
@@ -95,6 +87,27 @@ func (s *sender) copy() error {
 		return s.writeTrailers(piece[:0])
 	}
 	return nil
+}
+
+// next reads the next piece of the body, and tells whether it is the last one. left is how
+// much of a body of known length is still to come.
+func (s *sender) next(into *piece, left *int64) (n int, last bool, err error) {
+	n, err = s.conn.request.Body.Read(into[chunkPrefix : chunkPrefix+pieceSize])
+	last = errors.Is(err, io.EOF)
+	if !s.chunked() {
+		*left -= int64(n)
+		last = last || *left <= 0
+	}
+	if last || err != nil {
+		s.ended.Store(true)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, false, fmt.Errorf("%w: %w", errRequestBody, err)
+	}
+	if !s.chunked() && (*left < 0 || (last && *left > 0)) {
+		return 0, false, fmt.Errorf("%w: its length is not its Content-Length", errRequestBody)
+	}
+	return n, last, nil
 }
 
 func (s *sender) chunked() bool { return s.conn.request.ContentLength < 0 }
@@ -127,6 +140,7 @@ func (s *sender) writeTrailers(b []byte) error {
 			}
 		}
 	}
+	s.whole.Store(true)
 	return s.write(append(b, '\r', '\n'))
 }
 

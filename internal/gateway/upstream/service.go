@@ -15,16 +15,19 @@ import (
 type Service struct {
 	options   Options
 	ejector   ejector
+	gate      gate
 	budget    budget
 	endpoints atomic.Pointer[[]*endpoint]
 	// eligible are those endpoints that get requests: whom no check has found unhealthy, and
 	// all of them where that leaves none.
 	eligible atomic.Pointer[[]*endpoint]
 
-	set   sync.Mutex // held while endpoints, their health or check change
-	check Check
-	key   string // of the Registry
-	wake  func() // has the Registry start checks
+	set      sync.Mutex // held while endpoints, their health, check or protocol change
+	check    Check
+	protocol Protocol
+	asking   sync.WaitGroup // the gateway's own requests to endpoints under suspicion
+	key      string         // of the Registry
+	wake     func()         // has the Registry start checks
 }
 
 // NewService returns a Service without endpoints.
@@ -34,6 +37,16 @@ func NewService(options Options) *Service {
 	s.endpoints.Store(new([]*endpoint))
 	s.eligible.Store(new([]*endpoint))
 	return s
+}
+
+// SetLimits bounds what the Service is asked for at a time. What is under way goes on.
+func (s *Service) SetLimits(limits Limits) { s.gate.setLimits(limits) }
+
+// SetProtocol says what the endpoints are declared to speak.
+func (s *Service) SetProtocol(protocol Protocol) {
+	s.set.Lock()
+	defer s.set.Unlock()
+	s.protocol = protocol
 }
 
 // Set replaces the endpoints, given as host:port. Those that stay keep their connections
@@ -86,6 +99,22 @@ func (s *Service) retire() {
 // Endpoints returns how many endpoints there are.
 func (s *Service) Endpoints() int { return len(*s.endpoints.Load()) }
 
+// Requests returns how many requests are under way or wait for a connection.
+func (s *Service) Requests() int {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return s.gate.requests.Taken()
+}
+
+// Busy returns how many requests endpoints have, health checks included.
+func (s *Service) Busy() int64 {
+	busy := int64(0)
+	for _, e := range *s.endpoints.Load() {
+		busy += e.inFlight.Load()
+	}
+	return busy
+}
+
 // Ejected returns the addresses that are left out at the moment for failed requests.
 func (s *Service) Ejected() []string {
 	now := s.options.Clock.Now()
@@ -117,14 +146,45 @@ func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.budget.requests.Add(1)
-	response, failure := s.try(ctx, req)
-	if failure != nil {
+	pass := pass{client: req.Client, exclusive: req.Protocol == HTTP1}
+	if failure := s.enter(ctx, req, pass); failure != nil {
 		replay.release()
 		return nil, failure
 	}
-	response.replay = replay
+	s.budget.requests.Add(1)
+	response, failure := s.try(ctx, req)
+	if failure != nil {
+		s.gate.leave(pass)
+		replay.release()
+		return nil, failure
+	}
+	response.replay, response.gate, response.pass = replay, &s.gate, pass
 	return response, nil
+}
+
+// enter waits until the limits allow the request, as long as it has time.
+func (s *Service) enter(ctx context.Context, req *Request, p pass) *Error {
+	wait, kind := maxPendingWait, MaxConnections
+	if !req.Deadline.IsZero() {
+		if left := req.Deadline.Sub(s.options.Clock.Now()); left < wait {
+			wait, kind = left, Timeout
+		}
+	}
+	failure := s.gate.enter(ctx, p, wait)
+	if failure != nil && failure.Kind == MaxConnections {
+		failure.Kind = kind
+	}
+	return failure
+}
+
+// evict closes a connection to some endpoint that is idle. It reports false if none is.
+func (s *Service) evict() bool {
+	for _, e := range *s.endpoints.Load() {
+		if e.http1.evict() {
+			return true
+		}
+	}
+	return false
 }
 
 // pick returns the less loaded of two eligible endpoints that are not ejected and were not

@@ -7,6 +7,7 @@ const (
 	tokenByte = 1 << iota
 	visibleByte
 	valueByte
+	highByte
 )
 
 var byteClass = func() (class [256]uint8) {
@@ -17,7 +18,7 @@ var byteClass = func() (class [256]uint8) {
 		case c > ' ' && c < 0x7f:
 			class[c] = valueByte | visibleByte
 		case c >= 0x80:
-			class[c] = valueByte
+			class[c] = valueByte | highByte
 		}
 	}
 	for _, c := range "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" {
@@ -35,8 +36,11 @@ func consistsOf(s string, class uint8) bool {
 	return true
 }
 
-func isToken(s string) bool      { return s != "" && consistsOf(s, tokenByte) }
-func isVisible(s string) bool    { return s != "" && consistsOf(s, visibleByte) }
+func isToken(s string) bool   { return s != "" && consistsOf(s, tokenByte) }
+func isVisible(s string) bool { return s != "" && consistsOf(s, visibleByte) }
+
+// isTarget takes bytes above ASCII for what they are to a client that did not escape them.
+func isTarget(s string) bool     { return s != "" && consistsOf(s, visibleByte|highByte) }
 func isFieldValue(s string) bool { return consistsOf(s, valueByte) }
 
 // trimSpace trims optional whitespace as HTTP knows it.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +57,9 @@ func (k *keyring) read(t *target, in *table.Input, now time.Time) (certificates 
 			certificate.Hosts = append(certificate.Hosts, string(host))
 		}
 		certificates = append(certificates, certificate)
+		if message := uncovered(name, certificate); message != "" && reason == "" {
+			report(slipwayv1alpha1.ReasonCertificateMismatch, message)
+		}
 		message, changes := validity(name, pair.certificate, now)
 		if message != "" && reason == "" {
 			report(slipwayv1alpha1.ReasonCertificateExpired, message)
@@ -83,6 +88,33 @@ func (k *keyring) pair(name string, in *table.Input) (pair keyPair, reason, mess
 		return last, slipwayv1alpha1.ReasonInvalidCertificate, fmt.Sprintf("%s and %s of Secret %q are no certificate with its key: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, name, err)
 	}
 	return keyPair{crt, key, certificate}, "", ""
+}
+
+// maxUncovered bounds how many hosts a message names.
+const maxUncovered = 3
+
+// uncovered says which hosts a certificate is served for and does not cover: their clients
+// are shown it, and refuse it.
+func uncovered(name string, certificate proxy.Certificate) string {
+	leaf := certificate.Leaf
+	if len(certificate.Hosts) == 0 && len(leaf.DNSNames) == 0 {
+		return fmt.Sprintf("the certificate in Secret %q covers no host: it has no DNS name (subjectAltName), and spec.tls.hosts names none", name)
+	}
+	var hosts []string
+	for _, host := range certificate.Hosts {
+		if leaf.VerifyHostname(host) != nil {
+			hosts = append(hosts, strconv.Quote(host))
+		}
+	}
+	if len(hosts) == 0 {
+		return ""
+	}
+	more := ""
+	if len(hosts) > maxUncovered {
+		more = fmt.Sprintf(" and %d more", len(hosts)-maxUncovered)
+		hosts = hosts[:maxUncovered]
+	}
+	return fmt.Sprintf("the certificate in Secret %q does not cover %s%s (hosts beside it), for which it is served", name, strings.Join(hosts, ", "), more)
 }
 
 // validity says what is wrong with the time of a certificate, and when this changes.

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,9 @@ const (
 	resetDelays = time.Minute
 )
 
+// dialTimeout bounds an attempt to connect to the API server.
+const dialTimeout = 2 * time.Second
+
 // clients speak to the API server about the kinds that a gateway reads, over one
 // connection. A generated clientset would bring every kind there is into the program.
 type clients struct {
@@ -42,6 +46,10 @@ type clients struct {
 func newClients(access *rest.Config, namespace string) (*clients, error) {
 	access = rest.CopyConfig(access)
 	access.QPS = -1 // a gateway asks for little, and for that at once
+	if access.Dial == nil {
+		// The kernel doubles the time between two attempts to connect: a new one is sooner.
+		access.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
 	http, err := rest.HTTPClientFor(access)
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
@@ -83,7 +91,7 @@ func newScheme() *runtime.Scheme {
 }
 
 // list returns how all objects of a kind are read, or the one of a name.
-func (c *clients) list(client cache.Getter, resource, name string) cache.ListerWatcher {
+func (c *clients) list(client cache.Getter, resource, name string) *cache.ListWatch {
 	selector := fields.Everything()
 	if name != "" {
 		selector = fields.OneTermEqualSelector(metav1.ObjectNameField, name)

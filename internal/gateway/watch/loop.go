@@ -57,6 +57,8 @@ func (s *Source) sleep(ctx context.Context, duration time.Duration, woken <-chan
 // look serves what there is, if it is complete. It returns the time to look again though
 // nothing has changed; zero: there is none.
 func (s *Source) look(ctx context.Context) (again time.Time) {
+	// Before anything is read: what is then served is at least as new as is said.
+	s.view = s.contacts.view()
 	s.advance()
 	if s.target == nil {
 		s.publish(nil)
@@ -71,12 +73,14 @@ func (s *Source) look(ctx context.Context) (again time.Time) {
 	s.named.Store(&services) // before the shelves are read, so that no later change is missed
 	s.secrets.want(ctx, wanted)
 	if !s.services.full() || !s.slices.full() {
+		s.publish(nil)
 		return time.Time{}
 	}
 	next := s.target
 	complete, end := s.secrets.answered(next.secrets)
 	if !complete {
 		if s.served == nil {
+			s.publish(nil)
 			return end
 		}
 		next = s.served
@@ -104,6 +108,7 @@ func (s *Source) advance() {
 func (s *Source) serve(t *target) (again time.Time) {
 	in := table.Input{
 		Routes: t.routes, Unknown: t.unknownRoutes, HealthChecks: t.healthChecks, UnknownChecks: t.unknownChecks,
+		BackendPolicies: t.policies, UnknownPolicies: t.unknownPolicies,
 		Services: s.backends(t.services),
 	}
 	in.Secrets, in.Unreadable = s.secrets.contents(t.secrets)
@@ -167,15 +172,23 @@ func (s *Source) backends(named map[string]bool) map[string]table.Service {
 
 // publish says what is served.
 func (s *Source) publish(problems []revision.Problem) {
-	document := revision.Document{Rejected: s.rejected, Problems: problems}
+	document := revision.Document{Rejected: s.rejected, Problems: problems, View: s.view}
 	if s.served != nil {
-		document.UID, document.Generation = s.served.uid, s.served.generation
+		document.UID, document.Generation, document.Routes = s.served.uid, s.served.generation, s.served.digests
 	}
 	if document.Same(s.told) {
 		return
 	}
+	before := s.told
 	s.told = document
 	s.options.Board.Publish(document)
+	if document.Stale() != before.Stale() {
+		s.logView(document.View)
+	}
+	before.View = document.View
+	if document.Same(before) {
+		return
+	}
 	if s.rejected != nil {
 		s.options.Log.Error("a generation is not served, the last good one stays", "generation", s.rejected.Generation, "reason", s.rejected.Reason, "message", s.rejected.Message)
 	}
@@ -183,6 +196,14 @@ func (s *Source) publish(problems []revision.Problem) {
 		s.options.Log.Warn("not served as it is written", "name", problem.Name, "field", problem.Field, "reason", problem.Reason, "message", problem.Message)
 	}
 	s.options.Log.Info("serving", "uid", document.UID, "generation", document.Generation, "problems", len(problems))
+}
+
+func (s *Source) logView(view *revision.View) {
+	if view.Current {
+		s.options.Log.Info("the API server is heard again")
+		return
+	}
+	s.options.Log.Warn("the API server is not heard, what was read before is served", "since", view.Since, "of", view.Of)
 }
 
 // earliest returns the earlier of two times; zero is none.

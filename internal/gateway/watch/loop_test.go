@@ -178,7 +178,7 @@ func TestWhatCannotBeAppliedIsRejectedUntilItCan(t *testing.T) {
 func TestAFieldThatIsNotKnownCostsItsRouteAndNoOther(t *testing.T) {
 	f := newFixture(t)
 	f.synced()
-	f.spec("u", 1, `{nodeSelector: {a: b}, routes: [`+hello+`, {name: later, path: /x, directResponse: {statusCode: 200}, mutualTLS: {mode: Strict}}]}`)
+	f.spec("u", 1, `{pods: {nodeSelector: {a: b}}, routes: [`+hello+`, {name: later, path: /x, directResponse: {statusCode: 200}, mutualTLS: {mode: Strict}}]}`)
 	f.look(t.Context())
 	f.says(1, "later spec.routes[1] ImageIncompatible: mutualTLS: this version")
 	if f.routes() != "hello later" {
@@ -220,6 +220,19 @@ routes: [{name: app, backends: [{name: app, port: 80}, {name: api, port: 80}]}]}
 	f.look(t.Context())
 	if got := f.options.Board.Current().Rejected; got == nil || !strings.HasPrefix(got.Message, "spec.healthChecks[0]") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestLimitsAreTheSpecs(t *testing.T) {
+	f := newFixture(t)
+	f.synced(serviceObject("app", web), sliceObject("app", "app-1", "10.0.0.1"), serviceObject("api", web), sliceObject("api", "api-1", "10.0.0.2"))
+	f.spec("u", 1, `{backendPolicies: [{name: app, port: 80, maxRequests: 3}, {name: api, port: 80, outliers: 1}], connections: {max: 7},
+routes: [{name: app, backends: [{name: app, port: 80}, {name: api, port: 80}]}]}`)
+	f.look(t.Context())
+	f.says(1, "api:80 spec.backendPolicies[api:80] ImageIncompatible: outliers: this version")
+	got := f.applied[0].Proxy
+	if limits := got.Table.Backends[1].Limits; limits.Requests != 3 || limits.Connections != 4096 || got.Connections.Total != 7 {
+		t.Errorf("got %+v and %+v", limits, got.Connections)
 	}
 }
 
@@ -278,7 +291,7 @@ func TestACertificateExpiresByItself(t *testing.T) {
 	f.look(t.Context())
 	now := f.clock.Now()
 	f.secret("edge", newCertificate(t, now.Add(-time.Hour), now.Add(48*time.Hour)))
-	f.secret("later", newCertificate(t, now.Add(24*time.Hour), now.Add(96*time.Hour)))
+	f.secret("later", newCertificateFor(t, now.Add(24*time.Hour), now.Add(96*time.Hour), "b.example.com"))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); f.loop(ctx) }()

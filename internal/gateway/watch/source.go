@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -53,6 +54,8 @@ type Source struct {
 	slices   *shelf[*discoveryv1.EndpointSlice, slice]
 	secrets  secrets
 	keyring  keyring
+	// contacts tells whether the shelves are up to date.
+	contacts *contacts
 	// named are the Services whose changes matter.
 	named     atomic.Pointer[map[string]bool]
 	woken     chan struct{}
@@ -65,11 +68,12 @@ type Source struct {
 	served   *target // what is served; the target, except while that waits for Secrets
 	rejected *revision.Rejected
 	told     revision.Document
+	view     *revision.View // when what is served was read
 }
 
 // New returns a Source.
 func New(options Options) *Source {
-	s := &Source{options: options, woken: make(chan struct{}, 1)}
+	s := &Source{options: options, woken: make(chan struct{}, 1), contacts: newContacts(options.Clock)}
 	s.named.Store(&map[string]bool{})
 	s.gateways = &shelf[*object, version]{
 		keep: keepVersion, same: sameVersion,
@@ -131,27 +135,35 @@ func (s *Source) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.follow(ctx, "APIGateway", c.list(c.slipway, "apigateways", s.options.Name), &object{}, s.gateways, nil)
-	s.follow(ctx, "Services", c.list(c.core, "services", ""), &corev1.Service{}, s.services, nil)
-	s.follow(ctx, "EndpointSlices", c.list(c.discovery, "endpointslices", ""), &discoveryv1.EndpointSlice{}, s.slices, nil)
+	follow(ctx, s, "APIGateway", "", c.list(c.slipway, "apigateways", s.options.Name), &object{}, s.gateways, nil)
+	follow(ctx, s, "Services", "", c.list(c.core, "services", ""), &corev1.Service{}, s.services, nil)
+	follow(ctx, s, "EndpointSlices", "", c.list(c.discovery, "endpointslices", ""), &discoveryv1.EndpointSlice{}, s.slices, nil)
 	s.secrets.watch = func(ctx context.Context, name string, shelf *secretShelf, failed func(error)) {
-		s.follow(ctx, "Secret "+name, c.list(c.core, "secrets", name), &corev1.Secret{}, shelf, failed)
+		follow(ctx, s, "Secrets", name, c.list(c.core, "secrets", name), &corev1.Secret{}, shelf, failed)
 	}
 	s.following.Go(func() { s.wakeForKeys(ctx) })
+	s.following.Go(func() { s.contacts.run(ctx, s.wake) })
 	s.loop(ctx)
 	s.following.Wait()
 	return nil
 }
 
-// follow keeps a shelf filled in the background, until the context ends. failed, if not
-// nil, is told why nothing could be read.
-func (s *Source) follow(ctx context.Context, what string, from cache.ListerWatcher, kind any, shelf cache.ReflectorStore, failed func(error)) {
+// follow keeps a shelf filled in the background, until the context ends. name is that of
+// the object where one is followed. failed, if not nil, is told why nothing could be read.
+func follow[O metav1.Object, T any](
+	ctx context.Context, s *Source, what, name string, from *cache.ListWatch, kind any, shelf *shelf[O, T], failed func(error),
+) {
 	last := ""
+	heard := s.contacts.add(what)
+	replaced := shelf.replaced
+	shelf.replaced = func() { heard.filled(); replaced() }
 	s.following.Go(func() {
-		reflect(ctx, what, from, kind, shelf, func(err error) {
+		defer s.contacts.remove(heard)
+		reflect(ctx, what, heard.through(from), kind, shelf, func(err error) {
+			heard.failed(err)
 			if text := err.Error(); text != last { // the same for an hour is one line
 				last = text
-				s.options.Log.Warn("cannot read from the API server, what was read before is used", "what", what, "error", err)
+				s.options.Log.Warn("cannot read from the API server, what was read before is used", "what", what, "name", name, "error", err)
 			}
 			if failed != nil {
 				failed(err)

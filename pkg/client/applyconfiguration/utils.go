@@ -36,12 +36,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.AutoscalingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackendHealthCheck"):
 		return &apiv1alpha1.BackendHealthCheckApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackendPolicy"):
+		return &apiv1alpha1.BackendPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackendService"):
 		return &apiv1alpha1.BackendServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BasicAuth"):
 		return &apiv1alpha1.BasicAuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimToHeader"):
 		return &apiv1alpha1.ClaimToHeaderApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ConnectionLimits"):
+		return &apiv1alpha1.ConnectionLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CORS"):
 		return &apiv1alpha1.CORSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DirectResponse"):

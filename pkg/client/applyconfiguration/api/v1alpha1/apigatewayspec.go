@@ -29,8 +29,15 @@ type APIGatewaySpecApplyConfiguration struct {
 	// healthChecks ask the endpoints of backends whether they are well, at most 100: one for
 	// each port of a Service. An endpoint that is not gets no requests, unless no
 	// endpoint of its backend is. A check of a port that no route names does nothing.
-	// Default: none; an endpoint that fails requests is left out for a while either way.
+	// Default: none; an endpoint that fails requests, and then one of the gateway's own, is
+	// left out for a while either way.
 	HealthChecks []BackendHealthCheckApplyConfiguration `json:"healthChecks,omitempty"`
+	// backendPolicies say what backends speak and how much is asked of them at a time, at
+	// most 100: one for each port of a Service. One of a port that no route names does
+	// nothing. Default: the appProtocol of the port, and the bounds of the fields.
+	BackendPolicies []BackendPolicyApplyConfiguration `json:"backendPolicies,omitempty"`
+	// connections bound the connections of clients. Default: the bounds of its fields.
+	Connections *ConnectionLimitsApplyConfiguration `json:"connections,omitempty"`
 	// tls are the certificates that the gateway serves HTTPS with, at most 64. A changed
 	// Secret is served within seconds and breaks no connection. Default: HTTP only.
 	TLS []GatewayTLSApplyConfiguration `json:"tls,omitempty"`
@@ -113,6 +120,27 @@ func (b *APIGatewaySpecApplyConfiguration) WithHealthChecks(values ...*BackendHe
 		}
 		b.HealthChecks = append(b.HealthChecks, *values[i])
 	}
+	return b
+}
+
+// WithBackendPolicies adds the given value to the BackendPolicies field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the BackendPolicies field.
+func (b *APIGatewaySpecApplyConfiguration) WithBackendPolicies(values ...*BackendPolicyApplyConfiguration) *APIGatewaySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithBackendPolicies")
+		}
+		b.BackendPolicies = append(b.BackendPolicies, *values[i])
+	}
+	return b
+}
+
+// WithConnections sets the Connections field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Connections field is set to the value of the last call.
+func (b *APIGatewaySpecApplyConfiguration) WithConnections(value *ConnectionLimitsApplyConfiguration) *APIGatewaySpecApplyConfiguration {
+	b.Connections = value
 	return b
 }
 

@@ -12,7 +12,7 @@ import (
 // with apply.
 //
 // BackendHealthCheck asks every endpoint of a backend whether it is well: GET over HTTP/1.1, or
-// over HTTP/2 where the appProtocol of the port is kubernetes.io/h2c. A status from 200 to
+// over HTTP/2 where that is what the backend speaks. A status from 200 to
 // 399 is a success; redirects are not followed. Every replica of the gateway checks for
 // itself. An endpoint counts as healthy until its checks say otherwise.
 type BackendHealthCheckApplyConfiguration struct {

@@ -12,8 +12,8 @@ import (
 // with apply.
 //
 // BackendService is a port of a Service. The gateway balances over its endpoints. It
-// speaks HTTP/1.1 to them, and HTTP/2 where the request is gRPC or the appProtocol of
-// the port is kubernetes.io/h2c.
+// speaks HTTP/1.1 to them, and HTTP/2 where the appProtocol of the port (kubernetes.io/h2c,
+// or grpc) or spec.backendPolicies says so.
 type BackendServiceApplyConfiguration struct {
 	// name of a Service in the same namespace.
 	Name *apiv1alpha1.ServiceName `json:"name,omitempty"`

@@ -13,7 +13,8 @@ import (
 //
 // BasicAuth asks for a user name and a password. The Secret holds no password, only its
 // hash: a user's name is a key of the Secret, and its value is one line per valid
-// password, at most two: its bcrypt hash, as htpasswd -nB writes it after the colon.
+// password, at most two: its bcrypt hash of a cost from 4 to 15, as htpasswd -nB writes it after
+// the colon.
 type BasicAuthApplyConfiguration struct {
 	// secretRef names the Secret with the users and the hashes of their passwords.
 	SecretRef *LocalReferenceApplyConfiguration `json:"secretRef,omitempty"`

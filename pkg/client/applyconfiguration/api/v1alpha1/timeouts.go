@@ -22,6 +22,12 @@ type TimeoutsApplyConfiguration struct {
 	// try, up to 24h, for example 5s; 0s is no bound. The body may take longer. Exceeded
 	// it is answered with 504. Default 60s.
 	Backend *apiv1alpha1.Duration `json:"backend,omitempty"`
+	// idle is how long nothing may come of a body that has begun to be waited for: of the
+	// request's from the client, or of the response's from the backend, up to 24h; 0s is no
+	// bound. Exceeded it ends the request, with 408 where the response has not begun. It
+	// does not hold for a response of type text/event-stream or application/grpc, nor for
+	// a backend whose protocol is gRPC. Default: 60s for the client, 5m for the backend.
+	Idle *apiv1alpha1.Duration `json:"idle,omitempty"`
 }
 
 // TimeoutsApplyConfiguration constructs a declarative configuration of the Timeouts type for use with
@@ -43,5 +49,13 @@ func (b *TimeoutsApplyConfiguration) WithRequest(value apiv1alpha1.Duration) *Ti
 // If called multiple times, the Backend field is set to the value of the last call.
 func (b *TimeoutsApplyConfiguration) WithBackend(value apiv1alpha1.Duration) *TimeoutsApplyConfiguration {
 	b.Backend = &value
+	return b
+}
+
+// WithIdle sets the Idle field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Idle field is set to the value of the last call.
+func (b *TimeoutsApplyConfiguration) WithIdle(value apiv1alpha1.Duration) *TimeoutsApplyConfiguration {
+	b.Idle = &value
 	return b
 }

@@ -11,7 +11,8 @@ package v1alpha1
 type WebAppSummaryApplyConfiguration struct {
 	// replicas is ready/wanted, for example 2/3.
 	Replicas *string `json:"replicas,omitempty"`
-	// reason is why the application is not ready; empty when it is.
+	// reason is why the application is not ready; empty when it is. While spec.paused is set it
+	// is, or ends with, Paused.
 	Reason *string `json:"reason,omitempty"`
 }
 

@@ -1,0 +1,67 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestAnOutputThatNobodyReadsDelaysNoRequest(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	backend := serve(t, func(http.ResponseWriter, *http.Request) {})
+	registry := prometheus.NewPedanticRegistry()
+	g := start(t, Options{AccessLog: writer, Metrics: registry}, toApp, backend)
+	t.Cleanup(func() { writer.Close() }) // before the gateway ends, which would wait a while for the last lines
+	path := "/" + strings.Repeat("x", 8<<10)
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	const requests = 400 // 3 MB of lines, of which a pipe takes 64 KiB
+	for range requests {
+		response, err := client.Get("http://" + g.address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		want(t, "status", response.StatusCode, 200)
+	}
+	dropped := series(t, registry)["slipway_gateway_access_log_lines_dropped_total"]
+	if dropped == 0 || dropped > requests {
+		t.Errorf("%v lines are counted as dropped", dropped)
+	}
+	l := g.handler.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.pending) > maxLogPending || cap(l.pending) > 3*maxLogPending {
+		t.Errorf("%d bytes of lines are kept in %d", len(l.pending), cap(l.pending))
+	}
+}
+
+// halfWriter takes half of what it gets.
+type halfWriter struct{ bytes.Buffer }
+
+func (w *halfWriter) Write(p []byte) (int, error) {
+	n, _ := w.Buffer.Write(p[:len(p)/2])
+	return n, errors.New("full")
+}
+
+func TestLinesThatAreLostAreCounted(t *testing.T) {
+	lost := 0
+	l := newAccessLog(&halfWriter{}, func(lines int) { lost += lines })
+	l.pending = []byte("one\ntwo\nthree\nfour\n")
+	if err := l.flush(); err == nil {
+		t.Error("no error")
+	}
+	want(t, "lines", lost, 2)
+}

@@ -1,0 +1,101 @@
+package revision
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+// standsBy fails the test unless the gateway of the board does, until then; zero: for as
+// long as somebody waits.
+func standsBy(t *testing.T, b *Board, want bool, until time.Time) {
+	t.Helper()
+	if standby, ends, _ := b.Standby(); standby != want || !ends.Equal(until) {
+		t.Errorf("stands by: %v until %v, want %v until %v", standby, ends, want, until)
+	}
+}
+
+// staleBoard is one of a gateway that does not hear the API server, and its revision.
+func staleBoard(clock *testingclock.FakeClock) (*Board, int64) {
+	b := NewBoard(clock, "dev")
+	b.Publish(Document{Generation: 1, View: &View{Since: started, Of: []string{"Services"}}})
+	return b, b.Current().Revision
+}
+
+func TestAStaleGatewayStandsByForAsLongAsItIsToldTo(t *testing.T) {
+	clock := testingclock.NewFakeClock(started)
+	b, revision := staleBoard(clock)
+	standsBy(t, b, false, time.Time{})
+	_, _, changed := b.Standby()
+	ctx, cancel := context.WithCancel(t.Context())
+	first := ask(ctx, b, wait(revision)+"&standby=true")
+	held(t, clock)
+	<-changed
+	standsBy(t, b, true, time.Time{})
+	cancel() // the operator is gone
+	receive(t, first)
+	standsBy(t, b, true, started.Add(WordHolds))
+	clock.Step(WordHolds - time.Millisecond)
+	standsBy(t, b, true, started.Add(WordHolds))
+	clock.Step(time.Millisecond)
+	standsBy(t, b, false, time.Time{})
+}
+
+func TestTheWordThatWasGivenLastCounts(t *testing.T) {
+	clock := testingclock.NewFakeClock(started)
+	b, revision := staleBoard(clock)
+	ctx, cancel := context.WithCancel(t.Context())
+	first := ask(ctx, b, wait(revision)+"&standby=true")
+	held(t, clock)
+	receive(t, ask(t.Context(), b, Path+"?standby=false"))
+	standsBy(t, b, false, time.Time{})
+	cancel()
+	receive(t, first)
+	standsBy(t, b, false, time.Time{})
+	receive(t, ask(t.Context(), b, Path+"?standby=true"))
+	receive(t, ask(t.Context(), b, Path)) // whoever looks has nothing to say
+	standsBy(t, b, true, clock.Now().Add(WordHolds))
+}
+
+// Anybody in the cluster can reach the admin port.
+func TestAGatewayThatHearsTheAPIServerCannotBeToldToStandBy(t *testing.T) {
+	clock := testingclock.NewFakeClock(started)
+	stale := &View{Since: started, Of: []string{"Services"}}
+	for name, view := range map[string]*View{"current": {Current: true}, "from a file": nil} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBoard(clock, "dev")
+			b.Publish(Document{Generation: 1, View: view})
+			receive(t, ask(t.Context(), b, Path+"?standby=true"))
+			standsBy(t, b, false, time.Time{})
+			// What was said before it was stale does not count, nor what was said another time.
+			b.Publish(Document{Generation: 1, View: stale})
+			standsBy(t, b, false, time.Time{})
+			receive(t, ask(t.Context(), b, Path+"?standby=true"))
+			standsBy(t, b, true, clock.Now().Add(WordHolds))
+			b.Publish(Document{Generation: 1, View: view})
+			standsBy(t, b, false, time.Time{})
+			b.Publish(Document{Generation: 1, View: stale})
+			standsBy(t, b, false, time.Time{})
+		})
+	}
+	if w := receive(t, ask(t.Context(), NewBoard(clock, "dev"), Path+"?standby=perhaps")); w.Code != http.StatusBadRequest {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
+// A word about the last time that ends when the gateway is stale again is none about this time.
+func TestAWordDoesNotOutliveWhatItWasAbout(t *testing.T) {
+	clock := testingclock.NewFakeClock(started)
+	b, revision := staleBoard(clock)
+	ctx, cancel := context.WithCancel(t.Context())
+	first := ask(ctx, b, wait(revision)+"&standby=true")
+	held(t, clock)
+	b.Publish(Document{Generation: 1, View: &View{Current: true}})
+	b.Publish(Document{Generation: 1, View: &View{Since: started.Add(time.Minute), Of: []string{"Secrets"}}})
+	cancel()
+	receive(t, first)
+	standsBy(t, b, false, time.Time{})
+}

@@ -1,0 +1,58 @@
+package table
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// maxInstructions bounds what one regular expression costs in memory and, with each
+// request, in time. A long alternative of words has a few hundred.
+const maxInstructions = 10_000
+
+// compileExpression compiles an expression that must match the whole of what it is
+// compared with. literal is what everything that matches begins with.
+func compileExpression(field, text string) (expression *regexp.Regexp, literal string, f *fault) {
+	refuse := func(why any) *fault {
+		return &fault{slipwayv1alpha1.ReasonInvalidRegex, fmt.Sprintf("%s: the regular expression %q does not compile: %v", field, text, why)}
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
+	if err != nil {
+		return nil, "", refuse(err)
+	}
+	ignoreLines(parsed)
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, "", refuse(err)
+	}
+	if len(program.Inst) > maxInstructions {
+		return nil, "", refuse("it is too large")
+	}
+	alone, err := regexp.Compile(parsed.String())
+	if err != nil {
+		return nil, "", refuse(err)
+	}
+	if expression, err = regexp.Compile(`\A(?:` + parsed.String() + `)\z`); err != nil {
+		return nil, "", refuse(err)
+	}
+	literal, _ = alone.LiteralPrefix()
+	return expression, literal, nil
+}
+
+// ignoreLines makes a line end a character like any other, whatever the flags s and m say.
+// A client may send one, escaped, and must not get past an expression for a whole path by it.
+func ignoreLines(e *syntax.Regexp) {
+	switch e.Op {
+	case syntax.OpAnyCharNotNL:
+		e.Op = syntax.OpAnyChar
+	case syntax.OpBeginLine:
+		e.Op = syntax.OpBeginText
+	case syntax.OpEndLine:
+		e.Op = syntax.OpEndText
+	}
+	for _, sub := range e.Sub {
+		ignoreLines(sub)
+	}
+}

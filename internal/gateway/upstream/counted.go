@@ -1,0 +1,47 @@
+package upstream
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// countedConn is a connection that the gate counts until it is closed.
+type countedConn struct {
+	net.Conn
+
+	gate *gate
+	once sync.Once
+}
+
+// Close closes the connection.
+func (c *countedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.gate.closed)
+	return err
+}
+
+// CloseWrite ends the direction to the endpoint.
+func (c *countedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+// SetLinger says what Close does about bytes that have not been taken yet.
+func (c *countedConn) SetLinger(seconds int) error {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		return tcp.SetLinger(seconds)
+	}
+	return errors.ErrUnsupported
+}
+
+// SyscallConn is for looking whether the connection is as it was left.
+func (c *countedConn) SyscallConn() (syscall.RawConn, error) {
+	if system, ok := c.Conn.(syscall.Conn); ok {
+		return system.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}

@@ -1,0 +1,109 @@
+package upstream
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/textproto"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+)
+
+// http2Body is the body of a request that is sent while its response is read. After
+// finish nothing reads from the request any more, as its owner must be sure of.
+type http2Body struct {
+	request *Request
+	trailer http.Header
+	ended   func()
+	// stuckAfter is how long the endpoint may not take a piece, stuck is called then.
+	stuckAfter time.Duration
+	stuck      func()
+	cause      error // of failed, written before it
+	failed     atomic.Bool
+	whole      atomic.Bool
+
+	mu      sync.Mutex // held while the body is read
+	touched bool
+	closed  bool
+	timer   *time.Timer // runs while a piece is being sent
+}
+
+// Read reads the body, and the trailers at its end.
+func (b *http2Body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, errClosed
+	}
+	b.touched = true
+	b.stopTimer()
+	n, err := b.request.Body.Read(p)
+	switch {
+	case err == nil:
+		b.startTimer()
+	case errors.Is(err, io.EOF):
+		b.end()
+	case !b.failed.Load():
+		b.cause = err
+		b.failed.Store(true)
+	}
+	return n, err
+}
+
+// startTimer and stopTimer are called with mu held.
+func (b *http2Body) startTimer() {
+	if b.timer == nil {
+		b.timer = time.AfterFunc(b.stuckAfter, b.stuck)
+		return
+	}
+	b.timer.Reset(b.stuckAfter)
+}
+
+func (b *http2Body) stopTimer() {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
+
+func (b *http2Body) end() {
+	if b.whole.Swap(true) {
+		return
+	}
+	if b.trailer != nil {
+		for _, field := range b.request.Trailers() {
+			name := textproto.CanonicalMIMEHeaderKey(field.Name)
+			if _, announced := b.trailer[name]; announced && !fieldname.ForbiddenTrailer(name) {
+				b.trailer[name] = append(b.trailer[name], field.Value)
+			}
+		}
+	}
+	b.ended()
+}
+
+// Close is the transport's word that it does not need the rest. Reading may go on for a
+// moment; finish waits for it.
+func (b *http2Body) Close() error { return nil }
+
+func (b *http2Body) finish() (touched bool) {
+	if !b.whole.Load() && !b.failed.Load() && b.reading() {
+		b.request.StopBody()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.stopTimer()
+	return b.touched
+}
+
+// reading reports whether a Read is under way; if none is, none will follow.
+func (b *http2Body) reading() bool {
+	if !b.mu.TryLock() {
+		return true
+	}
+	b.closed = true
+	b.mu.Unlock()
+	return false
+}
