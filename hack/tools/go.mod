@@ -6,6 +6,7 @@ go 1.26.0
 
 tool (
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	github.com/summerwind/h2spec/cmd/h2spec
 	// v1.8.0: v1.9.0 requires a golang.org/x/telemetry version that cannot be fetched.
 	golang.org/x/vuln/cmd/govulncheck
 	k8s.io/code-generator/cmd/applyconfiguration-gen
@@ -220,6 +221,7 @@ require (
 	github.com/stretchr/objx v0.5.3 // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/subosito/gotenv v1.4.1 // indirect
+	github.com/summerwind/h2spec v2.2.1+incompatible // indirect
 	github.com/tetafro/godot v1.5.6 // indirect
 	github.com/timakin/bodyclose v0.0.0-20260723120731-857993a2939c // indirect
 	github.com/timonwong/loggercheck v0.13.0 // indirect

@@ -68,8 +68,20 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	in := desired.Inputs{Gateway: s.gateway, Image: r.image, Replicas: replicas}
-	_, err = r.applier.Apply(ctx, s.gateway, apply.Child{Desired: desired.Deployment(in), Current: s.deployment})
+	child := func() apply.Child {
+		in := desired.Inputs{Gateway: s.gateway, Image: r.image, Current: s.deployment, Replicas: replicas}
+		return apply.Child{Desired: desired.Deployment(in), Current: s.deployment}
+	}
+	if s.deployment.UID == "" {
+		made, err := r.applier.Create(ctx, s.gateway, child())
+		if err != nil || made {
+			return err
+		}
+		// The cache does not show it, and what its pods have decides about what is stated. Such a
+		// cache may lack the last edit of the APIGateway, too.
+		r.fresh.Doubt(s.gateway)
+	}
+	_, err = r.applier.Apply(ctx, s.gateway, child())
 	return err
 }
 

@@ -16,6 +16,9 @@ func (s *scope) trouble(routes slipwayv1alpha1.RoutesStatus) *trouble {
 	if e := outcome.Worst(s.err); e != nil {
 		return &trouble{e.Reason, e.Message}
 	}
+	if s.served.stale != nil {
+		return s.served.stale
+	}
 	if s.rollout.trouble != nil {
 		return s.rollout.trouble
 	}
@@ -36,7 +39,7 @@ func (s *scope) trouble(routes slipwayv1alpha1.RoutesStatus) *trouble {
 		first := routes.NotLive[0]
 		return &trouble{slipwayv1alpha1.ReasonRoutesNotLive, routeMessage(first.Name, first.Message)}
 	}
-	return nil
+	return s.rollout.autoscaling
 }
 
 func routeMessage(name, message string) string { return fmt.Sprintf("route %q: %s", name, message) }
@@ -86,7 +89,8 @@ func ofReferences(reason string) bool {
 	switch reason {
 	case slipwayv1alpha1.ReasonBackendNotFound, slipwayv1alpha1.ReasonPortNotFound, slipwayv1alpha1.ReasonUnsupportedProtocol, slipwayv1alpha1.ReasonUnsupportedService,
 		slipwayv1alpha1.ReasonSecretNotFound, slipwayv1alpha1.ReasonKeyNotFound, slipwayv1alpha1.ReasonInvalidSecret,
-		slipwayv1alpha1.ReasonInvalidCertificate, slipwayv1alpha1.ReasonCertificateExpired, slipwayv1alpha1.ReasonKeysNotFetched:
+		slipwayv1alpha1.ReasonInvalidCertificate, slipwayv1alpha1.ReasonCertificateExpired, slipwayv1alpha1.ReasonCertificateMismatch,
+		slipwayv1alpha1.ReasonKeysNotFetched:
 		return true
 	default:
 		return false
@@ -150,7 +154,7 @@ func (s *scope) available() metav1.Condition {
 func (s *scope) progressing() metav1.Condition {
 	worst := outcome.Worst(s.err)
 	switch {
-	case worst != nil && worst.Kind == outcome.Invalid:
+	case worst.Stalls():
 		return condition.False(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
 	case worst != nil:
 		return condition.True(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
@@ -160,6 +164,10 @@ func (s *scope) progressing() metav1.Condition {
 		return condition.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
 	case s.served.behind != nil && s.served.behind.reason == slipwayv1alpha1.ReasonReplicaBehind:
 		return condition.True(slipwayv1alpha1.ConditionProgressing, s.served.behind.reason, s.served.behind.message)
+	case s.rollout.trouble == nil && !s.runsAsAsked():
+		// Pods of the current template are being started, for the first time or in place of others.
+		starting := s.notReady()
+		return condition.True(slipwayv1alpha1.ConditionProgressing, starting.reason, starting.message)
 	default:
 		return condition.False(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutComplete, "every pod is of the current template")
 	}
@@ -182,7 +190,7 @@ func (s *scope) stalled() []metav1.Condition {
 	worst := outcome.Worst(s.err)
 	accepted := s.notAccepted()
 	switch {
-	case worst != nil && worst.Kind == outcome.Invalid:
+	case worst.Stalls():
 		return is(worst.Reason, worst.Message)
 	case worst != nil:
 		return nil

@@ -16,7 +16,9 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/blocker"
 	"github.com/slipway-dev/slipway/internal/outcome"
+	"github.com/slipway-dev/slipway/internal/podevents"
 	"github.com/slipway-dev/slipway/internal/status"
 )
 
@@ -42,6 +44,8 @@ type Replicas interface {
 	Follow(ctx context.Context, gateway types.NamespacedName, pods []replica.Pod)
 	// Answer returns what a followed pod last said.
 	Answer(gateway types.NamespacedName, pod types.UID) replica.Answer
+	// Standby gives these pods the word that others are current, and takes it from the others.
+	Standby(gateway types.NamespacedName, pods map[types.UID]bool)
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -54,8 +58,12 @@ type Reconciler struct {
 	fresh *apply.Freshness
 	// applier applies and deletes children.
 	applier *apply.Applier
+	// blockers notices when an object in the way of a child has gone.
+	blockers *blocker.Watches
 	// gatewayAPI has the kinds that a cluster need not have.
 	gatewayAPI *gatewayAPI
+	// events reads what the kubelet says of pods nowhere else.
+	events *podevents.Reader
 	// replicas knows what the pods serve.
 	replicas Replicas
 	// statuses writes what there is to say.
@@ -83,8 +91,10 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=slipway.dev,resources=apigateways/status,verbs=get;patch
 // +kubebuilder:rbac:groups=slipway.dev,resources=apigateways/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services;serviceaccounts,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=pods;secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
@@ -103,25 +113,43 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s == nil || !s.gateway.DeletionTimestamp.IsZero() {
 		// Owner references delete the children.
 		r.replicas.Follow(ctx, req.NamespacedName, nil)
-		return r.pace.Result(req.NamespacedName, nil, 0)
+		r.blockers.Keep(ctx, req.NamespacedName, nil)
+		return r.leave(ctx, req.NamespacedName, s)
 	}
 
 	s.check = r.check(s.gateway)
 	s.conflicts, s.err = r.findConflicts(ctx, s.gateway)
 	s.err = errors.Join(s.err, r.applyChildren(ctx, s))
+	r.blockers.Keep(ctx, req.NamespacedName, outcome.Blockers(s.err))
 	r.askPods(ctx, s)
+	r.listen(ctx, s)
 	s.judgePods()
+	s.judgeAutoscaler(r.clock.Now())
 	s.judgeRoutes()
 	if s.err != nil && outcome.Worst(s.err) == nil {
 		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
 		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
 	}
 
-	err = errors.Join(s.err, r.writeStatus(ctx, s))
+	if wait := r.settleWait(s); wait > 0 {
+		s.recheck.After(wait)
+		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
+	}
+	err = errors.Join(s.err, r.writeStatus(ctx, s, s.status(r.clock.Now()), s.children()...))
 	return r.pace.Result(req.NamespacedName, err, s.recheck.In())
 }
 
-// askPods has the pods followed that can answer, and gets their answers.
+// leave says of an APIGateway that is being deleted that it is. Without a scope it has gone.
+func (r *Reconciler) leave(ctx context.Context, key types.NamespacedName, s *scope) (ctrl.Result, error) {
+	if s == nil {
+		return r.pace.Result(key, nil, 0)
+	}
+	err := r.writeStatus(ctx, s, s.terminatingStatus(r.clock.Now()))
+	return r.pace.Result(key, err, s.recheck.In())
+}
+
+// askPods has the pods followed that can answer, gets their answers, and lets those that
+// are stale know whether others are current.
 func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 	key := client.ObjectKeyFromObject(s.gateway)
 	var follow []replica.Pod
@@ -134,21 +162,24 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 	for _, pod := range follow {
 		s.answers[pod.UID] = r.replicas.Answer(key, pod.UID)
 	}
+	r.replicas.Standby(key, s.standby())
 }
 
-// writeStatus computes status once, from the scope, and writes it when it differs.
-func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
-	if wait := r.settleWait(s); wait > 0 {
-		s.recheck.After(wait)
-		return nil
-	}
-	now := s.status(r.clock.Now())
+// listen reads the events of pods whose status does not say what keeps them from serving.
+func (r *Reconciler) listen(ctx context.Context, s *scope) {
+	said, again := r.events.Listen(ctx, s.judgedPods(), false)
+	s.events = said
+	s.recheck.After(again.In())
+}
+
+// writeStatus writes a status when it differs. children are what it speaks of.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope, now slipwayv1alpha1.APIGatewayStatus, children ...client.Object) error {
 	if equality.Semantic.DeepEqual(s.gateway.Status, now) {
 		return nil
 	}
 	before := s.gateway.DeepCopy()
 	s.gateway.Status = now
-	_, wait, err := r.statuses.Write(ctx, before, s.gateway, onlyDetails(before.Status, now), s.children()...)
+	_, wait, err := r.statuses.Write(ctx, before, s.gateway, onlyDetails(before.Status, now), children...)
 	s.recheck.After(wait)
 	return err
 }

@@ -4,6 +4,7 @@ package apigateway_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -24,6 +25,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apigateway"
+	"github.com/slipway-dev/slipway/internal/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/ownership"
 )
@@ -91,6 +94,48 @@ func TestEveryOwnedFieldIsRestored(t *testing.T) {
 	t.Logf("%d fields restored; %d cannot be changed by anybody", healed, len(refused))
 	if healed < 90 {
 		t.Errorf("only %d fields were changed: %v", healed, refused)
+	}
+}
+
+// Whoever takes our label from the Deployment hides it from the cache. The pods keep their
+// probe all the same: the operator looks what they have before it states another.
+func TestPodsThatTheCacheDoesNotShowKeepTheirProbe(t *testing.T) {
+	f := newFixture(t)
+	first := f.startOperator(nil)
+	gateway := f.running()
+	f.settle()
+	first.Stop(t)
+	before := &appsv1.Deployment{}
+	if err := f.get("edge", before); err != nil {
+		t.Fatal(err)
+	}
+	probe := before.Spec.Template.Spec.Containers[0].ReadinessProbe
+	probe.PeriodSeconds, probe.TimeoutSeconds, probe.FailureThreshold = 2, 2, 3
+	earlier := desired.Deployment(desired.Inputs{
+		Gateway: gateway, Image: before.Spec.Template.Spec.Containers[0].Image, Current: before, Replicas: ptr[int32](2),
+	})
+	if err := env.Client.Apply(t.Context(), earlier, client.FieldOwner(apigateway.FieldManager), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+	update(f, before, func(d *appsv1.Deployment) { delete(d.Labels, slipwayv1alpha1.LabelManagedBy) })
+
+	f.startOperator(nil)
+	after := &appsv1.Deployment{}
+	environment.Eventually(t, func() error {
+		if err := f.get("edge", after); err != nil {
+			return err
+		}
+		if after.Labels[slipwayv1alpha1.LabelManagedBy] == "" {
+			return errors.New("the label is not restored")
+		}
+		return nil
+	})
+	f.settle()
+	if err := f.get("edge", after); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before.Spec.Template, after.Spec.Template); diff != "" {
+		t.Errorf("the pods are replaced (-before +after):\n%s", diff)
 	}
 }
 

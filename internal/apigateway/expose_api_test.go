@@ -18,6 +18,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apigateway"
+	"github.com/slipway-dev/slipway/internal/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/apply"
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
@@ -142,6 +145,128 @@ func TestAnHTTPRouteIsMadeWhereTheClusterKnowsThem(t *testing.T) {
 	})
 	update(f, gateway, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Expose = nil })
 	environment.Eventually(t, func() error { return f.gone("edge", httpRoute) })
+}
+
+// One host that an Ingress refuses, or one more than an HTTPRoute takes, must not keep the
+// others from being exposed.
+func TestEveryHostIsExposedThatCanBe(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	gateway := f.running()
+	host := func(i int) slipwayv1alpha1.HostName {
+		return slipwayv1alpha1.HostName(fmt.Sprintf("h%02d.example.com", i))
+	}
+	update(f, gateway, func(g *slipwayv1alpha1.APIGateway) {
+		g.Spec.Routes = append(g.Spec.Routes, route("10.0.0.1", "/", "user-service"), route(string(host(0)), "/", "user-service"))
+	})
+	refused := f.waitFor(slipwayv1alpha1.ConditionAccepted, metav1.ConditionFalse, slipwayv1alpha1.ReasonHostNotExposed)
+	notLive(t, refused, slipwayv1alpha1.RouteNotLive{
+		Name: "10.0.0.1/", Reason: slipwayv1alpha1.ReasonHostNotExposed, Replicas: "2/2",
+		Message: `host: "10.0.0.1" is an address, and spec.expose.type Ingress takes names only: name a host or choose another type`,
+	})
+	ingress := &networkingv1.Ingress{}
+	if err := f.get("edge-ingress", ingress); err != nil || len(ingress.Spec.Rules) != 2 || ingress.Spec.Rules[1].Host != string(host(0)) {
+		t.Errorf("the Ingress has %+v, want the new host too (%v)", ingress.Spec.Rules, err)
+	}
+
+	installGatewayAPI(t)
+	f.create(&gatewayv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Name: "shared", Namespace: f.namespace},
+		Spec:       gatewayv1.GatewaySpec{GatewayClassName: "any", Listeners: []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: "HTTP"}}},
+	})
+	hosts := func(names ...slipwayv1alpha1.HostName) {
+		t.Helper()
+		update(f, gateway, func(g *slipwayv1alpha1.APIGateway) {
+			g.Spec.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeHTTPRoute, Gateway: &slipwayv1alpha1.ParentGateway{LocalReference: slipwayv1alpha1.LocalReference{Name: "shared"}}}
+			g.Spec.Routes = nil
+			for _, name := range names {
+				g.Spec.Routes = append(g.Spec.Routes, route(string(name), "/", "user-service"))
+			}
+		})
+	}
+	exposed := func(name string, want ...slipwayv1alpha1.HostName) {
+		t.Helper()
+		environment.Eventually(t, func() error {
+			httpRoute := &gatewayv1.HTTPRoute{}
+			if len(want) == 0 {
+				return f.gone(name, httpRoute)
+			}
+			if err := f.get(name, httpRoute); err != nil {
+				return err
+			}
+			var got []slipwayv1alpha1.HostName
+			for _, host := range httpRoute.Spec.Hostnames {
+				got = append(got, slipwayv1alpha1.HostName(host))
+			}
+			if !slices.Equal(got, want) {
+				return fmt.Errorf("HTTPRoute %q has %v, want %v", name, got, want)
+			}
+			return nil
+		})
+	}
+	second := desired.HTTPRouteName(gateway, 1)
+	var names []slipwayv1alpha1.HostName
+	for i := range 17 {
+		names = append(names, host(i+1))
+	}
+	hosts(names...)
+	exposed("edge", names[:16]...)
+	exposed(second, names[16])
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	f.httpRoutesAreAsStated("edge", second)
+	hosts(append(names, host(0))...)
+	exposed(second, host(0), names[16])
+	exposed("edge", names[:16]...)
+	hosts(names[:16]...)
+	exposed(second)
+	hosts(append(names, "")...)
+	exposed(second)
+	f.formerHTTPRouteGoes(gateway)
+	update(f, gateway, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Expose = nil })
+	exposed("edge")
+}
+
+// formerHTTPRouteGoes makes one that has the name of another release, beside one of that
+// name's kind that nobody controls. Only the first is the gateway's.
+func (f *fixture) formerHTTPRouteGoes(gateway *slipwayv1alpha1.APIGateway) {
+	f.Helper()
+	made := func(name string, owners ...metav1.OwnerReference) {
+		f.create(&gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: f.namespace, Labels: desired.Labels(gateway), OwnerReferences: owners,
+		}})
+	}
+	made("edge-hosts-3")
+	made("edge-hosts-2", *metav1.NewControllerRef(gateway, slipwayv1alpha1.SchemeGroupVersion.WithKind(desired.Kind)))
+	environment.Eventually(f, func() error { return f.gone("edge-hosts-2", &gatewayv1.HTTPRoute{}) })
+	if err := f.get("edge-hosts-3", &gatewayv1.HTTPRoute{}); err != nil {
+		f.Errorf("an HTTPRoute that the gateway does not control is gone: %v", err)
+	}
+}
+
+// httpRoutesAreAsStated looks at HTTPRoutes as an operator does that has just started: one that
+// is as stated must not be written again, then and whenever the Gateway writes its status.
+func (f *fixture) httpRoutesAreAsStated(names ...string) {
+	f.Helper()
+	gateway := &slipwayv1alpha1.APIGateway{}
+	if err := f.get("edge", gateway); err != nil {
+		f.Fatal(err)
+	}
+	routes, current := make([]*gatewayv1.HTTPRoute, len(names)), make([][]string, len(names))
+	for place, name := range names {
+		routes[place] = &gatewayv1.HTTPRoute{}
+		if err := f.get(name, routes[place]); err != nil {
+			f.Fatal(err)
+		}
+		for _, host := range routes[place].Spec.Hostnames {
+			current[place] = append(current[place], string(host))
+		}
+	}
+	applier := &apply.Applier{FieldManager: apigateway.FieldManager}
+	for place, stated := range desired.HTTPRoutes(gateway, current) {
+		if drifted, err := applier.Drifted(stated, routes[place]); drifted || err != nil {
+			f.Errorf("HTTPRoute %q: drifted: %v (%v): %+v", names[place], drifted, err, routes[place].Spec.Rules)
+		}
+	}
 }
 
 // standbyWatchesTheGatewayAPI starts an operator that somebody else's Lease keeps from

@@ -11,11 +11,11 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// notExposed is why the Gateway that the HTTPRoute attaches to sends it nothing, or nil.
-// A Gateway that has not spoken of it yet is not in the way: no address says that it is
+// notExposed is why the Gateway that the HTTPRoutes attach to sends one of them nothing, or
+// nil. A Gateway that has not spoken of it yet is not in the way: no address says that it is
 // reached.
 func (s *scope) notExposed() *trouble {
-	if s.httpRoute.UID == "" || parentKey(s.gateway).Name == "" {
+	if len(s.existingHTTPRoutes()) == 0 || parentKey(s.gateway).Name == "" {
 		return nil
 	}
 	if s.parent.UID == "" {
@@ -25,18 +25,42 @@ func (s *scope) notExposed() *trouble {
 	return refusal
 }
 
-// parentTakes tells whether the Gateway sends requests to the HTTPRoute, and why it does
-// not. It has neither to say before it has seen the HTTPRoute. A refusal counts when it is
-// of the HTTPRoute as it is now; that it was taken counts until it is refused, or the
-// addresses would come and go with every edit.
+func (s *scope) existingHTTPRoutes() []*gatewayv1.HTTPRoute {
+	var routes []*gatewayv1.HTTPRoute
+	for _, route := range s.httpRoutes {
+		if exists(route) {
+			routes = append(routes, route)
+		}
+	}
+	return routes
+}
+
+// parentTakes tells whether the Gateway sends requests to every HTTPRoute, and why it does
+// not to one.
 func (s *scope) parentTakes() (bool, *trouble) {
-	told := s.saidOfHTTPRoute()
+	routes := s.existingHTTPRoutes()
+	all := len(routes) > 0
+	for _, route := range routes {
+		takes, refusal := s.parentTakesOne(route)
+		if refusal != nil {
+			return false, refusal
+		}
+		all = all && takes
+	}
+	return all, nil
+}
+
+// parentTakesOne has neither to say before the Gateway has seen the HTTPRoute. A refusal
+// counts when it is of the HTTPRoute as it is now; that it was taken counts until it is
+// refused, or the addresses would come and go with every edit.
+func (s *scope) parentTakesOne(route *gatewayv1.HTTPRoute) (bool, *trouble) {
+	told := saidOf(route)
 	for _, conditionType := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
 		c := meta.FindStatusCondition(told, string(conditionType))
-		if c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == s.httpRoute.Generation {
+		if c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == route.Generation {
 			return false, &trouble{
 				slipwayv1alpha1.ReasonParentRefused,
-				fmt.Sprintf("spec.expose.gateway: Gateway %q does not take HTTPRoute %q: %s=False, %s: %s", parentKey(s.gateway), s.httpRoute.Name, c.Type, c.Reason, c.Message),
+				fmt.Sprintf("spec.expose.gateway: Gateway %q does not take HTTPRoute %q: %s=False, %s: %s", parentKey(s.gateway), route.Name, c.Type, c.Reason, c.Message),
 			}
 		}
 	}
@@ -44,11 +68,11 @@ func (s *scope) parentTakes() (bool, *trouble) {
 	return accepted != nil && accepted.Status == metav1.ConditionTrue, nil
 }
 
-// saidOfHTTPRoute are the conditions that the controller of the Gateway has written, not
-// those of one that an earlier spec named.
-func (s *scope) saidOfHTTPRoute() []metav1.Condition {
-	for _, parent := range s.httpRoute.Status.Parents {
-		for _, named := range s.httpRoute.Spec.ParentRefs {
+// saidOf are the conditions that the controller of the Gateway has written, not those of one
+// that an earlier spec named.
+func saidOf(route *gatewayv1.HTTPRoute) []metav1.Condition {
+	for _, parent := range route.Status.Parents {
+		for _, named := range route.Spec.ParentRefs {
 			if equality.Semantic.DeepEqual(parent.ParentRef, named) {
 				return parent.Conditions
 			}

@@ -65,8 +65,8 @@ func someScope(s *generate.Source) *scope {
 	gateway := someGateway(s)
 	found := &scope{
 		gateway: gateway, deployment: &appsv1.Deployment{}, service: &corev1.Service{}, ingress: &networkingv1.Ingress{},
-		httpRoute: &gatewayv1.HTTPRoute{}, parent: &gatewayv1.Gateway{},
-		check: checkRoutes(gateway), answers: map[types.UID]replica.Answer{},
+		parent: &gatewayv1.Gateway{},
+		check:  checkRoutes(gateway), answers: map[types.UID]replica.Answer{},
 	}
 	if s.Maybe() {
 		found.deployment.UID, found.deployment.Name = "deployment-uid", "edge"
@@ -83,7 +83,7 @@ func someScope(s *generate.Source) *scope {
 	}
 	switch s.Below(4) {
 	case 1:
-		found.err = outcome.Invalidf(slipwayv1alpha1.ReasonNameConflict, "Service %q exists", "edge")
+		found.err = outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "Service %q exists", "edge")
 	case 2:
 		found.err = outcome.Classify("Service", errors.New("timeout"))
 	case 3:

@@ -2,12 +2,14 @@ package apigateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apigateway/desired"
@@ -45,6 +48,8 @@ type gatewayAPI struct {
 	options cache.Options
 	// fresh is asked before a write.
 	fresh *apply.Freshness
+	// repaired is told of drift that was undone.
+	repaired func(owner client.Object, what string)
 	// watch adds a source of events to the controller.
 	watch func(source.Source) error
 
@@ -124,7 +129,7 @@ func (g *gatewayAPI) start() error {
 			return fmt.Errorf("watch the Gateway API: %w", err)
 		}
 	}
-	g.running.Store(&apply.Applier{Client: made, Live: g.mgr.GetAPIReader(), FieldManager: FieldManager, Fresh: g.fresh})
+	g.running.Store(&apply.Applier{Client: made, Live: g.mgr.GetAPIReader(), FieldManager: FieldManager, Fresh: g.fresh, Repaired: g.repaired})
 	return nil
 }
 
@@ -149,14 +154,14 @@ type everywhere struct{ cache.Cache }
 // GetCache is how the manager knows a cache.
 func (e everywhere) GetCache() cache.Cache { return e.Cache }
 
-// load reads the HTTPRoute, and the Gateway that it attaches to.
+// load reads the HTTPRoutes, and the Gateway that they attach to.
 func (g *gatewayAPI) load(ctx context.Context, s *scope) error {
 	s.gatewayAPI = g.running.Load()
 	if s.gatewayAPI == nil {
 		// What asks for an HTTPRoute starts the cache, and what does not has none.
 		return nil
 	}
-	if err := apply.Load(ctx, s.gatewayAPI, s.gateway, desired.Name(s.gateway), s.httpRoute); err != nil {
+	if err := s.loadHTTPRoutes(ctx); err != nil {
 		return err
 	}
 	key := parentKey(s.gateway)
@@ -169,32 +174,96 @@ func (g *gatewayAPI) load(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// apply makes the HTTPRoute, or deletes one that an earlier spec asked for.
-func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
-	wanted := desired.HTTPRoute(s.gateway)
-	if wanted == nil {
-		if s.httpRoute.UID == "" {
-			return nil
+// loadHTTPRoutes reads those that there are, and has room for those that may be made. One
+// that the APIGateway controls under another name was called so by another release.
+func (s *scope) loadHTTPRoutes(ctx context.Context) error {
+	list := &gatewayv1.HTTPRouteList{}
+	if err := s.gatewayAPI.Client.List(ctx, list, client.InNamespace(s.gateway.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the HTTPRoutes: %w", err)
+	}
+	s.httpRoutes = make([]*gatewayv1.HTTPRoute, desired.MaxHTTPRoutes)
+	places := make(map[string]int, len(s.httpRoutes))
+	for place := range s.httpRoutes {
+		places[desired.HTTPRouteName(s.gateway, place)] = place
+		if place < desired.HTTPRoutesNeeded(s.gateway) {
+			s.httpRoutes[place] = &gatewayv1.HTTPRoute{}
 		}
-		return s.gatewayAPI.Delete(ctx, s.gateway, s.httpRoute)
+	}
+	for i := range list.Items {
+		route := &list.Items[i]
+		if place, ok := places[route.Name]; ok && s.gatewayAPI.Ours(s.gateway, route) {
+			s.httpRoutes[place] = route.DeepCopy()
+		} else if !ok && metav1.IsControlledBy(route, s.gateway) {
+			s.formerHTTPRoutes = append(s.formerHTTPRoutes, route.DeepCopy())
+		}
+	}
+	return nil
+}
+
+// apply makes the HTTPRoutes, and deletes those that an earlier spec asked for.
+func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
+	wanted := desired.HTTPRoutes(s.gateway, s.hostnames())
+	if len(wanted) == 0 {
+		return g.deleteUnwanted(ctx, s, nil)
 	}
 	found, err := g.find()
 	if err != nil {
 		return err
 	}
 	if !found {
-		missing := outcome.Invalidf(slipwayv1alpha1.ReasonKindNotFound,
+		return outcome.Blockedf(kindRecheck, slipwayv1alpha1.ReasonKindNotFound,
 			"spec.expose.type is HTTPRoute, and the cluster does not have the kinds HTTPRoute and Gateway of %s/%s: install the Gateway API or choose another type",
 			gatewayv1.GroupName, gatewayv1.GroupVersion.Version)
-		missing.After = kindRecheck
-		return missing
 	}
 	if s.gatewayAPI == nil {
 		// Found after this pass has read: it does not know the Gateway, which may be there.
 		return outcome.Lagging("the Gateway API")
 	}
-	_, err = s.gatewayAPI.Apply(ctx, s.gateway, apply.Child{Desired: wanted, Current: s.httpRoute})
-	return err
+	var errs []error
+	for place, route := range wanted {
+		if route != nil {
+			_, err := s.gatewayAPI.Apply(ctx, s.gateway, apply.Child{Desired: route, Current: s.httpRoutes[place]})
+			errs = append(errs, err)
+		}
+	}
+	// Last, and only when what takes their place is there.
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return g.deleteUnwanted(ctx, s, wanted)
+}
+
+// deleteUnwanted deletes the HTTPRoutes that are not among the wanted ones.
+func (g *gatewayAPI) deleteUnwanted(ctx context.Context, s *scope, wanted []*gatewayv1ac.HTTPRouteApplyConfiguration) error {
+	var errs []error
+	for place, route := range s.httpRoutes {
+		if exists(route) && (place >= len(wanted) || wanted[place] == nil) {
+			errs = append(errs, s.gatewayAPI.Delete(ctx, s.gateway, route))
+		}
+	}
+	for _, route := range s.formerHTTPRoutes {
+		errs = append(errs, s.gatewayAPI.Delete(ctx, s.gateway, route))
+	}
+	return errors.Join(errs...)
+}
+
+func exists(route *gatewayv1.HTTPRoute) bool { return route != nil && route.UID != "" }
+
+// hostnames are the hosts of the HTTPRoutes, each at its place, up to the last there is.
+func (s *scope) hostnames() [][]string {
+	var places [][]string
+	for place, route := range s.httpRoutes {
+		if !exists(route) || !route.DeletionTimestamp.IsZero() {
+			continue
+		}
+		for len(places) <= place {
+			places = append(places, nil)
+		}
+		for _, host := range route.Spec.Hostnames {
+			places[place] = append(places[place], string(host))
+		}
+	}
+	return places
 }
 
 // parentKey names the Gateway that an APIGateway attaches to; it is empty where it does

@@ -3,8 +3,12 @@ package apigateway
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apigateway/desired"
@@ -20,8 +24,11 @@ type rollout struct {
 	trouble *trouble
 	// deadlineExceeded: the Deployment has made no progress for long.
 	deadlineExceeded bool
-	// incompatible: the trouble is a pod that answers, and not as a gateway.
+	// incompatible: the trouble is a pod that answers, and not as a gateway that could serve
+	// the spec.
 	incompatible bool
+	// autoscaling is what keeps the autoscaler from scaling, or nil.
+	autoscaling *trouble
 	// waiting is what a pod that has no trouble waits for, or empty.
 	waiting string
 }
@@ -51,8 +58,6 @@ func isReady(pod *corev1.Pod) bool {
 }
 
 // judgePods finds the trouble worth telling: that of the Deployment, then that of a pod.
-// A pod that has ended, an evicted one for example, stays as a record after another has
-// taken its place: it counts only while the gateway lacks pods.
 func (s *scope) judgePods() {
 	s.rollout.complete = health.RolledOut(s.deployment)
 	if s.deployment.UID == "" {
@@ -65,12 +70,13 @@ func (s *scope) judgePods() {
 			return
 		}
 	}
-	for i := range s.pods {
-		if s.rollout.complete && s.pods[i].Status.Phase == corev1.PodFailed {
-			continue
+	for _, pod := range s.judgedPods() {
+		verdict := health.Pod(pod, s.events[pod.UID]...)
+		if s.rollout.deadlineExceeded {
+			verdict = health.LatePod(pod, s.events[pod.UID]...)
 		}
-		verdict := health.Pod(&s.pods[i])
 		switch {
+		case !s.counts(pod, verdict.Reason):
 		case verdict.State == health.Failed && s.rollout.deadlineExceeded:
 			s.rollout.trouble.message += ": " + verdict.Message
 			return
@@ -86,13 +92,63 @@ func (s *scope) judgePods() {
 	}
 }
 
-// judgeNewcomers looks at the pods that run and are not ready. They get no requests, so
-// what they serve does not matter yet. But a program that is no gateway will never be
-// ready, and it would take the deadline of the rollout to say so.
-func (s *scope) judgeNewcomers() {
+// judgedPods are the pods that can tell why pods are missing: those of the current
+// template, the newest first, or all while nobody knows it. A pod that has ended, an evicted
+// one for example, stays as a record after another has taken its place, for days maybe: it
+// tells something only while its template has no pod that lives. What a pod that stands by
+// waits for is told elsewhere.
+func (s *scope) judgedPods() []*corev1.Pod {
+	template := health.CurrentTemplate(s.deployment, s.replicaSets)
+	var living, ended []*corev1.Pod
 	for i := range s.pods {
 		pod := &s.pods[i]
-		if !answers(pod) || isReady(pod) {
+		switch {
+		case template != "" && pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] != template, isStale(s.answers[pod.UID]):
+		case pod.Status.Phase == corev1.PodFailed:
+			ended = append(ended, pod)
+		default:
+			living = append(living, pod)
+		}
+	}
+	slices.SortStableFunc(living, func(a, b *corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	if len(living) == 0 && !s.rollout.complete {
+		return ended
+	}
+	return living
+}
+
+// counts tells whether what is wrong with a pod, for that reason, is news of the spec that
+// status speaks of. What is wrong with pods that a rollout replaces is not. Until the
+// Deployment's controller has looked at the Deployment, nobody knows which those are, and it
+// may only have been scaled: then what status says of this generation already stays.
+func (s *scope) counts(pod *corev1.Pod, reason string) bool {
+	if template := health.CurrentTemplate(s.deployment, s.replicaSets); template != "" {
+		return pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == template
+	}
+	told := meta.FindStatusCondition(s.gateway.Status.Conditions, slipwayv1alpha1.ConditionDegraded)
+	return s.rollout.complete || told != nil && told.Status == metav1.ConditionTrue &&
+		told.Reason == reason && told.ObservedGeneration == s.gateway.Generation
+}
+
+// judgeAutoscaler finds what keeps the autoscaler from scaling.
+func (s *scope) judgeAutoscaler(now time.Time) {
+	if s.gateway.Spec.Autoscaling == nil {
+		return
+	}
+	verdict, left := health.Autoscaler(s.autoscaler, s.deployment, now)
+	s.recheck.After(left)
+	if verdict.State == health.Failed {
+		s.rollout.autoscaling = &trouble{verdict.Reason, verdict.Message}
+	}
+}
+
+// judgeNewcomers looks at the pods that run and are not ready. They get no requests, so
+// what they serve does not matter yet. But a program that is no gateway, or one of a version
+// that does not know a field of the spec, will never be ready, and it would take the deadline
+// of the rollout to say so.
+func (s *scope) judgeNewcomers() {
+	for _, pod := range s.judgedPods() {
+		if !answers(pod) || isReady(pod) || !s.counts(pod, slipwayv1alpha1.ReasonImageIncompatible) {
 			continue
 		}
 		answer := s.answers[pod.UID]
@@ -101,21 +157,38 @@ func (s *scope) judgeNewcomers() {
 			s.rollout.trouble = incompatible(pod, answer)
 			s.rollout.incompatible = true
 			return
+		case rejects(answer, s.gateway.Generation):
+			s.rollout.trouble = &trouble{
+				slipwayv1alpha1.ReasonImageIncompatible,
+				fmt.Sprintf("pod %q does not serve the spec: %s: check spec.image", pod.Name, answer.Document.Rejected.Message),
+			}
+			s.rollout.incompatible = true
+			return
 		case answer.State == replica.Silent && answer.Document == nil:
 			// A gateway listens as soon as it runs. It may still be one, on a busy node.
 			s.rollout.trouble = &trouble{
 				slipwayv1alpha1.ReasonImageIncompatible,
-				fmt.Sprintf("pod %q runs, and nothing answers on its admin port: its image is no gateway of this release, or starts slowly", pod.Name),
+				fmt.Sprintf("pod %q runs, and nothing answers on its admin port: its image is no gateway of this release, or starts slowly: check spec.image", pod.Name),
 			}
 			return
 		}
 	}
 }
 
+// rejects tells whether a pod says that its version of the gateway cannot serve the spec. As
+// long as it serves no other it never gets ready.
+func rejects(answer replica.Answer, generation int64) bool {
+	if answer.State != replica.Answering {
+		return false
+	}
+	rejected := answer.Document.Rejected
+	return rejected != nil && rejected.Generation >= generation && rejected.Reason == slipwayv1alpha1.ReasonImageIncompatible
+}
+
 func incompatible(pod *corev1.Pod, answer replica.Answer) *trouble {
 	return &trouble{
 		slipwayv1alpha1.ReasonImageIncompatible,
-		fmt.Sprintf("pod %q: %s: its image and the operator are of different releases", pod.Name, answer.Detail),
+		fmt.Sprintf("pod %q: %s: its image and the operator are of different releases: check spec.image", pod.Name, answer.Detail),
 	}
 }
 

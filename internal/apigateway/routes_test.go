@@ -2,6 +2,8 @@ package apigateway
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ func runningScope(answers ...replica.Answer) *scope {
 	}
 	s := &scope{
 		gateway: gateway, service: &corev1.Service{}, ingress: &networkingv1.Ingress{},
-		httpRoute: &gatewayv1.HTTPRoute{}, parent: &gatewayv1.Gateway{},
+		parent: &gatewayv1.Gateway{},
 		deployment: &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: "team", UID: "deployment", Generation: 1},
 			Spec:       appsv1.DeploymentSpec{Replicas: &count},
@@ -141,5 +143,131 @@ func TestStatusWaitsForAsManyReadyPodsAsTheDeploymentCounts(t *testing.T) {
 		if status := s.status(time.Now()); meta.IsStatusConditionTrue(status.Conditions, slipwayv1alpha1.ConditionReady) != (shown == 2) {
 			t.Errorf("%d pods of two that are ready: %+v", shown, status.Conditions)
 		}
+	}
+}
+
+// A stale replica is not current, whatever it serves. Where another is current it is told to
+// stand by; where none is, all serve on.
+func TestAReplicaThatDoesNotHearTheAPIServerIsNotCurrent(t *testing.T) {
+	answer := func(generation int64, view *revision.View) replica.Answer {
+		return replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: generation, View: view}}
+	}
+	current, stale := &revision.View{Current: true}, &revision.View{Since: time.Unix(1, 0), Of: []string{"EndpointSlices"}}
+	tests := map[string]struct {
+		answers     []replica.Answer
+		notReady    int // how many of them, from the first, get no requests
+		want        string
+		standby     []types.UID
+		programmed  metav1.ConditionStatus
+		wantMessage string
+	}{
+		"all hear it": {
+			answers: []replica.Answer{answer(3, current), answer(3, current)}, programmed: metav1.ConditionTrue,
+		},
+		"one does not": {
+			answers: []replica.Answer{answer(3, stale), answer(3, current)}, want: slipwayv1alpha1.ReasonReplicaStale,
+			standby: []types.UID{"0"}, programmed: metav1.ConditionFalse,
+			wantMessage: `pod "edge-0" has not heard from the API server: it may serve old routes, endpoints and Secrets`,
+		},
+		"one does not and stands by": {
+			answers: []replica.Answer{answer(3, stale), answer(3, current)}, notReady: 1, want: slipwayv1alpha1.ReasonReplicaStale,
+			standby: []types.UID{"0"}, programmed: metav1.ConditionTrue,
+			wantMessage: `pod "edge-0" has not heard from the API server: it gets no requests`,
+		},
+		"none does": {
+			answers: []replica.Answer{answer(3, stale), answer(3, stale)}, want: slipwayv1alpha1.ReasonReplicaStale, programmed: metav1.ConditionFalse,
+		},
+		"the one that does is not ready": {
+			answers: []replica.Answer{answer(3, current), answer(3, stale)}, notReady: 1, want: slipwayv1alpha1.ReasonReplicaStale, programmed: metav1.ConditionFalse,
+		},
+		"the one that does has an older spec": {
+			answers: []replica.Answer{answer(3, stale), answer(2, current)}, want: slipwayv1alpha1.ReasonReplicaStale, programmed: metav1.ConditionFalse,
+		},
+		"the other is of a release that does not tell": {
+			answers: []replica.Answer{answer(3, stale), answer(3, nil)}, want: slipwayv1alpha1.ReasonReplicaStale, programmed: metav1.ConditionFalse,
+		},
+		"the other does not answer": {
+			answers: []replica.Answer{answer(3, stale), {State: replica.Silent, Document: answer(3, current).Document}},
+			want:    slipwayv1alpha1.ReasonReplicaStale, programmed: metav1.ConditionFalse,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := runningScope(tc.answers...)
+			for i := range tc.notReady {
+				s.pods[i].Status.Conditions[0].Status = corev1.ConditionFalse
+				s.deployment.Status.ReadyReplicas--
+				s.deployment.Status.AvailableReplicas--
+			}
+			s.judgePods()
+			s.judgeRoutes()
+			if got := slices.Sorted(maps.Keys(s.standby())); !slices.Equal(got, tc.standby) {
+				t.Errorf("%v stand by, want %v", got, tc.standby)
+			}
+			gateway := s.gateway.DeepCopy()
+			gateway.Status = s.status(time.Unix(1000, 0))
+			if err := truth.CheckAtRest(gateway); err != nil {
+				t.Error(err)
+			}
+			conditions := gateway.Status.Conditions
+			ready, degraded := meta.FindStatusCondition(conditions, slipwayv1alpha1.ConditionReady), meta.FindStatusCondition(conditions, slipwayv1alpha1.ConditionDegraded)
+			if (ready.Status == metav1.ConditionTrue) != (tc.want == "") || (tc.want != "" && (ready.Reason != tc.want || degraded.Reason != tc.want)) {
+				t.Errorf("Ready is %s %s (%s), Degraded %s %s; want reason %q", ready.Status, ready.Reason, ready.Message, degraded.Status, degraded.Reason, tc.want)
+			}
+			if tc.wantMessage != "" && ready.Message != tc.wantMessage {
+				t.Errorf("the message is %q, want %q", ready.Message, tc.wantMessage)
+			}
+			if programmed := meta.FindStatusCondition(conditions, slipwayv1alpha1.ConditionProgrammed); programmed.Status != tc.programmed {
+				t.Errorf("Programmed is %s %s", programmed.Status, programmed.Reason)
+			}
+		})
+	}
+}
+
+// A replica that serves an earlier spec serves most of its routes.
+func TestOnlyRoutesThatDifferAreBehind(t *testing.T) {
+	s := runningScope(replica.Answer{}, replica.Answer{})
+	other := s.gateway.Spec.Routes[0].DeepCopy()
+	other.Name, other.Path = "other", "/other/"
+	s.gateway.Spec.Routes = append(s.gateway.Spec.Routes, *other)
+	s.check = checkRoutes(s.gateway)
+	digests := slices.Clone(s.digests())
+	before := other.DeepCopy()
+	before.Path = "/before/"
+	digest, err := revision.Digest(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(generation int64, routes ...string) replica.Answer {
+		return replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: generation, Routes: routes}}
+	}
+	for name, tc := range map[string]struct {
+		other replica.Answer
+		live  int32
+	}{
+		"one differs":                        {says(2, digests[0], digest), 1},
+		"none differs":                       {says(2, digests[1], digests[0]), 2},
+		"an older release that says nothing": {says(2), 0},
+		"another APIGateway of the name": {
+			replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "other", Generation: 2, Routes: digests}}, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.answers["0"], s.answers["1"] = says(3, digests...), tc.other
+			s.judgePods()
+			s.judgeRoutes()
+			status := s.status(time.Unix(1000, 0))
+			if status.Routes.Live != tc.live {
+				t.Errorf("%d routes are live, want %d: %+v", status.Routes.Live, tc.live, status.Routes)
+			}
+			for _, route := range status.Routes.NotLive {
+				if route.Replicas != "1/2" || route.Reason != slipwayv1alpha1.ReasonReplicaBehind {
+					t.Errorf("got %+v, want 1/2 and %s", route, slipwayv1alpha1.ReasonReplicaBehind)
+				}
+			}
+			if c := meta.FindStatusCondition(status.Conditions, slipwayv1alpha1.ConditionReady); c.Reason != slipwayv1alpha1.ReasonReplicaBehind {
+				t.Errorf("Ready is %s %s", c.Status, c.Reason)
+			}
+		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,16 +43,23 @@ type scope struct {
 	autoscaler *autoscalingv2.HorizontalPodAutoscaler
 	budget     *policyv1.PodDisruptionBudget
 	ingress    *networkingv1.Ingress
-	httpRoute  *gatewayv1.HTTPRoute
-	// parent is the Gateway that the HTTPRoute attaches to, empty where there is none. Set
+	// httpRoutes are at the places that desired gives them, nil where there is none and none
+	// will be.
+	httpRoutes []*gatewayv1.HTTPRoute
+	// formerHTTPRoutes are those at no place any more.
+	formerHTTPRoutes []*gatewayv1.HTTPRoute
+	// parent is the Gateway that the HTTPRoutes attach to, empty where there is none. Set
 	// by load.
 	parent *gatewayv1.Gateway
 	// gatewayAPI applies HTTPRoutes. Without it the cluster did not have the kinds when load
-	// read, and the two above are empty for that. Set by load.
+	// read, and the three above are empty for that. Set by load.
 	gatewayAPI *apply.Applier
 	// pods are all pods of the gateway, by name, shared with the cache: not to be changed.
 	// Set by load.
 	pods []corev1.Pod
+	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache.
+	// Set by load.
+	replicaSets []metav1.PartialObjectMetadata
 
 	// check is what the spec alone tells about its routes. Set by Reconcile.
 	check *check
@@ -62,6 +70,9 @@ type scope struct {
 	// answers are what the pods say, by UID. Set by askPods.
 	answers map[types.UID]replica.Answer
 
+	// events are those of pods whose status does not say what keeps them from serving, by
+	// the UID of the pod. Set by listen.
+	events map[types.UID][]corev1.Event
 	// rollout is the verdict on the Deployment and its pods. Set by judgePods.
 	rollout rollout
 	// served is what the pods that are ready serve. Set by judgeRoutes.
@@ -91,7 +102,6 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		autoscaler: &autoscalingv2.HorizontalPodAutoscaler{},
 		budget:     &policyv1.PodDisruptionBudget{},
 		ingress:    &networkingv1.Ingress{},
-		httpRoute:  &gatewayv1.HTTPRoute{},
 		parent:     &gatewayv1.Gateway{},
 		answers:    map[types.UID]replica.Answer{},
 	}
@@ -132,20 +142,31 @@ func (s *scope) untouched() bool {
 // children are those that exist.
 func (s *scope) children() []client.Object {
 	all := []client.Object{
-		s.account, s.role, s.binding, s.deployment, s.service, s.autoscaler, s.budget, s.ingress, s.httpRoute,
+		s.account, s.role, s.binding, s.deployment, s.service, s.autoscaler, s.budget, s.ingress,
+	}
+	for _, route := range s.existingHTTPRoutes() {
+		all = append(all, route)
 	}
 	return slices.DeleteFunc(all, func(child client.Object) bool { return child.GetUID() == "" })
 }
 
 func (r *Reconciler) loadPods(ctx context.Context, s *scope) error {
-	pods := &corev1.PodList{}
 	// Only looked at, so they need not be copied out of the cache.
-	err := r.client.List(ctx, pods, client.UnsafeDisableDeepCopy,
-		&client.ListOptions{Namespace: s.gateway.Namespace, FieldSelector: fields.OneTermEqualSelector(indexAPIGateway, s.gateway.Name)})
-	if err != nil {
+	shared := []client.ListOption{
+		client.UnsafeDisableDeepCopy,
+		&client.ListOptions{Namespace: s.gateway.Namespace, FieldSelector: fields.OneTermEqualSelector(indexAPIGateway, s.gateway.Name)},
+	}
+	pods := &corev1.PodList{}
+	if err := r.client.List(ctx, pods, shared...); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	s.pods = pods.Items
 	slices.SortFunc(s.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	replicaSets := &metav1.PartialObjectMetadataList{}
+	replicaSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
+	if err := r.client.List(ctx, replicaSets, shared...); err != nil {
+		return fmt.Errorf("list ReplicaSets: %w", err)
+	}
+	s.replicaSets = replicaSets.Items
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -27,12 +28,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/blocker"
 	"github.com/slipway-dev/slipway/internal/outcome"
+	"github.com/slipway-dev/slipway/internal/podevents"
 	"github.com/slipway-dev/slipway/internal/status"
 )
 
 const (
-	// indexAPIGateway finds pods by their APIGateway.
+	// indexAPIGateway finds pods and ReplicaSets by their APIGateway.
 	indexAPIGateway = "slipway.dev/apigateway"
 	// indexParent finds APIGateways by the Gateway they attach to, as namespace/name.
 	indexParent = "slipway.dev/parent"
@@ -71,6 +74,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	}
 	registerMetrics(mgr.GetClient())
 	r := newReconciler(mgr, options, follower)
+	var err error
+	if r.blockers, err = blocker.Setup(mgr); err != nil {
+		return err
+	}
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("apigateway").
 		For(&slipwayv1alpha1.APIGateway{}).
@@ -82,12 +89,14 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Owns(&autoscalingv2.HorizontalPodAutoscaler{}).
 		Owns(&policyv1.PodDisruptionBudget{}).
 		Owns(&networkingv1.Ingress{}).
-		// Pods are owned by others.
+		// Pods and ReplicaSets are owned by others.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(apiGatewayOf)).
+		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(apiGatewayOf)).
 		// Whose host it is changes with other APIGateways, before the change and after it.
 		Watches(&slipwayv1alpha1.APIGateway{}, handler.EnqueueRequestsFromMapFunc(rivals(mgr.GetClient())),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(answersOf(follower)).
+		WatchesRawSource(r.blockers.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles)).
 		Build(r)
 	if err != nil {
@@ -121,27 +130,33 @@ func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconc
 		clock:    options.Clock,
 		image:    options.Image,
 		checks:   lru.New(checkMemory),
+		events:   podevents.NewReader(mgr.GetAPIReader(), options.Clock),
 		pace:     outcome.NewPace(options.Clock),
 		settling: lru.New(memory),
 	}
-	r.statuses = status.NewWriter(r.client, r.fresh, mgr.GetEventRecorder(FieldManager), r.clock)
+	recorder := mgr.GetEventRecorder(FieldManager)
+	r.statuses = status.NewWriter(r.client, r.fresh, recorder, r.clock)
 	r.applier = &apply.Applier{
 		Client:       mgr.GetClient(),
 		Live:         mgr.GetAPIReader(),
 		FieldManager: FieldManager,
 		Fresh:        r.fresh,
+		Repaired:     status.Repaired(recorder),
 	}
-	r.gatewayAPI = &gatewayAPI{mgr: mgr, options: options.GatewayAPICache, fresh: r.fresh}
+	r.gatewayAPI = &gatewayAPI{mgr: mgr, options: options.GatewayAPICache, fresh: r.fresh, repaired: r.applier.Repaired}
 	return r
 }
 
 func addIndexes(mgr ctrl.Manager) error {
+	replicaSet := &metav1.PartialObjectMetadata{}
+	replicaSet.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	for _, index := range []struct {
 		object client.Object
 		name   string
 		values client.IndexerFunc
 	}{
 		{&corev1.Pod{}, indexAPIGateway, labelIndex},
+		{replicaSet, indexAPIGateway, labelIndex},
 		{&slipwayv1alpha1.APIGateway{}, indexClaim, claimIndex},
 		{&slipwayv1alpha1.APIGateway{}, indexParent, parentIndex},
 	} {

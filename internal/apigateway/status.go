@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -46,6 +47,30 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.APIGatewayStatus {
 	}
 	conditions = append(conditions, s.stalled()...)
 	status.Conditions = condition.Merge(gateway.Status.Conditions, conditions, gateway.Generation, metav1.NewTime(now))
+	return status
+}
+
+// terminatingStatus is the status of a gateway that is being deleted: as it was, but for
+// what still runs.
+func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.APIGatewayStatus {
+	status := *s.gateway.Status.DeepCopy()
+	deployed := s.deployment.Status
+	status.ObservedGeneration, status.Replicas, status.ReadyReplicas = s.gateway.Generation, deployed.Replicas, deployed.ReadyReplicas
+	status.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
+	status.Summary.Reason = slipwayv1alpha1.ReasonTerminating
+	conditions := condition.Terminating(desired.Kind, s.gateway, deployed.ReadyReplicas > 0)
+	going := conditions[0].Message
+	for _, conditionType := range []string{slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs} {
+		if said := meta.FindStatusCondition(s.gateway.Status.Conditions, conditionType); said != nil {
+			conditions = append(conditions, *said)
+			continue
+		}
+		conditions = append(conditions, metav1.Condition{
+			Type: conditionType, Status: metav1.ConditionUnknown, Reason: slipwayv1alpha1.ReasonTerminating, Message: going,
+		})
+	}
+	conditions = append(conditions, condition.False(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonTerminating, going))
+	status.Conditions = condition.Merge(s.gateway.Status.Conditions, conditions, s.gateway.Generation, metav1.NewTime(now))
 	return status
 }
 

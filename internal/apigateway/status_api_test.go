@@ -150,7 +150,7 @@ func TestWhatAReplicaSaysIsTold(t *testing.T) {
 		},
 		{
 			"no such page", http.NotFoundHandler(), "Programmed", "ImageIncompatible",
-			behind("ImageIncompatible", quoted+": /revision is answered with status 404: its image and the operator are of different releases"), true,
+			behind("ImageIncompatible", quoted+": /revision is answered with status 404: its image and the operator are of different releases: check spec.image"), true,
 		},
 		{
 			"a spec that it does not take", says(revision.Document{UID: gateway.UID, Rejected: &revision.Rejected{Generation: gateway.Generation, Reason: "InvalidRoute", Message: "routes: too many"}}),

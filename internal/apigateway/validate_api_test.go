@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,19 +24,19 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
-// freePort returns a port that nobody listens at.
+// freePort returns a port that nobody listens at. It is below those that the system gives
+// to connections, which would take it at any time.
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		if listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = listener.Close()
+			return port
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		t.Fatalf("%v is no TCP address", listener.Addr())
-	}
-	return address.Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 // webhooks installs what config/webhook says, for the namespace of the test and an

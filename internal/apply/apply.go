@@ -40,6 +40,9 @@ type Applier struct {
 	// Fresh is asked about the owner before anything is written for it, and once more when
 	// a child is lost; its error forbids the write. Nil allows all.
 	Fresh *Freshness
+	// Repaired is told in a sentence which stated fields of a child had been changed, and by
+	// which field manager, after they were restored. Nil: nobody is told.
+	Repaired func(owner client.Object, what string)
 
 	settled settled
 }
@@ -67,7 +70,7 @@ type Child struct {
 }
 
 // Apply makes one child as desired. Errors carry a policy (package outcome); an
-// object of that name which is not the owner's is Invalid with reason NameConflict.
+// object of that name which is not the owner's is Blocked with reason NameConflict.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (Change, error) {
 	if child.Current.GetUID() == "" {
 		made, err := a.create(ctx, owner, child)
@@ -97,10 +100,25 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 	if err != nil || !drifted {
 		return Unchanged, err
 	}
-	if err := a.update(ctx, owner, child); err != nil {
+	if err := a.repair(ctx, owner, child); err != nil {
 		return Unchanged, err
 	}
 	return Updated, nil
+}
+
+// Create makes a child that the cache does not have, and tells whether there was none. One
+// that exists after all is read into child.Current, and left as it is.
+func (a *Applier) Create(ctx context.Context, owner client.Object, child Child) (made bool, err error) {
+	made, err = a.create(ctx, owner, child)
+	if err != nil || made {
+		return made, err
+	}
+	exists, err := a.Look(ctx, owner, child)
+	a.settled.setHidden(child, exists)
+	if err == nil && !exists {
+		err = outcome.Lagging(subject(child.Desired))
+	}
+	return false, err
 }
 
 // createAgain makes an object that has gone meanwhile. Whoever is faster is not
@@ -242,16 +260,6 @@ func (a *Applier) HandOver(ctx context.Context, owner client.Object, child Child
 	return err
 }
 
-// update states a child that exists.
-func (a *Applier) update(ctx context.Context, owner client.Object, child Child) error {
-	stated, err := a.patchExisting(ctx, owner, child, client.ForceOwnership)
-	if err != nil {
-		return err
-	}
-	a.settled.add(child, stated)
-	return nil
-}
-
 // patchExisting sends what is stated about the object that the cache shows, and about no
 // other: an apply makes an object that has gone, be its owner gone or not, and takes over
 // one that somebody else has made instead. It returns what was stated.
@@ -326,7 +334,21 @@ func (a *Applier) Ours(owner, existing client.Object) bool {
 }
 
 // refuse returns an error when the existing object is not the owner's, or is going away.
+// It names the object where no cache shows that it goes: one without our label, and
+// one that belongs to somebody else.
 func (a *Applier) refuse(owner client.Object, child Child, existing client.Object) error {
+	refusal := a.whyRefused(owner, child, existing)
+	if refusal == nil {
+		return nil
+	}
+	shown := a.Ours(owner, existing) && existing.GetLabels()[slipwayv1alpha1.LabelManagedBy] == slipwayv1alpha1.ManagedBySlipway
+	if !shown {
+		refusal.Blocker, refusal.After = blockerOf(child, existing), conflictRecheck
+	}
+	return refusal
+}
+
+func (a *Applier) whyRefused(owner client.Object, child Child, existing client.Object) *outcome.Error {
 	controller := metav1.GetControllerOfNoCopy(existing)
 	switch {
 	case a.Ours(owner, existing) && existing.GetDeletionTimestamp().IsZero():
@@ -335,24 +357,28 @@ func (a *Applier) refuse(owner client.Object, child Child, existing client.Objec
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is made anew afterwards", subject(child.Desired))
 	case controller != nil && controller.Name == owner.GetName() && a.ownEntry(existing) != nil:
 		// An owner of the same name was deleted, and the garbage collector is on its way.
-		return outcome.Waitingf(conflictRecheck, slipwayv1alpha1.ReasonTerminating,
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating,
 			"%s belongs to a deleted %s of the same name and is made anew when it is gone", subject(child.Desired), controller.Kind)
 	case controller != nil:
-		return conflict("%s exists and belongs to %s %q: rename one of them", subject(child.Desired), controller.Kind, controller.Name)
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and belongs to %s %q: rename one of them", subject(child.Desired), controller.Kind, controller.Name)
 	default:
-		return conflict("%s exists and was not made by Slipway: rename or delete one of them", subject(child.Desired))
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: rename or delete one of them", subject(child.Desired))
 	}
 }
 
-// conflictRecheck is when to look again for a foreign object. The caches do not show
-// it, so nothing tells when it goes away.
-const conflictRecheck = 10 * time.Second
-
-func conflict(format string, args ...any) error {
-	err := outcome.Invalidf(slipwayv1alpha1.ReasonNameConflict, format, args...)
-	err.After = conflictRecheck
-	return err
+// blockerOf is as much of an existing object as tells whether it is still the same.
+func blockerOf(child Child, existing client.Object) *metav1.PartialObjectMetadata {
+	blocker := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: *child.Desired.GetNamespace(), Name: *child.Desired.GetName(), UID: existing.GetUID(),
+		DeletionTimestamp: existing.GetDeletionTimestamp(), OwnerReferences: existing.GetOwnerReferences(),
+	}}
+	blocker.SetGroupVersionKind(kindOf(child.Desired))
+	return blocker
 }
+
+// conflictRecheck is when to look again for a foreign object. The caches do not show
+// it; the watch that does may be one too many, or may hear nothing.
+const conflictRecheck = 10 * time.Second
 
 func kindOf(c Configuration) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(*c.GetAPIVersion(), *c.GetKind())

@@ -184,7 +184,7 @@ func TestAnObjectThatIsNotTheOwnersIsNeverTouched(t *testing.T) {
 				}
 				_, err := f.apply(80, current)
 				refused := &outcome.Error{}
-				if !errors.As(err, &refused) || refused.Kind != outcome.Invalid || refused.Reason != slipwayv1alpha1.ReasonNameConflict {
+				if !errors.As(err, &refused) || refused.Kind != outcome.Blocked || refused.After == 0 || refused.Reason != slipwayv1alpha1.ReasonNameConflict {
 					t.Errorf("the answer is %v", err)
 				}
 				if err := f.applier.Delete(t.Context(), f.owner, f.current()); err != nil {

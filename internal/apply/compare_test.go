@@ -64,7 +64,7 @@ func statedChildren() map[string]statedChild {
 	}
 	return map[string]statedChild{
 		"Deployment":              {deployment, func() client.Object { return &appsv1.Deployment{} }},
-		"Service":                 {func() Configuration { return desired.Service(app) }, func() client.Object { return &corev1.Service{} }},
+		"Service":                 {func() Configuration { return desired.Service(app, app.Spec.Port) }, func() client.Object { return &corev1.Service{} }},
 		"HorizontalPodAutoscaler": {func() Configuration { return desired.HorizontalPodAutoscaler(app) }, func() client.Object { return &autoscalingv2.HorizontalPodAutoscaler{} }},
 		"PodDisruptionBudget":     {func() Configuration { return desired.PodDisruptionBudget(app) }, func() client.Object { return &policyv1.PodDisruptionBudget{} }},
 		"PersistentVolumeClaim":   {func() Configuration { return desired.PersistentVolumeClaim(app) }, func() client.Object { return &corev1.PersistentVolumeClaim{} }},

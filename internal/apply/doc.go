@@ -9,5 +9,7 @@
 // the comparison can neither be fooled by defaults (they are owned by nobody) nor
 // miss a field that somebody else took over or removed.
 //
-// An object of the same name that the owner does not control is never touched.
+// An object of the same name that the owner does not control is never touched. Items that
+// others have added to a list stay, but for one that has the unique name of a stated item:
+// the API server would refuse the two side by side.
 package apply

@@ -28,7 +28,7 @@ func generatedChildren(s *generate.Source, app *slipwayv1alpha1.WebApp) map[stri
 	in := desired.Inputs{App: app, Revision: desired.RevisionOf(app.Spec, generate.Pick(s, "", "hash")), Replicas: generate.Optional[int32](s, 0, 3), ConfigVersions: generate.Pick(s, "", "{}")}
 	children := map[string]statedChild{
 		"Deployment": {func() Configuration { return desired.Deployment(in) }, func() client.Object { return &appsv1.Deployment{} }},
-		"Service":    {func() Configuration { return desired.Service(app) }, func() client.Object { return &corev1.Service{} }},
+		"Service":    {func() Configuration { return desired.Service(app, app.Spec.Port) }, func() client.Object { return &corev1.Service{} }},
 	}
 	if desired.HorizontalPodAutoscaler(app) != nil {
 		children["HorizontalPodAutoscaler"] = statedChild{

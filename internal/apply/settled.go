@@ -27,6 +27,8 @@ type settled struct {
 	once sync.Once
 	// children are what was stated about each, by kind and name.
 	children *lru.Cache
+	// stated is what was last stated about each and found, or made, so.
+	stated *lru.Cache
 	// hidden are the objects that exist although the cache did not show them, by kind and
 	// name. To ask for them again is a read; to try to make them again would be a write.
 	hidden *lru.Cache
@@ -54,6 +56,22 @@ func (s *settled) has(child Child, stated []byte) bool {
 // add remembers that the object is as stated.
 func (s *settled) add(child Child, stated []byte) {
 	s.load().children.Add(keyOf(child.Desired), newStatement(child.Current, stated))
+	s.stated.Add(keyOf(child.Desired), statedOf(child.Current, stated))
+}
+
+// statedBefore tells whether this is what was last stated about the object. Of one that
+// nobody remembers it does not know.
+func (s *settled) statedBefore(child Child, stated []byte) (same, remembered bool) {
+	known, ok := s.load().stated.Get(keyOf(child.Desired))
+	return ok && known.(statement) == statedOf(child.Current, stated), ok
+}
+
+// statedOf is a digest of what was stated about any version of an object.
+func statedOf(object client.Object, stated []byte) statement {
+	digest := sha256.New()
+	digest.Write([]byte(object.GetUID()))
+	digest.Write(stated)
+	return statement(digest.Sum(nil)[:16])
 }
 
 // see remembers that the child is there.
@@ -99,7 +117,8 @@ func keyOf(c Configuration) string {
 
 func (s *settled) load() *settled {
 	s.once.Do(func() {
-		s.children, s.hidden, s.deleted = lru.New(settledObjects), lru.New(passingObjects), lru.New(passingObjects)
+		s.children, s.stated = lru.New(settledObjects), lru.New(settledObjects)
+		s.hidden, s.deleted = lru.New(passingObjects), lru.New(passingObjects)
 	})
 	return s
 }

@@ -72,10 +72,11 @@ func (o Owner) HorizontalPodAutoscaler(autoscaling *slipwayv1alpha1.Autoscaling,
 				WithResource(cpu)))
 }
 
-// PodDisruptionBudget lets a node drain take one pod at a time. It returns nil below
-// two replicas, where it could only block the drain.
-func (o Owner) PodDisruptionBudget(minReplicas int32) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	if minReplicas < 2 {
+// PodDisruptionBudget lets a node drain take one pod at a time, and never blocks it: it
+// counts the pods that are away, so that an only pod may go. It returns nil where
+// there are never two, of which a drain could take both.
+func (o Owner) PodDisruptionBudget(maxReplicas int32) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	if maxReplicas < 2 {
 		return nil
 	}
 	return policyv1ac.PodDisruptionBudget(o.Name, o.Object.GetNamespace()).

@@ -44,8 +44,9 @@ func (c *clients) revisions(ctx context.Context, app *slipwayv1alpha1.WebApp) ([
 	var revisions []revision
 	for i := range list.Items {
 		stored := &list.Items[i]
-		// One of an earlier WebApp of the same name is about to be deleted.
-		if !metav1.IsControlledBy(stored, app) {
+		// One of an earlier WebApp of the same name is about to be deleted, and a draft was
+		// not good.
+		if !metav1.IsControlledBy(stored, app) || stored.Revision == desired.DraftNumber {
 			continue
 		}
 		r := revision{Name: stored.Name, Number: stored.Revision, Created: stored.CreationTimestamp}

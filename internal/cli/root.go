@@ -72,7 +72,8 @@ type program struct {
 
 const rootLong = `See and steer the applications that Slipway runs.
 
-A WebApp is named as webapp/NAME, app/NAME or just NAME.`
+A WebApp is named as webapp/NAME, app/NAME or just NAME; an APIGateway, of which why tells too, as
+apigateway/NAME or gw/NAME.`
 
 const rootExample = `  # Is it ready? Follow a rollout until it is, or has failed
   kubectl slipway status webapp/shop --watch

@@ -2,17 +2,29 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	gatewaydesired "github.com/slipway-dev/slipway/internal/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // kindNames are the ways to say WebApp before the slash, as with kubectl.
 var kindNames = []string{"webapp", "webapps", "app", "webapp.slipway.dev", "webapps.slipway.dev"}
+
+// gatewayNames are the names of the kind APIGateway that kubectl knows.
+var gatewayNames = []string{"apigateway", "apigateways", "gw", "apigateway.slipway.dev", "apigateways.slipway.dev"}
+
+// parseGateway returns the name of the APIGateway that an argument names, if it names one.
+func parseGateway(argument string) (name string, ok bool) {
+	kind, name, found := strings.Cut(argument, "/")
+	known := slices.ContainsFunc(gatewayNames, func(candidate string) bool { return strings.EqualFold(kind, candidate) })
+	return name, found && known && name != "" && !strings.Contains(name, "/")
+}
 
 // parseTarget returns the name of the WebApp that an argument means.
 func parseTarget(argument string) (string, error) {
@@ -160,3 +172,6 @@ func mustComplete(command *cobra.Command, flag string, complete cobra.Completion
 
 // ref is how a WebApp is named in what is printed.
 func ref(name string) string { return strings.ToLower(desired.Kind) + "/" + name }
+
+// gatewayRef is how an APIGateway is named in what is printed.
+func gatewayRef(name string) string { return strings.ToLower(gatewaydesired.Kind) + "/" + name }

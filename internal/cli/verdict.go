@@ -16,13 +16,25 @@ import (
 // failed, by its own status. generation is the least that the status must speak of,
 // so that an older copy of the object is not taken for the present.
 func verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
-	if !app.DeletionTimestamp.IsZero() {
-		return health.Verdict{State: health.Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: ref(app.Name) + " is being deleted"}
+	return verdictOf(app, ref(app.Name), app.Status.ObservedGeneration, generation)
+}
+
+// declared is an object of Slipway's kinds.
+type declared interface {
+	metav1.Object
+	GetConditions() []metav1.Condition
+}
+
+// verdictOf is verdict for an object of any kind, which is called name and has observed a
+// generation.
+func verdictOf(app declared, name string, observed, generation int64) health.Verdict {
+	if app.GetDeletionTimestamp() != nil {
+		return health.Verdict{State: health.Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: name + " is being deleted"}
 	}
-	if app.Generation < generation || app.Status.ObservedGeneration < app.Generation {
+	if app.GetGeneration() < generation || observed < app.GetGeneration() {
 		return health.Verdict{
 			State: health.Progressing, Reason: health.ReasonNotObserved,
-			Message: fmt.Sprintf("the operator has not looked at generation %d yet", max(app.Generation, generation)),
+			Message: fmt.Sprintf("the operator has not looked at generation %d yet", max(app.GetGeneration(), generation)),
 		}
 	}
 	if c := trueCondition(app, slipwayv1alpha1.ConditionStalled); c != nil {
@@ -31,7 +43,7 @@ func verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
 	if c := trueCondition(app, slipwayv1alpha1.ConditionRolledBack); c != nil {
 		return health.Verdict{State: health.Failed, Reason: slipwayv1alpha1.ReasonRolledBack, Message: c.Message, Terminal: true}
 	}
-	ready := meta.FindStatusCondition(app.Status.Conditions, slipwayv1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(app.GetConditions(), slipwayv1alpha1.ConditionReady)
 	switch {
 	case ready == nil:
 		return health.Verdict{State: health.Progressing, Reason: health.ReasonNotObserved, Message: "the operator has not said anything yet"}
@@ -47,8 +59,8 @@ func verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
 	}
 }
 
-func trueCondition(app *slipwayv1alpha1.WebApp, conditionType string) *metav1.Condition {
-	if c := meta.FindStatusCondition(app.Status.Conditions, conditionType); c != nil && c.Status == metav1.ConditionTrue {
+func trueCondition(app declared, conditionType string) *metav1.Condition {
+	if c := meta.FindStatusCondition(app.GetConditions(), conditionType); c != nil && c.Status == metav1.ConditionTrue {
 		return c
 	}
 	return nil

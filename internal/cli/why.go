@@ -8,14 +8,22 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-const whyLong = `Say why a WebApp is not ready, followed down from its conditions to what causes them: a missing
-Secret or ConfigMap, the Deployment, its ReplicaSets and pods, the volume. A container that ends or does
-not become ready shows its last log lines, and every object its recent warnings.
+const whyLong = `Say why a WebApp or an APIGateway is not ready, followed down from its conditions to what causes
+them: a missing Secret or ConfigMap, the Deployment, its ReplicaSets and pods, the volume; of an
+APIGateway each route that is not live with its Service and the pods behind it, what exposes it, its
+certificates, and the replica that does not serve the spec. A container that ends or does not become
+ready shows its last log lines, and every object its recent warnings.
 
 Exit code 0 when all is well, 1 when something is not.`
 
 const whyExample = `  # What is wrong?
   kubectl slipway why webapp/shop
+
+  # Why does a route not answer?
+  kubectl slipway why apigateway/edge
+
+  # What did others add to it: a sidecar, a port, a label?
+  kubectl slipway why webapp/shop --foreign
 
   # With more of the log
   kubectl slipway why webapp/shop --tail 50`
@@ -24,35 +32,70 @@ type whyOptions struct {
 	*program
 	output format
 	tail   int64
+	// foreign lists what others added instead.
+	foreign bool
 }
 
 func newWhyCommand(p *program) *cobra.Command {
 	o := &whyOptions{program: p, output: formatTable}
 	command := &cobra.Command{
-		Use:               "why webapp/NAME",
-		Short:             "Say why a WebApp is not ready",
+		Use:               "why webapp/NAME|apigateway/NAME",
+		Short:             "Say why a WebApp or an APIGateway is not ready",
 		Long:              whyLong,
 		Example:           whyExample,
-		Args:              oneTarget,
+		Args:              oneWhyTarget,
 		ValidArgsFunction: p.completeTargets,
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	o.output.addFlag(command)
 	command.Flags().Int64Var(&o.tail, "tail", 10, "how many log lines of a failing container to show; 0: none")
+	command.Flags().BoolVar(&o.foreign, "foreign", false, "list what others added to what belongs to it instead, with their field managers")
 	return command
+}
+
+// find reads what the tree of a WebApp or an APIGateway is made of.
+func (o *whyOptions) find(ctx context.Context, argument string) (*clients, *findings, error) {
+	name, isGateway := parseGateway(argument)
+	if !isGateway {
+		clients, app, err := o.target(ctx, argument)
+		if err != nil {
+			return nil, nil, err
+		}
+		found, err := clients.load(ctx, app)
+		return clients, found, err
+	}
+	clients, err := o.clients()
+	if err != nil {
+		return nil, nil, err
+	}
+	gateway, err := clients.getAPIGateway(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := clients.loadGateway(ctx, gateway)
+	return clients, found, err
+}
+
+// oneWhyTarget accepts a WebApp or an APIGateway.
+func oneWhyTarget(command *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		if _, ok := parseGateway(args[0]); ok {
+			return nil
+		}
+	}
+	return oneTarget(command, args)
 }
 
 func (o *whyOptions) run(ctx context.Context, argument string) error {
 	if o.tail < 0 {
 		return usageErrorf("--tail must not be negative")
 	}
-	clients, app, err := o.target(ctx, argument)
+	clients, found, err := o.find(ctx, argument)
 	if err != nil {
 		return err
 	}
-	found, err := clients.load(ctx, app)
-	if err != nil {
-		return err
+	if o.foreign {
+		return o.runForeign(ctx, clients, found)
 	}
 	found.now = o.Clock.Now()
 	if o.tail > 0 {

@@ -137,15 +137,15 @@ func warnings(f *findings, object types.UID) []eventLine {
 	return lines
 }
 
-// appWarnings lists what the operator warned of since the WebApp is not ready, unless
+// ownWarnings lists what the operator warned of since the owner is not ready, unless
 // it is what the tree begins with: its events report changes, and older ones speak of
 // troubles that are over.
-func appWarnings(f *findings, message string) []eventLine {
+func ownWarnings(f *findings, message string) []eventLine {
 	since := metav1.Time{}
-	if ready := meta.FindStatusCondition(f.app.Status.Conditions, slipwayv1alpha1.ConditionReady); ready != nil {
+	if ready := meta.FindStatusCondition(f.owner().GetConditions(), slipwayv1alpha1.ConditionReady); ready != nil {
 		since = ready.LastTransitionTime
 	}
-	return slices.DeleteFunc(without(warnings(f, f.app.UID), message), func(line eventLine) bool { return line.Last.Before(&since) })
+	return slices.DeleteFunc(without(warnings(f, f.owner().GetUID()), message), func(line eventLine) bool { return line.Last.Before(&since) })
 }
 
 // lastSeen reads both ways in which events count their repetitions.
@@ -164,7 +164,12 @@ func lastSeen(event *corev1.Event) (metav1.Time, int32) {
 
 // headline is the first line of the tree.
 func headline(view whyView) string {
-	if view.State == health.Healthy {
+	switch {
+	case view.State == health.Healthy && view.Routes != "":
+		return fmt.Sprintf("%s is ready: %s replicas serve %s routes at %s", view.Object, view.Replicas, view.Routes, orNone(printable(view.Address)))
+	case view.Routes != "":
+		return fmt.Sprintf("%s is not ready (%s replicas, %s routes): %s", view.Object, view.Replicas, view.Routes, because(view.Reason, view.Message))
+	case view.State == health.Healthy:
 		return fmt.Sprintf("%s is ready: %s replicas of %s", view.Object, view.Replicas, orNone(printable(view.Image)))
 	}
 	return fmt.Sprintf("%s is not ready (%s replicas): %s", view.Object, view.Replicas, because(view.Reason, view.Message))

@@ -15,12 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // findings is everything that why looks at. An object that does not exist is nil.
 type findings struct {
-	app         *slipwayv1alpha1.WebApp
+	// app is the WebApp, or nil when it is about an APIGateway.
+	app *slipwayv1alpha1.WebApp
+	// gateway is what is found of an APIGateway only.
+	gateway     *gatewayFindings
 	config      []configFinding
 	deployment  *appsv1.Deployment
 	service     *corev1.Service
@@ -52,66 +56,117 @@ type logTail struct {
 	Error string `json:"error,omitempty"`
 }
 
-// load reads what the tree is made of. What may not be read is named in it and left
+// owner is whom the children belong to.
+func (f *findings) owner() declared {
+	if f.gateway != nil {
+		return f.gateway.object
+	}
+	return f.app
+}
+
+// ref is how the owner is called.
+func (f *findings) ref() string {
+	if f.gateway != nil {
+		return gatewayRef(f.gateway.object.Name)
+	}
+	return ref(f.app.Name)
+}
+
+// verdict is what the owner's status says of its present spec.
+func (f *findings) verdict() health.Verdict {
+	if f.gateway != nil {
+		return verdictOf(f.gateway.object, f.ref(), f.gateway.object.Status.ObservedGeneration, f.gateway.object.Generation)
+	}
+	return verdict(f.app, f.app.Generation)
+}
+
+// uses are the Secrets and ConfigMaps that the spec needs.
+func (f *findings) uses() []configUse {
+	if f.gateway != nil {
+		return gatewaySecrets(f.gateway.object.Spec)
+	}
+	return configUses(f.app.Spec)
+}
+
+// step reads one part of what the tree is made of.
+type step struct {
+	what string
+	read func() error
+}
+
+// load reads what the tree of a WebApp is made of. What may not be read is named in it and left
 // out; the rest is of use without it.
 func (c *clients) load(ctx context.Context, app *slipwayv1alpha1.WebApp) (*findings, error) {
 	f := &findings{app: app}
-	selector := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(desired.Selector(app)).String()}
-	steps := []struct {
-		what string
-		read func() error
-	}{
+	steps := append(c.workloadSteps(ctx, f, desired.Name(app), desired.Selector(app)), step{"the PersistentVolumeClaim", func() (err error) {
+		if app.Spec.Storage != nil {
+			f.claim, err = orNil(c.kube.CoreV1().PersistentVolumeClaims(c.namespace).Get(ctx, desired.VolumeName(app), metav1.GetOptions{}))
+		}
+		return err
+	}}, c.eventsStep(ctx, f))
+	if err := f.read(steps); err != nil {
+		return nil, err
+	}
+	return f, c.loadConfig(ctx, f)
+}
+
+// read takes the steps. What may not be read is remembered.
+func (f *findings) read(steps []step) error {
+	for _, step := range steps {
+		if err := step.read(); apierrors.IsForbidden(err) {
+			f.unreadable = append(f.unreadable, step.what)
+		} else if err != nil {
+			return fmt.Errorf("read %s of %s: %w", step.what, f.ref(), err)
+		}
+	}
+	return nil
+}
+
+// workloadSteps read the Deployment of a name, and what is around it and below it.
+func (c *clients) workloadSteps(ctx context.Context, f *findings, name string, selector map[string]string) []step {
+	selected := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(selector).String()}
+	return []step{
 		{"the Deployment", func() (err error) {
-			f.deployment, err = orNil(c.kube.AppsV1().Deployments(c.namespace).Get(ctx, desired.Name(app), metav1.GetOptions{}))
+			f.deployment, err = orNil(c.kube.AppsV1().Deployments(c.namespace).Get(ctx, name, metav1.GetOptions{}))
 			return err
 		}},
 		{"the Service", func() (err error) {
-			f.service, err = orNil(c.kube.CoreV1().Services(c.namespace).Get(ctx, desired.Name(app), metav1.GetOptions{}))
+			f.service, err = orNil(c.kube.CoreV1().Services(c.namespace).Get(ctx, name, metav1.GetOptions{}))
 			return err
 		}},
 		{"ReplicaSets", func() error {
-			list, err := c.kube.AppsV1().ReplicaSets(c.namespace).List(ctx, selector)
+			list, err := c.kube.AppsV1().ReplicaSets(c.namespace).List(ctx, selected)
 			if err == nil {
 				f.replicaSets = list.Items
 			}
 			return err
 		}},
 		{"pods", func() error {
-			list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, selector)
+			list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, selected)
 			if err == nil {
 				f.pods = list.Items
 			}
 			return err
 		}},
-		{"the PersistentVolumeClaim", func() (err error) {
-			if app.Spec.Storage != nil {
-				f.claim, err = orNil(c.kube.CoreV1().PersistentVolumeClaims(c.namespace).Get(ctx, desired.VolumeName(app), metav1.GetOptions{}))
-			}
-			return err
-		}},
-		{"events", func() error {
-			warnings := fields.OneTermEqualSelector("type", corev1.EventTypeWarning).String()
-			list, err := c.kube.CoreV1().Events(c.namespace).List(ctx, metav1.ListOptions{FieldSelector: warnings})
-			if err == nil {
-				f.events = list.Items
-			}
-			return err
-		}},
 	}
-	for _, step := range steps {
-		if err := step.read(); apierrors.IsForbidden(err) {
-			f.unreadable = append(f.unreadable, step.what)
-		} else if err != nil {
-			return nil, fmt.Errorf("read %s of %s: %w", step.what, ref(app.Name), err)
+}
+
+// eventsStep reads the warnings of the namespace.
+func (c *clients) eventsStep(ctx context.Context, f *findings) step {
+	return step{"events", func() error {
+		warnings := fields.OneTermEqualSelector("type", corev1.EventTypeWarning).String()
+		list, err := c.kube.CoreV1().Events(c.namespace).List(ctx, metav1.ListOptions{FieldSelector: warnings})
+		if err == nil {
+			f.events = list.Items
 		}
-	}
-	return f, c.loadConfig(ctx, f)
+		return err
+	}}
 }
 
 // loadConfig looks which of the Secrets and ConfigMaps that the spec needs exist, and
 // have the keys that it uses. Of the content only the names of the keys are kept.
 func (c *clients) loadConfig(ctx context.Context, f *findings) error {
-	for _, use := range configUses(f.app.Spec) {
+	for _, use := range f.uses() {
 		finding := configFinding{configUse: use, exists: true, readable: true}
 		keys := map[string]bool{}
 		var err error
@@ -134,7 +189,7 @@ func (c *clients) loadConfig(ctx context.Context, f *findings) error {
 			finding.readable = false
 			f.unreadable = append(f.unreadable, fmt.Sprintf("%s %q", use.kind, use.name))
 		case err != nil:
-			return fmt.Errorf("read %s %q of %s: %w", use.kind, use.name, ref(f.app.Name), err)
+			return fmt.Errorf("read %s %q of %s: %w", use.kind, use.name, f.ref(), err)
 		default:
 			for _, key := range use.keys {
 				if !keys[key] {

@@ -197,6 +197,13 @@ func whyCases() map[string]*findings {
 			f.claim = boundClaim()
 			f.pods = append(f.pods[:2], leaving(-10*time.Second))
 		}),
+		"lost-a-pod": wellFindings(func(f *findings) {
+			unready(slipwayv1alpha1.ReasonReplicasNotReady, `Deployment "shop" has fewer ready pods than asked for`)(f.app)
+			f.deployment.Status.ReadyReplicas, f.deployment.Status.AvailableReplicas = 1, 1
+			f.deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}}
+			f.replicaSets[1].Status.ReadyReplicas, f.replicaSets[1].Status.AvailableReplicas = 1, 1
+			f.pods[1].Status = crashing(false)
+		}),
 		"overdue":         wellFindings(func(f *findings) { f.pods = append(f.pods, leaving(10*time.Minute)) }),
 		"not-as-reported": wellFindings(func(f *findings) { f.pods[0].Status = crashing(true) }),
 		"not-observed":    wellFindings(func(f *findings) { f.app.Generation++ }),

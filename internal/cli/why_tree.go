@@ -35,6 +35,10 @@ type whyView struct {
 	Namespace string `json:"namespace"`
 	Replicas  string `json:"replicas"`
 	Image     string `json:"image,omitempty"`
+	// Routes is live/total, of an APIGateway.
+	Routes string `json:"routes,omitempty"`
+	// Address is where an APIGateway is reached.
+	Address string `json:"address,omitempty"`
 	// Unreadable says what is missing from the picture.
 	Unreadable []string `json:"unreadable,omitempty"`
 }
@@ -42,9 +46,13 @@ type whyView struct {
 // explain builds the tree: every object that is not as it should be, under the one
 // that it is part of.
 func explain(f *findings) whyView {
-	v := verdict(f.app, f.app.Generation)
-	root := node{Object: ref(f.app.Name), State: v.State, Reason: v.Reason, Message: v.Message}
-	root.Causes = slices.Concat(configNodes(f), serviceNodes(f), deploymentNodes(f), claimNodes(f))
+	v := f.verdict()
+	root := node{Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message}
+	if f.gateway != nil {
+		root.Causes = slices.Concat(routeNodes(f), configNodes(f), exposureNodes(f), serviceNodes(f), behindNodes(f), deploymentNodes(f))
+	} else {
+		root.Causes = slices.Concat(configNodes(f), serviceNodes(f), deploymentNodes(f), claimNodes(f))
+	}
 	if root.State == health.Healthy && anyFailed(root.Causes) {
 		// The operator has not seen it yet, or does not run.
 		root.State, root.Reason, root.Message = health.Failed, "NotAsReported", "its status says that all is well, but it is not"
@@ -53,7 +61,10 @@ func explain(f *findings) whyView {
 		root.Message += "; if that lasts, see whether it runs"
 	}
 	if root.State != health.Healthy {
-		root.Events = appWarnings(f, root.Message)
+		root.Events = ownWarnings(f, root.Message)
+	}
+	if f.gateway != nil {
+		return gatewayView(f, root)
 	}
 	return whyView{
 		node: root, Name: f.app.Name, Namespace: f.app.Namespace,
@@ -75,7 +86,7 @@ func configNodes(f *findings) []node {
 		switch {
 		case !c.readable:
 			continue
-		case !c.exists && pull && verdict(f.app, f.app.Generation).State == health.Healthy:
+		case !c.exists && pull && f.verdict().State == health.Healthy:
 			continue
 		case !c.exists && c.kind == kindSecret:
 			n.Reason, n.Message = slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("does not exist, and %s needs it", c.field)
@@ -92,30 +103,30 @@ func configNodes(f *findings) []node {
 }
 
 func serviceNodes(f *findings) []node {
-	if f.service == nil || metav1.IsControlledBy(f.service, f.app) {
+	if f.service == nil || metav1.IsControlledBy(f.service, f.owner()) {
 		return nil // A missing one is made in the same pass as the Deployment.
 	}
-	return []node{foreign("service/"+f.service.Name, f.app)}
+	return []node{foreign("service/"+f.service.Name, f.ref())}
 }
 
-func foreign(object string, app *slipwayv1alpha1.WebApp) node {
+func foreign(object, owner string) node {
 	return node{
 		Object: object, State: health.Failed, Reason: slipwayv1alpha1.ReasonNameConflict,
-		Message: fmt.Sprintf("exists and does not belong to %s, which needs the name: delete or rename it", ref(app.Name)),
+		Message: fmt.Sprintf("exists and does not belong to %s, which needs the name: delete or rename it", owner),
 	}
 }
 
 // deploymentNodes is the Deployment and what is below it, or nothing when all of it is well.
 func deploymentNodes(f *findings) []node {
-	object := "deployment/" + desired.Name(f.app)
+	object := "deployment/" + f.owner().GetName()
 	if f.deployment == nil {
 		if slices.Contains(f.unreadable, "the Deployment") {
 			return nil
 		}
 		return []node{{Object: object, State: health.Progressing, Reason: "NotFound", Message: "does not exist; the operator makes it when it has what the spec needs"}}
 	}
-	if !metav1.IsControlledBy(f.deployment, f.app) {
-		return []node{foreign(object, f.app)}
+	if !metav1.IsControlledBy(f.deployment, f.owner()) {
+		return []node{foreign(object, f.ref())}
 	}
 	v := health.Deployment(f.deployment)
 	causes := slices.Concat(replicaSetNodes(f), podNodes(f, f.deployment.UID))
@@ -163,18 +174,25 @@ func replicaSetNodes(f *findings) []node {
 	return append(current, older...)
 }
 
-// podNodes lists the pods of an owner that are not healthy. Of those with the same
-// trouble it shows one.
+// podNodes lists the pods of an owner that are not healthy.
 func podNodes(f *findings, owner types.UID) []node {
+	var owned []corev1.Pod
+	for i := range f.pods {
+		if controller := metav1.GetControllerOf(&f.pods[i]); controller != nil && controller.UID == owner {
+			owned = append(owned, f.pods[i])
+		}
+	}
+	return podNodesOf(f, owned)
+}
+
+// podNodesOf lists the pods that are not healthy. Of those with the same trouble it shows
+// one.
+func podNodesOf(f *findings, pods []corev1.Pod) []node {
 	var nodes []node
 	seen := map[string]int{}
-	for i := range f.pods {
-		pod := &f.pods[i]
-		controller := metav1.GetControllerOf(pod)
-		if controller == nil || controller.UID != owner {
-			continue
-		}
-		v := health.Pod(pod)
+	for i := range pods {
+		pod := &pods[i]
+		v := health.Pod(pod, eventsOf(f, pod.UID)...)
 		if v.State == health.Healthy || v.State == health.Terminating && leavesInTime(f, pod) {
 			continue
 		}
@@ -196,10 +214,21 @@ func podNodes(f *findings, owner types.UID) []node {
 	return nodes
 }
 
+// eventsOf are the warnings of an object.
+func eventsOf(f *findings, uid types.UID) []corev1.Event {
+	var events []corev1.Event
+	for i := range f.events {
+		if f.events[i].InvolvedObject.UID == uid {
+			events = append(events, f.events[i])
+		}
+	}
+	return events
+}
+
 // leavesInTime tells that a pod that is being deleted is nobody's trouble: its time to
 // end in peace is not over, and no successor waits for its volume.
 func leavesInTime(f *findings, pod *corev1.Pod) bool {
-	return f.now.Before(pod.DeletionTimestamp.Time) && (f.app.Spec.Storage == nil || health.RolledOut(f.deployment))
+	return f.now.Before(pod.DeletionTimestamp.Time) && (f.app == nil || f.app.Spec.Storage == nil || health.RolledOut(f.deployment))
 }
 
 func claimNodes(f *findings) []node {
@@ -211,7 +240,7 @@ func claimNodes(f *findings) []node {
 		return []node{{Object: object, State: health.Progressing, Reason: "NotFound", Message: "does not exist yet"}}
 	case f.claim.Labels[slipwayv1alpha1.LabelWebApp] != f.app.Name:
 		// A volume may outlive its WebApp, so it need not have an owner; it has the label.
-		return []node{foreign(object, f.app)}
+		return []node{foreign(object, f.ref())}
 	case f.claim.Status.Phase == corev1.ClaimLost:
 		return []node{{Object: object, State: health.Failed, Reason: "Lost", Message: "its PersistentVolume is gone", Events: warnings(f, f.claim.UID)}}
 	case f.claim.Status.Phase != corev1.ClaimBound:

@@ -2,11 +2,10 @@ package health
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
@@ -34,42 +33,55 @@ func Deployment(deployment *appsv1.Deployment) Verdict {
 	if RolledOut(deployment) {
 		return Verdict{State: Healthy}
 	}
+	if finished(deployment) {
+		return Verdict{
+			State: Progressing, Reason: slipwayv1alpha1.ReasonReplicasNotReady,
+			Message: fmt.Sprintf("%s is rolled out and lacks pods: %d of %d are available", name, deployment.Status.AvailableReplicas, wanted(deployment)),
+		}
+	}
 	return Verdict{State: Progressing, Reason: slipwayv1alpha1.ReasonRolloutInProgress, Message: name + " is rolling out"}
+}
+
+// finished tells that the rollout of the current template came to its end, as its
+// controller remembers, and that no pod of an earlier one is left: what is lacking since is
+// no matter of a rollout.
+func finished(deployment *appsv1.Deployment) bool {
+	c := deploymentCondition(deployment, appsv1.DeploymentProgressing)
+	return c != nil && c.Reason == "NewReplicaSetAvailable" && deployment.Status.UpdatedReplicas == deployment.Status.Replicas
+}
+
+// wanted is how many pods a Deployment asks for.
+func wanted(deployment *appsv1.Deployment) int32 {
+	if deployment.Spec.Replicas != nil {
+		return *deployment.Spec.Replicas
+	}
+	return 1
 }
 
 // RolledOut tells that every pod of a Deployment is of the current template and
 // available, and none of an earlier template is left.
 func RolledOut(deployment *appsv1.Deployment) bool {
-	want := int32(1)
-	if deployment.Spec.Replicas != nil {
-		want = *deployment.Spec.Replicas
-	}
+	want := wanted(deployment)
 	status := deployment.Status
 	return deployment.UID != "" && status.ObservedGeneration >= deployment.Generation &&
 		status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want
 }
 
-// The message of a refused pod names a pod that never existed and counts what is
-// used at the moment.
-var (
-	refusedPod = regexp.MustCompile(`^pods "[^"]*" is forbidden: `)
-	quota      = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.*), used: .*, limited: (.*)$`)
-)
-
-// podCreation classifies the answer of the API server to the creation of a pod.
-func podCreation(name, message string) Verdict {
-	message = refusedPod.ReplaceAllString(message, "")
-	if m := quota.FindStringSubmatch(message); m != nil {
-		return Verdict{
-			State: Failed, Reason: slipwayv1alpha1.ReasonQuotaExceeded,
-			Message: fmt.Sprintf("%s cannot create its pods: they need %s and ResourceQuota %q allows %s in all", name, m[2], m[1], m[3]),
+// CurrentTemplate returns what identifies the pods of a Deployment's current template: the
+// value of their label pod-template-hash. Its ReplicaSet is the one with the Deployment's own
+// revision. It is empty while the Deployment's controller has not made that, or not looked
+// yet.
+func CurrentTemplate(deployment *appsv1.Deployment, replicaSets []metav1.PartialObjectMetadata) string {
+	revision := deployment.Annotations[AnnotationRevision]
+	if deployment.UID == "" || deployment.Status.ObservedGeneration < deployment.Generation || revision == "" {
+		return ""
+	}
+	for i := range replicaSets {
+		if replicaSets[i].Annotations[AnnotationRevision] == revision {
+			return replicaSets[i].Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 		}
 	}
-	reason := slipwayv1alpha1.ReasonPodsNotCreated
-	if strings.Contains(message, "forbidden") || strings.Contains(message, "violates PodSecurity") || strings.Contains(message, "denied the request") {
-		reason = slipwayv1alpha1.ReasonPodsForbidden
-	}
-	return Verdict{State: Failed, Reason: reason, Message: fmt.Sprintf("%s cannot create its pods: %s", name, message)}
+	return ""
 }
 
 func deploymentCondition(deployment *appsv1.Deployment, conditionType appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {

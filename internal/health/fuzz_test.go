@@ -60,15 +60,27 @@ func FuzzPod(f *testing.F) {
 	generate.Seed(f, 100)
 	known := reasons(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		pod := generate.Pod(generate.From(data), "shop-1", "hash")
+		source := generate.From(data)
+		pod := generate.Pod(source, "shop-1", "hash")
+		events := generate.PodEvents(source)
 		before := pod.DeepCopy()
-		verdict := health.Pod(&pod)
+		verdict, late := health.Pod(&pod, events...), health.LatePod(&pod, events...)
+		if verdict != late && verdict.State != health.Progressing {
+			t.Errorf("late %+v, not late %+v", late, verdict)
+		}
+		checkVerdict(t, late, known, `pod "shop-1"`)
+		if _, unexplained := health.Unexplained(&pod); !unexplained && late.Reason == "ProbeFailing" && verdict != late {
+			t.Errorf("%+v, and its status is said to explain it", late)
+		}
 		checkVerdict(t, verdict, known, `pod "shop-1"`)
 		if diff := cmp.Diff(before, &pod); diff != "" {
 			t.Errorf("the pod was changed (-before +after):\n%s", diff)
 		}
 		delay(&pod, time.Hour)
-		if diff := cmp.Diff(verdict, health.Pod(&pod)); diff != "" {
+		for i := range events {
+			events[i].LastTimestamp.Time = events[i].LastTimestamp.Add(time.Hour)
+		}
+		if diff := cmp.Diff(verdict, health.Pod(&pod, events...)); diff != "" {
 			t.Errorf("an hour later (-now +later):\n%s", diff)
 		}
 	})

@@ -74,7 +74,7 @@ func TestPod(t *testing.T) {
 					State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(100, 0)}},
 				}},
 			}},
-			health.Verdict{State: health.Progressing, Reason: "NotReady", Message: `pod "shop-1" container "app" runs and is not ready: its readiness probe has not succeeded`},
+			health.Verdict{State: health.Failed, Reason: "ProbeFailing", Message: `pod "shop-1" container "app" fails its readiness probe: the pod's events have more`},
 		},
 		"missing tag with a telling name": {
 			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-1"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
@@ -140,7 +140,7 @@ func TestPod(t *testing.T) {
 		},
 		"out of memory": {
 			app(corev1.ContainerStatus{RestartCount: 1, State: ended(137, "OOMKilled", "")}),
-			health.Verdict{State: health.Failed, Reason: "OOMKilled", Message: `pod "shop-1" container "app" ended with exit code 137`},
+			health.Verdict{State: health.Failed, Reason: "OOMKilled", Message: `pod "shop-1" container "app" ended with exit code 137: it used more memory than it may`},
 		},
 		"init container": {
 			pod(corev1.PodStatus{
@@ -218,20 +218,85 @@ func TestDeployment(t *testing.T) {
 		},
 		"quota": {
 			deployment(2, 3, refused(`pods "shop-5d9-x7k" is forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4`)),
-			health.Verdict{State: health.Failed, Reason: "QuotaExceeded", Message: `Deployment "shop" cannot create its pods: they need pods=1 and ResourceQuota "team" allows pods=4 in all`},
+			health.Verdict{State: health.Failed, Reason: "QuotaExceeded", Message: `Deployment "shop" cannot create its pods: ResourceQuota "team" does not allow it: pods=1 is asked for (spec.replicas) and 4 of 4 is used`},
 		},
 		"Pod Security": {
 			deployment(2, 3, refused(`pods "shop-5d9-x7k" is forbidden: violates PodSecurity "restricted:latest": host namespaces`)),
 			health.Verdict{State: health.Failed, Reason: "PodsForbidden", Message: `Deployment "shop" cannot create its pods: violates PodSecurity "restricted:latest": host namespaces`},
 		},
-		"no ServiceAccount": {
-			deployment(2, 3, refused(`error looking up service account team/robot: serviceaccount "robot" not found`)),
-			health.Verdict{State: health.Failed, Reason: "PodsNotCreated", Message: `Deployment "shop" cannot create its pods: error looking up service account team/robot: serviceaccount "robot" not found`},
-		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, health.Deployment(tc.deployment)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// The answers of Kubernetes 1.36 to a ReplicaSet's controller.
+func TestARefusedPodIsToldWithTheRuleAndTheField(t *testing.T) {
+	tests := map[string]struct{ answer, reason, want string }{
+		"quota of two resources": {
+			`pods "shop-5d9-x7k" is forbidden: exceeded quota: team, requested: limits.memory=1Gi,requests.cpu=1, used: limits.memory=3Gi,requests.cpu=1500m, limited: limits.memory=3Gi,requests.cpu=2`,
+			"QuotaExceeded", `ResourceQuota "team" does not allow it: limits.memory=1Gi is asked for (spec.resources.limits.memory) and 3Gi of 3Gi is used, requests.cpu=1 is asked for (spec.resources.requests.cpu) and 1500m of 2 is used`,
+		},
+		"quota of a resource that no field asks for": {
+			`pods "shop-5d9-x7k" is forbidden: exceeded quota: team, requested: count/things.example.com=1, used: count/things.example.com=1, limited: count/things.example.com=1`,
+			"QuotaExceeded", `ResourceQuota "team" does not allow it: count/things.example.com=1 is asked for and 1 of 1 is used`,
+		},
+		"quota that wants values": {
+			`pods "shop-5d9-x7k" is forbidden: failed quota: team: must specify limits.cpu for: app; requests.memory for: app`,
+			"QuotaExceeded", `ResourceQuota "team" wants a value for every container: must specify limits.cpu for: app (spec.resources.limits.cpu); requests.memory for: app (spec.resources.requests.memory)`,
+		},
+		"LimitRange": {
+			`pods "shop-5d9-x7k" is forbidden: maximum cpu usage per Container is 1, but limit is 2`,
+			"PodsForbidden", `a LimitRange of the namespace does not allow them: maximum cpu usage per Container is 1, but limit is 2 (spec.resources.limits.cpu)`,
+		},
+		"LimitRange, several times": {
+			`pods "shop-5d9-x7k" is forbidden: [minimum memory usage per Container is 64Mi, but request is 8Mi, maximum cpu usage per Pod is 1.  No limit is specified, cpu max limit to request ratio per Container is 2, but provided ratio is 10.000000]`,
+			"PodsForbidden", `a LimitRange of the namespace does not allow them: [minimum memory usage per Container is 64Mi, but request is 8Mi, maximum cpu usage per Pod is 1.  No limit is specified, cpu max limit to request ratio per Container is 2, but provided ratio is 10.000000] (spec.resources.requests.memory, spec.resources.limits.cpu)`,
+		},
+		"ValidatingAdmissionPolicy": {
+			`pods "shop-5d9-x7k" is forbidden: ValidatingAdmissionPolicy 'trusted-images' with binding 'everywhere' denied request: images come from registry.example.com`,
+			"PodsForbidden", `ValidatingAdmissionPolicy 'trusted-images' with binding 'everywhere' denied request: images come from registry.example.com`,
+		},
+		"ValidatingAdmissionPolicy that names the pod": {
+			`pods "shop-5d9-x7k" is forbidden: ValidatingAdmissionPolicy 'p' denied request: pod shop-5d9-x7k is too big`,
+			"PodsForbidden", `ValidatingAdmissionPolicy 'p' denied request: pod ... is too big`,
+		},
+		"admission webhook": {
+			`admission webhook "pods.example.com" denied the request: no team label`,
+			"PodsForbidden", `admission webhook "pods.example.com" denied the request: no team label`,
+		},
+		"admission webhook without a word": {
+			`admission webhook "pods.example.com" denied the request without explanation`,
+			"PodsForbidden", `admission webhook "pods.example.com" denied the request without explanation`,
+		},
+		"admission webhook that does not answer": {
+			`Internal error occurred: failed calling webhook "pods.example.com": failed to call webhook: Post "https://hook.team.svc:443/?timeout=10s": dial tcp 10.96.12.7:443: connect: connection refused`,
+			"PodsNotCreated", `Internal error occurred: failed calling webhook "pods.example.com": failed to call webhook: Post "https://hook.team.svc:443/?timeout=10s": dial tcp (address): connect: connection refused`,
+		},
+		"another rule": {
+			`pods "shop-5d9-x7k" is forbidden: no PriorityClass with name high was found`,
+			"PodsForbidden", `no PriorityClass with name high was found`,
+		},
+		"no ServiceAccount": {
+			`pods "shop-5d9-" is forbidden: error looking up service account team/robot: serviceaccount "robot" not found`,
+			"PodsNotCreated", `error looking up service account team/robot: serviceaccount "robot" not found (spec.serviceAccountName)`,
+		},
+		"invalid": {
+			`Pod "shop-5d9-x7k" is invalid: spec.containers[0].image: Invalid value: " ": must not have leading or trailing whitespace`,
+			"PodsNotCreated", `spec.containers[0].image: Invalid value: " ": must not have leading or trailing whitespace`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			want := health.Verdict{State: health.Failed, Reason: tc.reason, Message: `Deployment "shop" cannot create its pods: ` + tc.want}
+			got := health.Deployment(deployment(2, 3, appsv1.DeploymentStatus{ObservedGeneration: 2, Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: tc.answer},
+			}}))
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/condition"
 )
 
 // terminalRestarts is how often a container may end before its pod counts as beyond
@@ -16,9 +17,28 @@ import (
 // restart comes about half a minute after the first end.
 const terminalRestarts = 3
 
-// Pod judges a pod by the first thing that keeps it from serving: not scheduled, an
-// init container, a container, a readiness probe.
-func Pod(pod *corev1.Pod) Verdict {
+// Pod judges a pod by the first thing that keeps it from serving: not scheduled, its node,
+// an init container, a container, a probe. Events of the pod tell what its status does not.
+// A container that has not answered its probe yet is starting.
+func Pod(pod *corev1.Pod, events ...corev1.Event) Verdict {
+	return judgePod(pod, told{events: events})
+}
+
+// LatePod judges a pod that has had the time to start: one that has never answered its
+// probe has failed.
+func LatePod(pod *corev1.Pod, events ...corev1.Event) Verdict {
+	return judgePod(pod, told{events: events, late: true})
+}
+
+// told is what is known of a pod besides the pod itself.
+type told struct {
+	// events are events of the pod, all that may say something.
+	events []corev1.Event
+	// late tells that its containers have had the time to start.
+	late bool
+}
+
+func judgePod(pod *corev1.Pod, told told) Verdict {
 	if !pod.DeletionTimestamp.IsZero() {
 		return Verdict{State: Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: fmt.Sprintf("pod %q is being deleted", pod.Name)}
 	}
@@ -26,18 +46,27 @@ func Pod(pod *corev1.Pod) Verdict {
 		return failedPod(pod)
 	}
 	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-		return Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonUnschedulable, Message: fmt.Sprintf("pod %q: %s", pod.Name, c.Message)}
+		return Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonUnschedulable, Message: fmt.Sprintf("pod %q: %s", pod.Name, unschedulable(pod, c.Message))}
 	}
-	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-	for _, status := range statuses {
-		if verdict := container(pod, status); verdict != nil {
+	if verdict := sandbox(pod, told.events); verdict != nil {
+		return *verdict
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if verdict := container(pod, status, told); verdict != nil {
 			return *verdict
 		}
 	}
 	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		return Verdict{State: Healthy}
 	}
-	return Verdict{State: Progressing, Reason: ReasonNotReady, Message: waitingText(pod)}
+	if told.late {
+		for _, status := range pod.Status.ContainerStatuses {
+			if verdict := failingProbe(pod, status, told.events); verdict != nil {
+				return *verdict
+			}
+		}
+	}
+	return Verdict{State: Progressing, Reason: ReasonNotReady, Message: waitingText(pod, told.events)}
 }
 
 func failedPod(pod *corev1.Pod) Verdict {
@@ -55,7 +84,7 @@ func failedPod(pod *corev1.Pod) Verdict {
 }
 
 // container returns nil when nothing is wrong with the container.
-func container(pod *corev1.Pod, status corev1.ContainerStatus) *Verdict {
+func container(pod *corev1.Pod, status corev1.ContainerStatus, told told) *Verdict {
 	where := fmt.Sprintf("pod %q container %q", pod.Name, status.Name)
 	if isInit(pod, status.Name) {
 		where = fmt.Sprintf("pod %q init container %q", pod.Name, status.Name)
@@ -66,9 +95,9 @@ func container(pod *corev1.Pod, status corev1.ContainerStatus) *Verdict {
 		}
 	}
 	if wasReady(pod, status) {
-		return nil
+		return failingProbe(pod, status, told.events)
 	}
-	return endedContainer(where, status)
+	return endedContainer(pod, where, status, told.events)
 }
 
 // wasReady tells that a container which runs has been ready in this run, so that what
@@ -130,7 +159,7 @@ func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verd
 // endedContainer reports a container that ended with an error and has not become
 // ready since, whether it waits, runs again or has just ended: the three follow each
 // other in a crash loop.
-func endedContainer(where string, status corev1.ContainerStatus) *Verdict {
+func endedContainer(pod *corev1.Pod, where string, status corev1.ContainerStatus, events []corev1.Event) *Verdict {
 	ended := status.State.Terminated
 	if ended == nil {
 		ended = status.LastTerminationState.Terminated
@@ -144,10 +173,15 @@ func endedContainer(where string, status corev1.ContainerStatus) *Verdict {
 	case ended.ExitCode == 0 && !waits:
 		return nil
 	}
+	if verdict := killedByProbe(pod, status, ended, events); verdict != nil {
+		return verdict
+	}
 	verdict := &Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonCrashLoopBackOff, Terminal: status.RestartCount >= terminalRestarts}
 	switch ended.Reason {
 	case "OOMKilled":
 		verdict.Reason = slipwayv1alpha1.ReasonOOMKilled
+		verdict.Message = fmt.Sprintf("%s ended with exit code %d: %s", where, ended.ExitCode, outOfMemory(pod, status))
+		return verdict
 	case "StartError", "ContainerCannotRun":
 		verdict.Reason = slipwayv1alpha1.ReasonContainerStartError
 		verdict.Message = fmt.Sprintf("%s cannot be started: %s", where, startError(ended.Message))
@@ -181,10 +215,7 @@ func lastLine(message string) string {
 	for _, when := range []*regexp.Regexp{leadingTime, timeField, timeSetting} {
 		last = when.ReplaceAllString(last, "")
 	}
-	if len(last) > maxTermination {
-		return strings.ToValidUTF8(last[:maxTermination], "") + "..."
-	}
-	return last
+	return condition.Cut(last, maxTermination)
 }
 
 // Identifiers in the texts of container runtimes that differ at every attempt.
@@ -204,13 +235,15 @@ func startError(message string) string {
 	return lastLine(message)
 }
 
-func waitingText(pod *corev1.Pod) string {
+func waitingText(pod *corev1.Pod, events []corev1.Event) string {
 	if c := podCondition(pod, corev1.PodInitialized); c != nil && c.Status == corev1.ConditionFalse {
 		return fmt.Sprintf("pod %q: its init containers have not finished", pod.Name)
 	}
 	for _, status := range pod.Status.ContainerStatuses {
-		if status.State.Running != nil && !status.Ready {
-			return fmt.Sprintf("pod %q container %q runs and is not ready: its readiness probe has not succeeded", pod.Name, status.Name)
+		if since, fails := failsProbe(pod, status); fails {
+			probe := probeOf(pod, status)
+			return fmt.Sprintf("pod %q container %q runs and is not ready: its %s probe has not succeeded%s",
+				pod.Name, status.Name, probe.kind, probe.says(since, events, ": ", ""))
 		}
 	}
 	return fmt.Sprintf("pod %q is being started", pod.Name)

@@ -53,8 +53,9 @@ func cacheOptions(namespaces []string) cache.Options {
 			&rbacv1.RoleBinding{}:                    child,
 			&networkingv1.Ingress{}:                  child,
 
-			// Pods of Slipway's applications: status says why one does not start. The spec
-			// is most of a pod and is not needed.
+			// Pods of Slipway's applications: status says why one does not start. Of the spec,
+			// which is most of a pod, only what is told of in such words: what a container asks
+			// for and how it is probed.
 			&corev1.Pod{}: {Label: ours(), Transform: keepPodStatus},
 			// ReplicaSets, as metadata: which one is of the current template.
 			&appsv1.ReplicaSet{}: {Label: ours(), Transform: keepMetadata(health.AnnotationRevision)},
@@ -128,7 +129,15 @@ func keepPodStatus(object any) (any, error) {
 	}
 	pod.ManagedFields = nil
 	pod.Annotations = nil
-	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	for _, c := range pod.Spec.Containers {
+		kept := corev1.Container{Name: c.Name, Resources: c.Resources}
+		if c.ReadinessProbe != nil {
+			kept.ReadinessProbe, kept.Ports = c.ReadinessProbe, c.Ports
+		}
+		spec.Containers = append(spec.Containers, kept)
+	}
+	pod.Spec = spec
 	return pod, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -30,6 +31,8 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 	ownFields.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "slipway-webapp"}}
 	podMeta := full()
 	podMeta.Annotations, podMeta.ManagedFields = nil, nil
+	port, probe := []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}, &corev1.Probe{PeriodSeconds: 5}
+	asked := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}
 	revision := full()
 	revision.Annotations, revision.ManagedFields = map[string]string{health.AnnotationRevision: "3"}, nil
 	tests := map[string]struct {
@@ -39,8 +42,21 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 		"own managed fields of a child": {keepOwnManagedFields, &appsv1.Deployment{ObjectMeta: full()}, &appsv1.Deployment{ObjectMeta: ownFields}},
 		"status of a pod": {
 			keepPodStatus,
-			&corev1.Pod{ObjectMeta: full(), Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app"}}}, Status: corev1.PodStatus{Phase: "Running"}},
-			&corev1.Pod{ObjectMeta: podMeta, Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: "Running"}},
+			&corev1.Pod{
+				ObjectMeta: full(),
+				Spec: corev1.PodSpec{NodeName: "n", SchedulerName: "s", Containers: []corev1.Container{
+					{Name: "app", Image: "shop:1", Ports: port, ReadinessProbe: probe, Resources: asked, Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "x"}}},
+					{Name: "sidecar", Image: "sidecar:1", Ports: port},
+				}},
+				Status: corev1.PodStatus{Phase: "Running"},
+			},
+			&corev1.Pod{
+				ObjectMeta: podMeta,
+				Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{
+					{Name: "app", Ports: port, ReadinessProbe: probe, Resources: asked}, {Name: "sidecar"},
+				}},
+				Status: corev1.PodStatus{Phase: "Running"},
+			},
 		},
 		"revision of a ReplicaSet": {keepMetadata(health.AnnotationRevision), &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: revision}},
 		"identity of a Secret":     {keepIdentity, &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: identity()}},

@@ -3,9 +3,12 @@
 // ctrl.Result, so "retry?", "when?" and "what does status say?" are answered
 // together and cannot contradict each other.
 //
-//	Invalid    a user must act: Stalled=True, no retry until something changes
-//	Waiting    something is expected to happen: look again after a while, no error
+//	Invalid    a user must change what is watched: Stalled=True, not tried again until
+//	           something changes
+//	Blocked    a user must act on what no watch shows: Stalled=True, tried again after a
+//	           while or with backoff
 //	Transient  an attempt failed: retry with backoff, reported
+//	Waiting    something is expected to happen: look again after a while, no error
 //	Quiet      an attempt lost a race (conflict, namespace going away): retry or
 //	           stop without a word to the user
 package outcome

@@ -24,9 +24,10 @@ func anError(s *generate.Source) error {
 	case 0:
 		return nil
 	case 1:
-		invalid := outcome.Invalidf("Bad", "bad")
-		invalid.After, invalid.Retry = after, s.Maybe()
-		return invalid
+		if s.Maybe() {
+			return outcome.Blockedf(after, "Blocked", "blocked")
+		}
+		return outcome.Invalidf("Bad", "bad")
 	case 2:
 		return outcome.Waitingf(after, "Soon", "soon")
 	case 3:
@@ -101,11 +102,11 @@ func checkLook(t *testing.T, parts []error, recheck, after time.Duration, err er
 	}
 	for _, part := range parts {
 		policy := outcome.Classify("request", part)
-		backoff := policy.Kind == outcome.Transient && policy.After == 0 || policy.Kind == outcome.Invalid && policy.Retry
+		backoff := (policy.Kind == outcome.Transient || policy.Kind == outcome.Blocked) && policy.After == 0
 		if backoff && kindOf(err) != "retry" {
 			t.Errorf("%+v is not retried: %v", policy, err)
 		}
-		if policy.After > 0 && !policy.Retry && kindOf(err) != "retry" && (after == 0 || after > policy.After) {
+		if policy.After > 0 && kindOf(err) != "retry" && (after == 0 || after > policy.After) {
 			t.Errorf("looks again after %v for %+v", after, policy)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
 )
 
 // Kind is the policy of an error.
@@ -32,8 +33,11 @@ const (
 	Waiting
 	// Transient errors are retried with backoff and reported.
 	Transient
-	// Invalid errors are not retried: a user must act. With After set they are looked
-	// at again all the same, because no watch shows what the user does.
+	// Blocked errors are in the way until a user acts on something that no watch shows, such
+	// as an object that is not ours or an admission webhook. They are reported as Invalid ones
+	// are, and tried again.
+	Blocked
+	// Invalid errors are not tried again: a user must change what is watched.
 	Invalid
 )
 
@@ -46,13 +50,12 @@ type Error struct {
 	// Message is the condition message: it names the object and the field, and is the
 	// same at every retry.
 	Message string
-	// After is when to look again. Zero: when a watch says so (Waiting, Invalid) or by
-	// backoff (Transient).
+	// After is when to look again. Zero: when a watch says so (Waiting), soon (Quiet) or by
+	// backoff (Transient, Blocked). An Invalid error has none.
 	After time.Duration
-	// Retry is for an Invalid error that may pass without anybody being told, because
-	// what refused is no part of the object, such as an admission webhook: it is retried
-	// with backoff.
-	Retry bool
+	// Blocker is the object that has to go first, or to get another owner, with its kind
+	// and as it was seen. It is set where no cache shows it. See package blocker.
+	Blocker *metav1.PartialObjectMetadata
 	// Err is the cause, for the log. It may be nil.
 	Err error
 }
@@ -67,6 +70,16 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Stalls tells that nothing gets better until a user acts, so that status says Stalled. Nil
+// stalls nothing.
+func (e *Error) Stalls() bool { return e != nil && e.Kind >= Blocked }
+
+// Blockedf returns a Blocked error that is looked at again after the given time, or with
+// backoff if it is zero.
+func Blockedf(after time.Duration, reason, format string, args ...any) *Error {
+	return &Error{Kind: Blocked, Reason: reason, Message: fmt.Sprintf(format, args...), After: after}
+}
 
 // Invalidf returns an Invalid error.
 func Invalidf(reason, format string, args ...any) *Error {
@@ -102,11 +115,13 @@ func Classify(subject string, err error) *Error {
 	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), isReplaced(err):
 		return &Error{Kind: Quiet, Message: subject + ": lost a race", Err: err}
 	case namespaceIsGoing(err):
-		return &Error{Kind: Quiet, Message: subject + ": its namespace is being deleted", After: goneRecheck, Err: err}
+		return &Error{Kind: Waiting, Reason: slipwayv1alpha1.ReasonNamespaceTerminating, Message: subject + " cannot be made: its namespace is being deleted", After: goneRecheck, Err: err}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return &Error{Kind: Invalid, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + Answer(err), Retry: true, Err: err}
+		// What refuses need not be the schema, and what changes its mind, such as an admission
+		// policy, need not be watched.
+		return &Error{Kind: Blocked, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + Answer(err), Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonQuotaExceeded, Message: subject + " exceeds a quota of the namespace", Err: err}
+		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonQuotaExceeded, Message: subject + quotaText(err), Err: err}
 	case apierrors.IsForbidden(err):
 		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonForbidden, Message: subject + " is forbidden: " + text(err), Err: err}
 	default:
@@ -118,14 +133,21 @@ func Classify(subject string, err error) *Error {
 	}
 }
 
+func quotaText(err error) string {
+	if text, ok := health.Quota(text(err)); ok {
+		return " exceeds a quota of the namespace: " + text
+	}
+	return " exceeds a quota of the namespace"
+}
+
 // Lagging returns a Quiet error: the cache shows less of subject than is known, so there
 // is nothing true to do or to say until it has caught up.
 func Lagging(subject string) *Error {
 	return &Error{Kind: Quiet, Message: subject + ": the cache lags"}
 }
 
-// Worst returns the error of a pass that status speaks of: an Invalid one before a
-// Transient one before a Waiting one, the first of its kind. It returns nil when
+// Worst returns the error of a pass that status speaks of: an Invalid one before a Blocked
+// one before a Transient one before a Waiting one, the first of its kind. It returns nil when
 // there is nothing to report.
 func Worst(err error) *Error {
 	var worst *Error
@@ -135,6 +157,17 @@ func Worst(err error) *Error {
 		}
 	}
 	return worst
+}
+
+// Blockers are the objects that are in the way, of all errors of a pass.
+func Blockers(err error) []*metav1.PartialObjectMetadata {
+	var blockers []*metav1.PartialObjectMetadata
+	for _, e := range flatten(err) {
+		if e.Blocker != nil {
+			blockers = append(blockers, e.Blocker)
+		}
+	}
+	return blockers
 }
 
 // Recheck is when to look at an object again though nothing changes. Zero: never.
@@ -151,8 +184,8 @@ func (r *Recheck) After(d time.Duration) {
 func (r Recheck) In() time.Duration { return time.Duration(r) }
 
 // Result turns the errors of one pass into its result. recheck, when positive, is
-// when to look again even if nothing changes. A Transient or Quiet error is retried
-// even when another error of the pass is Invalid.
+// when to look again even if nothing changes. An Invalid error asks for no other look, and
+// keeps no other error of the pass from being tried again.
 func Result(err error, recheck time.Duration) (ctrl.Result, error) {
 	return result(err, recheck, raceRecheck)
 }
@@ -187,15 +220,10 @@ func result(err error, recheck, race time.Duration) (ctrl.Result, error) {
 	for _, e := range flatten(err) {
 		switch e.Kind {
 		case Invalid:
-			if e.Retry {
-				retry = errors.Join(retry, e)
-				continue
-			}
 			final = errors.Join(final, e)
-			recheck = sooner(recheck, e.After)
 		case Waiting:
 			recheck = sooner(recheck, e.After)
-		case Transient:
+		case Transient, Blocked:
 			if e.After > 0 {
 				recheck = sooner(recheck, e.After)
 				continue
@@ -283,22 +311,28 @@ func causes(err error) []metav1.StatusCause {
 // Answer is what the API server said, in the words that a user can act on: field and
 // message of each cause of an Invalid answer, otherwise its text.
 func Answer(err error) string {
+	return AnswerNaming(err, func(field string) string { return field })
+}
+
+// AnswerNaming is Answer with the fields called otherwise: what is refused may be made from
+// an object whose user knows other fields.
+func AnswerNaming(err error, name func(field string) string) string {
 	all := causes(err)
 	if len(all) == 0 {
 		return text(err)
 	}
 	var parts []string
 	for _, cause := range all {
-		parts = append(parts, causeText(cause))
+		parts = append(parts, causeText(cause, name))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func causeText(cause metav1.StatusCause) string {
+func causeText(cause metav1.StatusCause, name func(field string) string) string {
 	if cause.Field == "" || cause.Field == "<nil>" {
 		return cause.Message
 	}
-	return cause.Field + ": " + cause.Message
+	return name(cause.Field) + ": " + cause.Message
 }
 
 func text(err error) string {

@@ -53,15 +53,19 @@ func TestAnswersOfTheAPIServerGetAPolicy(t *testing.T) {
 		"already exists":        {apierrors.NewAlreadyExists(deployments, "shop"), outcome.Quiet, "", `D "shop": lost a race`},
 		"another object":        {replaced(), outcome.Quiet, "", `D "shop": lost a race`},
 		"cancelled":             {fmt.Errorf("send: %w", context.Canceled), outcome.Quiet, "", `D "shop": lost a race`},
-		"namespace terminating": {terminating(), outcome.Quiet, "", `D "shop": its namespace is being deleted`},
-		"namespace gone":        {apierrors.NewNotFound(namespaces, "team"), outcome.Quiet, "", `D "shop": its namespace is being deleted`},
-		"invalid":               {invalid(), outcome.Invalid, "Invalid", `D "shop" is refused: spec.replicas: Invalid value: -1: must be at least 0`},
+		"namespace terminating": {terminating(), outcome.Waiting, "NamespaceTerminating", `D "shop" cannot be made: its namespace is being deleted`},
+		"namespace gone":        {apierrors.NewNotFound(namespaces, "team"), outcome.Waiting, "NamespaceTerminating", `D "shop" cannot be made: its namespace is being deleted`},
+		"invalid":               {invalid(), outcome.Blocked, "Invalid", `D "shop" is refused: spec.replicas: Invalid value: -1: must be at least 0`},
 		"quota":                 {apierrors.NewForbidden(deployments, "shop", errors.New("exceeded quota: q, used: 5")), outcome.Transient, "QuotaExceeded", `D "shop" exceeds a quota of the namespace`},
-		"no rights":             {apierrors.NewForbidden(deployments, "shop", errors.New("cannot create")), outcome.Transient, "Forbidden", `D "shop" is forbidden: deployments.apps "shop" is forbidden: cannot create`},
-		"overloaded":            {apierrors.NewTooManyRequests("slow down", 3), outcome.Transient, "APIError", `D "shop": the API server answered TooManyRequests`},
-		"internal":              {apierrors.NewInternalError(errors.New("etcd leader changed at 12:01:07")), outcome.Transient, "APIError", `D "shop": the API server answered InternalError`},
-		"no answer":             {errors.New("read tcp 10.0.0.1:43210: connection reset"), outcome.Transient, "APIError", `D "shop": the API server answered not at all`},
-		"policy already":        {fmt.Errorf("wrapped: %w", outcome.Invalidf("Mine", "my %s", "words")), outcome.Invalid, "Mine", "my words"},
+		"quota, with numbers": {
+			apierrors.NewForbidden(deployments, "shop", errors.New("exceeded quota: team, requested: requests.storage=2Gi, used: requests.storage=1Gi, limited: requests.storage=2Gi")), outcome.Transient, "QuotaExceeded",
+			`D "shop" exceeds a quota of the namespace: ResourceQuota "team" does not allow it: requests.storage=2Gi is asked for (spec.storage.size) and 1Gi of 2Gi is used`,
+		},
+		"no rights":      {apierrors.NewForbidden(deployments, "shop", errors.New("cannot create")), outcome.Transient, "Forbidden", `D "shop" is forbidden: deployments.apps "shop" is forbidden: cannot create`},
+		"overloaded":     {apierrors.NewTooManyRequests("slow down", 3), outcome.Transient, "APIError", `D "shop": the API server answered TooManyRequests`},
+		"internal":       {apierrors.NewInternalError(errors.New("etcd leader changed at 12:01:07")), outcome.Transient, "APIError", `D "shop": the API server answered InternalError`},
+		"no answer":      {errors.New("read tcp 10.0.0.1:43210: connection reset"), outcome.Transient, "APIError", `D "shop": the API server answered not at all`},
+		"policy already": {fmt.Errorf("wrapped: %w", outcome.Invalidf("Mine", "my %s", "words")), outcome.Invalid, "Mine", "my words"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +82,11 @@ func TestAnswersOfTheAPIServerGetAPolicy(t *testing.T) {
 
 func TestErrorsOfAPassBecomeOneResult(t *testing.T) {
 	bad := outcome.Invalidf("Bad", "bad")
-	looked := outcome.Invalidf("Bad", "bad")
-	looked.After = 10 * time.Second
+	blocked := outcome.Blockedf(0, "Blocked", "blocked")
+	looked := outcome.Blockedf(10*time.Second, "Blocked", "blocked")
+	// What the doc of the kind rules out has no effect either.
+	again := outcome.Invalidf("Bad", "bad")
+	again.After = time.Second
 	wait := outcome.Waitingf(5*time.Second, "Soon", "soon")
 	broken := apierrors.NewInternalError(errors.New("boom"))
 	slow := apierrors.NewTooManyRequests("slow down", 3)
@@ -94,8 +101,11 @@ func TestErrorsOfAPassBecomeOneResult(t *testing.T) {
 		"nothing":                    {nil, 0, 0, false, false},
 		"a recheck":                  {nil, time.Minute, time.Minute, false, false},
 		"invalid":                    {bad, 0, 0, false, true},
-		"invalid, looked at again":   {looked, 0, 10 * time.Second, false, false},
-		"invalid, says the server":   {invalid(), 0, 0, true, false},
+		"invalid, whatever else":     {again, 0, 0, false, true},
+		"blocked":                    {blocked, 0, 0, true, false},
+		"blocked, looked at again":   {looked, 0, 10 * time.Second, false, false},
+		"invalid beside a blocked":   {errors.Join(bad, looked), 0, 10 * time.Second, false, false},
+		"refused by the server":      {invalid(), 0, 0, true, false},
 		"waiting":                    {wait, 0, 5 * time.Second, false, false},
 		"the sooner of two":          {wait, time.Second, time.Second, false, false},
 		"transient":                  {broken, 0, 0, true, false},
@@ -125,8 +135,17 @@ func TestStatusSpeaksOfTheWorstError(t *testing.T) {
 	bad := outcome.Invalidf("Bad", "bad")
 	wait := outcome.Waitingf(time.Second, "Soon", "soon")
 	conflict := apierrors.NewConflict(deployments, "shop", errors.New("changed"))
-	if got := outcome.Worst(errors.Join(wait, conflict, bad)); got != bad {
+	blocked := outcome.Blockedf(time.Second, "Blocked", "blocked")
+	if got := outcome.Worst(errors.Join(wait, conflict, blocked, bad)); got != bad {
 		t.Errorf("got %v, want the invalid one", got)
+	}
+	if got := outcome.Worst(errors.Join(wait, errors.New("timeout"), blocked)); got != blocked {
+		t.Errorf("got %v, want the blocked one", got)
+	}
+	for _, e := range []*outcome.Error{bad, blocked, wait, nil} {
+		if want := e == bad || e == blocked; e.Stalls() != want {
+			t.Errorf("%+v stalls: %v, want %v", e, e.Stalls(), want)
+		}
 	}
 	if got := outcome.Worst(errors.Join(conflict, conflict)); got != nil {
 		t.Errorf("a conflict is reported: %v", got)

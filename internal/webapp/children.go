@@ -7,6 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/outcome"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
@@ -24,16 +26,40 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 		if child.Current == client.Object(s.claim) && s.claim.UID != "" {
 			err = s.resizeError(err)
 		}
-		errs = append(errs, err)
+		errs = append(errs, s.inOurWords(*child.Desired.GetKind(), err))
 	}
 	errs = append(errs, r.applyDeployment(ctx, s))
-	return errors.Join(errs...)
+	_, err := r.applier.Apply(ctx, s.app, s.serviceChild())
+	return errors.Join(append(errs, s.inOurWords("Service", err))...)
+}
+
+// serviceChild is the Service. Its ports depend on how far the rollout has got, so it is
+// applied after the Deployment.
+func (s *scope) serviceChild() apply.Child {
+	serving, next := s.servicePorts()
+	return apply.Child{Desired: desired.Service(s.app, serving, next...), Current: s.service}
+}
+
+// servicePorts are the port of the revision that serves and, during a rollout, that of the
+// next one. The last good revision serves until another is completely rolled out.
+func (s *scope) servicePorts() (serving int32, next []int32) {
+	good := s.lastGood()
+	switch {
+	case s.target.name == "" && good == nil:
+		return s.app.Spec.Port, nil
+	case s.target.name == "":
+		return good.Spec.Port, nil
+	case good == nil, good.Spec.Port == s.target.Spec.Port, s.applied && health.RolledOut(s.deployment):
+		return s.target.Spec.Port, nil
+	default:
+		return good.Spec.Port, []int32{s.target.Spec.Port}
+	}
 }
 
 // childrenBesideDeployment are the wanted children whose content depends on nothing but
 // the spec.
 func (s *scope) childrenBesideDeployment() []apply.Child {
-	children := []apply.Child{{Desired: desired.Service(s.app), Current: s.service}}
+	var children []apply.Child
 	if claim := desired.PersistentVolumeClaim(s.app); claim != nil {
 		children = append(children, apply.Child{Desired: claim, Current: s.claim})
 	}
@@ -92,9 +118,16 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.applier.Apply(ctx, s.app, s.deploymentChild(replicas))
+	draft := r.storeDraft(ctx, s)
+	if worst := outcome.Worst(draft); draft != nil && (worst == nil || worst.Kind == outcome.Transient) {
+		return draft
+	}
+	// What does not pass by itself, such as an object of that name which is not ours, keeps
+	// nothing from running.
+	change, err := r.applier.Apply(ctx, s.app, s.deploymentChild(replicas))
+	r.tellRefused(s, change)
 	s.applied = err == nil
-	return err
+	return errors.Join(s.inOurWords("Deployment", err), draft)
 }
 
 func (s *scope) deploymentChild(replicas *int32) apply.Child {
@@ -102,7 +135,7 @@ func (s *scope) deploymentChild(replicas *int32) apply.Child {
 	if s.config.missing != nil {
 		versions = s.deployment.Annotations[desired.AnnotationConfigVersions]
 	}
-	in := desired.Inputs{App: s.app, Revision: s.target.Revision, Replicas: replicas, ConfigVersions: versions}
+	in := desired.Inputs{App: s.app, Revision: s.target.Revision, Template: s.template, Replicas: replicas, ConfigVersions: versions}
 	return apply.Child{Desired: desired.Deployment(in), Current: s.deployment}
 }
 
@@ -136,7 +169,7 @@ func (r *Reconciler) findDrift(s *scope) error {
 	}
 	s.applied = !drifted
 	s.drifted = drifted || len(s.unwanted()) > 0
-	for _, child := range s.childrenBesideDeployment() {
+	for _, child := range append(s.childrenBesideDeployment(), s.serviceChild()) {
 		drifted, err := r.childDrifted(child)
 		if err != nil {
 			return err

@@ -60,6 +60,8 @@ type digest struct {
 	hash    string
 	// missingKey is a key that is used and not there.
 	missingKey string
+	// missingUnknown tells that missingKey was not recorded: v0.1.0 did not.
+	missingUnknown bool
 }
 
 // configRefs lists every use of a Secret or ConfigMap, in the order of the spec.
@@ -145,7 +147,7 @@ func (r *Reconciler) digest(ctx context.Context, s *scope, ref configRef, record
 		return &found, nil
 	}
 	found, ok := recorded[ref.id()]
-	if !ok || found.version != metadata.ResourceVersion {
+	if !ok || found.version != metadata.ResourceVersion || (found.missingUnknown && !ref.optional) {
 		data, version, err := r.readContent(ctx, key, ref)
 		if err != nil {
 			if apierrors.IsNotFound(err) {
@@ -215,11 +217,20 @@ func combine(digests map[string]digest) string {
 	return hex.EncodeToString(sum.Sum(nil)[:10])
 }
 
-// encodeDigests writes digests as {"Secret/db": "<resourceVersion>/<hash>"}.
+// missingMark separates the version of an object from the key that it lacks. A version
+// is a number, and v0.1.0, which knows no mark, finds another version and reads again.
+const missingMark = ":"
+
+// encodeDigests writes digests as {"Secret/db": "<resourceVersion>/<hash>"}, and
+// those of certain keys as {"Secret/db#A,B": "<resourceVersion>:<missing key>/<hash>"}.
 func encodeDigests(digests map[string]digest) string {
 	record := make(map[string]string, len(digests))
 	for id, d := range digests {
-		record[id] = d.version + "/" + d.hash
+		version := d.version
+		if usesKeys(id) && !d.missingUnknown {
+			version += missingMark + d.missingKey
+		}
+		record[id] = version + "/" + d.hash
 	}
 	raw, err := json.Marshal(record)
 	if err != nil {
@@ -239,10 +250,17 @@ func recordedDigests(annotation string) map[string]digest {
 	digests := make(map[string]digest, len(record))
 	for id, text := range record {
 		version, hash, _ := strings.Cut(text, "/")
+		version, missing, marked := strings.Cut(version, missingMark)
 		digests[id] = digest{version: version, hash: hash}
+		if usesKeys(id) {
+			digests[id] = digest{version: version, hash: hash, missingKey: missing, missingUnknown: !marked}
+		}
 	}
 	return digests
 }
+
+// usesKeys tells that an id is of a use of certain keys, which may be missing.
+func usesKeys(id string) bool { return strings.Contains(id, "#") }
 
 func notFoundReason(ref configRef) string {
 	if ref.kind == "Secret" {

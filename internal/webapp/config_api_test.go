@@ -145,6 +145,45 @@ func TestOptionalConfigMayBeMissing(t *testing.T) {
 	})
 }
 
+// That a key is missing is not forgotten when the operator restarts: what was made without
+// it, and needs it now, waits for it.
+func TestAMissingKeyIsRememberedByARestartedOperator(t *testing.T) {
+	f := newFixture(t)
+	first := env.StartOperator(t, nil, f.namespace)
+	f.create(f.secret("db", map[string]string{"USER": "u"}))
+	app := f.running(func(a *slipwayv1alpha1.WebApp) {
+		a.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{{
+			SecretRef: &slipwayv1alpha1.LocalReference{Name: "db"}, Keys: []string{"PASSWORD", "USER"}, Optional: true,
+		}}
+	})
+	before := f.settle()
+	first.Stop(t)
+	second := env.StartOperator(t, nil, f.namespace)
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.EnvFrom[0].Optional = false })
+	missing := func() {
+		t.Helper()
+		waiting := f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonKeyNotFound)
+		if got, want := meta.FindStatusCondition(waiting.Status.Conditions, "Ready").Message, `Secret "db" has no key "PASSWORD" (spec.envFrom[0].secretRef)`; got != want {
+			t.Errorf("message %q, want %q", got, want)
+		}
+		if err := equal(before.Spec.Template, f.settle().Spec.Template); err != nil {
+			t.Errorf("pods were started without the key: %v", err)
+		}
+	}
+	missing()
+	second.Stop(t)
+	third := env.StartOperator(t, nil, f.namespace)
+	defer third.Stop(t)
+	missing()
+	update(f, f.secret("db", nil), func(s *corev1.Secret) { s.Data["PASSWORD"] = []byte("one") })
+	f.deployed(func(d *appsv1.Deployment) error {
+		if configHash(d) == configHash(before) {
+			return fmt.Errorf("the pod template has not changed")
+		}
+		return nil
+	})
+}
+
 // A new image that needs a missing Secret does not disturb the pods that run.
 func TestAChangeWaitsForItsConfig(t *testing.T) {
 	env.StartOperator(t, nil)

@@ -59,15 +59,25 @@ func TestADigestChangesWithTheKeysThatAreUsed(t *testing.T) {
 }
 
 func TestRecordedDigestsAreReadBack(t *testing.T) {
-	digests := map[string]digest{"Secret/db#A,B": {version: "7", hash: "c0ffee"}, "ConfigMap/settings": {}}
+	digests := map[string]digest{
+		"Secret/db#A,B": {version: "7", hash: "c0ffee"}, "ConfigMap/settings": {}, "ConfigMap/settings#A": {},
+		"Secret/db#A,C": {version: "7", hash: "cafe", missingKey: "C"},
+	}
 	if diff := cmp.Diff(digests, recordedDigests(encodeDigests(digests)), cmp.AllowUnexported(digest{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWhatV010RecordedDoesNotTellWhetherAKeyIsMissing(t *testing.T) {
+	want := map[string]digest{"Secret/db#A,B": {version: "7", hash: "c0ffee", missingUnknown: true}, "Secret/db": {version: "7", hash: "cafe"}}
+	if diff := cmp.Diff(want, recordedDigests(`{"Secret/db#A,B":"7/c0ffee","Secret/db":"7/cafe"}`), cmp.AllowUnexported(digest{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
 // Somebody may write anything into the annotation: the content is then read again.
 func FuzzRecordedDigests(f *testing.F) {
-	for _, seed := range []string{"", "{}", `{"Secret/db":"7/c0ffee"}`, `{"Secret/db":7}`, `[`, `null`, `{"a":"/"}`} {
+	for _, seed := range []string{"", "{}", `{"Secret/db":"7/c0ffee"}`, `{"Secret/db":7}`, `[`, `null`, `{"a":"/"}`, `{"Secret/db#A":"7:A/c0ffee"}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, annotation string) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,7 +14,9 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/blocker"
 	"github.com/slipway-dev/slipway/internal/outcome"
+	"github.com/slipway-dev/slipway/internal/podevents"
 	"github.com/slipway-dev/slipway/internal/status"
 )
 
@@ -32,10 +35,16 @@ type Reconciler struct {
 	fresh *apply.Freshness
 	// applier applies and deletes children.
 	applier *apply.Applier
+	// blockers notices when an object in the way of a child has gone.
+	blockers *blocker.Watches
 	// statuses writes what there is to say.
 	statuses *status.Writer
+	// warn writes an event.
+	warn func(owner client.Object, reason, message string)
 	// clock tells the time.
 	clock clock.PassiveClock
+	// events reads what the kubelet says of pods nowhere else.
+	events *podevents.Reader
 	// pace makes results of what went wrong.
 	pace *outcome.Pace
 	// metrics counts.
@@ -60,6 +69,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=pods;secrets;configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -72,7 +82,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if s == nil || !s.app.DeletionTimestamp.IsZero() {
 		// Owner references delete the children.
-		return r.pace.Result(req.NamespacedName, nil, 0)
+		r.blockers.Keep(ctx, req.NamespacedName, nil)
+		return r.leave(ctx, req.NamespacedName, s)
 	}
 
 	if s.err == nil {
@@ -84,28 +95,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.err == nil {
 		s.err = r.applyChildren(ctx, s)
 	}
+	r.listen(ctx, s, r.clock.Now())
 	s.judge(r.clock.Now())
 	if s.err == nil {
 		s.err = r.keepRevisions(ctx, s)
 	}
+	r.blockers.Keep(ctx, req.NamespacedName, outcome.Blockers(s.err))
 	if s.err != nil && outcome.Worst(s.err) == nil {
 		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
 		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
 	}
 
-	err = errors.Join(s.err, r.writeStatus(ctx, s))
+	err = errors.Join(s.err, r.writeStatus(ctx, s, s.status(r.clock.Now()), s.children()...))
 	return r.pace.Result(req.NamespacedName, err, s.recheck.In())
 }
 
-// writeStatus computes status once, from the scope, and writes it when it differs.
-func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
-	now := s.status(r.clock.Now())
+// leave says of a WebApp that is being deleted that it is. Without a scope it has gone.
+func (r *Reconciler) leave(ctx context.Context, key types.NamespacedName, s *scope) (ctrl.Result, error) {
+	if s == nil {
+		return r.pace.Result(key, nil, 0)
+	}
+	err := r.writeStatus(ctx, s, s.terminatingStatus(r.clock.Now()))
+	return r.pace.Result(key, err, s.recheck.In())
+}
+
+// writeStatus writes a status when it differs. children are what it speaks of.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope, now slipwayv1alpha1.WebAppStatus, children ...client.Object) error {
 	if equality.Semantic.DeepEqual(s.app.Status, now) {
 		return nil
 	}
 	before := s.app.DeepCopy()
 	s.app.Status = now
-	written, wait, err := r.statuses.Write(ctx, before, s.app, onlyDetails(before.Status, now), s.children()...)
+	written, wait, err := r.statuses.Write(ctx, before, s.app, onlyDetails(before.Status, now), children...)
 	s.recheck.After(wait)
 	if written {
 		r.metrics.observe(before, s.app, r.clock.Now())

@@ -4,6 +4,7 @@ package webapp_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -241,4 +242,32 @@ func scale(f *fixture, replicas int32) {
 	if err != nil {
 		f.Fatalf("scale: %v", err)
 	}
+}
+
+// The cache shows what has our label, so it tells nothing of the end of a child that lost
+// it on its way out.
+func TestAChildThatGoesWithoutOurLabelIsMadeAnewWhenItIsGone(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.running()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: f.namespace}}
+	update(f, service, func(s *corev1.Service) { s.Finalizers = []string{"example.com/held"} })
+	f.delete(service)
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonTerminating)
+	update(f, service, func(s *corev1.Service) { delete(s.Labels, slipwayv1alpha1.LabelManagedBy) })
+	f.settle()
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonTerminating)
+
+	old := service.UID
+	update(f, service, func(s *corev1.Service) { s.Finalizers = nil })
+	f.noticed("the Service is gone", func() error {
+		if err := f.get("shop", service); err != nil {
+			return err
+		}
+		if service.UID == old {
+			return errors.New("the old Service is still there")
+		}
+		return nil
+	})
+	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
@@ -33,6 +34,7 @@ type facts struct {
 	deployment  appsv1.Deployment
 	pods        []corev1.Pod
 	claim       corev1.PersistentVolumeClaim
+	autoscaler  autoscalingv2.HorizontalPodAutoscaler
 	revisions   []storedRevision
 	replicaSets []metav1.PartialObjectMetadata
 	config      config
@@ -63,10 +65,17 @@ func someFacts(s *generate.Source, app *slipwayv1alpha1.WebApp) facts {
 		f.claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	}
 	if s.Maybe() {
-		f.revisions = []storedRevision{{namedRevision: namedRevision{name: "shop-old", Revision: desired.RevisionOf(generate.Spec(s), "")}, number: 1}}
+		f.revisions = []storedRevision{stored(namedRevision{name: "shop-old", Revision: desired.RevisionOf(generate.Spec(s), "")}, 1)}
+	}
+	if s.Maybe() {
+		f.autoscaler.Name, f.autoscaler.UID = app.Name, "autoscaler-uid"
+		f.autoscaler.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{
+			Type: autoscalingv2.ScalingActive, Status: generate.Pick(s, corev1.ConditionTrue, corev1.ConditionFalse),
+			Message: generate.Pick(s, "missing request for cpu", "no metrics returned"), LastTransitionTime: metav1.NewTime(time.Unix(int64(s.Byte()), 0)),
+		}}
 	}
 	missing := outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "Secret %q does not exist", "db")
-	refused := outcome.Invalidf(slipwayv1alpha1.ReasonNameConflict, "Service %q exists", "shop")
+	refused := outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "Service %q exists", "shop")
 	conflict := outcome.Classify("request", apierrors.NewConflict(schema.GroupResource{}, "shop", errors.New("changed")))
 	switch s.Below(8) {
 	case 1:
@@ -83,11 +92,16 @@ func someFacts(s *generate.Source, app *slipwayv1alpha1.WebApp) facts {
 	return f
 }
 
+// stored is a revision as it is kept.
+func stored(revision namedRevision, number int64) storedRevision {
+	return storedRevision{namedRevision: revision, number: number, object: &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{UID: uuid.NewUUID()}}}
+}
+
 // pass does what Reconcile does, with the facts in the place of the cluster.
 func (f facts) pass(t *testing.T, app *slipwayv1alpha1.WebApp, names *names, now time.Time) *scope {
 	t.Helper()
 	s := &scope{
-		app: app, deployment: f.deployment.DeepCopy(), service: &corev1.Service{}, autoscaler: &autoscalingv2.HorizontalPodAutoscaler{},
+		app: app, deployment: f.deployment.DeepCopy(), service: &corev1.Service{}, autoscaler: &f.autoscaler,
 		budget: &policyv1.PodDisruptionBudget{}, claim: &f.claim, revisions: f.revisions, replicaSets: f.replicaSets, pods: f.pods, err: f.configErr,
 	}
 	if s.err == nil {
@@ -104,7 +118,7 @@ func (f facts) pass(t *testing.T, app *slipwayv1alpha1.WebApp, names *names, now
 	}
 	s.judge(now)
 	if s.err == nil && !app.Spec.Paused && s.rollout.proven && s.wanted.name != "" && s.target.name == s.wanted.name && !s.isGood(s.wanted) {
-		s.revisions = append(s.revisions, storedRevision{namedRevision: s.wanted, number: 2})
+		s.revisions = append(s.revisions, stored(s.wanted, 2))
 	}
 	return s
 }
@@ -195,8 +209,8 @@ func checkStatus(t *testing.T, s *scope, before slipwayv1alpha1.WebAppStatus) {
 	is := func(conditionType string) bool { return meta.IsStatusConditionTrue(after.Conditions, conditionType) }
 
 	worst := outcome.Worst(s.err)
-	invalid := worst != nil && worst.Kind == outcome.Invalid
-	expect(!invalid || is(slipwayv1alpha1.ConditionStalled), "a user must act, and it is not stalled")
+	stalls := worst.Stalls()
+	expect(!stalls || is(slipwayv1alpha1.ConditionStalled), "a user must act, and it is not stalled")
 	if is(slipwayv1alpha1.ConditionReady) {
 		expect(s.err == nil && s.config.missing == nil && !s.drifted && after.Rollback == nil, "ready, though something is missing, drifted or rolled back")
 		expect(s.target.name != "" && s.target.name == s.wanted.name, "ready, and another revision runs")
@@ -211,6 +225,7 @@ func checkStatus(t *testing.T, s *scope, before slipwayv1alpha1.WebAppStatus) {
 	}
 	if after.Rollback != nil && !s.drifted {
 		expect(is(slipwayv1alpha1.ConditionRolledBack), "a rollback stands, and no condition says so")
+		expect(is(slipwayv1alpha1.ConditionDegraded), "a rollback stands, and nothing is degraded")
 	}
 	if before.Rollout != nil && after.Rollout != nil && before.Rollout.Revision == after.Rollout.Revision {
 		expect(before.Rollout.StartTime.Equal(&after.Rollout.StartTime), "the rollout begins again")

@@ -60,7 +60,7 @@ func (f *fixture) settles(app *slipwayv1alpha1.WebApp) {
 	}
 	for _, child := range []apply.Child{
 		{Desired: desired.Deployment(in), Current: &appsv1.Deployment{}},
-		{Desired: desired.Service(app), Current: &corev1.Service{}},
+		{Desired: desired.Service(app, app.Spec.Port), Current: &corev1.Service{}},
 		{Desired: desired.HorizontalPodAutoscaler(app), Current: &autoscalingv2.HorizontalPodAutoscaler{}},
 		{Desired: desired.PodDisruptionBudget(app), Current: &policyv1.PodDisruptionBudget{}},
 		{Desired: desired.PersistentVolumeClaim(app), Current: &corev1.PersistentVolumeClaim{}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,9 +14,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
+
+// noticed waits for what a watch tells, and fails when it took as long as a recheck: with
+// room for a busy machine, since what tells it takes milliseconds.
+func (f *fixture) noticed(what string, check func() error) {
+	f.Helper()
+	start := time.Now()
+	environment.Eventually(f, check)
+	took := time.Since(start)
+	if f.Logf("%s: told after %v", what, took.Round(time.Millisecond)); took > 5*time.Second {
+		f.Errorf("%s: told after %v, as long as a recheck takes", what, took)
+	}
+}
 
 // recordReplicas watches the Deployment and returns a function that tells which
 // numbers of pods it asked for, in order.

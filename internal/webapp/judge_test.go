@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,7 +31,7 @@ func crashing(change func(*scope)) *scope {
 			Spec:       appsv1.DeploymentSpec{Replicas: &replicas},
 			Status:     appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1},
 		},
-		claim: &corev1.PersistentVolumeClaim{},
+		autoscaler: &autoscalingv2.HorizontalPodAutoscaler{}, claim: &corev1.PersistentVolumeClaim{},
 		replicaSets: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
 			Annotations: revision, Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "old"},
 		}}},

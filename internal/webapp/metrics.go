@@ -112,5 +112,6 @@ func countedConditions() []string {
 	return []string{
 		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing,
 		slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack,
+		slipwayv1alpha1.ConditionPaused,
 	}
 }

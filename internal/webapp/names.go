@@ -7,13 +7,20 @@ import (
 
 	"k8s.io/utils/lru"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
-// names remembers what specs are called, by the UID of the WebApp: a name is a hash of
-// the pod template in canonical JSON, which is costly to make at every pass. Forgetting
-// costs that again, nothing else.
-type names struct{ known *lru.Cache }
+// names remembers what specs and revisions are called: a name is a hash of the pod
+// template in canonical JSON, which is costly to make at every pass. Forgetting costs that
+// again, nothing else.
+type names struct {
+	// known is what specs are called, by the UID of the WebApp.
+	known *lru.Cache
+	// stored is what stored revisions are called, by the UID of their object: what is stored
+	// cannot be changed.
+	stored *lru.Cache
+}
 
 // named is what one spec is called.
 type named struct {
@@ -24,7 +31,7 @@ type named struct {
 	revision, intent, specIntent string
 }
 
-func newNames() *names { return &names{known: lru.New(memory)} }
+func newNames() *names { return &names{known: lru.New(memory), stored: lru.New(memory)} }
 
 // of names what a scope's spec and config ask for.
 func (n *names) of(s *scope) (named, error) {
@@ -47,5 +54,19 @@ func (n *names) of(s *scope) (named, error) {
 		return named{}, err
 	}
 	n.known.Add(s.app.UID, name)
+	return name, nil
+}
+
+// ofStored is what this release calls a stored revision: what a spec that asks for the
+// same pods is called, too.
+func (n *names) ofStored(app *slipwayv1alpha1.WebApp, stored storedRevision) (string, error) {
+	if known, ok := n.stored.Get(stored.object.UID); ok {
+		return known.(string), nil
+	}
+	name, err := stored.Name(app)
+	if err != nil {
+		return "", err
+	}
+	n.stored.Add(stored.object.UID, name)
 	return name, nil
 }

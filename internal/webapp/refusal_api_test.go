@@ -3,6 +3,7 @@
 package webapp_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -70,6 +71,16 @@ func TestAForeignObjectIsRefusedNamedAndUntouched(t *testing.T) {
 				}
 
 				f.delete(object)
+				f.noticed("the name is free", func() error {
+					app := &slipwayv1alpha1.WebApp{}
+					if err := f.get("shop", app); err != nil {
+						return err
+					}
+					if c := meta.FindStatusCondition(app.Status.Conditions, "Stalled"); c != nil {
+						return fmt.Errorf("still stalled: %s", c.Message)
+					}
+					return nil
+				})
 				f.deployment()
 				f.rollOut()
 			})
@@ -82,14 +93,26 @@ func TestBadInputIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 		change func(*slipwayv1alpha1.WebApp)
 		want   string
 	}{
-		"no image":          {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "" }, "spec.image"},
-		"blank in image":    {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "a b" }, "spec.image must not hold white space"},
-		"no port":           {func(a *slipwayv1alpha1.WebApp) { a.Spec.Port = 0 }, "spec.port"},
-		"port":              {func(a *slipwayv1alpha1.WebApp) { a.Spec.Port = 70000 }, "spec.port"},
-		"negative replicas": {func(a *slipwayv1alpha1.WebApp) { a.Spec.Replicas = ptr[int32](-1) }, "spec.replicas"},
-		"long name":         {func(a *slipwayv1alpha1.WebApp) { a.Name = strings.Repeat("a", 53) }, "metadata.name must be at most 52 characters"},
-		"name with dot":     {func(a *slipwayv1alpha1.WebApp) { a.Name = "a.b" }, "metadata.name must start with a letter"},
-		"env name":          {func(a *slipwayv1alpha1.WebApp) { a.Spec.Env = map[string]slipwayv1alpha1.EnvValue{"1A": ""} }, "spec.env"},
+		"no image":                   {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "" }, "spec.image"},
+		"blank in image":             {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "a b" }, "spec.image must not hold white space"},
+		"no port":                    {func(a *slipwayv1alpha1.WebApp) { a.Spec.Port = 0 }, "spec.port"},
+		"port":                       {func(a *slipwayv1alpha1.WebApp) { a.Spec.Port = 70000 }, "spec.port"},
+		"negative replicas":          {func(a *slipwayv1alpha1.WebApp) { a.Spec.Replicas = ptr[int32](-1) }, "spec.replicas"},
+		"long name":                  {func(a *slipwayv1alpha1.WebApp) { a.Name = strings.Repeat("a", 53) }, "metadata.name must be at most 52 characters"},
+		"name with dot":              {func(a *slipwayv1alpha1.WebApp) { a.Name = "a.b" }, "metadata.name must start with a letter"},
+		"env name":                   {func(a *slipwayv1alpha1.WebApp) { a.Spec.Env = map[string]slipwayv1alpha1.EnvValue{"A": "", "1A": ""} }, "spec.env: the name '1A' must hold only"},
+		"no image at all":            {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = ":::" }, "spec.image must name an image"},
+		"a tag alone":                {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = ":1" }, "spec.image must name an image"},
+		"a repository in capitals":   {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "Shop:1" }, "spec.image must name an image"},
+		"a URL in place of an image": {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "https://registry.example.com/shop" }, "spec.image must name an image"},
+		"a short digest":             {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "shop@sha256:c0ffee" }, "spec.image must name an image"},
+		"negative memory":            {resources("", "memory=-1"), "spec.resources.limits.memory must not be negative"},
+		"negative request":           {resources("cpu=-1", ""), "spec.resources.requests.cpu must not be negative"},
+		"milli-bytes":                {resources("", "memory=100m"), "spec.resources.limits.memory must be a whole number"},
+		"half a byte":                {resources("memory=1.5", ""), "spec.resources.requests.memory must be a whole number"},
+		"an unknown resource":        {resources("", "cpus=1"), "spec.resources.limits: there is no resource cpus"},
+		"an unknown request":         {resources("memroy=1Gi", ""), "spec.resources.requests: there is no resource memroy"},
+		"a device without limit":     {resources("example.com/gpu=1", "memory=1Gi"), "spec.resources.limits.example.com/gpu is required with its request"},
 		"envFrom nothing": {func(a *slipwayv1alpha1.WebApp) {
 			a.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{{Prefix: "A"}}
 		}, "set exactly one of secretRef and configMapRef"},
@@ -97,6 +120,19 @@ func TestBadInputIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 			ref := &slipwayv1alpha1.LocalReference{Name: "x"}
 			a.Spec.Files = []slipwayv1alpha1.FileSource{{SecretRef: ref, MountPath: "/a"}, {ConfigMapRef: ref, MountPath: "/a"}}
 		}, "every mountPath must be unique"},
+		"files twice, with a slash":          {mounted("/etc/x", "/etc/x/"), "spec.files: every mountPath must be unique"},
+		"files twice, with an empty element": {mounted("/etc/x", "/etc//x"), "spec.files[1].mountPath: Invalid value: \"/etc//x\": mountPath must not hold '//'"},
+		"files twice, with a dot":            {mounted("/etc/x", "/etc/./x"), "mountPath must not hold"},
+		"files twice, with a dot at the end": {mounted("/etc/x", "/etc/x/."), "mountPath must not hold"},
+		"files over the way up":              {mounted("/etc/x/.."), "mountPath must not hold"},
+		"files over the root":                {mounted("//"), "mountPath must not hold"},
+		"files over storage, with a slash": {func(a *slipwayv1alpha1.WebApp) {
+			mounted("/data/")(a)
+			a.Spec.Storage = &slipwayv1alpha1.Storage{Size: quantity("1Gi"), MountPath: "/data"}
+		}, "spec.files: mountPath must differ from spec.storage.mountPath"},
+		"storage over the root": {func(a *slipwayv1alpha1.WebApp) {
+			a.Spec.Storage = &slipwayv1alpha1.Storage{Size: quantity("1Gi"), MountPath: "//"}
+		}, "spec.storage.mountPath must not hold"},
 		"files over storage": {func(a *slipwayv1alpha1.WebApp) {
 			a.Spec.Storage = &slipwayv1alpha1.Storage{Size: quantity("1Gi"), MountPath: "/data"}
 			a.Spec.Files = []slipwayv1alpha1.FileSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "x"}, MountPath: "/data"}}
@@ -109,7 +145,7 @@ func TestBadInputIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 			a.Spec.Resources = &slipwayv1alpha1.ResourceRequirements{
 				Requests: corev1.ResourceList{"cpu": quantity("2")}, Limits: corev1.ResourceList{"cpu": quantity("500m")},
 			}
-		}, "requests must not exceed limits"},
+		}, "spec.resources.requests.cpu must not exceed spec.resources.limits.cpu"},
 		"autoscaling bounds": {func(a *slipwayv1alpha1.WebApp) {
 			a.Spec.Resources = &slipwayv1alpha1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": quantity("1")}}
 			a.Spec.Autoscaling = &slipwayv1alpha1.Autoscaling{MinReplicas: ptr[int32](5), MaxReplicas: 2}
@@ -157,18 +193,73 @@ func TestBadInputIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 	}
 }
 
+// resources returns a change of spec.resources: requests and limits as name=quantity.
+func resources(requests, limits string) func(*slipwayv1alpha1.WebApp) {
+	list := func(text string) corev1.ResourceList {
+		made := corev1.ResourceList{}
+		for _, item := range strings.Fields(text) {
+			name, amount, _ := strings.Cut(item, "=")
+			made[corev1.ResourceName(name)] = quantity(amount)
+		}
+		return made
+	}
+	return func(a *slipwayv1alpha1.WebApp) {
+		a.Spec.Resources = &slipwayv1alpha1.ResourceRequirements{Requests: list(requests), Limits: list(limits)}
+	}
+}
+
+// mounted returns a change that mounts files at all these paths.
+func mounted(paths ...string) func(*slipwayv1alpha1.WebApp) {
+	return func(a *slipwayv1alpha1.WebApp) {
+		for _, path := range paths {
+			a.Spec.Files = append(a.Spec.Files, slipwayv1alpha1.FileSource{ConfigMapRef: &slipwayv1alpha1.LocalReference{Name: "x"}, MountPath: path})
+		}
+	}
+}
+
+func TestWhatIsSpelledUnusuallyIsAccepted(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	tests := map[string]func(*slipwayv1alpha1.WebApp){
+		"a slash at the end":         mounted("/etc/x/", "/etc/y"),
+		"one within the other":       mounted("/etc/x", "/etc/x/y"),
+		"names that begin with dots": mounted("/etc/.x", "/etc/..x", "/etc/...", "/x."),
+		"huge pages":                 resources("hugepages-2Mi=4Mi cpu=1", "hugepages-2Mi=4Mi"),
+		"devices":                    resources("", "example.com/gpu=2 cpu=100m"),
+		"devices twice":              resources("example.com/gpu=2", "example.com/gpu=2"),
+		"nothing":                    resources("cpu=0 memory=0", ""),
+		"much":                       resources("memory=1e18", "memory=7Ei"),
+		"parts of a megabyte":        resources("memory=1.5Mi", "memory=0.5Gi ephemeral-storage=1.25Gi"),
+		"thousands of thousandths":   resources("memory=128974848000m", ""),
+		"other spellings of one":     resources("cpu=1000m", "cpu=1"),
+	}
+	for _, image := range []string{
+		"shop", "shop:1", "a/b/c", "registry.example.com/shop", "registry.example.com:5000/team/shop:1.4.2_x-y", "localhost/shop", "localhost:5000/shop",
+		"10.0.0.1:5000/shop", "[fd00::1]:5000/shop", "shop@" + digest, "Registry.example.com/shop:V1@" + digest, "a__b/c--d.e", strings.Repeat("a", 300) + ":1",
+	} {
+		tests["image "+image] = func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = image }
+	}
+	f := newFixture(t)
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			if err := env.Client.Create(t.Context(), f.app(change), client.DryRunAll); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // What the schema cannot know is told in status, and a good edit recovers.
 func TestWhatTheAPIServerRefusesIsNamed(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
 	app := f.app(func(a *slipwayv1alpha1.WebApp) {
 		a.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{}
-		a.Spec.Resources = &slipwayv1alpha1.ResourceRequirements{Requests: corev1.ResourceList{"not a resource": quantity("1")}}
+		a.Spec.Resources = &slipwayv1alpha1.ResourceRequirements{Requests: corev1.ResourceList{"hugepages-2Mi": quantity("2Mi")}, Limits: corev1.ResourceList{"hugepages-2Mi": quantity("2Mi")}}
 	})
 	f.create(app)
 	stalled := f.waitFor(slipwayv1alpha1.ConditionStalled, metav1.ConditionTrue, slipwayv1alpha1.ReasonInvalid)
 	message := meta.FindStatusCondition(stalled.Status.Conditions, "Stalled").Message
-	if !strings.Contains(message, `Deployment "shop" is refused: spec.template.spec.containers[0].resources.requests`) {
+	if !strings.HasPrefix(message, `Deployment "shop" is refused: spec.resources: `) || strings.Contains(message, "containers[0]") {
 		t.Errorf("message %q", message)
 	}
 	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Resources = nil })

@@ -30,15 +30,17 @@ func (s *scope) chooseRevision(names *names) error {
 		if good := s.lastGood(); good != nil {
 			s.target = good.namedRevision
 		}
-		return nil
+		return s.chooseTemplate()
 	}
 	s.intent = name.intent
-	s.wanted = namedRevision{name: name.revision, Revision: desired.RevisionOf(s.app.Spec, s.config.hash)}
+	if s.wanted, err = s.findWanted(names, name.revision); err != nil {
+		return err
+	}
 	s.target = s.wanted
 	if good := s.lastGood(); good != nil && s.rolledBack() {
 		s.target = good.namedRevision
 	}
-	return nil
+	return s.chooseTemplate()
 }
 
 // undecided tells that this pass could not find out what the user asks for. What was
@@ -84,6 +86,60 @@ func (r *Reconciler) keepRevisions(ctx context.Context, s *scope) error {
 		}
 		s.revisions = s.revisions[1:]
 	}
+	return r.deleteDrafts(ctx, s)
+}
+
+// deleteDrafts forgets what was applied and is not asked for any more. While nobody can
+// tell what is asked for, it may be any.
+func (r *Reconciler) deleteDrafts(ctx context.Context, s *scope) error {
+	if s.wanted.name == "" {
+		return nil
+	}
+	for _, draft := range s.drafts {
+		if draft.name == s.wanted.name {
+			continue
+		}
+		if err := r.applier.Delete(ctx, s.app, draft.object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storeDraft stores the target before it is applied for the first time, so that what was
+// applied is known whatever happens, and whichever release of the operator comes next.
+func (r *Reconciler) storeDraft(ctx context.Context, s *scope) error {
+	for _, stored := range slices.Concat(s.revisions, s.drafts) {
+		if stored.name == s.target.name {
+			return nil
+		}
+	}
+	data, err := json.Marshal(s.target.Revision)
+	if err != nil {
+		return fmt.Errorf("encode revision %q: %w", s.target.name, err)
+	}
+	draft := storedRevision{namedRevision: s.target, number: desired.DraftNumber, object: &appsv1.ControllerRevision{}}
+	child := apply.Child{Desired: desired.ControllerRevision(s.app, draft.name, data, draft.number), Current: draft.object}
+	made, err := r.applier.Create(ctx, s.app, child)
+	if err != nil {
+		return fmt.Errorf("store revision %q: %w", draft.name, err)
+	}
+	if made {
+		s.drafts = append(s.drafts, draft)
+		return nil
+	}
+	// The cache lags, or somebody has taken our label from it. It may be good: then it
+	// stays so.
+	draft.number = draft.object.Revision
+	if err := r.applyRevision(ctx, s, draft, draft.object.Data.Raw); err != nil {
+		return err
+	}
+	if draft.number == desired.DraftNumber {
+		s.drafts = append(s.drafts, draft)
+		return nil
+	}
+	s.revisions = append(s.revisions, draft)
+	slices.SortFunc(s.revisions, func(a, b storedRevision) int { return int(a.number - b.number) })
 	return nil
 }
 
@@ -92,7 +148,7 @@ func (r *Reconciler) keepRevisions(ctx context.Context, s *scope) error {
 // too, so that a later application of the name, which has nothing to do with either,
 // would be rolled back to them. Their order is theirs: nothing else knows it.
 func (r *Reconciler) restoreRevisions(ctx context.Context, s *scope) error {
-	for _, stored := range s.revisions {
+	for _, stored := range slices.Concat(s.revisions, s.drafts) {
 		if err := r.applyRevision(ctx, s, stored, stored.object.Data.Raw); err != nil {
 			return err
 		}
@@ -103,25 +159,23 @@ func (r *Reconciler) restoreRevisions(ctx context.Context, s *scope) error {
 // recordRevision makes the wanted revision the last good one. A revision that was
 // good before gets a new number.
 func (r *Reconciler) recordRevision(ctx context.Context, s *scope) error {
-	data, err := json.Marshal(s.wanted.Revision)
-	if err != nil {
-		return fmt.Errorf("encode revision %q: %w", s.wanted.name, err)
+	all := slices.Concat(s.revisions, s.drafts)
+	at := slices.IndexFunc(all, func(r storedRevision) bool { return r.name == s.wanted.name })
+	if at < 0 {
+		// The Deployment was not applied in this pass: it is the next one's.
+		return nil
 	}
-	stored := storedRevision{namedRevision: s.wanted, number: 1, object: &appsv1.ControllerRevision{}}
+	stored := all[at]
+	stored.number = desired.DraftNumber + 1
 	if good := s.lastGood(); good != nil {
 		stored.number = good.number + 1
 	}
-	for _, revision := range s.revisions {
-		if revision.name == s.wanted.name {
-			// Another spelling of the same template; what is stored cannot be changed.
-			stored.Revision, stored.object, data = revision.Revision, revision.object, revision.object.Data.Raw
-		}
-	}
-	if err := r.applyRevision(ctx, s, stored, data); err != nil {
+	if err := r.applyRevision(ctx, s, stored, stored.object.Data.Raw); err != nil {
 		return err
 	}
-	s.revisions = slices.DeleteFunc(s.revisions, func(r storedRevision) bool { return r.name == stored.name })
-	s.revisions = append(s.revisions, stored)
+	isStored := func(r storedRevision) bool { return r.name == stored.name }
+	s.drafts = slices.DeleteFunc(s.drafts, isStored)
+	s.revisions = append(slices.DeleteFunc(s.revisions, isStored), stored)
 	return nil
 }
 
@@ -136,30 +190,20 @@ func (r *Reconciler) applyRevision(ctx context.Context, s *scope, stored storedR
 // podsOfCurrentTemplate returns the pods of the Deployment's current template, and tells whether the
 // Deployment's controller has made a ReplicaSet of that template yet.
 func (s *scope) podsOfCurrentTemplate() ([]corev1.Pod, bool) {
-	hash := s.currentTemplateHash()
+	hash := health.CurrentTemplate(s.deployment, s.replicaSets)
 	if hash == "" {
 		return nil, false
 	}
 	var pods []corev1.Pod
 	for i := range s.pods {
-		if s.pods[i].Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash {
+		if isOfTemplate(&s.pods[i], hash) {
 			pods = append(pods, s.pods[i])
 		}
 	}
 	return pods, true
 }
 
-// currentTemplateHash finds the ReplicaSet of the Deployment's current template by
-// the revision that the Deployment's controller has put on both.
-func (s *scope) currentTemplateHash() string {
-	if s.deployment.UID == "" || s.deployment.Status.ObservedGeneration < s.deployment.Generation {
-		return ""
-	}
-	revision := s.deployment.Annotations[health.AnnotationRevision]
-	for _, replicaSet := range s.replicaSets {
-		if revision != "" && replicaSet.Annotations[health.AnnotationRevision] == revision {
-			return replicaSet.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-		}
-	}
-	return ""
+// isOfTemplate tells that a pod is of the template with that hash.
+func isOfTemplate(pod *corev1.Pod, hash string) bool {
+	return hash != "" && pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash
 }

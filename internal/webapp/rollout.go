@@ -27,6 +27,8 @@ type rollout struct {
 	// troubleIsCurrent: the trouble is that of a pod of the current template, or of the
 	// Deployment.
 	troubleIsCurrent bool
+	// autoscaling is what keeps the autoscaler from scaling, or nil.
+	autoscaling *trouble
 	// waiting is what a pod that has no trouble waits for, or empty.
 	waiting string
 	// startTime is when the wanted revision was first asked for; zero when it is complete.
@@ -46,7 +48,8 @@ type trouble struct {
 // that a crash in between does not forget that this intent has failed.
 func (s *scope) judge(now time.Time) {
 	s.rollout.complete = health.RolledOut(s.deployment)
-	s.judgePods()
+	s.judgePods(now)
+	s.judgeAutoscaler(now)
 	s.rollout.proven = s.rollout.complete && s.deployment.Status.AvailableReplicas > 0
 	switch {
 	case s.undecided():
@@ -106,14 +109,12 @@ func (s *scope) keptStartTime() metav1.Time {
 func (s *scope) judgeRollout(now time.Time) *trouble {
 	pods, made := s.podsOfCurrentTemplate()
 	for i := range pods {
-		verdict := health.Pod(&pods[i])
+		verdict := health.Pod(&pods[i], s.events[pods[i].UID]...)
 		if verdict.Terminal || verdict.State == health.Failed && s.toldFailed(verdict.Reason) {
 			return &trouble{reason: verdict.Reason, message: verdict.Message}
 		}
 	}
-	// What is known of the last progress is its second: it may have come at the end of it.
-	limit := time.Duration(desired.ProgressDeadlineSeconds(s.app))*time.Second + time.Second
-	left := limit - now.Sub(s.lastProgress())
+	left := s.timeLeft(now)
 	if left > 0 && (!made || !s.deadlineExceeded()) {
 		s.recheck.After(left)
 		return nil
@@ -122,10 +123,25 @@ func (s *scope) judgeRollout(now time.Time) *trouble {
 		reason:  slipwayv1alpha1.ReasonProgressDeadlineExceeded,
 		message: fmt.Sprintf("Deployment %q made no progress within spec.rollout.progressDeadlineSeconds", s.deployment.Name),
 	}
-	if s.rollout.trouble != nil {
-		failed.message += ": " + s.rollout.trouble.message
+	if cause := s.hangsIn(pods); cause != nil {
+		failed.reason = cause.reason
+		failed.message += ": " + cause.message
 	}
 	return failed
+}
+
+// hangsIn is what a rollout hangs in that has made no progress for too long: the trouble of
+// the current template, and with that a pod that has never answered its probe; or nil.
+func (s *scope) hangsIn(pods []corev1.Pod) *trouble {
+	if s.rollout.trouble != nil && s.rollout.troubleIsCurrent {
+		return s.rollout.trouble
+	}
+	for i := range pods {
+		if verdict := health.LatePod(&pods[i], s.events[pods[i].UID]...); verdict.State == health.Failed {
+			return s.withVolume(verdict)
+		}
+	}
+	return nil
 }
 
 // toldFailed tells that status calls the rollout of the wanted revision failed for this
@@ -151,10 +167,17 @@ func (s *scope) deadlineExceeded() bool {
 	return false
 }
 
+// timeLeft is how long the rollout of the wanted revision may go on without progress.
+func (s *scope) timeLeft(now time.Time) time.Duration {
+	// What is known of the last progress is its second: it may have come at the end of it.
+	limit := time.Duration(desired.ProgressDeadlineSeconds(s.app))*time.Second + time.Second
+	return limit - now.Sub(s.lastProgress(now))
+}
+
 // lastProgress is when the rollout started, or when the Deployment's controller last
 // saw it get further.
-func (s *scope) lastProgress() time.Time {
-	last := s.rollout.startTime.Time
+func (s *scope) lastProgress(now time.Time) time.Time {
+	last := s.startTime(now).Time
 	for _, c := range s.deployment.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && c.LastUpdateTime.After(last) {
 			last = c.LastUpdateTime.Time
@@ -164,10 +187,11 @@ func (s *scope) lastProgress() time.Time {
 }
 
 // judgePods finds the trouble worth telling: that pods cannot be created, then that of
-// a pod of the current template, then that of any other pod. A pod that has ended, an
+// a pod of the current template, then that of any other pod that counts. A pod that has ended, an
 // evicted one for example, stays as a record after another has taken its place, for
-// days maybe: it counts only while the application lacks pods and nothing else says why.
-func (s *scope) judgePods() {
+// days maybe: it counts only while nothing serves and nothing else says why. Pods that are
+// added beside it later have nothing to do with it.
+func (s *scope) judgePods(now time.Time) {
 	if s.deployment.UID == "" {
 		return
 	}
@@ -176,15 +200,15 @@ func (s *scope) judgePods() {
 		s.rollout.troubleIsCurrent = true
 		return
 	}
-	current, _ := s.podsOfCurrentTemplate()
+	current, others := s.judgedPods()
 	current, ended := splitEnded(current)
-	others, _ := splitEnded(s.pods)
-	if s.rollout.complete {
+	others, _ = splitEnded(others)
+	if s.rollout.complete || s.deployment.Status.AvailableReplicas > 0 {
 		ended = nil
 	}
 	for group, pods := range [][]corev1.Pod{current, others, ended} {
 		for i := range pods {
-			verdict := health.Pod(&pods[i])
+			verdict := s.judgePod(&pods[i], now)
 			if verdict.State == health.Failed {
 				s.rollout.trouble = s.withVolume(verdict)
 				s.rollout.troubleIsCurrent = group == 0
@@ -194,6 +218,45 @@ func (s *scope) judgePods() {
 				s.rollout.waiting = verdict.Message
 			}
 		}
+	}
+}
+
+// judgedPods are the pods of what is to run, and the others whose trouble counts too. The
+// pods that a rollout replaces are no matter of the spec that status speaks of: theirs do
+// not count. They do where they are what runs: while nothing may be changed, or nothing
+// could be, and where a rollback takes the place of what the spec asks for.
+//
+// Until the Deployment's controller has looked at the Deployment, nobody knows which
+// template is current. A good revision has been rolled out, so all pods are of it; those of
+// any other one are not older than its rollout.
+func (s *scope) judgedPods() (current, others []corev1.Pod) {
+	current, known := s.podsOfCurrentTemplate()
+	switch {
+	case !s.applied || s.rolledBack():
+		return current, s.pods
+	case known:
+		return current, nil
+	case s.isGood(s.target):
+		return s.pods, nil
+	}
+	start := s.keptStartTime()
+	for i := range s.pods {
+		if !start.IsZero() && !s.pods[i].CreationTimestamp.Before(&start) {
+			current = append(current, s.pods[i])
+		}
+	}
+	return current, nil
+}
+
+// judgeAutoscaler finds what keeps the autoscaler from scaling.
+func (s *scope) judgeAutoscaler(now time.Time) {
+	if !s.autoscaled() {
+		return
+	}
+	verdict, left := health.Autoscaler(s.autoscaler, s.deployment, now)
+	s.recheck.After(left)
+	if verdict.State == health.Failed {
+		s.rollout.autoscaling = &trouble{reason: verdict.Reason, message: verdict.Message}
 	}
 }
 

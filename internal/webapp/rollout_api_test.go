@@ -107,7 +107,7 @@ func TestPodsThatCannotBeCreatedAreNamed(t *testing.T) {
 			`pods "shop-5d9-x7k" is forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4`)
 	})
 	app := f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, "QuotaExceeded")
-	want := `Deployment "shop" cannot create its pods: they need pods=1 and ResourceQuota "team" allows pods=4 in all`
+	want := `Deployment "shop" cannot create its pods: ResourceQuota "team" does not allow it: pods=1 is asked for (spec.replicas) and 4 of 4 is used`
 	if got := meta.FindStatusCondition(app.Status.Conditions, "Degraded").Message; got != want {
 		t.Errorf("message %q, want %q", got, want)
 	}
@@ -141,7 +141,7 @@ func TestAFailedRolloutReturnsToTheLastGoodRevision(t *testing.T) {
 	f.waitFor(slipwayv1alpha1.ConditionProgressing, metav1.ConditionFalse, slipwayv1alpha1.ReasonRolledBack)
 	rolledBack := f.waitFor(slipwayv1alpha1.ConditionRolledBack, metav1.ConditionTrue, "ImageNotFound")
 	for conditionType, status := range map[string]metav1.ConditionStatus{
-		"Ready": metav1.ConditionFalse, "Available": metav1.ConditionTrue, "Stalled": metav1.ConditionTrue,
+		"Ready": metav1.ConditionFalse, "Available": metav1.ConditionTrue, "Stalled": metav1.ConditionTrue, "Degraded": metav1.ConditionTrue,
 	} {
 		if err := has(rolledBack, conditionType, status, ""); err != nil {
 			t.Error(err)
@@ -193,7 +193,7 @@ func TestARolloutThatMissesItsDeadlineReturns(t *testing.T) {
 	})
 	f.stick(corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
 	f.deployed(runsImage(goodImage))
-	f.waitFor(slipwayv1alpha1.ConditionRolledBack, metav1.ConditionTrue, slipwayv1alpha1.ReasonProgressDeadlineExceeded)
+	f.waitFor(slipwayv1alpha1.ConditionRolledBack, metav1.ConditionTrue, slipwayv1alpha1.ReasonProbeFailing)
 }
 
 func TestHoldReportsAndStops(t *testing.T) {

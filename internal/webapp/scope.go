@@ -39,6 +39,9 @@ type scope struct {
 	claim      *corev1.PersistentVolumeClaim
 	// revisions are the good revisions, the last one last. Set by load.
 	revisions []storedRevision
+	// drafts are the revisions that were applied and not completely rolled out since. Set
+	// by load.
+	drafts []storedRevision
 	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache
 	// too. Set by load.
 	replicaSets []metav1.PartialObjectMetadata
@@ -60,6 +63,11 @@ type scope struct {
 	// target is the revision to run: wanted, or the last good one. Its name is empty
 	// when there is none to run yet. Set by chooseRevision.
 	target namedRevision
+	// template is the pod template of the target. Set by chooseRevision.
+	template *desired.PodTemplate
+	// refusedField is the field of the stored template for which template is another one.
+	// Empty: it is as stored, or none was. Set by chooseRevision.
+	refusedField string
 
 	// applied tells that the Deployment is of the target, as far as it was stated. Set by
 	// applyChildren.
@@ -67,6 +75,10 @@ type scope struct {
 	// drifted tells that something of a paused application is not as it would be made.
 	// Set by applyChildren.
 	drifted bool
+
+	// events are those of pods whose status does not say what keeps them from serving, by
+	// the UID of the pod. Set by listen.
+	events map[types.UID][]corev1.Event
 
 	// rollout is the verdict on the Deployment. Set by judge.
 	rollout rollout
@@ -83,7 +95,7 @@ type namedRevision struct {
 	desired.Revision
 }
 
-// storedRevision is a revision that was good once, as kept in a ControllerRevision.
+// storedRevision is a revision that was applied, as kept in a ControllerRevision.
 type storedRevision struct {
 	namedRevision
 	number int64
@@ -142,7 +154,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 // untouched tells that nobody has worked on the WebApp yet, so that nothing can be
 // undone by acting on it.
 func (s *scope) untouched() bool {
-	return s.app.Status.ObservedGeneration == 0 && len(s.revisions) == 0 && len(s.children()) == 0
+	return s.app.Status.ObservedGeneration == 0 && len(s.revisions)+len(s.drafts) == 0 && len(s.children()) == 0
 }
 
 // children are those that exist.
@@ -190,7 +202,11 @@ func (s *scope) decodeRevisions(applier *apply.Applier, objects []appsv1.Control
 		stored := storedRevision{number: object.Revision, object: object}
 		stored.name = object.Name
 		if err := json.Unmarshal(object.Data.Raw, &stored.Revision); err != nil {
-			s.err = outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "ControllerRevision %q does not hold a revision: delete it", object.Name)
+			s.err = noRevision(object.Name)
+			continue
+		}
+		if stored.number == desired.DraftNumber {
+			s.drafts = append(s.drafts, stored)
 			continue
 		}
 		s.revisions = append(s.revisions, stored)
@@ -201,4 +217,8 @@ func (s *scope) decodeRevisions(applier *apply.Applier, objects []appsv1.Control
 		}
 		return strings.Compare(a.name, b.name)
 	})
+}
+
+func noRevision(name string) *outcome.Error {
+	return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "ControllerRevision %q does not hold a revision: delete it", name)
 }

@@ -19,7 +19,9 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/blocker"
 	"github.com/slipway-dev/slipway/internal/outcome"
+	"github.com/slipway-dev/slipway/internal/podevents"
 	"github.com/slipway-dev/slipway/internal/status"
 )
 
@@ -48,6 +50,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	reconciler := NewReconciler(mgr, options)
+	var err error
+	if reconciler.blockers, err = blocker.Setup(mgr); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webapp").
 		For(&slipwayv1alpha1.WebApp{}).
@@ -62,6 +68,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(webAppOf)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(referrers(mgr.GetClient(), "Secret"))).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(referrers(mgr.GetClient(), "ConfigMap"))).
+		WatchesRawSource(reconciler.blockers.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles)).
 		Complete(reconciler)
 }
@@ -78,16 +85,20 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		clock:   options.Clock,
 		metrics: newMetrics(mgr.GetClient()),
 		digests: lru.New(memory),
+		events:  podevents.NewReader(mgr.GetAPIReader(), options.Clock),
 		pace:    outcome.NewPace(options.Clock),
 		names:   newNames(),
 		fresh:   apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
 	}
-	r.statuses = status.NewWriter(r.client, r.fresh, mgr.GetEventRecorder(FieldManager), r.clock)
+	recorder := mgr.GetEventRecorder(FieldManager)
+	r.statuses = status.NewWriter(r.client, r.fresh, recorder, r.clock)
+	r.warn = status.Warn(recorder)
 	r.applier = &apply.Applier{
 		Client:       mgr.GetClient(),
 		Live:         mgr.GetAPIReader(),
 		FieldManager: FieldManager,
 		Fresh:        r.fresh,
+		Repaired:     status.Repaired(recorder),
 	}
 	return r
 }

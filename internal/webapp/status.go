@@ -17,12 +17,13 @@ import (
 func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 	app := s.app
 	deployed := s.deployment.Status
+	serving, _ := s.servicePorts()
 	status := slipwayv1alpha1.WebAppStatus{
 		ObservedGeneration: app.Generation,
 		Replicas:           deployed.Replicas,
 		ReadyReplicas:      deployed.ReadyReplicas,
 		Selector:           labels.Set(desired.Selector(app)).String(),
-		ServiceURL:         desired.ServiceURL(app),
+		ServiceURL:         desired.ServiceURL(app, serving),
 		StorageSize:        s.volumeSize(),
 		Rollback:           s.rollout.rollback,
 	}
@@ -36,6 +37,9 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 	default:
 		status.Revision = app.Status.Revision
 	}
+	if s.undecided() && app.Status.ServiceURL != "" {
+		status.ServiceURL = app.Status.ServiceURL
+	}
 	if good := s.lastGood(); good != nil {
 		status.LastGoodRevision = good.name
 	}
@@ -47,11 +51,41 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 	}
 	ready := s.ready()
 	status.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
-	if ready.Status != metav1.ConditionTrue {
-		status.Summary.Reason = ready.Reason
-	}
+	status.Summary.Reason = s.summaryReason(ready)
 	conditions := append([]metav1.Condition{ready, s.available(), s.progressing(), s.degraded()}, s.abnormal()...)
 	status.Conditions = condition.Merge(app.Status.Conditions, conditions, app.Generation, metav1.NewTime(now))
+	return status
+}
+
+// summaryReason is why the application is not ready, and that it is paused.
+func (s *scope) summaryReason(ready metav1.Condition) string {
+	reason := ready.Reason
+	switch {
+	case ready.Status == metav1.ConditionTrue:
+		reason = ""
+	case reason == slipwayv1alpha1.ReasonPaused:
+		return reason
+	}
+	switch {
+	case !s.app.Spec.Paused:
+		return reason
+	case reason == "":
+		return slipwayv1alpha1.ReasonPaused
+	default:
+		return reason + "," + slipwayv1alpha1.ReasonPaused
+	}
+}
+
+// terminatingStatus is the status of an application that is being deleted: as it was, but
+// for what still runs.
+func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.WebAppStatus {
+	status := *s.app.Status.DeepCopy()
+	deployed := s.deployment.Status
+	status.ObservedGeneration, status.Replicas, status.ReadyReplicas = s.app.Generation, deployed.Replicas, deployed.ReadyReplicas
+	status.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.minReplicas())
+	status.Summary.Reason = slipwayv1alpha1.ReasonTerminating
+	conditions := condition.Terminating(desired.Kind, s.app, deployed.ReadyReplicas > 0)
+	status.Conditions = condition.Merge(s.app.Status.Conditions, conditions, s.app.Generation, metav1.NewTime(now))
 	return status
 }
 
@@ -75,7 +109,10 @@ func (s *scope) trouble() *trouble {
 	if s.rollout.failed != nil && s.rollout.rollback == nil {
 		return s.rollout.failed
 	}
-	return s.rollout.trouble
+	if s.rollout.trouble != nil {
+		return s.rollout.trouble
+	}
+	return s.rollout.autoscaling
 }
 
 // ready is the summary: does the cluster run exactly what this spec says?
@@ -146,7 +183,7 @@ func (s *scope) progressing() metav1.Condition {
 	}
 	worst := outcome.Worst(s.err)
 	switch {
-	case worst != nil && worst.Kind == outcome.Invalid:
+	case worst.Stalls():
 		return no(worst.Reason, worst.Message)
 	case worst != nil:
 		return condition.True(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
@@ -163,6 +200,9 @@ func (s *scope) progressing() metav1.Condition {
 		return no(slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.message)
 	case s.rolling():
 		return condition.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
+	case s.rollout.trouble == nil && s.available().Reason == slipwayv1alpha1.ReasonReplicasNotReady:
+		// Pods of the revision are being started in place of others.
+		return condition.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
 	default:
 		return no(slipwayv1alpha1.ReasonRolloutComplete, fmt.Sprintf("revision %q runs", s.target.name))
 	}
@@ -180,8 +220,19 @@ func (s *scope) restored() bool {
 	return s.rollout.complete && s.isGood(s.target)
 }
 
+// rollbackStands tells that another revision runs than the one asked for, because that one
+// failed. While a pause keeps the operator from acting nothing is undone.
+func (s *scope) rollbackStands() bool {
+	return s.rollout.rollback != nil && (!s.app.Spec.Paused || !s.drifted)
+}
+
 func (s *scope) degraded() metav1.Condition {
-	if t := s.trouble(); t != nil {
+	t := s.trouble()
+	if s.rollbackStands() && (t == nil || s.expectedAfterRollback()) {
+		rollback := s.rollout.rollback
+		return condition.True(slipwayv1alpha1.ConditionDegraded, rollback.Reason, rollbackMessage(rollback))
+	}
+	if t != nil {
 		return condition.True(slipwayv1alpha1.ConditionDegraded, t.reason, t.message)
 	}
 	return condition.False(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong")
@@ -190,13 +241,16 @@ func (s *scope) degraded() metav1.Condition {
 // abnormal lists the conditions that exist only while they are true.
 func (s *scope) abnormal() []metav1.Condition {
 	var list []metav1.Condition
+	if s.app.Spec.Paused {
+		list = append(list, condition.True(slipwayv1alpha1.ConditionPaused, slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from changing anything"))
+	}
 	worst := outcome.Worst(s.err)
 	switch {
-	case worst != nil && worst.Kind == outcome.Invalid:
+	case worst.Stalls():
 		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, worst.Reason, worst.Message))
 	case s.app.Spec.Paused && s.drifted:
 		// Nothing is undone, and nothing fails, while nothing may be changed.
-		return nil
+		return list
 	case s.rollout.rollback != nil:
 		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback)))
 	case s.rollout.failed != nil:

@@ -71,6 +71,9 @@ func TestChildrenOfADeletedWebAppOfTheNameAreWaitedFor(t *testing.T) {
 		t.Errorf("stalled: %+v", stalled)
 	}
 	// No garbage collector runs here.
+	for _, revision := range f.revisions() {
+		f.delete(&revision)
+	}
 	f.delete(f.deployment(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: f.namespace}})
 	f.deployment()
 	f.rollOut()

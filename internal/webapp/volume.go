@@ -67,7 +67,7 @@ func (s *scope) resizeError(err error) error {
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonVolumePending, "%s before it is bound: it holds no data, and is made anew when it is deleted", what)
 	}
 	return &outcome.Error{
-		Kind: outcome.Invalid, Reason: slipwayv1alpha1.ReasonVolumeResizeRefused, Message: what + ": " + outcome.Answer(err),
-		Retry: true, Err: err,
+		Kind: outcome.Blocked, Reason: slipwayv1alpha1.ReasonVolumeResizeRefused, Message: what + ": " + outcome.Answer(err),
+		Err: err,
 	}
 }

@@ -234,6 +234,9 @@ func TestStorageOutlivesTheWebAppUnlessAskedOtherwise(t *testing.T) {
 			f.create(f.app(func(a *slipwayv1alpha1.WebApp) { a.Spec.Storage = app.Spec.Storage }))
 			// Until then the operator would make anew what the deleted application lacks.
 			f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonTerminating)
+			for _, revision := range f.revisions() {
+				f.delete(&revision)
+			}
 			for _, child := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
 				child.SetName("shop")
 				child.SetNamespace(f.namespace)

@@ -57,8 +57,8 @@ func HorizontalPodAutoscaler(gateway *slipwayv1alpha1.APIGateway) *autoscalingv2
 	return owner(gateway).HorizontalPodAutoscaler(gateway.Spec.Autoscaling, MinReplicas(gateway))
 }
 
-// PodDisruptionBudget lets a node drain take one pod at a time. It returns nil below
-// two replicas, where it could only block the drain.
+// PodDisruptionBudget lets a node drain take one pod at a time. It returns nil where
+// there is never more than one.
 func PodDisruptionBudget(gateway *slipwayv1alpha1.APIGateway) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	return owner(gateway).PodDisruptionBudget(MinReplicas(gateway))
+	return owner(gateway).PodDisruptionBudget(MaxReplicas(gateway))
 }

@@ -82,7 +82,7 @@ func podTemplate(in Inputs) *corev1ac.PodTemplateSpecApplyConfiguration {
 func container(in Inputs) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
 		WithName(containerName).
-		WithImage(cmp.Or(in.Gateway.Spec.Image, in.Image)).
+		WithImage(image(in)).
 		WithArgs(
 			"--gateway="+in.Gateway.Name,
 			fmt.Sprintf("--http=:%d", httpPort),
@@ -98,11 +98,7 @@ func container(in Inputs) *corev1ac.ContainerApplyConfiguration {
 			containerPort(httpPortName, httpPort),
 			containerPort(httpsPortName, httpsPort),
 			containerPort(adminPortName, AdminPort)).
-		WithReadinessProbe(corev1ac.Probe().
-			WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(intstr.FromString(adminPortName))).
-			WithPeriodSeconds(2).
-			WithTimeoutSeconds(2).
-			WithFailureThreshold(3)).
+		WithReadinessProbe(readinessProbe(in)).
 		// Whether it lives, not whether it is ready: one that drains, or waits for its first
 		// table, must not be killed.
 		WithLivenessProbe(corev1ac.Probe().
@@ -116,6 +112,35 @@ func container(in Inputs) *corev1ac.ContainerApplyConfiguration {
 			WithAllowPrivilegeEscalation(false).
 			WithReadOnlyRootFilesystem(true).
 			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+}
+
+func image(in Inputs) string { return cmp.Or(in.Gateway.Spec.Image, in.Image) }
+
+// readinessProbe takes a pod that says that it is not ready out of service within 2 s, and
+// one that is slow to answer after 6 s.
+func readinessProbe(in Inputs) *corev1ac.ProbeApplyConfiguration {
+	probe := corev1ac.Probe().
+		WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(intstr.FromString(adminPortName)))
+	if hasFirstProbe(in) {
+		return probe.WithPeriodSeconds(2).WithTimeoutSeconds(2).WithFailureThreshold(3)
+	}
+	return probe.WithPeriodSeconds(1).WithTimeoutSeconds(3).WithFailureThreshold(2)
+}
+
+// hasFirstProbe tells whether pods of the same image run with the probe of v0.1.0. They
+// keep it until the image is another one: an upgrade of the operator replaces no pods.
+func hasFirstProbe(in Inputs) bool {
+	if in.Current == nil {
+		return false
+	}
+	for _, container := range in.Current.Spec.Template.Spec.Containers {
+		if container.Name != containerName || container.ReadinessProbe == nil {
+			continue
+		}
+		probe := container.ReadinessProbe
+		return container.Image == image(in) && probe.PeriodSeconds == 2 && probe.TimeoutSeconds == 2 && probe.FailureThreshold == 3
+	}
+	return false
 }
 
 func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {

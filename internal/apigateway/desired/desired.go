@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -41,12 +42,14 @@ type Inputs struct {
 	Gateway *slipwayv1alpha1.APIGateway
 	// Image is what runs where the spec names no image.
 	Image string
+	// Current is the Deployment as it is, or nil.
+	Current *appsv1.Deployment
 	// Replicas is how many pods to ask for, or nil to leave the number to the
 	// autoscaler that owns it.
 	Replicas *int32
 }
 
-// Name returns the name of every child but the Ingress.
+// Name returns the name of every child but the Ingress and further HTTPRoutes.
 func Name(gateway *slipwayv1alpha1.APIGateway) string { return gateway.Name }
 
 // IngressName returns the name of the Ingress.
@@ -76,6 +79,15 @@ func Selector(gateway *slipwayv1alpha1.APIGateway) map[string]string {
 func MinReplicas(gateway *slipwayv1alpha1.APIGateway) int32 {
 	if gateway.Spec.Autoscaling != nil {
 		return valueOr(gateway.Spec.Autoscaling.MinReplicas, 1)
+	}
+	return valueOr(gateway.Spec.Replicas, 1)
+}
+
+// MaxReplicas is the number of pods that may run at the most: spec.replicas, or the
+// autoscaler's upper bound.
+func MaxReplicas(gateway *slipwayv1alpha1.APIGateway) int32 {
+	if gateway.Spec.Autoscaling != nil {
+		return gateway.Spec.Autoscaling.MaxReplicas
 	}
 	return valueOr(gateway.Spec.Replicas, 1)
 }

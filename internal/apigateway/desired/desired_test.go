@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -77,7 +78,10 @@ func render(t *testing.T, gateway *slipwayv1alpha1.APIGateway) string {
 		desired.ServiceAccount(gateway), desired.Role(gateway), desired.RoleBinding(gateway),
 		desired.Deployment(inputs(gateway)), desired.Service(gateway),
 		desired.HorizontalPodAutoscaler(gateway), desired.PodDisruptionBudget(gateway),
-		desired.Ingress(gateway), desired.HTTPRoute(gateway),
+		desired.Ingress(gateway),
+	}
+	for _, route := range desired.HTTPRoutes(gateway, nil) {
+		objects = append(objects, route)
 	}
 	var documents []string
 	for _, object := range objects {
@@ -136,5 +140,39 @@ func TestWithoutASecretInTheSpecThePodsMayReadNone(t *testing.T) {
 				t.Errorf("rule %v lets the pods read Secrets", rule)
 			}
 		}
+	}
+}
+
+// A release that probes otherwise than the one before must not replace pods for it.
+func TestPodsKeepTheirProbeUntilTheirImageChanges(t *testing.T) {
+	gateway := read(t, "testdata/everything.in.yaml")
+	running := func(image string, period int32) *appsv1.Deployment {
+		return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "sidecar", Image: image},
+			{Name: "gateway", Image: image, ReadinessProbe: &corev1.Probe{PeriodSeconds: period, TimeoutSeconds: 2, FailureThreshold: 3}},
+		}}}}}
+	}
+	tests := map[string]struct {
+		current *appsv1.Deployment
+		want    int32 // the period
+	}{
+		"there is none":                   {nil, 1},
+		"it is empty":                     {&appsv1.Deployment{}, 1},
+		"the probe of v0.1.0":             {running(gateway.Spec.Image, 2), 2},
+		"the probe of v0.1.0, by another": {running("other:1", 2), 1},
+		"a probe of somebody else":        {running(gateway.Spec.Image, 7), 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := inputs(gateway)
+			in.Current = tc.current
+			probe := desired.Deployment(in).Spec.Template.Spec.Containers[0].ReadinessProbe
+			if *probe.PeriodSeconds != tc.want {
+				t.Errorf("the period is %d s, want %d s", *probe.PeriodSeconds, tc.want)
+			}
+			if *probe.TimeoutSeconds**probe.FailureThreshold != 6 {
+				t.Errorf("a slow pod is taken out after %d times %d s, want 6 s", *probe.FailureThreshold, *probe.TimeoutSeconds)
+			}
+		})
 	}
 }

@@ -1,8 +1,14 @@
 package desired
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+
 	networkingv1 "k8s.io/api/networking/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	netutils "k8s.io/utils/net"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
 
@@ -11,10 +17,11 @@ import (
 
 // Ingress sends every host of the routes to the gateway's Service, whatever the path:
 // what happens then is the gateway's business, so that a route of a known host needs no
-// change of the Ingress. It returns nil when the gateway is exposed in another way, and
-// without routes, where there is nothing to send.
+// change of the Ingress. A host that an Ingress does not take is left out. It returns nil when
+// the gateway is exposed in another way, and without hosts, where there is nothing to send.
 func Ingress(gateway *slipwayv1alpha1.APIGateway) *networkingv1ac.IngressApplyConfiguration {
-	if ExposeType(gateway) != slipwayv1alpha1.ExposeIngress || len(gateway.Spec.Routes) == 0 {
+	hosts := exposedHosts(gateway)
+	if ExposeType(gateway) != slipwayv1alpha1.ExposeIngress || len(hosts) == 0 {
 		return nil
 	}
 	spec := networkingv1ac.IngressSpec()
@@ -28,7 +35,7 @@ func Ingress(gateway *slipwayv1alpha1.APIGateway) *networkingv1ac.IngressApplyCo
 		}
 		spec.WithTLS(entry)
 	}
-	for _, host := range Hosts(gateway) {
+	for _, host := range hosts {
 		rule := networkingv1ac.IngressRule().WithHTTP(networkingv1ac.HTTPIngressRuleValue().
 			WithPaths(networkingv1ac.HTTPIngressPath().
 				WithPath("/").
@@ -49,13 +56,98 @@ func Ingress(gateway *slipwayv1alpha1.APIGateway) *networkingv1ac.IngressApplyCo
 		WithSpec(spec)
 }
 
-// HTTPRoute attaches the gateway's Service to a Gateway of the Gateway API, for every
-// host of the routes. It returns nil when the gateway is exposed in another way, and
-// without routes.
-func HTTPRoute(gateway *slipwayv1alpha1.APIGateway) *gatewayv1ac.HTTPRouteApplyConfiguration {
-	if ExposeType(gateway) != slipwayv1alpha1.ExposeHTTPRoute || gateway.Spec.Expose.Gateway == nil || len(gateway.Spec.Routes) == 0 {
+// IsAddress tells a host that is an IP address, as the API server reads it. Neither an
+// Ingress nor an HTTPRoute takes one.
+func IsAddress(host string) bool { return netutils.ParseIPSloppy(host) != nil }
+
+// exposedHosts are those of the routes that an Ingress and an HTTPRoute take.
+func exposedHosts(gateway *slipwayv1alpha1.APIGateway) []string {
+	return slices.DeleteFunc(Hosts(gateway), IsAddress)
+}
+
+const (
+	// maxHostnames is how many hosts an HTTPRoute takes.
+	maxHostnames = 16
+	// MaxHTTPRoutes is how many HTTPRoutes a gateway may have: enough for 1,000 routes.
+	MaxHTTPRoutes = (1000 + maxHostnames - 1) / maxHostnames
+)
+
+// HTTPRoutesNeeded is how many HTTPRoutes are made at most where there is none yet.
+func HTTPRoutesNeeded(gateway *slipwayv1alpha1.APIGateway) int {
+	if ExposeType(gateway) != slipwayv1alpha1.ExposeHTTPRoute {
+		return 0
+	}
+	return (len(exposedHosts(gateway)) + maxHostnames - 1) / maxHostnames
+}
+
+// HTTPRouteName returns the name of one of the HTTPRoutes of a gateway, which are counted
+// from 0. The first has that of the gateway. The others have a hash of it, since another
+// gateway may be called edge-hosts-2.
+func HTTPRouteName(gateway *slipwayv1alpha1.APIGateway, place int) string {
+	if place == 0 {
+		return Name(gateway)
+	}
+	sum := sha256.Sum256([]byte(gateway.Name))
+	return fmt.Sprintf("%s-hosts-%d-%x", Name(gateway), place+1, sum[:5])
+}
+
+// HTTPRoutes attach the gateway's Service to a Gateway of the Gateway API, for every host of
+// the routes that an HTTPRoute takes. There are several where one cannot have all hosts.
+// current are the hosts of those that there are, each at its place: a host stays where it
+// is. What is nil at its place, or has none, is superfluous. The list is empty when the
+// gateway is exposed in another way, and without hosts.
+func HTTPRoutes(gateway *slipwayv1alpha1.APIGateway, current [][]string) []*gatewayv1ac.HTTPRouteApplyConfiguration {
+	hosts := exposedHosts(gateway)
+	if ExposeType(gateway) != slipwayv1alpha1.ExposeHTTPRoute || gateway.Spec.Expose.Gateway == nil || len(hosts) == 0 {
 		return nil
 	}
+	if hosts[0] == "" {
+		// A route for any host asks for every host of the Gateway, which no list says.
+		return []*gatewayv1ac.HTTPRouteApplyConfiguration{httpRoute(gateway, 0, nil)}
+	}
+	places := assign(hosts, current)
+	routes := make([]*gatewayv1ac.HTTPRouteApplyConfiguration, len(places))
+	for place, hosts := range places {
+		if len(hosts) > 0 {
+			routes[place] = httpRoute(gateway, place, hosts)
+		}
+	}
+	return routes
+}
+
+// assign gives every host a place: the one that it has, or the first with room. So a host
+// that comes or goes changes nothing about the others.
+func assign(hosts []string, current [][]string) [][]string {
+	left := make(map[string]bool, len(hosts))
+	for _, host := range hosts {
+		left[host] = true
+	}
+	places := make([][]string, len(current))
+	for place, had := range current {
+		for _, host := range had {
+			if left[host] && len(places[place]) < maxHostnames {
+				places[place] = append(places[place], host)
+				delete(left, host)
+			}
+		}
+	}
+	place := 0
+	for _, host := range slices.Sorted(maps.Keys(left)) {
+		for place < len(places) && len(places[place]) == maxHostnames {
+			place++
+		}
+		if place == len(places) {
+			places = append(places, nil)
+		}
+		places[place] = append(places[place], host)
+	}
+	for _, hosts := range places {
+		slices.Sort(hosts)
+	}
+	return places
+}
+
+func httpRoute(gateway *slipwayv1alpha1.APIGateway, place int, hosts []string) *gatewayv1ac.HTTPRouteApplyConfiguration {
 	parent := gateway.Spec.Expose.Gateway
 	reference := gatewayv1ac.ParentReference().
 		WithGroup(gatewayv1.GroupName).
@@ -67,19 +159,24 @@ func HTTPRoute(gateway *slipwayv1alpha1.APIGateway) *gatewayv1ac.HTTPRouteApplyC
 	if parent.SectionName != "" {
 		reference.WithSectionName(gatewayv1.SectionName(parent.SectionName))
 	}
+	// Lists of an HTTPRoute are one value each, so the defaults of what is in them are stated.
+	// Otherwise it would never be as stated, and would be written again after every status of
+	// its Gateway and every start of an operator.
 	spec := gatewayv1ac.HTTPRouteSpec().
 		WithParentRefs(reference).
 		WithRules(gatewayv1ac.HTTPRouteRule().
+			WithMatches(gatewayv1ac.HTTPRouteMatch().
+				WithPath(gatewayv1ac.HTTPPathMatch().WithType(gatewayv1.PathMatchPathPrefix).WithValue("/"))).
 			WithBackendRefs(gatewayv1ac.HTTPBackendRef().
+				WithGroup("").
+				WithKind("Service").
 				WithName(gatewayv1.ObjectName(Name(gateway))).
-				WithPort(serviceHTTPPort)))
-	// A route for any host asks for every host of the Gateway, which no list says.
-	if hosts := Hosts(gateway); hosts[0] != "" {
-		for _, host := range hosts {
-			spec.WithHostnames(gatewayv1.Hostname(host))
-		}
+				WithPort(serviceHTTPPort).
+				WithWeight(1)))
+	for _, host := range hosts {
+		spec.WithHostnames(gatewayv1.Hostname(host))
 	}
-	return gatewayv1ac.HTTPRoute(Name(gateway), gateway.Namespace).
+	return gatewayv1ac.HTTPRoute(HTTPRouteName(gateway, place), gateway.Namespace).
 		WithLabels(Labels(gateway)).
 		WithAnnotations(annotations(gateway, slipwayv1alpha1.ExposeHTTPRoute)).
 		WithOwnerReferences(ownerReference(gateway)).

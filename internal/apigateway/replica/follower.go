@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -54,6 +55,10 @@ type follower struct {
 	answer Answer
 	// failing is since when the pod has not answered; zero while it does.
 	failing time.Time
+	// word is the operator's, as the pod is told it; empty: none has been given yet.
+	word string
+	// interrupt ends the question that is under way, nil when none is.
+	interrupt context.CancelFunc
 }
 
 func (o *follower) current() Answer {
@@ -62,15 +67,47 @@ func (o *follower) current() Answer {
 	return o.answer
 }
 
-// known returns the answer, and its document where the pod is known to be there: another
-// one is worth waiting for then.
-func (o *follower) known() (answer Answer, hold *revision.Document) {
+// question is what a pod is asked.
+type question struct {
+	// known is the answer so far.
+	known Answer
+	// hold is what the answer is to be held back for: the pod is known to be there, and
+	// another one is worth waiting for. Or nil.
+	hold *revision.Document
+	// word is told beside; empty: there is nothing to tell.
+	word string
+}
+
+// next returns what to ask now. The context that it returns ends also when there is
+// another word to give.
+func (o *follower) next(ctx context.Context) (context.Context, context.CancelFunc, question) {
+	ctx, cancel := context.WithCancel(ctx)
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
+	o.interrupt = cancel
+	next := question{known: o.answer}
 	if o.answer.State == Answering && o.failing.IsZero() {
-		hold = o.answer.Document
+		next.hold = o.answer.Document
 	}
-	return o.answer, hold
+	if o.answer.Document != nil && o.answer.Document.Stale() {
+		next.word = o.word
+	}
+	return ctx, cancel, next
+}
+
+// tell gives the pod the operator's word. There is nothing to take back before it was
+// given.
+func (o *follower) tell(standby bool) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	next := strconv.FormatBool(standby)
+	if o.word == next || (o.word == "" && !standby) {
+		return
+	}
+	o.word = next
+	if o.interrupt != nil {
+		o.interrupt()
+	}
 }
 
 // hurry asks a pod that did not answer again at once, with new patience.
@@ -133,10 +170,17 @@ func (o *follower) patienceLeft() time.Duration {
 	return max(Patience-o.clock.Since(o.failing), time.Millisecond)
 }
 
-// ask asks the pod once, and tells whether it answered what can be understood.
+// ask asks the pod once, or as often as there is another word for it meanwhile, and tells
+// whether it answered what can be understood.
 func (o *follower) ask(ctx context.Context) bool {
-	known, hold := o.known()
-	document, detail, err := o.get(ctx, hold)
+	asking, done, what := o.next(ctx)
+	document, detail, err := o.get(asking, what)
+	for err != nil && asking.Err() != nil && ctx.Err() == nil {
+		done()
+		asking, done, what = o.next(ctx)
+		document, detail, err = o.get(asking, what)
+	}
+	defer done()
 	switch {
 	case ctx.Err() != nil:
 		return false
@@ -144,7 +188,7 @@ func (o *follower) ask(ctx context.Context) bool {
 		o.failed()
 		return false
 	case document == nil:
-		o.set(Answer{State: Incompatible, Document: known.Document, Detail: detail})
+		o.set(Answer{State: Incompatible, Document: what.known.Document, Detail: detail})
 		return false
 	default:
 		o.set(Answer{State: Answering, Document: document})
@@ -153,19 +197,22 @@ func (o *follower) ask(ctx context.Context) bool {
 }
 
 // get returns a document, or why the answer is none, or the error of no answer.
-// hold is what the answer is to be held back for, or nil.
-func (o *follower) get(ctx context.Context, hold *revision.Document) (document *revision.Document, detail string, err error) {
-	url, patience := o.url, Patience
-	if hold != nil {
-		url += "?wait=" + strconv.FormatInt(hold.Revision, 10)
+func (o *follower) get(ctx context.Context, what question) (document *revision.Document, detail string, err error) {
+	parameters, patience := url.Values{}, Patience
+	if what.hold != nil {
+		parameters.Set("wait", strconv.FormatInt(what.hold.Revision, 10))
 		patience = maxHold
+	}
+	if what.word != "" {
+		parameters.Set(revision.StandbyParameter, what.word)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.url, http.NoBody)
 	if err != nil {
 		return nil, "", err
 	}
+	request.URL.RawQuery = parameters.Encode()
 	response, err := o.client.Do(request)
 	if err != nil {
 		return nil, "", err

@@ -184,6 +184,17 @@ func (f *Follower) Answer(gateway types.NamespacedName, pod types.UID) Answer {
 	return one.current()
 }
 
+// Standby gives these pods of a gateway the word that others are current, so that they take
+// no new connections while they are stale. It takes it back from the others. A pod is told
+// at once, and again with every question.
+func (f *Follower) Standby(gateway types.NamespacedName, pods map[types.UID]bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for uid, one := range f.gateways[gateway] {
+		one.tell(pods[uid])
+	}
+}
+
 // Start runs until the context ends and then ends every goroutine. It implements the
 // manager's Runnable.
 func (f *Follower) Start(ctx context.Context) error {

@@ -31,11 +31,12 @@ type gateway struct {
 	document revision.Document
 	changed  chan struct{}
 	holding  chan struct{} // gets a value for each question that is held back
+	words    chan string   // gets the operator's word of each question
 	asking   sync.WaitGroup
 }
 
 func newGateway(t *testing.T, document revision.Document) *gateway {
-	g := &gateway{document: document, changed: make(chan struct{}), holding: make(chan struct{}, 100)}
+	g := &gateway{document: document, changed: make(chan struct{}), holding: make(chan struct{}, 100), words: make(chan string, 100)}
 	g.Server = httptest.NewServer(g)
 	t.Cleanup(g.Close)
 	return g
@@ -45,6 +46,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.asking.Add(1)
 	defer g.asking.Done()
 	wait := r.URL.Query().Get("wait")
+	g.words <- r.URL.Query().Get("standby")
 	g.mutex.Lock()
 	document, changed := g.document, g.changed
 	g.mutex.Unlock()
@@ -227,4 +229,43 @@ func TestAPodThatGoesIsForgotten(t *testing.T) {
 	// The question that is held back ends.
 	server.asking.Wait()
 	want(t, follower.Answer(edge, "pod"), replica.Answer{})
+}
+
+// A pod that is stale is told at once whether others are current, and what it was told once is
+// taken back. A pod that is current is told nothing.
+func TestAStalePodIsToldWhetherOthersAreCurrent(t *testing.T) {
+	current := revision.Document{Protocol: 1, Revision: 7, Generation: 1, View: &revision.View{Current: true}}
+	stale := revision.Document{Protocol: 1, Revision: 8, Generation: 1, View: &revision.View{Since: time.Unix(1, 0).UTC(), Of: []string{"Services"}}}
+	server := newGateway(t, current)
+	follower, told := follow(t, server.URL)
+	next(t, follower, told)
+	words := func(want ...string) {
+		t.Helper()
+		for _, want := range want {
+			select {
+			case got := <-server.words:
+				if got != want {
+					t.Errorf("the word is %q, want %q", got, want)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("no question, want one with the word %q", want)
+			}
+		}
+		<-server.holding
+	}
+	words("", "") // it is asked, and asked again for what comes next
+	follower.Standby(edge, nil)
+	server.set(stale)
+	want(t, next(t, follower, told), replica.Answer{State: replica.Answering, Document: &stale})
+	words("")
+	follower.Standby(edge, nil) // there is nothing to take back
+	follower.Standby(edge, map[types.UID]bool{"pod": true})
+	words("true")
+	follower.Standby(edge, map[types.UID]bool{"pod": true})
+	follower.Standby(edge, nil)
+	words("false")
+	current.Revision = 9
+	server.set(current)
+	want(t, next(t, follower, told), replica.Answer{State: replica.Answering, Document: &current})
+	words("")
 }

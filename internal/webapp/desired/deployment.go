@@ -21,14 +21,23 @@ const (
 	terminationGracePeriodSeconds = 30
 	// volumeGroup may write to the volume. Any number but 0 serves.
 	volumeGroup = 65532
+
+	// startupSeconds is how long an application may take to start before it is started
+	// again: the longest that a rollout may be given (spec.rollout.progressDeadlineSeconds),
+	// whatever it is given, so that pods do not depend on it.
+	startupSeconds = 86400
 )
 
 // Deployment runs the pods.
 func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	app := in.App
+	template := in.Template
+	if template == nil {
+		template = podTemplate(in)
+	}
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(app))).
-		WithTemplate(podTemplate(in)).
+		WithTemplate(template).
 		WithStrategy(strategy(in.Revision)).
 		WithRevisionHistoryLimit(replicaSetHistory).
 		WithProgressDeadlineSeconds(ProgressDeadlineSeconds(app))
@@ -94,6 +103,7 @@ func container(revision Revision) *corev1ac.ContainerApplyConfiguration {
 		WithEnv(env(spec)...).
 		WithEnvFrom(envFrom(spec)...).
 		WithVolumeMounts(volumeMounts(spec)...).
+		WithStartupProbe(startupProbe(spec)).
 		WithReadinessProbe(readinessProbe(spec)).
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(
 			corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds)))).
@@ -150,14 +160,29 @@ func resourceRequirements(spec slipwayv1alpha1.WebAppSpec) *corev1ac.ResourceReq
 }
 
 func readinessProbe(spec slipwayv1alpha1.WebAppSpec) *corev1ac.ProbeApplyConfiguration {
-	health := spec.Health
-	if health == nil {
-		health = &slipwayv1alpha1.HealthCheck{}
-	}
-	probe := corev1ac.Probe().
+	health := healthOf(spec)
+	return probe(health).
 		WithPeriodSeconds(valueOr(health.PeriodSeconds, 5)).
-		WithTimeoutSeconds(valueOr(health.TimeoutSeconds, 2)).
 		WithFailureThreshold(valueOr(health.FailureThreshold, 3))
+}
+
+// startupProbe asks every second until the application has started. Its end has the
+// kubelet ask for readiness at once, not when its next period is over.
+func startupProbe(spec slipwayv1alpha1.WebAppSpec) *corev1ac.ProbeApplyConfiguration {
+	return probe(healthOf(spec)).
+		WithPeriodSeconds(1).
+		WithFailureThreshold(startupSeconds)
+}
+
+func healthOf(spec slipwayv1alpha1.WebAppSpec) *slipwayv1alpha1.HealthCheck {
+	if spec.Health == nil {
+		return &slipwayv1alpha1.HealthCheck{}
+	}
+	return spec.Health
+}
+
+func probe(health *slipwayv1alpha1.HealthCheck) *corev1ac.ProbeApplyConfiguration {
+	probe := corev1ac.Probe().WithTimeoutSeconds(valueOr(health.TimeoutSeconds, 2))
 	port := intstr.FromString(portName)
 	if health.Path == "" {
 		return probe.WithTCPSocket(corev1ac.TCPSocketAction().WithPort(port))

@@ -13,7 +13,7 @@ import (
 const Kind = "WebApp"
 
 const (
-	// portName is the name of the container's port, of the Service's port and of the
+	// portName is the name of the container's port, of the Service's first port and of the
 	// port that the probes use.
 	portName = "http"
 	// containerName is the name of the application's container.
@@ -27,6 +27,8 @@ type Inputs struct {
 	App *slipwayv1alpha1.WebApp
 	// Revision is what the pods run. It differs from App.Spec after a rollback.
 	Revision Revision
+	// Template is the pod template of the revision; nil: as this release builds it.
+	Template *PodTemplate
 	// Replicas is how many pods to ask for, or nil to leave the number to the
 	// autoscaler that owns it.
 	Replicas *int32
@@ -45,9 +47,10 @@ func Name(app *slipwayv1alpha1.WebApp) string { return app.Name }
 // VolumeName returns the name of the PersistentVolumeClaim.
 func VolumeName(app *slipwayv1alpha1.WebApp) string { return app.Name + "-data" }
 
-// ServiceURL returns the address of the application inside the cluster.
-func ServiceURL(app *slipwayv1alpha1.WebApp) string {
-	return fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", Name(app), app.Namespace, app.Spec.Port)
+// ServiceURL returns the address of the application inside the cluster, at one of the
+// ports of its Service.
+func ServiceURL(app *slipwayv1alpha1.WebApp, port int32) string {
+	return fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", Name(app), app.Namespace, port)
 }
 
 // Labels are on every child.
@@ -69,6 +72,15 @@ func Selector(app *slipwayv1alpha1.WebApp) map[string]string {
 func MinReplicas(app *slipwayv1alpha1.WebApp) int32 {
 	if app.Spec.Autoscaling != nil {
 		return valueOr(app.Spec.Autoscaling.MinReplicas, 1)
+	}
+	return valueOr(app.Spec.Replicas, 1)
+}
+
+// MaxReplicas is the number of pods that may run at the most: spec.replicas, or the
+// autoscaler's upper bound.
+func MaxReplicas(app *slipwayv1alpha1.WebApp) int32 {
+	if app.Spec.Autoscaling != nil {
+		return app.Spec.Autoscaling.MaxReplicas
 	}
 	return valueOr(app.Spec.Replicas, 1)
 }

@@ -73,13 +73,17 @@ func render(t *testing.T, app *slipwayv1alpha1.WebApp) string {
 		replicas := desired.MinReplicas(app)
 		in.Replicas = &replicas
 	}
-	data, err := json.Marshal(in.Revision)
+	applied, err := in.Revision.Applied(desired.NewTemplate(app, in.Revision))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(applied)
 	if err != nil {
 		t.Fatal(err)
 	}
 	revision := desired.ControllerRevision(app, revisionName(t, app, in.Revision.ConfigHash), data, 1)
 	objects := []any{
-		desired.Deployment(in), desired.Service(app), desired.HorizontalPodAutoscaler(app),
+		desired.Deployment(in), desired.Service(app, app.Spec.Port), desired.HorizontalPodAutoscaler(app),
 		desired.PodDisruptionBudget(app), desired.PersistentVolumeClaim(app), revision,
 	}
 	var documents []string

@@ -51,7 +51,7 @@ func build(t *testing.T, in desired.Inputs) (built children, raw string) {
 		&appsv1.Deployment{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &policyv1.PodDisruptionBudget{}, &corev1.PersistentVolumeClaim{},
 	}
 	read(desired.Deployment(in), built.deployment)
-	read(desired.Service(in.App), built.service)
+	read(desired.Service(in.App, in.App.Spec.Port), built.service)
 	if !read(desired.HorizontalPodAutoscaler(in.App), built.autoscaler) {
 		built.autoscaler = nil
 	}
@@ -142,8 +142,10 @@ func checkReplicas(t *testing.T, app *slipwayv1alpha1.WebApp, built children) {
 		t.Errorf("with a volume the strategy is %+v", built.deployment.Spec.Strategy)
 	case built.claim == nil && built.deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0:
 		t.Errorf("a rollout takes serving pods away: %+v", built.deployment.Spec.Strategy)
-	case built.budget != nil && desired.MinReplicas(app) < 2:
-		t.Error("a disruption budget keeps a node with the only pod from being drained")
+	case (built.budget != nil) != (desired.MaxReplicas(app) >= 2):
+		t.Errorf("at most %d pods, disruption budget: %v", desired.MaxReplicas(app), built.budget)
+	case built.budget != nil && built.budget.Spec.MaxUnavailable.IntValue() != 1:
+		t.Errorf("a drain may take %v pods at a time", built.budget.Spec.MaxUnavailable)
 	}
 }
 

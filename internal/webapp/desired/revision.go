@@ -12,7 +12,8 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// Revision is everything that a pod template is made of.
+// Revision is everything that a pod template is made of, and, once it was applied, the
+// template itself.
 type Revision struct {
 	// Spec holds the part of the WebApp's spec that pods depend on. The rest
 	// (replicas, autoscaling, rollout, paused) is empty.
@@ -20,6 +21,10 @@ type Revision struct {
 	// ConfigHash identifies the content of the referenced Secrets and ConfigMaps, empty
 	// when there are none.
 	ConfigHash string `json:"configHash,omitempty"`
+	// Template is the pod template as it was applied, so that it stays what it is when a
+	// later release builds another one of the same spec. It is empty where none was applied
+	// yet, and in what v0.1.0 stored.
+	Template json.RawMessage `json:"template,omitempty"`
 }
 
 // RevisionOf returns the revision that a spec asks for.
@@ -36,15 +41,11 @@ func RevisionOf(spec slipwayv1alpha1.WebAppSpec, configHash string) Revision {
 	return Revision{Spec: spec, ConfigHash: configHash}
 }
 
-// Name returns the revision's name: the application's name and a hash of the pod
-// template. Equal templates have equal names, whatever version of the operator
-// computed them.
+// Name returns what this release calls the revision: the application's name and a hash
+// of the pod template that it builds, whatever template was applied. Two specs of the
+// same name ask for the same pods.
 func (r Revision) Name(app *slipwayv1alpha1.WebApp) (string, error) {
-	hash, err := canonicalHash(podTemplate(Inputs{App: app, Revision: r}))
-	if err != nil {
-		return "", fmt.Errorf("hash the pod template of %q: %w", app.Name, err)
-	}
-	return app.Name + "-" + hash, nil
+	return templateName(app, NewTemplate(app, r))
 }
 
 // Intent identifies what a user asks of a rollout: the spec without what says only
@@ -61,9 +62,13 @@ func Intent(spec slipwayv1alpha1.WebAppSpec, configHash string) (string, error) 
 	return hash, nil
 }
 
-// ControllerRevision keeps a good revision where a restarted operator finds it. name is
-// the revision's and data is it in JSON; number orders the revisions: the highest is the
-// last good one.
+// DraftNumber is the number of a revision that was applied and has not been completely
+// rolled out.
+const DraftNumber = 0
+
+// ControllerRevision keeps a revision where a restarted operator finds it. name is the
+// revision's and data is it in JSON; number orders the good revisions: the highest is the
+// last good one. One that is not good has DraftNumber.
 func ControllerRevision(app *slipwayv1alpha1.WebApp, name string, data []byte, number int64) *appsv1ac.ControllerRevisionApplyConfiguration {
 	return appsv1ac.ControllerRevision(name, app.Namespace).
 		WithLabels(Labels(app)).

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/slipway-dev/slipway/internal/apply"
+	"github.com/slipway-dev/slipway/internal/health"
+)
+
+// addition is a field of a child that somebody else has added.
+type addition struct {
+	// Object is kind/name.
+	Object string `json:"object"`
+	Field  string `json:"field"`
+	// Manager is the field manager: the program that wrote it.
+	Manager string `json:"manager"`
+	// Time is when the manager last changed a field of the object.
+	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// foreignView is what why --foreign shows.
+type foreignView struct {
+	Object    string     `json:"object"`
+	Namespace string     `json:"namespace"`
+	Additions []addition `json:"additions"`
+	// Unreadable says what is missing from the list.
+	Unreadable []string `json:"unreadable,omitempty"`
+}
+
+// namedChild is a child as it was read, by kind/name.
+type namedChild struct {
+	name   string
+	object metav1.Object
+}
+
+// loadChildren reads the children of an owner. What may not be read is named.
+func (c *clients) loadChildren(ctx context.Context, f *findings) (children []namedChild, unreadable []string, err error) {
+	name := f.owner().GetName()
+	get := metav1.GetOptions{}
+	reads := []struct {
+		kind, name string
+		read       func(name string) (metav1.Object, error)
+	}{
+		{"deployment", name, func(n string) (metav1.Object, error) {
+			return c.kube.AppsV1().Deployments(c.namespace).Get(ctx, n, get)
+		}},
+		{"service", name, func(n string) (metav1.Object, error) { return c.kube.CoreV1().Services(c.namespace).Get(ctx, n, get) }},
+		{"horizontalpodautoscaler", name, func(n string) (metav1.Object, error) {
+			return c.kube.AutoscalingV2().HorizontalPodAutoscalers(c.namespace).Get(ctx, n, get)
+		}},
+		{"poddisruptionbudget", name, func(n string) (metav1.Object, error) {
+			return c.kube.PolicyV1().PodDisruptionBudgets(c.namespace).Get(ctx, n, get)
+		}},
+		{"persistentvolumeclaim", name + "-data", func(n string) (metav1.Object, error) {
+			return c.kube.CoreV1().PersistentVolumeClaims(c.namespace).Get(ctx, n, get)
+		}},
+		{"ingress", name + "-ingress", func(n string) (metav1.Object, error) {
+			return c.kube.NetworkingV1().Ingresses(c.namespace).Get(ctx, n, get)
+		}},
+		{"serviceaccount", name, func(n string) (metav1.Object, error) {
+			return c.kube.CoreV1().ServiceAccounts(c.namespace).Get(ctx, n, get)
+		}},
+		{"role", name, func(n string) (metav1.Object, error) { return c.kube.RbacV1().Roles(c.namespace).Get(ctx, n, get) }},
+		{"rolebinding", name, func(n string) (metav1.Object, error) {
+			return c.kube.RbacV1().RoleBindings(c.namespace).Get(ctx, n, get)
+		}},
+	}
+	for _, r := range reads {
+		object, err := r.read(r.name)
+		switch {
+		case apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err):
+			unreadable = append(unreadable, r.kind+"/"+r.name)
+		case err != nil:
+			return nil, nil, fmt.Errorf("read %s/%s of %s: %w", r.kind, r.name, f.ref(), err)
+		default:
+			children = append(children, namedChild{name: r.kind + "/" + r.name, object: object})
+		}
+	}
+	return children, unreadable, nil
+}
+
+// revisionPath is the annotation that the Deployment's controller writes.
+var revisionPath = fieldpath.MakePathOrDie("metadata", "annotations", health.AnnotationRevision)
+
+// additions lists what others than Slipway and Kubernetes itself own in a child of ours.
+// An object without any field of Slipway's is no child.
+func additions(child namedChild) []addition {
+	ours := &fieldpath.Set{}
+	entries := child.object.GetManagedFields()
+	for i := range entries {
+		if strings.HasPrefix(entries[i].Manager, "slipway-") {
+			ours = ours.Union(fieldsOfEntry(&entries[i]))
+		}
+	}
+	if ours.Empty() {
+		return nil
+	}
+	var list []addition
+	for i := range entries {
+		entry := &entries[i]
+		// What is written through a subresource, status or scale, is no addition.
+		if strings.HasPrefix(entry.Manager, "slipway-") || entry.Manager == "kube-controller-manager" || entry.Subresource != "" {
+			continue
+		}
+		theirs := fieldsOfEntry(entry).Difference(ours)
+		theirs.Iterate(func(path fieldpath.Path) {
+			if isPartOfItem(theirs, path) || isOuter(theirs, path) || path.Equals(revisionPath) {
+				return
+			}
+			list = append(list, addition{Object: child.name, Field: apply.FieldName(path), Manager: entry.Manager, Time: entry.Time})
+		})
+	}
+	slices.SortStableFunc(list, func(a, b addition) int {
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Manager, b.Manager))
+	})
+	return list
+}
+
+func fieldsOfEntry(entry *metav1.ManagedFieldsEntry) *fieldpath.Set {
+	set := &fieldpath.Set{}
+	if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
+		return &fieldpath.Set{}
+	}
+	return set
+}
+
+// isPartOfItem tells a field of an item of a list, such as a container, that is theirs as a
+// whole.
+func isPartOfItem(set *fieldpath.Set, path fieldpath.Path) bool {
+	for i := 1; i < len(path); i++ {
+		if last := path[i-1]; (last.Key != nil || last.Value != nil) && set.Has(path[:i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOuter tells a field that holds others of the set, which say more.
+func isOuter(set *fieldpath.Set, path fieldpath.Path) bool {
+	last := path[len(path)-1]
+	if last.FieldName == nil {
+		return false
+	}
+	inner := set
+	for _, element := range path {
+		next, ok := inner.Children.Get(element)
+		if !ok {
+			return false
+		}
+		inner = next
+	}
+	return !inner.Empty()
+}
+
+// foreignOf lists what others added to the children of an owner.
+func foreignOf(f *findings, children []namedChild, unreadable []string) foreignView {
+	view := foreignView{Object: f.ref(), Namespace: f.owner().GetNamespace(), Additions: []addition{}, Unreadable: unreadable}
+	for _, child := range children {
+		view.Additions = append(view.Additions, additions(child)...)
+	}
+	return view
+}
+
+func printForeign(out io.Writer, view foreignView, now time.Time) error {
+	if len(view.Additions) == 0 {
+		if _, err := fmt.Fprintf(out, "Nobody has added anything to what belongs to %s.\n", view.Object); err != nil {
+			return err
+		}
+	} else {
+		rows := [][]string{{"OBJECT", "FIELD", "MANAGER", "AGE"}}
+		for _, a := range view.Additions {
+			when := "-"
+			if a.Time != nil {
+				when = age(*a.Time, now)
+			}
+			rows = append(rows, []string{a.Object, printable(a.Field), printable(a.Manager), when})
+		}
+		if err := table(out, rows); err != nil {
+			return err
+		}
+	}
+	if len(view.Unreadable) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "Not looked at, because you may not read it: %s\n", strings.Join(view.Unreadable, ", "))
+	return err
+}
+
+// runForeign shows what others added.
+func (o *whyOptions) runForeign(ctx context.Context, clients *clients, found *findings) error {
+	children, unreadable, err := clients.loadChildren(ctx, found)
+	if err != nil {
+		return err
+	}
+	view := foreignOf(found, children, unreadable)
+	if o.output != formatTable {
+		return o.output.print(o.Streams.Out, view)
+	}
+	return printForeign(o.Streams.Out, view, o.Clock.Now())
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apigateway/desired"
+)
+
+// gatewayFindings is what is found of an APIGateway besides what a WebApp has too.
+type gatewayFindings struct {
+	object  *slipwayv1alpha1.APIGateway
+	ingress *networkingv1.Ingress
+	// services are those of the namespace by name, and slices their endpoints by the name of
+	// the Service. Nil: they may not be read.
+	services map[string]*corev1.Service
+	slices   map[string][]discoveryv1.EndpointSlice
+	// backendPods are the pods behind the Services of routes that have no endpoint that is
+	// ready, by the name of the Service.
+	backendPods map[string][]corev1.Pod
+}
+
+// maxBackends bounds how many Services without endpoints have their pods looked at.
+const maxBackends = 20
+
+// gatewaySecrets lists the certificates and pull secrets that a gateway needs. What routes
+// need besides, status says of the route.
+func gatewaySecrets(spec slipwayv1alpha1.APIGatewaySpec) []configUse {
+	var uses []configUse
+	for i := range spec.TLS {
+		uses = append(uses, configUse{
+			kind: kindSecret, name: spec.TLS[i].SecretRef.Name, field: fmt.Sprintf("spec.tls[%d].secretRef", i),
+			keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey},
+		})
+	}
+	for i := range spec.ImagePullSecrets {
+		uses = append(uses, configUse{kind: kindSecret, name: spec.ImagePullSecrets[i].Name, field: fmt.Sprintf("spec.imagePullSecrets[%d]", i)})
+	}
+	return uses
+}
+
+// getAPIGateway reads an APIGateway.
+func (c *clients) getAPIGateway(ctx context.Context, name string) (*slipwayv1alpha1.APIGateway, error) {
+	gateway, err := c.slipway.SlipwayV1alpha1().APIGateways(c.namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return nil, fmt.Errorf("%s: this cluster has no APIGateways: Slipway is not installed", gatewayRef(name))
+	case apierrors.IsNotFound(err):
+		return nil, &exitError{code: exitNotReady, message: fmt.Sprintf(
+			"Error from server (NotFound): apigateways.%s %q not found in namespace %q", slipwayv1alpha1.GroupName, name, c.namespace)}
+	case err != nil:
+		return nil, fmt.Errorf("get %s in namespace %q: %w", gatewayRef(name), c.namespace, err)
+	}
+	return gateway, nil
+}
+
+// loadGateway reads what the tree of an APIGateway is made of.
+func (c *clients) loadGateway(ctx context.Context, gateway *slipwayv1alpha1.APIGateway) (*findings, error) {
+	g := &gatewayFindings{object: gateway, backendPods: map[string][]corev1.Pod{}}
+	f := &findings{gateway: g}
+	steps := append(c.workloadSteps(ctx, f, desired.Name(gateway), desired.Selector(gateway)),
+		step{"the Ingress", func() (err error) {
+			if desired.ExposeType(gateway) == slipwayv1alpha1.ExposeIngress {
+				g.ingress, err = orNil(c.kube.NetworkingV1().Ingresses(c.namespace).Get(ctx, desired.IngressName(gateway), metav1.GetOptions{}))
+			}
+			return err
+		}},
+		step{"Services", func() error {
+			list, err := c.kube.CoreV1().Services(c.namespace).List(ctx, metav1.ListOptions{})
+			if err == nil {
+				g.services = byName(list.Items)
+			}
+			return err
+		}},
+		step{"EndpointSlices", func() error {
+			list, err := c.kube.DiscoveryV1().EndpointSlices(c.namespace).List(ctx, metav1.ListOptions{})
+			if err == nil {
+				g.slices = byService(list.Items)
+			}
+			return err
+		}},
+		step{"pods of backends", func() error { return c.loadBackendPods(ctx, g) }},
+		c.eventsStep(ctx, f))
+	if err := f.read(steps); err != nil {
+		return nil, err
+	}
+	return f, c.loadConfig(ctx, f)
+}
+
+// loadBackendPods reads the pods of Services that have no endpoint that is ready.
+func (c *clients) loadBackendPods(ctx context.Context, g *gatewayFindings) error {
+	for _, route := range g.object.Spec.Routes {
+		for _, backend := range backendsOf(route) {
+			name := string(backend.Name)
+			service := g.services[name]
+			_, known := g.backendPods[name]
+			if known || service == nil || len(service.Spec.Selector) == 0 || g.slices == nil || readyEndpoints(g.slices[name]) > 0 || len(g.backendPods) == maxBackends {
+				continue
+			}
+			list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()})
+			if err != nil {
+				return err
+			}
+			g.backendPods[name] = list.Items
+		}
+	}
+	return nil
+}
+
+// backendsOf are the Services of a route.
+func backendsOf(route slipwayv1alpha1.Route) []slipwayv1alpha1.BackendService {
+	var list []slipwayv1alpha1.BackendService
+	if route.BackendService != nil {
+		list = append(list, *route.BackendService)
+	}
+	for _, backend := range route.Backends {
+		list = append(list, slipwayv1alpha1.BackendService{Name: backend.Name, Port: backend.Port})
+	}
+	return list
+}
+
+func byName(services []corev1.Service) map[string]*corev1.Service {
+	named := map[string]*corev1.Service{}
+	for i := range services {
+		named[services[i].Name] = &services[i]
+	}
+	return named
+}
+
+func byService(slices []discoveryv1.EndpointSlice) map[string][]discoveryv1.EndpointSlice {
+	of := map[string][]discoveryv1.EndpointSlice{}
+	for i := range slices {
+		service := slices[i].Labels[discoveryv1.LabelServiceName]
+		of[service] = append(of[service], slices[i])
+	}
+	return of
+}
+
+// readyEndpoints is how many endpoints take requests.
+func readyEndpoints(slices []discoveryv1.EndpointSlice) int {
+	ready := 0
+	for i := range slices {
+		for _, endpoint := range slices[i].Endpoints {
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				ready++
+			}
+		}
+	}
+	return ready
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/health"
+)
+
+// gatewayView is what why shows of an APIGateway.
+func gatewayView(f *findings, root node) whyView {
+	status := f.gateway.object.Status
+	view := whyView{
+		node: root, Name: f.gateway.object.Name, Namespace: f.gateway.object.Namespace, Unreadable: f.unreadable,
+		Replicas: status.Summary.Replicas, Routes: status.Summary.Routes, Address: status.Summary.Address,
+	}
+	if view.Replicas == "" {
+		view.Replicas = fmt.Sprintf("%d/%d", status.ReadyReplicas, desired.MinReplicas(f.gateway.object))
+	}
+	if view.Routes == "" {
+		view.Routes = fmt.Sprintf("%d/%d", status.Routes.Live, len(f.gateway.object.Spec.Routes))
+	}
+	return view
+}
+
+// routeNodes lists the routes that are not live, as status says, and those whose Service
+// cannot serve them, whatever it says. Under each is the Service, and under that are its pods.
+func routeNodes(f *findings) []node {
+	told := map[string]slipwayv1alpha1.RouteNotLive{}
+	for _, route := range f.gateway.object.Status.Routes.NotLive {
+		told[route.Name] = route
+	}
+	var nodes []node
+	said := map[string]int{}
+	for _, route := range f.gateway.object.Spec.Routes {
+		name := routeName(route)
+		n := node{Object: "route/" + name, State: health.Failed, Causes: backendNodes(f, route)}
+		notLive, isTold := told[name]
+		delete(told, name)
+		switch {
+		case isTold:
+			n.Reason, n.Message = notLive.Reason, notLive.Message
+			if notLive.Replicas != "" {
+				n.Message += fmt.Sprintf(" (served by %s replicas)", notLive.Replicas)
+			}
+		case len(n.Causes) > 0:
+			n.Reason, n.Message = n.Causes[0].Reason, n.Causes[0].Object+" "+n.Causes[0].Message
+		default:
+			continue
+		}
+		if at, ok := said[n.Reason+n.Message]; ok && len(n.Causes) == 0 {
+			nodes[at].Alike++
+			continue
+		}
+		said[n.Reason+n.Message] = len(nodes)
+		nodes = append(nodes, n)
+	}
+	// What is called otherwise than here, because two routes have one name.
+	for _, notLive := range f.gateway.object.Status.Routes.NotLive {
+		if left, ok := told[notLive.Name]; ok {
+			nodes = append(nodes, node{Object: "route/" + left.Name, State: health.Failed, Reason: left.Reason, Message: left.Message})
+		}
+	}
+	return nodes
+}
+
+// routeName is what status calls a route.
+func routeName(route slipwayv1alpha1.Route) string {
+	if route.Name != "" {
+		return route.Name
+	}
+	path := route.Path
+	if path == "" {
+		path = "/"
+	}
+	return string(route.Host) + path
+}
+
+// backendNodes are the Services of a route that cannot serve it.
+func backendNodes(f *findings, route slipwayv1alpha1.Route) []node {
+	var nodes []node
+	for _, backend := range backendsOf(route) {
+		if n, ok := backendNode(f, string(backend.Name), backend.Port); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+func backendNode(f *findings, name string, port int32) (node, bool) {
+	g := f.gateway
+	n := node{Object: "service/" + name, State: health.Failed}
+	service := g.services[name]
+	switch {
+	case g.services == nil:
+		return node{}, false
+	case service == nil:
+		n.Reason, n.Message = slipwayv1alpha1.ReasonBackendNotFound, "does not exist"
+	case !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }):
+		n.Reason, n.Message = slipwayv1alpha1.ReasonPortNotFound, fmt.Sprintf("has no port %d", port)
+	case g.slices == nil || service.Spec.Type == corev1.ServiceTypeExternalName || readyEndpoints(g.slices[name]) > 0:
+		return node{}, false
+	default:
+		n.Reason, n.Message = slipwayv1alpha1.ReasonNoEndpoints, "has no endpoint that is ready"
+		pods, looked := g.backendPods[name]
+		if looked && len(pods) == 0 {
+			n.Message += ": no pod has the labels of its selector (spec.selector)"
+		}
+		n.Causes = podNodesOf(f, pods)
+		n.Events = warnings(f, service.UID)
+	}
+	return n, true
+}
+
+// exposureNodes say what keeps the gateway from being reached from outside.
+func exposureNodes(f *findings) []node {
+	g := f.gateway
+	healthy := f.verdict().State == health.Healthy
+	if g.ingress != nil && !metav1.IsControlledBy(g.ingress, g.object) {
+		return []node{foreign("ingress/"+g.ingress.Name, f.ref())}
+	}
+	degraded := meta.FindStatusCondition(g.object.Status.Conditions, slipwayv1alpha1.ConditionDegraded)
+	if degraded != nil && degraded.Status == metav1.ConditionTrue {
+		switch degraded.Reason {
+		case slipwayv1alpha1.ReasonKindNotFound, slipwayv1alpha1.ReasonParentNotFound, slipwayv1alpha1.ReasonParentRefused:
+			return []node{{Object: "httproute/" + desired.Name(g.object), State: health.Failed, Reason: degraded.Reason, Message: degraded.Message}}
+		}
+	}
+	if g.ingress != nil && !healthy && len(g.ingress.Status.LoadBalancer.Ingress) == 0 {
+		return []node{{
+			Object: "ingress/" + g.ingress.Name, State: health.Progressing, Reason: "NoAddress",
+			Message: "no controller has given it an address (spec.expose.ingressClassName)", Events: warnings(f, g.ingress.UID),
+		}}
+	}
+	return nil
+}
+
+// podOf finds the pod that a message is about.
+var podOf = regexp.MustCompile(`^pod "([^"]+)"`)
+
+// behindNodes is the replica that does not serve the spec as it is, as status says: the
+// operator alone asks the pods.
+func behindNodes(f *findings) []node {
+	programmed := meta.FindStatusCondition(f.gateway.object.Status.Conditions, slipwayv1alpha1.ConditionProgrammed)
+	if programmed == nil || programmed.Status != metav1.ConditionFalse {
+		return nil
+	}
+	match := podOf.FindStringSubmatch(programmed.Message)
+	if match == nil || !slices.ContainsFunc(f.pods, func(p corev1.Pod) bool { return p.Name == match[1] && health.Pod(&p).State == health.Healthy }) {
+		return nil // The Deployment says the rest.
+	}
+	return []node{{
+		Object: "pod/" + match[1], State: health.Failed, Reason: programmed.Reason,
+		Message: shorten(programmed.Message, "pod", match[1]),
+	}}
+}

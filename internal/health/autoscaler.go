@@ -1,0 +1,88 @@
+package health
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/condition"
+)
+
+// metricsGrace is how long an autoscaler may lack metrics before that is a failure. Pods
+// are measured within a minute of their start, or of that of what measures them.
+const metricsGrace = 2 * time.Minute
+
+// Autoscaler judges the HorizontalPodAutoscaler of a Deployment by what its controller says
+// of it. As long as no pod is ready there is nothing to measure, and nothing to judge. What
+// passes by itself when pods have just been started is Progressing at first; then left is
+// when it is a failure, if it lasts.
+func Autoscaler(autoscaler *autoscalingv2.HorizontalPodAutoscaler, deployment *appsv1.Deployment, now time.Time) (verdict Verdict, left time.Duration) {
+	observed := autoscaler.Status.ObservedGeneration
+	if autoscaler.UID == "" || deployment.Status.ReadyReplicas == 0 || observed != nil && *observed < autoscaler.Generation {
+		return Verdict{State: Unknown}, 0
+	}
+	problem := autoscalerProblem(autoscaler)
+	if problem == nil {
+		return Verdict{State: Healthy}, 0
+	}
+	name := fmt.Sprintf("HorizontalPodAutoscaler %q cannot scale", autoscaler.Name)
+	words := autoscalerWords(problem.Message)
+	verdict = Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonAutoscalerFailing, Message: fmt.Sprintf("%s (spec.autoscaling): %s", name, words)}
+	switch {
+	case strings.Contains(words, "missing request for"):
+		verdict.Message = fmt.Sprintf("%s (spec.autoscaling, spec.resources.requests.cpu): %s", name, words)
+		return verdict, 0
+	case requestsNothing(deployment):
+		verdict.Message = fmt.Sprintf("%s, because it aims at a share of the CPU that is requested, and spec.resources.requests.cpu is 0: %s", name, words)
+		return verdict, 0
+	case problem.Type == autoscalingv2.ScalingActive && !strings.Contains(words, "could not find the requested resource"):
+		if left := metricsGrace - now.Sub(problem.LastTransitionTime.Time); left > 0 {
+			verdict.State = Progressing
+			return verdict, left
+		}
+	}
+	return verdict, 0
+}
+
+// requestsNothing tells that no container of the pods requests any CPU.
+func requestsNothing(deployment *appsv1.Deployment) bool {
+	containers := deployment.Spec.Template.Spec.Containers
+	return !slices.ContainsFunc(containers, func(c corev1.Container) bool { return !c.Resources.Requests.Cpu().IsZero() })
+}
+
+// autoscalerProblem is what keeps an autoscaler from scaling, or nil. One that is
+// switched off because there are no pods is as asked.
+func autoscalerProblem(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscalerCondition {
+	for i := range autoscaler.Status.Conditions {
+		c := &autoscaler.Status.Conditions[i]
+		judged := c.Type == autoscalingv2.AbleToScale || c.Type == autoscalingv2.ScalingActive
+		if judged && c.Status == corev1.ConditionFalse && c.Reason != "ScalingDisabled" {
+			return c
+		}
+	}
+	return nil
+}
+
+// What differs between attempts in the words of an autoscaler.
+var (
+	computing = regexp.MustCompile(`^the HPA (was unable to compute the replica count|controller was unable to get the target's current scale): `)
+	ofPod     = regexp.MustCompile(` (of|for) [Pp]od \S+`)
+	target    = regexp.MustCompile(`(Get|Post) "[^"]*": `)
+)
+
+// maxAutoscalerWords bounds how much of an autoscaler's words goes into a message.
+const maxAutoscalerWords = 384
+
+func autoscalerWords(message string) string {
+	message = computing.ReplaceAllString(message, "")
+	message = ofPod.ReplaceAllString(message, "")
+	message = target.ReplaceAllString(message, "")
+	return condition.Cut(withoutAddresses(message), maxAutoscalerWords)
+}

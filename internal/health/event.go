@@ -1,0 +1,150 @@
+package health
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/condition"
+)
+
+// Unexplained tells that the status of a pod does not say why the pod does not serve, that
+// events of the pod may, and since when that has been so. It says that of every pod for a
+// moment while it starts.
+func Unexplained(pod *corev1.Pod) (since time.Time, unexplained bool) {
+	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	if !pod.DeletionTimestamp.IsZero() || ended {
+		return time.Time{}, false
+	}
+	if since, waits := waitsForSandbox(pod); waits {
+		return since, true
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if since, fails := failsProbe(pod, status); fails {
+			return since, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// FailsProbe tells that a container of the pod has been ready in this run and is no longer:
+// that is nothing that passes when the pod has started.
+func FailsProbe(pod *corev1.Pod) bool {
+	if !pod.DeletionTimestamp.IsZero() {
+		return false
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if _, fails := failsProbe(pod, status); fails && wasReady(pod, status) {
+			return true
+		}
+	}
+	return false
+}
+
+// waitsForSandbox tells that a pod has a node, which has not made what its containers run
+// in yet, and since when.
+func waitsForSandbox(pod *corev1.Pod) (time.Time, bool) {
+	scheduled := podCondition(pod, corev1.PodScheduled)
+	if pod.Status.Phase == corev1.PodRunning || scheduled == nil || scheduled.Status != corev1.ConditionTrue {
+		return time.Time{}, false
+	}
+	if c := podCondition(pod, corev1.PodReadyToStartContainers); c != nil && c.Status == corev1.ConditionTrue {
+		return time.Time{}, false
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if waiting := status.State.Waiting; waiting == nil || waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing" {
+			return time.Time{}, false
+		}
+	}
+	return scheduled.LastTransitionTime.Time, true
+}
+
+// failsProbe tells that a container runs and is not ready, and since when: since it was,
+// or since it was started.
+func failsProbe(pod *corev1.Pod, status corev1.ContainerStatus) (time.Time, bool) {
+	ready := podCondition(pod, corev1.PodReady)
+	if pod.Status.Phase == corev1.PodSucceeded || status.State.Running == nil || status.Ready || ready != nil && ready.Status == corev1.ConditionTrue {
+		return time.Time{}, false
+	}
+	if wasReady(pod, status) {
+		return ready.LastTransitionTime.Time, true
+	}
+	return status.State.Running.StartedAt.Time, true
+}
+
+// last is when an event was seen last, in seconds.
+func last(event *corev1.Event) time.Time {
+	at := event.LastTimestamp.Time
+	if event.Series != nil && event.Series.LastObservedTime.After(at) {
+		at = event.Series.LastObservedTime.Time
+	}
+	for _, other := range []time.Time{event.FirstTimestamp.Time, event.EventTime.Time} {
+		if at.IsZero() {
+			at = other
+		}
+	}
+	return at.Truncate(time.Second)
+}
+
+// latest returns the last event for which matches holds and that was seen at that time or
+// later, or nil.
+func latest(events []corev1.Event, since time.Time, matches func(*corev1.Event) bool) *corev1.Event {
+	var found *corev1.Event
+	for i := range events {
+		event := &events[i]
+		if last(event).Before(since.Truncate(time.Second)) || !matches(event) {
+			continue
+		}
+		if found == nil || last(event).After(last(found)) {
+			found = event
+		}
+	}
+	return found
+}
+
+// sandbox reports why the containers of a pod cannot be started, which only events tell.
+func sandbox(pod *corev1.Pod, events []corev1.Event) *Verdict {
+	since, waits := waitsForSandbox(pod)
+	if !waits {
+		return nil
+	}
+	event := latest(events, since, func(e *corev1.Event) bool {
+		return e.Reason == slipwayv1alpha1.ReasonSandboxFailed || e.Reason == slipwayv1alpha1.ReasonMountFailed || e.Reason == "FailedAttachVolume"
+	})
+	switch {
+	case event == nil:
+		return nil
+	case event.Reason == slipwayv1alpha1.ReasonSandboxFailed:
+		return &Verdict{
+			State: Failed, Reason: slipwayv1alpha1.ReasonSandboxFailed,
+			Message: fmt.Sprintf("pod %q cannot be set up on its node: %s", pod.Name, nodeWords(event.Message)),
+		}
+	default:
+		return &Verdict{
+			State: Failed, Reason: slipwayv1alpha1.ReasonMountFailed,
+			Message: fmt.Sprintf("pod %q has a volume that cannot be mounted: %s", pod.Name, nodeWords(event.Message)),
+		}
+	}
+}
+
+// What the kubelet puts before events of one kind that differ in their words, and what
+// gRPC puts before an answer.
+var (
+	combined  = regexp.MustCompile(`^\(combined from similar events\): `)
+	callError = regexp.MustCompile(`rpc error: code = \S+ desc = `)
+	spaces    = regexp.MustCompile(`\s+`)
+)
+
+// nodeWords are those of the kubelet without what differs at every attempt: identifiers,
+// addresses and what the call chain was.
+func nodeWords(message string) string {
+	message = combined.ReplaceAllString(message, "")
+	message = callError.ReplaceAllString(message, "")
+	message = strings.ReplaceAll(message, "Failed to create pod sandbox: ", "")
+	message = strings.ReplaceAll(containerID.ReplaceAllString(message, ""), ` ""`, "")
+	return condition.Cut(strings.TrimSpace(spaces.ReplaceAllString(withoutAddresses(message), " ")), maxTermination)
+}

@@ -1,0 +1,94 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// isOwnContainer tells that a container is the one that a spec of Slipway asks for, so
+// that fields of that spec say how it is. Others were added by somebody else.
+func isOwnContainer(pod *corev1.Pod, name string) bool {
+	switch {
+	case isWebApp(pod):
+		return name == "app"
+	case pod.Labels[slipwayv1alpha1.LabelAPIGateway] != "":
+		return name == "gateway"
+	default:
+		return false
+	}
+}
+
+func isWebApp(pod *corev1.Pod) bool { return pod.Labels[slipwayv1alpha1.LabelWebApp] != "" }
+
+// specOf returns what the pod asks for a container, or nil.
+func specOf(pod *corev1.Pod, name string) *corev1.Container {
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
+		if i >= 0 {
+			return &containers[i]
+		}
+	}
+	return nil
+}
+
+// outOfMemory says which limit a container was killed at. One without a limit is killed
+// when its node has no memory left.
+func outOfMemory(pod *corev1.Pod, status corev1.ContainerStatus) string {
+	const field = "spec.resources.limits.memory"
+	limit, limited := memoryLimit(pod, status)
+	switch own := isOwnContainer(pod, status.Name); {
+	case limited && own:
+		return fmt.Sprintf("it used more memory than its limit of %s (%s)", limit, field)
+	case limited:
+		return fmt.Sprintf("it used more memory than its limit of %s", limit)
+	case own:
+		return fmt.Sprintf("its node ran out of memory, and it has no limit (%s)", field)
+	default:
+		return "it used more memory than it may"
+	}
+}
+
+// memoryLimit is what the kubelet enforces, where it says so, or what the pod asks for.
+func memoryLimit(pod *corev1.Pod, status corev1.ContainerStatus) (string, bool) {
+	if status.Resources != nil {
+		if limit, ok := status.Resources.Limits[corev1.ResourceMemory]; ok {
+			return limit.String(), true
+		}
+	}
+	if spec := specOf(pod, status.Name); spec != nil {
+		if limit, ok := spec.Resources.Limits[corev1.ResourceMemory]; ok {
+			return limit.String(), true
+		}
+	}
+	return "", false
+}
+
+// unschedulable says what the scheduler does, after what the pod asks for and no node has.
+// What it tried to make room is left out.
+func unschedulable(pod *corev1.Pod, message string) string {
+	message, _, _ = strings.Cut(message, " preemption: ")
+	message = strings.TrimSuffix(strings.TrimSuffix(message, ","), " no new claims to deallocate")
+	var lacks []string
+	for _, container := range pod.Spec.Containers {
+		for name, asked := range container.Resources.Requests {
+			if !contains(message+" ", "Insufficient "+string(name)+".", "Insufficient "+string(name)+",", "Insufficient "+string(name)+" ") {
+				continue
+			}
+			lack := fmt.Sprintf("%s %s", name, asked.String())
+			if isOwnContainer(pod, container.Name) {
+				lack += fmt.Sprintf(" (spec.resources.requests.%s)", name)
+			}
+			lacks = append(lacks, lack)
+		}
+	}
+	if len(lacks) == 0 {
+		return message
+	}
+	slices.Sort(lacks)
+	return fmt.Sprintf("no node has what it asks for, %s: %s", strings.Join(lacks, ", "), message)
+}
