@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -34,11 +35,32 @@ func main() {
 		_ = os.WriteFile(terminationLog, []byte(message), 0o644)
 		os.Exit(3)
 	}
+	memory, err := occupy(os.Getenv("START_MEMORY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer runtime.KeepAlive(memory)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Getenv); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// occupy uses so many MiB of memory, all of it.
+func occupy(mebibytes string) ([]byte, error) {
+	if mebibytes == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseUint(mebibytes, 10, 12)
+	if err != nil {
+		return nil, fmt.Errorf("START_MEMORY, in MiB: %w", err)
+	}
+	memory := make([]byte, n<<20)
+	for i := 0; i < len(memory); i += 4096 {
+		memory[i] = 1
+	}
+	return memory, nil
 }
 
 func run(ctx context.Context, getenv func(string) string) error {
@@ -82,6 +104,7 @@ type app struct {
 	greetingFile string
 	exit         func(code int)
 	ready        atomic.Bool
+	failing      atomic.Bool
 }
 
 func newApp(getenv func(string) string, greetingFile string, delay time.Duration) *app {
@@ -100,6 +123,7 @@ func (a *app) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /config", a.config)
 	mux.HandleFunc("/exit", a.stop)
+	mux.HandleFunc("/fail", a.fail)
 	// A probe of this path shows a rollout that never becomes ready.
 	mux.HandleFunc("/never", func(response http.ResponseWriter, _ *http.Request) {
 		http.Error(response, "never", http.StatusServiceUnavailable)
@@ -128,6 +152,10 @@ func (a *app) healthz(response http.ResponseWriter, _ *http.Request) {
 		http.Error(response, "starting", http.StatusServiceUnavailable)
 		return
 	}
+	if a.failing.Load() {
+		http.Error(response, "failing, as asked", http.StatusInternalServerError)
+		return
+	}
 	fmt.Fprintln(response, "ok")
 }
 
@@ -142,9 +170,32 @@ func (a *app) config(response http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(response, "file: %s\n", strings.TrimSpace(string(content)))
 }
 
+// fail makes the health check fail for a while; 0s ends that.
+func (a *app) fail(response http.ResponseWriter, request *http.Request) {
+	if !a.mayBreak(response) {
+		return
+	}
+	pause, err := time.ParseDuration(request.FormValue("for"))
+	if err != nil || pause < 0 || pause > time.Hour {
+		http.Error(response, "for must be a duration of at most an hour", http.StatusBadRequest)
+		return
+	}
+	a.failing.Store(pause > 0)
+	time.AfterFunc(pause, func() { a.failing.Store(false) })
+	fmt.Fprintf(response, "the health check fails for %v\n", pause)
+}
+
+// mayBreak tells whether the application may be broken on request, and refuses otherwise.
+func (a *app) mayBreak(response http.ResponseWriter) bool {
+	if a.getenv("ALLOW_EXIT") == "true" {
+		return true
+	}
+	http.Error(response, "set ALLOW_EXIT=true to allow this", http.StatusForbidden)
+	return false
+}
+
 func (a *app) stop(response http.ResponseWriter, request *http.Request) {
-	if a.getenv("ALLOW_EXIT") != "true" {
-		http.Error(response, "set ALLOW_EXIT=true to allow this", http.StatusForbidden)
+	if !a.mayBreak(response) {
 		return
 	}
 	code, err := strconv.Atoi(request.FormValue("code"))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -51,6 +52,41 @@ func TestHandler(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheHealthCheckFailsForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := newApp(func(string) string { return "true" }, "", 0)
+		get := func(path string) int {
+			response := httptest.NewRecorder()
+			app.handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, nil))
+			return response.Code
+		}
+		for _, step := range []struct {
+			path string
+			want int
+		}{
+			{"/fail?for=x", http.StatusBadRequest},
+			{"/fail?for=2h", http.StatusBadRequest},
+			{"/healthz", http.StatusOK},
+			{"/fail?for=10s", http.StatusOK},
+			{"/healthz", http.StatusInternalServerError},
+			{"/", http.StatusOK},
+			{"/fail?for=0s", http.StatusOK},
+			{"/healthz", http.StatusOK},
+			{"/fail?for=10s", http.StatusOK},
+			{"/healthz", http.StatusInternalServerError},
+		} {
+			if got := get(step.path); got != step.want {
+				t.Errorf("GET %s = %d, want %d", step.path, got, step.want)
+			}
+		}
+		<-time.After(11 * time.Second)
+		synctest.Wait()
+		if got := get("/healthz"); got != http.StatusOK {
+			t.Errorf("afterwards GET /healthz = %d", got)
+		}
+	})
 }
 
 func TestStartDelay(t *testing.T) {
@@ -100,5 +136,18 @@ func TestServeDrains(t *testing.T) {
 	hostname, _ := os.Hostname()
 	if got, want := <-body, "Hello from "+hostname+", demo dev\nlate\n"; got != want {
 		t.Errorf("body = %q, want %q", got, want)
+	}
+}
+
+func TestOccupy(t *testing.T) {
+	for size, want := range map[string]int{"": 0, "3": 3 << 20} {
+		if got, err := occupy(size); len(got) != want || err != nil {
+			t.Errorf("occupy(%q) has %d bytes, %v, want %d", size, len(got), err, want)
+		}
+	}
+	for _, size := range []string{"much", "-1", "5000"} {
+		if _, err := occupy(size); err == nil {
+			t.Errorf("occupy(%q) gives no error", size)
+		}
 	}
 }

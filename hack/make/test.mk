@@ -3,10 +3,12 @@
 # Where a suite runs, from fast to slow:
 #   unit   nothing but Go
 #   fuzz   nothing but Go
+#   h2spec the tool of that name, which speaks HTTP/2 to the gateway   build tag h2spec
 #   api    a real API server and etcd per package, no nodes        build tag apitest
 #   fault  the same, with everything that can go wrong       build tag faulttest
 #   e2e    a real single-node cluster with real pods               build tag e2e
 #   chaos  the same, with parts of it killed at random               build tag chaos
+#   attack  the gateway's program and real servers from Debian       build tag attack
 #   change the same, a gateway that is changed under load (short: e2e)  build tag change
 #   localkube  that cluster itself, killed and repaired              build tag selftest
 TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
@@ -15,7 +17,7 @@ TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 TEST_FLAGS ?=
 
 .PHONY: test
-test: test-unit test-fuzz test-api test-e2e test-localkube test-fault ## Run all tests: unit, fuzz, API server, end to end, faults.
+test: test-unit test-fuzz test-h2spec test-api test-e2e test-localkube test-fault ## Run all tests: unit, fuzz, HTTP/2 conformance, API server, end to end, faults.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -32,6 +34,11 @@ test-fuzz: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each. CA
 	@echo 'test-fuzz:'
 	@hack/test-fuzz.sh '$(FUZZTIME)' '$(CASE)' | $(TESTSUM)
 
+.PHONY: test-h2spec
+test-h2spec: bin/testsum ## Let h2spec speak to the gateway, with TLS and without.
+	@echo 'test-h2spec:'
+	@H2SPEC=$$(hack/tool.sh h2spec) hack/test-tagged.sh h2spec -race -count=1 $(TEST_FLAGS) | $(TESTSUM)
+
 .PHONY: test-api
 test-api: bin/testsum bin/localkube ## Run the tests that need an API server, with the race detector.
 	@echo 'test-api:'
@@ -41,6 +48,12 @@ test-api: bin/testsum bin/localkube ## Run the tests that need an API server, wi
 test-e2e: bin/testsum ## Run the end-to-end tests on a local cluster of their own.
 	@echo 'test-e2e:'
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh e2e $(TEST_FLAGS)
+
+.PHONY: test-truth
+test-truth: bin/testsum ## Get objects into every trouble on real pods and compare what status says; prints the table. make test-e2e tries half of them.
+	@echo 'test-truth:'
+	@TRUTH=whole TRUTH_TABLE=$(CURDIR)/bin/truth-table.md TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh e2e -run TestStatusTellsEveryFault $(TEST_FLAGS); \
+	  code=$$?; cat bin/truth-table.md; exit $$code
 
 .PHONY: test-localkube
 test-localkube: bin/testsum ## Test the local cluster itself: start, repair after kill -9 of each part, stop without a trace.
@@ -106,6 +119,11 @@ bench-webapp: bin/localkube ## Measure the WebApp controller against a real API 
 .PHONY: bench-gateway-propagation
 bench-gateway-propagation: bin/localkube ## Measure how soon a gateway serves what the API server has accepted.
 	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags scale -count=1 -timeout 60m -v $(TEST_FLAGS) ./test/scale/propagation
+
+# The attacks with the recording backend alone are part of `make test-unit`.
+.PHONY: test-gateway-attack
+test-gateway-attack: ## Attack the gateway with raw bytes, with nginx, Apache, HAProxy, Tomcat and Node behind it, and two of them in front.
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/gateway-attack.sh $(TEST_FLAGS)
 
 # BENCH_FLAGS='-rounds 1 -plain 1 -policies ""' measures less; bin/gatewaybench -h lists them.
 .PHONY: bench-gateway

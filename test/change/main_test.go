@@ -10,21 +10,14 @@
 package change
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
 	"github.com/slipway-dev/slipway/internal/testing/livecluster"
+	"github.com/slipway-dev/slipway/internal/testing/livetest"
 )
 
 // cluster is the one that the tests run on. TestMain connects to it.
 var cluster *livecluster.Cluster
 
-func TestMain(m *testing.M) {
-	var err error
-	if cluster, err = livecluster.Connect(); err != nil {
-		fmt.Fprintln(os.Stderr, "tests of change:", err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(livetest.Main(m, &cluster)) }

@@ -251,11 +251,15 @@ func (f *failover) longestWait() time.Duration {
 func (f *failover) onePerApp() {
 	f.Helper()
 	var s *state
-	f.must(insist(f.Context(), "read the namespace", func(ctx context.Context) (err error) {
-		s, err = read(ctx, f.namespace)
+	n := len(f.created)
+	// A Service is made when its Deployment has been.
+	f.must(insist(f.Context(), "wait for the children", func(ctx context.Context) (err error) {
+		if s, err = read(ctx, f.namespace); err == nil && len(s.services.Items) < n {
+			return fmt.Errorf("%d WebApps have %d Services", n, len(s.services.Items))
+		}
 		return err
 	}))
-	if n, deployments, services := len(f.created), len(s.deployments.Items), len(s.services.Items); deployments != n || services != n {
+	if deployments, services := len(s.deployments.Items), len(s.services.Items); deployments != n || services != n {
 		f.Errorf("%d WebApps have %d Deployments and %d Services", n, deployments, services)
 	}
 	for i := range s.deployments.Items {

@@ -105,10 +105,10 @@ func (a *app) scale() {
 // settled begins a new account of what is done.
 func (a *app) settled() { a.since = sinceSettled{most: a.pods} }
 
-// minReplicas is the number of pods that a disruption budget is about.
-func (a *app) minReplicas() int32 {
+// maxReplicas is the number of pods that a disruption budget is about.
+func (a *app) maxReplicas() int32 {
 	if a.least > 0 {
-		return a.least
+		return mostReplicas
 	}
 	return a.replicas
 }

@@ -131,13 +131,22 @@ func ready(live *slipwayv1alpha1.WebApp) error {
 	if live.Status.ObservedGeneration != live.Generation {
 		return fmt.Errorf("status speaks of generation %d of %d", live.Status.ObservedGeneration, live.Generation)
 	}
-	if c := meta.FindStatusCondition(live.Status.Conditions, slipwayv1alpha1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(live.Status.Conditions, slipwayv1alpha1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue && !servesUnscaled(live, c) {
 		return fmt.Errorf("not ready: %+v", c)
 	}
 	if err := truth.Check(live); err != nil {
 		return violation{err}
 	}
 	return nil
+}
+
+// servesUnscaled tells that nothing is wrong with an application but that its autoscaler has
+// no metrics to go by, as none in this cluster has. Status says so once that has looked.
+func servesUnscaled(live *slipwayv1alpha1.WebApp, ready *metav1.Condition) bool {
+	conditions := live.Status.Conditions
+	return live.Spec.Autoscaling != nil && ready.Reason == slipwayv1alpha1.ReasonAutoscalerFailing &&
+		meta.IsStatusConditionTrue(conditions, slipwayv1alpha1.ConditionAvailable) &&
+		meta.IsStatusConditionFalse(conditions, slipwayv1alpha1.ConditionProgressing)
 }
 
 // deployment returns the application's Deployment, which must be what the spec says.
@@ -184,6 +193,7 @@ func (s *state) compareConfigs(versions map[string]int64, apps map[string]*app) 
 			return fmt.Errorf("%s: the versions of its configuration: %w", a.name, err)
 		}
 		text, _, _ := strings.Cut(used["Secret/"+a.name+"#GREETING"], "/")
+		text, _, _ = strings.Cut(text, ":") // behind it, a key that is missing
 		version, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return fmt.Errorf("%s: the version of its Secret: %w", a.name, err)
@@ -213,7 +223,7 @@ func (s *state) compareScaling(a *app, live *slipwayv1alpha1.WebApp) error {
 		return fmt.Errorf("there is an autoscaler: %t, want the contrary", autoscaler != nil)
 	case autoscaler != nil && (!metav1.IsControlledBy(autoscaler, live) || *autoscaler.Spec.MinReplicas != a.least):
 		return fmt.Errorf("the autoscaler's lower bound is %d, want %d", *autoscaler.Spec.MinReplicas, a.least)
-	case (budget != nil) != (a.minReplicas() >= 2):
+	case (budget != nil) != (a.maxReplicas() >= 2):
 		return fmt.Errorf("there is a disruption budget: %t, want the contrary", budget != nil)
 	case budget != nil && !metav1.IsControlledBy(budget, live):
 		return errors.New("the disruption budget is another WebApp's")

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/livecluster"
 )
 
@@ -379,7 +380,12 @@ func (s *state) versions() map[string]string {
 	versions := map[string]string{}
 	for _, object := range s.objects() {
 		version := object.GetResourceVersion()
-		switch object.(type) {
+		switch object := object.(type) {
+		case *slipwayv1alpha1.WebApp:
+			if object.Spec.Autoscaling != nil {
+				// Its status tells what the autoscaler's does.
+				version = fmt.Sprint("generation ", object.Generation)
+			}
 		case *corev1.Pod:
 			// Its status is the kubelet's business.
 			version = ""

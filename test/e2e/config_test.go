@@ -17,11 +17,11 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	// The demo shows the variable GREETING and the file /etc/demo/greeting.
-	f.create(
+	f.Create(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "used"}, StringData: map[string]string{"GREETING": "one", "OTHER": "x"}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string]string{"greeting": "eins", "other": "x"}},
 	)
-	f.create(f.app(replicas(2), envFrom("used", "GREETING"), greetingFile()))
+	f.Create(f.app(replicas(2), envFrom("used", "GREETING"), greetingFile()))
 	f.ready()
 	f.answers(f.serviceURL()+"/config", "env: one", "file: eins")
 
@@ -31,7 +31,7 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 		f.setSecret("used", "OTHER", "y")
 		f.setConfigMap("files", "other", "y")
 		for i := range 150 {
-			f.create(secret(fmt.Sprintf("s-%d", i), "GREETING", "no"),
+			f.Create(secret(fmt.Sprintf("s-%d", i), "GREETING", "no"),
 				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d", i)}, Data: map[string]string{"greeting": "no"}})
 		}
 		f.forcePass()
@@ -64,12 +64,12 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 func TestAnApplicationStartsByItselfWhenItsSecretComes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app(envFrom("late")))
+	f.Create(f.app(envFrom("late")))
 	f.wait(has(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonSecretNotFound, `Secret "late"`))
 	if pods := f.pods(); len(pods) != 0 {
 		t.Errorf("%d pods were started without the Secret", len(pods))
 	}
-	f.create(secret("late", "GREETING", "at last"))
+	f.Create(secret("late", "GREETING", "at last"))
 	f.ready()
 	f.answers(f.serviceURL()+"/config", "env: at last")
 	f.forcePass()
@@ -81,19 +81,19 @@ func TestAnApplicationStartsByItselfWhenItsSecretComes(t *testing.T) {
 func TestPodsOutliveTheirSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(secret("db", "GREETING", "kept"))
-	f.create(f.app(envFrom("db")))
+	f.Create(secret("db", "GREETING", "kept"))
+	f.Create(f.app(envFrom("db")))
 	f.ready()
 	before, pod := f.deployment(), f.thePod()
 	load := f.traffic(f.serviceURL())
 
-	f.delete(secretIn(f, "db"))
+	f.Delete(secretIn(f, "db"))
 	f.wait(has(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonSecretNotFound, `Secret "db"`, "spec.envFrom[0].secretRef"),
 		is(slipwayv1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	f.forcePass()
 	load.stop("a deleted Secret")
 
-	f.create(secret("db", "GREETING", "kept"))
+	f.Create(secret("db", "GREETING", "kept"))
 	f.ready()
 	if after := f.thePod(); after.UID != pod.UID || livecluster.Restarts([]corev1.Pod{*after}) != 0 {
 		t.Errorf("pod %q was replaced by %q, or restarted", pod.Name, after.Name)
@@ -110,7 +110,7 @@ func (f *fixture) setSecret(name, key, value string) {
 
 func (f *fixture) setConfigMap(name, key, value string) {
 	f.Helper()
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.Namespace}}
 	update(f, configMap, func(c *corev1.ConfigMap) { c.Data[key] = value })
 }
 
@@ -132,4 +132,12 @@ func greetingFile() func(*slipwayv1alpha1.WebApp) {
 			ConfigMapRef: &slipwayv1alpha1.LocalReference{Name: "files"},
 		}}
 	})
+}
+
+func secret(name, key, value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{key: value}}
+}
+
+func secretIn(f *fixture, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.Namespace}}
 }

@@ -5,6 +5,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/livetest"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 func TestDriftIsUndoneAtOnce(t *testing.T) {
 	f := newFixture(t)
 	// Without pods, so that only the operator is measured.
-	f.create(f.app(replicas(0)))
+	f.Create(f.app(replicas(0)))
 	f.ready()
 	for _, child := range []struct {
 		kind   string
@@ -38,20 +40,20 @@ func TestDriftIsUndoneAtOnce(t *testing.T) {
 		{"Deployment", &appsv1.Deployment{}, &appsv1.DeploymentList{}},
 		{"Service", &corev1.Service{}, &corev1.ServiceList{}},
 	} {
-		seen := f.record(child.list)
+		seen := f.Record(child.list)
 		var back, restored []time.Duration
 		for range healTries {
 			start := time.Now()
-			f.delete(mustGet(f, appName, child.object))
-			deleted := seen.first(start, "deleted", func(s sighting) bool { return s.event == watch.Deleted })
-			added := seen.first(deleted.at, "added", func(s sighting) bool { return s.event == watch.Added })
-			back = append(back, added.at.Sub(deleted.at))
+			f.Delete(mustGet(f, appName, child.object))
+			deleted := seen.First(start, "deleted", func(s livetest.Sighting) bool { return s.Event == watch.Deleted })
+			added := seen.First(deleted.At, "added", func(s livetest.Sighting) bool { return s.Event == watch.Added })
+			back = append(back, added.At.Sub(deleted.At))
 
 			start = time.Now()
 			update(f, child.object, func(o client.Object) { o.GetLabels()[slipwayv1alpha1.LabelName] = "drift" })
-			changed := seen.first(start, "changed", labelled("drift"))
-			again := seen.first(changed.at, "restored", labelled(appName))
-			restored = append(restored, again.at.Sub(changed.at))
+			changed := seen.First(start, "changed", labelled("drift"))
+			again := seen.First(changed.At, "restored", labelled(appName))
+			restored = append(restored, again.At.Sub(changed.At))
 		}
 		f.heals("a deleted "+child.kind+" is back", back)
 		f.heals("a changed "+child.kind+" is restored", restored)
@@ -63,25 +65,25 @@ func TestDriftIsUndoneAtOnce(t *testing.T) {
 // is left to a busy machine.
 func (f *fixture) heals(what string, took []time.Duration) {
 	f.Helper()
-	f.measured("%s after %v (median), %v (slowest of %d)", what, percentile(took, 50), percentile(took, 100), len(took))
+	f.Measured("%s after %v (median), %v (slowest of %d)", what, percentile(took, 50), percentile(took, 100), len(took))
 	if p90 := percentile(took, 90); p90 > healGoal {
 		f.Errorf("%s after %v (90th percentile), want at most %v", what, p90, healGoal)
 	}
 }
 
-func labelled(name string) func(sighting) bool {
-	return func(s sighting) bool {
-		return s.event == watch.Modified && s.object.GetLabels()[slipwayv1alpha1.LabelName] == name
+func labelled(name string) func(livetest.Sighting) bool {
+	return func(s livetest.Sighting) bool {
+		return s.Event == watch.Modified && s.Object.GetLabels()[slipwayv1alpha1.LabelName] == name
 	}
 }
 
 func TestADeletedDeploymentServesAgainByItself(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app())
+	f.Create(f.app())
 	before := f.ready()
-	f.delete(f.deployment())
-	f.eventually(func() error { return f.get(appName, &appsv1.Deployment{}) })
+	f.Delete(f.deployment())
+	f.Eventually(func() error { return f.Get(appName, &appsv1.Deployment{}) })
 	after := f.ready()
 	f.answers(f.serviceURL(), "Hello from")
 	if after.Status.Revision != before.Status.Revision {
@@ -92,19 +94,19 @@ func TestADeletedDeploymentServesAgainByItself(t *testing.T) {
 func TestAChangeByHandOfWhatTheOperatorStatesIsUndone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app(replicas(2)))
+	f.Create(f.app(replicas(2)))
 	f.ready()
 	load := f.traffic(f.serviceURL())
 
-	f.kubectl("set", "image", "deployment/"+appName, "app=registry.invalid/other:1")
-	f.eventually(func() error {
+	f.Kubectl("set", "image", "deployment/"+appName, "app=registry.invalid/other:1")
+	f.Eventually(func() error {
 		if got := f.deployment().Spec.Template.Spec.Containers[0].Image; got != cluster.DemoImage {
 			return fmt.Errorf("the Deployment runs %q", got)
 		}
 		return nil
 	})
-	f.kubectl("scale", "deployment/"+appName, "--replicas=5")
-	f.eventually(func() error {
+	f.Kubectl("scale", "deployment/"+appName, "--replicas=5")
+	f.Eventually(func() error {
 		if got := *f.deployment().Spec.Replicas; got != 2 {
 			return fmt.Errorf("the Deployment asks for %d pods", got)
 		}
@@ -113,8 +115,8 @@ func TestAChangeByHandOfWhatTheOperatorStatesIsUndone(t *testing.T) {
 	f.ready()
 	load.stop("a wrong image and a wrong number of pods, undone")
 
-	f.kubectl("patch", "service", appName, "--type=json", `-p=[{"op":"replace","path":"/spec/ports/0/targetPort","value":1}]`)
-	f.eventually(func() error {
+	f.Kubectl("patch", "service", appName, "--type=json", `-p=[{"op":"replace","path":"/spec/ports/0/targetPort","value":1}]`)
+	f.Eventually(func() error {
 		if got := mustGet(f, appName, &corev1.Service{}).Spec.Ports[0].TargetPort.String(); got != "http" {
 			return fmt.Errorf("the Service leads to port %s", got)
 		}
@@ -126,16 +128,16 @@ func TestAChangeByHandOfWhatTheOperatorStatesIsUndone(t *testing.T) {
 func TestWhatOthersStateSurvives(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app())
+	f.Create(f.app())
 	f.ready()
-	f.kubectl("annotate", "deployment/"+appName, "mesh.example.com/inject=yes")
-	f.kubectl("annotate", "service/"+appName, "mesh.example.com/export=yes")
-	f.kubectl("label", "service/"+appName, "team=shop")
+	f.Kubectl("annotate", "deployment/"+appName, "mesh.example.com/inject=yes")
+	f.Kubectl("annotate", "service/"+appName, "mesh.example.com/export=yes")
+	f.Kubectl("label", "service/"+appName, "team=shop")
 
 	first := f.thePod().Name
-	f.kubectl("rollout", "restart", "deployment/"+appName)
-	f.kubectl("rollout", "status", "deployment/"+appName, "--timeout=60s")
-	f.eventually(func() error {
+	f.Kubectl("rollout", "restart", "deployment/"+appName)
+	f.Kubectl("rollout", "status", "deployment/"+appName, "--timeout=60s")
+	f.Eventually(func() error {
 		if pods := f.pods(); len(pods) != 1 || pods[0].Name == first {
 			return errors.New("the pod has not been replaced")
 		}
@@ -164,13 +166,13 @@ func TestAForeignObjectOfTheSameNameIsRefusedAndLeftAlone(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			foreign.SetName(appName)
-			f.create(foreign)
+			f.Create(foreign)
 			if !isService(foreign) {
 				// Its own controller writes its status once.
-				f.kubectl("wait", "--for=jsonpath={.status.observedGeneration}=1", "deployment/"+appName)
+				f.Kubectl("wait", "--for=jsonpath={.status.observedGeneration}=1", "deployment/"+appName)
 			}
 			before := f.raw(kind)
-			f.create(f.app())
+			f.Create(f.app())
 			named := fmt.Sprintf("%s %q", kind, appName)
 			f.wait(has(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonNameConflict, named),
 				is(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonNameConflict))
@@ -182,7 +184,7 @@ func TestAForeignObjectOfTheSameNameIsRefusedAndLeftAlone(t *testing.T) {
 				t.Errorf("the foreign object was changed.\nbefore: %s\nafter: %s", before, after)
 			}
 
-			f.delete(foreign)
+			f.Delete(foreign)
 			app := f.ready()
 			if err := lacks(slipwayv1alpha1.ConditionStalled)(app); err != nil {
 				t.Error(err)
@@ -200,7 +202,7 @@ func isService(object client.Object) bool {
 // raw returns an object as the API server has it, to the last byte.
 func (f *fixture) raw(kind string) string {
 	f.Helper()
-	return f.kubectl("get", kind, appName, "-o", "json", "--show-managed-fields")
+	return f.Kubectl("get", kind, appName, "-o", "json", "--show-managed-fields")
 }
 
 // foreignDeployment runs nothing, and its controller has nothing to say of it after
@@ -216,4 +218,10 @@ func foreignDeployment() *appsv1.Deployment {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "registry.invalid/x:1"}}},
 		},
 	}}
+}
+
+// percentile returns the p-th percentile (0 to 100) of durations.
+func percentile(durations []time.Duration, p int) time.Duration {
+	sorted := slices.Sorted(slices.Values(durations))
+	return sorted[(len(sorted)-1)*p/100].Round(100 * time.Microsecond)
 }

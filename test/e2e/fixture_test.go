@@ -3,82 +3,42 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/livecluster"
+	"github.com/slipway-dev/slipway/internal/testing/livetest"
 )
 
 const (
-	// patience is how long a test waits for what should come. Most of it is room for a
-	// busy machine; pods that crash have to wait for the kubelet, too.
-	patience = 2 * time.Minute
 	// appName is the name of a test's application, unless it needs several.
 	appName = "shop"
 )
 
-// fixture is one test with a namespace of its own, which allows only pods of the
-// restricted Pod Security level: whatever a test creates is within it.
-type fixture struct {
-	*testing.T
-	namespace string
-	// registryName is the name of the registry that the test has started, if any.
-	registryName string
-}
+// fixture is one test with a namespace of its own.
+type fixture struct{ *livetest.Fixture }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "e2e-",
-		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
-	}}
-	if err := cluster.Create(t.Context(), namespace); err != nil {
-		t.Fatalf("make a namespace: %v", err)
-	}
-	f := &fixture{T: t, namespace: namespace.Name}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if t.Failed() {
-			f.dump(ctx)
-		}
-		if err := cluster.Delete(ctx, namespace); err != nil {
-			t.Errorf("delete the namespace: %v", err)
-		}
-	})
-	return f
+	return &fixture{livetest.New(t, cluster)}
 }
 
 // in returns the fixture for a subtest that shares the namespace.
-func (f fixture) in(t *testing.T) *fixture {
-	f.T = t
-	return &f
-}
-
-// dump logs what one would look at first.
-func (f *fixture) dump(ctx context.Context) {
-	for _, args := range []string{"get webapps,apigateways -o yaml", "get all,pvc,controllerrevisions", "get events --sort-by=.lastTimestamp"} {
-		output, err := f.runKubectl(ctx, strings.Fields(args)...)
-		f.Logf("kubectl %s: %v\n%s", args, err, output)
-	}
-}
+func (f *fixture) in(t *testing.T) *fixture { return &fixture{f.In(t)} }
 
 // app returns a WebApp of the demo with one replica, changed as asked.
 func (f *fixture) app(change ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp {
 	app := &slipwayv1alpha1.WebApp{
-		ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.Namespace},
 		Spec: slipwayv1alpha1.WebAppSpec{
 			Image: cluster.DemoImage, Port: 8080,
 			Env: map[string]slipwayv1alpha1.EnvValue{"ALLOW_EXIT": "true"},
@@ -92,41 +52,16 @@ func (f *fixture) app(change ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.
 	return app
 }
 
-func (f *fixture) create(objects ...client.Object) {
-	f.Helper()
-	for _, object := range objects {
-		object.SetNamespace(f.namespace)
-		if err := cluster.Create(f.Context(), object); err != nil {
-			f.Fatalf("create %T %q: %v", object, object.GetName(), err)
-		}
-	}
-}
-
-func (f *fixture) delete(object client.Object) {
-	f.Helper()
-	if err := cluster.Delete(f.Context(), object); err != nil {
-		f.Fatalf("delete %T %q: %v", object, object.GetName(), err)
-	}
-}
-
-// get reads the object of that name.
-func (f *fixture) get(name string, into client.Object) error {
-	return cluster.Get(f.Context(), types.NamespacedName{Namespace: f.namespace, Name: name}, into)
-}
-
 // mustGet reads the object of that name, which must exist.
 func mustGet[T client.Object](f *fixture, name string, into T) T {
 	f.Helper()
-	if err := f.get(name, into); err != nil {
-		f.Fatalf("get %T %q: %v", into, name, err)
-	}
-	return into
+	return livetest.MustGet(f.Fixture, name, into)
 }
 
 // edit changes the latest version of the application's spec, and returns it.
 func (f *fixture) edit(change func(*slipwayv1alpha1.WebAppSpec)) *slipwayv1alpha1.WebApp {
 	f.Helper()
-	app := &slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.namespace}}
+	app := &slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.Namespace}}
 	update(f, app, func(a *slipwayv1alpha1.WebApp) { change(&a.Spec) })
 	return app
 }
@@ -134,7 +69,7 @@ func (f *fixture) edit(change func(*slipwayv1alpha1.WebAppSpec)) *slipwayv1alpha
 // update changes the latest version of an object.
 func update[T client.Object](f *fixture, object T, change func(T)) {
 	f.Helper()
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		if err := cluster.Get(f.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
@@ -143,34 +78,13 @@ func update[T client.Object](f *fixture, object T, change func(T)) {
 	})
 }
 
-// eventually waits until check returns nil, and fails the test with check's last
-// answer when it does not.
-func (f *fixture) eventually(check func() error) {
-	f.Helper()
-	if err := livecluster.Eventually(f.Context(), patience, check); err != nil {
-		f.Fatal(err)
-	}
-}
-
-// gone waits until the object of that name does not exist.
-func (f *fixture) gone(name string, object client.Object) {
-	f.Helper()
-	f.eventually(func() error {
-		err := f.get(name, object)
-		if err == nil {
-			return fmt.Errorf("%T %q exists", object, name)
-		}
-		return client.IgnoreNotFound(err)
-	})
-}
-
 // wait waits until the application's status speaks of its current spec and every
 // check is content.
 func (f *fixture) wait(checks ...func(*slipwayv1alpha1.WebApp) error) *slipwayv1alpha1.WebApp {
 	f.Helper()
 	app := &slipwayv1alpha1.WebApp{}
-	f.eventually(func() error {
-		if err := f.get(appName, app); err != nil {
+	f.Eventually(func() error {
+		if err := f.Get(appName, app); err != nil {
 			return err
 		}
 		if app.Status.ObservedGeneration != app.Generation {
@@ -237,7 +151,7 @@ func lacks(conditionType string) func(*slipwayv1alpha1.WebApp) error {
 func (f *fixture) pods() []corev1.Pod {
 	f.Helper()
 	list := &corev1.PodList{}
-	if err := cluster.List(f.Context(), list, client.InNamespace(f.namespace)); err != nil {
+	if err := cluster.List(f.Context(), list, client.InNamespace(f.Namespace)); err != nil {
 		f.Fatalf("list pods: %v", err)
 	}
 	return livecluster.Staying(list.Items)
@@ -247,7 +161,7 @@ func (f *fixture) pods() []corev1.Pod {
 func (f *fixture) thePod() *corev1.Pod {
 	f.Helper()
 	var pods []corev1.Pod
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		if pods = f.pods(); len(pods) != 1 {
 			return fmt.Errorf("%d pods, want one", len(pods))
 		}
@@ -266,10 +180,10 @@ func (f *fixture) deployment() *appsv1.Deployment {
 // how a test shows that something does not happen.
 func (f *fixture) forcePass() {
 	f.Helper()
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.namespace}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.Namespace}}
 	update(f, service, func(s *corev1.Service) { delete(s.Labels, slipwayv1alpha1.LabelName) })
-	f.eventually(func() error {
-		if err := f.get(appName, service); err != nil {
+	f.Eventually(func() error {
+		if err := f.Get(appName, service); err != nil {
 			return err
 		}
 		if service.Labels[slipwayv1alpha1.LabelName] != appName {
@@ -277,12 +191,6 @@ func (f *fixture) forcePass() {
 		}
 		return nil
 	})
-}
-
-// measured logs a number that the project publishes; hack/testsum shows these lines.
-func (f *fixture) measured(format string, args ...any) {
-	f.Helper()
-	f.Logf("measured: "+format, args...)
 }
 
 func ptr[T any](value T) *T { return &value }

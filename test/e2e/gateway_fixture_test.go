@@ -25,6 +25,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/livecluster"
+	"github.com/slipway-dev/slipway/internal/testing/livetest"
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
@@ -38,12 +39,12 @@ const (
 // gatewayFixture is a test with an APIGateway and everything that its status has said.
 type gatewayFixture struct {
 	*fixture
-	said *record
+	said *livetest.Record
 }
 
 func newGatewayFixture(f *fixture) *gatewayFixture {
 	f.Helper()
-	return &gatewayFixture{fixture: f, said: f.record(&slipwayv1alpha1.APIGatewayList{})}
+	return &gatewayFixture{fixture: f, said: f.Record(&slipwayv1alpha1.APIGatewayList{})}
 }
 
 // gatewayCheck looks at an APIGateway whose status speaks of its current spec.
@@ -53,8 +54,8 @@ type gatewayCheck func(*slipwayv1alpha1.APIGateway) error
 func (f *gatewayFixture) waitGateway(checks ...gatewayCheck) *slipwayv1alpha1.APIGateway {
 	f.Helper()
 	gateway := &slipwayv1alpha1.APIGateway{}
-	f.eventually(func() error {
-		if err := f.get(gatewayName, gateway); err != nil {
+	f.Eventually(func() error {
+		if err := f.Get(gatewayName, gateway); err != nil {
 			return err
 		}
 		return content(gateway, checks)
@@ -87,12 +88,12 @@ func (f *gatewayFixture) promptly(what string, do func(), checks ...gatewayCheck
 func (f *gatewayFixture) saysPromptly(what string, since time.Time, checks ...gatewayCheck) {
 	f.Helper()
 	f.waitGateway(checks...)
-	said := f.said.first(since, what, func(s sighting) bool {
-		gateway, ok := s.object.(*slipwayv1alpha1.APIGateway)
+	said := f.said.First(since, what, func(s livetest.Sighting) bool {
+		gateway, ok := s.Object.(*slipwayv1alpha1.APIGateway)
 		return ok && gateway.Name == gatewayName && content(gateway, checks) == nil
 	})
-	took := said.at.Sub(since).Round(time.Millisecond)
-	f.measured("%s after %v", what, took)
+	took := said.At.Sub(since).Round(time.Millisecond)
+	f.Measured("%s after %v", what, took)
 	if took > gatewayGoal {
 		f.Errorf("%s took %v, want at most %v", what, took, gatewayGoal)
 	}
@@ -102,8 +103,8 @@ func (f *gatewayFixture) saysPromptly(what string, since time.Time, checks ...ga
 func (f *gatewayFixture) wasTruthful() {
 	f.Helper()
 	checked := 0
-	for _, s := range f.said.all() {
-		gateway, ok := s.object.(*slipwayv1alpha1.APIGateway)
+	for _, s := range f.said.All() {
+		gateway, ok := s.Object.(*slipwayv1alpha1.APIGateway)
 		if !ok || gateway.Status.ObservedGeneration == 0 {
 			continue
 		}
@@ -156,7 +157,7 @@ func routeNotLive(name, reason string) gatewayCheck {
 // editGateway changes the latest version of the spec.
 func (f *gatewayFixture) editGateway(change func(*slipwayv1alpha1.APIGatewaySpec)) {
 	f.Helper()
-	gateway := &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: gatewayName, Namespace: f.namespace}}
+	gateway := &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: gatewayName, Namespace: f.Namespace}}
 	update(f.fixture, gateway, func(g *slipwayv1alpha1.APIGateway) { change(&g.Spec) })
 }
 
@@ -164,7 +165,7 @@ func (f *gatewayFixture) editGateway(change func(*slipwayv1alpha1.APIGatewaySpec
 func (f *gatewayFixture) gatewayPods() []corev1.Pod {
 	f.Helper()
 	list := &corev1.PodList{}
-	err := cluster.List(f.Context(), list, client.InNamespace(f.namespace), client.MatchingLabels{slipwayv1alpha1.LabelAPIGateway: gatewayName})
+	err := cluster.List(f.Context(), list, client.InNamespace(f.Namespace), client.MatchingLabels{slipwayv1alpha1.LabelAPIGateway: gatewayName})
 	if err != nil {
 		f.Fatalf("list the gateway's pods: %v", err)
 	}

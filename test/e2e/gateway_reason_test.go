@@ -56,8 +56,8 @@ type gatewayTrouble struct {
 func TestATroubledGatewaySaysWhyAndServesOn(t *testing.T) {
 	f := newGatewayFixture(newFixture(t))
 	first, second := f.newCertificate(secureHost), f.newCertificate(secureHost)
-	f.create(f.demo(appName, 8080), f.tlsSecret("tls", first), f.rival())
-	f.create(f.troubledGateway())
+	f.Create(f.demo(appName, 8080), f.tlsSecret("tls", first), f.rival())
+	f.Create(f.troubledGateway())
 	f.waitGateway(gatewayReady(2, 1))
 	through := f.through(first, second)
 	load := []*traffic{f.trafficThrough(through, goodURL), f.trafficThrough(through, secureURL)}
@@ -117,7 +117,7 @@ func (f *gatewayFixture) rival() *slipwayv1alpha1.APIGateway {
 
 // exposedByIngress is the same place for all gateways of the test, and for no other.
 func (f *gatewayFixture) exposedByIngress() *slipwayv1alpha1.Expose {
-	return &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeIngress, IngressClassName: ptr(f.namespace)}
+	return &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeIngress, IngressClassName: ptr(f.Namespace)}
 }
 
 func (f *gatewayFixture) tlsSecret(name string, c *certificate) *corev1.Secret {
@@ -151,7 +151,7 @@ func routeTroubles() []gatewayTrouble {
 			},
 			says: refers(slipwayv1alpha1.ReasonBackendNotFound),
 			mend: func(f *gatewayFixture) {
-				f.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.ServiceSpec{
+				f.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.ServiceSpec{
 					Selector: map[string]string{slipwayv1alpha1.LabelWebApp: appName},
 					Ports:    []corev1.ServicePort{{Port: 9090, TargetPort: intstr.FromInt32(8080)}},
 				}})
@@ -186,7 +186,7 @@ func secretTroubles(next *certificate) []gatewayTrouble {
 			meanwhile: func(f *gatewayFixture) { f.refusesWith(http.StatusInternalServerError, apiKey) },
 			mend: func(f *gatewayFixture) {
 				hash := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(apiKey)))
-				f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys"}, StringData: map[string]string{"client": hash}})
+				f.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys"}, StringData: map[string]string{"client": hash}})
 			},
 		},
 		{
@@ -213,7 +213,7 @@ func expiredCertificate() gatewayTrouble {
 		reason: slipwayv1alpha1.ReasonCertificateExpired,
 		prepare: func(f *gatewayFixture) {
 			soon := f.newCertificateUntil(host, time.Now().Add(10*time.Second))
-			f.create(f.tlsSecret("soon", soon))
+			f.Create(f.tlsSecret("soon", soon))
 			f.editGateway(func(s *slipwayv1alpha1.APIGatewaySpec) {
 				s.TLS = append(s.TLS, slipwayv1alpha1.GatewayTLS{SecretRef: slipwayv1alpha1.LocalReference{Name: "soon"}})
 			})
@@ -258,7 +258,7 @@ func invalidRegex() gatewayTrouble {
 	return gatewayTrouble{
 		reason: slipwayv1alpha1.ReasonInvalidRegex,
 		prepare: func(f *gatewayFixture) {
-			f.eventually(func() error {
+			f.Eventually(func() error {
 				gateway := mustGet(f.fixture, gatewayName, &slipwayv1alpha1.APIGateway{})
 				regex(&gateway.Spec)
 				err := cluster.Update(f.Context(), gateway, client.DryRunAll)
@@ -288,7 +288,7 @@ func incompatibleImage() gatewayTrouble {
 		reason: slipwayv1alpha1.ReasonImageIncompatible,
 		prepare: func(f *gatewayFixture) {
 			f.editGateway(func(s *slipwayv1alpha1.APIGatewaySpec) { s.Image = cluster.DemoImage })
-			f.eventually(func() error { // from when it runs, it can be known
+			f.Eventually(func() error { // from when it runs, it can be known
 				for _, pod := range f.gatewayPods() {
 					if pod.Spec.Containers[0].Image == cluster.DemoImage && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Running != nil {
 						return nil
@@ -356,7 +356,7 @@ func (f *gatewayFixture) refusesWith(status int, key string) {
 func (f *gatewayFixture) serves(c *certificate) {
 	f.Helper()
 	through := f.through(c)
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		for range 10 {
 			response, err := through.Get(secureURL)
 			if err != nil {
@@ -378,14 +378,14 @@ func servedIn(state *tls.ConnectionState, c *certificate) bool {
 // editService changes the Service of the bad route.
 func (f *gatewayFixture) editService(change func(*corev1.ServiceSpec)) {
 	f.Helper()
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: f.namespace}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: f.Namespace}}
 	update(f.fixture, service, func(s *corev1.Service) { change(&s.Spec) })
 }
 
 // editTLS replaces the certificate in a Secret.
 func (f *gatewayFixture) editTLS(name string, c *certificate) {
 	f.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.Namespace}}
 	update(f.fixture, secret, func(s *corev1.Secret) { s.Data = c.data })
 }
 
@@ -406,9 +406,9 @@ func (f *gatewayFixture) removeWebhook() {
 		}
 	})
 	// The API server notices a moment later.
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		gateway := f.troubledGateway()
-		gateway.Name, gateway.Namespace = "probe", f.namespace
+		gateway.Name, gateway.Namespace = "probe", f.Namespace
 		gateway.Spec.Routes[0].Path, gateway.Spec.Routes[0].PathType = "/(", slipwayv1alpha1.PathRegularExpression
 		return cluster.Create(f.Context(), gateway, client.DryRunAll)
 	})

@@ -22,6 +22,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/livecluster"
+	"github.com/slipway-dev/slipway/internal/testing/livetest"
 )
 
 // gatewayManifest is the one that everybody starts with. A manifest this short must work.
@@ -46,9 +47,9 @@ const (
 // parallel tests: it measures.
 func TestAGatewayServesThroughEveryChange(t *testing.T) {
 	f := newGatewayFixture(newFixture(t))
-	f.create(f.demo("user-service", 8080), f.demo("product-service", 8081))
+	f.Create(f.demo("user-service", 8080), f.demo("product-service", 8081))
 	f.applyManifest(gatewayManifest)
-	f.kubectl("wait", "--for=condition=Ready", "gw/"+gatewayName, "--timeout=120s")
+	f.Kubectl("wait", "--for=condition=Ready", "gw/"+gatewayName, "--timeout=120s")
 	f.waitGateway(gatewayReady(2, 2))
 	through := f.through()
 	f.mustAnswer(through, usersURL, "Hello from user-service-", "path: /users/1")
@@ -74,7 +75,7 @@ func (f *gatewayFixture) applyManifest(manifest string) {
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
 		f.Fatal(err)
 	}
-	f.kubectl("apply", "-f", file)
+	f.Kubectl("apply", "-f", file)
 }
 
 // mustAnswer asks once: what status calls live must answer.
@@ -107,16 +108,16 @@ func (f *gatewayFixture) runsConfined() {
 
 func (f *gatewayFixture) kubectlUnderstands() {
 	f.Helper()
-	table := strings.Split(strings.TrimSpace(f.kubectl("get", "gw")), "\n")
+	table := strings.Split(strings.TrimSpace(f.Kubectl("get", "gw")), "\n")
 	wantColumns := []string{"NAME", "READY", "ROUTES", "REPLICAS", "ADDRESS", "AGE", "REASON"}
 	if got := strings.Fields(table[0]); !slices.Equal(got, wantColumns) {
 		f.Errorf("columns %v, want %v", got, wantColumns)
 	}
-	wantRow := []string{gatewayName, "True", "2/2", "2/2", "http://" + gatewayName + "." + f.namespace + ".svc.cluster.local"}
+	wantRow := []string{gatewayName, "True", "2/2", "2/2", "http://" + gatewayName + "." + f.Namespace + ".svc.cluster.local"}
 	if row := strings.Fields(table[1]); len(row) < len(wantRow) || !slices.Equal(row[:len(wantRow)], wantRow) {
 		f.Errorf("row %v, want %v", row, wantRow)
 	}
-	all := f.kubectl("get", "slipway", "-o", "name")
+	all := f.Kubectl("get", "slipway", "-o", "name")
 	for _, want := range []string{"apigateway.slipway.dev/" + gatewayName, "webapp.slipway.dev/user-service", "webapp.slipway.dev/product-service"} {
 		if !strings.Contains(all, want) {
 			f.Errorf("kubectl get slipway lists %q, want %s in it", all, want)
@@ -129,7 +130,7 @@ func (f *gatewayFixture) kubectlUnderstands() {
 		"apigateway.spec.drainSeconds":          "Default 30",
 		"apigateway.status.routes.notLive":      "not live",
 	} {
-		text := strings.Join(strings.Fields(f.kubectl("explain", field)), " ")
+		text := strings.Join(strings.Fields(f.Kubectl("explain", field)), " ")
 		if !strings.Contains(text, want) {
 			f.Errorf("kubectl explain %s says %q, want %q in it", field, text, want)
 		}
@@ -139,11 +140,11 @@ func (f *gatewayFixture) kubectlUnderstands() {
 // scaleGateway changes the number of pods and waits until there are no others.
 func (f *gatewayFixture) scaleGateway(replicas int32) {
 	f.Helper()
-	f.kubectl("scale", "gw/"+gatewayName, fmt.Sprintf("--replicas=%d", replicas))
+	f.Kubectl("scale", "gw/"+gatewayName, fmt.Sprintf("--replicas=%d", replicas))
 	f.waitGateway(gatewayReady(replicas, 2))
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		list := &corev1.PodList{}
-		err := cluster.List(f.Context(), list, client.InNamespace(f.namespace), client.MatchingLabels{slipwayv1alpha1.LabelAPIGateway: gatewayName})
+		err := cluster.List(f.Context(), list, client.InNamespace(f.Namespace), client.MatchingLabels{slipwayv1alpha1.LabelAPIGateway: gatewayName})
 		if err == nil && len(list.Items) != int(replicas) {
 			err = fmt.Errorf("the gateway has %d pods, want %d", len(list.Items), replicas)
 		}
@@ -167,11 +168,11 @@ func (f *gatewayFixture) addRoute(through *http.Client) {
 		if err == nil {
 			break
 		}
-		if time.Since(accepted) > patience {
+		if time.Since(accepted) > livetest.Patience {
 			f.Fatalf("the new route does not answer: %v", err)
 		}
 	}
-	f.measured("a new route answers through the Service %v after the API server", time.Since(accepted).Round(time.Millisecond))
+	f.Measured("a new route answers through the Service %v after the API server", time.Since(accepted).Round(time.Millisecond))
 	f.saysPromptly("a new route is called live", start, gatewayReady(2, 3))
 	// Whichever replica is asked.
 	for range 20 {
@@ -185,10 +186,10 @@ func (f *gatewayFixture) deleteDeployment(through *http.Client) {
 	f.Helper()
 	before := mustGet(f.fixture, gatewayName, &appsv1.Deployment{})
 	start := time.Now()
-	f.promptly("a deleted Deployment is noticed", func() { f.delete(before.DeepCopy()) },
+	f.promptly("a deleted Deployment is noticed", func() { f.Delete(before.DeepCopy()) },
 		gatewayIs(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, ""))
 	f.waitGateway(gatewayReady(2, 3))
-	f.measured("the gateway is ready again %v after its Deployment was deleted", time.Since(start).Round(time.Millisecond))
+	f.Measured("the gateway is ready again %v after its Deployment was deleted", time.Since(start).Round(time.Millisecond))
 	after := mustGet(f.fixture, gatewayName, &appsv1.Deployment{})
 	if after.UID == before.UID || after.Status.AvailableReplicas != 2 {
 		f.Errorf("the Deployment is %s with %d pods, was %s", after.UID, after.Status.AvailableReplicas, before.UID)
@@ -201,16 +202,16 @@ func (f *gatewayFixture) deleteDeployment(through *http.Client) {
 func (f *gatewayFixture) deleteGateway() {
 	f.Helper()
 	before := f.appPods()
-	f.kubectl("delete", "gw", gatewayName)
+	f.Kubectl("delete", "gw", gatewayName)
 	for _, child := range []client.Object{
 		&slipwayv1alpha1.APIGateway{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
 		&appsv1.Deployment{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{},
 	} {
-		f.gone(gatewayName, child)
+		f.Gone(gatewayName, child)
 	}
-	f.gone(gatewayName+"-ingress", &networkingv1.Ingress{})
-	f.eventually(func() error {
-		left := f.kubectl("get", "pods,replicasets", "-o", "name", "-l", slipwayv1alpha1.LabelAPIGateway+"="+gatewayName)
+	f.Gone(gatewayName+"-ingress", &networkingv1.Ingress{})
+	f.Eventually(func() error {
+		left := f.Kubectl("get", "pods,replicasets", "-o", "name", "-l", slipwayv1alpha1.LabelAPIGateway+"="+gatewayName)
 		if left = strings.TrimSpace(left); left != "" {
 			return fmt.Errorf("%q is left", left)
 		}

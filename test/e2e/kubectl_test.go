@@ -3,43 +3,23 @@
 package e2e
 
 import (
-	"context"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// kubectl runs kubectl in the test's namespace, and returns what it prints.
-func (f *fixture) kubectl(args ...string) string {
-	f.Helper()
-	output, err := f.runKubectl(f.Context(), args...)
-	if err != nil {
-		f.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
-	}
-	return output
-}
-
-func (f *fixture) runKubectl(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	command := exec.CommandContext(ctx, cluster.Kubectl, append([]string{"-n", f.namespace}, args...)...)
-	output, err := command.CombinedOutput()
-	return string(output), err
-}
-
 func TestKubectlUnderstandsAnApplication(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app())
-	f.kubectl("wait", "--for=condition=Ready", "webapp/"+appName, "--timeout=90s")
+	f.Create(f.app())
+	f.Kubectl("wait", "--for=condition=Ready", "webapp/"+appName, "--timeout=90s")
 
-	f.kubectl("scale", "webapp/"+appName, "--replicas=3")
-	f.kubectl("wait", "--for=condition=Ready", "app/"+appName, "--timeout=90s")
-	f.kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", "app/"+appName, "--timeout=90s")
+	f.Kubectl("scale", "webapp/"+appName, "--replicas=3")
+	f.Kubectl("wait", "--for=condition=Ready", "app/"+appName, "--timeout=90s")
+	f.Kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", "app/"+appName, "--timeout=90s")
 
 	// kubectl get slipway lists every kind, as a table that tells the truth.
-	table := strings.Split(strings.TrimSpace(f.kubectl("get", "slipway")), "\n")
+	table := strings.Split(strings.TrimSpace(f.Kubectl("get", "slipway")), "\n")
 	if len(table) != 2 {
 		t.Fatalf("kubectl get slipway prints %q", table)
 	}
@@ -47,7 +27,7 @@ func TestKubectlUnderstandsAnApplication(t *testing.T) {
 	if got := strings.Fields(table[0]); !slices.Equal(got, wantColumns) {
 		t.Errorf("columns %v, want %v", got, wantColumns)
 	}
-	wantRow := []string{"webapp.slipway.dev/" + appName, "True", "3/3", cluster.DemoImage, "http://" + appName + "." + f.namespace + ".svc.cluster.local:8080"}
+	wantRow := []string{"webapp.slipway.dev/" + appName, "True", "3/3", cluster.DemoImage, "http://" + appName + "." + f.Namespace + ".svc.cluster.local:8080"}
 	row := strings.Fields(table[1])
 	if len(row) == 0 || strings.TrimPrefix(row[0], "webapp.slipway.dev/") != appName || len(row) < 5 || !slices.Equal(row[1:5], wantRow[1:]) {
 		t.Errorf("row %v, want %v", row, wantRow)
@@ -61,7 +41,7 @@ func TestKubectlUnderstandsAnApplication(t *testing.T) {
 		"webapp.spec.autoscaling":           "number of replicas",
 		"webapp.spec.health.timeoutSeconds": "Default 2",
 	} {
-		text := strings.Join(strings.Fields(f.kubectl("explain", field)), " ")
+		text := strings.Join(strings.Fields(f.Kubectl("explain", field)), " ")
 		if !strings.Contains(text, want) {
 			t.Errorf("kubectl explain %s says %q, want %q in it", field, text, want)
 		}

@@ -23,7 +23,7 @@ import (
 func TestAnApplicationAnswersOnItsPodsAndItsService(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app(replicas(2), env("GREETING", "good morning")))
+	f.Create(f.app(replicas(2), env("GREETING", "good morning")))
 	app := f.ready()
 
 	for _, pod := range f.pods() {
@@ -44,7 +44,7 @@ func TestAnApplicationAnswersOnItsPodsAndItsService(t *testing.T) {
 func TestAnUpdateDropsNoRequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app(replicas(2), env("GREETING", "one")))
+	f.Create(f.app(replicas(2), env("GREETING", "one")))
 	f.ready()
 	url := f.serviceURL()
 	load := f.traffic(url)
@@ -63,9 +63,9 @@ func TestAnUpdateDropsNoRequest(t *testing.T) {
 	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Replicas = ptr(int32(1)) })
 	f.ready()
 	// The pods that were replaced serve until their last connection has gone elsewhere.
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		list := &corev1.PodList{}
-		if err := cluster.List(t.Context(), list, client.InNamespace(f.namespace)); err != nil {
+		if err := cluster.List(t.Context(), list, client.InNamespace(f.Namespace)); err != nil {
 			return err
 		}
 		if len(list.Items) != 1 {
@@ -90,18 +90,18 @@ func TestDeletingAnApplicationTakesItsChildrenAndNothingElse(t *testing.T) {
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 		},
 	}
-	f.create(unrelated...)
+	f.Create(unrelated...)
 	app := f.app(replicas(2), envFrom("token"))
-	f.create(app)
+	f.Create(app)
 	f.ready()
 	before := map[string]string{}
 	for _, object := range unrelated {
 		before[object.GetName()] = mustGet(f, object.GetName(), object).GetResourceVersion()
 	}
 
-	f.delete(app)
+	f.Delete(app)
 	for _, child := range []client.Object{&slipwayv1alpha1.WebApp{}, &appsv1.Deployment{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &autoscalingv2.HorizontalPodAutoscaler{}} {
-		f.gone(appName, child)
+		f.Gone(appName, child)
 	}
 	for _, list := range []client.ObjectList{&appsv1.ReplicaSetList{}, &appsv1.ControllerRevisionList{}, &corev1.PodList{}} {
 		f.empty(list)
@@ -119,7 +119,7 @@ func TestAnOrphanedApplicationRunsOnAndIsTakenOver(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	app := f.app(replicas(2))
-	f.create(app)
+	f.Create(app)
 	f.ready()
 	before := f.identities()
 	load := f.traffic(f.serviceURL())
@@ -127,13 +127,13 @@ func TestAnOrphanedApplicationRunsOnAndIsTakenOver(t *testing.T) {
 	if err := cluster.Delete(t.Context(), app, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 		t.Fatal(err)
 	}
-	f.gone(appName, &slipwayv1alpha1.WebApp{})
+	f.Gone(appName, &slipwayv1alpha1.WebApp{})
 	if diff := cmp.Diff(before, f.identities()); diff != "" {
 		t.Errorf("not everything stayed (-want +got):\n%s", diff)
 	}
 
 	next := f.app(replicas(2))
-	f.create(next)
+	f.Create(next)
 	f.ready()
 	if !metav1.IsControlledBy(f.deployment(), next) {
 		t.Error("the next application of the name has not taken the Deployment over")
@@ -159,8 +159,8 @@ func (f *fixture) identities() map[string]string {
 // empty waits until there are no objects of a kind.
 func (f *fixture) empty(list client.ObjectList) {
 	f.Helper()
-	f.eventually(func() error {
-		if err := cluster.List(f.Context(), list, client.InNamespace(f.namespace)); err != nil {
+	f.Eventually(func() error {
+		if err := cluster.List(f.Context(), list, client.InNamespace(f.Namespace)); err != nil {
 			return err
 		}
 		if n := meta.LenList(list); n > 0 {

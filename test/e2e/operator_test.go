@@ -45,7 +45,7 @@ func (f *fixture) leaseHolder() string {
 func (f *fixture) waitForLeader() *corev1.Pod {
 	f.Helper()
 	var leader *corev1.Pod
-	f.eventually(func() (err error) {
+	f.Eventually(func() (err error) {
 		leader, err = cluster.Leader(f.Context())
 		return err
 	})
@@ -81,8 +81,8 @@ func (f *fixture) operatorIsComplete() {
 
 func TestAnOperatorRestartChangesNothing(t *testing.T) {
 	f := newFixture(t)
-	f.create(secret("db", "PASSWORD", "x"))
-	f.create(f.app(replicas(2), envFrom("db")))
+	f.Create(secret("db", "PASSWORD", "x"))
+	f.Create(f.app(replicas(2), envFrom("db")))
 	f.ready()
 	before, ended := f.settled(), livecluster.Restarts(f.pods())
 	load := f.traffic(f.serviceURL())
@@ -110,7 +110,7 @@ func TestAnOperatorRestartChangesNothing(t *testing.T) {
 func (f *fixture) settled() map[string]string {
 	f.Helper()
 	last, since := f.children(), time.Now()
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		if now := f.children(); !maps.Equal(now, last) {
 			last, since = now, time.Now()
 		}
@@ -131,7 +131,7 @@ func (f *fixture) children() map[string]string {
 		&slipwayv1alpha1.WebAppList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &appsv1.ControllerRevisionList{},
 		&corev1.ServiceList{}, &corev1.PodList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &policyv1.PodDisruptionBudgetList{},
 	} {
-		if err := cluster.List(f.Context(), list, client.InNamespace(f.namespace)); err != nil {
+		if err := cluster.List(f.Context(), list, client.InNamespace(f.Namespace)); err != nil {
 			f.Fatalf("list %T: %v", list, err)
 		}
 		items, err := meta.ExtractList(list)
@@ -161,7 +161,7 @@ func (f *fixture) deleteOperatorPods() {
 		}
 	}
 	f.Cleanup(f.operatorIsComplete)
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		leader, err := cluster.Leader(f.Context())
 		if err == nil && old[leader.UID] {
 			return errors.New("an old pod still leads")
@@ -174,7 +174,7 @@ func (f *fixture) deleteOperatorPods() {
 // WebApp of the cluster and has nothing left to do.
 func (f *fixture) operatorHasLookedAtEverything() {
 	f.Helper()
-	f.eventually(func() error { return cluster.OperatorHasLookedAtEverything(f.Context()) })
+	f.Eventually(func() error { return cluster.OperatorHasLookedAtEverything(f.Context()) })
 }
 
 func TestAStandbyTakesOver(t *testing.T) {
@@ -189,28 +189,28 @@ func TestAStandbyTakesOver(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t)
-			f.create(f.app(replicas(0)))
+			f.Create(f.app(replicas(0)))
 			f.ready()
 			holder := f.leaseHolder()
 			start := time.Now()
 			c.end(f)
 			f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Port = 9090 })
 
-			f.eventually(func() error {
+			f.Eventually(func() error {
 				if now := f.leaseHolder(); now == "" || now == holder {
 					return fmt.Errorf("the lease is held by %q", now)
 				}
 				return nil
 			})
 			held := time.Since(start)
-			f.eventually(func() error {
+			f.Eventually(func() error {
 				if port := mustGet(f, appName, &corev1.Service{}).Spec.Ports[0].Port; port != 9090 {
 					return fmt.Errorf("the Service's port is %d", port)
 				}
 				return nil
 			})
 			worked := time.Since(start)
-			f.measured("another holds the lease after %v, and a change is acted on after %v", held.Round(time.Millisecond), worked.Round(time.Millisecond))
+			f.Measured("another holds the lease after %v, and a change is acted on after %v", held.Round(time.Millisecond), worked.Round(time.Millisecond))
 			if worked > c.goal {
 				t.Errorf("a change took %v, want at most %v", worked, c.goal)
 			}
@@ -221,6 +221,6 @@ func TestAStandbyTakesOver(t *testing.T) {
 
 func (f *fixture) deleteLeader() {
 	f.Helper()
-	f.delete(f.waitForLeader())
+	f.Delete(f.waitForLeader())
 	f.Cleanup(f.operatorIsComplete)
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,15 +22,18 @@ type badRollout struct {
 	parts  []string
 }
 
+// longName is longer than the name of a repository may be, which the schema cannot tell.
+var longName = strings.Repeat("a", 256)
+
 func badRollouts() map[string]badRollout {
 	return map[string]badRollout{
 		"image that does not exist": {
-			edit:   func(f *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = f.registry() + "/unknown:1" },
+			edit:   func(f *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = f.Registry() + "/unknown:1" },
 			reason: slipwayv1alpha1.ReasonImageNotFound, parts: []string{`unknown:1" does not exist`},
 		},
 		"image name that cannot be parsed": {
-			edit:   func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = "Shop:2" },
-			reason: slipwayv1alpha1.ReasonInvalidImageName, parts: []string{`"Shop:2"`},
+			edit:   func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Image = longName + ":2" },
+			reason: slipwayv1alpha1.ReasonInvalidImageName, parts: []string{longName + `:2"`},
 		},
 		"crash loop": {
 			edit:   func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) { s.Env["START_FAILURE"] = "no database at db:5432" },
@@ -40,7 +44,7 @@ func badRollouts() map[string]badRollout {
 				s.Health.Path = "/never"
 				s.Rollout = &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: ptr(int32(10))}
 			},
-			reason: slipwayv1alpha1.ReasonProgressDeadlineExceeded, parts: []string{`Deployment "shop"`, "spec.rollout.progressDeadlineSeconds"},
+			reason: slipwayv1alpha1.ReasonProbeFailing, parts: []string{`Deployment "shop"`, "spec.rollout.progressDeadlineSeconds", "GET /never on port 8080: HTTP status 503 (spec.health.path)"},
 		},
 	}
 }
@@ -51,7 +55,7 @@ func TestAFailedRolloutIsRolledBackOnceAndNobodyNotices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.create(f.app(replicas(2), env("GREETING", "good")))
+			f.Create(f.app(replicas(2), env("GREETING", "good")))
 			good := f.ready()
 			load := f.traffic(f.serviceURL())
 
@@ -84,7 +88,7 @@ func (f *fixture) rolledBack(good *slipwayv1alpha1.WebApp, bad badRollout) *slip
 		is(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonRolledBack),
 		is(slipwayv1alpha1.ConditionProgressing, metav1.ConditionFalse, slipwayv1alpha1.ReasonRolledBack),
 		is(slipwayv1alpha1.ConditionAvailable, metav1.ConditionTrue, ""),
-		is(slipwayv1alpha1.ConditionDegraded, metav1.ConditionFalse, ""),
+		has(slipwayv1alpha1.ConditionDegraded, bad.reason, bad.parts...),
 		func(app *slipwayv1alpha1.WebApp) error {
 			switch {
 			case app.Status.Revision != good.Status.Revision:
@@ -115,7 +119,7 @@ func (f *fixture) staysRolledBack() {
 func TestARolledBackApplicationScalesAndFailsAgainAndReturns(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app())
+	f.Create(f.app())
 	good := f.ready()
 	pod := f.thePod()
 	bad := badRollouts()["image name that cannot be parsed"]
@@ -129,8 +133,8 @@ func TestARolledBackApplicationScalesAndFailsAgainAndReturns(t *testing.T) {
 	f.rolledBack(two, bad)
 
 	// Another image is, and fails in its turn.
-	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = "Shop:3" })
-	bad.parts = []string{`"Shop:3"`}
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = longName + ":3" })
+	bad.parts = []string{longName + `:3"`}
 	f.rolledBack(two, bad)
 
 	// The good image runs already.
@@ -153,7 +157,7 @@ func TestARolledBackApplicationScalesAndFailsAgainAndReturns(t *testing.T) {
 func TestOnFailureHoldReportsAndStays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app(spec(func(s *slipwayv1alpha1.WebAppSpec) {
+	f.Create(f.app(spec(func(s *slipwayv1alpha1.WebAppSpec) {
 		s.Rollout = &slipwayv1alpha1.Rollout{OnFailure: slipwayv1alpha1.FailurePolicyHold}
 	})))
 	f.ready()
@@ -182,7 +186,7 @@ func TestOnFailureHoldReportsAndStays(t *testing.T) {
 func TestAnApplicationThatFailsLaterIsNotRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app(env("GREETING", "one")))
+	f.Create(f.app(env("GREETING", "one")))
 	first := f.ready()
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Env["GREETING"] = "two" })
 	second := f.ready()
@@ -195,7 +199,7 @@ func TestAnApplicationThatFailsLaterIsNotRolledBack(t *testing.T) {
 	// As often as would have ended a rollout.
 	const ends = 3
 	for n := range int32(ends) {
-		f.eventually(func() error {
+		f.Eventually(func() error {
 			// The answer is the end of the connection.
 			_, _ = livecluster.Ask(t.Context(), livecluster.NewHTTPClient(), url+"/exit?code=7")
 			if got := livecluster.Restarts(f.pods()); got < n+1 {
@@ -218,7 +222,7 @@ func TestAnApplicationThatFailsLaterIsNotRolledBack(t *testing.T) {
 func TestAFailedFirstRolloutIsReported(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app(spec(func(s *slipwayv1alpha1.WebAppSpec) {
+	f.Create(f.app(spec(func(s *slipwayv1alpha1.WebAppSpec) {
 		s.Health.Path = "/never"
 		s.Rollout = &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: ptr(int32(5))}
 	})))
@@ -232,22 +236,22 @@ func TestAFailedFirstRolloutIsReported(t *testing.T) {
 // the operator.
 func TestARollbackSurvivesTheOperatorsDeath(t *testing.T) {
 	f := newFixture(t)
-	f.create(f.app())
+	f.Create(f.app())
 	good := f.ready()
-	seen := f.record(&appsv1.DeploymentList{})
+	seen := f.Record(&appsv1.DeploymentList{})
 	bad := badRollouts()["never ready"]
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
 	f.wait(is(slipwayv1alpha1.ConditionProgressing, metav1.ConditionTrue, slipwayv1alpha1.ReasonRolloutInProgress))
 	start := time.Now()
 	f.killLeader()
 	f.rolledBack(good, bad)
-	f.measured("an operator killed in the middle: rolled back %v after the kill (deadline 10 s)", time.Since(start).Round(100*time.Millisecond))
+	f.Measured("an operator killed in the middle: rolled back %v after the kill (deadline 10 s)", time.Since(start).Round(100*time.Millisecond))
 	f.staysRolledBack()
 
 	// There and back: two changes of the template, whoever made them.
 	generations := map[int64]bool{}
-	for _, s := range seen.all() {
-		generations[s.object.GetGeneration()] = true
+	for _, s := range seen.All() {
+		generations[s.Object.GetGeneration()] = true
 	}
 	if len(generations) != 3 {
 		t.Errorf("the Deployment went through %d generations, want 3: good, bad, good again", len(generations))

@@ -20,10 +20,10 @@ func TestStorageIsMountedAndSurvivesTheApplication(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	app := f.app(storage("10Mi", ""))
-	f.create(app)
+	f.Create(app)
 	f.ready()
 	claim := f.claimInUse()
-	pods := f.record(&corev1.PodList{})
+	pods := f.Record(&corev1.PodList{})
 
 	// Two pods never share the volume: the old one is gone before the new one comes.
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Env["GREETING"] = "two" })
@@ -33,23 +33,23 @@ func TestStorageIsMountedAndSurvivesTheApplication(t *testing.T) {
 		t.Errorf("strategy %q, want Recreate", strategy)
 	}
 	running := map[string]bool{}
-	for _, s := range pods.all() {
-		pod := s.object.(*corev1.Pod)
-		running[pod.Name] = s.event != watch.Deleted && pod.Status.Phase == corev1.PodRunning
+	for _, s := range pods.All() {
+		pod := s.Object.(*corev1.Pod)
+		running[pod.Name] = s.Event != watch.Deleted && pod.Status.Phase == corev1.PodRunning
 		if both := slices.Collect(trueKeys(running)); len(both) > 1 {
 			t.Errorf("pods %v ran at the same time", both)
 		}
 	}
 
-	f.delete(app)
-	f.gone(appName, &appsv1.Deployment{})
+	f.Delete(app)
+	f.Gone(appName, &appsv1.Deployment{})
 	f.empty(&corev1.PodList{})
 	kept := mustGet(f, claim.Name, &corev1.PersistentVolumeClaim{})
 	if kept.UID != claim.UID || !kept.DeletionTimestamp.IsZero() {
 		t.Fatal("the volume did not survive the application")
 	}
 
-	f.create(f.app(storage("10Mi", "")))
+	f.Create(f.app(storage("10Mi", "")))
 	f.ready()
 	if again := f.claimInUse(); again.UID != claim.UID {
 		t.Error("an application of the same name did not get the volume back")
@@ -60,11 +60,11 @@ func TestStorageGoesWithTheApplicationWhenAsked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	app := f.app(storage("10Mi", slipwayv1alpha1.DeletionPolicyDelete))
-	f.create(app)
+	f.Create(app)
 	f.ready()
 	claim := f.claimInUse()
-	f.delete(app)
-	f.gone(claim.Name, &corev1.PersistentVolumeClaim{})
+	f.Delete(app)
+	f.Gone(claim.Name, &corev1.PersistentVolumeClaim{})
 }
 
 // The old pod has to go before the new one can come, so there is an outage, and it
@@ -72,7 +72,7 @@ func TestStorageGoesWithTheApplicationWhenAsked(t *testing.T) {
 func TestARolloutWithStorageThatFailsIsRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.create(f.app(storage("10Mi", slipwayv1alpha1.DeletionPolicyDelete), env("GREETING", "good")))
+	f.Create(f.app(storage("10Mi", slipwayv1alpha1.DeletionPolicyDelete), env("GREETING", "good")))
 	good := f.ready()
 	bad := badRollouts()["image name that cannot be parsed"]
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
@@ -85,8 +85,8 @@ func TestARolloutWithStorageThatFailsIsRolledBack(t *testing.T) {
 func (f *fixture) claimInUse() *corev1.PersistentVolumeClaim {
 	f.Helper()
 	claim := &corev1.PersistentVolumeClaim{}
-	f.eventually(func() error {
-		if err := f.get(appName+"-data", claim); err != nil {
+	f.Eventually(func() error {
+		if err := f.Get(appName+"-data", claim); err != nil {
 			return err
 		}
 		if claim.Status.Phase != corev1.ClaimBound {
@@ -94,7 +94,7 @@ func (f *fixture) claimInUse() *corev1.PersistentVolumeClaim {
 		}
 		return nil
 	})
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		for _, pod := range f.pods() {
 			uses := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name

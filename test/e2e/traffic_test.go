@@ -29,7 +29,7 @@ func (f *fixture) serviceURL() string {
 func (f *fixture) answers(url string, parts ...string) {
 	f.Helper()
 	client := livecluster.NewHTTPClient()
-	f.eventually(func() error {
+	f.Eventually(func() error {
 		body, err := livecluster.Ask(f.Context(), client, url)
 		if err != nil {
 			return fmt.Errorf("%s does not answer: %w", url, err)
@@ -104,7 +104,7 @@ func (l *traffic) stop(during string) {
 	}
 	l.cancel()
 	l.done.Wait()
-	l.f.measured("%s: %d of %d requests failed", during, len(l.failed), l.sent)
+	l.f.Measured("%s: %d of %d requests failed", during, len(l.failed), l.sent)
 	if len(l.failed) > 0 {
 		l.f.Errorf("%d of %d requests failed, the first at %s", len(l.failed), l.sent, strings.Join(l.failed[:min(3, len(l.failed))], "; "))
 	}

@@ -44,21 +44,14 @@ type strike struct {
 // again, as it is without.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
-	var begun []func() (*scenario.Outcome, error)
-	for _, kind := range kinds {
-		for _, s := range kind.Scenarios {
-			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
-				begun = append(begun, beginReference(t, s))
-				t.Parallel()
-				// All scenarios queue up together: the slowest would be played last otherwise, and
-				// alone, because its reference takes longest.
-				waitFor(begun)
-				reference := reference(t, s)
-				t.Logf("%d writes: %s", len(reference.Writes), scenario.Writes(reference.Writes))
-				playAll(t, s, reference, cells(kind, s, reference))
-			})
-		}
-	}
+	everyScenario(t, func(t *testing.T, kind scenario.Kind, s scenario.Scenario, all func()) {
+		// All scenarios queue up together: the slowest would be played last otherwise, and
+		// alone, because its reference takes longest.
+		all()
+		reference := reference(t, s)
+		t.Logf("%d writes: %s", len(reference.Writes), scenario.Writes(reference.Writes))
+		playAll(t, s, reference, cells(kind, s, reference))
+	})
 }
 
 // playAll plays the runs of a scenario, each as a test.
@@ -171,17 +164,26 @@ func referenceOf(t *testing.T, s scenario.Scenario) func() (*scenario.Outcome, e
 	return references.runs[name]
 }
 
-// beginReference plays a reference already, and returns what waits for it.
-func beginReference(t *testing.T, s scenario.Scenario) func() (*scenario.Outcome, error) {
+// everyScenario runs a test for each scenario of each kind, at the same time, and begins to
+// play their references. all waits for those of all.
+func everyScenario(t *testing.T, do func(t *testing.T, kind scenario.Kind, s scenario.Scenario, all func())) {
 	t.Helper()
-	run := referenceOf(t, s)
-	go func() { _, _ = run() }() // who needs it asks again
-	return run
-}
-
-func waitFor(references []func() (*scenario.Outcome, error)) {
-	for _, run := range references {
-		_, _ = run() // who needs it asks again
+	var begun []func() (*scenario.Outcome, error)
+	all := func() {
+		for _, run := range begun {
+			_, _ = run() // who needs it asks again
+		}
+	}
+	for _, kind := range kinds {
+		for _, s := range kind.Scenarios {
+			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
+				run := referenceOf(t, s)
+				begun = append(begun, run)
+				go func() { _, _ = run() }() // who needs it asks again
+				t.Parallel()
+				do(t, kind, s, all)
+			})
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,8 @@ func TestUpgrade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := bench.PlayUpgrade(t, release); err != nil {
+			at := slices.IndexFunc(kinds, func(k scenario.Kind) bool { return k.Name == kind })
+			if err := bench.PlayUpgrade(t, release, kinds[at].MadeAtUpgrade); err != nil {
 				t.Error(err)
 			}
 		})

@@ -18,15 +18,10 @@ import (
 // the cluster. What is seen late takes longest, and so begins first.
 func TestViews(t *testing.T) {
 	t.Parallel()
-	for _, kind := range kinds {
-		for _, s := range kind.Scenarios {
-			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
-				t.Parallel()
-				reference := reference(t, s)
-				playAll(t, s, reference, append(views(reference), orders(reference)...))
-			})
-		}
-	}
+	everyScenario(t, func(t *testing.T, _ scenario.Kind, s scenario.Scenario, _ func()) {
+		reference := reference(t, s)
+		playAll(t, s, reference, append(views(reference), orders(reference)...))
+	})
 }
 
 // unsaid is how long what is seen at last may not show: a status waits for a second

@@ -131,27 +131,22 @@ func allowed(namespace string, want bool) error {
 // make is not tried over and over.
 func TestADeletedNamespaceIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	for _, kind := range kinds {
-		for _, s := range kind.Scenarios {
-			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
+	everyScenario(t, func(t *testing.T, kind scenario.Kind, s scenario.Scenario, _ func()) {
+		reference := reference(t, s)
+		for at := range reference.Writes {
+			if reference.Steps[at] < kind.SharedSteps(s) {
+				continue
+			}
+			t.Run(fmt.Sprintf("write %d", at+1), func(t *testing.T) {
 				t.Parallel()
-				reference := reference(t, s)
-				for at := range reference.Writes {
-					if reference.Steps[at] < kind.SharedSteps(s) {
-						continue
-					}
-					t.Run(fmt.Sprintf("write %d", at+1), func(t *testing.T) {
-						t.Parallel()
-						t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, "F10 namespace deleted", !t.Failed()) })
-						deletion := fault.Fault{Before: func(w fault.Write) {
-							must(env.Client.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
-						}}
-						play(t, bench, s, scenario.Trial{Faults: fault.Plan{at + 1: deletion}, Ends: true}, reference)
-					})
-				}
+				t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, "F10 namespace deleted", !t.Failed()) })
+				deletion := fault.Fault{Before: func(w fault.Write) {
+					must(env.Client.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
+				}}
+				play(t, bench, s, scenario.Trial{Faults: fault.Plan{at + 1: deletion}, Ends: true}, reference)
 			})
 		}
-	}
+	})
 }
 
 // The definitions of the kinds are applied again in the middle of each scenario, changed
@@ -160,27 +155,20 @@ func TestADeletedNamespaceIsLeftAlone(t *testing.T) {
 func TestADefinitionIsAppliedAgain(t *testing.T) {
 	t.Parallel()
 	apart := startBench(t)
-	var begun []func() (*scenario.Outcome, error)
-	for _, kind := range kinds {
-		for _, s := range kind.Scenarios {
-			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
-				begun = append(begun, beginReference(t, s))
-				t.Parallel()
-				t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, "F10 CRD applied again", !t.Failed()) })
-				// Each run breaks the watches of all, so they are best played at the same time.
-				waitFor(begun)
-				reference := reference(t, s)
-				again := fault.Fault{Before: func(w fault.Write) { must(reapplyDefinitions(apart.Env.Client, w.Namespace)) }}
-				// The witness's own watches end as well, and each time it takes a client longer to
-				// watch again.
-				trial := scenario.Trial{Faults: fault.Plan{len(reference.Writes)/2 + 1: again}, Lens: fault.NewLens(nil), Idle: 3 * time.Second, Live: true, OwnWatches: true}
-				outcome := play(t, apart, s, trial, reference)
-				if !t.Failed() && outcome.StruckInAll() == 0 && len(outcome.Writes) > len(reference.Writes)/2 {
-					t.Errorf("the definitions were not applied again in: %s", scenario.Writes(outcome.Writes))
-				}
-			})
+	everyScenario(t, func(t *testing.T, _ scenario.Kind, s scenario.Scenario, all func()) {
+		t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, "F10 CRD applied again", !t.Failed()) })
+		// Each run breaks the watches of all, so they are best played at the same time.
+		all()
+		reference := reference(t, s)
+		again := fault.Fault{Before: func(w fault.Write) { must(reapplyDefinitions(apart.Env.Client, w.Namespace)) }}
+		// The witness's own watches end as well, and each time it takes a client longer to
+		// watch again.
+		trial := scenario.Trial{Faults: fault.Plan{len(reference.Writes)/2 + 1: again}, Lens: fault.NewLens(nil), Idle: 3 * time.Second, Live: true, OwnWatches: true}
+		outcome := play(t, apart, s, trial, reference)
+		if !t.Failed() && outcome.StruckInAll() == 0 && len(outcome.Writes) > len(reference.Writes)/2 {
+			t.Errorf("the definitions were not applied again in: %s", scenario.Writes(outcome.Writes))
 		}
-	}
+	})
 }
 
 // startBench returns a bench on an API server of its own until the end of the test.

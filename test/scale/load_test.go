@@ -149,13 +149,27 @@ func newRawClient(t *testing.T, s *server) *rawClient {
 
 // write makes what the operator makes of a new WebApp, in the same order.
 func (r *rawClient) write(ctx context.Context, app *slipwayv1alpha1.WebApp) error {
-	if err := r.apply(ctx, app, desired.Service(app), &corev1.Service{}); err != nil {
+	revision := desired.RevisionOf(app.Spec, "")
+	name, err := revision.Name(app)
+	if err != nil {
+		return err
+	}
+	if revision, err = revision.Applied(desired.NewTemplate(app, revision)); err != nil {
+		return err
+	}
+	data, err := json.Marshal(revision)
+	if err != nil {
+		return err
+	}
+	if err := r.apply(ctx, app, desired.ControllerRevision(app, name, data, desired.DraftNumber), &appsv1.ControllerRevision{}); err != nil {
 		return err
 	}
 	replicas := int32(1)
-	revision := desired.RevisionOf(app.Spec, "")
 	deployment := desired.Deployment(desired.Inputs{App: app, Revision: revision, Replicas: &replicas})
 	if err := r.apply(ctx, app, deployment, &appsv1.Deployment{}); err != nil {
+		return err
+	}
+	if err := r.apply(ctx, app, desired.Service(app, app.Spec.Port), &corev1.Service{}); err != nil {
 		return err
 	}
 	before := app.DeepCopy()
@@ -182,7 +196,7 @@ func rawStatus(app *slipwayv1alpha1.WebApp) slipwayv1alpha1.WebAppStatus {
 	status := slipwayv1alpha1.WebAppStatus{
 		ObservedGeneration: app.Generation,
 		Selector:           slipwayv1alpha1.LabelWebApp + "=" + app.Name,
-		ServiceURL:         desired.ServiceURL(app),
+		ServiceURL:         desired.ServiceURL(app, app.Spec.Port),
 		Image:              app.Spec.Image,
 		Revision:           revision,
 		Rollout:            &slipwayv1alpha1.RolloutStatus{Revision: revision, StartTime: now},

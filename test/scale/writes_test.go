@@ -27,9 +27,9 @@ func TestWrites(t *testing.T) {
 	apps := newApps(namespaces, few)
 
 	counted := p.counting(t, func() { converge(t, s, webApps, apps, nil) })
-	perApp(t, "a new WebApp (Deployment, Service), no pods", counted, 3, "children + 1 = 3")
+	perApp(t, "a new WebApp (Deployment, Service, revision), no pods", counted, 4, "children + 1 = 4")
 	pods := p.counting(t, func() { rollOut(t, s, apps) })
-	perApp(t, "a new WebApp and its whole rollout, with its pod", counted.Plus(pods), 7, "children (Deployment, Service, revision) + 4 = 7")
+	perApp(t, "a new WebApp and its whole rollout, with its pod", counted.Plus(pods), 8, "children (Deployment, Service, revision) + 5 = 8")
 
 	change := func(image string) {
 		done := allCurrent(webApps, len(apps))
@@ -39,9 +39,9 @@ func TestWrites(t *testing.T) {
 		receive(t, "the new image", done, patience)
 	}
 	counted = p.counting(t, func() { change("registry.example.com/shop:2") })
-	perApp(t, "an image change, until the Deployment has it", counted, 3, "1 child + at most 2 status")
+	perApp(t, "an image change, until the Deployment has it", counted, 4, "2 children (Deployment, revision) + at most 2 status")
 	pods = p.counting(t, func() { rollOut(t, s, apps) })
-	perApp(t, "an image change and its whole rollout, with its pod", counted.Plus(pods), 6, "children (Deployment, revision) + 4 = 6")
+	perApp(t, "an image change and its whole rollout, with its pod", counted.Plus(pods), 7, "children (Deployment, revision) + 5 = 7")
 }
 
 // counting returns the requests that the operator makes because of do, until it rests.

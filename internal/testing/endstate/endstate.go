@@ -61,14 +61,15 @@ func mask(node any, namespace string) any {
 }
 
 // recordedVersion is a resource version as slipway.dev/config-versions records it: what
-// was read, and the hash of what was found.
-var recordedVersion = regexp.MustCompile(`":"\d+/`)
+// was read, of certain keys the one that is missing after a colon, and the hash of what was
+// found.
+var recordedVersion = regexp.MustCompile(`":"\d+([:/])`)
 
 func maskText(text, namespace string) string {
 	if namespace != "" {
 		text = strings.ReplaceAll(text, namespace, "NAMESPACE")
 	}
-	return recordedVersion.ReplaceAllString(text, `":"VERSION/`)
+	return recordedVersion.ReplaceAllString(text, `":"VERSION$1`)
 }
 
 // Managers of fields that are our own. What is stated in passing, while a field goes

@@ -29,7 +29,7 @@ metadata:
   labels: {app: shop}
   annotations:
     deployment.kubernetes.io/revision: "3"
-    slipway.dev/config-versions: '{"Secret/db":"123/abc"}'
+    slipway.dev/config-versions: '{"Secret/db":"123/abc","Secret/tls#A,B":"456:A/def"}'
     slipway.dev/generation: "2"
   ownerReferences: [{kind: WebApp, name: shop, uid: 4-5-6}]
   managedFields:
@@ -53,7 +53,7 @@ metadata:
   name: shop
   namespace: NAMESPACE
   labels: {app: shop}
-  annotations: {slipway.dev/config-versions: '{"Secret/db":"VERSION/abc"}', slipway.dev/generation: COUNT}
+  annotations: {slipway.dev/config-versions: '{"Secret/db":"VERSION/abc","Secret/tls#A,B":"VERSION:A/def"}', slipway.dev/generation: COUNT}
   ownerReferences: [{kind: WebApp, name: shop}]
   managedFields:
     slipway-webapp Apply: '{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"UID\"}":{}}}}'
@@ -77,7 +77,8 @@ func TestWhatCountsIsSeen(t *testing.T) {
 	}{
 		"a field":                         {[]string{"spec", "replicas"}, int64(3)},
 		"a label":                         {[]string{"metadata", "labels", "app"}, "shop2"},
-		"what a configuration hashed to":  {[]string{"metadata", "annotations", "slipway.dev/config-versions"}, `{"Secret/db":"123/xyz"}`},
+		"which key is missing":            {[]string{"metadata", "annotations", "slipway.dev/config-versions"}, `{"Secret/db":"123/abc","Secret/tls#A,B":"456:B/def"}`},
+		"what a configuration hashed to":  {[]string{"metadata", "annotations", "slipway.dev/config-versions"}, `{"Secret/db":"123/xyz","Secret/tls#A,B":"456:A/def"}`},
 		"a configuration that is no more": {[]string{"metadata", "annotations", "slipway.dev/config-versions"}, `{}`},
 		"a count that is no more":         {[]string{"metadata", "annotations"}, map[string]any{"slipway.dev/config-versions": `{"Secret/db":"123/abc"}`}},
 		"another owner of fields": {[]string{"metadata", "managedFields"}, []any{

@@ -112,7 +112,7 @@ func (l *Lens) through(source toolscache.ListerWatcher, kind string) toolscache.
 		source: toolscache.ToListerWatcherWithContext(source),
 	}
 	l.sources = append(l.sources, made)
-	return made
+	return newListFirst(made.list, made.watch)
 }
 
 // forget leaves out what nobody looks at any more.
@@ -154,20 +154,7 @@ func (w *lensed) count(open, withheld int) {
 	w.withheld += withheld
 }
 
-// IsWatchListSemanticsUnSupported makes the reflector list before it watches, so that
-// the list can be of the past.
-func (w *lensed) IsWatchListSemanticsUnSupported() bool { return true }
-
-// List and Watch satisfy the interface; the reflector uses the ones with a context.
-func (w *lensed) List(options metav1.ListOptions) (runtime.Object, error) {
-	return w.ListWithContext(context.Background(), options)
-}
-
-func (w *lensed) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return w.WatchWithContext(context.Background(), options)
-}
-
-func (w *lensed) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (w *lensed) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	w.mu.Lock()
 	first := !w.listed
 	w.listed = true
@@ -180,7 +167,7 @@ func (w *lensed) ListWithContext(ctx context.Context, options metav1.ListOptions
 	return w.source.ListWithContext(ctx, options)
 }
 
-func (w *lensed) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (w *lensed) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	source, err := w.source.WatchWithContext(ctx, options)
 	if err != nil {
 		return nil, err

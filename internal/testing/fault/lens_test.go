@@ -68,7 +68,7 @@ func through(t *testing.T, lens *Lens) (source *watch.FakeWatcher, seen watch.In
 			return &corev1.SecretList{}, nil
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return source, nil },
-	}, "Secret").(*lensed)
+	}, "Secret").(listFirst)
 	if _, err := lister.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestALensIsBlindWhileAWatchIsBroken(t *testing.T) {
 				source = watch.NewFake()
 				return source, nil
 			},
-		}, "Secret").(*lensed)
+		}, "Secret").(listFirst)
 		operator, end := context.WithCancel(t.Context())
 		open := func() {
 			t.Helper()

@@ -108,10 +108,11 @@ func (r *Relay) instead(source toolscache.ListerWatcher, object runtime.Object, 
 			selector = by.Label
 		}
 	}
-	return &relayLister{
+	lister := &relayLister{
 		kind: r.kind(gvk, typed), namespace: namespaces[0], selector: selector,
 		exact: toolscache.ToListerWatcherWithContext(source),
 	}
+	return newListFirst(lister.list, lister.watch)
 }
 
 // kind returns what was seen of a kind, which is watched when somebody wants to see it.

@@ -45,7 +45,7 @@ func labelled(name, version, label string) *corev1.Secret {
 // listed lists, and returns what of that is compared.
 func listed(t *testing.T, from *relayLister, options metav1.ListOptions) []string {
 	t.Helper()
-	list, err := from.ListWithContext(t.Context(), options)
+	list, err := from.list(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func listed(t *testing.T, from *relayLister, options metav1.ListOptions) []strin
 // is for the inside of a synctest bubble.
 func events(t *testing.T, from *relayLister, version string) []string {
 	t.Helper()
-	w, err := from.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: version})
+	w, err := from.watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestARelayShowsANamespaceAndWhatHappensInIt(t *testing.T) {
 
 func TestARelayTellsAWatchOfWhatComesLater(t *testing.T) {
 	kind, lister := relayOf(labels.Everything())
-	w, err := lister.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	w, err := lister.watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestARelayShowsEachACopy(t *testing.T) {
 	kind, lister := relayOf(labels.Everything())
 	saw(t, kind, labelled("a", "1", "ours"), false)
 	for range 2 {
-		w, err := lister.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		w, err := lister.watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestARelayForgetsANamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kind, lister := relayOf(labels.Everything())
 		saw(t, kind, object("a", "1"), false)
-		w, err := lister.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+		w, err := lister.watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +245,7 @@ func TestAKindIsAskedForAgainWhenThatFailed(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := lister.ListWithContext(t.Context(), metav1.ListOptions{}); err == nil {
+	if _, err := lister.list(t.Context(), metav1.ListOptions{}); err == nil {
 		t.Error("it does not say that it failed")
 	}
 	for range 2 {

@@ -224,19 +224,7 @@ type relayLister struct {
 	exact toolscache.ListerWatcherWithContext
 }
 
-// IsWatchListSemanticsUnSupported makes the reflector list before it watches.
-func (l *relayLister) IsWatchListSemanticsUnSupported() bool { return true }
-
-// List and Watch satisfy the interface; the reflector uses the ones with a context.
-func (l *relayLister) List(options metav1.ListOptions) (runtime.Object, error) {
-	return l.ListWithContext(context.Background(), options)
-}
-
-func (l *relayLister) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return l.WatchWithContext(context.Background(), options)
-}
-
-func (l *relayLister) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (l *relayLister) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if err := l.kind.start(); err != nil {
 		return nil, err
 	}
@@ -246,8 +234,8 @@ func (l *relayLister) ListWithContext(ctx context.Context, options metav1.ListOp
 	return l.kind.list(l.namespace, l.selector), nil
 }
 
-// WatchWithContext tells of every version after the one that is asked for.
-func (l *relayLister) WatchWithContext(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+// watch tells of every version after the one that is asked for.
+func (l *relayLister) watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	from, err := strconv.ParseInt(options.ResourceVersion, 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("watch from version %q: %w", options.ResourceVersion, err)

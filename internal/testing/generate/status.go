@@ -101,3 +101,18 @@ func Deployment(s *Source, deployment *appsv1.Deployment) {
 		})
 	}
 }
+
+// PodEvents makes warnings of a pod, as a kubelet may write them.
+func PodEvents(s *Source) []corev1.Event {
+	events := make([]corev1.Event, s.Below(3))
+	for i := range events {
+		events[i] = corev1.Event{
+			InvolvedObject: corev1.ObjectReference{FieldPath: Pick(s, "spec.containers{app}", "spec.containers{sidecar}", "")},
+			Reason:         Pick(s, "Unhealthy", "FailedCreatePodSandBox", "FailedMount", "BackOff"),
+			Message: Pick(s, "Readiness probe failed: ", "Startup probe failed: ", "Liveness probe failed: ", "Failed to create pod sandbox: ", "") +
+				Pick(s, "HTTP probe failed with statuscode: 500", "dial tcp 10.0.0.1:8080: connect: connection refused", s.Text()),
+			LastTimestamp: metav1.Unix(int64(s.Byte()), 0),
+		}
+	}
+	return events
+}

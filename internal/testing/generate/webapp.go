@@ -25,7 +25,7 @@ func WebApp(s *Source) *slipwayv1alpha1.WebApp {
 // Spec makes the spec of a WebApp.
 func Spec(s *Source) slipwayv1alpha1.WebAppSpec {
 	spec := slipwayv1alpha1.WebAppSpec{
-		Image:              Pick(s, "shop:1", "shop:2", "registry.example.com:5000/team/shop@sha256:0a1b", "Shop:1", "access-denied:v1"),
+		Image:              Pick(s, "shop:1", "shop:2", "registry.example.com:5000/team/shop@sha256:"+strings.Repeat("0a1b", 16), "localhost/a__b/c-d:V1_2", "access-denied:v1"),
 		Port:               Pick[int32](s, 8080, 1, 80, 65535),
 		Env:                env(s),
 		EnvFrom:            envFrom(s),

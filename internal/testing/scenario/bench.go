@@ -151,7 +151,6 @@ func (b *Bench) begin(t testing.TB, s Scenario, trial Trial, urgent bool) *run {
 	// A test that ends early must not keep its place.
 	t.Cleanup(r.place.Leave)
 	r.namespace = b.Env.Namespace(t)
-	t.Cleanup(func() { r.Relay.Forget(r.namespace) })
 	r.gate = fault.NewGate(trial.Faults)
 	r.actAsCluster(s.Pods)
 	for range max(1, trial.Operators) {
@@ -289,7 +288,7 @@ func (r *run) safe(reference, outcome *Outcome, ended bool) error {
 	if reference == nil {
 		return nil
 	}
-	return checkSafety(reference, outcome, history, ended)
+	return checkSafety(reference, outcome, history, ended, r.trial.Operators)
 }
 
 func (r *run) stateAfter(step Step) map[string]any {

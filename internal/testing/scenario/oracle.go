@@ -89,8 +89,8 @@ func (u Unsafe) Unwrap() error { return u.error }
 // checkSafety finds what must not be at any moment, however long anything takes. Claims
 // are told only of a run that came to its end: what a witness sees that is behind may be
 // a claim without what it stands on, while a way that breaks off is none that strays.
-func checkSafety(reference, got *Outcome, history []Version, ended bool) error {
-	problems := checkWays(reference.ways, got.ways)
+func checkSafety(reference, got *Outcome, history []Version, ended bool, operators int) error {
+	problems := checkWays(reference.ways, got.ways, operators)
 	if len(problems) > 0 {
 		problems = append(problems, fmt.Errorf("seen: %s", seen(history)))
 	}
@@ -124,8 +124,10 @@ func waysOf(history []Version) map[string][]string {
 
 // checkWays finds objects that went another way than without the fault: that were
 // deleted, scaled, given another template, or made, though nobody asked for it. To
-// leave something out is fine: a state that is overtaken need not be reached.
-func checkWays(reference, got map[string][]string) []error {
+// leave something out is fine: a state that is overtaken need not be reached. Where two
+// operators act at once, one may undo for a moment what the other has done: its write was
+// under way already.
+func checkWays(reference, got map[string][]string, operators int) []error {
 	var problems []error
 	for _, object := range slices.Sorted(maps.Keys(got)) {
 		want, known := reference[object]
@@ -133,7 +135,7 @@ func checkWays(reference, got map[string][]string) []error {
 			problems = append(problems, fmt.Errorf("%s was made, which does not exist without the fault", object))
 			continue
 		}
-		if at := strays(want, got[object]); at >= 0 {
+		if at := strays(want, got[object]); at >= 0 && (operators < 2 || !onlyGoesBack(want, got[object])) {
 			before := "(nothing)"
 			if at > 0 {
 				before = got[object][at-1]
@@ -156,6 +158,25 @@ func seen(history []Version) string {
 		list = append(list, fmt.Sprintf("%s %s %d%s", version.At.Format(time.StampMilli), version.Object, version.Number, what))
 	}
 	return strings.Join(list, ", ")
+}
+
+// onlyGoesBack reports whether got takes only values of want, and no deletion more.
+func onlyGoesBack(want, got []string) bool {
+	deletions := 0
+	for _, state := range want {
+		if state == gone {
+			deletions++
+		}
+	}
+	for _, state := range got {
+		if !slices.Contains(want, state) {
+			return false
+		}
+		if state == gone {
+			deletions--
+		}
+	}
+	return deletions >= 0
 }
 
 // strays returns where got stops being a part of want in the same order, or -1.

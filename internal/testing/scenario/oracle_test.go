@@ -14,29 +14,33 @@ import (
 func TestAWayMayBeShorterAndNothingElse(t *testing.T) {
 	tests := map[string]struct {
 		want, got []string
-		problem   bool
+		problem   bool // of one operator
+		ofTwo     bool // of two that act at once
 	}{
-		"the same":           {[]string{"a", "b", "a"}, []string{"a", "b", "a"}, false},
-		"one left out":       {[]string{"a", "b", "c"}, []string{"a", "c"}, false},
-		"another state":      {[]string{"a", "b"}, []string{"a", "x", "b"}, true},
-		"there and back":     {[]string{"a", "b"}, []string{"a", "b", "a", "b"}, true},
-		"the wrong way":      {[]string{"a", "b"}, []string{"b", "a"}, true},
-		"deleted":            {[]string{"a"}, []string{"a", gone, "a"}, true},
-		"deleted as asked":   {[]string{"a", gone, "a"}, []string{"a", gone, "a"}, false},
-		"nothing of it seen": {[]string{"a"}, nil, false},
+		"the same":           {[]string{"a", "b", "a"}, []string{"a", "b", "a"}, false, false},
+		"one left out":       {[]string{"a", "b", "c"}, []string{"a", "c"}, false, false},
+		"another state":      {[]string{"a", "b"}, []string{"a", "x", "b"}, true, true},
+		"there and back":     {[]string{"a", "b"}, []string{"a", "b", "a", "b"}, true, false},
+		"the wrong way":      {[]string{"a", "b"}, []string{"b", "a"}, true, false},
+		"deleted":            {[]string{"a"}, []string{"a", gone, "a"}, true, true},
+		"deleted as asked":   {[]string{"a", gone, "a"}, []string{"a", gone, "a"}, false, false},
+		"deleted once more":  {[]string{"a", gone, "a"}, []string{"a", gone, "a", gone, "a"}, true, true},
+		"nothing of it seen": {[]string{"a"}, nil, false, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			problems := checkWays(map[string][]string{"Deployment/shop": tc.want}, map[string][]string{"Deployment/shop": tc.got})
-			if (len(problems) > 0) != tc.problem {
-				t.Errorf("problems: %v, want some: %v", problems, tc.problem)
+			for operators, problem := range map[int]bool{1: tc.problem, 2: tc.ofTwo} {
+				problems := checkWays(map[string][]string{"Deployment/shop": tc.want}, map[string][]string{"Deployment/shop": tc.got}, operators)
+				if (len(problems) > 0) != problem {
+					t.Errorf("%d operators, problems: %v, want some: %v", operators, problems, problem)
+				}
 			}
 		})
 	}
 }
 
 func TestAnObjectThatNobodyAskedForIsFound(t *testing.T) {
-	problems := checkWays(map[string][]string{}, map[string][]string{"Service/shop-2": {"a"}})
+	problems := checkWays(map[string][]string{}, map[string][]string{"Service/shop-2": {"a"}}, 2)
 	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "Service/shop-2") {
 		t.Errorf("problems: %v", problems)
 	}
@@ -135,7 +139,7 @@ func TestWhatIsUnsafeIsToldFromWhatIsLate(t *testing.T) {
 		"a claim of a run that broke off": {got: &Outcome{claims: claims}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := fmt.Errorf("step 1: %w", errors.Join(errors.New("late"), checkSafety(reference, tc.got, nil, tc.ended)))
+			err := fmt.Errorf("step 1: %w", errors.Join(errors.New("late"), checkSafety(reference, tc.got, nil, tc.ended, 1)))
 			if errors.As(err, new(Unsafe)) != tc.unsafe {
 				t.Errorf("%v is unsafe: %t, want %t", err, !tc.unsafe, tc.unsafe)
 			}

@@ -175,8 +175,9 @@ func ReadRelease(file string) (*Release, error) {
 }
 
 // PlayUpgrade makes what a release left, starts the operator, and tells what it changes
-// of that: nothing that would restart a pod may.
-func (b *Bench) PlayUpgrade(t testing.TB, release *Release) error {
+// of that: nothing that would restart a pod may. Nor may it make anything, but objects of
+// the kinds that earlier releases did not make.
+func (b *Bench) PlayUpgrade(t testing.TB, release *Release, mayMake []string) error {
 	t.Helper()
 	r := &run{Bench: b, TB: t, gate: fault.NewGate(nil), place: b.Places.Take()}
 	t.Cleanup(r.place.Leave)
@@ -199,6 +200,12 @@ func (b *Bench) PlayUpgrade(t testing.TB, release *Release) error {
 	for name, state := range before {
 		if now, there := after[name].(map[string]any); !there || asks(now) != asks(state.(map[string]any)) {
 			problems = append(problems, fmt.Errorf("%s is changed by the new version:\n%s\nbecomes\n%s", name, asks(state.(map[string]any)), asks(now)))
+		}
+	}
+	for name := range after {
+		kind, _, _ := strings.Cut(name, "/")
+		if _, there := before[name]; !there && !slices.Contains(mayMake, kind) {
+			problems = append(problems, fmt.Errorf("%s is made by the new version", name))
 		}
 	}
 	return errors.Join(problems...)

@@ -29,6 +29,9 @@ type Kind struct {
 	State map[string][]string `json:"state"`
 	// Controllers are the ones that act on the kind, by name. Default: all of the operator's.
 	Controllers []string `json:"controllers"`
+	// MadeAtUpgrade are the kinds of children that earlier releases did not make: they may
+	// appear when the operator starts on what one has left.
+	MadeAtUpgrade []string `json:"madeAtUpgrade"`
 	// Definitions are files with kinds of others that the cluster has, by Go module.
 	Definitions map[string][]string `json:"definitions"`
 	// Scenarios by file name.

@@ -63,6 +63,7 @@ func Check(object Object) error {
 			problems = append(problems, fmt.Errorf("ready and %s at the same time", contrary))
 		}
 	}
+	problems = append(problems, checkSilence(object))
 	if gateway, ok := object.(*slipwayv1alpha1.APIGateway); ok {
 		problems = append(problems, checkRoutes(gateway, ready))
 	}
@@ -84,8 +85,13 @@ func CheckAtRest(object Object) error {
 
 // Ready tells whether status says that the object is ready as its spec is.
 func Ready(object Object) bool {
+	return Observed(object) && meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionReady)
+}
+
+// Observed tells whether status speaks of the spec as it is.
+func Observed(object Object) bool {
 	observed, err := observedGeneration(object)
-	return err == nil && observed == object.GetGeneration() && meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionReady)
+	return err == nil && observed == object.GetGeneration()
 }
 
 func observedGeneration(object Object) (int64, error) {
@@ -109,6 +115,19 @@ func checkOne(c metav1.Condition, object Object) error {
 	default:
 		return nil
 	}
+}
+
+// checkSilence returns an error where nothing serves, and conditions say that nothing is on
+// its way and that nothing is wrong. Where that is asked for, they say so.
+func checkSilence(object Object) error {
+	conditions := object.GetConditions()
+	for _, conditionType := range []string{slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionDegraded} {
+		c := meta.FindStatusCondition(conditions, conditionType)
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason == slipwayv1alpha1.ReasonScaledToZero || c.Reason == slipwayv1alpha1.ReasonPaused {
+			return nil
+		}
+	}
+	return errors.New("nothing serves, and it says that nothing is on its way and that nothing is wrong")
 }
 
 // checkRoutes compares what status says of the routes with itself.
@@ -138,6 +157,8 @@ func checkKstatus(object Object, ready bool) error {
 	observed, _, _ := unstructured.NestedInt64(fields, "status", "observedGeneration")
 	want := status.InProgressStatus
 	switch {
+	case object.GetDeletionTimestamp() != nil:
+		want = status.TerminatingStatus
 	case observed < object.GetGeneration():
 	case meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionStalled):
 		want = status.FailedStatus

@@ -313,6 +313,14 @@ func (in input) truth() (revision.Document, error) {
 	}
 	_, problems := table.Compile(table.Input{Routes: gateway.Spec.Routes, Services: services, Secrets: secrets})
 	document.UID, document.Generation = gateway.UID, gateway.Generation
+	document.View = &revision.View{Current: true}
+	for i := range gateway.Spec.Routes {
+		digest, err := revision.Digest(&gateway.Spec.Routes[i])
+		if err != nil {
+			return document, err
+		}
+		document.Routes = append(document.Routes, digest)
+	}
 	for _, p := range problems {
 		document.Problems = append(document.Problems, revision.Problem{Route: p.Index, Name: p.Route, Reason: p.Reason, Message: p.Message})
 	}

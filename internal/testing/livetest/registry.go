@@ -1,6 +1,4 @@
-//go:build e2e
-
-package e2e
+package livetest
 
 import (
 	"archive/tar"
@@ -20,26 +18,26 @@ import (
 const (
 	firstRegistryPort = 5000
 	lastRegistryPort  = 5008
-	// silentPort is where no registry listens.
-	silentPort = 5009
+	// SilentPort is where no registry listens.
+	SilentPort = 5009
 )
 
 // Repositories of the registry. Any other is unknown.
 const (
-	// privateRepository is denied to everybody.
-	privateRepository = "private"
-	// rootRepository has a single image, "1", which runs as root and holds nothing.
-	rootRepository = "root"
+	// PrivateRepository is denied to everybody.
+	PrivateRepository = "private"
+	// RootRepository has a single image, "1", which runs as root and holds nothing.
+	RootRepository = "root"
 )
 
-// registry serves, until the test ends, what it takes to tell pulling errors apart. It
+// Registry serves, until the test ends, what it takes to tell pulling errors apart. It
 // returns its name as it stands in an image's name.
-func (f *fixture) registry() string {
+func (f *Fixture) Registry() string {
 	f.Helper()
-	if f.registryName != "" {
-		return f.registryName
+	if f.registry != "" {
+		return f.registry
 	}
-	if !cluster.Local {
+	if !f.Cluster.Local {
 		f.Skip("the nodes of this cluster cannot reach a registry on this machine")
 	}
 	var listener net.Listener
@@ -57,8 +55,8 @@ func (f *fixture) registry() string {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(listener) }()
 	f.Cleanup(func() { _ = server.Close(); <-done })
-	f.registryName = fmt.Sprintf("localhost:%d", listener.Addr().(*net.TCPAddr).Port)
-	return f.registryName
+	f.registry = fmt.Sprintf("localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	return f.registry
 }
 
 // served is an image as a registry hands it out: documents by their digest.
@@ -110,7 +108,7 @@ func (s *served) handler() http.Handler {
 	}
 	return http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		repository, reference, _ := strings.Cut(strings.TrimPrefix(request.URL.Path, "/v2/"), "/")
-		if repository == privateRepository {
+		if repository == PrivateRepository {
 			refuse(response, http.StatusForbidden, "DENIED", "requested access to the resource is denied")
 			return
 		}
@@ -119,7 +117,7 @@ func (s *served) handler() http.Handler {
 			digest = s.manifest
 		}
 		content, ok := s.blobs[digest]
-		if repository != rootRepository || !ok {
+		if repository != RootRepository || !ok {
 			refuse(response, http.StatusNotFound, "MANIFEST_UNKNOWN", "manifest unknown")
 			return
 		}

@@ -1,0 +1,82 @@
+//go:build attack
+
+package gatewayattack
+
+import (
+	"io"
+	"net"
+	"os"
+	"slices"
+	"testing"
+)
+
+// Proxies in front of the gateway share connections to it among their clients: what the gateway and the proxy read
+// differently is another client's request.
+var fronts = []server{nginx(nginxFront), haproxy(haproxyFront)}
+
+const nginxFront = nginxHead + `  proxy_request_buffering off;
+  upstream gateway { server {{.Gateway}}; keepalive 8; }
+  server {
+    listen {{.Address}};
+    location / {
+      proxy_set_header Host $http_host;
+      proxy_set_header Connection "";
+      proxy_pass http://gateway;
+    }
+  }
+}
+`
+
+const haproxyFront = `global
+  maxconn 1000
+` + haproxyDefaults + `  default_backend gateway
+backend gateway
+  http-reuse always
+  server gateway {{.Gateway}}
+`
+
+// tap records what a proxy sends to the gateway, and passes it on.
+func tap(t *testing.T, gateway string) *recorder {
+	t.Helper()
+	return record(t, func(r *recorder, one *recorded) {
+		to, err := net.Dial("tcp", gateway)
+		if err != nil {
+			return
+		}
+		defer to.Close()
+		go func() {
+			_, _ = io.Copy(one.conn, to)
+			_ = one.conn.Close()
+		}()
+		for {
+			piece, err := r.read(one, nil)
+			if _, failed := to.Write(piece); failed != nil || err != nil {
+				return
+			}
+		}
+	})
+}
+
+// Every attack of HTTP/1, through a proxy in front of the gateway whose connections are shared with others.
+func TestOthersBehindTheSameProxyAreServed(t *testing.T) {
+	for _, front := range fronts {
+		t.Run(front.name, func(t *testing.T) {
+			lanes := recordingLanes(t)
+			gateway := startGateway(t, lanes)
+			between := tap(t, gateway.plain)
+			p := newPlace(t)
+			p.Gateway = between.address()
+			front.start(t, p)
+			s := &suite{target: &target{name: front.name, plain: p.Address, patience: patient}, lanes: lanes, between: between}
+			s.run(slices.DeleteFunc(allAttacks(), func(a *attack) bool { return a.secure != "" || len(a.h2) > 0 || a.family == "paths" }))
+			for _, p := range s.played {
+				if found := s.judge.found[p]; len(found) > 0 {
+					t.Errorf("%s: %s\n%s%v", p.family, p.name, p.sent(), found)
+				}
+			}
+			if file := os.Getenv("GATEWAY_ATTACK_TABLE"); file != "" {
+				appendText(t, file, "With "+front.name+" in front of the gateway:\n\n"+s.table())
+			}
+		})
+	}
+}

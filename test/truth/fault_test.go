@@ -1,0 +1,335 @@
+//go:build e2e
+
+package truth
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/livetest"
+	"github.com/slipway-dev/slipway/internal/testing/truth"
+)
+
+// goal is how long after the cluster status may know that something is wrong, and that it
+// is over.
+const goal = 2 * time.Second
+
+// fault is one way in which an object is not as its spec says.
+type fault struct {
+	// subject is the object that has to tell it.
+	subject truth.Object
+	// start makes what is good before. The subject is waited for until it is ready. Nil: the
+	// subject does not exist before.
+	start func(*trial)
+	// cause makes the fault.
+	cause func(*trial)
+	// lasts tells that the fault is there when cause has returned, not from its beginning.
+	lasts bool
+	// known tells an object by which the cluster knows of the fault. Nil: from the moment
+	// that the cause begins.
+	known func(client.Object) bool
+	// says is what the subject must say.
+	says []claim
+	// names is what the message of every claim that is True for trouble must hold: the
+	// object and the field.
+	names []string
+	// ends is what the subject must say in the end, however long it takes. Optional.
+	ends []claim
+	// innocent tells that nothing is wrong: from the cause on the subject must never say so.
+	innocent bool
+	// warns is the reason of the Warning event that there must be. Empty: none is looked for.
+	warns string
+	// mend ends the fault. Nil: nothing does, as for an object that goes.
+	mend func(*trial)
+	// good tells an object by which the cluster knows that the fault is over. Nil: from the
+	// moment that mend begins.
+	good func(client.Object) bool
+	// usual faults are tried in every run.
+	usual bool
+}
+
+// claim is what a condition must say.
+type claim struct {
+	condition string
+	status    metav1.ConditionStatus
+	reason    string // any, where it is empty
+	// route tells that it is the bad route of a gateway that is not live, for the reason.
+	route bool
+}
+
+// trial is a fault that is being tried.
+type trial struct {
+	*livetest.Fixture
+
+	fault   fault
+	subject *livetest.Record // of the subject's kind
+	seen    []*livetest.Record
+}
+
+// It runs a few at a time: it measures.
+func TestStatusTellsEveryFault(t *testing.T) {
+	const atATime = 3
+	whole := os.Getenv("TRUTH") == "whole" // not only the usual ones
+	turns := make(chan struct{}, atATime)
+	for name, fault := range faults() {
+		if !fault.usual && !whole {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			try(t, name, fault)
+		})
+	}
+}
+
+func faults() map[string]fault {
+	all := map[string]fault{}
+	for _, some := range []map[string]fault{podFaults(), imageFaults(), configFaults(), admissionFaults(), servingFaults(), childFaults(), routeFaults(), gatewayFaults()} {
+		for name, fault := range some {
+			if _, twice := all[name]; twice {
+				panic("two faults are called " + name)
+			}
+			all[name] = fault
+		}
+	}
+	return all
+}
+
+func try(t *testing.T, name string, fault fault) {
+	f := &trial{Fixture: livetest.New(t, cluster), fault: fault}
+	f.watch()
+	if fault.start != nil {
+		fault.start(f)
+		f.settles()
+	}
+
+	begun := time.Now()
+	fault.cause(f)
+	known := begun
+	if fault.lasts {
+		known = time.Now()
+	}
+	f.Patience = 40 * time.Second
+	told := f.subject.First(begun, fault.says[0].condition+" "+fault.says[0].reason, f.claims(fault.says))
+	if fault.known != nil {
+		if known = livetest.Earliest(begun, fault.known, f.seen...); known.IsZero() {
+			t.Fatal("the cluster has never seen what status says")
+		}
+	}
+	result := result{name: name, subject: kindOf(fault.subject), told: f.late(told.At, known, "told"), message: f.message(told.Object)}
+	if fault.warns != "" {
+		f.warned()
+	}
+
+	f.Patience = livetest.Patience
+	if fault.ends != nil {
+		f.subject.First(told.At, "how it ends", f.claims(fault.ends))
+	}
+
+	if fault.mend != nil {
+		mended := time.Now()
+		fault.mend(f)
+		cleared := f.subject.First(mended, "ready again", f.isFine)
+		good := mended
+		if fault.good != nil {
+			good = livetest.LatestBefore(mended, cleared.At.Add(goal), fault.good, f.seen...)
+		}
+		late := f.late(cleared.At, good, "cleared")
+		result.cleared = &late
+	}
+	f.wasTruthful(begun)
+	f.Measured("%s: told after %v: %s", name, result.told.Round(time.Millisecond), result.message)
+	results.add(result)
+}
+
+// watch records what the subject says and what the cluster knows.
+func (f *trial) watch() {
+	f.Helper()
+	for _, list := range []client.ObjectList{
+		&corev1.PodList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.EventList{},
+		&autoscalingv2.HorizontalPodAutoscalerList{}, &networkingv1.IngressList{}, &corev1.PersistentVolumeClaimList{},
+	} {
+		f.seen = append(f.seen, f.Record(list))
+	}
+	apps, gateways := f.Record(&slipwayv1alpha1.WebAppList{}), f.Record(&slipwayv1alpha1.APIGatewayList{})
+	f.seen = append(f.seen, apps, gateways)
+	f.subject = apps
+	if _, ok := f.fault.subject.(*slipwayv1alpha1.APIGateway); ok {
+		f.subject = gateways
+	}
+}
+
+// settles waits until the subject is ready.
+func (f *trial) settles() {
+	f.Helper()
+	f.subject.First(time.Time{}, "ready before anything is wrong", f.isFine)
+}
+
+// isSubject returns the subject as a watch has shown it, or nil.
+func (f *trial) isSubject(s livetest.Sighting) truth.Object {
+	object, ok := s.Object.(truth.Object)
+	if !ok || s.Object.GetName() != f.fault.subject.GetName() || s.Event == watch.Deleted {
+		return nil
+	}
+	return object
+}
+
+// claims reports whether the subject says all that is claimed.
+func (f *trial) claims(claims []claim) func(livetest.Sighting) bool {
+	return func(s livetest.Sighting) bool {
+		object := f.isSubject(s)
+		if object == nil || !truth.Observed(object) {
+			return false
+		}
+		for _, claim := range claims {
+			if claim.check(object, f.fault.names) != nil {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func (c claim) check(object truth.Object, names []string) error {
+	if c.route {
+		return c.checkRoute(object.(*slipwayv1alpha1.APIGateway), names)
+	}
+	is := meta.FindStatusCondition(object.GetConditions(), c.condition)
+	if c.status == "" {
+		if is != nil {
+			return fmt.Errorf("%s is there", c.condition)
+		}
+		return nil
+	}
+	if is == nil || is.Status != c.status || (c.reason != "" && is.Reason != c.reason) {
+		return fmt.Errorf("%s is %+v, want %s %s", c.condition, is, c.status, c.reason)
+	}
+	if c.condition != slipwayv1alpha1.ConditionDegraded || is.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return holds(is.Message, names)
+}
+
+// checkRoute checks that the bad route is not live, for the reason, and no other.
+func (c claim) checkRoute(gateway *slipwayv1alpha1.APIGateway, names []string) error {
+	routes := gateway.Status.Routes
+	if len(routes.NotLive) != 1 || routes.NotLive[0].Name != badRoute || routes.NotLive[0].Reason != c.reason || routes.Live != routes.Total-1 {
+		return fmt.Errorf("the routes are %+v, want %s not live because of %s", routes, badRoute, c.reason)
+	}
+	return holds(routes.NotLive[0].Message, names)
+}
+
+func holds(message string, parts []string) error {
+	for _, part := range parts {
+		if !strings.Contains(message, part) {
+			return fmt.Errorf("it says %q without %q", message, part)
+		}
+	}
+	return nil
+}
+
+func (f *trial) isFine(s livetest.Sighting) bool {
+	object := f.isSubject(s)
+	if object == nil || !truth.Ready(object) {
+		return false
+	}
+	return !meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionDegraded)
+}
+
+// message is what the first claim's condition says.
+func (f *trial) message(object client.Object) string {
+	is := meta.FindStatusCondition(object.(truth.Object).GetConditions(), f.fault.says[0].condition)
+	if is == nil {
+		return ""
+	}
+	return is.Message
+}
+
+// late is how long after the cluster status knew.
+func (f *trial) late(said, known time.Time, what string) time.Duration {
+	f.Helper()
+	late := max(0, said.Sub(known))
+	if late > goal {
+		f.Errorf("it was %s %v after the cluster knew, want at most %v", what, late.Round(time.Millisecond), goal)
+	}
+	return late
+}
+
+// warned waits for the event.
+func (f *trial) warned() {
+	f.Helper()
+	f.Eventually(func() error {
+		list := &eventsv1.EventList{}
+		if err := f.Cluster.List(f.Context(), list, client.InNamespace(f.Namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			event := &list.Items[i]
+			if event.Regarding.Name == f.fault.subject.GetName() && event.Regarding.Kind == kindOf(f.fault.subject) &&
+				event.Type == corev1.EventTypeWarning && event.Reason == f.fault.warns {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d events is a warning of the %s with the reason %s", len(list.Items), kindOf(f.fault.subject), f.fault.warns)
+	})
+}
+
+// wasTruthful checks that no status that was ever written contradicts itself.
+func (f *trial) wasTruthful(begun time.Time) {
+	f.Helper()
+	checked := 0
+	for _, s := range f.subject.All() {
+		object := f.isSubject(s)
+		if object == nil || len(object.GetConditions()) == 0 {
+			continue
+		}
+		checked++
+		if f.fault.innocent && s.At.After(begun) && meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionDegraded) {
+			f.Errorf("nothing is wrong, and it says %+v", object.GetConditions())
+		}
+		if err := truth.Check(object); err != nil {
+			f.Errorf("a status was not true: %v\n%+v", err, object.GetConditions())
+		}
+	}
+	if checked == 0 {
+		f.Error("no status was seen: the test proves nothing")
+	}
+}
+
+func kindOf(object truth.Object) string {
+	if _, ok := object.(*slipwayv1alpha1.APIGateway); ok {
+		return "APIGateway"
+	}
+	return "WebApp"
+}
+
+// trouble is what a subject that is degraded for a reason says; more says what else.
+func trouble(reason string, more ...claim) []claim {
+	return append([]claim{
+		{condition: slipwayv1alpha1.ConditionDegraded, status: metav1.ConditionTrue, reason: reason},
+		{condition: slipwayv1alpha1.ConditionReady, status: metav1.ConditionFalse},
+	}, more...)
+}
+
+var (
+	serves       = claim{condition: slipwayv1alpha1.ConditionAvailable, status: metav1.ConditionTrue}
+	servesNobody = claim{condition: slipwayv1alpha1.ConditionAvailable, status: metav1.ConditionFalse}
+	stalled      = claim{condition: slipwayv1alpha1.ConditionStalled, status: metav1.ConditionTrue}
+	notStalled   = claim{condition: slipwayv1alpha1.ConditionStalled}
+)
