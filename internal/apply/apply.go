@@ -135,19 +135,6 @@ func (a *Applier) createAgain(ctx context.Context, owner client.Object, child Ch
 	}
 }
 
-// confirm returns an error while the cache does not show the owner as it is; live looks
-// even where it once has.
-func (a *Applier) confirm(ctx context.Context, owner client.Object, live bool) error {
-	switch {
-	case a.Fresh == nil:
-		return nil
-	case live:
-		return a.Fresh.Reconfirm(ctx, owner)
-	default:
-		return a.Fresh.Confirm(ctx, owner)
-	}
-}
-
 // lost tells that a child was there and has gone, or that nobody controls it any more.
 // That is what the garbage collector does when an owner is deleted, and as each kind has
 // a watch of its own, it may be seen before the end of the owner. What is made for an
@@ -164,14 +151,6 @@ func (a *Applier) lost(child Child) bool {
 }
 
 func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCopy(object) == nil }
-
-// doubt has the owner looked at before the next write for it: a cache that lacks a child
-// may lack the last edit of the owner, too.
-func (a *Applier) doubt(owner client.Object) {
-	if a.Fresh != nil {
-		a.Fresh.Doubt(owner)
-	}
-}
 
 // create makes an object that the cache does not have, and tells whether there was
 // none. The cache shows only objects with our label, and an apply would silently merge
@@ -296,7 +275,7 @@ func (a *Applier) patch(ctx context.Context, owner client.Object, child Child, s
 	object.SetName(*child.Desired.GetName())
 	options = append([]client.PatchOption{client.FieldOwner(a.FieldManager)}, options...)
 	if err := a.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, stated), options...); err != nil {
-		return err
+		return a.failed(owner, err)
 	}
 	current.Set(answer.Elem())
 	return nil
@@ -316,7 +295,7 @@ func (a *Applier) Delete(ctx context.Context, owner, current client.Object) erro
 	uid := current.GetUID()
 	err := a.Client.Delete(ctx, current,
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err = a.failed(owner, err); err != nil && !apierrors.IsNotFound(err) {
 		return outcome.Classify(fmt.Sprintf("%T %q", current, current.GetName()), err)
 	}
 	a.settled.addDeleted(current)

@@ -2,8 +2,10 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,4 +121,38 @@ func (f *Freshness) compare(ctx context.Context, cached client.Object) error {
 		return outcome.Lagging(subject)
 	}
 	return nil
+}
+
+// confirm returns an error while the cache does not show the owner as it is; live looks
+// even where it once has.
+func (a *Applier) confirm(ctx context.Context, owner client.Object, live bool) error {
+	switch {
+	case a.Fresh == nil:
+		return nil
+	case live:
+		return a.Fresh.Reconfirm(ctx, owner)
+	default:
+		return a.Fresh.Confirm(ctx, owner)
+	}
+}
+
+// doubt has the owner looked at before the next write for it: a cache that lacks a child
+// may lack the last edit of the owner, too.
+func (a *Applier) doubt(owner client.Object) {
+	if a.Fresh != nil {
+		a.Fresh.Doubt(owner)
+	}
+}
+
+// failed returns the error of a write. One that the API server has not refused may have been
+// made all the same, and the cache may not show it yet. If the owner then asks for what it
+// asked for before, nothing is left to write, and status would call an object ready that is
+// another one by now. So owner and children are looked at before the next write.
+func (a *Applier) failed(owner client.Object, err error) error {
+	var answer apierrors.APIStatus
+	refused := errors.As(err, &answer) && answer.Status().Code >= 400 && answer.Status().Code < 500
+	if err != nil && !refused {
+		a.doubt(owner)
+	}
+	return err
 }
