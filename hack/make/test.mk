@@ -17,7 +17,11 @@ TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 TEST_FLAGS ?=
 
 .PHONY: test
-test: test-unit test-fuzz test-h2spec test-api test-e2e test-localkube test-fault ## Run all tests: unit, fuzz, HTTP/2 conformance, API server, end to end, faults.
+test: test-unit test-fuzz test-h2spec test-api test-e2e test-localkube test-fault-sample ## Run what every change needs: unit, fuzz, HTTP/2 conformance, API server, end to end, a sample of the faults.
+
+# What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
+.PHONY: test-all
+test-all: test test-fault test-truth test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long ## Run every test there is. Takes hours.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -65,10 +69,22 @@ test-localkube: bin/testsum ## Test the local cluster itself: start, repair afte
 FAULT_TEST = GOGC=400 GOMEMLIMIT=6GiB KUBEBUILDER_ASSETS=$$(bin/localkube assets) FAULT_TABLE=$(CURDIR)/bin/fault-table.md \
   go test -json -tags faulttest -count=1 -parallel 256 ./test/fault
 
+# $(call fault,FLAGS) plays cases, and prints their table whatever came of them.
+fault = code=0; rm -f bin/fault-table.md; $(FAULT_TEST) -run '$(or $(CASE),.)' -kind '$(KIND)' $(1) $(TEST_FLAGS) | $(TESTSUM) || code=$$?; \
+  cat bin/fault-table.md; exit $$code
+
 .PHONY: test-fault
-test-fault: bin/testsum bin/localkube ## Try every fault at every point of every scenario in test/fault. CASE=regexp picks some.
+test-fault: bin/testsum bin/localkube ## Try every fault at every point of every scenario in test/fault. KIND=name plays one kind, CASE=regexp some cases.
 	@echo 'test-fault:'
-	@$(FAULT_TEST) -timeout 60m -run '$(or $(CASE),.)' $(TEST_FLAGS) | $(TESTSUM); code=$$?; cat bin/fault-table.md; exit $$code
+	@$(call fault,-timeout 60m)
+
+# The tree of the last commit chooses the cases, so that each change plays others.
+FAULT_SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
+
+.PHONY: test-fault-sample
+test-fault-sample: bin/testsum bin/localkube ## Try every fault in every scenario, one case of each, chosen by the commit. SEED= repeats a sample, CASE= one case of it.
+	@echo 'test-fault-sample: the sample is SEED=$(FAULT_SAMPLE)'
+	@$(call fault,-timeout 30m -sample '$(FAULT_SAMPLE)')
 
 # How many mixes, and how many of them on one API server: nothing collects what they leave.
 MIXES ?= 10000

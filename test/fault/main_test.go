@@ -33,8 +33,10 @@ import (
 var (
 	env   *environment.Environment
 	bench *scenario.Bench
-	kinds []scenario.Kind
 	table scenario.Table
+
+	// declared are the kinds in testdata, and kinds those of them that are played.
+	declared, kinds []scenario.Kind
 )
 
 // atOnce is as many as keep two processors busy: with more, every one is later.
@@ -73,8 +75,16 @@ func (s suite) Run() int {
 
 func prepare(ctx context.Context) error {
 	var err error
-	if kinds, err = scenario.Read("testdata"); err != nil {
+	if declared, err = scenario.Read("testdata"); err != nil {
 		return err
+	}
+	for _, kind := range declared {
+		if *onlyKind == "" || kind.Name == *onlyKind {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return fmt.Errorf("there is no kind %q in testdata", *onlyKind)
 	}
 	if bench, err = newBench(ctx, env, scenario.NewPlaces(*atOnce), &scenario.Times{}); err != nil {
 		return err
@@ -94,7 +104,7 @@ func prepare(ctx context.Context) error {
 // need, until the context ends.
 func newBench(ctx context.Context, on *environment.Environment, places *scenario.Places, times *scenario.Times) (*scenario.Bench, error) {
 	var observed []schema.GroupVersionKind
-	for _, kind := range kinds {
+	for _, kind := range declared {
 		for module, files := range kind.Definitions {
 			if err := on.InstallModule(ctx, module, files...); err != nil {
 				return nil, err

@@ -211,7 +211,13 @@ func cells(kind scenario.Kind, s scenario.Scenario, reference *scenario.Outcome)
 		strikes = append(strikes, at.withStaleRestarts(stale(reference, i))...)
 		strikes = append(strikes, at.withoutRights())
 	}
-	return append(all, runs(strikes)...)
+	if *sample == "" {
+		return append(all, runs(strikes)...)
+	}
+	for _, each := range strikes {
+		all = append(all, runs([]strike{each})...)
+	}
+	return oneOfEach(s, all)
 }
 
 // runs are as few as have at most one strike in a stage, and those of one run are all of

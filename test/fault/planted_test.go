@@ -73,7 +73,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 
 func find(t *testing.T, name string) scenario.Scenario {
 	t.Helper()
-	for _, kind := range kinds {
+	for _, kind := range declared {
 		for _, s := range kind.Scenarios {
 			if s.Kind+"/"+s.Name == name {
 				return s

@@ -20,15 +20,18 @@ var (
 // smaller as long as it fails, and printed.
 func TestRandom(t *testing.T) {
 	t.Parallel()
-	first := *seed
-	if first == 0 {
+	first, count := *seed, *mixes
+	switch {
+	case *sample != "":
+		first, count = hashOf(*sample)%1_000_000, sampledMixes
+	case first == 0:
 		first = uint64(time.Now().UnixNano())
 	}
-	for next := first; next < first+*mixes; {
+	for next := first; next < first+count; {
 		steps := next / scenario.SameSteps
 		kind := kinds[steps%uint64(len(kinds))]
 		var same []scenario.Mix
-		for ; next < first+*mixes && next/scenario.SameSteps == steps; next++ {
+		for ; next < first+count && next/scenario.SameSteps == steps; next++ {
 			same = append(same, scenario.Random(kind, next))
 		}
 		t.Run(fmt.Sprintf("%s/steps %d", kind.Name, steps), func(t *testing.T) {
