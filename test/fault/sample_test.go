@@ -74,7 +74,10 @@ func oneOfEach(s scenario.Scenario, all []cell) []cell {
 	}
 	var chosen []cell
 	for _, column := range columns {
-		chosen = append(chosen, pick(s.Kind+"/"+s.Name+" "+column, 1, byColumn[column])...)
+		name := s.Kind + "/" + s.Name + " " + column
+		one := pick(name, 1, byColumn[column])[0]
+		one.spares = pick(name+" spares", 3, byColumn[column])
+		chosen = append(chosen, one)
 	}
 	return chosen
 }
