@@ -10,10 +10,10 @@ import (
 	"os"
 	"text/template"
 
-	"github.com/slipway-dev/slipway/internal/apigateway"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway"
+	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/metric"
-	"github.com/slipway-dev/slipway/internal/webapp"
+	"github.com/slipway-dev/slipway/internal/kit/metric"
 )
 
 //go:generate go run . -output ../../docs/metrics.md

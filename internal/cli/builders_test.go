@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
 // now is when the tests happen.

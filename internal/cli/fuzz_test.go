@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/testing/generate"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // What is understood means one WebApp, in every way to say it; the rest is the user's mistake.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
 // revision is a good revision as the operator stored it.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
 // fieldManager is the name that the written fields carry.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
 // rollbackPlan is what a rollback writes, and what it shows.

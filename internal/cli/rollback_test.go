@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
 func TestPlanRollback(t *testing.T) {

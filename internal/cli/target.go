@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	gatewaydesired "github.com/slipway-dev/slipway/internal/apigateway/desired"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
+	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
 // kindNames are the ways to say WebApp before the slash, as with kubectl.

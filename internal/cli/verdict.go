@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/health"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // verdict says whether a WebApp is ready for its spec, still on its way, or has

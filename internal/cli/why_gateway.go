@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 )
 
 // gatewayFindings is what is found of an APIGateway besides what a WebApp has too.

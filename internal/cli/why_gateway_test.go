@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	gatewaydesired "github.com/slipway-dev/slipway/internal/apigateway/desired"
+	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	routing "github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/health"
 )

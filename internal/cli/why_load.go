@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/health"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // findings is everything that why looks at. An object that does not exist is nil.

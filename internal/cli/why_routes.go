@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/health"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // node is one object in the tree of causes.

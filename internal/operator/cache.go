@@ -21,7 +21,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
-	"github.com/slipway-dev/slipway/internal/webhook"
+	"github.com/slipway-dev/slipway/internal/kit/webhook"
 )
 
 // fieldManagerPrefix is common to the field managers of Slipway's controllers.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 )
 
 func readFile(t *testing.T, path ...string) string {

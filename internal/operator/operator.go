@@ -25,9 +25,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/apigateway"
-	"github.com/slipway-dev/slipway/internal/webapp"
-	"github.com/slipway-dev/slipway/internal/webhook"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway"
+	"github.com/slipway-dev/slipway/internal/controller/webapp"
+	"github.com/slipway-dev/slipway/internal/kit/webhook"
 )
 
 // LeaderElectionID names the Lease that the leader holds.

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/testing/livecluster"
 	"github.com/slipway-dev/slipway/internal/testing/truth"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // violation is what must not be at any time. Everything else that the oracle returns may

@@ -114,7 +114,7 @@ func TestDeletingAnApplicationTakesItsChildrenAndNothingElse(t *testing.T) {
 }
 
 // As `kubectl delete --cascade=orphan` does it. That the operator may see it in another
-// order is tried in internal/apply.
+// order is tried in internal/kit/apply.
 func TestAnOrphanedApplicationRunsOnAndIsTakenOver(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
-	"github.com/slipway-dev/slipway/internal/webapp"
-	"github.com/slipway-dev/slipway/internal/webapp/desired"
 )
 
 // workers is how many requests are under way at a time: those that create WebApps, and

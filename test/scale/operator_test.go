@@ -31,9 +31,9 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
-	"github.com/slipway-dev/slipway/internal/webapp"
 )
 
 // operatorEnv makes the binary the operator; its value is the kubeconfig. The process

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
-	"github.com/slipway-dev/slipway/internal/metric"
+	"github.com/slipway-dev/slipway/internal/kit/metric"
 )
 
 // noRoute is the label of requests that match no route. No route can have it as a name.

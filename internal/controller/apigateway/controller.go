@@ -1,0 +1,221 @@
+package apigateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/blocker"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/podevents"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+)
+
+// FieldManager owns the fields that this controller states.
+const FieldManager = "slipway-apigateway"
+
+const (
+	// settleTime is how long status waits for pods to say that they serve what was just
+	// asked for. It takes them milliseconds, and a status that calls them behind meanwhile
+	// would cost two writes for every change of a route, each as dear as the whole object
+	// is large.
+	settleTime = time.Second
+	// lagTime is how long it waits for a cache that shows less than pods have seen: it
+	// would be refused, because it speaks of an earlier spec. As long it waits for one that
+	// shows fewer pods than the Deployment counts: it would call replicas behind that
+	// serve. What lasts longer is told.
+	lagTime = 10 * time.Second
+)
+
+// Replicas is what is known of the gateway pods. Package replica implements it.
+type Replicas interface {
+	// Follow makes these the pods of a gateway that are followed, and no others.
+	Follow(ctx context.Context, gateway types.NamespacedName, pods []replica.Pod)
+	// Answer returns what a followed pod last said.
+	Answer(gateway types.NamespacedName, pod types.UID) replica.Answer
+	// Standby gives these pods the word that others are current, and takes it from the others.
+	Standby(gateway types.NamespacedName, pods map[types.UID]bool)
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// Reconciler makes APIGateways true.
+type Reconciler struct {
+	// client reads from the cache, seeing its own writes, and writes.
+	client client.Client
+	// fresh knows which APIGateways the cache shows as they are.
+	fresh *apply.Freshness
+	// applier applies and deletes children.
+	applier *apply.Applier
+	// blockers notices when an object in the way of a child has gone.
+	blockers *blocker.Watches
+	// gatewayAPI has the kinds that a cluster need not have.
+	gatewayAPI *gatewayAPI
+	// events reads what the kubelet says of pods nowhere else.
+	events *podevents.Reader
+	// replicas knows what the pods serve.
+	replicas Replicas
+	// statuses writes what there is to say.
+	statuses *status.Writer
+	// clock tells the time.
+	clock clock.PassiveClock
+	// pace makes results of what went wrong.
+	pace *outcome.Pace
+	// image is what the pods run where the spec names nothing else.
+	image string
+
+	// checks remembers what specs tell, by UID. Losing it costs compiling them again.
+	checks *lru.Cache
+	// settling remembers since when status waits for pods, by UID. Losing it costs a
+	// longer wait.
+	settling *lru.Cache
+}
+
+// The operator's rights. It cannot give the gateway pods a right that it does not have
+// itself: that is why it may read EndpointSlices and the content of Secrets, and why
+// nobody can use an APIGateway to read more than the Secrets that it names. What exposes
+// a gateway is deleted when the spec asks for something else.
+//
+// +kubebuilder:rbac:groups=slipway.dev,resources=apigateways,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slipway.dev,resources=apigateways/status,verbs=get;patch
+// +kubebuilder:rbac:groups=slipway.dev,resources=apigateways/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=services;serviceaccounts,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=pods;secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile makes one APIGateway true and says how far it got.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s, err := r.load(ctx, req.NamespacedName)
+	if err != nil {
+		return r.pace.Result(req.NamespacedName, err, 0)
+	}
+	if s == nil || !s.gateway.DeletionTimestamp.IsZero() {
+		// Owner references delete the children.
+		r.replicas.Follow(ctx, req.NamespacedName, nil)
+		r.blockers.Keep(ctx, req.NamespacedName, nil)
+		return r.leave(ctx, req.NamespacedName, s)
+	}
+
+	s.check = r.check(s.gateway)
+	s.conflicts, s.err = r.findConflicts(ctx, s.gateway)
+	s.err = errors.Join(s.err, r.applyChildren(ctx, s))
+	r.blockers.Keep(ctx, req.NamespacedName, outcome.Blockers(s.err))
+	r.askPods(ctx, s)
+	r.listen(ctx, s)
+	s.judgePods()
+	s.judgeAutoscaler(r.clock.Now())
+	s.judgeRoutes()
+	if s.err != nil && outcome.Worst(s.err) == nil {
+		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
+		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
+	}
+
+	if wait := r.settleWait(s); wait > 0 {
+		s.recheck.After(wait)
+		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
+	}
+	err = errors.Join(s.err, r.writeStatus(ctx, s, s.status(r.clock.Now()), s.children()...))
+	return r.pace.Result(req.NamespacedName, err, s.recheck.In())
+}
+
+// leave says of an APIGateway that is being deleted that it is. Without a scope it has gone.
+func (r *Reconciler) leave(ctx context.Context, key types.NamespacedName, s *scope) (ctrl.Result, error) {
+	if s == nil {
+		return r.pace.Result(key, nil, 0)
+	}
+	err := r.writeStatus(ctx, s, s.terminatingStatus(r.clock.Now()))
+	return r.pace.Result(key, err, s.recheck.In())
+}
+
+// askPods has the pods followed that can answer, gets their answers, and lets those that
+// are stale know whether others are current.
+func (r *Reconciler) askPods(ctx context.Context, s *scope) {
+	key := client.ObjectKeyFromObject(s.gateway)
+	var follow []replica.Pod
+	for i := range s.pods {
+		if pod := &s.pods[i]; answers(pod) {
+			follow = append(follow, replica.Pod{UID: pod.UID, IP: pod.Status.PodIP, Ready: isReady(pod)})
+		}
+	}
+	r.replicas.Follow(ctx, key, follow)
+	for _, pod := range follow {
+		s.answers[pod.UID] = r.replicas.Answer(key, pod.UID)
+	}
+	r.replicas.Standby(key, s.standby())
+}
+
+// listen reads the events of pods whose status does not say what keeps them from serving.
+func (r *Reconciler) listen(ctx context.Context, s *scope) {
+	said, again := r.events.Listen(ctx, s.judgedPods(), false)
+	s.events = said
+	s.recheck.After(again.In())
+}
+
+// writeStatus writes a status when it differs. children are what it speaks of.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope, now slipwayv1alpha1.APIGatewayStatus, children ...client.Object) error {
+	if equality.Semantic.DeepEqual(s.gateway.Status, now) {
+		return nil
+	}
+	before := s.gateway.DeepCopy()
+	s.gateway.Status = now
+	_, wait, err := r.statuses.Write(ctx, before, s.gateway, onlyDetails(before.Status, now), children...)
+	s.recheck.After(wait)
+	return err
+}
+
+// settled is how long status has waited for pods, and for which generation.
+type settled struct {
+	generation int64
+	since      time.Time
+}
+
+// settleWait returns how long to hold status back because pods are about to say
+// something else.
+func (r *Reconciler) settleWait(s *scope) time.Duration {
+	if !s.unsettled {
+		r.settling.Remove(s.gateway.UID)
+		return 0
+	}
+	known, ok := r.settling.Get(s.gateway.UID)
+	if !ok || known.(settled).generation != s.gateway.Generation {
+		known = settled{generation: s.gateway.Generation, since: r.clock.Now()}
+		r.settling.Add(s.gateway.UID, known)
+	}
+	limit := settleTime
+	if s.lagging {
+		limit = lagTime
+	}
+	return limit - r.clock.Since(known.(settled).since)
+}
+
+// onlyDetails tells statuses that differ in nothing but numbers and words.
+func onlyDetails(before, after slipwayv1alpha1.APIGatewayStatus) bool {
+	before.Replicas = after.Replicas
+	before.ReadyReplicas = after.ReadyReplicas
+	before.Summary.Replicas = after.Summary.Replicas
+	before.Summary.Routes = after.Summary.Routes
+	before.Routes = after.Routes
+	before.Conditions = status.WithMessagesOf(after.Conditions, before.Conditions)
+	return equality.Semantic.DeepEqual(before, after)
+}

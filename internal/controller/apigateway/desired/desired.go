@@ -1,0 +1,163 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/children"
+)
+
+// Kind is the kind that owns everything built here.
+const Kind = "APIGateway"
+
+// AdminPort is where a gateway pod says whether it is ready and what it serves.
+const AdminPort = 8081
+
+// The other ports of a gateway pod, and those of its Service.
+const (
+	httpPort  = 8080
+	httpsPort = 8443
+
+	serviceHTTPPort  = 80
+	serviceHTTPSPort = 443
+)
+
+// Names of the ports, of the pods and of the Service alike.
+const (
+	httpPortName  = "http"
+	httpsPortName = "https"
+	adminPortName = "admin"
+)
+
+// containerName is the name of the gateway's container.
+const containerName = "gateway"
+
+// Inputs is all that the builder of the Deployment looks at.
+type Inputs struct {
+	// Gateway is the APIGateway.
+	Gateway *slipwayv1alpha1.APIGateway
+	// Image is what runs where the spec names no image.
+	Image string
+	// Current is the Deployment as it is, or nil.
+	Current *appsv1.Deployment
+	// Replicas is how many pods to ask for, or nil to leave the number to the
+	// autoscaler that owns it.
+	Replicas *int32
+}
+
+// Name returns the name of every child but the Ingress and further HTTPRoutes.
+func Name(gateway *slipwayv1alpha1.APIGateway) string { return gateway.Name }
+
+// IngressName returns the name of the Ingress.
+func IngressName(gateway *slipwayv1alpha1.APIGateway) string { return gateway.Name + "-ingress" }
+
+// ServiceURL returns the address of the gateway inside the cluster.
+func ServiceURL(gateway *slipwayv1alpha1.APIGateway) string {
+	return fmt.Sprintf("http://%s.%s.svc.cluster.local", Name(gateway), gateway.Namespace)
+}
+
+// Labels are on every child.
+func Labels(gateway *slipwayv1alpha1.APIGateway) map[string]string {
+	return map[string]string{
+		slipwayv1alpha1.LabelManagedBy:  slipwayv1alpha1.ManagedBySlipway,
+		slipwayv1alpha1.LabelName:       gateway.Name,
+		slipwayv1alpha1.LabelAPIGateway: gateway.Name,
+	}
+}
+
+// Selector finds the pods. It can never change: a Deployment's selector is immutable.
+func Selector(gateway *slipwayv1alpha1.APIGateway) map[string]string {
+	return map[string]string{slipwayv1alpha1.LabelAPIGateway: gateway.Name}
+}
+
+// MinReplicas is the number of pods that should run at the least: spec.replicas, or
+// the autoscaler's lower bound.
+func MinReplicas(gateway *slipwayv1alpha1.APIGateway) int32 {
+	if gateway.Spec.Autoscaling != nil {
+		return valueOr(gateway.Spec.Autoscaling.MinReplicas, 1)
+	}
+	return valueOr(gateway.Spec.Replicas, 1)
+}
+
+// MaxReplicas is the number of pods that may run at the most: spec.replicas, or the
+// autoscaler's upper bound.
+func MaxReplicas(gateway *slipwayv1alpha1.APIGateway) int32 {
+	if gateway.Spec.Autoscaling != nil {
+		return gateway.Spec.Autoscaling.MaxReplicas
+	}
+	return valueOr(gateway.Spec.Replicas, 1)
+}
+
+// ExposeType is what stands in front of the Service.
+func ExposeType(gateway *slipwayv1alpha1.APIGateway) slipwayv1alpha1.ExposeType {
+	if gateway.Spec.Expose == nil || gateway.Spec.Expose.Type == "" {
+		return slipwayv1alpha1.ExposeIngress
+	}
+	return gateway.Spec.Expose.Type
+}
+
+// Hosts are the hosts of the routes, each once, in order. The empty one stands for any
+// host.
+func Hosts(gateway *slipwayv1alpha1.APIGateway) []string {
+	hosts := make([]string, 0, len(gateway.Spec.Routes))
+	for i := range gateway.Spec.Routes {
+		hosts = append(hosts, string(gateway.Spec.Routes[i].Host))
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// Secrets are the names of the Secrets that the spec names, each once, in order. Those
+// that pull the image are the kubelet's business.
+func Secrets(gateway *slipwayv1alpha1.APIGateway) []string {
+	var names []string
+	for _, tls := range gateway.Spec.TLS {
+		names = append(names, tls.SecretRef.Name)
+	}
+	for i := range gateway.Spec.Routes {
+		auth := gateway.Spec.Routes[i].Auth
+		if auth == nil {
+			continue
+		}
+		if auth.APIKey != nil {
+			names = append(names, auth.APIKey.SecretRef.Name)
+		}
+		if auth.Basic != nil {
+			names = append(names, auth.Basic.SecretRef.Name)
+		}
+		if auth.JWT != nil && auth.JWT.JWKSSecretRef != nil {
+			names = append(names, auth.JWT.JWKSSecretRef.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// annotations are those that the spec asks for on what exposes the gateway, if that is
+// of one of these types.
+func annotations(gateway *slipwayv1alpha1.APIGateway, types ...slipwayv1alpha1.ExposeType) map[string]string {
+	if gateway.Spec.Expose == nil || !slices.Contains(types, ExposeType(gateway)) {
+		return nil
+	}
+	return gateway.Spec.Expose.Annotations
+}
+
+// owner is what the children have in common with those of other kinds.
+func owner(gateway *slipwayv1alpha1.APIGateway) children.Owner {
+	return children.Owner{Kind: Kind, Object: gateway, Name: Name(gateway), Labels: Labels(gateway), Selector: Selector(gateway)}
+}
+
+func ownerReference(gateway *slipwayv1alpha1.APIGateway) *metav1ac.OwnerReferenceApplyConfiguration {
+	return owner(gateway).Reference()
+}
+
+func valueOr[T any](pointer *T, fallback T) T {
+	if pointer == nil {
+		return fallback
+	}
+	return *pointer
+}

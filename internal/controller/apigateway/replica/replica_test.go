@@ -1,0 +1,271 @@
+package replica_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+)
+
+var edge = types.NamespacedName{Namespace: "team", Name: "edge"}
+
+// gateway is the admin port of a gateway pod.
+type gateway struct {
+	*httptest.Server
+
+	mutex    sync.Mutex
+	document revision.Document
+	changed  chan struct{}
+	holding  chan struct{} // gets a value for each question that is held back
+	words    chan string   // gets the operator's word of each question
+	asking   sync.WaitGroup
+}
+
+func newGateway(t *testing.T, document revision.Document) *gateway {
+	g := &gateway{document: document, changed: make(chan struct{}), holding: make(chan struct{}, 100), words: make(chan string, 100)}
+	g.Server = httptest.NewServer(g)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.asking.Add(1)
+	defer g.asking.Done()
+	wait := r.URL.Query().Get("wait")
+	g.words <- r.URL.Query().Get("standby")
+	g.mutex.Lock()
+	document, changed := g.document, g.changed
+	g.mutex.Unlock()
+	if wait == strconv.FormatInt(document.Revision, 10) {
+		g.holding <- struct{}{}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+		g.mutex.Lock()
+		document = g.document
+		g.mutex.Unlock()
+	}
+	_ = json.NewEncoder(w).Encode(document)
+}
+
+func (g *gateway) set(document revision.Document) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.document = document
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// follow follows the pod behind an address. It returns the follower and where changes are
+// told.
+func follow(t *testing.T, address string) (follower *replica.Follower, told chan types.NamespacedName) {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(parsed.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follower = replica.New(replica.Options{Port: number})
+	told = make(chan types.NamespacedName, 100)
+	follower.Notify(func(name types.NamespacedName) { told <- name })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- follower.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	follower.Follow(t.Context(), edge, []replica.Pod{{UID: "pod", IP: host}})
+	return follower, told
+}
+
+// next waits for the next change and returns the answer.
+func next(t *testing.T, follower *replica.Follower, told chan types.NamespacedName) replica.Answer {
+	t.Helper()
+	select {
+	case name := <-told:
+		if name != edge {
+			t.Fatalf("a change of %v was told, want %v", name, edge)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("no change was told; known is %+v", follower.Answer(edge, "pod"))
+	}
+	return follower.Answer(edge, "pod")
+}
+
+func want(t *testing.T, got, want replica.Answer) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the answer (-want +got):\n%s", diff)
+	}
+}
+
+func TestAChangeIsToldWhenItHappens(t *testing.T) {
+	first := revision.Document{Protocol: 1, Revision: 7, Generation: 1}
+	server := newGateway(t, first)
+	follower, told := follow(t, server.URL)
+	want(t, next(t, follower, told), replica.Answer{State: replica.Answering, Document: &first})
+
+	<-server.holding
+	// Nothing but the revision: not worth a word. What comes next is, and nothing is lost.
+	server.set(revision.Document{Protocol: 1, Revision: 8, Generation: 1})
+	problem := revision.Document{Protocol: 1, Revision: 9, Generation: 2, Problems: []revision.Problem{{Route: 0, Reason: "NoEndpoints"}}}
+	server.set(problem)
+	want(t, next(t, follower, told), replica.Answer{State: replica.Answering, Document: &problem})
+}
+
+func TestAPodThatDoesNotAnswerIsSilentAndComesBack(t *testing.T) {
+	document := revision.Document{Protocol: 1, Revision: 7, Generation: 1}
+	server := newGateway(t, document)
+	address := server.Listener.Addr().String()
+	follower, told := follow(t, server.URL)
+	next(t, follower, told)
+
+	server.CloseClientConnections()
+	_ = server.Listener.Close()
+	start := time.Now()
+	want(t, next(t, follower, told), replica.Answer{State: replica.Silent, Document: &document})
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("it took %v, want at most 2s", took)
+	}
+
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &http.Server{Handler: server, ReadHeaderTimeout: time.Second}
+	t.Cleanup(func() { _ = again.Close() })
+	go func() { _ = again.Serve(listener) }()
+	want(t, next(t, follower, told), replica.Answer{State: replica.Answering, Document: &document})
+}
+
+func TestWhatIsNotADocumentIsIncompatible(t *testing.T) {
+	tests := map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"404":     {http.NotFound, "/revision is answered with status 404"},
+		"garbage": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret!") }, "/revision is answered with something else than a document"},
+		"a later protocol": {
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"protocol": 2}`) },
+			"it speaks protocol 2 and the operator speaks protocol 1",
+		},
+		"no reason": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, `{"protocol": 1, "problems": [{"reason": "not a reason"}]}`)
+			},
+			"/revision is answered with reasons that are none, or too many",
+		},
+		"more than there can be": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, `{"protocol": 1, "problems": [`+strings.Repeat(`{"reason": "A"},`, 5000)+`{"reason": "A"}]}`)
+			},
+			"/revision is answered with reasons that are none, or too many",
+		},
+		"another place": {http.RedirectHandler("http://example.com", http.StatusFound).ServeHTTP, "/revision is answered with status 302"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(tc.answer)
+			t.Cleanup(server.Close)
+			follower, told := follow(t, server.URL)
+			want(t, next(t, follower, told), replica.Answer{State: replica.Incompatible, Detail: tc.want})
+		})
+	}
+}
+
+func TestAnErrorOfThePodIsNoAnswer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(server.Close)
+	follower, told := follow(t, server.URL)
+	want(t, next(t, follower, told), replica.Answer{State: replica.Silent})
+}
+
+// A pod that is ready deserves a question at once, though it was silent while it started.
+func TestAPodThatBecomesReadyIsAskedAtOnce(t *testing.T) {
+	server := newGateway(t, revision.Document{Protocol: 1, Generation: 1})
+	address := server.Listener.Addr().String()
+	server.Close()
+	follower, told := follow(t, "http://"+address)
+	want(t, next(t, follower, told), replica.Answer{State: replica.Silent})
+
+	follower.Follow(t.Context(), edge, []replica.Pod{{UID: "pod", IP: "127.0.0.1", Ready: true}})
+	want(t, follower.Answer(edge, "pod"), replica.Answer{State: replica.Asking})
+}
+
+func TestAPodThatGoesIsForgotten(t *testing.T) {
+	server := newGateway(t, revision.Document{Protocol: 1, Revision: 7, Generation: 1})
+	follower, told := follow(t, server.URL)
+	next(t, follower, told)
+	<-server.holding
+	follower.Follow(t.Context(), edge, nil)
+	// The question that is held back ends.
+	server.asking.Wait()
+	want(t, follower.Answer(edge, "pod"), replica.Answer{})
+}
+
+// A pod that is stale is told at once whether others are current, and what it was told once is
+// taken back. A pod that is current is told nothing.
+func TestAStalePodIsToldWhetherOthersAreCurrent(t *testing.T) {
+	current := revision.Document{Protocol: 1, Revision: 7, Generation: 1, View: &revision.View{Current: true}}
+	stale := revision.Document{Protocol: 1, Revision: 8, Generation: 1, View: &revision.View{Since: time.Unix(1, 0).UTC(), Of: []string{"Services"}}}
+	server := newGateway(t, current)
+	follower, told := follow(t, server.URL)
+	next(t, follower, told)
+	words := func(want ...string) {
+		t.Helper()
+		for _, want := range want {
+			select {
+			case got := <-server.words:
+				if got != want {
+					t.Errorf("the word is %q, want %q", got, want)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("no question, want one with the word %q", want)
+			}
+		}
+		<-server.holding
+	}
+	words("", "") // it is asked, and asked again for what comes next
+	follower.Standby(edge, nil)
+	server.set(stale)
+	want(t, next(t, follower, told), replica.Answer{State: replica.Answering, Document: &stale})
+	words("")
+	follower.Standby(edge, nil) // there is nothing to take back
+	follower.Standby(edge, map[types.UID]bool{"pod": true})
+	words("true")
+	follower.Standby(edge, map[types.UID]bool{"pod": true})
+	follower.Standby(edge, nil)
+	words("false")
+	current.Revision = 9
+	server.set(current)
+	want(t, next(t, follower, told), replica.Answer{State: replica.Answering, Document: &current})
+	words("")
+}

@@ -1,0 +1,229 @@
+package apigateway
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+)
+
+// served is what the pods that are ready serve. Pods that are not get no requests, so
+// what they serve does not matter yet.
+type served struct {
+	// ready is the number of pods that are ready, and current how many of them serve this
+	// generation of the spec and hear of every change.
+	ready, current int
+	// behind is why the first of the others does not; nil when all do.
+	behind *trouble
+	// late is how many pods do not serve a route as this generation has it, by its index, and
+	// lateness is why the first of them does not.
+	late     map[int]int
+	lateness map[int]trouble
+	// stale is the first pod that does not hear the API server, ready or not; nil when all do.
+	stale *trouble
+	// failing is how many pods do not serve a route as written, by its index; problems is
+	// what the first of them says.
+	failing  map[int]int
+	problems map[int]trouble
+	// general is what pods say that is not about one route, the first to say it first; told
+	// is the same, to look it up.
+	general []trouble
+	told    map[trouble]bool
+}
+
+// judgeRoutes looks at what the pods that are ready say.
+func (s *scope) judgeRoutes() {
+	s.served = served{
+		failing: map[int]int{}, problems: map[int]trouble{}, told: map[trouble]bool{},
+		late: map[int]int{}, lateness: map[int]trouble{},
+	}
+	for i := range s.pods {
+		if pod := &s.pods[i]; answers(pod) && isReady(pod) {
+			s.judgePod(pod, s.answers[pod.UID])
+		}
+	}
+	s.judgeStale()
+	if int32(s.served.ready) < s.deployment.Status.ReadyReplicas { //nolint:gosec // a number of pods
+		// The Deployment knows of more, or has not noticed yet that there are fewer.
+		s.unsettled, s.lagging = true, true
+		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind,
+			fmt.Sprintf("the operator does not see every ready pod of Deployment %q", s.deployment.Name))
+	}
+}
+
+// judgePod looks at what one pod says.
+func (s *scope) judgePod(pod *corev1.Pod, answer replica.Answer) {
+	switch answer.State {
+	case replica.Asking:
+		// Neither good nor bad yet. It answers, or is silent soon; a status that is written
+		// before must not speak for it.
+		s.unsettled = true
+		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q has not said yet what it serves", pod.Name))
+	case replica.Silent:
+		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q does not answer on its admin port", pod.Name))
+	case replica.Incompatible:
+		found := incompatible(pod, answer)
+		if !s.counts(pod, found.reason) {
+			found = &trouble{slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q does not say what it serves: %s", pod.Name, answer.Detail)}
+		}
+		s.fallBehind(nil, found.reason, found.message)
+	case replica.Answering:
+		s.judgeDocument(pod, answer.Document)
+	}
+}
+
+func (s *scope) judgeDocument(pod *corev1.Pod, document *revision.Document) {
+	generation := s.gateway.Generation
+	ours := document.UID == s.gateway.UID
+	switch {
+	case ours && document.Generation > generation:
+		// The operator's cache lags, unless the pod has made it up.
+		s.unsettled, s.lagging = true, true
+		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q says that it serves a spec that there is not yet", pod.Name))
+	case document.Stale():
+		found := staleness(pod)
+		s.fallBehind(document, found.reason, found.message)
+		if ours && document.Generation == generation {
+			s.served.note(document.Problems)
+		}
+	case ours && document.Generation == generation:
+		s.served.ready++
+		s.served.current++
+		s.served.note(document.Problems)
+	case document.Rejected != nil && document.Rejected.Generation >= generation:
+		reason := document.Rejected.Reason
+		if reason == slipwayv1alpha1.ReasonImageIncompatible && !s.counts(pod, reason) {
+			reason = slipwayv1alpha1.ReasonReplicaBehind // it is of the image that is being replaced
+		}
+		s.fallBehind(document, reason, fmt.Sprintf("pod %q goes on with an earlier spec: %s", pod.Name, document.Rejected.Message))
+	default:
+		s.unsettled = true
+		s.fallBehind(document, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q serves an earlier spec", pod.Name))
+	}
+}
+
+// fallBehind counts a pod that is ready and not current. The document is what it says, nil
+// where it cannot be believed: then no route is known to be served.
+func (s *scope) fallBehind(document *revision.Document, reason, message string) {
+	s.served.ready++
+	found := trouble{reason, message}
+	if s.served.behind == nil {
+		s.served.behind = &found
+	}
+	for i := range s.gateway.Spec.Routes {
+		if s.servesRoute(document, i) {
+			continue
+		}
+		s.served.late[i]++
+		if _, told := s.served.lateness[i]; !told {
+			s.served.lateness[i] = found
+		}
+	}
+}
+
+// servesRoute tells whether a pod serves a route as this generation of the spec has it,
+// whatever generation the pod serves.
+func (s *scope) servesRoute(document *revision.Document, route int) bool {
+	if document == nil || document.UID != s.gateway.UID {
+		return false
+	}
+	if document.Generation == s.gateway.Generation {
+		return true
+	}
+	digests := s.digests()
+	return digests[route] != "" && slices.Contains(document.Routes, digests[route])
+}
+
+// note counts what one pod does not serve as written.
+func (v *served) note(problems []revision.Problem) {
+	counted := map[int]bool{}
+	for _, p := range problems {
+		found := trouble{p.Reason, p.Message}
+		if p.Route < 0 {
+			// The messages of routes name the field; where it is no route, the field is beside.
+			found.message = p.Field + ": " + p.Message
+			v.noteGeneral(found)
+			continue
+		}
+		if !counted[p.Route] {
+			counted[p.Route] = true
+			v.failing[p.Route]++
+		}
+		if _, told := v.problems[p.Route]; !told {
+			v.problems[p.Route] = found
+		}
+	}
+}
+
+func (v *served) noteGeneral(found trouble) {
+	if v.told[found] {
+		return
+	}
+	v.told[found] = true
+	v.general = append(v.general, found)
+}
+
+// problemOf returns why a route is not live, or nil: what the spec says about it, then
+// whom its host belongs to, then what the pods say, then the pods themselves.
+func (s *scope) problemOf(route int) *trouble {
+	if p, ok := s.check.problems[route]; ok {
+		return &p
+	}
+	host := string(s.gateway.Spec.Routes[route].Host)
+	if owner, ok := s.conflicts[host]; ok {
+		return &trouble{slipwayv1alpha1.ReasonHostConflict, conflictMessage(host, owner.String())}
+	}
+	if p, ok := s.served.problems[route]; ok {
+		return &p
+	}
+	late, isLate := s.served.lateness[route]
+	switch {
+	case isLate:
+		return &late
+	case s.served.ready == 0:
+		missing := s.notReady()
+		return &trouble{missing.reason, missing.message}
+	default:
+		return nil
+	}
+}
+
+func conflictMessage(host, owner string) string {
+	if host == "" {
+		return fmt.Sprintf("host: requests for any host go to APIGateway %q, which is exposed at the same place and is older", owner)
+	}
+	return fmt.Sprintf("host: %q belongs to APIGateway %q, which is exposed at the same place and is older", host, owner)
+}
+
+// Bounds of what status says of one route: there may be 1,000, in an object that must stay
+// below 1.5 MB with its spec. A route without a name is called by its host and path.
+const (
+	maxRouteName    = 128
+	maxRouteMessage = 256
+)
+
+// routes says which routes are live.
+func (s *scope) routes() slipwayv1alpha1.RoutesStatus {
+	total := len(s.gateway.Spec.Routes)
+	status := slipwayv1alpha1.RoutesStatus{Total: int32(total)}
+	replicas := max(int(s.replicasAsked()), s.served.ready)
+	for i := range total {
+		p := s.problemOf(i)
+		if p == nil {
+			status.Live++
+			continue
+		}
+		status.NotLive = append(status.NotLive, slipwayv1alpha1.RouteNotLive{
+			Name:     condition.Cut(s.check.names[i], maxRouteName),
+			Reason:   p.reason,
+			Message:  condition.Cut(p.message, maxRouteMessage),
+			Replicas: fmt.Sprintf("%d/%d", s.served.ready-s.served.late[i]-s.served.failing[i], replicas),
+		})
+	}
+	return status
+}

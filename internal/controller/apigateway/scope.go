@@ -1,0 +1,172 @@
+package apigateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// scope is what one pass knows. The phases fill it in the order of its fields;
+// status is computed from it at the end.
+type scope struct {
+	// gateway is the APIGateway as the cache has it. Its status is replaced at the end.
+	gateway *slipwayv1alpha1.APIGateway
+
+	// The children as the cache has them, empty (no UID) where there is none. Applying
+	// overwrites them with the API server's answer. Set by load.
+	account    *corev1.ServiceAccount
+	role       *rbacv1.Role
+	binding    *rbacv1.RoleBinding
+	deployment *appsv1.Deployment
+	service    *corev1.Service
+	autoscaler *autoscalingv2.HorizontalPodAutoscaler
+	budget     *policyv1.PodDisruptionBudget
+	ingress    *networkingv1.Ingress
+	// httpRoutes are at the places that desired gives them, nil where there is none and none
+	// will be.
+	httpRoutes []*gatewayv1.HTTPRoute
+	// formerHTTPRoutes are those at no place any more.
+	formerHTTPRoutes []*gatewayv1.HTTPRoute
+	// parent is the Gateway that the HTTPRoutes attach to, empty where there is none. Set
+	// by load.
+	parent *gatewayv1.Gateway
+	// gatewayAPI applies HTTPRoutes. Without it the cluster did not have the kinds when load
+	// read, and the three above are empty for that. Set by load.
+	gatewayAPI *apply.Applier
+	// pods are all pods of the gateway, by name, shared with the cache: not to be changed.
+	// Set by load.
+	pods []corev1.Pod
+	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache.
+	// Set by load.
+	replicaSets []metav1.PartialObjectMetadata
+
+	// check is what the spec alone tells about its routes. Set by Reconcile.
+	check *check
+	// conflicts are the hosts that belong to another APIGateway, and to which. Set by
+	// findConflicts.
+	conflicts map[string]types.NamespacedName
+
+	// answers are what the pods say, by UID. Set by askPods.
+	answers map[types.UID]replica.Answer
+
+	// events are those of pods whose status does not say what keeps them from serving, by
+	// the UID of the pod. Set by listen.
+	events map[types.UID][]corev1.Event
+	// rollout is the verdict on the Deployment and its pods. Set by judgePods.
+	rollout rollout
+	// served is what the pods that are ready serve. Set by judgeRoutes.
+	served served
+	// unsettled tells that a pod is about to say something else. Set by judgeRoutes.
+	unsettled bool
+	// lagging tells that a pod, or the Deployment, is ahead of what the operator's cache
+	// shows of the others. Set by judgeRoutes.
+	lagging bool
+
+	// err is what went wrong in the phases.
+	err error
+	// recheck is when to look again though nothing changes; zero: never.
+	recheck outcome.Recheck
+}
+
+// load reads the APIGateway and everything that belongs to it from the cache. It
+// returns nil when the APIGateway is gone.
+func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope, error) {
+	s := &scope{
+		gateway:    &slipwayv1alpha1.APIGateway{},
+		account:    &corev1.ServiceAccount{},
+		role:       &rbacv1.Role{},
+		binding:    &rbacv1.RoleBinding{},
+		deployment: &appsv1.Deployment{},
+		service:    &corev1.Service{},
+		autoscaler: &autoscalingv2.HorizontalPodAutoscaler{},
+		budget:     &policyv1.PodDisruptionBudget{},
+		ingress:    &networkingv1.Ingress{},
+		parent:     &gatewayv1.Gateway{},
+		answers:    map[types.UID]replica.Answer{},
+	}
+	if err := r.client.Get(ctx, key, s.gateway); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read the APIGateway: %w", err)
+	}
+	name := desired.Name(s.gateway)
+	err := errors.Join(
+		apply.Load(ctx, r.applier, s.gateway, name, s.account),
+		apply.Load(ctx, r.applier, s.gateway, name, s.role),
+		apply.Load(ctx, r.applier, s.gateway, name, s.binding),
+		apply.Load(ctx, r.applier, s.gateway, name, s.deployment),
+		apply.Load(ctx, r.applier, s.gateway, name, s.service),
+		apply.Load(ctx, r.applier, s.gateway, name, s.autoscaler),
+		apply.Load(ctx, r.applier, s.gateway, name, s.budget),
+		apply.Load(ctx, r.applier, s.gateway, desired.IngressName(s.gateway), s.ingress),
+		r.gatewayAPI.load(ctx, s),
+		r.loadPods(ctx, s),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if s.untouched() {
+		r.fresh.Trust(s.gateway)
+	}
+	return s, nil
+}
+
+// untouched tells that nobody has worked on the APIGateway yet, so that nothing can be
+// undone by acting on it.
+func (s *scope) untouched() bool {
+	return s.gateway.Status.ObservedGeneration == 0 && len(s.children()) == 0
+}
+
+// children are those that exist.
+func (s *scope) children() []client.Object {
+	all := []client.Object{
+		s.account, s.role, s.binding, s.deployment, s.service, s.autoscaler, s.budget, s.ingress,
+	}
+	for _, route := range s.existingHTTPRoutes() {
+		all = append(all, route)
+	}
+	return slices.DeleteFunc(all, func(child client.Object) bool { return child.GetUID() == "" })
+}
+
+func (r *Reconciler) loadPods(ctx context.Context, s *scope) error {
+	// Only looked at, so they need not be copied out of the cache.
+	shared := []client.ListOption{
+		client.UnsafeDisableDeepCopy,
+		&client.ListOptions{Namespace: s.gateway.Namespace, FieldSelector: fields.OneTermEqualSelector(indexAPIGateway, s.gateway.Name)},
+	}
+	pods := &corev1.PodList{}
+	if err := r.client.List(ctx, pods, shared...); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	s.pods = pods.Items
+	slices.SortFunc(s.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	replicaSets := &metav1.PartialObjectMetadataList{}
+	replicaSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
+	if err := r.client.List(ctx, replicaSets, shared...); err != nil {
+		return fmt.Errorf("list ReplicaSets: %w", err)
+	}
+	s.replicaSets = replicaSets.Items
+	return nil
+}

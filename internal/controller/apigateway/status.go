@@ -1,0 +1,111 @@
+package apigateway
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+)
+
+// status computes the whole status from the scope.
+func (s *scope) status(now time.Time) slipwayv1alpha1.APIGatewayStatus {
+	gateway := s.gateway
+	deployed := s.deployment.Status
+	status := slipwayv1alpha1.APIGatewayStatus{
+		ObservedGeneration: gateway.Generation,
+		Replicas:           deployed.Replicas,
+		ReadyReplicas:      deployed.ReadyReplicas,
+		Selector:           labels.Set(desired.Selector(gateway)).String(),
+		ServiceURL:         desired.ServiceURL(gateway),
+		Addresses:          s.addresses(),
+		Routes:             s.routes(),
+	}
+	ready := s.ready(status.Routes)
+	status.Summary = slipwayv1alpha1.APIGatewaySummary{
+		Routes:   fmt.Sprintf("%d/%d", status.Routes.Live, status.Routes.Total),
+		Replicas: fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked()),
+		Address:  status.ServiceURL,
+	}
+	if len(status.Addresses) > 0 {
+		status.Summary.Address = status.Addresses[0]
+	}
+	if ready.Status != metav1.ConditionTrue {
+		status.Summary.Reason = ready.Reason
+	}
+	conditions := []metav1.Condition{
+		ready, s.accepted(), s.resolvedRefs(), s.programmed(),
+		s.available(), s.progressing(), s.degraded(status.Routes),
+	}
+	conditions = append(conditions, s.stalled()...)
+	status.Conditions = condition.Merge(gateway.Status.Conditions, conditions, gateway.Generation, metav1.NewTime(now))
+	return status
+}
+
+// terminatingStatus is the status of a gateway that is being deleted: as it was, but for
+// what still runs.
+func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.APIGatewayStatus {
+	status := *s.gateway.Status.DeepCopy()
+	deployed := s.deployment.Status
+	status.ObservedGeneration, status.Replicas, status.ReadyReplicas = s.gateway.Generation, deployed.Replicas, deployed.ReadyReplicas
+	status.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
+	status.Summary.Reason = slipwayv1alpha1.ReasonTerminating
+	conditions := condition.Terminating(desired.Kind, s.gateway, deployed.ReadyReplicas > 0)
+	going := conditions[0].Message
+	for _, conditionType := range []string{slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs} {
+		if said := meta.FindStatusCondition(s.gateway.Status.Conditions, conditionType); said != nil {
+			conditions = append(conditions, *said)
+			continue
+		}
+		conditions = append(conditions, metav1.Condition{
+			Type: conditionType, Status: metav1.ConditionUnknown, Reason: slipwayv1alpha1.ReasonTerminating, Message: going,
+		})
+	}
+	conditions = append(conditions, condition.False(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonTerminating, going))
+	status.Conditions = condition.Merge(s.gateway.Status.Conditions, conditions, s.gateway.Generation, metav1.NewTime(now))
+	return status
+}
+
+// maxAddresses is how many status holds.
+const maxAddresses = 64
+
+// addresses are where the gateway is reached from outside the cluster, as far as what
+// exposes it says.
+func (s *scope) addresses() []string {
+	var list []string
+	add := func(address string) {
+		if address != "" && len(list) < maxAddresses && !slices.Contains(list, address) {
+			list = append(list, address)
+		}
+	}
+	switch desired.ExposeType(s.gateway) {
+	case slipwayv1alpha1.ExposeIngress:
+		for _, at := range s.ingress.Status.LoadBalancer.Ingress {
+			add(cmp.Or(at.IP, at.Hostname))
+		}
+	case slipwayv1alpha1.ExposeLoadBalancer:
+		if s.service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+			break
+		}
+		for _, at := range s.service.Status.LoadBalancer.Ingress {
+			add(cmp.Or(at.IP, at.Hostname))
+		}
+	case slipwayv1alpha1.ExposeHTTPRoute:
+		if takes, _ := s.parentTakes(); !takes {
+			break
+		}
+		for _, at := range s.parent.Status.Addresses {
+			add(at.Value)
+		}
+	case slipwayv1alpha1.ExposeNodePort, slipwayv1alpha1.ExposeClusterIP:
+	}
+	return list
+}

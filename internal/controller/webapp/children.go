@@ -1,0 +1,187 @@
+package webapp
+
+import (
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// applyChildren makes the children true. They do not depend on each other: one that
+// fails does not keep the others from being made.
+func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
+	if s.app.Spec.Paused {
+		return r.findDrift(s)
+	}
+	// First: an autoscaler that is no longer wanted must not change a number of pods that
+	// is stated again.
+	errs := []error{r.deleteUnwanted(ctx, s)}
+	for _, child := range s.childrenBesideDeployment() {
+		_, err := r.applier.Apply(ctx, s.app, child)
+		if child.Current == client.Object(s.claim) && s.claim.UID != "" {
+			err = s.resizeError(err)
+		}
+		errs = append(errs, s.inOurWords(*child.Desired.GetKind(), err))
+	}
+	errs = append(errs, r.applyDeployment(ctx, s))
+	_, err := r.applier.Apply(ctx, s.app, s.serviceChild())
+	return errors.Join(append(errs, s.inOurWords("Service", err))...)
+}
+
+// serviceChild is the Service. Its ports depend on how far the rollout has got, so it is
+// applied after the Deployment.
+func (s *scope) serviceChild() apply.Child {
+	serving, next := s.servicePorts()
+	return apply.Child{Desired: desired.Service(s.app, serving, next...), Current: s.service}
+}
+
+// servicePorts are the port of the revision that serves and, during a rollout, that of the
+// next one. The last good revision serves until another is completely rolled out.
+func (s *scope) servicePorts() (serving int32, next []int32) {
+	good := s.lastGood()
+	switch {
+	case s.target.name == "" && good == nil:
+		return s.app.Spec.Port, nil
+	case s.target.name == "":
+		return good.Spec.Port, nil
+	case good == nil, good.Spec.Port == s.target.Spec.Port, s.applied && health.RolledOut(s.deployment):
+		return s.target.Spec.Port, nil
+	default:
+		return good.Spec.Port, []int32{s.target.Spec.Port}
+	}
+}
+
+// childrenBesideDeployment are the wanted children whose content depends on nothing but
+// the spec.
+func (s *scope) childrenBesideDeployment() []apply.Child {
+	var children []apply.Child
+	if claim := desired.PersistentVolumeClaim(s.app); claim != nil {
+		children = append(children, apply.Child{Desired: claim, Current: s.claim})
+	}
+	// A revision with a volume runs one pod, whatever a later spec says.
+	if autoscaler := desired.HorizontalPodAutoscaler(s.app); autoscaler != nil && !s.targetHasVolume() {
+		children = append(children, apply.Child{Desired: autoscaler, Current: s.autoscaler})
+	}
+	if budget := desired.PodDisruptionBudget(s.app); budget != nil {
+		children = append(children, apply.Child{Desired: budget, Current: s.budget})
+	}
+	return children
+}
+
+// unwanted are the children that exist and that an earlier spec asked for. A volume is
+// never deleted because of an edit.
+func (s *scope) unwanted() []client.Object {
+	var list []client.Object
+	if s.autoscaler.UID != "" && (desired.HorizontalPodAutoscaler(s.app) == nil || s.targetHasVolume()) {
+		list = append(list, s.autoscaler)
+	}
+	if s.budget.UID != "" && desired.PodDisruptionBudget(s.app) == nil {
+		list = append(list, s.budget)
+	}
+	return list
+}
+
+func (r *Reconciler) deleteUnwanted(ctx context.Context, s *scope) error {
+	var errs []error
+	for _, object := range s.unwanted() {
+		errs = append(errs, r.applier.Delete(ctx, s.app, object))
+	}
+	return errors.Join(errs...)
+}
+
+// targetHasVolume tells that what is to run has a volume, which only one pod may write
+// to. The spec may have none any more, when an earlier revision goes on running.
+func (s *scope) targetHasVolume() bool { return s.target.Spec.Storage != nil }
+
+// minReplicas is the number of pods to run at the least.
+func (s *scope) minReplicas() int32 {
+	if s.targetHasVolume() {
+		return min(desired.MinReplicas(s.app), 1)
+	}
+	return desired.MinReplicas(s.app)
+}
+
+// autoscaled tells that an autoscaler owns the number of pods.
+func (s *scope) autoscaled() bool { return s.app.Spec.Autoscaling != nil && !s.targetHasVolume() }
+
+func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
+	if s.target.name == "" {
+		// Its configuration is missing and there is no earlier revision to run.
+		return nil
+	}
+	replicas, err := r.statedReplicas(ctx, s)
+	if err != nil {
+		return err
+	}
+	draft := r.storeDraft(ctx, s)
+	if worst := outcome.Worst(draft); draft != nil && (worst == nil || worst.Kind == outcome.Transient) {
+		return draft
+	}
+	// What does not pass by itself, such as an object of that name which is not ours, keeps
+	// nothing from running.
+	change, err := r.applier.Apply(ctx, s.app, s.deploymentChild(replicas))
+	r.tellRefused(s, change)
+	s.applied = err == nil
+	return errors.Join(s.inOurWords("Deployment", err), draft)
+}
+
+func (s *scope) deploymentChild(replicas *int32) apply.Child {
+	versions := s.config.versions
+	if s.config.missing != nil {
+		versions = s.deployment.Annotations[desired.AnnotationConfigVersions]
+	}
+	in := desired.Inputs{App: s.app, Revision: s.target.Revision, Template: s.template, Replicas: replicas, ConfigVersions: versions}
+	return apply.Child{Desired: desired.Deployment(in), Current: s.deployment}
+}
+
+// statedReplicas returns the number of pods to ask for, or nil when an autoscaler
+// owns it.
+func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, error) {
+	minimum := s.minReplicas()
+	if !s.autoscaled() {
+		return &minimum, nil
+	}
+	return r.applier.AutoscaledReplicas(ctx, s.app, s.deployment, minimum, func(replicas int32) apply.Configuration {
+		return desired.Replicas(s.app, replicas)
+	})
+}
+
+// findDrift tells what would be done to a paused application, and does nothing.
+func (r *Reconciler) findDrift(s *scope) error {
+	if s.target.name == "" {
+		s.drifted = true
+		return nil
+	}
+	var replicas *int32
+	if !s.autoscaled() {
+		minimum := s.minReplicas()
+		replicas = &minimum
+	}
+	deployment := s.deploymentChild(replicas)
+	drifted, err := r.childDrifted(deployment)
+	if err != nil {
+		return err
+	}
+	s.applied = !drifted
+	s.drifted = drifted || len(s.unwanted()) > 0
+	for _, child := range append(s.childrenBesideDeployment(), s.serviceChild()) {
+		drifted, err := r.childDrifted(child)
+		if err != nil {
+			return err
+		}
+		s.drifted = s.drifted || drifted
+	}
+	return nil
+}
+
+func (r *Reconciler) childDrifted(child apply.Child) (bool, error) {
+	if child.Current.GetUID() == "" {
+		return true, nil
+	}
+	return r.applier.Drifted(child.Desired, child.Current)
+}

@@ -1,0 +1,270 @@
+package webapp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// config is the content of the Secrets and ConfigMaps that a spec refers to.
+type config struct {
+	// hash identifies the content of the keys that are used, empty without references.
+	hash string
+	// versions is the value of the annotation that records where hash comes from.
+	versions string
+	// missing is why the content is not complete, or nil. hash is not set then.
+	missing *outcome.Error
+	// seen are the Secrets and ConfigMaps as the cache has them, without a version where it
+	// has none.
+	seen []client.Object
+}
+
+// configRef is one use of a Secret or ConfigMap by a spec.
+type configRef struct {
+	// kind is Secret or ConfigMap.
+	kind string
+	name string
+	// keys are the keys that are used, sorted; nil: all.
+	keys     []string
+	optional bool
+	// field is where the spec refers to it, for messages.
+	field string
+}
+
+// id names what is used, as the key of digests.
+func (c configRef) id() string {
+	if c.keys == nil {
+		return c.kind + "/" + c.name
+	}
+	return c.kind + "/" + c.name + "#" + strings.Join(c.keys, ",")
+}
+
+// digest is the content of one use at one version of the object.
+type digest struct {
+	version string
+	hash    string
+	// missingKey is a key that is used and not there.
+	missingKey string
+	// missingUnknown tells that missingKey was not recorded: v0.1.0 did not.
+	missingUnknown bool
+}
+
+// configRefs lists every use of a Secret or ConfigMap, in the order of the spec.
+func configRefs(spec slipwayv1alpha1.WebAppSpec) []configRef {
+	var refs []configRef
+	add := func(field string, secret, configMap *slipwayv1alpha1.LocalReference, keys []string, optional bool) {
+		ref := configRef{keys: slices.Sorted(slices.Values(keys)), optional: optional}
+		switch {
+		case secret != nil:
+			ref.kind, ref.name, ref.field = "Secret", secret.Name, field+".secretRef"
+		case configMap != nil:
+			ref.kind, ref.name, ref.field = "ConfigMap", configMap.Name, field+".configMapRef"
+		default:
+			return
+		}
+		refs = append(refs, ref)
+	}
+	for i, s := range spec.EnvFrom {
+		add(fmt.Sprintf("spec.envFrom[%d]", i), s.SecretRef, s.ConfigMapRef, s.Keys, s.Optional)
+	}
+	for i, s := range spec.Files {
+		add(fmt.Sprintf("spec.files[%d]", i), s.SecretRef, s.ConfigMapRef, s.Keys, s.Optional)
+	}
+	return refs
+}
+
+// resolveConfig hashes the content that the spec refers to. Versions come from the
+// cache; content is read live, and only of a version that was not hashed before.
+func (r *Reconciler) resolveConfig(ctx context.Context, s *scope) error {
+	err := r.hashConfig(ctx, s)
+	r.fresh.DependsOn(s.app, s.config.seen...)
+	return err
+}
+
+func (r *Reconciler) hashConfig(ctx context.Context, s *scope) error {
+	refs := configRefs(s.app.Spec)
+	if len(refs) == 0 {
+		return nil
+	}
+	recorded := recordedDigests(s.deployment.Annotations[desired.AnnotationConfigVersions])
+	digests := map[string]digest{}
+	for _, ref := range refs {
+		found, err := r.digest(ctx, s, ref, recorded)
+		switch {
+		case err != nil:
+			return err
+		case found == nil && !ref.optional:
+			s.config.missing = outcome.Waitingf(0, notFoundReason(ref), "%s %q does not exist (%s)", ref.kind, ref.name, ref.field)
+			return nil
+		case found == nil:
+			digests[ref.id()] = digest{}
+		case found.missingKey != "" && !ref.optional:
+			s.config.missing = outcome.Waitingf(0, slipwayv1alpha1.ReasonKeyNotFound, "%s %q has no key %q (%s)", ref.kind, ref.name, found.missingKey, ref.field)
+			return nil
+		default:
+			digests[ref.id()] = *found
+		}
+	}
+	s.config.hash = combine(digests)
+	s.config.versions = encodeDigests(digests)
+	if combine(recorded) == s.config.hash {
+		// The same content at newer versions is not worth a write.
+		s.config.versions = s.deployment.Annotations[desired.AnnotationConfigVersions]
+	}
+	return nil
+}
+
+// digest returns the digest of one use, or nil when the object does not exist.
+func (r *Reconciler) digest(ctx context.Context, s *scope, ref configRef, recorded map[string]digest) (*digest, error) {
+	key := types.NamespacedName{Namespace: s.app.Namespace, Name: ref.name}
+	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.kind))
+	s.config.seen = append(s.config.seen, metadata)
+	if err := r.client.Get(ctx, key, metadata); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read %s %q: %w", ref.kind, ref.name, err)
+	}
+	memo := key.Namespace + "/" + ref.id()
+	if known, ok := r.digests.Get(memo); ok && known.(digest).version == metadata.ResourceVersion {
+		found := known.(digest)
+		return &found, nil
+	}
+	found, ok := recorded[ref.id()]
+	if !ok || found.version != metadata.ResourceVersion || (found.missingUnknown && !ref.optional) {
+		data, version, err := r.readContent(ctx, key, ref)
+		if err != nil {
+			if apierrors.IsNotFound(err) {
+				return nil, nil
+			}
+			return nil, outcome.Classify(fmt.Sprintf("%s %q", ref.kind, ref.name), err)
+		}
+		found = digestOf(ref, data)
+		found.version = version
+	}
+	r.digests.Add(memo, found)
+	return &found, nil
+}
+
+// readContent reads the content of a Secret or ConfigMap from the API server.
+func (r *Reconciler) readContent(ctx context.Context, key types.NamespacedName, ref configRef) (map[string][]byte, string, error) {
+	if ref.kind == "Secret" {
+		secret := &corev1.Secret{}
+		err := r.live.Get(ctx, key, secret)
+		return secret.Data, secret.ResourceVersion, err
+	}
+	configMap := &corev1.ConfigMap{}
+	if err := r.live.Get(ctx, key, configMap); err != nil {
+		return nil, "", err
+	}
+	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
+	for k, v := range configMap.Data {
+		data[k] = []byte(v)
+	}
+	for k, v := range configMap.BinaryData {
+		data[k] = v
+	}
+	return data, configMap.ResourceVersion, nil
+}
+
+// digestOf hashes the keys that are used. Lengths are part of it, so that no two
+// contents look alike.
+func digestOf(ref configRef, data map[string][]byte) digest {
+	keys := ref.keys
+	if keys == nil {
+		for key := range data {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+	}
+	sum := sha256.New()
+	result := digest{}
+	for _, key := range keys {
+		value, ok := data[key]
+		if !ok {
+			result.missingKey = key
+			continue
+		}
+		fmt.Fprintf(sum, "%d:%s=%d:", len(key), key, len(value))
+		sum.Write(value)
+	}
+	result.hash = hex.EncodeToString(sum.Sum(nil)[:10])
+	return result
+}
+
+// combine hashes the digests of all uses.
+func combine(digests map[string]digest) string {
+	sum := sha256.New()
+	for _, id := range slices.Sorted(maps.Keys(digests)) {
+		fmt.Fprintf(sum, "%s=%s\n", id, digests[id].hash)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:10])
+}
+
+// missingMark separates the version of an object from the key that it lacks. A version
+// is a number, and v0.1.0, which knows no mark, finds another version and reads again.
+const missingMark = ":"
+
+// encodeDigests writes digests as {"Secret/db": "<resourceVersion>/<hash>"}, and
+// those of certain keys as {"Secret/db#A,B": "<resourceVersion>:<missing key>/<hash>"}.
+func encodeDigests(digests map[string]digest) string {
+	record := make(map[string]string, len(digests))
+	for id, d := range digests {
+		version := d.version
+		if usesKeys(id) && !d.missingUnknown {
+			version += missingMark + d.missingKey
+		}
+		record[id] = version + "/" + d.hash
+	}
+	raw, err := json.Marshal(record)
+	if err != nil {
+		// A map of strings can always be encoded.
+		return ""
+	}
+	return string(raw)
+}
+
+// recordedDigests reads what encodeDigests wrote. Whatever else stands there counts
+// as nothing: the content is then read again.
+func recordedDigests(annotation string) map[string]digest {
+	record := map[string]string{}
+	if json.Unmarshal([]byte(annotation), &record) != nil {
+		return nil
+	}
+	digests := make(map[string]digest, len(record))
+	for id, text := range record {
+		version, hash, _ := strings.Cut(text, "/")
+		version, missing, marked := strings.Cut(version, missingMark)
+		digests[id] = digest{version: version, hash: hash}
+		if usesKeys(id) {
+			digests[id] = digest{version: version, hash: hash, missingKey: missing, missingUnknown: !marked}
+		}
+	}
+	return digests
+}
+
+// usesKeys tells that an id is of a use of certain keys, which may be missing.
+func usesKeys(id string) bool { return strings.Contains(id, "#") }
+
+func notFoundReason(ref configRef) string {
+	if ref.kind == "Secret" {
+		return slipwayv1alpha1.ReasonSecretNotFound
+	}
+	return slipwayv1alpha1.ReasonConfigMapNotFound
+}

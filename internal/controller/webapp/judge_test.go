@@ -1,0 +1,180 @@
+package webapp
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// crashing is the scope of an application whose good revision "old" runs and crashes,
+// while the spec asks for "new".
+func crashing(change func(*scope)) *scope {
+	crashed := corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "app", RestartCount: 5, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}},
+	}}}
+	revision := map[string]string{health.AnnotationRevision: "1"}
+	replicas := int32(1)
+	s := &scope{
+		app: &slipwayv1alpha1.WebApp{},
+		deployment: &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid", Annotations: revision},
+			Spec:       appsv1.DeploymentSpec{Replicas: &replicas},
+			Status:     appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1},
+		},
+		autoscaler: &autoscalingv2.HorizontalPodAutoscaler{}, claim: &corev1.PersistentVolumeClaim{},
+		replicaSets: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
+			Annotations: revision, Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "old"},
+		}}},
+		pods:       []corev1.Pod{testPod("a", "old", crashed)},
+		revisions:  []storedRevision{{namedRevision: namedRevision{name: "old"}, number: 1}},
+		wanted:     namedRevision{name: "new"},
+		target:     namedRevision{name: "new"},
+		intent:     "asked",
+		specIntent: "asked",
+		applied:    true,
+	}
+	change(s)
+	return s
+}
+
+func TestOnlyWhatWasAppliedIsJudged(t *testing.T) {
+	earlier := &slipwayv1alpha1.RollbackStatus{Intent: "asked", Spec: "asked", FromRevision: "bad", ToRevision: "old", Reason: "A", Message: "a"}
+	missing := outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "Secret is missing")
+	tests := map[string]struct {
+		change func(*scope)
+		// from is the revision that is rolled back; empty: none is.
+		from string
+	}{
+		"the pods are those of the wanted revision": {func(*scope) {}, "new"},
+		"the wanted revision could not be applied": {func(s *scope) {
+			s.applied, s.err = false, errors.New("webhook timed out")
+		}, ""},
+		"the good revision crashes": {func(s *scope) { s.wanted.name, s.target.name = "old", "old" }, ""},
+		"an earlier rollback stands": {func(s *scope) {
+			s.app.Status.Rollback, s.target.name = earlier, "old"
+		}, "bad"},
+		"an earlier rollback, and the config could not be read": {func(s *scope) {
+			s.app.Status.Rollback, s.err = earlier, errors.New("timeout")
+			s.intent, s.specIntent, s.wanted.name, s.target.name, s.applied = "", "", "", "", false
+		}, "bad"},
+		"an earlier rollback, and the config is missing": {func(s *scope) {
+			s.app.Status.Rollback, s.config.missing = earlier, missing
+			s.intent, s.wanted.name, s.target.name = "", "", "old"
+		}, "bad"},
+		"an earlier rollback, another spec, and its config is missing": {func(s *scope) {
+			s.app.Status.Rollback, s.config.missing = earlier, missing
+			s.intent, s.specIntent, s.wanted.name, s.target.name = "", "another", "", "old"
+		}, ""},
+		"another spec than the one that was rolled back": {func(s *scope) {
+			s.app.Status.Rollback, s.intent, s.applied = earlier, "another", false
+		}, ""},
+		"paused": {func(s *scope) { s.app.Spec.Paused = true }, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := crashing(tc.change)
+			s.judge(time.Unix(100, 0))
+			got := ""
+			if s.rollout.rollback != nil {
+				got = s.rollout.rollback.FromRevision
+			}
+			if got != tc.from {
+				t.Errorf("revision %q is rolled back, want %q", got, tc.from)
+			}
+		})
+	}
+}
+
+// The Deployment's controller says of a rollout that it has given up until it has looked
+// at the next one.
+func TestAnOldDeadlineIsNotTheNewRollouts(t *testing.T) {
+	for _, tc := range []struct {
+		since int64
+		want  bool
+	}{{50, false}, {100, true}, {150, true}} {
+		s := crashing(func(s *scope) {
+			s.pods = nil
+			s.app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "new", StartTime: metav1.Unix(100, 0)}
+			s.deployment.Status.Conditions = []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
+				LastTransitionTime: metav1.Unix(tc.since, 0),
+			}}
+		})
+		s.judge(time.Unix(160, 0))
+		if got := s.rollout.failed != nil; got != tc.want {
+			t.Errorf("given up at %d of a rollout that began at 100: failed is %v, want %v", tc.since, got, tc.want)
+		}
+	}
+}
+
+// Status keeps the second in which a rollout started, not the moment.
+func TestADeadlineIsNeverEarly(t *testing.T) {
+	deadline := int32(1)
+	tests := map[string]struct {
+		after time.Duration
+		want  bool
+	}{
+		"at once":                 {0, false},
+		"before the deadline":     {999 * time.Millisecond, false},
+		"long after the deadline": {2 * time.Second, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			started := time.Unix(100, 950_000_000)
+			s := crashing(func(s *scope) {
+				s.pods = nil
+				s.app.Spec.Rollout = &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: &deadline}
+			})
+			s.judge(started)
+			s.app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "new", StartTime: s.rollout.startTime}
+			s.judge(started.Add(tc.after))
+			if got := s.rollout.failed != nil; got != tc.want {
+				t.Errorf("failed is %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// A revision with a volume goes on running one pod, whatever a later spec asks for.
+func TestAVolumeIsNeverSharedByTwoPods(t *testing.T) {
+	three := int32(3)
+	for name, spec := range map[string]slipwayv1alpha1.WebAppSpec{
+		"replicas":    {Replicas: &three},
+		"autoscaling": {Autoscaling: &slipwayv1alpha1.Autoscaling{MinReplicas: &three, MaxReplicas: 9}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := crashing(func(s *scope) {
+				s.app.Spec = spec
+				s.target.Revision = desired.Revision{Spec: slipwayv1alpha1.WebAppSpec{Storage: &slipwayv1alpha1.Storage{MountPath: "/data"}}}
+			})
+			replicas, err := (&Reconciler{}).statedReplicas(t.Context(), s)
+			if err != nil || replicas == nil || *replicas != 1 {
+				t.Errorf("%v replicas are stated (%v), want 1", replicas, err)
+			}
+		})
+	}
+}
+
+func TestReadyMeansThatPodsServe(t *testing.T) {
+	two := int32(2)
+	s := crashing(func(s *scope) {
+		zero := int32(0)
+		s.app.Spec.Autoscaling = &slipwayv1alpha1.Autoscaling{MinReplicas: &two, MaxReplicas: 9}
+		s.deployment.Spec.Replicas, s.deployment.Status, s.pods = &zero, appsv1.DeploymentStatus{}, nil
+		s.wanted.name, s.target.name = "old", "old"
+	})
+	s.judge(time.Unix(100, 0))
+	if ready := s.ready(); ready.Status != metav1.ConditionFalse {
+		t.Errorf("without a pod Ready is %+v", ready)
+	}
+}

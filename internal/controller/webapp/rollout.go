@@ -1,0 +1,273 @@
+package webapp
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/health"
+)
+
+// rollout is the verdict on the Deployment.
+type rollout struct {
+	// complete: every pod is of the current template and available.
+	complete bool
+	// proven: complete, and at least one pod shows that the template works.
+	proven bool
+	// failed is why the rollout of the wanted revision failed, or nil.
+	failed *trouble
+	// trouble is what is wrong with the pods, or nil. It need not be the rollout's fault.
+	trouble *trouble
+	// troubleIsCurrent: the trouble is that of a pod of the current template, or of the
+	// Deployment.
+	troubleIsCurrent bool
+	// autoscaling is what keeps the autoscaler from scaling, or nil.
+	autoscaling *trouble
+	// waiting is what a pod that has no trouble waits for, or empty.
+	waiting string
+	// startTime is when the wanted revision was first asked for; zero when it is complete.
+	startTime metav1.Time
+	// rollback is the decision to roll back, taken now or earlier; nil: none.
+	rollback *slipwayv1alpha1.RollbackStatus
+}
+
+// trouble is something that should work and does not.
+type trouble struct {
+	reason  string
+	message string
+}
+
+// judge looks at the Deployment and its pods, and decides about a rollback. It only
+// decides: the decision is written to status first, and the next pass acts on it, so
+// that a crash in between does not forget that this intent has failed.
+func (s *scope) judge(now time.Time) {
+	s.rollout.complete = health.RolledOut(s.deployment)
+	s.judgePods(now)
+	s.judgeAutoscaler(now)
+	s.rollout.proven = s.rollout.complete && s.deployment.Status.AvailableReplicas > 0
+	switch {
+	case s.undecided():
+		s.rollout.rollback = s.app.Status.Rollback
+		s.rollout.startTime = s.keptStartTime()
+		return
+	case s.rolledBack() && s.lastGood() != nil:
+		s.rollout.rollback = s.app.Status.Rollback
+		return
+	case s.wanted.name == "" || s.target.name != s.wanted.name || s.isGood(s.wanted) || s.app.Spec.Paused:
+		return
+	case !s.applied:
+		// The pods are still those of another revision, which must not be taken for it.
+		s.rollout.startTime = s.keptStartTime()
+		return
+	case s.rollout.complete:
+		return
+	}
+	s.rollout.startTime = s.startTime(now)
+	s.rollout.failed = s.judgeRollout(now)
+	if s.rollout.failed != nil && desired.OnFailure(s.app) == slipwayv1alpha1.FailurePolicyRollback && s.lastGood() != nil {
+		s.rollout.rollback = &slipwayv1alpha1.RollbackStatus{
+			Intent:       s.intent,
+			Spec:         s.specIntent,
+			FromRevision: s.wanted.name,
+			ToRevision:   s.lastGood().name,
+			Reason:       s.rollout.failed.reason,
+			Message:      s.rollout.failed.message,
+		}
+	}
+}
+
+// startTime is kept in status, where a restarted operator finds it. It has the
+// precision of status: a second.
+func (s *scope) startTime(now time.Time) metav1.Time {
+	if kept := s.keptStartTime(); !kept.IsZero() {
+		return kept
+	}
+	return metav1.NewTime(now.Truncate(time.Second))
+}
+
+// keptStartTime is when status says that the rollout of the wanted revision began. A
+// pass that does not know what is wanted keeps what there is.
+func (s *scope) keptStartTime() metav1.Time {
+	kept := s.app.Status.Rollout
+	if kept == nil || (!s.undecided() && kept.Revision != s.wanted.name) {
+		return metav1.Time{}
+	}
+	return kept.StartTime
+}
+
+// judgeRollout returns why the rollout of the wanted revision failed, or nil: a pod of
+// the new template that waiting does not help, or no progress within the deadline.
+//
+// The deadline is the operator's own. The Deployment's condition is not enough: it is
+// not set when a Deployment is scaled up from 0 (kubernetes/kubernetes#106697).
+func (s *scope) judgeRollout(now time.Time) *trouble {
+	pods, made := s.podsOfCurrentTemplate()
+	for i := range pods {
+		verdict := health.Pod(&pods[i], s.events[pods[i].UID]...)
+		if verdict.Terminal || verdict.State == health.Failed && s.toldFailed(verdict.Reason) {
+			return &trouble{reason: verdict.Reason, message: verdict.Message}
+		}
+	}
+	left := s.timeLeft(now)
+	if left > 0 && (!made || !s.deadlineExceeded()) {
+		s.recheck.After(left)
+		return nil
+	}
+	failed := &trouble{
+		reason:  slipwayv1alpha1.ReasonProgressDeadlineExceeded,
+		message: fmt.Sprintf("Deployment %q made no progress within spec.rollout.progressDeadlineSeconds", s.deployment.Name),
+	}
+	if cause := s.hangsIn(pods); cause != nil {
+		failed.reason = cause.reason
+		failed.message += ": " + cause.message
+	}
+	return failed
+}
+
+// hangsIn is what a rollout hangs in that has made no progress for too long: the trouble of
+// the current template, and with that a pod that has never answered its probe; or nil.
+func (s *scope) hangsIn(pods []corev1.Pod) *trouble {
+	if s.rollout.trouble != nil && s.rollout.troubleIsCurrent {
+		return s.rollout.trouble
+	}
+	for i := range pods {
+		if verdict := health.LatePod(&pods[i], s.events[pods[i].UID]...); verdict.State == health.Failed {
+			return s.withVolume(verdict)
+		}
+	}
+	return nil
+}
+
+// toldFailed tells that status calls the rollout of the wanted revision failed for this
+// very trouble. A failure that is held stays one while its trouble lasts, though the
+// kubelet tries again from time to time and then calls it by its milder name.
+func (s *scope) toldFailed(reason string) bool {
+	rollout := s.app.Status.Rollout
+	stalled := meta.FindStatusCondition(s.app.Status.Conditions, slipwayv1alpha1.ConditionStalled)
+	degraded := meta.FindStatusCondition(s.app.Status.Conditions, slipwayv1alpha1.ConditionDegraded)
+	return rollout != nil && rollout.Revision == s.wanted.name &&
+		stalled != nil && stalled.Reason == slipwayv1alpha1.ReasonRolloutFailed &&
+		degraded != nil && degraded.Reason == reason
+}
+
+// deadlineExceeded tells that the Deployment's controller has given this rollout up. It
+// goes on saying so of the rollout before until it has looked at the new one.
+func (s *scope) deadlineExceeded() bool {
+	for _, c := range s.deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Reason == slipwayv1alpha1.ReasonProgressDeadlineExceeded {
+			return !c.LastTransitionTime.Time.Before(s.rollout.startTime.Time)
+		}
+	}
+	return false
+}
+
+// timeLeft is how long the rollout of the wanted revision may go on without progress.
+func (s *scope) timeLeft(now time.Time) time.Duration {
+	// What is known of the last progress is its second: it may have come at the end of it.
+	limit := time.Duration(desired.ProgressDeadlineSeconds(s.app))*time.Second + time.Second
+	return limit - now.Sub(s.lastProgress(now))
+}
+
+// lastProgress is when the rollout started, or when the Deployment's controller last
+// saw it get further.
+func (s *scope) lastProgress(now time.Time) time.Time {
+	last := s.startTime(now).Time
+	for _, c := range s.deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && c.LastUpdateTime.After(last) {
+			last = c.LastUpdateTime.Time
+		}
+	}
+	return last
+}
+
+// judgePods finds the trouble worth telling: that pods cannot be created, then that of
+// a pod of the current template, then that of any other pod that counts. A pod that has ended, an
+// evicted one for example, stays as a record after another has taken its place, for
+// days maybe: it counts only while nothing serves and nothing else says why. Pods that are
+// added beside it later have nothing to do with it.
+func (s *scope) judgePods(now time.Time) {
+	if s.deployment.UID == "" {
+		return
+	}
+	if verdict := health.Deployment(s.deployment); verdict.State == health.Failed && !verdict.Terminal {
+		s.rollout.trouble = &trouble{reason: verdict.Reason, message: verdict.Message}
+		s.rollout.troubleIsCurrent = true
+		return
+	}
+	current, others := s.judgedPods()
+	current, ended := splitEnded(current)
+	others, _ = splitEnded(others)
+	if s.rollout.complete || s.deployment.Status.AvailableReplicas > 0 {
+		ended = nil
+	}
+	for group, pods := range [][]corev1.Pod{current, others, ended} {
+		for i := range pods {
+			verdict := s.judgePod(&pods[i], now)
+			if verdict.State == health.Failed {
+				s.rollout.trouble = s.withVolume(verdict)
+				s.rollout.troubleIsCurrent = group == 0
+				return
+			}
+			if verdict.State == health.Progressing && s.rollout.waiting == "" {
+				s.rollout.waiting = verdict.Message
+			}
+		}
+	}
+}
+
+// judgedPods are the pods of what is to run, and the others whose trouble counts too. The
+// pods that a rollout replaces are no matter of the spec that status speaks of: theirs do
+// not count. They do where they are what runs: while nothing may be changed, or nothing
+// could be, and where a rollback takes the place of what the spec asks for.
+//
+// Until the Deployment's controller has looked at the Deployment, nobody knows which
+// template is current. A good revision has been rolled out, so all pods are of it; those of
+// any other one are not older than its rollout.
+func (s *scope) judgedPods() (current, others []corev1.Pod) {
+	current, known := s.podsOfCurrentTemplate()
+	switch {
+	case !s.applied || s.rolledBack():
+		return current, s.pods
+	case known:
+		return current, nil
+	case s.isGood(s.target):
+		return s.pods, nil
+	}
+	start := s.keptStartTime()
+	for i := range s.pods {
+		if !start.IsZero() && !s.pods[i].CreationTimestamp.Before(&start) {
+			current = append(current, s.pods[i])
+		}
+	}
+	return current, nil
+}
+
+// judgeAutoscaler finds what keeps the autoscaler from scaling.
+func (s *scope) judgeAutoscaler(now time.Time) {
+	if !s.autoscaled() {
+		return
+	}
+	verdict, left := health.Autoscaler(s.autoscaler, s.deployment, now)
+	s.recheck.After(left)
+	if verdict.State == health.Failed {
+		s.rollout.autoscaling = &trouble{reason: verdict.Reason, message: verdict.Message}
+	}
+}
+
+// splitEnded separates the pods that have ended with a failure from the others.
+func splitEnded(pods []corev1.Pod) (others, ended []corev1.Pod) {
+	for i := range pods {
+		if pods[i].Status.Phase == corev1.PodFailed {
+			ended = append(ended, pods[i])
+		} else {
+			others = append(others, pods[i])
+		}
+	}
+	return others, ended
+}

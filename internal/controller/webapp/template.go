@@ -1,0 +1,123 @@
+package webapp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+)
+
+// findWanted returns the revision that the spec asks for. One that was applied before is
+// taken as it was stored, template and all: another release of the operator may build
+// another template of the same spec, and pods that nobody has changed must not restart.
+// name is what this release calls it.
+func (s *scope) findWanted(names *names, name string) (namedRevision, error) {
+	for _, stored := range slices.Backward(slices.Concat(s.drafts, s.revisions)) {
+		called, err := names.ofStored(s.app, stored)
+		if err != nil {
+			return namedRevision{}, err
+		}
+		if called == name || stored.name == name {
+			return stored.namedRevision, nil
+		}
+	}
+	wanted := namedRevision{name: name, Revision: desired.RevisionOf(s.app.Spec, s.config.hash)}
+	template := desired.NewTemplate(s.app, wanted.Revision)
+	first, firstName, err := desired.FirstTemplate(s.app, wanted.Revision)
+	if err != nil {
+		return namedRevision{}, err
+	}
+	if s.runsFirst(first, firstName) {
+		wanted.name, template = firstName, first
+	}
+	wanted.Revision, err = wanted.Applied(template)
+	return wanted, err
+}
+
+// runsFirst tells that v0.1.0 has applied a template that it did not get to store, because
+// it was not completely rolled out, or scaled to zero. Either status says so or, where
+// v0.1.0 ended before it wrote that, the Deployment.
+func (s *scope) runsFirst(template *desired.PodTemplate, name string) bool {
+	if s.deployment.UID == "" {
+		return false
+	}
+	if s.app.Status.Revision == name {
+		return true
+	}
+	for _, container := range s.deployment.Spec.Template.Spec.Containers {
+		if container.StartupProbe != nil {
+			return false
+		}
+	}
+	stated, err := generic(template)
+	if err != nil {
+		return false
+	}
+	live, err := generic(s.deployment.Spec.Template)
+	return err == nil && holds(live, stated)
+}
+
+func generic(object any) (any, error) {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var read any
+	err = json.Unmarshal(raw, &read)
+	return read, err
+}
+
+// holds tells that an object has all that was stated about it. The API server leaves an
+// empty text out, and adds fields, and others add to the ends of lists.
+func holds(live, stated any) bool {
+	switch stated := stated.(type) {
+	case map[string]any:
+		fields, ok := live.(map[string]any)
+		for name, value := range stated {
+			ok = ok && holds(fields[name], value)
+		}
+		return ok
+	case []any:
+		items, ok := live.([]any)
+		ok = ok && len(items) >= len(stated)
+		for i, item := range stated {
+			ok = ok && holds(items[i], item)
+		}
+		return ok
+	case string:
+		return live == stated || live == nil && stated == ""
+	default:
+		return live == stated
+	}
+}
+
+// chooseTemplate finds the pod template of the target.
+func (s *scope) chooseTemplate() error {
+	if s.target.name == "" {
+		return nil
+	}
+	template, err := desired.StoredTemplate(s.app, s.target.Revision)
+	if err != nil {
+		return noRevision(s.target.name)
+	}
+	s.template = template
+	if len(s.target.Template) == 0 {
+		return nil
+	}
+	if field := desired.Unsafe(s.app, s.target.Revision, template); field != "" {
+		s.template, s.refusedField = desired.NewTemplate(s.app, s.target.Revision), field
+	}
+	return nil
+}
+
+// tellRefused tells that pods are not made from the template that is stored.
+func (r *Reconciler) tellRefused(s *scope, change apply.Change) {
+	if s.refusedField == "" || change == apply.Unchanged {
+		return
+	}
+	r.warn(s.app, slipwayv1alpha1.ReasonTemplateRefused, fmt.Sprintf(
+		"the pod template in ControllerRevision %q is not applied: %s is not as the operator builds it; the pods are built from the spec in it", s.target.name, s.refusedField))
+}

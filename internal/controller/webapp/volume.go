@@ -1,0 +1,73 @@
+package webapp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// withVolume names the volume when that is what keeps a pod from being scheduled.
+func (s *scope) withVolume(verdict health.Verdict) *trouble {
+	pending := s.claim.UID != "" && s.claim.Status.Phase != corev1.ClaimBound
+	if verdict.Reason == slipwayv1alpha1.ReasonUnschedulable && pending &&
+		(strings.Contains(verdict.Message, "PersistentVolumeClaim") || strings.Contains(verdict.Message, "persistent volume")) {
+		return &trouble{
+			reason:  slipwayv1alpha1.ReasonVolumePending,
+			message: fmt.Sprintf("PersistentVolumeClaim %q%s is not bound (spec.storage): %s", s.claim.Name, ofClass(s.claim), verdict.Message),
+		}
+	}
+	return &trouble{reason: verdict.Reason, message: verdict.Message}
+}
+
+// ofClass names the class that a volume was asked of, which may not exist.
+func ofClass(claim *corev1.PersistentVolumeClaim) string {
+	if claim.Spec.StorageClassName == nil {
+		return ""
+	}
+	return fmt.Sprintf(" of StorageClass %q", *claim.Spec.StorageClassName)
+}
+
+// volumeSize is what the volume was granted of what it was asked for, or nil. A claim
+// that grows asks for more than there is; one may also get more than it asked for.
+func (s *scope) volumeSize() *resource.Quantity {
+	size, bound := s.claim.Status.Capacity[corev1.ResourceStorage]
+	if s.app.Spec.Storage == nil || !bound {
+		return nil
+	}
+	if asked := s.claim.Spec.Resources.Requests[corev1.ResourceStorage]; asked.Cmp(size) < 0 {
+		size = asked
+	}
+	return &size
+}
+
+// resizeError says of a volume that is refused another size which field asks for it, and
+// that it is the user's turn. Any other error stays as it is.
+func (s *scope) resizeError(err error) error {
+	answer := &outcome.Error{}
+	if !errors.As(err, &answer) || (answer.Reason != slipwayv1alpha1.ReasonForbidden && answer.Reason != slipwayv1alpha1.ReasonInvalid) {
+		return err
+	}
+	has, wants := s.claim.Spec.Resources.Requests[corev1.ResourceStorage], s.app.Spec.Storage.Size
+	verb := "grow"
+	switch has.Cmp(wants) {
+	case 0:
+		return err
+	case 1:
+		verb = "shrink"
+	}
+	what := fmt.Sprintf("PersistentVolumeClaim %q cannot %s from %s to %s (spec.storage.size)", s.claim.Name, verb, has.String(), wants.String())
+	if s.claim.Status.Phase == corev1.ClaimPending {
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonVolumePending, "%s before it is bound: it holds no data, and is made anew when it is deleted", what)
+	}
+	return &outcome.Error{
+		Kind: outcome.Blocked, Reason: slipwayv1alpha1.ReasonVolumeResizeRefused, Message: what + ": " + outcome.Answer(err),
+		Err: err,
+	}
+}

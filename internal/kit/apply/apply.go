@@ -1,0 +1,368 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// Configuration is what every generated apply configuration offers.
+type Configuration interface {
+	runtime.ApplyConfiguration
+	GetKind() *string
+	GetAPIVersion() *string
+	GetName() *string
+	GetNamespace() *string
+}
+
+// Applier applies and deletes the children of one kind of owner.
+type Applier struct {
+	// Client writes.
+	Client client.Client
+	// Live reads from the API server, past the cache. It is asked only about an object
+	// that the cache does not have and that may exist all the same: the caches hold
+	// Slipway's own.
+	Live client.Reader
+	// FieldManager owns the stated fields, for example slipway-webapp.
+	FieldManager string
+	// Fresh is asked about the owner before anything is written for it, and once more when
+	// a child is lost; its error forbids the write. Nil allows all.
+	Fresh *Freshness
+	// Repaired is told in a sentence which stated fields of a child had been changed, and by
+	// which field manager, after they were restored. Nil: nobody is told.
+	Repaired func(owner client.Object, what string)
+
+	settled settled
+}
+
+// Change says what Apply did.
+type Change string
+
+// What Apply did.
+const (
+	// Unchanged: the object was as stated, nothing was sent.
+	Unchanged Change = "Unchanged"
+	// Created: the object did not exist.
+	Created Change = "Created"
+	// Updated: a stated field had another value, or another owner.
+	Updated Change = "Updated"
+)
+
+// Child is one object that an owner wants.
+type Child struct {
+	// Desired is what the owner states about the object.
+	Desired Configuration
+	// Current is the object as the cache has it, or empty (no UID) when the cache has
+	// none. Apply overwrites it with the API server's answer when it writes.
+	Current client.Object
+}
+
+// Apply makes one child as desired. Errors carry a policy (package outcome); an
+// object of that name which is not the owner's is Blocked with reason NameConflict.
+func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (Change, error) {
+	if child.Current.GetUID() == "" {
+		made, err := a.create(ctx, owner, child)
+		switch {
+		case err != nil:
+			return Unchanged, err
+		case made:
+			return Created, nil
+		}
+		exists, err := a.Look(ctx, owner, child)
+		a.settled.setHidden(child, exists)
+		switch {
+		case err != nil:
+			return Unchanged, err
+		case !exists:
+			return a.createAgain(ctx, owner, child)
+		}
+		a.doubt(owner)
+	}
+	if a.Ours(owner, child.Current) {
+		a.settled.see(child)
+	}
+	if err := a.refuse(owner, child, child.Current); err != nil {
+		return Unchanged, err
+	}
+	drifted, err := a.Drifted(child.Desired, child.Current)
+	if err != nil || !drifted {
+		return Unchanged, err
+	}
+	if err := a.repair(ctx, owner, child); err != nil {
+		return Unchanged, err
+	}
+	return Updated, nil
+}
+
+// Create makes a child that the cache does not have, and tells whether there was none. One
+// that exists after all is read into child.Current, and left as it is.
+func (a *Applier) Create(ctx context.Context, owner client.Object, child Child) (made bool, err error) {
+	made, err = a.create(ctx, owner, child)
+	if err != nil || made {
+		return made, err
+	}
+	exists, err := a.Look(ctx, owner, child)
+	a.settled.setHidden(child, exists)
+	if err == nil && !exists {
+		err = outcome.Lagging(subject(child.Desired))
+	}
+	return false, err
+}
+
+// createAgain makes an object that has gone meanwhile. Whoever is faster is not
+// overwritten.
+func (a *Applier) createAgain(ctx context.Context, owner client.Object, child Child) (Change, error) {
+	made, err := a.create(ctx, owner, child)
+	switch {
+	case err != nil:
+		return Unchanged, err
+	case !made:
+		return Unchanged, outcome.Lagging(subject(child.Desired))
+	default:
+		return Created, nil
+	}
+}
+
+// lost tells that a child was there and has gone, or that nobody controls it any more.
+// That is what the garbage collector does when an owner is deleted, and as each kind has
+// a watch of its own, it may be seen before the end of the owner. What is made for an
+// owner that has gone is deleted again at best; at worst the collector takes it for the
+// one that it has just deleted, and forgets the pods of that. A child that was to be
+// orphaned and is given to such an owner again is deleted. A retained volume never has an
+// owner, and a child of that name may have been an earlier owner's, or unwanted for a
+// while: then the look is a read in vain.
+func (a *Applier) lost(child Child) bool {
+	if child.Current.GetUID() == "" {
+		return a.settled.knows(child)
+	}
+	return uncontrolled(child.Current)
+}
+
+func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCopy(object) == nil }
+
+// create makes an object that the cache does not have, and tells whether there was
+// none. The cache shows only objects with our label, and an apply would silently merge
+// into any other one, so the API server is asked to refuse when there is one. Where that
+// was its answer before, it is not asked again: an object that the cache does not show
+// for a while, or at all, costs a read at every pass and no write.
+func (a *Applier) create(ctx context.Context, owner client.Object, child Child) (made bool, err error) {
+	if a.settled.isHidden(child) {
+		return false, nil
+	}
+	stated, err := encode(child.Desired)
+	if err != nil {
+		return false, err
+	}
+	absent, err := withMetadata(stated, "resourceVersion", noVersion)
+	if err != nil {
+		return false, fmt.Errorf("encode %s: %w", subject(child.Desired), err)
+	}
+	err = a.patch(ctx, owner, child, absent)
+	switch {
+	case apierrors.IsConflict(err):
+		return false, nil
+	case err != nil:
+		return false, outcome.Classify(subject(child.Desired), err)
+	}
+	a.settled.add(child, stated)
+	return true, nil
+}
+
+// noVersion is a resource version that no object ever has: etcd's, before the first
+// write. An apply that names a version is refused when the object has another one, and
+// makes the object when there is none.
+const noVersion = "1"
+
+// withMetadata adds a field to the metadata of a statement.
+func withMetadata(stated []byte, field, value string) ([]byte, error) {
+	var object, metadata map[string]json.RawMessage
+	if err := json.Unmarshal(stated, &object); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(object["metadata"], &metadata); err != nil {
+		return nil, err
+	}
+	var err error
+	if metadata[field], err = json.Marshal(value); err != nil {
+		return nil, err
+	}
+	if object["metadata"], err = json.Marshal(metadata); err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
+}
+
+// Look asks the API server about a child that the cache does not have, and reads it
+// into child.Current when it exists after all: the cache shows only objects with our
+// label, and somebody may have removed it. An object that is not the owner's is an
+// error, as with Apply.
+func (a *Applier) Look(ctx context.Context, owner client.Object, child Child) (exists bool, err error) {
+	existing := &metav1.PartialObjectMetadata{}
+	existing.SetGroupVersionKind(kindOf(child.Desired))
+	key := client.ObjectKey{Namespace: *child.Desired.GetNamespace(), Name: *child.Desired.GetName()}
+	if err := a.Live.Get(ctx, key, existing); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, outcome.Classify(subject(child.Desired), err)
+	}
+	if err := a.refuse(owner, child, existing); err != nil {
+		return true, err
+	}
+	if err := a.Live.Get(ctx, key, child.Current); err != nil {
+		return true, outcome.Classify(subject(child.Desired), err)
+	}
+	return true, nil
+}
+
+// HandoverSuffix is what the second field manager of HandOver is called after the first.
+const HandoverSuffix = "-handover"
+
+// HandOver states fields of a child that exists under a second field manager, so that
+// they keep their value when the first one stops stating them: a field without an owner
+// falls back to its default. Whoever sets the field next takes it over. It is not forced:
+// a value that has changed meanwhile is a conflict, and the next pass sees the new one.
+func (a *Applier) HandOver(ctx context.Context, owner client.Object, child Child) error {
+	_, err := a.patchExisting(ctx, owner, child, client.FieldOwner(a.FieldManager+HandoverSuffix))
+	return err
+}
+
+// patchExisting sends what is stated about the object that the cache shows, and about no
+// other: an apply makes an object that has gone, be its owner gone or not, and takes over
+// one that somebody else has made instead. It returns what was stated.
+func (a *Applier) patchExisting(ctx context.Context, owner client.Object, child Child, options ...client.PatchOption) ([]byte, error) {
+	stated, err := encode(child.Desired)
+	if err != nil {
+		return nil, err
+	}
+	same, err := withMetadata(stated, "uid", string(child.Current.GetUID()))
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", subject(child.Desired), err)
+	}
+	if err := a.patch(ctx, owner, child, same, options...); err != nil {
+		return nil, outcome.Classify(subject(child.Desired), err)
+	}
+	return stated, nil
+}
+
+// patch confirms the owner, sends what is stated and stores the answer in child.Current.
+// Not as client.Apply does, which would decode the answer into the configuration, from
+// where it had to be copied into the object.
+func (a *Applier) patch(ctx context.Context, owner client.Object, child Child, stated []byte, options ...client.PatchOption) error {
+	if err := a.confirm(ctx, owner, a.lost(child)); err != nil {
+		return err
+	}
+	current := reflect.ValueOf(child.Current).Elem()
+	// Into a new object: what the answer leaves out is not there.
+	answer := reflect.New(current.Type())
+	object, ok := answer.Interface().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", child.Current)
+	}
+	object.SetNamespace(*child.Desired.GetNamespace())
+	object.SetName(*child.Desired.GetName())
+	options = append([]client.PatchOption{client.FieldOwner(a.FieldManager)}, options...)
+	if err := a.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, stated), options...); err != nil {
+		return a.failed(owner, err)
+	}
+	current.Set(answer.Elem())
+	return nil
+}
+
+// Delete deletes a child that is no longer wanted. It does nothing when the cache
+// has none, when it is already going or was deleted already, or when it is not the
+// owner's.
+func (a *Applier) Delete(ctx context.Context, owner, current client.Object) error {
+	if current.GetUID() == "" || !current.GetDeletionTimestamp().IsZero() || a.settled.isDeleted(current) || !a.Ours(owner, current) {
+		return nil
+	}
+	// A child that nobody controls may have been orphaned to stay.
+	if err := a.confirm(ctx, owner, uncontrolled(current)); err != nil {
+		return err
+	}
+	uid := current.GetUID()
+	err := a.Client.Delete(ctx, current,
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err = a.failed(owner, err); err != nil && !apierrors.IsNotFound(err) {
+		return outcome.Classify(fmt.Sprintf("%T %q", current, current.GetName()), err)
+	}
+	a.settled.addDeleted(current)
+	return nil
+}
+
+// Ours tells whether an existing object belongs to the owner: it controls the object,
+// or nobody does and this field manager has stated fields of it. The latter are objects
+// whose owner reference somebody removed, and volumes that were to be retained.
+func (a *Applier) Ours(owner, existing client.Object) bool {
+	if controller := metav1.GetControllerOfNoCopy(existing); controller != nil {
+		return controller.UID == owner.GetUID()
+	}
+	return a.ownEntry(existing) != nil
+}
+
+// refuse returns an error when the existing object is not the owner's, or is going away.
+// It names the object where no cache shows that it goes: one without our label, and
+// one that belongs to somebody else.
+func (a *Applier) refuse(owner client.Object, child Child, existing client.Object) error {
+	refusal := a.whyRefused(owner, child, existing)
+	if refusal == nil {
+		return nil
+	}
+	shown := a.Ours(owner, existing) && existing.GetLabels()[slipwayv1alpha1.LabelManagedBy] == slipwayv1alpha1.ManagedBySlipway
+	if !shown {
+		refusal.Blocker, refusal.After = blockerOf(child, existing), conflictRecheck
+	}
+	return refusal
+}
+
+func (a *Applier) whyRefused(owner client.Object, child Child, existing client.Object) *outcome.Error {
+	controller := metav1.GetControllerOfNoCopy(existing)
+	switch {
+	case a.Ours(owner, existing) && existing.GetDeletionTimestamp().IsZero():
+		return nil
+	case a.Ours(owner, existing):
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is made anew afterwards", subject(child.Desired))
+	case controller != nil && controller.Name == owner.GetName() && a.ownEntry(existing) != nil:
+		// An owner of the same name was deleted, and the garbage collector is on its way.
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating,
+			"%s belongs to a deleted %s of the same name and is made anew when it is gone", subject(child.Desired), controller.Kind)
+	case controller != nil:
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and belongs to %s %q: rename one of them", subject(child.Desired), controller.Kind, controller.Name)
+	default:
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: rename or delete one of them", subject(child.Desired))
+	}
+}
+
+// blockerOf is as much of an existing object as tells whether it is still the same.
+func blockerOf(child Child, existing client.Object) *metav1.PartialObjectMetadata {
+	blocker := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: *child.Desired.GetNamespace(), Name: *child.Desired.GetName(), UID: existing.GetUID(),
+		DeletionTimestamp: existing.GetDeletionTimestamp(), OwnerReferences: existing.GetOwnerReferences(),
+	}}
+	blocker.SetGroupVersionKind(kindOf(child.Desired))
+	return blocker
+}
+
+// conflictRecheck is when to look again for a foreign object. The caches do not show
+// it; the watch that does may be one too many, or may hear nothing.
+const conflictRecheck = 10 * time.Second
+
+func kindOf(c Configuration) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(*c.GetAPIVersion(), *c.GetKind())
+}
+
+func subject(c Configuration) string {
+	return fmt.Sprintf("%s %q", *c.GetKind(), *c.GetName())
+}

@@ -1,0 +1,100 @@
+//go:build apitest
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// answering is a client whose writes get another answer than the API server's.
+type answering struct {
+	client.Client
+	// made tells that the API server gets them all the same.
+	made bool
+	err  error
+}
+
+func (c answering) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if c.made {
+		if err := c.Client.Patch(ctx, object, patch, options...); err != nil {
+			return err
+		}
+	}
+	return c.err
+}
+
+func (c answering) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	if c.made {
+		if err := c.Client.Delete(ctx, object, options...); err != nil {
+			return err
+		}
+	}
+	return c.err
+}
+
+// Nobody knows whether a write was made that got no answer. The owner may ask for what it
+// asked for before: then there is nothing to write, and status must not speak of what the
+// cache shows before that is what there is.
+func TestAWriteWithoutAnAnswerKeepsStatusFromTrustingTheCache(t *testing.T) {
+	update := func(f *fixture, cached *corev1.Service) error {
+		_, err := f.apply(81, cached.DeepCopy())
+		return err
+	}
+	remove := func(f *fixture, cached *corev1.Service) error {
+		return f.applier.Delete(f.Context(), f.owner, cached.DeepCopy())
+	}
+	lost := io.ErrUnexpectedEOF
+	internal := apierrors.NewInternalError(errors.New("out of order"))
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "shop", errors.New("quota"))
+	tests := map[string]struct {
+		write func(f *fixture, cached *corev1.Service) error
+		made  bool
+		err   error
+		// lags tells that status waits for the cache; reads is how many live reads that takes.
+		lags  bool
+		reads int
+	}{
+		"an update that was made":          {update, true, lost, true, 2},
+		"an update that was not made":      {update, false, lost, false, 2},
+		"an update made in spite of a 500": {update, true, internal, true, 2},
+		"an update that was refused":       {update, false, refused, false, 0},
+		"a deletion that was made":         {remove, true, lost, true, 2},
+		"a deletion that was refused":      {remove, false, refused, false, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.mustApply(80, &corev1.Service{}, apply.Created)
+			cached := f.current()
+			live := &reads{Reader: env.Client}
+			f.applier.Fresh = apply.NewFreshness(env.Client, live)
+			f.applier.Fresh.Trust(f.owner)
+			f.applier.Client = answering{Client: env.Client, made: tc.made, err: tc.err}
+
+			if err := tc.write(f, cached); err == nil {
+				t.Fatal("the write did not fail")
+			}
+			f.mustApply(80, cached.DeepCopy(), apply.Unchanged) // as the cache has it, all is well
+			err := f.applier.Fresh.ConfirmAll(t.Context(), f.owner, cached)
+			if policy := (&outcome.Error{}); errors.As(err, &policy) != tc.lags || live.count != tc.reads {
+				t.Errorf("before status: %v after %d live reads, want a lagging cache: %t, after %d", err, live.count, tc.lags, tc.reads)
+			}
+			now := f.current()
+			now.Name, now.Namespace = cached.Name, cached.Namespace // where it has gone, too
+			if err := f.applier.Fresh.ConfirmAll(t.Context(), f.owner, now); err != nil {
+				t.Errorf("when the cache has caught up: %v", err)
+			}
+		})
+	}
+}

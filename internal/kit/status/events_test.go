@@ -1,0 +1,67 @@
+package status_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+)
+
+// recorder writes down what it is told.
+type recorder struct{ told []string }
+
+func (r *recorder) Eventf(_, _ runtime.Object, eventType, reason, _, note string, args ...any) {
+	r.told = append(r.told, eventType+" "+reason+": "+fmt.Sprintf(note, args...))
+}
+
+func TestEventsTellWhatHappens(t *testing.T) {
+	ready := condition.True("Ready", "Ready", "all is well")
+	starting := condition.False("Ready", "RolloutInProgress", "starting")
+	fine := condition.False("Degraded", "AsExpected", "nothing is wrong")
+	crash := condition.True("Degraded", "CrashLoopBackOff", "exit code 3")
+	notReady := condition.False("Ready", "CrashLoopBackOff", "exit code 3")
+	tests := map[string]struct {
+		before, after []metav1.Condition
+		want          []string
+	}{
+		"a new object that is starting": {nil, []metav1.Condition{starting, fine}, nil},
+		"nothing":                       {[]metav1.Condition{ready, fine}, []metav1.Condition{ready, fine}, nil},
+		"ready":                         {[]metav1.Condition{starting}, []metav1.Condition{ready}, []string{"Normal Ready: all is well"}},
+		"ready for another reason": {
+			[]metav1.Condition{ready},
+			[]metav1.Condition{condition.True("Ready", "ScaledToZero", "nothing runs")},
+			nil,
+		},
+		"trouble": {
+			[]metav1.Condition{ready, fine},
+			[]metav1.Condition{notReady, crash},
+			[]string{"Warning CrashLoopBackOff: exit code 3"},
+		},
+		"the same trouble in two conditions": {
+			nil,
+			[]metav1.Condition{condition.True("Degraded", "NameConflict", "no"), condition.True("Stalled", "NameConflict", "no")},
+			[]string{"Warning NameConflict: no"},
+		},
+		"trouble over": {[]metav1.Condition{starting, crash}, []metav1.Condition{starting, fine}, nil},
+		"a percent sign is text": {
+			nil,
+			[]metav1.Condition{condition.True("Degraded", "A", "disk 100% full")},
+			[]string{"Warning A: disk 100% full"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{}
+			status.Record(r, &slipwayv1alpha1.WebApp{}, tc.before, tc.after)
+			if diff := cmp.Diff(tc.want, r.told); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,52 @@
+package status_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/testing/generate"
+)
+
+// An event is told once, in the words of a condition that has come true, and not again
+// while nothing changes.
+func FuzzRecord(f *testing.F) {
+	generate.Seed(f, 40)
+	some := func(s *generate.Source) []metav1.Condition {
+		var list []metav1.Condition
+		for _, conditionType := range []string{"Ready", "Available", "Progressing", "Degraded", "Stalled"} {
+			make := generate.Pick(s, condition.True, condition.False)
+			if c := make(conditionType, generate.Pick(s, "A", "B"), generate.Pick(s, "disk 100% full", "disk 100% full", s.Text())); s.Maybe() {
+				list = append(list, c)
+			}
+		}
+		return list
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		source := generate.From(data)
+		before, after := some(source), some(source)
+		r := &recorder{}
+		status.Record(r, &slipwayv1alpha1.WebApp{}, before, after)
+		told := map[string]bool{}
+		for _, event := range r.told {
+			_, note, _ := strings.Cut(event, ": ")
+			if told[note] {
+				t.Errorf("told twice: %q", r.told)
+			}
+			told[note] = true
+			if !slices.ContainsFunc(after, func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue && c.Message == note }) {
+				t.Errorf("no condition of %v says %q", after, event)
+			}
+		}
+		r.told = nil
+		status.Record(r, &slipwayv1alpha1.WebApp{}, after, after)
+		if len(r.told) > 0 {
+			t.Errorf("nothing happened, and it tells %q", r.told)
+		}
+	})
+}
