@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // metricsGrace is how long an autoscaler may lack metrics before that is a failure. Pods
@@ -84,5 +84,5 @@ func autoscalerWords(message string) string {
 	message = computing.ReplaceAllString(message, "")
 	message = ofPod.ReplaceAllString(message, "")
 	message = target.ReplaceAllString(message, "")
-	return condition.Cut(withoutAddresses(message), maxAutoscalerWords)
+	return text.Cut(withoutAddresses(message), maxAutoscalerWords)
 }

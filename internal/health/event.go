@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // Unexplained tells that the status of a pod does not say why the pod does not serve, that
@@ -146,5 +146,5 @@ func nodeWords(message string) string {
 	message = callError.ReplaceAllString(message, "")
 	message = strings.ReplaceAll(message, "Failed to create pod sandbox: ", "")
 	message = strings.ReplaceAll(containerID.ReplaceAllString(message, ""), ` ""`, "")
-	return condition.Cut(strings.TrimSpace(spaces.ReplaceAllString(withoutAddresses(message), " ")), maxTermination)
+	return text.Cut(strings.TrimSpace(spaces.ReplaceAllString(withoutAddresses(message), " ")), maxTermination)
 }

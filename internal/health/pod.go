@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // terminalRestarts is how often a container may end before its pod counts as beyond
@@ -215,7 +215,7 @@ func lastLine(message string) string {
 	for _, when := range []*regexp.Regexp{leadingTime, timeField, timeSetting} {
 		last = when.ReplaceAllString(last, "")
 	}
-	return condition.Cut(last, maxTermination)
+	return text.Cut(last, maxTermination)
 }
 
 // Identifiers in the texts of container runtimes that differ at every attempt.

@@ -44,7 +44,7 @@ var atOnce = flag.Int("places", 16, "in how many cases something may be going on
 
 func TestMain(m *testing.M) { environment.Main(suite{m}, &env) }
 
-// suite runs the tests with a witness beside them, prints the table, and looks whether
+// suite runs the tests with a recorder beside them, prints the table, and looks whether
 // anything is left running.
 type suite struct{ *testing.M }
 
@@ -116,12 +116,12 @@ func newBench(ctx context.Context, on *environment.Environment, places *scenario
 			}
 		}
 	}
-	witness, err := scenario.NewWitness(ctx, on.Config, cache.Options{Scheme: operator.Scheme()}, observed)
+	recorder, err := scenario.NewRecorder(ctx, on.Config, cache.Options{Scheme: operator.Scheme()}, observed)
 	if err != nil {
 		return nil, err
 	}
 	relay := fault.NewRelay(ctx, on.Config, operator.Scheme())
-	return &scenario.Bench{Env: on, Witness: witness, Relay: relay, Places: places, Times: times}, nil
+	return &scenario.Bench{Env: on, Recorder: recorder, Relay: relay, Places: places, Times: times}, nil
 }
 
 // tell writes the table to the file that FAULT_TABLE names.
@@ -136,7 +136,7 @@ func tell() error {
 		text = fmt.Appendf(text, "%d runs passed only when they were played again:\n- %s\n", len(again), strings.Join(again, "\n- "))
 	}
 	if missed, _ := table.Missed(); len(missed) > 0 {
-		text = fmt.Appendf(text, "In %d cases there was nothing for the fault to strike, because fewer writes did:\n- %s\n", len(missed), strings.Join(missed, "\n- "))
+		text = fmt.Appendf(text, "In %d cases there was no write to inject the fault at, because fewer writes did:\n- %s\n", len(missed), strings.Join(missed, "\n- "))
 	}
 	return os.WriteFile(file, text, 0o644)
 }
@@ -153,14 +153,14 @@ func tooManyAgain() error {
 	return nil
 }
 
-// mayMiss is how many of the cases with a fault may have nothing for it to strike, in
+// mayMiss is how many of the cases with a fault may have no write to inject it at, in
 // percent.
 const mayMiss = 3
 
 func tooManyMissed() error {
 	missed, faulty := table.Missed()
 	if len(missed)*100 > faulty*mayMiss && len(missed) > 1 {
-		return fmt.Errorf("in %d of %d cases there was nothing for the fault to strike", len(missed), faulty)
+		return fmt.Errorf("in %d of %d cases there was no write to inject the fault at", len(missed), faulty)
 	}
 	return nil
 }

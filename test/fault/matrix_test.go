@@ -23,20 +23,20 @@ import (
 type cell struct {
 	column, name string
 	scenario.Trial
-	strikes []strike
-	// spares are played in turn where nothing could be struck, in a sample: a fault without a case would be no sample.
+	injections []injection
+	// spares are played in turn where nothing was injected, in a sample: a fault without a case would be no sample.
 	spares []cell
 }
 
-// strike is a case of the matrix in which something goes wrong at one write.
-type strike struct {
+// injection is a case of the matrix in which something goes wrong at one write.
+type injection struct {
 	// column is that of the table, and what says what else it is about.
 	column, what string
 	// write is the number of the write in the reference, from 1, stage the first step of the
 	// stage that it is in, and number that of the write in there, from 1.
 	write, stage, number int
 	fault                fault.Fault
-	afterCrash           func(version string) *fault.Lens
+	afterCrash           func(version string) *fault.CacheDelay
 	// trial is what holds all along.
 	trial scenario.Trial
 }
@@ -63,13 +63,13 @@ func playAll(t *testing.T, s scenario.Scenario, reference *scenario.Outcome, cel
 		t.Run(c.column+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			t.Cleanup(func() {
-				for range max(1, len(c.strikes)) {
+				for range max(1, len(c.injections)) {
 					table.Add(s.Kind+"/"+s.Name, c.column, !t.Failed())
 				}
 			})
 			outcome := play(t, bench, s, c.Trial, reference)
 			for _, spare := range c.spares {
-				if t.Failed() || haveStruck(t, s, c.strikes, outcome) {
+				if t.Failed() || haveInjected(t, s, c.injections, outcome) {
 					break
 				}
 				c = spare
@@ -78,29 +78,29 @@ func playAll(t *testing.T, s scenario.Scenario, reference *scenario.Outcome, cel
 			if t.Failed() {
 				return
 			}
-			haveStruck(t, s, c.strikes, outcome)
-			for _, wanted := range c.strikes {
-				table.Struck(fmt.Sprintf("%s: write %d", t.Name(), wanted.write), outcome.Struck[wanted.stage] > 0)
+			haveInjected(t, s, c.injections, outcome)
+			for _, wanted := range c.injections {
+				table.Injected(fmt.Sprintf("%s: write %d", t.Name(), wanted.write), outcome.Injected[wanted.stage] > 0)
 			}
 		})
 	}
 }
 
-// haveStruck tells whether all did, and fails the test where one did not though there was
+// haveInjected tells whether all did, and fails the test where one did not though there was
 // such a write. Fewer writes may do, when several states of a rollout are seen at once.
-func haveStruck(t *testing.T, s scenario.Scenario, strikes []strike, outcome *scenario.Outcome) bool {
+func haveInjected(t *testing.T, s scenario.Scenario, injections []injection, outcome *scenario.Outcome) bool {
 	t.Helper()
 	all := true
-	for _, wanted := range strikes {
-		struck, begun := outcome.Struck[wanted.stage]
-		all = all && struck > 0
+	for _, wanted := range injections {
+		injected, begun := outcome.Injected[wanted.stage]
+		all = all && injected > 0
 		writes := 0
 		for _, step := range outcome.Steps {
 			if s.Stage(step) == wanted.stage {
 				writes++
 			}
 		}
-		if !begun || struck == 0 && writes >= wanted.number {
+		if !begun || injected == 0 && writes >= wanted.number {
 			t.Errorf("nothing happened to write %d from step %d of: %s", wanted.number, wanted.stage+1, scenario.Writes(outcome.Writes))
 		}
 	}
@@ -166,11 +166,11 @@ func referenceOf(t *testing.T, s scenario.Scenario) func() (*scenario.Outcome, e
 	name := s.Kind + "/" + s.Name
 	if references.runs[name] == nil {
 		references.runs[name] = sync.OnceValues(func() (*scenario.Outcome, error) {
-			trial := scenario.Trial{Lens: fault.NewRecorder(), OwnWatches: true}
+			trial := scenario.Trial{CacheDelay: fault.NewTimedCacheDelay(), OwnWatches: true}
 			outcome, err := bench.Play(t, s, trial, nil)
 			if err != nil {
 				t.Logf("played again, because: %v", err)
-				trial.Lens = fault.NewRecorder()
+				trial.CacheDelay = fault.NewTimedCacheDelay()
 				outcome, err = bench.Play(t, s, trial, nil)
 			}
 			return outcome, err
@@ -213,7 +213,7 @@ func cells(kind scenario.Kind, s scenario.Scenario, reference *scenario.Outcome)
 	for i, step := range s.Steps[shared:] {
 		all = append(all, stepCrashes(shared+i+1, step)...)
 	}
-	var strikes []strike
+	var injections []injection
 	written := map[int]int{} // so far in each stage
 	for i, step := range reference.Steps {
 		stage := s.Stage(step)
@@ -221,51 +221,51 @@ func cells(kind scenario.Kind, s scenario.Scenario, reference *scenario.Outcome)
 		if step < shared {
 			continue
 		}
-		at := strike{write: i + 1, stage: stage, number: written[stage]}
-		strikes = append(strikes, at.withFaults()...)
-		strikes = append(strikes, at.withStaleRestarts(stale(reference, i))...)
-		strikes = append(strikes, at.withoutRights())
+		at := injection{write: i + 1, stage: stage, number: written[stage]}
+		injections = append(injections, at.withFaults()...)
+		injections = append(injections, at.withStaleRestarts(stale(reference, i))...)
+		injections = append(injections, at.withoutRights())
 	}
 	if *sample == "" {
-		return append(all, runs(strikes)...)
+		return append(all, runs(injections)...)
 	}
-	for _, each := range strikes {
-		all = append(all, runs([]strike{each})...)
+	for _, each := range injections {
+		all = append(all, runs([]injection{each})...)
 	}
 	return oneOfEach(s, all)
 }
 
-// runs are as few as have at most one strike in a stage, and those of one run are all of
+// runs are as few as have at most one injected fault in a stage, and those of one run are all of
 // the same.
-func runs(strikes []strike) []cell {
+func runs(injections []injection) []cell {
 	var all []cell
-	for _, next := range strikes {
+	for _, next := range injections {
 		room := slices.IndexFunc(all, func(c cell) bool {
-			_, taken := c.Strikes[next.stage]
-			return !taken && c.strikes[0].column == next.column && c.strikes[0].what == next.what
+			_, taken := c.Injected[next.stage]
+			return !taken && c.injections[0].column == next.column && c.injections[0].what == next.what
 		})
 		if room < 0 {
 			room = len(all)
 			c := cell{column: next.column, Trial: next.trial}
-			c.Strikes = map[int]scenario.Strike{}
+			c.Injected = map[int]scenario.InjectedFault{}
 			all = append(all, c)
 		}
 		c := &all[room]
-		c.strikes = append(c.strikes, next)
-		c.Strikes[next.stage] = scenario.Strike{Faults: fault.Plan{next.number: next.fault}, AfterCrash: next.afterCrash}
+		c.injections = append(c.injections, next)
+		c.Injected[next.stage] = scenario.InjectedFault{Faults: fault.Plan{next.number: next.fault}, AfterCrash: next.afterCrash}
 	}
 	for i := range all {
 		var writes []string
-		for _, each := range all[i].strikes {
+		for _, each := range all[i].injections {
 			writes = append(writes, fmt.Sprint(each.write))
 		}
-		all[i].name = strings.TrimSpace("write " + strings.Join(writes, ",") + " " + all[i].strikes[0].what)
+		all[i].name = strings.TrimSpace("write " + strings.Join(writes, ",") + " " + all[i].injections[0].what)
 	}
 	return all
 }
 
-func TestARunHasOneStrikeInAStage(t *testing.T) {
-	strikes := []strike{
+func TestARunHasOneInjectedFaultInAStage(t *testing.T) {
+	injections := []injection{
 		{column: "F1", write: 1, stage: 0, number: 1},
 		{column: "F2", write: 1, stage: 0, number: 1},
 		{column: "F1", write: 2, stage: 0, number: 2},
@@ -275,10 +275,10 @@ func TestARunHasOneStrikeInAStage(t *testing.T) {
 	// The numbers of the writes in each stage, by its first step.
 	type stages map[int][]int
 	got := map[string]stages{}
-	for _, c := range runs(strikes) {
+	for _, c := range runs(injections) {
 		in := stages{}
-		for stage, strike := range c.Strikes {
-			in[stage] = slices.Collect(maps.Keys(strike.Faults))
+		for stage, injected := range c.Injected {
+			in[stage] = slices.Collect(maps.Keys(injected.Faults))
 		}
 		got[c.column+"/"+c.name] = in
 	}
@@ -289,8 +289,8 @@ func TestARunHasOneStrikeInAStage(t *testing.T) {
 }
 
 // withFaults are F1 to F3: every fault at a write.
-func (at strike) withFaults() []strike {
-	var all []strike
+func (at injection) withFaults() []injection {
+	var all []injection
 	for _, f := range fault.All() {
 		column, times, again := strings.Cut(f.Name, " x")
 		at.column, at.fault, at.what = column, f, ""
@@ -321,23 +321,23 @@ func stale(reference *scenario.Outcome, at int) []string {
 // withStaleRestarts are F4: the operator crashes after a write, and the next one sees one
 // kind as it was at the beginning of the step, while all others are fresh; or it sees
 // everything so, from an API server that lags.
-func (at strike) withStaleRestarts(kinds []string) []strike {
-	var all []strike
+func (at injection) withStaleRestarts(kinds []string) []injection {
+	var all []injection
 	for _, kind := range kinds {
-		all = append(all, at.withStaleRestart(kind, func(past fault.View) *fault.Lens {
-			return fault.NewLens(map[string]fault.View{kind: past})
+		all = append(all, at.withStaleRestart(kind, func(past fault.View) *fault.CacheDelay {
+			return fault.NewCacheDelay(map[string]fault.View{kind: past})
 		}))
 	}
 	if len(kinds) > 1 {
-		all = append(all, at.withStaleRestart("everything", fault.NewLensForAll))
+		all = append(all, at.withStaleRestart("everything", fault.NewCacheDelayForAll))
 	}
 	return all
 }
 
-func (at strike) withStaleRestart(what string, lens func(fault.View) *fault.Lens) strike {
+func (at injection) withStaleRestart(what string, delay func(fault.View) *fault.CacheDelay) injection {
 	at.column, at.what = "F4 stale restart", "stale "+what
 	at.fault = fault.Fault{Name: "crash", Crash: true}
-	at.afterCrash = func(version string) *fault.Lens { return lens(fault.View{Past: version, PastFor: staleFor}) }
+	at.afterCrash = func(version string) *fault.CacheDelay { return delay(fault.View{Past: version, PastFor: staleFor}) }
 	at.trial = scenario.Trial{Idle: staleFor}
 	return at
 }
@@ -353,8 +353,8 @@ func stepCrashes(number int, step scenario.Step) []cell {
 	}
 	return append(all, cell{
 		column: "F4 stale restart", name: name + ", stale " + kind,
-		Trial: scenario.Trial{CrashAtStep: number, Idle: staleFor, AfterCrash: func(version string) *fault.Lens {
-			return fault.NewLens(map[string]fault.View{kind: {Past: version, PastFor: staleFor}})
+		Trial: scenario.Trial{CrashAtStep: number, Idle: staleFor, AfterCrash: func(version string) *fault.CacheDelay {
+			return fault.NewCacheDelay(map[string]fault.View{kind: {Past: version, PastFor: staleFor}})
 		}},
 	})
 }

@@ -55,7 +55,7 @@ func newTransitionRig(t *testing.T, kind *specKind, namespaces int) *transitionR
 		namespace := env.Namespace(t)
 		r.namespaces = append(r.namespaces, namespace)
 		// They have a view of their own, and watches.
-		bench.Witness.Forget(namespace)
+		bench.Recorder.Forget(namespace)
 		bench.Relay.Forget(namespace)
 	}
 	for _, fields := range kind.Objects {

@@ -34,12 +34,12 @@ func views(reference *scenario.Outcome) []cell {
 	for _, kind := range slices.Sorted(maps.Keys(reference.Seen)) {
 		for _, late := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
 			all = append(all, cell{column: "F5 seen late", name: fmt.Sprintf("%s by %v", kind, late), Trial: scenario.Trial{
-				Lens: fault.NewLens(map[string]fault.View{kind: {Late: late}}), Idle: unsaid,
+				CacheDelay: fault.NewCacheDelay(map[string]fault.View{kind: {Late: late}}), Idle: unsaid,
 			}})
 		}
 		const window = 300 * time.Millisecond
 		all = append(all, cell{column: "F6 events dropped", name: kind, Trial: scenario.Trial{
-			Lens: fault.NewLens(map[string]fault.View{kind: {Squash: window}}), Idle: 2 * window,
+			CacheDelay: fault.NewCacheDelay(map[string]fault.View{kind: {Squash: window}}), Idle: 2 * window,
 		}})
 	}
 	return all
@@ -62,7 +62,7 @@ func orders(reference *scenario.Outcome) []cell {
 			seen[kind] = fault.View{Late: time.Duration(i) * apart}
 		}
 		all = append(all, cell{column: "F7 reordered", name: strings.Join(order, ", "), Trial: scenario.Trial{
-			Lens: fault.NewLens(seen), Idle: 4 * apart,
+			CacheDelay: fault.NewCacheDelay(seen), Idle: 4 * apart,
 		}})
 	}
 	return all

@@ -55,7 +55,7 @@ func countRevoked(namespace string, more int) {
 
 // withoutRights is F10: the operator's rights are taken away at a write and given back a
 // little later.
-func (at strike) withoutRights() strike {
+func (at injection) withoutRights() injection {
 	at.column = "F10 rights revoked"
 	at.fault = fault.Fault{Before: func(w fault.Write) {
 		countRevoked(w.Namespace, 1)
@@ -164,11 +164,11 @@ func TestADefinitionIsAppliedAgain(t *testing.T) {
 		all()
 		reference := reference(t, s)
 		again := fault.Fault{Before: func(w fault.Write) { must(reapplyDefinitions(apart.Env.Client, w.Namespace)) }}
-		// The witness's own watches end as well, and each time it takes a client longer to
+		// The recorder's own watches end as well, and each time it takes a client longer to
 		// watch again.
-		trial := scenario.Trial{Faults: fault.Plan{len(reference.Writes)/2 + 1: again}, Lens: fault.NewLens(nil), Idle: 3 * time.Second, Live: true, OwnWatches: true}
+		trial := scenario.Trial{Faults: fault.Plan{len(reference.Writes)/2 + 1: again}, CacheDelay: fault.NewCacheDelay(nil), Idle: 3 * time.Second, Live: true, OwnWatches: true}
 		outcome := play(t, apart, s, trial, reference)
-		if !t.Failed() && outcome.StruckInAll() == 0 && len(outcome.Writes) > len(reference.Writes)/2 {
+		if !t.Failed() && outcome.InjectedInAll() == 0 && len(outcome.Writes) > len(reference.Writes)/2 {
 			t.Errorf("the definitions were not applied again in: %s", scenario.Writes(outcome.Writes))
 		}
 	})

@@ -79,7 +79,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 		}
 		// The cache does not show it, and what its pods have decides about what is stated. Such a
 		// cache may lack the last edit of the APIGateway, too.
-		r.fresh.Doubt(s.gateway)
+		r.fresh.Invalidate(s.gateway)
 	}
 	_, err = r.applier.Apply(ctx, s.gateway, child())
 	return err

@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
 // trouble returns what is wrong, the most important thing first, or nil.
@@ -47,16 +47,16 @@ func routeMessage(name, message string) string { return fmt.Sprintf("route %q: %
 // ready is the summary: does every replica serve what this spec says?
 func (s *scope) ready(routes slipwayv1alpha1.RoutesStatus) metav1.Condition {
 	no := func(reason, message string) metav1.Condition {
-		return condition.False(slipwayv1alpha1.ConditionReady, reason, message)
+		return status.False(slipwayv1alpha1.ConditionReady, reason, message)
 	}
 	if t := s.trouble(routes); t != nil {
 		return no(t.reason, t.message)
 	}
 	switch {
 	case s.runsAsAsked() && desired.MinReplicas(s.gateway) == 0 && s.served.ready == 0:
-		return condition.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
+		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
 	case s.runsAsAsked() && s.served.current > 0:
-		return condition.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, "every replica serves every route")
+		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, "every replica serves every route")
 	case s.rolling():
 		return no(slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
 	case s.runsAsAsked():
@@ -79,9 +79,9 @@ func (s *scope) notAccepted() *trouble {
 
 func (s *scope) accepted() metav1.Condition {
 	if t := s.notAccepted(); t != nil {
-		return condition.False(slipwayv1alpha1.ConditionAccepted, t.reason, t.message)
+		return status.False(slipwayv1alpha1.ConditionAccepted, t.reason, t.message)
 	}
-	return condition.True(slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ReasonAccepted, "every route can be served as written")
+	return status.True(slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ReasonAccepted, "every route can be served as written")
 }
 
 // ofReferences tells the reasons that are about what the spec names.
@@ -102,16 +102,16 @@ func ofReferences(reason string) bool {
 func (s *scope) resolvedRefs() metav1.Condition {
 	for _, p := range s.served.general {
 		if ofReferences(p.reason) {
-			return condition.False(slipwayv1alpha1.ConditionResolvedRefs, p.reason, p.message)
+			return status.False(slipwayv1alpha1.ConditionResolvedRefs, p.reason, p.message)
 		}
 	}
 	for i := range s.gateway.Spec.Routes {
 		if p, ok := s.served.problems[i]; ok && ofReferences(p.reason) {
-			return condition.False(slipwayv1alpha1.ConditionResolvedRefs, p.reason, routeMessage(s.check.names[i], p.message))
+			return status.False(slipwayv1alpha1.ConditionResolvedRefs, p.reason, routeMessage(s.check.names[i], p.message))
 		}
 	}
 	if s.served.current > 0 {
-		return condition.True(slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ReasonResolvedRefs, "everything that the spec names exists")
+		return status.True(slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ReasonResolvedRefs, "everything that the spec names exists")
 	}
 	unknown := s.whyUnknown()
 	return metav1.Condition{
@@ -134,50 +134,50 @@ func (s *scope) whyUnknown() trouble {
 
 func (s *scope) programmed() metav1.Condition {
 	if s.served.behind == nil && s.served.current > 0 {
-		return condition.True(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonProgrammed, "every ready replica serves this generation of the spec")
+		return status.True(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonProgrammed, "every ready replica serves this generation of the spec")
 	}
 	unknown := s.whyUnknown()
-	return condition.False(slipwayv1alpha1.ConditionProgrammed, unknown.reason, unknown.message)
+	return status.False(slipwayv1alpha1.ConditionProgrammed, unknown.reason, unknown.message)
 }
 
 func (s *scope) available() metav1.Condition {
 	if s.deployment.Status.ReadyReplicas > 0 {
-		return condition.True(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves")
+		return status.True(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves")
 	}
 	missing := s.notReady()
 	if desired.MinReplicas(s.gateway) > 0 {
 		missing.reason = slipwayv1alpha1.ReasonReplicasNotReady
 	}
-	return condition.False(slipwayv1alpha1.ConditionAvailable, missing.reason, missing.message)
+	return status.False(slipwayv1alpha1.ConditionAvailable, missing.reason, missing.message)
 }
 
 func (s *scope) progressing() metav1.Condition {
 	worst := outcome.Worst(s.err)
 	switch {
 	case worst.Stalls():
-		return condition.False(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
+		return status.False(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
 	case worst != nil:
-		return condition.True(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
+		return status.True(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
 	case s.rollout.deadlineExceeded:
-		return condition.False(slipwayv1alpha1.ConditionProgressing, s.rollout.trouble.reason, s.rollout.trouble.message)
+		return status.False(slipwayv1alpha1.ConditionProgressing, s.rollout.trouble.reason, s.rollout.trouble.message)
 	case s.rolling():
-		return condition.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
+		return status.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
 	case s.served.behind != nil && s.served.behind.reason == slipwayv1alpha1.ReasonReplicaBehind:
-		return condition.True(slipwayv1alpha1.ConditionProgressing, s.served.behind.reason, s.served.behind.message)
+		return status.True(slipwayv1alpha1.ConditionProgressing, s.served.behind.reason, s.served.behind.message)
 	case s.rollout.trouble == nil && !s.runsAsAsked():
 		// Pods of the current template are being started, for the first time or in place of others.
 		starting := s.notReady()
-		return condition.True(slipwayv1alpha1.ConditionProgressing, starting.reason, starting.message)
+		return status.True(slipwayv1alpha1.ConditionProgressing, starting.reason, starting.message)
 	default:
-		return condition.False(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutComplete, "every pod is of the current template")
+		return status.False(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutComplete, "every pod is of the current template")
 	}
 }
 
 func (s *scope) degraded(routes slipwayv1alpha1.RoutesStatus) metav1.Condition {
 	if t := s.trouble(routes); t != nil {
-		return condition.True(slipwayv1alpha1.ConditionDegraded, t.reason, t.message)
+		return status.True(slipwayv1alpha1.ConditionDegraded, t.reason, t.message)
 	}
-	return condition.False(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong")
+	return status.False(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong")
 }
 
 // stalled exists only while nothing gets better until a user acts: what was refused, a
@@ -185,7 +185,7 @@ func (s *scope) degraded(routes slipwayv1alpha1.RoutesStatus) metav1.Condition {
 // understand, and a rollout that gets nowhere.
 func (s *scope) stalled() []metav1.Condition {
 	is := func(reason, message string) []metav1.Condition {
-		return []metav1.Condition{condition.True(slipwayv1alpha1.ConditionStalled, reason, message)}
+		return []metav1.Condition{status.True(slipwayv1alpha1.ConditionStalled, reason, message)}
 	}
 	worst := outcome.Worst(s.err)
 	accepted := s.notAccepted()

@@ -31,11 +31,11 @@ const (
 	// would cost two writes for every change of a route, each as dear as the whole object
 	// is large.
 	settleTime = time.Second
-	// lagTime is how long it waits for a cache that shows less than pods have seen: it
+	// staleCacheTime is how long it waits for a cache that shows less than pods have seen: it
 	// would be refused, because it speaks of an earlier spec. As long it waits for one that
 	// shows fewer pods than the Deployment counts: it would call replicas behind that
 	// serve. What lasts longer is told.
-	lagTime = 10 * time.Second
+	staleCacheTime = 10 * time.Second
 )
 
 // Replicas is what is known of the gateway pods. Package replica implements it.
@@ -70,8 +70,8 @@ type Reconciler struct {
 	statuses *status.Writer
 	// clock tells the time.
 	clock clock.PassiveClock
-	// pace makes results of what went wrong.
-	pace *outcome.Pace
+	// conflicts makes results, with backoff after conflicts.
+	conflicts *outcome.ConflictBackoff
 	// image is what the pods run where the spec names nothing else.
 	image string
 
@@ -108,7 +108,7 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.load(ctx, req.NamespacedName)
 	if err != nil {
-		return r.pace.Result(req.NamespacedName, err, 0)
+		return r.conflicts.Result(req.NamespacedName, err, 0)
 	}
 	if s == nil || !s.gateway.DeletionTimestamp.IsZero() {
 		// Owner references delete the children.
@@ -128,24 +128,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.judgeRoutes()
 	if s.err != nil && outcome.Worst(s.err) == nil {
 		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
-		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
+		return r.conflicts.Result(req.NamespacedName, s.err, s.recheck.In())
 	}
 
 	if wait := r.settleWait(s); wait > 0 {
 		s.recheck.After(wait)
-		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
+		return r.conflicts.Result(req.NamespacedName, s.err, s.recheck.In())
 	}
 	err = errors.Join(s.err, r.writeStatus(ctx, s, s.status(r.clock.Now()), s.children()...))
-	return r.pace.Result(req.NamespacedName, err, s.recheck.In())
+	return r.conflicts.Result(req.NamespacedName, err, s.recheck.In())
 }
 
 // leave says of an APIGateway that is being deleted that it is. Without a scope it has gone.
 func (r *Reconciler) leave(ctx context.Context, key types.NamespacedName, s *scope) (ctrl.Result, error) {
 	if s == nil {
-		return r.pace.Result(key, nil, 0)
+		return r.conflicts.Result(key, nil, 0)
 	}
 	err := r.writeStatus(ctx, s, s.terminatingStatus(r.clock.Now()))
-	return r.pace.Result(key, err, s.recheck.In())
+	return r.conflicts.Result(key, err, s.recheck.In())
 }
 
 // askPods has the pods followed that can answer, gets their answers, and lets those that
@@ -203,8 +203,8 @@ func (r *Reconciler) settleWait(s *scope) time.Duration {
 		r.settling.Add(s.gateway.UID, known)
 	}
 	limit := settleTime
-	if s.lagging {
-		limit = lagTime
+	if s.staleCache {
+		limit = staleCacheTime
 	}
 	return limit - r.clock.Since(known.(settled).since)
 }

@@ -217,7 +217,7 @@ func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
 	}
 	if s.gatewayAPI == nil {
 		// Found after this pass has read: it does not know the Gateway, which may be there.
-		return outcome.Lagging("the Gateway API")
+		return outcome.StaleCache("the Gateway API")
 	}
 	var errs []error
 	for place, route := range wanted {

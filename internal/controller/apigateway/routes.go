@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // served is what the pods that are ready serve. Pods that are not get no requests, so
@@ -50,7 +50,7 @@ func (s *scope) judgeRoutes() {
 	s.judgeStale()
 	if int32(s.served.ready) < s.deployment.Status.ReadyReplicas { //nolint:gosec // a number of pods
 		// The Deployment knows of more, or has not noticed yet that there are fewer.
-		s.unsettled, s.lagging = true, true
+		s.unsettled, s.staleCache = true, true
 		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind,
 			fmt.Sprintf("the operator does not see every ready pod of Deployment %q", s.deployment.Name))
 	}
@@ -83,7 +83,7 @@ func (s *scope) judgeDocument(pod *corev1.Pod, document *revision.Document) {
 	switch {
 	case ours && document.Generation > generation:
 		// The operator's cache lags, unless the pod has made it up.
-		s.unsettled, s.lagging = true, true
+		s.unsettled, s.staleCache = true, true
 		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q says that it serves a spec that there is not yet", pod.Name))
 	case document.Stale():
 		found := staleness(pod)
@@ -219,9 +219,9 @@ func (s *scope) routes() slipwayv1alpha1.RoutesStatus {
 			continue
 		}
 		status.NotLive = append(status.NotLive, slipwayv1alpha1.RouteNotLive{
-			Name:     condition.Cut(s.check.names[i], maxRouteName),
+			Name:     text.Cut(s.check.names[i], maxRouteName),
 			Reason:   p.reason,
-			Message:  condition.Cut(p.message, maxRouteMessage),
+			Message:  text.Cut(p.message, maxRouteMessage),
 			Replicas: fmt.Sprintf("%d/%d", s.served.ready-s.served.late[i]-s.served.failing[i], replicas),
 		})
 	}

@@ -136,8 +136,8 @@ func TestStatusWaitsForAsManyReadyPodsAsTheDeploymentCounts(t *testing.T) {
 		s.pods = s.pods[:shown]
 		s.judgePods()
 		s.judgeRoutes()
-		if want := shown < 2; s.unsettled != want || s.lagging != want {
-			t.Errorf("%d pods of two that are ready: unsettled %v, lagging %v, want %v", shown, s.unsettled, s.lagging, want)
+		if want := shown < 2; s.unsettled != want || s.staleCache != want {
+			t.Errorf("%d pods of two that are ready: unsettled %v, staleCache %v, want %v", shown, s.unsettled, s.staleCache, want)
 		}
 		// When the wait is over, nothing good is said for a pod that was not asked.
 		if status := s.status(time.Now()); meta.IsStatusConditionTrue(status.Conditions, slipwayv1alpha1.ConditionReady) != (shown == 2) {

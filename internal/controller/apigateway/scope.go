@@ -79,9 +79,9 @@ type scope struct {
 	served served
 	// unsettled tells that a pod is about to say something else. Set by judgeRoutes.
 	unsettled bool
-	// lagging tells that a pod, or the Deployment, is ahead of what the operator's cache
+	// staleCache tells that a pod, or the Deployment, is ahead of what the operator's cache
 	// shows of the others. Set by judgeRoutes.
-	lagging bool
+	staleCache bool
 
 	// err is what went wrong in the phases.
 	err error

@@ -124,15 +124,15 @@ func withDefaults(options Options) Options {
 
 func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconciler {
 	r := &Reconciler{
-		client:   mgr.GetClient(),
-		fresh:    apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
-		replicas: replicas,
-		clock:    options.Clock,
-		image:    options.Image,
-		checks:   lru.New(checkMemory),
-		events:   podevents.NewReader(mgr.GetAPIReader(), options.Clock),
-		pace:     outcome.NewPace(options.Clock),
-		settling: lru.New(memory),
+		client:    mgr.GetClient(),
+		fresh:     apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
+		replicas:  replicas,
+		clock:     options.Clock,
+		image:     options.Image,
+		checks:    lru.New(checkMemory),
+		events:    podevents.NewReader(mgr.GetAPIReader(), options.Clock),
+		conflicts: outcome.NewConflictBackoff(options.Clock),
+		settling:  lru.New(memory),
 	}
 	recorder := mgr.GetEventRecorder(FieldManager)
 	r.statuses = status.NewWriter(r.client, r.fresh, recorder, r.clock)

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
 // status computes the whole status from the scope.
 func (s *scope) status(now time.Time) slipwayv1alpha1.APIGatewayStatus {
 	gateway := s.gateway
 	deployed := s.deployment.Status
-	status := slipwayv1alpha1.APIGatewayStatus{
+	next := slipwayv1alpha1.APIGatewayStatus{
 		ObservedGeneration: gateway.Generation,
 		Replicas:           deployed.Replicas,
 		ReadyReplicas:      deployed.ReadyReplicas,
@@ -29,36 +29,36 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.APIGatewayStatus {
 		Addresses:          s.addresses(),
 		Routes:             s.routes(),
 	}
-	ready := s.ready(status.Routes)
-	status.Summary = slipwayv1alpha1.APIGatewaySummary{
-		Routes:   fmt.Sprintf("%d/%d", status.Routes.Live, status.Routes.Total),
+	ready := s.ready(next.Routes)
+	next.Summary = slipwayv1alpha1.APIGatewaySummary{
+		Routes:   fmt.Sprintf("%d/%d", next.Routes.Live, next.Routes.Total),
 		Replicas: fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked()),
-		Address:  status.ServiceURL,
+		Address:  next.ServiceURL,
 	}
-	if len(status.Addresses) > 0 {
-		status.Summary.Address = status.Addresses[0]
+	if len(next.Addresses) > 0 {
+		next.Summary.Address = next.Addresses[0]
 	}
 	if ready.Status != metav1.ConditionTrue {
-		status.Summary.Reason = ready.Reason
+		next.Summary.Reason = ready.Reason
 	}
 	conditions := []metav1.Condition{
 		ready, s.accepted(), s.resolvedRefs(), s.programmed(),
-		s.available(), s.progressing(), s.degraded(status.Routes),
+		s.available(), s.progressing(), s.degraded(next.Routes),
 	}
 	conditions = append(conditions, s.stalled()...)
-	status.Conditions = condition.Merge(gateway.Status.Conditions, conditions, gateway.Generation, metav1.NewTime(now))
-	return status
+	next.Conditions = status.Merge(gateway.Status.Conditions, conditions, gateway.Generation, metav1.NewTime(now))
+	return next
 }
 
 // terminatingStatus is the status of a gateway that is being deleted: as it was, but for
 // what still runs.
 func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.APIGatewayStatus {
-	status := *s.gateway.Status.DeepCopy()
+	next := *s.gateway.Status.DeepCopy()
 	deployed := s.deployment.Status
-	status.ObservedGeneration, status.Replicas, status.ReadyReplicas = s.gateway.Generation, deployed.Replicas, deployed.ReadyReplicas
-	status.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
-	status.Summary.Reason = slipwayv1alpha1.ReasonTerminating
-	conditions := condition.Terminating(desired.Kind, s.gateway, deployed.ReadyReplicas > 0)
+	next.ObservedGeneration, next.Replicas, next.ReadyReplicas = s.gateway.Generation, deployed.Replicas, deployed.ReadyReplicas
+	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
+	next.Summary.Reason = slipwayv1alpha1.ReasonTerminating
+	conditions := status.Terminating(desired.Kind, s.gateway, deployed.ReadyReplicas > 0)
 	going := conditions[0].Message
 	for _, conditionType := range []string{slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs} {
 		if said := meta.FindStatusCondition(s.gateway.Status.Conditions, conditionType); said != nil {
@@ -69,9 +69,9 @@ func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.APIGatewayStatu
 			Type: conditionType, Status: metav1.ConditionUnknown, Reason: slipwayv1alpha1.ReasonTerminating, Message: going,
 		})
 	}
-	conditions = append(conditions, condition.False(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonTerminating, going))
-	status.Conditions = condition.Merge(s.gateway.Status.Conditions, conditions, s.gateway.Generation, metav1.NewTime(now))
-	return status
+	conditions = append(conditions, status.False(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonTerminating, going))
+	next.Conditions = status.Merge(s.gateway.Status.Conditions, conditions, s.gateway.Generation, metav1.NewTime(now))
+	return next
 }
 
 // maxAddresses is how many status holds.

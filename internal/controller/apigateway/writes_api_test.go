@@ -136,7 +136,7 @@ func TestStatusIsNotWrittenOfAnEarlierDeployment(t *testing.T) {
 		gate.Wrap(config)
 		options.Namespaces = []string{f.namespace}
 		options.GatewayAdminPort = f.cluster.Gateways.Port
-		options.NewCache = fault.NewLens(map[string]fault.View{"Deployment": {Past: earlier.ResourceVersion, PastFor: 3 * time.Second}}).NewCache
+		options.NewCache = fault.NewCacheDelay(map[string]fault.View{"Deployment": {Past: earlier.ResourceVersion, PastFor: 3 * time.Second}}).NewCache
 	})
 	f.deployed("gateway:1")
 	for _, w := range gate.Writes() {

@@ -45,8 +45,8 @@ type Reconciler struct {
 	clock clock.PassiveClock
 	// events reads what the kubelet says of pods nowhere else.
 	events *podevents.Reader
-	// pace makes results of what went wrong.
-	pace *outcome.Pace
+	// conflicts makes results, with backoff after conflicts.
+	conflicts *outcome.ConflictBackoff
 	// metrics counts.
 	metrics *metrics
 
@@ -78,7 +78,7 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.load(ctx, req.NamespacedName)
 	if err != nil {
-		return r.pace.Result(req.NamespacedName, err, 0)
+		return r.conflicts.Result(req.NamespacedName, err, 0)
 	}
 	if s == nil || !s.app.DeletionTimestamp.IsZero() {
 		// Owner references delete the children.
@@ -103,20 +103,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.blockers.Keep(ctx, req.NamespacedName, outcome.Blockers(s.err))
 	if s.err != nil && outcome.Worst(s.err) == nil {
 		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
-		return r.pace.Result(req.NamespacedName, s.err, s.recheck.In())
+		return r.conflicts.Result(req.NamespacedName, s.err, s.recheck.In())
 	}
 
 	err = errors.Join(s.err, r.writeStatus(ctx, s, s.status(r.clock.Now()), s.children()...))
-	return r.pace.Result(req.NamespacedName, err, s.recheck.In())
+	return r.conflicts.Result(req.NamespacedName, err, s.recheck.In())
 }
 
 // leave says of a WebApp that is being deleted that it is. Without a scope it has gone.
 func (r *Reconciler) leave(ctx context.Context, key types.NamespacedName, s *scope) (ctrl.Result, error) {
 	if s == nil {
-		return r.pace.Result(key, nil, 0)
+		return r.conflicts.Result(key, nil, 0)
 	}
 	err := r.writeStatus(ctx, s, s.terminatingStatus(r.clock.Now()))
-	return r.pace.Result(key, err, s.recheck.In())
+	return r.conflicts.Result(key, err, s.recheck.In())
 }
 
 // writeStatus writes a status when it differs. children are what it speaks of.

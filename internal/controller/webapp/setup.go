@@ -80,15 +80,15 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		options.Clock = clock.RealClock{}
 	}
 	r := &Reconciler{
-		client:  mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
-		clock:   options.Clock,
-		metrics: newMetrics(mgr.GetClient()),
-		digests: lru.New(memory),
-		events:  podevents.NewReader(mgr.GetAPIReader(), options.Clock),
-		pace:    outcome.NewPace(options.Clock),
-		names:   newNames(),
-		fresh:   apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
+		client:    mgr.GetClient(),
+		live:      mgr.GetAPIReader(),
+		clock:     options.Clock,
+		metrics:   newMetrics(mgr.GetClient()),
+		digests:   lru.New(memory),
+		events:    podevents.NewReader(mgr.GetAPIReader(), options.Clock),
+		conflicts: outcome.NewConflictBackoff(options.Clock),
+		names:     newNames(),
+		fresh:     apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
 	}
 	recorder := mgr.GetEventRecorder(FieldManager)
 	r.statuses = status.NewWriter(r.client, r.fresh, recorder, r.clock)

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
 // status computes the whole status from the scope.
@@ -18,7 +18,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 	app := s.app
 	deployed := s.deployment.Status
 	serving, _ := s.servicePorts()
-	status := slipwayv1alpha1.WebAppStatus{
+	next := slipwayv1alpha1.WebAppStatus{
 		ObservedGeneration: app.Generation,
 		Replicas:           deployed.Replicas,
 		ReadyReplicas:      deployed.ReadyReplicas,
@@ -28,33 +28,33 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 		Rollback:           s.rollout.rollback,
 	}
 	if containers := s.deployment.Spec.Template.Spec.Containers; len(containers) > 0 {
-		status.Image = containers[0].Image
+		next.Image = containers[0].Image
 	}
 	switch {
 	case s.deployment.UID == "":
 	case s.applied:
-		status.Revision = s.target.name
+		next.Revision = s.target.name
 	default:
-		status.Revision = app.Status.Revision
+		next.Revision = app.Status.Revision
 	}
 	if s.undecided() && app.Status.ServiceURL != "" {
-		status.ServiceURL = app.Status.ServiceURL
+		next.ServiceURL = app.Status.ServiceURL
 	}
 	if good := s.lastGood(); good != nil {
-		status.LastGoodRevision = good.name
+		next.LastGoodRevision = good.name
 	}
 	if !s.rollout.startTime.IsZero() {
-		status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: s.wanted.name, StartTime: s.rollout.startTime}
+		next.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: s.wanted.name, StartTime: s.rollout.startTime}
 		if s.undecided() {
-			status.Rollout = app.Status.Rollout
+			next.Rollout = app.Status.Rollout
 		}
 	}
 	ready := s.ready()
-	status.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
-	status.Summary.Reason = s.summaryReason(ready)
+	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
+	next.Summary.Reason = s.summaryReason(ready)
 	conditions := append([]metav1.Condition{ready, s.available(), s.progressing(), s.degraded()}, s.abnormal()...)
-	status.Conditions = condition.Merge(app.Status.Conditions, conditions, app.Generation, metav1.NewTime(now))
-	return status
+	next.Conditions = status.Merge(app.Status.Conditions, conditions, app.Generation, metav1.NewTime(now))
+	return next
 }
 
 // summaryReason is why the application is not ready, and that it is paused.
@@ -79,14 +79,14 @@ func (s *scope) summaryReason(ready metav1.Condition) string {
 // terminatingStatus is the status of an application that is being deleted: as it was, but
 // for what still runs.
 func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.WebAppStatus {
-	status := *s.app.Status.DeepCopy()
+	next := *s.app.Status.DeepCopy()
 	deployed := s.deployment.Status
-	status.ObservedGeneration, status.Replicas, status.ReadyReplicas = s.app.Generation, deployed.Replicas, deployed.ReadyReplicas
-	status.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.minReplicas())
-	status.Summary.Reason = slipwayv1alpha1.ReasonTerminating
-	conditions := condition.Terminating(desired.Kind, s.app, deployed.ReadyReplicas > 0)
-	status.Conditions = condition.Merge(s.app.Status.Conditions, conditions, s.app.Generation, metav1.NewTime(now))
-	return status
+	next.ObservedGeneration, next.Replicas, next.ReadyReplicas = s.app.Generation, deployed.Replicas, deployed.ReadyReplicas
+	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.minReplicas())
+	next.Summary.Reason = slipwayv1alpha1.ReasonTerminating
+	conditions := status.Terminating(desired.Kind, s.app, deployed.ReadyReplicas > 0)
+	next.Conditions = status.Merge(s.app.Status.Conditions, conditions, s.app.Generation, metav1.NewTime(now))
+	return next
 }
 
 // replicasAsked is how many pods there should be at the moment: the autoscaler's
@@ -118,7 +118,7 @@ func (s *scope) trouble() *trouble {
 // ready is the summary: does the cluster run exactly what this spec says?
 func (s *scope) ready() metav1.Condition {
 	no := func(reason, message string) metav1.Condition {
-		return condition.False(slipwayv1alpha1.ConditionReady, reason, message)
+		return status.False(slipwayv1alpha1.ConditionReady, reason, message)
 	}
 	t := s.trouble()
 	switch {
@@ -129,9 +129,9 @@ func (s *scope) ready() metav1.Condition {
 	case s.rollout.rollback != nil:
 		return no(slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback))
 	case s.servesAsAsked() && desired.MinReplicas(s.app) == 0:
-		return condition.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
+		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
 	case s.servesAsAsked():
-		return condition.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves")
+		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves")
 	case s.rolling():
 		return no(slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
 	default:
@@ -145,14 +145,14 @@ func (s *scope) servesAsAsked() bool {
 	if s.target.name == "" || s.target.name != s.wanted.name {
 		return false
 	}
-	status := s.deployment.Status
+	deployed := s.deployment.Status
 	if s.rollout.complete {
 		// An autoscaled Deployment may have been scaled to nothing by hand.
-		return status.AvailableReplicas >= desired.MinReplicas(s.app)
+		return deployed.AvailableReplicas >= desired.MinReplicas(s.app)
 	}
 	return s.app.Spec.Autoscaling != nil && s.isGood(s.wanted) &&
-		status.ObservedGeneration >= s.deployment.Generation &&
-		status.UpdatedReplicas == status.Replicas && status.AvailableReplicas >= desired.MinReplicas(s.app)
+		deployed.ObservedGeneration >= s.deployment.Generation &&
+		deployed.UpdatedReplicas == deployed.Replicas && deployed.AvailableReplicas >= desired.MinReplicas(s.app)
 }
 
 // rolling tells that pods of another template are being replaced, that the first ones
@@ -161,48 +161,48 @@ func (s *scope) rolling() bool {
 	if s.rollout.complete || s.deployment.UID == "" {
 		return false
 	}
-	status := s.deployment.Status
-	return !s.isGood(s.target) || status.ObservedGeneration < s.deployment.Generation ||
-		status.UpdatedReplicas < status.Replicas || status.Replicas != s.replicasAsked()
+	deployed := s.deployment.Status
+	return !s.isGood(s.target) || deployed.ObservedGeneration < s.deployment.Generation ||
+		deployed.UpdatedReplicas < deployed.Replicas || deployed.Replicas != s.replicasAsked()
 }
 
 func (s *scope) available() metav1.Condition {
 	switch {
 	case s.deployment.Status.ReadyReplicas > 0:
-		return condition.True(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves")
+		return status.True(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves")
 	case desired.MinReplicas(s.app) == 0:
-		return condition.False(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
+		return status.False(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
 	default:
-		return condition.False(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
+		return status.False(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
 	}
 }
 
 func (s *scope) progressing() metav1.Condition {
 	no := func(reason, message string) metav1.Condition {
-		return condition.False(slipwayv1alpha1.ConditionProgressing, reason, message)
+		return status.False(slipwayv1alpha1.ConditionProgressing, reason, message)
 	}
 	worst := outcome.Worst(s.err)
 	switch {
 	case worst.Stalls():
 		return no(worst.Reason, worst.Message)
 	case worst != nil:
-		return condition.True(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
+		return status.True(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
 	case s.app.Spec.Paused:
 		return no(slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from changing anything")
 	case s.rollout.rollback != nil && s.restored():
 		return no(slipwayv1alpha1.ReasonRolledBack, fmt.Sprintf("revision %q runs", s.rollout.rollback.ToRevision))
 	case s.rollout.rollback != nil:
-		return condition.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRollingBack,
+		return status.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRollingBack,
 			fmt.Sprintf("revision %q is being restored", s.rollout.rollback.ToRevision))
 	case s.config.missing != nil:
 		return no(s.config.missing.Reason, s.config.missing.Message)
 	case s.rollout.failed != nil:
 		return no(slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.message)
 	case s.rolling():
-		return condition.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
+		return status.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
 	case s.rollout.trouble == nil && s.available().Reason == slipwayv1alpha1.ReasonReplicasNotReady:
 		// Pods of the revision are being started in place of others.
-		return condition.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
+		return status.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
 	default:
 		return no(slipwayv1alpha1.ReasonRolloutComplete, fmt.Sprintf("revision %q runs", s.target.name))
 	}
@@ -230,34 +230,34 @@ func (s *scope) degraded() metav1.Condition {
 	t := s.trouble()
 	if s.rollbackStands() && (t == nil || s.expectedAfterRollback()) {
 		rollback := s.rollout.rollback
-		return condition.True(slipwayv1alpha1.ConditionDegraded, rollback.Reason, rollbackMessage(rollback))
+		return status.True(slipwayv1alpha1.ConditionDegraded, rollback.Reason, rollbackMessage(rollback))
 	}
 	if t != nil {
-		return condition.True(slipwayv1alpha1.ConditionDegraded, t.reason, t.message)
+		return status.True(slipwayv1alpha1.ConditionDegraded, t.reason, t.message)
 	}
-	return condition.False(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong")
+	return status.False(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong")
 }
 
 // abnormal lists the conditions that exist only while they are true.
 func (s *scope) abnormal() []metav1.Condition {
 	var list []metav1.Condition
 	if s.app.Spec.Paused {
-		list = append(list, condition.True(slipwayv1alpha1.ConditionPaused, slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from changing anything"))
+		list = append(list, status.True(slipwayv1alpha1.ConditionPaused, slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from changing anything"))
 	}
 	worst := outcome.Worst(s.err)
 	switch {
 	case worst.Stalls():
-		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, worst.Reason, worst.Message))
+		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, worst.Reason, worst.Message))
 	case s.app.Spec.Paused && s.drifted:
 		// Nothing is undone, and nothing fails, while nothing may be changed.
 		return list
 	case s.rollout.rollback != nil:
-		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback)))
+		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback)))
 	case s.rollout.failed != nil:
-		list = append(list, condition.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.message))
+		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.message))
 	}
 	if rollback := s.rollout.rollback; rollback != nil {
-		list = append(list, condition.True(slipwayv1alpha1.ConditionRolledBack, rollback.Reason, rollbackMessage(rollback)))
+		list = append(list, status.True(slipwayv1alpha1.ConditionRolledBack, rollback.Reason, rollbackMessage(rollback)))
 	}
 	return list
 }

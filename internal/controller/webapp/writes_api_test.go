@@ -169,7 +169,7 @@ func TestAnEarlierSpecIsNotActedOn(t *testing.T) {
 	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
 		options.Namespaces = []string{f.namespace}
 		gate.Wrap(config)
-		options.NewCache = fault.NewLens(map[string]fault.View{"WebApp": {Past: earlier.ResourceVersion, PastFor: time.Second}}).NewCache
+		options.NewCache = fault.NewCacheDelay(map[string]fault.View{"WebApp": {Past: earlier.ResourceVersion, PastFor: time.Second}}).NewCache
 	})
 	f.rollOut()
 	f.settle()
@@ -196,7 +196,7 @@ func TestStatusIsNotWrittenOfAnEarlierDeployment(t *testing.T) {
 	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
 		options.Namespaces = []string{f.namespace}
 		gate.Wrap(config)
-		options.NewCache = fault.NewLens(map[string]fault.View{"Deployment": {Past: earlier.ResourceVersion, PastFor: time.Second}}).NewCache
+		options.NewCache = fault.NewCacheDelay(map[string]fault.View{"Deployment": {Past: earlier.ResourceVersion, PastFor: time.Second}}).NewCache
 	})
 	f.deployed(runsImage(image))
 	for _, w := range gate.Writes() {

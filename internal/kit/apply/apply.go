@@ -80,7 +80,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 		case made:
 			return Created, nil
 		}
-		exists, err := a.Look(ctx, owner, child)
+		exists, err := a.getLive(ctx, owner, child)
 		a.settled.setHidden(child, exists)
 		switch {
 		case err != nil:
@@ -88,12 +88,12 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 		case !exists:
 			return a.createAgain(ctx, owner, child)
 		}
-		a.doubt(owner)
+		a.invalidate(owner)
 	}
 	if a.Ours(owner, child.Current) {
 		a.settled.see(child)
 	}
-	if err := a.refuse(owner, child, child.Current); err != nil {
+	if err := a.checkOwnership(owner, child, child.Current); err != nil {
 		return Unchanged, err
 	}
 	drifted, err := a.Drifted(child.Desired, child.Current)
@@ -113,10 +113,10 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, child Child) 
 	if err != nil || made {
 		return made, err
 	}
-	exists, err := a.Look(ctx, owner, child)
+	exists, err := a.getLive(ctx, owner, child)
 	a.settled.setHidden(child, exists)
 	if err == nil && !exists {
-		err = outcome.Lagging(subject(child.Desired))
+		err = outcome.StaleCache(subject(child.Desired))
 	}
 	return false, err
 }
@@ -129,7 +129,7 @@ func (a *Applier) createAgain(ctx context.Context, owner client.Object, child Ch
 	case err != nil:
 		return Unchanged, err
 	case !made:
-		return Unchanged, outcome.Lagging(subject(child.Desired))
+		return Unchanged, outcome.StaleCache(subject(child.Desired))
 	default:
 		return Created, nil
 	}
@@ -204,11 +204,11 @@ func withMetadata(stated []byte, field, value string) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// Look asks the API server about a child that the cache does not have, and reads it
+// getLive asks the API server about a child that the cache does not have, and reads it
 // into child.Current when it exists after all: the cache shows only objects with our
 // label, and somebody may have removed it. An object that is not the owner's is an
 // error, as with Apply.
-func (a *Applier) Look(ctx context.Context, owner client.Object, child Child) (exists bool, err error) {
+func (a *Applier) getLive(ctx context.Context, owner client.Object, child Child) (exists bool, err error) {
 	existing := &metav1.PartialObjectMetadata{}
 	existing.SetGroupVersionKind(kindOf(child.Desired))
 	key := client.ObjectKey{Namespace: *child.Desired.GetNamespace(), Name: *child.Desired.GetName()}
@@ -218,7 +218,7 @@ func (a *Applier) Look(ctx context.Context, owner client.Object, child Child) (e
 		}
 		return false, outcome.Classify(subject(child.Desired), err)
 	}
-	if err := a.refuse(owner, child, existing); err != nil {
+	if err := a.checkOwnership(owner, child, existing); err != nil {
 		return true, err
 	}
 	if err := a.Live.Get(ctx, key, child.Current); err != nil {
@@ -312,11 +312,11 @@ func (a *Applier) Ours(owner, existing client.Object) bool {
 	return a.ownEntry(existing) != nil
 }
 
-// refuse returns an error when the existing object is not the owner's, or is going away.
+// checkOwnership returns an error when the existing object is not the owner's, or is going away.
 // It names the object where no cache shows that it goes: one without our label, and
 // one that belongs to somebody else.
-func (a *Applier) refuse(owner client.Object, child Child, existing client.Object) error {
-	refusal := a.whyRefused(owner, child, existing)
+func (a *Applier) checkOwnership(owner client.Object, child Child, existing client.Object) error {
+	refusal := a.ownershipError(owner, child, existing)
 	if refusal == nil {
 		return nil
 	}
@@ -327,7 +327,7 @@ func (a *Applier) refuse(owner client.Object, child Child, existing client.Objec
 	return refusal
 }
 
-func (a *Applier) whyRefused(owner client.Object, child Child, existing client.Object) *outcome.Error {
+func (a *Applier) ownershipError(owner client.Object, child Child, existing client.Object) *outcome.Error {
 	controller := metav1.GetControllerOfNoCopy(existing)
 	switch {
 	case a.Ours(owner, existing) && existing.GetDeletionTimestamp().IsZero():

@@ -51,7 +51,7 @@ func (a *Applier) claimNamesakes(ctx context.Context, child Child) (bool, error)
 		return false, outcome.Classify(subject(child.Desired), err)
 	}
 	if live.ResourceVersion != child.Current.GetResourceVersion() {
-		return false, outcome.Lagging(subject(child.Desired))
+		return false, outcome.StaleCache(subject(child.Desired))
 	}
 	stated, err := value.NewValueReflect(child.Desired)
 	if err != nil {

@@ -123,7 +123,7 @@ func TestAContainerPortWhoseNumberSomebodyChangedIsRepaired(t *testing.T) {
 }
 
 // Whoever looks at an object that has changed meanwhile takes nothing from anybody.
-func TestACacheThatLagsClaimsNoPort(t *testing.T) {
+func TestAStaleCacheClaimsNoPort(t *testing.T) {
 	f := newFixture(t)
 	f.mustApply(80, &corev1.Service{}, apply.Created)
 	f.edit(func(s *corev1.Service) { s.Spec.Ports[0].Port = 9090 })

@@ -38,15 +38,15 @@ func NewFreshness(cached client.Client, live client.Reader) *Freshness {
 }
 
 // Trust takes an owner for fresh on which, as the cache has it, nobody has worked yet:
-// nothing can be undone by acting on it. A child that is there all the same brings Doubt.
+// nothing can be undone by acting on it. A child that is there all the same invalidates it.
 func (f *Freshness) Trust(owner client.Object) {
 	f.owners.Add(owner.GetUID(), nil)
 	f.children.Add(owner.GetUID(), nil)
 }
 
-// Doubt takes back that an owner is known to be fresh: it is looked at live again before
+// Invalidate takes back that an owner is known to be fresh: it is looked at live again before
 // the next write for it.
-func (f *Freshness) Doubt(owner client.Object) {
+func (f *Freshness) Invalidate(owner client.Object) {
 	f.owners.Remove(owner.GetUID())
 	f.children.Remove(owner.GetUID())
 }
@@ -118,7 +118,7 @@ func (f *Freshness) compare(ctx context.Context, cached client.Object) error {
 		return outcome.Classify(subject, err)
 	}
 	if live.ResourceVersion != cached.GetResourceVersion() {
-		return outcome.Lagging(subject)
+		return outcome.StaleCache(subject)
 	}
 	return nil
 }
@@ -136,11 +136,11 @@ func (a *Applier) confirm(ctx context.Context, owner client.Object, live bool) e
 	}
 }
 
-// doubt has the owner looked at before the next write for it: a cache that lacks a child
+// invalidate has the owner looked at before the next write for it: a cache that lacks a child
 // may lack the last edit of the owner, too.
-func (a *Applier) doubt(owner client.Object) {
+func (a *Applier) invalidate(owner client.Object) {
 	if a.Fresh != nil {
-		a.Fresh.Doubt(owner)
+		a.Fresh.Invalidate(owner)
 	}
 }
 
@@ -152,7 +152,7 @@ func (a *Applier) failed(owner client.Object, err error) error {
 	var answer apierrors.APIStatus
 	refused := errors.As(err, &answer) && answer.Status().Code >= 400 && answer.Status().Code < 500
 	if err != nil && !refused {
-		a.doubt(owner)
+		a.invalidate(owner)
 	}
 	return err
 }

@@ -121,7 +121,7 @@ func TestAnOwnerThatIsTrustedIsNotLookedAt(t *testing.T) {
 // An API server that lags shows a new operator an owner that has just been made, without
 // children, though it has been edited and has some: what it asked for then must not undo
 // what it asks for now.
-func TestAChildThatTheCacheLacksBringsDoubtOfItsOwner(t *testing.T) {
+func TestAChildThatTheCacheLacksInvalidatesOwner(t *testing.T) {
 	f := newFixture(t)
 	asMade := f.owner.DeepCopy()
 	f.owner.Spec.Port = 8081
@@ -146,7 +146,7 @@ func TestAChildThatTheCacheLacksBringsDoubtOfItsOwner(t *testing.T) {
 }
 
 // So does a Deployment that is looked for because its number of pods counts.
-func TestAnAutoscaledDeploymentThatTheCacheLacksBringsDoubtOfItsOwner(t *testing.T) {
+func TestAnAutoscaledDeploymentThatTheCacheLacksInvalidatesOwner(t *testing.T) {
 	state := func(f *fixture, replicas int32) *appsv1ac.DeploymentApplyConfiguration {
 		labels := map[string]string{"app": "shop"}
 		return appsv1ac.Deployment("shop", f.owner.Namespace).

@@ -88,7 +88,7 @@ func TestAWriteWithoutAnAnswerKeepsStatusFromTrustingTheCache(t *testing.T) {
 			f.mustApply(80, cached.DeepCopy(), apply.Unchanged) // as the cache has it, all is well
 			err := f.applier.Fresh.ConfirmAll(t.Context(), f.owner, cached)
 			if policy := (&outcome.Error{}); errors.As(err, &policy) != tc.lags || live.count != tc.reads {
-				t.Errorf("before status: %v after %d live reads, want a lagging cache: %t, after %d", err, live.count, tc.lags, tc.reads)
+				t.Errorf("before status: %v after %d live reads, want a stale cache: %t, after %d", err, live.count, tc.lags, tc.reads)
 			}
 			now := f.current()
 			now.Name, now.Namespace = cached.Name, cached.Namespace // where it has gone, too

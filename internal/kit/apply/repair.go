@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // Bounds of what is said of a repair.
@@ -85,12 +85,12 @@ func (a *Applier) undone(before, after client.Object, removed bool) string {
 		if manager == "" {
 			what += " removed"
 		} else {
-			what += fmt.Sprintf(" changed by %q", condition.Cut(manager, maxManagerName))
+			what += fmt.Sprintf(" changed by %q", text.Cut(manager, maxManagerName))
 		}
 		parts = append(parts, what)
 	}
 	slices.Sort(parts)
-	return condition.Cut(strings.Join(parts, "; "), maxRepair)
+	return text.Cut(strings.Join(parts, "; "), maxRepair)
 }
 
 // ownedFields are the fields that this field manager owns in an object, or nil.

@@ -15,12 +15,12 @@ import (
 func (a *Applier) AutoscaledReplicas(ctx context.Context, owner client.Object, deployment *appsv1.Deployment, minimum int32, state func(replicas int32) Configuration) (*int32, error) {
 	if deployment.UID == "" {
 		// Its number of pods counts, even where the cache does not show it.
-		exists, err := a.Look(ctx, owner, Child{Desired: state(minimum), Current: deployment})
+		exists, err := a.getLive(ctx, owner, Child{Desired: state(minimum), Current: deployment})
 		if err != nil {
 			return nil, err
 		}
 		if exists {
-			a.doubt(owner)
+			a.invalidate(owner)
 		}
 	}
 	live := deployment.Spec.Replicas

@@ -140,9 +140,9 @@ func quotaText(err error) string {
 	return " exceeds a quota of the namespace"
 }
 
-// Lagging returns a Quiet error: the cache shows less of subject than is known, so there
+// StaleCache returns a Quiet error: the cache shows less of subject than is known, so there
 // is nothing true to do or to say until it has caught up.
-func Lagging(subject string) *Error {
+func StaleCache(subject string) *Error {
 	return &Error{Kind: Quiet, Message: subject + ": the cache lags"}
 }
 
@@ -190,20 +190,20 @@ func Result(err error, recheck time.Duration) (ctrl.Result, error) {
 	return result(err, recheck, raceRecheck)
 }
 
-// Pace is Result for a controller whose passes may lose races: the longer an object goes on
+// ConflictBackoff is Result for a controller whose passes may lose races: the longer an object goes on
 // losing, because the cache lags far behind, the longer it is left alone.
-type Pace struct {
+type ConflictBackoff struct {
 	races workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
-// NewPace returns a pace at which no object has lost a race yet. The clock tells when a pause
+// NewConflictBackoff returns a backoff for which no object has lost a race yet. The clock tells when a pause
 // is over.
-func NewPace(clock clock.PassiveClock) *Pace {
-	return &Pace{races: newBackoff[types.NamespacedName](clock, raceRecheck, raceRecheckMax)}
+func NewConflictBackoff(clock clock.PassiveClock) *ConflictBackoff {
+	return &ConflictBackoff{races: newBackoff[types.NamespacedName](clock, raceRecheck, raceRecheckMax)}
 }
 
 // Result turns the errors of a pass for an object into its result.
-func (p *Pace) Result(object types.NamespacedName, err error, recheck time.Duration) (ctrl.Result, error) {
+func (p *ConflictBackoff) Result(object types.NamespacedName, err error, recheck time.Duration) (ctrl.Result, error) {
 	if !slices.ContainsFunc(flatten(err), lostRace) {
 		p.races.Forget(object)
 		return Result(err, recheck)

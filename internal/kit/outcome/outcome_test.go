@@ -152,8 +152,8 @@ func TestStatusSpeaksOfTheWorstError(t *testing.T) {
 	}
 }
 
-func TestALaggingCacheIsLookedAtAgainWithoutAWord(t *testing.T) {
-	err := outcome.Lagging(`WebApp "shop"`)
+func TestAStaleCacheIsLookedAtAgainWithoutAWord(t *testing.T) {
+	err := outcome.StaleCache(`WebApp "shop"`)
 	if outcome.Worst(err) != nil {
 		t.Errorf("status would speak of %v", outcome.Worst(err))
 	}
@@ -166,12 +166,12 @@ func TestALaggingCacheIsLookedAtAgainWithoutAWord(t *testing.T) {
 // A cache that lags by seconds must not cost a refused write every 50 ms.
 func TestThePauseAfterLostRacesGrows(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
-	pace := outcome.NewPace(clock)
+	conflicts := outcome.NewConflictBackoff(clock)
 	shop, other := types.NamespacedName{Name: "shop"}, types.NamespacedName{Name: "other"}
-	lost := outcome.Lagging(`WebApp "shop"`)
+	lost := outcome.StaleCache(`WebApp "shop"`)
 	pause := func(object types.NamespacedName) time.Duration {
 		t.Helper()
-		result, err := pace.Result(object, lost, 0)
+		result, err := conflicts.Result(object, lost, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestThePauseAfterLostRacesGrows(t *testing.T) {
 	if got := pause(other); got != first {
 		t.Errorf("another object waits %v, want %v", got, first)
 	}
-	if result, err := pace.Result(shop, nil, 0); err != nil || result.RequeueAfter != 0 {
+	if result, err := conflicts.Result(shop, nil, 0); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("after a pass without an error: %+v, %v", result, err)
 	}
 	if got := pause(shop); got != first {

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
 )
 
 // action is what the events of a controller are about, in the terms of the events API.
@@ -20,7 +19,7 @@ const action = "Reconcile"
 // trouble in several conditions gives one event.
 func Record(recorder events.EventRecorder, object runtime.Object, before, after []metav1.Condition) {
 	told := map[string]bool{}
-	for _, c := range condition.Transitions(before, after) {
+	for _, c := range Transitions(before, after) {
 		eventType, ok := worthTelling(c, before)
 		if !ok || told[c.Message] {
 			continue

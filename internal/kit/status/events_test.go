@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -21,11 +20,11 @@ func (r *recorder) Eventf(_, _ runtime.Object, eventType, reason, _, note string
 }
 
 func TestEventsTellWhatHappens(t *testing.T) {
-	ready := condition.True("Ready", "Ready", "all is well")
-	starting := condition.False("Ready", "RolloutInProgress", "starting")
-	fine := condition.False("Degraded", "AsExpected", "nothing is wrong")
-	crash := condition.True("Degraded", "CrashLoopBackOff", "exit code 3")
-	notReady := condition.False("Ready", "CrashLoopBackOff", "exit code 3")
+	ready := status.True("Ready", "Ready", "all is well")
+	starting := status.False("Ready", "RolloutInProgress", "starting")
+	fine := status.False("Degraded", "AsExpected", "nothing is wrong")
+	crash := status.True("Degraded", "CrashLoopBackOff", "exit code 3")
+	notReady := status.False("Ready", "CrashLoopBackOff", "exit code 3")
 	tests := map[string]struct {
 		before, after []metav1.Condition
 		want          []string
@@ -35,7 +34,7 @@ func TestEventsTellWhatHappens(t *testing.T) {
 		"ready":                         {[]metav1.Condition{starting}, []metav1.Condition{ready}, []string{"Normal Ready: all is well"}},
 		"ready for another reason": {
 			[]metav1.Condition{ready},
-			[]metav1.Condition{condition.True("Ready", "ScaledToZero", "nothing runs")},
+			[]metav1.Condition{status.True("Ready", "ScaledToZero", "nothing runs")},
 			nil,
 		},
 		"trouble": {
@@ -45,13 +44,13 @@ func TestEventsTellWhatHappens(t *testing.T) {
 		},
 		"the same trouble in two conditions": {
 			nil,
-			[]metav1.Condition{condition.True("Degraded", "NameConflict", "no"), condition.True("Stalled", "NameConflict", "no")},
+			[]metav1.Condition{status.True("Degraded", "NameConflict", "no"), status.True("Stalled", "NameConflict", "no")},
 			[]string{"Warning NameConflict: no"},
 		},
 		"trouble over": {[]metav1.Condition{starting, crash}, []metav1.Condition{starting, fine}, nil},
 		"a percent sign is text": {
 			nil,
-			[]metav1.Condition{condition.True("Degraded", "A", "disk 100% full")},
+			[]metav1.Condition{status.True("Degraded", "A", "disk 100% full")},
 			[]string{"Warning A: disk 100% full"},
 		},
 	}

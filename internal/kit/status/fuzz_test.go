@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/testing/generate"
 )
@@ -20,7 +19,7 @@ func FuzzRecord(f *testing.F) {
 	some := func(s *generate.Source) []metav1.Condition {
 		var list []metav1.Condition
 		for _, conditionType := range []string{"Ready", "Available", "Progressing", "Degraded", "Stalled"} {
-			make := generate.Pick(s, condition.True, condition.False)
+			make := generate.Pick(s, status.True, status.False)
 			if c := make(conditionType, generate.Pick(s, "A", "B"), generate.Pick(s, "disk 100% full", "disk 100% full", s.Text())); s.Maybe() {
 				list = append(list, c)
 			}

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/condition"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
@@ -54,7 +53,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) write(app *slipwayv1alpha1.WebApp, replicas int32, ready metav1.Condition, onlyDetails bool, children ...client.Object) (bool, time.Duration, error) {
 	before := app.DeepCopy()
 	app.Status.Replicas = replicas
-	app.Status.Conditions = condition.Merge(before.Status.Conditions, []metav1.Condition{ready}, app.Generation, metav1.NewTime(f.clock.Now()))
+	app.Status.Conditions = status.Merge(before.Status.Conditions, []metav1.Condition{ready}, app.Generation, metav1.NewTime(f.clock.Now()))
 	return f.writer.Write(f.Context(), before, app, onlyDetails, children...)
 }
 
@@ -70,8 +69,8 @@ func (f *fixture) stored() *slipwayv1alpha1.WebApp {
 
 func TestDetailsAreWrittenOnceASecondAndTheRestAtOnce(t *testing.T) {
 	f := newFixture(t)
-	starting := condition.False("Ready", "RolloutInProgress", "starting")
-	ready := condition.True("Ready", "Ready", "all is well")
+	starting := status.False("Ready", "RolloutInProgress", "starting")
+	ready := status.True("Ready", "Ready", "all is well")
 	steps := []struct {
 		name        string
 		passed      time.Duration
@@ -104,7 +103,7 @@ func TestDetailsAreWrittenOnceASecondAndTheRestAtOnce(t *testing.T) {
 }
 
 func TestAStatusThatMayBeUntrueIsNotWritten(t *testing.T) {
-	ready := condition.True("Ready", "Ready", "all is well")
+	ready := status.True("Ready", "Ready", "all is well")
 	tests := map[string]struct {
 		app    func(*fixture) *slipwayv1alpha1.WebApp
 		child  client.Object
@@ -113,7 +112,7 @@ func TestAStatusThatMayBeUntrueIsNotWritten(t *testing.T) {
 		"of a spec that is not there any more": {
 			app: func(f *fixture) *slipwayv1alpha1.WebApp {
 				// The object has been seen as it is, so nothing but the lock is in the way.
-				if _, _, err := f.write(f.stored(), 1, condition.False("Ready", "A", "a"), false); err != nil {
+				if _, _, err := f.write(f.stored(), 1, status.False("Ready", "A", "a"), false); err != nil {
 					f.Fatal(err)
 				}
 				stale, changed := f.stored(), f.stored()
@@ -133,7 +132,7 @@ func TestAStatusThatMayBeUntrueIsNotWritten(t *testing.T) {
 		"of an object that is gone": {
 			app: func(f *fixture) *slipwayv1alpha1.WebApp {
 				app := f.stored()
-				if _, _, err := f.write(f.stored(), 1, condition.False("Ready", "A", "a"), false); err != nil {
+				if _, _, err := f.write(f.stored(), 1, status.False("Ready", "A", "a"), false); err != nil {
 					f.Fatal(err)
 				}
 				if err := env.Client.Delete(f.Context(), app); err != nil {

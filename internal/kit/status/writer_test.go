@@ -6,19 +6,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/slipway-dev/slipway/internal/condition"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
 func TestWordsAreTakenOverWhereTheReasonIsTheSame(t *testing.T) {
 	conditions := []metav1.Condition{
-		condition.False("Ready", "RolloutInProgress", "1 of 3"),
-		condition.True("Degraded", "CrashLoopBackOff", "exit code 3"),
-		condition.True("Stalled", "Invalid", "no"),
+		status.False("Ready", "RolloutInProgress", "1 of 3"),
+		status.True("Degraded", "CrashLoopBackOff", "exit code 3"),
+		status.True("Stalled", "Invalid", "no"),
 	}
 	others := []metav1.Condition{
-		condition.False("Ready", "RolloutInProgress", "2 of 3"),
-		condition.True("Degraded", "ImagePullFailed", "not found"),
+		status.False("Ready", "RolloutInProgress", "2 of 3"),
+		status.True("Degraded", "ImagePullFailed", "not found"),
 	}
 	want := []metav1.Condition{others[0], conditions[1], conditions[2]}
 	if diff := cmp.Diff(want, status.WithMessagesOf(others, conditions)); diff != "" {

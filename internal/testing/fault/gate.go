@@ -64,8 +64,8 @@ func (w Write) Accepted() bool { return w.Code > 0 && !w.Refused() }
 // Plan says what goes wrong at which write. Writes are counted from 1.
 type Plan map[int]Fault
 
-// Strikes is how many writes something is to happen to.
-func (p Plan) Strikes() int {
+// Count is how many faults the plan injects.
+func (p Plan) Count() int {
 	writes := 0
 	for _, f := range p {
 		writes += max(1, f.Times)
@@ -73,7 +73,7 @@ func (p Plan) Strikes() int {
 	return writes
 }
 
-// at returns the fault that strikes a write, if any does.
+// at returns the fault to inject at a write, if any.
 func (p Plan) at(number int) (Fault, bool) {
 	for first, f := range p {
 		if number >= first && number < first+max(1, f.Times) {
@@ -85,9 +85,9 @@ func (p Plan) at(number int) (Fault, bool) {
 
 // Gate passes requests of one operator after the other on to the API server.
 type Gate struct {
-	mu     sync.Mutex
-	writes []Write
-	struck int
+	mu       sync.Mutex
+	writes   []Write
+	injected int
 	// plan counts from the writes before.
 	plan   Plan
 	before int
@@ -133,11 +133,11 @@ func (g *Gate) AskedToWait() bool {
 	return time.Now().Before(g.wait)
 }
 
-// Struck is how many writes something happened to.
-func (g *Gate) Struck() int {
+// Injected is how many faults were injected so far.
+func (g *Gate) Injected() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.struck
+	return g.injected
 }
 
 // Written is how many writes were tried so far.
@@ -241,9 +241,9 @@ func (g *Gate) write(life int, w Write) (number int, f Fault, alive bool) {
 	}
 	g.writes = append(g.writes, w)
 	g.inFlight++
-	f, strikes := g.plan.at(len(g.writes) - g.before)
-	if strikes {
-		g.struck++
+	f, inject := g.plan.at(len(g.writes) - g.before)
+	if inject {
+		g.injected++
 	}
 	return len(g.writes), f, true
 }

@@ -55,7 +55,7 @@ const (
 	shop        = deployments + "/shop"
 )
 
-func TestTheGateStrikesTheWriteItIsToldTo(t *testing.T) {
+func TestTheGateInjectsAFaultAtTheWriteItIsToldTo(t *testing.T) {
 	quota := &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "quota"}
 	tests := map[string]struct {
 		plan Plan
@@ -110,8 +110,8 @@ func TestWritesAreCountedAnew(t *testing.T) {
 	if diff := cmp.Diff([]int{200, 200, 403, 200}, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
-	if gate.Written() != 4 || gate.Struck() != 1 {
-		t.Errorf("%d writes, %d of them struck, want 4 and 1", gate.Written(), gate.Struck())
+	if gate.Written() != 4 || gate.Injected() != 1 {
+		t.Errorf("%d writes, %d with a fault, want 4 and 1", gate.Written(), gate.Injected())
 	}
 }
 

@@ -28,7 +28,7 @@ type Relay struct {
 	ctx    context.Context
 	config *rest.Config
 	scheme *runtime.Scheme
-	lens   *Lens
+	delay  *CacheDelay
 	// known are answers about the kinds that there are, by question.
 	known sync.Map
 
@@ -46,12 +46,12 @@ type relayedAs struct {
 
 // NewRelay returns a relay that watches until the context ends.
 func NewRelay(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) *Relay {
-	return &Relay{ctx: ctx, config: config, scheme: scheme, lens: NewLens(nil), kinds: map[relayedAs]*relayed{}, forgotten: map[string]bool{}}
+	return &Relay{ctx: ctx, config: config, scheme: scheme, delay: NewCacheDelay(nil), kinds: map[relayedAs]*relayed{}, forgotten: map[string]bool{}}
 }
 
 // Blind tells that the relay does not see the objects of some kind at the moment, because
 // its watch was broken.
-func (r *Relay) Blind() bool { return r.lens.Blind() }
+func (r *Relay) Blind() bool { return r.delay.Blind() }
 
 // Forget drops what was seen in a namespace, and does not look at it any more.
 func (r *Relay) Forget(namespace string) {
@@ -64,16 +64,16 @@ func (r *Relay) Forget(namespace string) {
 }
 
 // NewCache returns what makes a cache of one namespace that gets its objects from the
-// relay, and sees them through a lens, unless that is nil. A cache of anything else, such
+// relay, and sees them through a cache delay, unless that is nil. A cache of anything else, such
 // as a kind without namespaces or one that is selected by its fields, asks the API server
 // itself.
-func (r *Relay) NewCache(lens *Lens) cache.NewCacheFunc {
+func (r *Relay) NewCache(delay *CacheDelay) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		asked := options
 		options.NewInformer = func(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 			source = r.instead(source, object, asked)
-			if lens != nil {
-				source = lens.through(source, kindOf(object, r.scheme))
+			if delay != nil {
+				source = delay.through(source, kindOf(object, r.scheme))
 			}
 			return toolscache.NewSharedIndexInformer(source, object, resync, indexers)
 		}
@@ -137,7 +137,7 @@ func (r *Relay) watch(gvk schema.GroupVersionKind, object client.Object, into *r
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", gvk.Kind, err)
 	}
-	reflector := toolscache.NewReflectorWithOptions(r.lens.through(source, gvk.Kind), object, into, toolscache.ReflectorOptions{})
+	reflector := toolscache.NewReflectorWithOptions(r.delay.through(source, gvk.Kind), object, into, toolscache.ReflectorOptions{})
 	go reflector.RunWithContext(r.ctx)
 	select {
 	case <-into.listed:

@@ -35,7 +35,7 @@ const (
 	// comes late may be missing in it.
 	referenceIdle = 2 * time.Second
 	// allowance is how many writes of an object more than without the fault are fine, for
-	// each write that a fault struck, and once where none did: the one that was lost or
+	// each write with an injected fault, and once where there was none: the one that was lost or
 	// refused is tried again, and status may tell of it and take it back.
 	allowance = 3
 )
@@ -43,20 +43,20 @@ const (
 // Trial is something that goes wrong in a run. The zero value is a run in which nothing
 // does.
 type Trial struct {
-	// Faults strike the operator's writes.
+	// Faults are injected at the operator's writes.
 	Faults fault.Plan
-	// Strikes are instead of Faults and AfterCrash what goes wrong in single stages, by their
+	// Injected is instead of Faults and AfterCrash what goes wrong in single stages, by their
 	// first step, from 0: each when everything is at rest again, as if nothing had gone wrong
 	// before.
-	Strikes map[int]Strike
+	Injected map[int]InjectedFault
 	// CrashAtStep crashes the operator right after that step was done, counted from 1; the
 	// next one is started before anything else happens. Default: it does not.
 	CrashAtStep int
-	// Lens is how the operator sees the cluster. Default: as it is.
-	Lens *fault.Lens
+	// CacheDelay is how the operator sees the cluster. Default: as it is.
+	CacheDelay *fault.CacheDelay
 	// AfterCrash is how an operator sees the cluster that is started after a crash, given
 	// the resource version at the beginning of the step. Default: as it is.
-	AfterCrash func(version string) *fault.Lens
+	AfterCrash func(version string) *fault.CacheDelay
 	// Operators is how many act at the same time. Default 1.
 	Operators int
 	// Plant puts a bug into the operator.
@@ -67,12 +67,12 @@ type Trial struct {
 	// but the operator has to come to rest.
 	Ends bool
 	// Withheld tells that the operator can do nothing in a namespace at the moment, for
-	// another reason than what Lens and Faults do. Default: it can.
+	// another reason than what CacheDelay and Faults do. Default: it can.
 	Withheld func(namespace string) bool
 	// Idle is how long the operator has to be idle for a step to be over. Default: the
 	// bench's.
 	Idle time.Duration
-	// Live asks the API server, before a step is over, whether the witness has seen
+	// Live asks the API server, before a step is over, whether the recorder has seen
 	// everything: for a trial that breaks the watches of all, or may be late for another
 	// reason. It costs a list of every kind. Default: only a run without a reference asks.
 	Live bool
@@ -86,8 +86,8 @@ type Trial struct {
 type Bench struct {
 	// Env is the API server.
 	Env *environment.Environment
-	// Witness sees what happens.
-	Witness *Witness
+	// Recorder sees what happens.
+	Recorder *Recorder
 	// Relay shows operators what they would list and watch.
 	Relay *fault.Relay
 	// Places are for runs in which something is going on.
@@ -115,7 +115,7 @@ type run struct {
 	// number is that of the step, from 1, and version the resource version at its beginning.
 	number  int
 	version string
-	lens    *fault.Lens
+	delay   *fault.CacheDelay
 	// stages are those that have begun.
 	stages []stage
 	// place is one of the Places, while something is going on.
@@ -146,7 +146,7 @@ func (b *Bench) Play(t testing.TB, s Scenario, trial Trial, reference *Outcome) 
 // begin starts what a run needs, at once if it is urgent.
 func (b *Bench) begin(t testing.TB, s Scenario, trial Trial, urgent bool) *run {
 	t.Helper()
-	r := &run{Bench: b, TB: t, scenario: s, trial: trial, lens: trial.Lens, urgent: urgent, place: &Place{of: b.Places}}
+	r := &run{Bench: b, TB: t, scenario: s, trial: trial, delay: trial.CacheDelay, urgent: urgent, place: &Place{of: b.Places}}
 	r.takePlace()
 	// A test that ends early must not keep its place.
 	t.Cleanup(r.place.Leave)
@@ -162,11 +162,11 @@ func (b *Bench) begin(t testing.TB, s Scenario, trial Trial, urgent bool) *run {
 // actAsCluster starts to play the controllers of Kubernetes and the kubelet.
 func (r *run) actAsCluster(script map[string]workload.Behaviour) {
 	var err error
-	if r.gateways, err = workload.NewGateways(r.Witness.Reader()); err != nil {
+	if r.gateways, err = workload.NewGateways(r.Recorder.Reader()); err != nil {
 		r.Fatal(err)
 	}
-	r.player = workload.NewPlayer(r.Env.Client, r.Witness.Reader(), r.gateways, r.namespace, script)
-	r.player.Seen = func() int { return r.Witness.Count(r.namespace) }
+	r.player = workload.NewPlayer(r.Env.Client, r.Recorder.Reader(), r.gateways, r.namespace, script)
+	r.player.Seen = func() int { return r.Recorder.Count(r.namespace) }
 	ctx, cancel := context.WithCancel(r.Context())
 	r.stopPlayer = cancel
 	go r.player.Run(ctx)
@@ -180,7 +180,7 @@ func (r *run) end() {
 	}
 	r.stopPlayer()
 	r.gateways.Close()
-	r.Witness.Forget(r.namespace)
+	r.Recorder.Forget(r.namespace)
 	r.Relay.Forget(r.namespace)
 }
 
@@ -194,7 +194,7 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 			break
 		}
 		// One step more shows that the operator goes on; the others would tell nothing new.
-		over = step.settles() && !r.trial.Ends && r.struck(i)
+		over = step.settles() && !r.trial.Ends && r.allInjected(i)
 		var want map[string]any
 		if reference != nil {
 			want = reference.States[i]
@@ -205,7 +205,7 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 		}
 		starts = append(starts, time.Now())
 		err := r.step(i, want)
-		if err != nil && r.trial.Ends && r.gate.Struck() > 0 {
+		if err != nil && r.trial.Ends && r.gate.Injected() > 0 {
 			r.place.Leave()
 			return outcome, r.givesUp()
 		}
@@ -222,11 +222,11 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 	if reference != nil {
 		problems = append(problems, r.staysQuiet())
 	}
-	outcome.Writes, outcome.Struck = r.gate.Writes(), r.struckIn()
+	outcome.Writes, outcome.Injected = r.gate.Writes(), r.injectedIn()
 	problems = append(problems, r.safe(reference, outcome, true))
 	outcome.Steps = stepsOf(outcome.Writes, starts)
-	if r.lens != nil {
-		outcome.Seen = r.lens.Seen()
+	if r.delay != nil {
+		outcome.Seen = r.delay.Seen()
 	}
 	outcome.Moved = moved(outcome, starts)
 	if reference != nil {
@@ -235,16 +235,16 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 	return outcome, errors.Join(problems...)
 }
 
-// struck tells whether everything that goes wrong did so, or has had its stage, before the
+// allInjected tells whether everything that goes wrong did so, or has had its stage, before the
 // i-th step.
-func (r *run) struck(i int) bool {
+func (r *run) allInjected(i int) bool {
 	if r.trial.CrashAtStep > 0 {
 		return i >= r.trial.CrashAtStep
 	}
-	if len(r.trial.Strikes) > 0 {
-		return r.scenario.Stage(i) > slices.Max(slices.Collect(maps.Keys(r.trial.Strikes)))
+	if len(r.trial.Injected) > 0 {
+		return r.scenario.Stage(i) > slices.Max(slices.Collect(maps.Keys(r.trial.Injected)))
 	}
-	return len(r.trial.Faults) > 0 && r.gate.Struck() >= r.trial.Faults.Strikes()
+	return len(r.trial.Faults) > 0 && r.gate.Injected() >= r.trial.Faults.Count()
 }
 
 // step does the i-th step and waits until the cluster is at rest, unless the next one follows
@@ -283,7 +283,7 @@ func (r *run) step(i int, want map[string]any) error {
 
 // safe notes what was seen on the way, and finds what must not be.
 func (r *run) safe(reference, outcome *Outcome, ended bool) error {
-	history := r.Witness.History(r.namespace)
+	history := r.Recorder.History(r.namespace)
 	outcome.ways, outcome.claims = waysOf(history), claimsOf(history)
 	if reference == nil {
 		return nil
@@ -295,7 +295,7 @@ func (r *run) stateAfter(step Step) map[string]any {
 	if !step.settles() {
 		return nil
 	}
-	return r.Witness.State(r.namespace)
+	return r.Recorder.State(r.namespace)
 }
 
 func (r *run) start() {
@@ -307,9 +307,9 @@ func (r *run) start() {
 		switch {
 		case !r.trial.OwnWatches:
 			r.Relay.Wrap(config)
-			options.NewCache = r.Relay.NewCache(r.lens)
-		case r.lens != nil:
-			options.NewCache = r.lens.NewCache
+			options.NewCache = r.Relay.NewCache(r.delay)
+		case r.delay != nil:
+			options.NewCache = r.delay.NewCache
 		}
 		r.gate.Wrap(config)
 		if r.trial.Access != nil {
@@ -333,7 +333,7 @@ func (r *run) restart() bool {
 	r.operators[0].Stop(r)
 	r.operators = nil
 	if r.trial.AfterCrash != nil {
-		r.lens = r.trial.AfterCrash(r.version)
+		r.delay = r.trial.AfterCrash(r.version)
 	}
 	r.start()
 	return true

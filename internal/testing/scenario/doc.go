@@ -5,6 +5,6 @@
 // A Scenario is data: steps, and how pods behave. A Trial is what goes wrong in a run:
 // one thing all along, or one after the other.
 // A Bench plays scenarios, each in a namespace and with an operator of its own, and a
-// Witness sees every version of every object meanwhile. The package knows no kind: what
+// Recorder sees every version of every object meanwhile. The package knows no kind: what
 // is observed is data too.
 package scenario

@@ -59,7 +59,7 @@ func (b *Bench) PlayDrift(t testing.TB, kind Kind, s Scenario) ([]Drift, error) 
 	if err := r.settle(nil, 0); err != nil {
 		return nil, err
 	}
-	want := r.Witness.State(r.namespace)
+	want := r.Recorder.State(r.namespace)
 	if children, err = r.children(); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (b *Bench) PlayDrift(t testing.TB, kind Kind, s Scenario) ([]Drift, error) 
 // children are the objects in which an operator owns something beside status.
 func (r *run) children() ([]*unstructured.Unstructured, error) {
 	var children []*unstructured.Unstructured
-	for name, state := range r.Witness.State(r.namespace) {
+	for name, state := range r.Recorder.State(r.namespace) {
 		kind, name, _ := strings.Cut(name, "/")
 		version, _ := state.(map[string]any)["apiVersion"].(string)
 		child := &unstructured.Unstructured{}
@@ -157,7 +157,7 @@ func (r *run) change(child *unstructured.Unstructured, path fieldpath.Path) (int
 	return strconv.ParseInt(changed.GetResourceVersion(), 10, 64)
 }
 
-// restored waits until the witness has seen a later version of the changed object, and
+// restored waits until the recorder has seen a later version of the changed object, and
 // everything as it was.
 func (r *run) restored(object string, changed int64, want map[string]any) error {
 	deadline := time.NewTimer(SettleWithin)
@@ -165,8 +165,8 @@ func (r *run) restored(object string, changed int64, want map[string]any) error 
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		state := r.Witness.State(r.namespace)
-		if r.Witness.Number(r.namespace, object) > changed && reflect.DeepEqual(want, state) {
+		state := r.Recorder.State(r.namespace)
+		if r.Recorder.Number(r.namespace, object) > changed && reflect.DeepEqual(want, state) {
 			return nil
 		}
 		select {

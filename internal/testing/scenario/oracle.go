@@ -28,9 +28,9 @@ type Outcome struct {
 	// Moved are the kinds of which something had changed since the beginning of the step,
 	// at each write.
 	Moved []map[string]bool
-	// Struck is how many writes something happened to, by the first step of the stage.
-	Struck map[int]int
-	// Seen is when the operator was shown events of each kind, if it saw through a lens.
+	// Injected is how many faults were injected, by the first step of the stage.
+	Injected map[int]int
+	// Seen is when the operator was shown events of each kind, if it saw through a cache delay.
 	Seen map[string][]time.Time
 	// ways are what each object asked for, one after the other.
 	ways map[string][]string
@@ -38,10 +38,10 @@ type Outcome struct {
 	claims []claim
 }
 
-// StruckInAll is how many writes something happened to in all stages.
-func (o *Outcome) StruckInAll() int {
+// InjectedInAll is how many faults were injected in all stages.
+func (o *Outcome) InjectedInAll() int {
 	all := 0
-	for _, n := range o.Struck {
+	for _, n := range o.Injected {
 		all += n
 	}
 	return all
@@ -87,7 +87,7 @@ type Unsafe struct{ error }
 func (u Unsafe) Unwrap() error { return u.error }
 
 // checkSafety finds what must not be at any moment, however long anything takes. Claims
-// are told only of a run that came to its end: what a witness sees that is behind may be
+// are told only of a run that came to its end: what a recorder sees that is behind may be
 // a claim without what it stands on, while a way that breaks off is none that strays.
 func checkSafety(reference, got *Outcome, history []Version, ended bool, operators int) error {
 	problems := checkWays(reference.ways, got.ways, operators)

@@ -133,8 +133,8 @@ func (b *Bench) PlayFaults(t testing.TB, m Mix, reference *Outcome) error {
 	for kind, late := range m.late {
 		views[kind] = fault.View{Late: late}
 	}
-	trial.Lens = fault.NewLens(views)
-	trial.AfterCrash = func(string) *fault.Lens { return fault.NewLens(views) }
+	trial.CacheDelay = fault.NewCacheDelay(views)
+	trial.AfterCrash = func(string) *fault.CacheDelay { return fault.NewCacheDelay(views) }
 	_, err := b.Play(t, m.Scenario, trial, reference)
 	return err
 }

@@ -44,9 +44,9 @@ func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
 		return nil, err
 	}
 	release := &Release{Statuses: map[string]any{}}
-	state := r.Witness.State(r.namespace)
+	state := r.Recorder.State(r.namespace)
 	uids := []string{r.namespace, namespaceHere}
-	for _, version := range r.Witness.History(r.namespace) {
+	for _, version := range r.Recorder.History(r.namespace) {
 		if uid, _, _ := unstructured.NestedString(version.Fields, "metadata", "uid"); uid != "" {
 			uids = append(uids, uid, uidOf+version.Object)
 		}
@@ -190,12 +190,12 @@ func (b *Bench) PlayUpgrade(t testing.TB, release *Release, mayMake []string) er
 	if err := r.settleAlone(); err != nil {
 		return err
 	}
-	before := r.Witness.State(r.namespace)
+	before := r.Recorder.State(r.namespace)
 	r.start()
 	if err := r.settle(nil, 0); err != nil {
 		return err
 	}
-	after := r.Witness.State(r.namespace)
+	after := r.Recorder.State(r.namespace)
 	var problems []error
 	for name, state := range before {
 		if now, there := after[name].(map[string]any); !there || asks(now) != asks(state.(map[string]any)) {
@@ -267,7 +267,7 @@ func replaced(steps []Step, texts *strings.Replacer) ([]Step, error) {
 	return all, err
 }
 
-// settleAlone waits until the witness has seen everything.
+// settleAlone waits until the recorder has seen everything.
 func (r *run) settleAlone() error {
 	last, since := -1, time.Now()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -112,18 +112,18 @@ func (s *settling) rested() {
 // withheld tells whether the operator, or the test, cannot know what has happened, or the
 // operator cannot act, because of what goes wrong.
 func (r *run) withheld() bool {
-	return r.lens != nil && (r.lens.Withholds() || r.lens.Blind()) || r.Witness.Blind() || !r.trial.OwnWatches && r.Relay.Blind() ||
+	return r.delay != nil && (r.delay.Withholds() || r.delay.Blind()) || r.Recorder.Blind() || !r.trial.OwnWatches && r.Relay.Blind() ||
 		r.gate.AskedToWait() || r.trial.Withheld != nil && r.trial.Withheld(r.namespace)
 }
 
-// shown tells whether the witness has seen the namespace as it is. What all others are
+// shown tells whether the recorder has seen the namespace as it is. What all others are
 // compared with must not be what a busy machine shows late; elsewhere only a trial that
 // breaks watches pays for the question.
 func (r *run) shown(want map[string]any) (bool, error) {
 	if want != nil && !r.trial.Live {
 		return true, nil
 	}
-	return r.Witness.UpToDate(r.Context(), r.Env.Client, r.namespace)
+	return r.Recorder.UpToDate(r.Context(), r.Env.Client, r.namespace)
 }
 
 // begun waits until one of the operator's writes since then was accepted.
@@ -159,16 +159,16 @@ func (r *run) mayBeAccepted(w fault.Write) bool {
 }
 
 // activity changes with everything that happens.
-func (r *run) activity() int { return r.gate.Written() + r.Witness.Count(r.namespace) }
+func (r *run) activity() int { return r.gate.Written() + r.Recorder.Count(r.namespace) }
 
 // isAs tells whether everything is as wanted, and status true.
 func (r *run) isAs(want map[string]any) bool {
-	return (want == nil || reflect.DeepEqual(want, r.Witness.State(r.namespace))) && r.truthful() == nil
+	return (want == nil || reflect.DeepEqual(want, r.Recorder.State(r.namespace))) && r.truthful() == nil
 }
 
 // differs says why the cluster has not come to rest in the wanted state.
 func (r *run) differs(want map[string]any, late error) error {
-	state := r.Witness.State(r.namespace)
+	state := r.Recorder.State(r.namespace)
 	switch err := r.truthful(); {
 	case want != nil && !reflect.DeepEqual(want, state):
 		return fmt.Errorf("%w: another end (-without +with the fault):\n%s", late, cmp.Diff(want, state))
@@ -184,7 +184,7 @@ func (r *run) differs(want map[string]any, late error) error {
 // truthful checks the conditions of every object that has some.
 func (r *run) truthful() error {
 	latest := map[string]Version{}
-	for _, version := range r.Witness.History(r.namespace) {
+	for _, version := range r.Recorder.History(r.namespace) {
 		latest[version.Object] = version
 	}
 	for name, version := range latest {

@@ -16,61 +16,61 @@ func (s Scenario) Stage(i int) int {
 	return i
 }
 
-// Strike is what goes wrong in a stage.
-type Strike struct {
-	// Faults strike the operator's writes, counted from the beginning of the stage.
+// InjectedFault is what goes wrong in a stage.
+type InjectedFault struct {
+	// Faults are injected at the operator's writes, counted from the beginning of the stage.
 	Faults fault.Plan
 	// AfterCrash is how an operator sees the cluster that is started after a crash, as for
 	// a Trial.
-	AfterCrash func(version string) *fault.Lens
+	AfterCrash func(version string) *fault.CacheDelay
 }
 
-// struckRefusals is refusals for a stage in which something goes wrong, where none can be
+// injectedRefusals is refusals for a stage in which something goes wrong, where none can be
 // left over from others: what is seen to change meanwhile is tried to be told as well.
-const struckRefusals = 2 * refusals
+const injectedRefusals = 2 * refusals
 
 // stage is one that has begun: with its first step, after so many writes, and after
 // something happened to so many of them.
-type stage struct{ first, writes, struck int }
+type stage struct{ first, writes, injected int }
 
 // begins begins a stage.
 func (r *run) begins(first int) {
-	r.stages = append(r.stages, stage{first, r.gate.Written(), r.gate.Struck()})
-	if len(r.trial.Strikes) == 0 {
+	r.stages = append(r.stages, stage{first, r.gate.Written(), r.gate.Injected()})
+	if len(r.trial.Injected) == 0 {
 		return
 	}
-	strike := r.trial.Strikes[first]
-	r.gate.Begin(strike.Faults)
-	r.trial.AfterCrash = strike.AfterCrash
+	injected := r.trial.Injected[first]
+	r.gate.Begin(injected.Faults)
+	r.trial.AfterCrash = injected.AfterCrash
 }
 
 // restsAfter waits after the i-th step until nothing that went wrong before it can be
 // written about any more, unless the run is over then, which ends with the same.
 func (r *run) restsAfter(i int) error {
-	_, strikes := r.trial.Strikes[r.scenario.Stage(i)]
-	if !strikes || !r.scenario.Steps[i].settles() || i == len(r.scenario.Steps)-1 {
+	_, injects := r.trial.Injected[r.scenario.Stage(i)]
+	if !injects || !r.scenario.Steps[i].settles() || i == len(r.scenario.Steps)-1 {
 		return nil
 	}
 	r.place.Leave()
 	return r.staysQuiet()
 }
 
-// struckIn returns to how many writes something happened in each stage.
-func (r *run) struckIn() map[int]int {
-	struck, until := map[int]int{}, r.gate.Struck()
+// injectedIn returns to how many writes something happened in each stage.
+func (r *run) injectedIn() map[int]int {
+	injected, until := map[int]int{}, r.gate.Injected()
 	for _, s := range slices.Backward(r.stages) {
-		struck[s.first], until = until-s.struck, s.struck
+		injected[s.first], until = until-s.injected, s.injected
 	}
-	return struck
+	return injected
 }
 
 // checkWrites finds objects that were written too often: in a stage, where each has
 // something go wrong of its own, or in all.
 func (r *run) checkWrites(reference, got *Outcome) []error {
-	if len(r.trial.Strikes) == 0 {
+	if len(r.trial.Injected) == 0 {
 		// Each of several operators writes what it finds to be done.
 		expected := slices.Repeat(reference.Writes, max(1, r.trial.Operators))
-		return checkWrites(expected, got.Writes, allowance*max(1, got.StruckInAll()), refusals*len(got.States))
+		return checkWrites(expected, got.Writes, allowance*max(1, got.InjectedInAll()), refusals*len(got.States))
 	}
 	var problems []error
 	end := len(got.Writes)
@@ -81,7 +81,7 @@ func (r *run) checkWrites(reference, got *Outcome) []error {
 				expected = append(expected, w)
 			}
 		}
-		for _, err := range checkWrites(expected, got.Writes[s.writes:end], allowance*max(1, got.Struck[s.first]), struckRefusals) {
+		for _, err := range checkWrites(expected, got.Writes[s.writes:end], allowance*max(1, got.Injected[s.first]), injectedRefusals) {
 			problems = append(problems, fmt.Errorf("from step %d: %w", s.first+1, err))
 		}
 		end = s.writes

@@ -43,10 +43,10 @@ func TestWritesAreBoundedInEachStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &run{
 				scenario: Scenario{Steps: make([]Step, 2)},
-				trial:    Trial{Strikes: map[int]Strike{0: {}, 1: {}}},
-				stages:   []stage{{first: 0}, {first: 1, writes: tc.first, struck: 1}},
+				trial:    Trial{Injected: map[int]InjectedFault{0: {}, 1: {}}},
+				stages:   []stage{{first: 0}, {first: 1, writes: tc.first, injected: 1}},
 			}
-			got := &Outcome{Writes: writes(tc.first + tc.second), States: make([]map[string]any, 2), Struck: map[int]int{0: 1, 1: 1}}
+			got := &Outcome{Writes: writes(tc.first + tc.second), States: make([]map[string]any, 2), Injected: map[int]int{0: 1, 1: 1}}
 			if problems := r.checkWrites(reference, got); len(problems) != tc.problems {
 				t.Errorf("problems: %v, want %d", problems, tc.problems)
 			}

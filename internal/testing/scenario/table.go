@@ -65,17 +65,17 @@ func (t *Table) Again() (names []string, played int) {
 	return slices.Sorted(slices.Values(t.again)), t.played
 }
 
-// Struck notes a case with a fault, and whether there was anything for it to strike.
-func (t *Table) Struck(name string, struck bool) {
+// Injected notes a case with a fault, and whether it was injected.
+func (t *Table) Injected(name string, injected bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.faulty++
-	if !struck {
+	if !injected {
 		t.missed = append(t.missed, name)
 	}
 }
 
-// Missed are the cases in which there was nothing for the fault to strike, and how many
+// Missed are the cases in which there was no write to inject the fault at, and how many
 // had a fault.
 func (t *Table) Missed() (names []string, faulty int) {
 	t.mu.Lock()

@@ -1,4 +1,4 @@
-package condition_test
+package status_test
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/slipway-dev/slipway/internal/condition"
+	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/testing/generate"
 )
 
@@ -22,13 +22,13 @@ func some(s *generate.Source) []metav1.Condition {
 		message := s.Text()
 		switch s.Below(4) {
 		case 0:
-			list = append(list, condition.True(conditionType, generate.Pick(s, "A", "B"), message))
+			list = append(list, status.True(conditionType, generate.Pick(s, "A", "B"), message))
 		case 1:
-			list = append(list, condition.False(conditionType, generate.Pick(s, "A", "B"), message))
+			list = append(list, status.False(conditionType, generate.Pick(s, "A", "B"), message))
 		case 2:
 			// Around the length at which a message is cut.
 			message += strings.Repeat("x", s.Below(40)) + strings.Repeat("ü", 485+s.Below(40)) + s.Text()
-			list = append(list, condition.True(conditionType, "Long", message))
+			list = append(list, status.True(conditionType, "Long", message))
 		}
 	}
 	if s.Maybe() {
@@ -43,17 +43,17 @@ func FuzzMerge(f *testing.F) {
 	generate.Seed(f, 40)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		source := generate.From(data)
-		before := condition.Merge(nil, some(source), 1, metav1.Unix(100, 0))
+		before := status.Merge(nil, some(source), 1, metav1.Unix(100, 0))
 		next := some(source)
 		given, computed := slices.Clone(before), slices.Clone(next)
 		now := metav1.Unix(200, 0)
 
-		merged := condition.Merge(before, next, 2, now)
+		merged := status.Merge(before, next, 2, now)
 
 		if diff := cmp.Diff(given, before) + cmp.Diff(computed, next); diff != "" {
 			t.Fatalf("the inputs were changed (-before +after):\n%s", diff)
 		}
-		if diff := cmp.Diff(merged, condition.Merge(merged, next, 2, metav1.NewTime(now.Add(time.Hour)))); diff != "" {
+		if diff := cmp.Diff(merged, status.Merge(merged, next, 2, metav1.NewTime(now.Add(time.Hour)))); diff != "" {
 			t.Errorf("set once and twice (-once +twice):\n%s", diff)
 		}
 		if len(merged) != len(next) {
@@ -62,10 +62,10 @@ func FuzzMerge(f *testing.F) {
 		for i, c := range merged {
 			checkMerged(t, meta.FindStatusCondition(before, c.Type), next[i], c)
 		}
-		if told := condition.Transitions(merged, merged); len(told) > 0 {
+		if told := status.Transitions(merged, merged); len(told) > 0 {
 			t.Errorf("nothing happened, and it tells %v", told)
 		}
-		for _, c := range condition.Transitions(before, merged) {
+		for _, c := range status.Transitions(before, merged) {
 			if old := meta.FindStatusCondition(before, c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason {
 				t.Errorf("nothing happened to %s, and it is told: %v", c.Type, c)
 			}

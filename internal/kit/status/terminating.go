@@ -1,4 +1,4 @@
-package condition
+package status
 
 import (
 	"fmt"

@@ -30,30 +30,30 @@ type View struct {
 	PastFor time.Duration
 }
 
-// Lens stands between the API server and the caches of an operator. The zero value
+// CacheDelay stands between the API server and the caches of an operator. The zero value
 // shows everything as it is.
-type Lens struct {
+type CacheDelay struct {
 	mu    sync.Mutex
 	views map[string]View
 	every View
 	// seen is when events of each kind came by, nil unless that is to be remembered.
 	seen map[string][]time.Time
-	// sources are what is listed and watched through the lens.
-	sources []*lensed
+	// sources are what is listed and watched through the cache delay.
+	sources []*delayed
 }
 
-// NewLens returns a lens that shows kinds as views say, by kind, and all others as
+// NewCacheDelay returns a cache delay that shows kinds as views say, by kind, and all others as
 // they are.
-func NewLens(views map[string]View) *Lens { return &Lens{views: views} }
+func NewCacheDelay(views map[string]View) *CacheDelay { return &CacheDelay{views: views} }
 
-// NewRecorder returns a lens that shows everything as it is, and remembers when.
-func NewRecorder() *Lens { return &Lens{seen: map[string][]time.Time{}} }
+// NewTimedCacheDelay returns a cache delay that shows everything as it is, and remembers when.
+func NewTimedCacheDelay() *CacheDelay { return &CacheDelay{seen: map[string][]time.Time{}} }
 
-// NewLensForAll returns a lens that shows every kind the same way.
-func NewLensForAll(view View) *Lens { return &Lens{every: view} }
+// NewCacheDelayForAll returns a cache delay that shows every kind the same way.
+func NewCacheDelayForAll(view View) *CacheDelay { return &CacheDelay{every: view} }
 
 // Seen returns when events of each kind came by; only a recorder knows.
-func (l *Lens) Seen() map[string][]time.Time {
+func (l *CacheDelay) Seen() map[string][]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	copied := map[string][]time.Time{}
@@ -64,27 +64,27 @@ func (l *Lens) Seen() map[string][]time.Time {
 }
 
 // Withholds tells that something has happened that is not shown yet.
-func (l *Lens) Withholds() bool {
-	return l.any(func(w *lensed) bool { return w.withheld > 0 })
+func (l *CacheDelay) Withholds() bool {
+	return l.any(func(w *delayed) bool { return w.withheld > 0 })
 }
 
 // Blind tells that a watch has ended, and no new one is open yet.
-func (l *Lens) Blind() bool {
-	return l.any(func(w *lensed) bool { return w.watched && w.open == 0 })
+func (l *CacheDelay) Blind() bool {
+	return l.any(func(w *delayed) bool { return w.watched && w.open == 0 })
 }
 
-func (l *Lens) any(is func(*lensed) bool) bool {
+func (l *CacheDelay) any(is func(*delayed) bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.sources, func(w *lensed) bool {
+	return slices.ContainsFunc(l.sources, func(w *delayed) bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return is(w)
 	})
 }
 
-// NewCache makes a cache that looks through the lens; it is a cache.NewCacheFunc.
-func (l *Lens) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+// NewCache makes a cache that looks through the cache delay; it is a cache.NewCacheFunc.
+func (l *CacheDelay) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	scheme := options.Scheme
 	options.NewInformer = func(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		return toolscache.NewSharedIndexInformer(l.through(source, kindOf(object, scheme)), object, resync, indexers)
@@ -100,15 +100,15 @@ func kindOf(object runtime.Object, scheme *runtime.Scheme) string {
 	return gvk.Kind
 }
 
-func (l *Lens) through(source toolscache.ListerWatcher, kind string) toolscache.ListerWatcher {
+func (l *CacheDelay) through(source toolscache.ListerWatcher, kind string) toolscache.ListerWatcher {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	view, ok := l.views[kind]
 	if !ok {
 		view = l.every
 	}
-	made := &lensed{
-		lens: l, kind: kind, view: view,
+	made := &delayed{
+		delay: l, kind: kind, view: view,
 		source: toolscache.ToListerWatcherWithContext(source),
 	}
 	l.sources = append(l.sources, made)
@@ -116,13 +116,13 @@ func (l *Lens) through(source toolscache.ListerWatcher, kind string) toolscache.
 }
 
 // forget leaves out what nobody looks at any more.
-func (l *Lens) forget(source *lensed) {
+func (l *CacheDelay) forget(source *delayed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sources = slices.DeleteFunc(l.sources, func(w *lensed) bool { return w == source })
+	l.sources = slices.DeleteFunc(l.sources, func(w *delayed) bool { return w == source })
 }
 
-func (l *Lens) note(kind string) {
+func (l *CacheDelay) note(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.seen != nil {
@@ -130,9 +130,9 @@ func (l *Lens) note(kind string) {
 	}
 }
 
-// lensed lists and watches one kind through the lens.
-type lensed struct {
-	lens   *Lens
+// delayed lists and watches one kind through the cache delay.
+type delayed struct {
+	delay  *CacheDelay
 	kind   string
 	view   View
 	source toolscache.ListerWatcherWithContext
@@ -147,14 +147,14 @@ type lensed struct {
 }
 
 // count adds to what is open and withheld.
-func (w *lensed) count(open, withheld int) {
+func (w *delayed) count(open, withheld int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open += open
 	w.withheld += withheld
 }
 
-func (w *lensed) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (w *delayed) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	w.mu.Lock()
 	first := !w.listed
 	w.listed = true
@@ -167,7 +167,7 @@ func (w *lensed) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	return w.source.ListWithContext(ctx, options)
 }
 
-func (w *lensed) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (w *delayed) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	source, err := w.source.WatchWithContext(ctx, options)
 	if err != nil {
 		return nil, err
@@ -178,17 +178,17 @@ func (w *lensed) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	w.open++
 	w.mu.Unlock()
 	if first {
-		// The lens outlives the operator, whose end is no blindness.
-		context.AfterFunc(ctx, func() { w.lens.forget(w) })
+		// The delay outlives the operator, whose end is no blindness.
+		context.AfterFunc(ctx, func() { w.delay.forget(w) })
 	}
-	through := &lensedWatch{of: w, source: source, notBefore: notBefore, result: make(chan watch.Event), stopped: make(chan struct{})}
+	through := &delayedWatch{of: w, source: source, notBefore: notBefore, result: make(chan watch.Event), stopped: make(chan struct{})}
 	go through.run()
 	return through, nil
 }
 
-// lensedWatch passes on the events of a watch, later or fewer.
-type lensedWatch struct {
-	of        *lensed
+// delayedWatch passes on the events of a watch, later or fewer.
+type delayedWatch struct {
+	of        *delayed
 	source    watch.Interface
 	notBefore time.Time
 	result    chan watch.Event
@@ -196,9 +196,9 @@ type lensedWatch struct {
 	stopped   chan struct{}
 }
 
-func (w *lensedWatch) ResultChan() <-chan watch.Event { return w.result }
+func (w *delayedWatch) ResultChan() <-chan watch.Event { return w.result }
 
-func (w *lensedWatch) Stop() {
+func (w *delayedWatch) Stop() {
 	w.stop.Do(func() {
 		close(w.stopped)
 		w.source.Stop()
@@ -212,7 +212,7 @@ type held struct {
 }
 
 // run keeps the order of the events: each is due no earlier than the one before.
-func (w *lensedWatch) run() {
+func (w *delayedWatch) run() {
 	defer close(w.result)
 	var queue []held
 	counted := 0
@@ -266,12 +266,12 @@ func notDue(queue []held, now time.Time) (count int, earliest time.Time) {
 	return count, earliest
 }
 
-func (w *lensedWatch) enqueue(queue []held, event watch.Event) []held {
+func (w *delayedWatch) enqueue(queue []held, event watch.Event) []held {
 	if event.Type == watch.Error {
 		return append(queue, held{Event: event})
 	}
 	if event.Type != watch.Bookmark {
-		w.of.lens.note(w.of.kind)
+		w.of.delay.note(w.of.kind)
 	}
 	view := w.of.view
 	due := time.Now().Add(view.Late)

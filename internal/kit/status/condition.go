@@ -1,8 +1,10 @@
-package condition
+package status
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // maxMessage bounds a message. The API allows 32,768 bytes; nobody reads that.
@@ -25,7 +27,7 @@ func Merge(previous, next []metav1.Condition, generation int64, now metav1.Time)
 	merged := make([]metav1.Condition, 0, len(next))
 	for _, c := range next {
 		c.ObservedGeneration = generation
-		c.Message = Cut(c.Message, maxMessage)
+		c.Message = text.Cut(c.Message, maxMessage)
 		c.LastTransitionTime = now
 		if old := meta.FindStatusCondition(previous, c.Type); old != nil && old.Status == c.Status {
 			c.LastTransitionTime = old.LastTransitionTime
@@ -47,17 +49,4 @@ func Transitions(previous, next []metav1.Condition) []metav1.Condition {
 		}
 	}
 	return changed
-}
-
-// Cut shortens a text to at most so many bytes, not in the middle of a character.
-func Cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const ellipsis = "..."
-	end := limit - len(ellipsis)
-	for end > 0 && text[end]&0xC0 == 0x80 {
-		end--
-	}
-	return text[:end] + ellipsis
 }

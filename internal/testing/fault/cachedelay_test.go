@@ -57,12 +57,12 @@ func TestSquashedEventsCancelOut(t *testing.T) {
 	}
 }
 
-// through watches a source of Secrets through a lens.
-func through(t *testing.T, lens *Lens) (source *watch.FakeWatcher, seen watch.Interface, options func() metav1.ListOptions) {
+// through watches a source of Secrets through a cache delay.
+func through(t *testing.T, delay *CacheDelay) (source *watch.FakeWatcher, seen watch.Interface, options func() metav1.ListOptions) {
 	t.Helper()
 	source = watch.NewFake()
 	var asked metav1.ListOptions
-	lister := lens.through(&toolscache.ListWatch{
+	lister := delay.through(&toolscache.ListWatch{
 		ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			asked = o
 			return &corev1.SecretList{}, nil
@@ -82,7 +82,7 @@ func through(t *testing.T, lens *Lens) (source *watch.FakeWatcher, seen watch.In
 
 func TestALateKindIsSeenLateAndInOrder(t *testing.T) {
 	const late = 50 * time.Millisecond
-	source, seen, _ := through(t, NewLens(map[string]View{"Secret": {Late: late}}))
+	source, seen, _ := through(t, NewCacheDelay(map[string]View{"Secret": {Late: late}}))
 	start := time.Now()
 	source.Add(object("a", "1"))
 	source.Modify(object("a", "2"))
@@ -96,8 +96,8 @@ func TestALateKindIsSeenLateAndInOrder(t *testing.T) {
 }
 
 func TestOtherKindsAreSeenAsTheyAre(t *testing.T) {
-	lens := NewLens(map[string]View{"ConfigMap": {Late: time.Hour}})
-	source, seen, options := through(t, lens)
+	delay := NewCacheDelay(map[string]View{"ConfigMap": {Late: time.Hour}})
+	source, seen, options := through(t, delay)
 	source.Add(object("a", "1"))
 	if got := told(<-seen.ResultChan()); got != "ADDED a1" {
 		t.Errorf("got %s", got)
@@ -108,20 +108,20 @@ func TestOtherKindsAreSeenAsTheyAre(t *testing.T) {
 }
 
 func TestARecorderRemembersWhatCameBy(t *testing.T) {
-	lens := NewRecorder()
-	source, seen, _ := through(t, lens)
+	delay := NewTimedCacheDelay()
+	source, seen, _ := through(t, delay)
 	source.Add(object("a", "1"))
 	if got := told(<-seen.ResultChan()); got != "ADDED a1" {
 		t.Errorf("got %s", got)
 	}
-	if seen := lens.Seen(); len(seen) != 1 || len(seen["Secret"]) != 1 {
+	if seen := delay.Seen(); len(seen) != 1 || len(seen["Secret"]) != 1 {
 		t.Errorf("seen: %v, want one event of a Secret", seen)
 	}
 }
 
 func TestThePastIsShownFirst(t *testing.T) {
 	const stale = 50 * time.Millisecond
-	source, seen, options := through(t, NewLens(map[string]View{"Secret": {Past: "7", PastFor: stale}}))
+	source, seen, options := through(t, NewCacheDelay(map[string]View{"Secret": {Past: "7", PastFor: stale}}))
 	start := time.Now()
 	if got := options(); got.ResourceVersion != "7" || got.ResourceVersionMatch != metav1.ResourceVersionMatchExact {
 		t.Errorf("the list was asked for with %+v, want exactly version 7", got)
@@ -134,7 +134,7 @@ func TestThePastIsShownFirst(t *testing.T) {
 }
 
 func TestAStoppedWatchEnds(t *testing.T) {
-	source, seen, _ := through(t, NewLensForAll(View{Late: time.Hour}))
+	source, seen, _ := through(t, NewCacheDelayForAll(View{Late: time.Hour}))
 	source.Add(object("a", "1"))
 	seen.Stop()
 	if event, open := <-seen.ResultChan(); open {
@@ -145,13 +145,13 @@ func TestAStoppedWatchEnds(t *testing.T) {
 	}
 }
 
-func TestALensKnowsWhatItWithholds(t *testing.T) {
+func TestACacheDelayKnowsWhatItWithholds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lens := NewLens(map[string]View{"Secret": {Late: time.Hour}})
-		source, seen, _ := through(t, lens)
+		delay := NewCacheDelay(map[string]View{"Secret": {Late: time.Hour}})
+		source, seen, _ := through(t, delay)
 		withholds := func(want bool, when string) {
 			t.Helper()
-			if synctest.Wait(); lens.Withholds() != want {
+			if synctest.Wait(); delay.Withholds() != want {
 				t.Errorf("%s it withholds something: %t, want %t", when, !want, want)
 			}
 		}
@@ -183,11 +183,11 @@ func TestWhatIsDueIsNotWithheldThoughNobodyLooks(t *testing.T) {
 	}
 }
 
-func TestALensIsBlindWhileAWatchIsBroken(t *testing.T) {
+func TestACacheDelayIsBlindWhileAWatchIsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lens := NewLens(nil)
+		delay := NewCacheDelay(nil)
 		var source *watch.FakeWatcher
-		lister := lens.through(&toolscache.ListWatch{
+		lister := delay.through(&toolscache.ListWatch{
 			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &corev1.SecretList{}, nil },
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 				source = watch.NewFake()
@@ -203,7 +203,7 @@ func TestALensIsBlindWhileAWatchIsBroken(t *testing.T) {
 		}
 		blind := func(want bool, when string) {
 			t.Helper()
-			if synctest.Wait(); lens.Blind() != want {
+			if synctest.Wait(); delay.Blind() != want {
 				t.Errorf("%s it is blind: %t, want %t", when, !want, want)
 			}
 		}

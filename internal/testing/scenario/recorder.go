@@ -21,14 +21,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/fault"
 )
 
-// LabelOwn marks what a test makes for itself: the witness does not see it.
+// LabelOwn marks what a test makes for itself: the recorder does not see it.
 const LabelOwn = "slipway.dev/test"
 
-// Witness sees every version of every object of some kinds, in all namespaces.
-type Witness struct {
+// Recorder sees every version of every object of some kinds, in all namespaces.
+type Recorder struct {
 	cache cache.Cache
-	// lens shows everything as it is; it knows whether every watch is open.
-	lens  *fault.Lens
+	// delay shows everything as it is; it knows whether every watch is open.
+	delay *fault.CacheDelay
 	kinds []schema.GroupVersionKind
 	mu    sync.Mutex
 	// spaces are what was seen, by namespace, nil where that is forgotten.
@@ -57,12 +57,12 @@ type Version struct {
 	Fields map[string]any
 }
 
-// NewWitness starts to watch the kinds, until the context ends.
-func NewWitness(ctx context.Context, config *rest.Config, options cache.Options, kinds []schema.GroupVersionKind) (*Witness, error) {
-	w := &Witness{kinds: kinds, spaces: map[string]*space{}, lens: fault.NewLens(nil)}
+// NewRecorder starts to watch the kinds, until the context ends.
+func NewRecorder(ctx context.Context, config *rest.Config, options cache.Options, kinds []schema.GroupVersionKind) (*Recorder, error) {
+	w := &Recorder{kinds: kinds, spaces: map[string]*space{}, delay: fault.NewCacheDelay(nil)}
 	options.DefaultTransform = withoutOwnedFields
 	var err error
-	if w.cache, err = w.lens.NewCache(config, options); err != nil {
+	if w.cache, err = w.delay.NewCache(config, options); err != nil {
 		return nil, err
 	}
 	for _, kind := range kinds {
@@ -82,13 +82,13 @@ func NewWitness(ctx context.Context, config *rest.Config, options cache.Options,
 	}
 	go func() { _ = w.cache.Start(ctx) }() // it ends with the context, without an error worth telling
 	if !w.cache.WaitForCacheSync(ctx) {
-		return nil, fmt.Errorf("the witness did not see the cluster")
+		return nil, fmt.Errorf("the recorder did not see the cluster")
 	}
 	return w, nil
 }
 
 // withoutOwnedFields leaves out which fields each manager owns, which is most of an
-// object. The witness remembers thousands of namespaces, and nothing asks it for that.
+// object. The recorder remembers thousands of namespaces, and nothing asks it for that.
 func withoutOwnedFields(object any) (any, error) {
 	o, ok := object.(metav1.Object)
 	if !ok {
@@ -102,14 +102,14 @@ func withoutOwnedFields(object any) (any, error) {
 	return object, nil
 }
 
-// Blind tells that the witness does not see the objects of some kind at the moment,
+// Blind tells that the recorder does not see the objects of some kind at the moment,
 // because its watch was broken.
-func (w *Witness) Blind() bool { return w.lens.Blind() }
+func (w *Recorder) Blind() bool { return w.delay.Blind() }
 
-// Reader reads what the witness sees.
-func (w *Witness) Reader() client.Reader { return w.cache }
+// Reader reads what the recorder sees.
+func (w *Recorder) Reader() client.Reader { return w.cache }
 
-func (w *Witness) see(object any, deleted bool) {
+func (w *Recorder) see(object any, deleted bool) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}
@@ -160,7 +160,7 @@ func asks(masked map[string]any) string {
 
 // State returns every object of a namespace by kind and name, without what differs
 // from run to run. It is not to be changed.
-func (w *Witness) State(namespace string) map[string]any {
+func (w *Recorder) State(namespace string) map[string]any {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.spaces[namespace]; s != nil {
@@ -171,7 +171,7 @@ func (w *Witness) State(namespace string) map[string]any {
 
 // History returns every version seen in a namespace. Those of one object are in
 // order; those of different kinds need not be.
-func (w *Witness) History(namespace string) []Version {
+func (w *Recorder) History(namespace string) []Version {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.spaces[namespace]; s != nil {
@@ -181,7 +181,7 @@ func (w *Witness) History(namespace string) []Version {
 }
 
 // Number returns the resource version of an object that was seen last, or 0.
-func (w *Witness) Number(namespace, object string) int64 {
+func (w *Recorder) Number(namespace, object string) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.spaces[namespace]; s != nil {
@@ -191,7 +191,7 @@ func (w *Witness) Number(namespace, object string) int64 {
 }
 
 // Count returns how many versions were seen in a namespace.
-func (w *Witness) Count(namespace string) int {
+func (w *Recorder) Count(namespace string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.spaces[namespace]; s != nil {
@@ -200,8 +200,8 @@ func (w *Witness) Count(namespace string) int {
 	return 0
 }
 
-// UpToDate tells whether the witness has seen every object of a namespace as it is.
-func (w *Witness) UpToDate(ctx context.Context, live client.Reader, namespace string) (bool, error) {
+// UpToDate tells whether the recorder has seen every object of a namespace as it is.
+func (w *Recorder) UpToDate(ctx context.Context, live client.Reader, namespace string) (bool, error) {
 	exists := map[string]bool{}
 	for _, kind := range w.kinds {
 		list := &metav1.PartialObjectMetadataList{}
@@ -228,7 +228,7 @@ func (w *Witness) UpToDate(ctx context.Context, live client.Reader, namespace st
 	return true, nil
 }
 
-func (w *Witness) forgotten(namespace string) bool {
+func (w *Recorder) forgotten(namespace string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s, known := w.spaces[namespace]
@@ -236,7 +236,7 @@ func (w *Witness) forgotten(namespace string) bool {
 }
 
 // Forget drops what was seen in a namespace, and does not look at it any more.
-func (w *Witness) Forget(namespace string) {
+func (w *Recorder) Forget(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.spaces[namespace] = nil
