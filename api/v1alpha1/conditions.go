@@ -36,7 +36,7 @@ const (
 	// ReasonNamespaceTerminating: the namespace is being deleted, so nothing can be made in it.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 	// ReasonTerminating: the object itself is being deleted; or an object that belongs to it
-	// is, and is made anew afterwards.
+	// is, and is recreated afterwards.
 	ReasonTerminating = "Terminating"
 	// ReasonAutoscalerFailing: the HorizontalPodAutoscaler cannot scale, for example because
 	// the cluster measures nothing or the pods request no CPU.

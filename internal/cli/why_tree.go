@@ -104,7 +104,7 @@ func configNodes(f *findings) []node {
 
 func serviceNodes(f *findings) []node {
 	if f.service == nil || metav1.IsControlledBy(f.service, f.owner()) {
-		return nil // A missing one is made in the same pass as the Deployment.
+		return nil // A missing one is made in the same reconcile as the Deployment.
 	}
 	return []node{foreign("service/"+f.service.Name, f.ref())}
 }

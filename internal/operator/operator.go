@@ -61,7 +61,7 @@ type Options struct {
 	LeaderElection bool
 	// LeaderElectionNamespace holds the Lease. Default: the namespace the operator runs in.
 	LeaderElectionNamespace string
-	// GracefulShutdownTimeout is how long passes under way may take to end. Default 20 s.
+	// GracefulShutdownTimeout is how long reconciles under way may take to end. Default 20 s.
 	GracefulShutdownTimeout time.Duration
 	// MaxConcurrentReconciles is how many objects of a kind are worked on at a time.
 	// Default: outcome.DefaultConcurrency.
@@ -206,7 +206,7 @@ func managerOptions(options Options) ctrl.Options {
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &shutdown,
 		Client: client.Options{Cache: &client.CacheOptions{
-			// A pass that follows a write sees it, so nothing is written twice.
+			// A reconcile that follows a write sees it, so nothing is written twice.
 			EnableReadYourWritesConsistency: &readYourWrites,
 		}},
 		Controller: config.Controller{

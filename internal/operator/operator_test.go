@@ -20,7 +20,7 @@ func TestTheStandbyTakesOverInTime(t *testing.T) {
 	if worst := duration + 2*longestPause; worst > afterCrash {
 		t.Errorf("after a crash the standby acts up to %v later, want at most %v", worst, afterCrash)
 	}
-	// A leader that is told to end needs some of the time to finish its passes.
+	// A leader that is told to end needs some of the time to finish its reconciles.
 	if longestPause > afterRelease-time.Second {
 		t.Errorf("after a release the standby acts up to %v later, want at most %v", longestPause, afterRelease-time.Second)
 	}

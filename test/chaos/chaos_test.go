@@ -109,7 +109,7 @@ func (r *runner) killEverything() {
 	measured(r.T, "after a kill of everything at once a new leader has looked at everything after %v", time.Since(start).Round(10*time.Millisecond))
 	r.settle()
 	if diff := cmp.Diff(before, r.quiet()); diff != "" {
-		r.fail(fmt.Errorf("a kill of everything at rest has changed something (-before +after):\n%s", diff))
+		r.fail(fmt.Errorf("a kill of everything at steady state has changed something (-before +after):\n%s", diff))
 	}
 }
 

@@ -92,7 +92,7 @@ type planner struct {
 	bystanders map[string]bool
 	// removed are the names of applications that were deleted in this storm. They are not
 	// used again before the next: Kubernetes' garbage collector never notices, until it is
-	// restarted, that an object was deleted and made anew while its watch was broken.
+	// restarted, that an object was deleted and recreated while its watch was broken.
 	removed map[string]bool
 	// left is how many rounds the storm still has.
 	left   int

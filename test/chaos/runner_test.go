@@ -224,7 +224,7 @@ func (r *runner) converge() *state {
 // serves asks every pod what it runs with.
 //
 // What it got of its Secret is the kubelet's business, which reads Secrets through a
-// cache. When its watch lags behind, a pod that is started because of a change starts
+// cache. When its watch is behind, a pod that is started because of a change starts
 // with the content before it, and keeps that. The operator cannot see it, so this is
 // counted and no failure.
 func (r *runner) serves(s *state) error {

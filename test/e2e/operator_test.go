@@ -170,7 +170,7 @@ func (f *fixture) deleteOperatorPods() {
 	})
 }
 
-// operatorHasLookedAtEverything waits until the leader has made a pass over every
+// operatorHasLookedAtEverything waits until the leader has reconciled every
 // WebApp of the cluster and has nothing left to do.
 func (f *fixture) operatorHasLookedAtEverything() {
 	f.Helper()

@@ -165,7 +165,7 @@ func tooManyMissed() error {
 	return nil
 }
 
-// panicked tells of passes that panicked: the controller recovers, and goes on.
+// panicked tells of reconciles that panicked: the controller recovers, and goes on.
 func panicked() error {
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -177,7 +177,7 @@ func panicked() error {
 		}
 		for _, metric := range family.GetMetric() {
 			if n := metric.GetCounter().GetValue(); n > 0 {
-				return fmt.Errorf("%v passes panicked", n)
+				return fmt.Errorf("%v reconciles panicked", n)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ type injection struct {
 }
 
 // TestMatrix plays every scenario with everything that may go wrong at a write or a step,
-// each alone: a run has at most one thing go wrong before everything has to be at rest
+// each alone: a run has at most one thing go wrong before everything has to be at steady state
 // again, as it is without.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func play(t *testing.T, on *scenario.Bench, s scenario.Scenario, trial scenario.
 		return outcome
 	}
 	t.Logf("played again, because: %v", err)
-	// What made it late mostly lasts: it takes longer to be at rest, too, and to be seen.
+	// What made it late mostly lasts: it takes longer to come to steady state, too, and to be seen.
 	trial.Idle += restlessness
 	trial.Live = true
 	again, secondErr := on.Play(t, s, trial, reference)
@@ -135,7 +135,7 @@ func play(t *testing.T, on *scenario.Bench, s scenario.Scenario, trial scenario.
 	return again
 }
 
-// restlessness is how much longer a step has to be at rest when it is played again.
+// restlessness is how much longer a step has to be at steady state when it is played again.
 const restlessness = 2 * time.Second
 
 // references are the runs that others are compared with, by scenario.
@@ -320,7 +320,7 @@ func stale(reference *scenario.Outcome, at int) []string {
 
 // withStaleRestarts are F4: the operator crashes after a write, and the next one sees one
 // kind as it was at the beginning of the step, while all others are fresh; or it sees
-// everything so, from an API server that lags.
+// everything so, from an API server with a stale cache.
 func (at injection) withStaleRestarts(kinds []string) []injection {
 	var all []injection
 	for _, kind := range kinds {

@@ -294,7 +294,7 @@ func (r *transitionRig) remove(t *testing.T, i int, name string) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		// A pass that was under way may still make something.
+		// A reconcile that was under way may still make something.
 		now := r.view.family(r.namespaces[i], name)
 		if len(now.all) == 0 {
 			return nil

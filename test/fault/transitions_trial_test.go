@@ -352,7 +352,7 @@ func (s *specTrial) withoutKept(state, reference map[string]any) map[string]any 
 	return left
 }
 
-// moveRefused tries a change that a rule refuses. The object is then made anew with the
+// moveRefused tries a change that a rule refuses. The object is then recreated with the
 // value, to go on from there.
 func (s *specTrial) moveRefused(t *testing.T, i, to int) error {
 	spec, err := s.spec(s.property.Valid[to])

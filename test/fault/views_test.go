@@ -15,7 +15,7 @@ import (
 )
 
 // TestViews plays every scenario with what goes wrong all along, in how the operator sees
-// the cluster. What is seen late takes longest, and so begins first.
+// the cluster. What is shown late takes longest, and so begins first.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	everyScenario(t, func(t *testing.T, _ scenario.Kind, s scenario.Scenario, _ func()) {
@@ -28,12 +28,12 @@ func TestViews(t *testing.T) {
 // for what a pod says.
 const unsaid = 1200 * time.Millisecond
 
-// views are F5 and F6: each kind is seen late, and with what cancels out left out.
+// views are F5 and F6: each kind is shown late, and with what cancels out left out.
 func views(reference *scenario.Outcome) []cell {
 	var all []cell
 	for _, kind := range slices.Sorted(maps.Keys(reference.Seen)) {
 		for _, late := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
-			all = append(all, cell{column: "F5 seen late", name: fmt.Sprintf("%s by %v", kind, late), Trial: scenario.Trial{
+			all = append(all, cell{column: "F5 stale cache", name: fmt.Sprintf("%s by %v", kind, late), Trial: scenario.Trial{
 				CacheDelay: fault.NewCacheDelay(map[string]fault.View{kind: {Late: late}}), Idle: unsaid,
 			}})
 		}

@@ -81,7 +81,7 @@ func measureRestart(t *testing.T, s *server, total int) memory {
 		defer close(profiled)
 		p.profile(t, "restart.prof", "profile?seconds=10")
 	}()
-	p.await(t, "a pass over every WebApp", func(now state) bool { return now.Passes >= total && now.Waiting == 0 })
+	p.await(t, "a reconcile of every WebApp", func(now state) bool { return now.Reconciles >= total && now.Waiting == 0 })
 	full := time.Since(start)
 	<-profiled
 	after := p.rest(t)
@@ -91,9 +91,9 @@ func measureRestart(t *testing.T, s *server, total int) memory {
 	results.requests(what, made.String())
 	results.add(row{
 		What: what + ": requests", Goal: "0 writes, 0 live reads",
-		Measured: fmt.Sprintf("%d writes, %d live reads, %d events, %d errors in %d passes (caches filled by %d lists and watches)",
-			made.Writes(), reads, made.Of(requests.Events), after.Errors, after.Passes, made.Of(requests.Lists, requests.Watches)),
-		Values: map[string]float64{"writes": float64(made.Writes()), "reads": float64(reads), "passes": float64(after.Passes)},
+		Measured: fmt.Sprintf("%d writes, %d live reads, %d events, %d errors in %d reconciles (caches filled by %d lists and watches)",
+			made.Writes(), reads, made.Of(requests.Events), after.Errors, after.Reconciles, made.Of(requests.Lists, requests.Watches)),
+		Values: map[string]float64{"writes": float64(made.Writes()), "reads": float64(reads), "reconciles": float64(after.Reconciles)},
 	}, met(made.Writes()+reads+made.Of(requests.Events) == 0))
 	if made.Writes()+reads > 0 {
 		t.Errorf("the restarted operator made requests: %s", made)
@@ -104,7 +104,7 @@ func measureRestart(t *testing.T, s *server, total int) memory {
 		Values:   map[string]float64{"seconds": after.Synced.Seconds()},
 	}, met(after.Synced <= 5*time.Second))
 	results.add(row{
-		What: what + ": a pass over everything", Goal: "20 s after the start of the process",
+		What: what + ": a reconcile of everything", Goal: "20 s after the start of the process",
 		Measured: fmt.Sprintf("%.1f s (%.1f s CPU)", full.Seconds(), after.CPU.Seconds()),
 		Values:   map[string]float64{"seconds": full.Seconds(), "cpuSeconds": after.CPU.Seconds()},
 	}, met(full <= 20*time.Second))
@@ -142,7 +142,7 @@ func measureUnrelated(t *testing.T, s *server, namespace string, total int, befo
 		t.Fatalf("make unrelated objects: %v", err)
 	}
 	p := startOperator(t, s)
-	p.await(t, "a pass over every WebApp", func(now state) bool { return now.Passes >= total && now.Waiting == 0 })
+	p.await(t, "a reconcile of every WebApp", func(now state) bool { return now.Reconciles >= total && now.Waiting == 0 })
 	p.rest(t)
 	now := p.memory(t)
 	p.profile(t, "heap-unrelated.prof", "heap")

@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/requests"
 )
 
-// TestNoOp measures a pass over a WebApp that is as it should be.
+// TestNoOp measures a reconcile of a WebApp that is as it should be.
 func TestNoOp(t *testing.T) {
 	s := startServer(t)
 	webApps := follow(t, s, &slipwayv1alpha1.WebAppList{})
@@ -32,8 +32,8 @@ func TestNoOp(t *testing.T) {
 	measureNoOp(t, s, apps)
 }
 
-// measureNoOp benchmarks a pass over a WebApp that is as it should be. It runs in this
-// process, with a manager of its own whose controller is at rest.
+// measureNoOp benchmarks a reconcile of a WebApp that is as it should be. It runs in this
+// process, with a manager of its own whose controller is at steady state.
 func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
 	t.Helper()
 	counter := &requests.Counter{}
@@ -56,15 +56,15 @@ func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
 		t.Fatalf("wait for the caches: %v", err)
 	}
 	reconciler := webapp.NewReconciler(mgr, webapp.Options{})
-	pass := func(i int) {
+	reconcileOne := func(i int) {
 		if _, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(apps[i%len(apps)])}); err != nil {
 			t.Errorf("Reconcile: %v", err)
 		}
 	}
 	// The manager's own controller looks at everything once, and then is quiet.
-	for now := (state{}); now.Passes < len(apps) || now.Waiting > 0; {
+	for now := (state{}); now.Reconciles < len(apps) || now.Waiting > 0; {
 		for i := range apps {
-			pass(i)
+			reconcileOne(i)
 		}
 		now = state{}
 		now.readMetrics()
@@ -76,7 +76,7 @@ func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
 		b.ReportAllocs()
 		start := processorTime()
 		for i := range b.N {
-			pass(i)
+			reconcileOne(i)
 		}
 		// Of the last and longest run: with the time for collecting its garbage, without
 		// what other programs took meanwhile.
@@ -84,10 +84,10 @@ func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
 	})
 	made := counter.Counts().Since(before)
 	if n := made.Writes() + made.Of(requests.Reads, requests.Lists); n > 0 {
-		t.Errorf("passes without work made requests: %s", made)
+		t.Errorf("reconciles without work made requests: %s", made)
 	}
 	results.add(row{
-		What: "a pass that finds nothing to do (cached reads)", Goal: "300 us CPU, 400 allocations",
+		What: "a reconcile that finds nothing to do (cached reads)", Goal: "300 us CPU, 400 allocations",
 		Measured: fmt.Sprintf("%d us CPU (%d us by the clock), %d allocations, %d KiB", cpu.Microseconds(),
 			result.NsPerOp()/1000, result.AllocsPerOp(), result.AllocedBytesPerOp()>>10),
 		Values: map[string]float64{

@@ -44,8 +44,8 @@ const operatorEnv = "SLIPWAY_SCALE_OPERATOR"
 type state struct {
 	// Synced is how long after the start of the process every cache was filled; 0: not yet.
 	Synced time.Duration
-	// Passes is how many times Reconcile has returned, with an error or without.
-	Passes int
+	// Reconciles is how many times Reconcile has returned, with an error or without.
+	Reconciles int
 	// Errors is how many of them returned an error.
 	Errors int
 	// Waiting is how many WebApps are queued or being worked on.
@@ -192,7 +192,7 @@ func processorTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// readMetrics reads what controller-runtime tells about its passes and its queue.
+// readMetrics reads what controller-runtime tells about its reconciles and its queue.
 func (s *state) readMetrics() {
 	families, err := crmetrics.Registry.Gather()
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *state) readMetrics() {
 			}
 			switch family.GetName() {
 			case "controller_runtime_reconcile_total":
-				s.Passes += int(m.GetCounter().GetValue())
+				s.Reconciles += int(m.GetCounter().GetValue())
 				if labels["result"] == "error" {
 					s.Errors += int(m.GetCounter().GetValue())
 				}

@@ -137,14 +137,14 @@ func (p *process) await(t *testing.T, what string, check func(state) bool) state
 	}
 }
 
-// rest waits until nothing is queued, and no request and no pass has been made for a
+// rest waits until nothing is queued, and no request and no reconcile has been made for a
 // while.
 func (p *process) rest(t *testing.T) state {
 	t.Helper()
 	const while = time.Second
 	last, since := p.state(t), time.Now()
 	return p.await(t, "quiet", func(now state) bool {
-		if now.Passes != last.Passes || now.Waiting > 0 || now.requests().String() != last.requests().String() {
+		if now.Reconciles != last.Reconciles || now.Waiting > 0 || now.requests().String() != last.requests().String() {
 			last, since = now, time.Now()
 		}
 		return time.Since(since) >= while

@@ -25,7 +25,7 @@ type View struct {
 	// as it was. That is what a watch shows after its connection was broken.
 	Squash time.Duration
 	// Past is a resource version: the first list shows the kind as it was then, and
-	// nothing later is shown for PastFor. That is what an API server shows whose cache lags.
+	// nothing later is shown for PastFor. That is what an API server shows whose cache is stale.
 	Past    string
 	PastFor time.Duration
 }
@@ -307,7 +307,7 @@ func squash(queue []held, event held) []held {
 	case was == watch.Added:
 		event.Type = watch.Added
 	case was == watch.Deleted:
-		// Deleted and made anew: to a cache, which goes by the name, it has changed.
+		// Deleted and recreated: to a cache, which goes by the name, it has changed.
 		event.Type = watch.Modified
 	}
 	return append(queue, event)

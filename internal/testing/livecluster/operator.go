@@ -88,7 +88,7 @@ func (c *Cluster) OperatorComplete(ctx context.Context) error {
 	return nil
 }
 
-// OperatorHasLookedAtEverything returns an error until the leader has made a pass over
+// OperatorHasLookedAtEverything returns an error until the leader has reconciled
 // every WebApp of the cluster and has nothing left to do.
 func (c *Cluster) OperatorHasLookedAtEverything(ctx context.Context) error {
 	apps := &slipwayv1alpha1.WebAppList{}
@@ -103,9 +103,9 @@ func (c *Cluster) OperatorHasLookedAtEverything(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the leader's metrics: %w", err)
 	}
-	passes, waiting := sum(text, "controller_runtime_reconcile_total"), sum(text, "workqueue_depth")+sum(text, "controller_runtime_active_workers")
-	if passes < float64(len(apps.Items)) || waiting > 0 {
-		return fmt.Errorf("%v passes over %d WebApps, %v waiting or at work", passes, len(apps.Items), waiting)
+	reconciles, waiting := sum(text, "controller_runtime_reconcile_total"), sum(text, "workqueue_depth")+sum(text, "controller_runtime_active_workers")
+	if reconciles < float64(len(apps.Items)) || waiting > 0 {
+		return fmt.Errorf("%v reconciles of %d WebApps, %v waiting or at work", reconciles, len(apps.Items), waiting)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ type Trial struct {
 	// Faults are injected at the operator's writes.
 	Faults fault.Plan
 	// Injected is instead of Faults and AfterCrash what goes wrong in single stages, by their
-	// first step, from 0: each when everything is at rest again, as if nothing had gone wrong
+	// first step, from 0: each when everything is at steady state again, as if nothing had gone wrong
 	// before.
 	Injected map[int]InjectedFault
 	// CrashAtStep crashes the operator right after that step was done, counted from 1; the
@@ -247,7 +247,7 @@ func (r *run) allInjected(i int) bool {
 	return len(r.trial.Faults) > 0 && r.gate.Injected() >= r.trial.Faults.Count()
 }
 
-// step does the i-th step and waits until the cluster is at rest, unless the next one follows
+// step does the i-th step and waits until the cluster is at steady state, unless the next one follows
 // at once.
 func (r *run) step(i int, want map[string]any) error {
 	step := r.scenario.Steps[i]

@@ -17,7 +17,7 @@ const (
 	// half a minute before it watches again, and may find its watch broken once more.
 	withheldAtMost = 2 * time.Minute
 	// restAtMost is how long it may take beyond what is asked for to see that a cluster is
-	// at rest. That is the test's own affair.
+	// at steady state. That is the test's own affair.
 	restAtMost = 10 * time.Second
 )
 

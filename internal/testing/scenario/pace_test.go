@@ -31,7 +31,7 @@ func TestOnlyTheOperatorsOwnTimeCounts(t *testing.T) {
 			looks: []look{{after: time.Second, withheld: true}, {after: 20 * time.Second}, {after: 10 * time.Second}}, over: "within 10s",
 		},
 		"it never knows":      {looks: []look{{after: time.Second, withheld: true}, {after: 121 * time.Second, withheld: true}}, over: "only 1s are its own"},
-		"it is never at rest": {looks: []look{{after: time.Second, moved: true, arrived: true}, {after: 21 * time.Second, arrived: true}}, over: "does not rest", came: time.Second, all: time.Second},
+		"it never comes to a steady state": {looks: []look{{after: time.Second, moved: true, arrived: true}, {after: 21 * time.Second, arrived: true}}, over: "does not rest", came: time.Second, all: time.Second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

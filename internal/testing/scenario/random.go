@@ -25,7 +25,7 @@ type Mix struct {
 	// draws are the faults, as shares of the writes of the reference, which is not known
 	// before it is played.
 	draws []draw
-	// late is by how much each kind is seen late.
+	// late is by how much each kind is shown late.
 	late map[string]time.Duration
 }
 

@@ -97,7 +97,7 @@ type Step struct {
 	Begun    bool `json:"begun,omitempty"`
 }
 
-// settles tells that the next step waits until the cluster is at rest.
+// settles tells that the next step waits until the cluster is at steady state.
 func (s Step) settles() bool { return !s.Together && !s.Begun }
 
 // Of is the kind of the object that somebody applies or deletes, if anybody does.

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
-// settle waits until the cluster is at rest, in the wanted state if there is one. within
+// settle waits until the cluster is at steady state, in the wanted state if there is one. within
 // is how long it may take until the operator does anything.
 func (r *run) settle(want map[string]any, within time.Duration) error {
 	rest := idle

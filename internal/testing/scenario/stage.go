@@ -8,7 +8,7 @@ import (
 )
 
 // Stage returns the first of the steps that follow each other at once, up to the i-th: of
-// those after which everything is at rest together. Steps are counted from 0.
+// those after which everything is at steady state together. Steps are counted from 0.
 func (s Scenario) Stage(i int) int {
 	for i > 0 && !s.Steps[i-1].settles() {
 		i--
