@@ -30,7 +30,7 @@ func TestOnlyTheOperatorsOwnTimeCounts(t *testing.T) {
 		"it could not know, and then is too slow": {
 			looks: []look{{after: time.Second, withheld: true}, {after: 20 * time.Second}, {after: 10 * time.Second}}, over: "within 10s",
 		},
-		"it never knows":      {looks: []look{{after: time.Second, withheld: true}, {after: 121 * time.Second, withheld: true}}, over: "only 1s are its own"},
+		"it never knows":                   {looks: []look{{after: time.Second, withheld: true}, {after: 121 * time.Second, withheld: true}}, over: "only 1s are its own"},
 		"it never comes to a steady state": {looks: []look{{after: time.Second, moved: true, arrived: true}, {after: 21 * time.Second, arrived: true}}, over: "does not rest", came: time.Second, all: time.Second},
 	}
 	for name, tc := range tests {
