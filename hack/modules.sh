@@ -8,7 +8,7 @@
 #                           change, what the tests of Caddy and Traefik need
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-pins='^hack/(tools|localkube/components/.*|gatewaybench/peers/.*)$'
+pins='^hack/(tools(/.*)?|localkube/components/.*|gatewaybench/peers/.*)$'
 measured='^hack/gatewaybench/peers/.*$'
 git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | sort -u | while IFS= read -r file; do
   if [[ ! -f $file ]]; then continue; fi

@@ -16,6 +16,7 @@ phase tidy make tidy
 phase fmt make fmt
 phase lint make lint
 phase vuln make vuln
+phase licenses make licenses
 
 changed=$(git diff --name-only HEAD)
 untracked=$(git ls-files --others --exclude-standard)

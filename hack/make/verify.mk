@@ -1,7 +1,7 @@
 # The gate. `verify` is what must pass before anything is merged.
 
 .PHONY: verify
-verify: ## Generate, tidy, format, lint, check for vulnerabilities; fail when that changed a file or anything is untracked.
+verify: ## Generate, tidy, format, lint, check for vulnerabilities and licences; fail when that changed a file or anything is untracked.
 	@hack/verify.sh
 
 .PHONY: fmt
@@ -15,6 +15,10 @@ lint: ## Run golangci-lint on every module of our own.
 .PHONY: vuln
 vuln: ## Run govulncheck on every module of our own, when its database is reachable.
 	@hack/vuln.sh
+
+.PHONY: licenses
+licenses: ## Check that everything linked into a program is under a licence that we may ship.
+	@hack/licenses.sh check
 
 .PHONY: tidy
 tidy: ## Run go mod tidy in every module but those of the proxies that the gateway is measured beside.

@@ -1,21 +1,19 @@
 // Package archive turns one static program into a container image, without a
 // container engine and without a registry.
 //
-// The same input always gives the same image digest: every time stamp is zero
+// The same input always gives the same image digest: every time stamp is given
 // and every file is written in a fixed order.
 package archive
 
 import (
-	"archive/tar"
 	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
 	"regexp"
-	"runtime"
+	"slices"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -23,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // DefaultUser is the user that images run as unless told otherwise: a number,
@@ -39,16 +38,36 @@ type Program struct {
 	User int
 	// Labels are the image's labels.
 	Labels map[string]string
+	// Licenses are the texts that have to travel with the program, by file name. They
+	// are put into the folder /licenses.
+	Licenses map[string][]byte
+	// Created is the time of the image and of its files. Nothing stands for 1970.
+	Created time.Time
+}
+
+// created is the time that the image shows.
+func (p Program) created() time.Time {
+	if p.Created.IsZero() {
+		return time.Unix(0, 0).UTC()
+	}
+	return p.Created.UTC().Truncate(time.Second)
 }
 
 var programName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*$`)
 
-// Image builds the image: the program at /<name>, a user, a group and /tmp.
+// Image builds the image: the program at /<name>, a user, a group and /tmp. Its
+// architecture is the program's.
 func Image(program Program) (v1.Image, error) {
-	if !programName.MatchString(program.Name) {
+	return build(program, empty.Image, types.DockerLayer)
+}
+
+// build adds the program's files and configuration to an image without any.
+func build(program Program, base v1.Image, layerType types.MediaType) (v1.Image, error) {
+	if !programName.MatchString(program.Name) || slices.Contains(folders, program.Name) {
 		return nil, fmt.Errorf("program name %q is not a plain file name", program.Name)
 	}
-	if err := checkStatic(program.Binary); err != nil {
+	architecture, err := architecture(program.Binary)
+	if err != nil {
 		return nil, fmt.Errorf("program %s: %w", program.Name, err)
 	}
 	content, err := layerContent(program)
@@ -57,26 +76,26 @@ func Image(program Program) (v1.Image, error) {
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
-	})
+	}, tarball.WithMediaType(layerType))
 	if err != nil {
 		return nil, err
 	}
-	image, err := mutate.AppendLayers(empty.Image, layer)
+	image, err := mutate.AppendLayers(base, layer)
 	if err != nil {
 		return nil, err
 	}
-	return withConfig(image, program)
+	return withConfig(image, program, architecture)
 }
 
-func withConfig(image v1.Image, program Program) (v1.Image, error) {
+func withConfig(image v1.Image, program Program, architecture string) (v1.Image, error) {
 	config, err := image.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
 	config = config.DeepCopy()
 	config.OS = "linux"
-	config.Architecture = runtime.GOARCH
-	config.Created = v1.Time{Time: time.Unix(0, 0).UTC()}
+	config.Architecture = architecture
+	config.Created = v1.Time{Time: program.created()}
 	config.Config = v1.Config{
 		User:       fmt.Sprintf("%d:%d", program.User, program.User),
 		Entrypoint: []string{"/" + program.Name},
@@ -87,64 +106,6 @@ func withConfig(image v1.Image, program Program) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// layerContent writes the image's files in a fixed order with zero times.
-func layerContent(program Program) ([]byte, error) {
-	user := fmt.Sprintf("root:x:0:0:root:/:/nologin\napp:x:%d:%d:app:/tmp:/nologin\n", program.User, program.User)
-	group := fmt.Sprintf("root:x:0:\napp:x:%d:\n", program.User)
-	files := []struct {
-		path    string
-		mode    int64
-		content []byte
-	}{
-		{path: "etc/", mode: 0o755},
-		{path: "etc/group", mode: 0o644, content: []byte(group)},
-		{path: "etc/passwd", mode: 0o644, content: []byte(user)},
-		{path: "tmp/", mode: 0o1777},
-		{path: program.Name, mode: 0o755, content: program.Binary},
-	}
-
-	var buffer bytes.Buffer
-	writer := tar.NewWriter(&buffer)
-	for _, file := range files {
-		header := &tar.Header{
-			Typeflag: tar.TypeReg,
-			Name:     file.path,
-			Mode:     file.mode,
-			Size:     int64(len(file.content)),
-			ModTime:  time.Unix(0, 0).UTC(),
-			Format:   tar.FormatUSTAR,
-		}
-		if path.Clean(file.path)+"/" == file.path {
-			header.Typeflag = tar.TypeDir
-		}
-		if err := writer.WriteHeader(header); err != nil {
-			return nil, err
-		}
-		if _, err := writer.Write(file.content); err != nil {
-			return nil, err
-		}
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	return buffer.Bytes(), nil
-}
-
-// checkStatic refuses a program that needs a dynamic linker: an image without
-// one would only say "no such file or directory" when it starts.
-func checkStatic(binary []byte) error {
-	file, err := elf.NewFile(bytes.NewReader(binary))
-	if err != nil {
-		return fmt.Errorf("not a Linux program: %w", err)
-	}
-	for _, segment := range file.Progs {
-		if segment.Type == elf.PT_INTERP {
-			return errors.New("it is linked dynamically; build it with CGO_ENABLED=0")
-		}
-	}
-	return nil
-}
-
 // Write saves the image under tag as an archive that docker load and ctr images
 // import both read. The file appears whole or not at all.
 func Write(image v1.Image, tag, output string) error {
@@ -152,12 +113,20 @@ func Write(image v1.Image, tag, output string) error {
 	if err != nil {
 		return fmt.Errorf("tag %q: %w", tag, err)
 	}
+	return writeWhole(output, func(file io.Writer) error {
+		return tarball.Write(reference, image, file)
+	})
+}
+
+// writeWhole lets write fill a file that appears under its name only when all of it
+// is there.
+func writeWhole(output string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(path.Dir(output), path.Base(output)+".*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(file.Name())
-	if err := tarball.Write(reference, image, file); err != nil {
+	if err := write(file); err != nil {
 		return errors.Join(err, file.Close())
 	}
 	if err := file.Chmod(0o644); err != nil {

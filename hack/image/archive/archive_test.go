@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,13 +18,19 @@ import (
 // staticProgram compiles the smallest program there is.
 func staticProgram(t *testing.T) []byte {
 	t.Helper()
+	return programFor(t, runtime.GOARCH)
+}
+
+// programFor compiles it for an architecture.
+func programFor(t *testing.T, architecture string) []byte {
+	t.Helper()
 	folder := t.TempDir()
 	source, binary := filepath.Join(folder, "main.go"), filepath.Join(folder, "tiny")
 	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	build := exec.Command("go", "build", "-trimpath", "-o", binary, source)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
@@ -138,6 +145,9 @@ func TestImageRefuses(t *testing.T) {
 		"not a program":   {Name: "tiny", Binary: []byte("#!/bin/sh\n")},
 		"nothing":         {Name: "tiny"},
 		"parent's folder": {Name: "..", Binary: binary},
+		"folder's name":   {Name: "etc", Binary: binary},
+		"license's path":  {Name: "tiny", Binary: binary, Licenses: map[string][]byte{"../LICENSE": nil}},
+		"for riscv64":     {Name: "tiny", Binary: programFor(t, "riscv64")},
 	}
 	for name, program := range tests {
 		if _, err := Image(program); err == nil {
