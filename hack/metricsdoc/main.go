@@ -8,10 +8,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"text/template"
 
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
+	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
 )
@@ -25,7 +27,7 @@ var page string
 var definitions = map[string][]metric.Definition{
 	"WebApp":     webapp.Metrics,
 	"APIGateway": apigateway.Metrics,
-	"Gateway":    proxy.Definitions(),
+	"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
 }
 
 func main() {

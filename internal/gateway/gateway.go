@@ -98,6 +98,7 @@ func Run(ctx context.Context, options Options) error {
 	}
 	g.handler = proxy.New(serving)
 	g.board = revision.NewBoard(g.clock, options.Version)
+	registry.MustRegister(newStates(g.handler, g.certificates, g.board))
 	g.admin = admin.New(g.handler.Ready, registry, g.board)
 	g.server = proxy.NewServer(g.handler, proxy.ServerOptions{
 		HTTP: listeners[0], HTTPS: listeners[1], Certificates: g.certificates,

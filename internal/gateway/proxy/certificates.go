@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Certificates chooses the certificate for a connection by the name that the client asks
@@ -20,6 +21,8 @@ type Certificates struct {
 type Certificate struct {
 	tls.Certificate
 
+	// Secret is the name of the Secret that it is from.
+	Secret string
 	// Hosts are the names that it is served for, with or without a wildcard. Default:
 	// the names in the certificate.
 	Hosts []string
@@ -28,6 +31,8 @@ type Certificate struct {
 type certificateSet struct {
 	byName map[string]*tls.Certificate // "*.example.com" for a wildcard
 	first  *tls.Certificate            // for clients that do not say a name
+	// expiries are the ends of the certificates by the names of their Secrets.
+	expiries map[string]time.Time
 }
 
 var errNoCertificate = errors.New("no certificate for this name")
@@ -35,7 +40,7 @@ var errNoCertificate = errors.New("no certificate for this name")
 // Set replaces the certificates. Of several for a name the first is used. On an error
 // nothing changes.
 func (c *Certificates) Set(certificates []Certificate) error {
-	next := &certificateSet{byName: map[string]*tls.Certificate{}}
+	next := &certificateSet{byName: map[string]*tls.Certificate{}, expiries: map[string]time.Time{}}
 	for i := range certificates {
 		certificate := certificates[i].Certificate
 		if certificate.Leaf == nil {
@@ -48,6 +53,7 @@ func (c *Certificates) Set(certificates []Certificate) error {
 			}
 			certificate.Leaf = leaf
 		}
+		next.expiries[certificates[i].Secret] = certificate.Leaf.NotAfter
 		if next.first == nil {
 			next.first = &certificate
 		}
@@ -63,6 +69,14 @@ func (c *Certificates) Set(certificates []Certificate) error {
 		}
 	}
 	c.current.Store(next)
+	return nil
+}
+
+// Expiries returns when the certificates end, by the names of their Secrets.
+func (c *Certificates) Expiries() map[string]time.Time {
+	if set := c.current.Load(); set != nil {
+		return set.expiries
+	}
 	return nil
 }
 

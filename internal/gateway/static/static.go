@@ -111,7 +111,7 @@ func certificatesOf(spec []slipwayv1alpha1.GatewayTLS, secrets map[string]map[st
 		if err != nil {
 			return nil, fmt.Errorf("spec.tls[%d].secretRef: tls.crt and tls.key of secret %q: %w", i, in.SecretRef.Name, err)
 		}
-		certificate := proxy.Certificate{Certificate: pair}
+		certificate := proxy.Certificate{Certificate: pair, Secret: in.SecretRef.Name}
 		for _, host := range in.Hosts {
 			certificate.Hosts = append(certificate.Hosts, string(host))
 		}

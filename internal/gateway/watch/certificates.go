@@ -52,7 +52,7 @@ func (k *keyring) read(t *target, in *table.Input, now time.Time) (certificates 
 			continue
 		}
 		pairs[name] = pair
-		certificate := proxy.Certificate{Certificate: pair.certificate}
+		certificate := proxy.Certificate{Certificate: pair.certificate, Secret: name}
 		for _, host := range spec.Hosts {
 			certificate.Hosts = append(certificate.Hosts, string(host))
 		}

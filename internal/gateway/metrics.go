@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/kit/metric"
+)
+
+// StateMetrics describes the metrics of what is served. Their values are found when they are
+// read, so that nothing has to be kept up to date in between.
+func StateMetrics() []metric.Definition {
+	return []metric.Definition{
+		{Name: "slipway_gateway_generation", Type: metric.Gauge, Help: "Generation of the spec that is served; 0 before the first. A gateway that runs from a file counts the contents of the file."},
+		{Name: "slipway_gateway_configuration_rejected", Type: metric.Gauge, Help: "1 while a newer generation cannot be served at all and the last good one is, otherwise 0."},
+		{Name: "slipway_gateway_problems", Type: metric.Gauge, Labels: []string{"reason"}, Help: "Routes, certificates and health checks that are not served as written, by reason. Without a problem there is no series."},
+		{Name: "slipway_gateway_view_current", Type: metric.Gauge, Help: "1 while every change of the cluster is heard, 0 while what is served may be old. A gateway that runs from a file says 1."},
+		{Name: "slipway_gateway_endpoints", Type: metric.Gauge, Labels: []string{"service", "port", "state"}, Help: "Endpoints of a backend, by Service, port and state: available, ejected (requests to it failed) or unhealthy (its health checks fail)."},
+		{Name: "slipway_gateway_certificate_expiry_timestamp_seconds", Type: metric.Gauge, Labels: []string{"secret"}, Help: "When a certificate that is served ends, by the name of its Secret, in seconds since 1970."},
+	}
+}
+
+// states collects StateMetrics.
+type states struct {
+	handler      *proxy.Handler
+	certificates *proxy.Certificates
+	board        *revision.Board
+	descriptions []*prometheus.Desc
+}
+
+func newStates(handler *proxy.Handler, certificates *proxy.Certificates, board *revision.Board) *states {
+	s := &states{handler: handler, certificates: certificates, board: board}
+	for _, d := range StateMetrics() {
+		s.descriptions = append(s.descriptions, prometheus.NewDesc(d.Name, d.Help, d.Labels, nil))
+	}
+	return s
+}
+
+// Describe implements prometheus.Collector.
+func (s *states) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, description := range s.descriptions {
+		descriptions <- description
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *states) Collect(metrics chan<- prometheus.Metric) {
+	gauge := func(definition int, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(s.descriptions[definition], prometheus.GaugeValue, value, labels...)
+	}
+	document := s.board.Current()
+	gauge(0, float64(document.Generation))
+	gauge(1, oneIf(document.Rejected != nil))
+	problems := map[string]int{}
+	for _, problem := range document.Problems {
+		problems[problem.Reason]++
+	}
+	for reason, count := range problems {
+		gauge(2, float64(count), reason)
+	}
+	gauge(3, oneIf(!document.Stale()))
+	for _, backend := range s.handler.BackendStates() {
+		port := strconv.Itoa(int(backend.Port))
+		gauge(4, float64(backend.Available), backend.Service, port, "available")
+		gauge(4, float64(backend.Ejected), backend.Service, port, "ejected")
+		gauge(4, float64(backend.Unhealthy), backend.Service, port, "unhealthy")
+	}
+	for secret, end := range s.certificates.Expiries() {
+		gauge(5, float64(end.Unix()), secret)
+	}
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,100 @@
+package gateway
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// gauges are the metrics of a registry by their names and the values of their labels.
+func gauges(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range m.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			values[name] = m.GetGauge().GetValue()
+		}
+	}
+	return values
+}
+
+func certificateUntil(t *testing.T, secret string, end time.Time) proxy.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{secret}, NotAfter: end}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return proxy.Certificate{Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, Secret: secret}
+}
+
+func TestMetricsSayWhatIsServed(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	handler, certificates, board := proxy.New(proxy.Options{}), new(proxy.Certificates), revision.NewBoard(clock.RealClock{}, "1")
+	registry.MustRegister(newStates(handler, certificates, board))
+	want := func(when string, values map[string]float64) {
+		t.Helper()
+		if diff := cmp.Diff(values, gauges(t, registry)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", when, diff)
+		}
+	}
+	want("before the first table", map[string]float64{
+		"slipway_gateway_generation": 0, "slipway_gateway_configuration_rejected": 0, "slipway_gateway_view_current": 1,
+	})
+
+	handler.Set(proxy.Config{Table: &table.Table{Backends: []*table.Backend{
+		{ID: "app:80", Service: "app", Port: 80, Endpoints: []string{"a:1", "b:1"}},
+		{ID: "none:80", Service: "none", Port: 80, Index: 1},
+	}}})
+	end := time.Now().Add(time.Hour).Truncate(time.Second)
+	one, other := certificateUntil(t, "one", end), certificateUntil(t, "other", end.Add(time.Hour))
+	if err := certificates.Set([]proxy.Certificate{one, other, one}); err != nil {
+		t.Fatal(err)
+	}
+	board.Publish(revision.Document{
+		Generation: 3, Rejected: &revision.Rejected{Generation: 4}, View: &revision.View{Since: end},
+		Problems: []revision.Problem{{Reason: "NoEndpoints"}, {Reason: "NoEndpoints", Route: 1}, {Reason: "InvalidRegex"}},
+	})
+	want("served, with everything wrong", map[string]float64{
+		"slipway_gateway_generation": 3, "slipway_gateway_configuration_rejected": 1, "slipway_gateway_view_current": 0,
+		"slipway_gateway_problems NoEndpoints": 2, "slipway_gateway_problems InvalidRegex": 1,
+		"slipway_gateway_endpoints 80 app available": 2, "slipway_gateway_endpoints 80 app ejected": 0, "slipway_gateway_endpoints 80 app unhealthy": 0,
+		"slipway_gateway_endpoints 80 none available": 0, "slipway_gateway_endpoints 80 none ejected": 0, "slipway_gateway_endpoints 80 none unhealthy": 0,
+		"slipway_gateway_certificate_expiry_timestamp_seconds one":   float64(end.Unix()),
+		"slipway_gateway_certificate_expiry_timestamp_seconds other": float64(end.Add(time.Hour).Unix()),
+	})
+
+	handler.Set(proxy.Config{Table: &table.Table{}})
+	if err := certificates.Set(nil); err != nil {
+		t.Fatal(err)
+	}
+	board.Publish(revision.Document{Generation: 5, View: &revision.View{Current: true}})
+	want("well again", map[string]float64{
+		"slipway_gateway_generation": 5, "slipway_gateway_configuration_rejected": 0, "slipway_gateway_view_current": 1,
+	})
+}
