@@ -4,16 +4,16 @@
 #   hack/modules.sh         all
 #   hack/modules.sh own     without those that only pin and assemble the programs of others: linting, testing and checking
 #                           them would mean doing that to all of Kubernetes
-#   hack/modules.sh tidy    without those that only a measurement builds: tidying them would mean downloading, for every
-#                           change, what the tests of Caddy and Traefik need
+#   hack/modules.sh tidy    without those that only a measurement or a long test builds: tidying them would mean downloading,
+#                           for every change, what the tests of Caddy, Traefik and Prometheus need
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 pins='^hack/(tools(/.*)?|localkube/components/.*|gatewaybench/peers/.*)$'
-measured='^hack/gatewaybench/peers/.*$'
+seldom='^hack/(gatewaybench/peers/.*|tools/prometheus)$'
 git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | sort -u | while IFS= read -r file; do
   if [[ ! -f $file ]]; then continue; fi
   module=$(dirname "$file")
   if [[ ${1:-} == own && $module =~ $pins ]]; then continue; fi
-  if [[ ${1:-} == tidy && $module =~ $measured ]]; then continue; fi
+  if [[ ${1:-} == tidy && $module =~ $seldom ]]; then continue; fi
   echo "$module"
 done | LC_ALL=C sort

@@ -4,8 +4,10 @@
 #   hack/tool.sh NAME              one of the tool directives in hack/tools/go.mod, or in the go.mod of a folder below, by its
 #                                  last path element
 #
-# The cache is ${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/tools/<hash>. The hash covers go.mod and go.sum of the
-# tool's module and the Go version, so a changed pin never meets an old binary.
+# A file "tags" beside a go.mod holds the build tags of its tools.
+#
+# The cache is ${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/tools/<hash>. The hash covers go.mod, go.sum and tags
+# of the tool's module and the Go version, so a changed pin never meets an old binary.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -29,7 +31,9 @@ if [[ -z $package ]]; then
 fi
 
 cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
-hash=$( (cat "$module/go.mod" "$module/go.sum"; go env GOVERSION GOOS GOARCH) | sha256sum | cut -c1-16)
+tags=
+if [[ -f $module/tags ]]; then tags=$(<"$module/tags"); fi
+hash=$( (cat "$module/go.mod" "$module/go.sum"; echo -n "$tags"; go env GOVERSION GOOS GOARCH) | sha256sum | cut -c1-16)
 dir=$cache/tools/$hash
 binary=$dir/$name
 
@@ -40,7 +44,7 @@ if [[ ! -x $binary ]]; then
   if [[ ! -x $binary ]]; then
     echo "tools: building $name (once)" >&2
     start=$SECONDS
-    CGO_ENABLED=0 go build -C "$module" -trimpath -ldflags '-s -w' -o "$binary.new" "$package" >&2
+    CGO_ENABLED=0 go build -C "$module" -tags "$tags" -trimpath -ldflags '-s -w' -o "$binary.new" "$package" >&2
     mv "$binary.new" "$binary"
     echo "tools: $name is ready after $((SECONDS - start)) s" >&2
   fi
