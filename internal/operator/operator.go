@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -53,6 +54,14 @@ const (
 type Options struct {
 	// MetricsAddress is where metrics are served, host:port. "0" serves none. Default ":8080".
 	MetricsAddress string
+	// MetricsAuthentication serves metrics over TLS, and only to whom the API server knows
+	// and lets get the path /metrics. It asks the API server with TokenReviews and
+	// SubjectAccessReviews, which are rights of the whole cluster. Default false: plain HTTP,
+	// to everybody.
+	MetricsAuthentication bool
+	// MetricsCertificates is the folder with tls.crt and tls.key for MetricsAuthentication;
+	// files that change are read again. Default: a certificate that the operator signs itself.
+	MetricsCertificates string
 	// ProbeAddress is where /healthz and /readyz are served, host:port. "0" serves
 	// none. Default ":8081".
 	ProbeAddress string
@@ -80,7 +89,9 @@ type Options struct {
 	// AllowSecondController lets a second manager register controllers of the same
 	// name in one process, as a test that restarts the operator does. Default false.
 	AllowSecondController bool
-	// Namespaces are the ones to work in. Default: all.
+	// Namespaces are the ones to work in: the operator reads and watches nothing in another
+	// one, and needs no right there. Its Lease is in LeaderElectionNamespace all the same.
+	// Default: all.
 	Namespaces []string
 	// Controllers are the ones to run, by name: webapp, apigateway. Default: all.
 	Controllers []string
@@ -194,7 +205,7 @@ func managerOptions(options Options) ctrl.Options {
 		Cache:                   cacheOptions(options.Namespaces),
 		NewCache:                options.NewCache,
 		NewClient:               options.NewClient,
-		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
+		Metrics:                 metricsOptions(options),
 		HealthProbeBindAddress:  options.ProbeAddress,
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        LeaderElectionID,
@@ -214,6 +225,19 @@ func managerOptions(options Options) ctrl.Options {
 			SkipNameValidation: &options.AllowSecondController,
 		},
 	}
+}
+
+// metricsOptions says how metrics are served. HTTP/2 stays off: who has not been let in yet
+// could make streams faster than they are refused.
+func metricsOptions(options Options) metricsserver.Options {
+	metrics := metricsserver.Options{BindAddress: options.MetricsAddress}
+	if options.MetricsAuthentication {
+		metrics.SecureServing = true
+		metrics.CertDir = options.MetricsCertificates
+		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+		metrics.TLSOpts = []func(*tls.Config){func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }}
+	}
+	return metrics
 }
 
 // addProbes adds /healthz, which answers while the process does, and /readyz, which

@@ -1,0 +1,128 @@
+//go:build apitest
+
+package operator_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+)
+
+// requests remembers what was asked for and what was refused.
+type requests struct {
+	next  http.RoundTripper
+	mutex sync.Mutex
+	asked map[string]int
+}
+
+func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if err == nil {
+		r.asked[request.Method+" "+request.URL.Path] = response.StatusCode
+	}
+	return response, err
+}
+
+// With a role in two namespaces and no right besides it works there, and asks for nothing
+// elsewhere.
+func TestAnOperatorForSomeNamespacesNeedsNoRightInTheCluster(t *testing.T) {
+	first, second, other := env.Namespace(t), env.Namespace(t), env.Namespace(t)
+	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(raw, &whole); err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{first, second} {
+		meta := metav1.ObjectMeta{Name: "slipway-operator", Namespace: namespace}
+		role := &rbacv1.Role{ObjectMeta: meta, Rules: whole.Rules}
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "slipway-operator", Namespace: "ops"}},
+		}
+		if err := env.Client.Create(t.Context(), role); err != nil {
+			t.Fatal(err)
+		}
+		if err := env.Client.Create(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record := &requests{asked: map[string]int{}}
+	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+		options.Namespaces = []string{first, second}
+		config.Impersonate = rest.ImpersonationConfig{
+			UserName: "system:serviceaccount:ops:slipway-operator",
+			Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:ops", "system:authenticated"},
+		}
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { record.next = next; return record })
+	})
+	for _, namespace := range []string{first, second, other} {
+		app := &slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: namespace}, Spec: slipwayv1alpha1.WebAppSpec{Image: "shop:1", Port: 8080}}
+		gateway := &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: namespace}, Spec: slipwayv1alpha1.APIGatewaySpec{
+			Routes: []slipwayv1alpha1.Route{{BackendService: &slipwayv1alpha1.BackendService{Name: "shop", Port: 8080}}},
+		}}
+		if err := env.Client.Create(t.Context(), app); err != nil {
+			t.Fatal(err)
+		}
+		if err := env.Client.Create(t.Context(), gateway); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, namespace := range []string{second, first} {
+		environment.Eventually(t, func() error { return told(t, namespace) })
+	}
+	if err := told(t, other); err == nil {
+		t.Error("it works in a namespace that it was not given")
+	}
+	record.mutex.Lock()
+	defer record.mutex.Unlock()
+	for what, status := range record.asked {
+		_, path, _ := strings.Cut(what, " ")
+		inside := strings.Contains(path, "/namespaces/"+first+"/") || strings.Contains(path, "/namespaces/"+second+"/")
+		discovery := path == "/api" || path == "/api/v1" || path == "/apis" || strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") <= 3
+		if status == http.StatusForbidden || !inside && !discovery {
+			t.Errorf("it asked for %s: %d", what, status)
+		}
+	}
+}
+
+// told returns an error until the Deployments of a namespace exist and both objects have a
+// status.
+func told(t *testing.T, namespace string) error {
+	app, gateway := &slipwayv1alpha1.WebApp{}, &slipwayv1alpha1.APIGateway{}
+	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "shop"}, app); err != nil {
+		return err
+	}
+	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "edge"}, gateway); err != nil {
+		return err
+	}
+	if len(app.Status.Conditions) == 0 || len(gateway.Status.Conditions) == 0 {
+		return fmt.Errorf("%s: there is no status", namespace)
+	}
+	for _, name := range []string{"shop", "edge"} {
+		if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &appsv1.Deployment{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
