@@ -7,6 +7,7 @@
 #   pkg/client/                       clientset, listers, informers, apply configurations (code-generator)
 #   whatever `//go:generate` lines name                                                   (go generate)
 #   dist/install.yaml                 config/default as one file                          (kustomize)
+#   charts/slipway/config, /templates/crds   what the Helm chart has in common with config  (hack/chart)
 #
 # The typed clients take by far the longest; a stamp in the cache remembers their inputs and outputs after a run, and
 # while nothing has changed they are left alone. `FORCE=1` runs them regardless.
@@ -135,6 +136,29 @@ install_yaml() {
   sync "$tmp/dist" dist 'install.yaml'
 }
 
+# chart hands the chart's generator the operator's rights, by controller.
+chart() {
+  local controller name others=()
+  for controller in internal/controller/*/; do
+    name=$(basename "$controller")
+    rules_of "$name" "./$controller..."
+  done
+  for controller in internal/*/; do
+    if [[ $controller != internal/controller/ ]]; then others+=("./$controller..."); fi
+  done
+  rules_of operator "${others[@]}"
+  go run ./hack/chart -rules "$tmp/rules"
+}
+
+# rules_of NAME PACKAGES... writes the rights that the markers in some packages ask for.
+rules_of() {
+  local name=$1 package arguments=()
+  shift
+  for package in "$@"; do arguments+=("paths=$package"); done
+  mkdir -p "$tmp/rules/$name"
+  "$controller_gen" rbac:roleName="$name" "${arguments[@]}" output:rbac:dir="$tmp/rules/$name"
+}
+
 for tool in controller-gen applyconfiguration-gen client-gen lister-gen informer-gen kustomize; do
   declare "${tool//-/_}=$(hack/tool.sh "$tool")"
 done
@@ -147,3 +171,4 @@ fi
 if [[ -d internal ]]; then step 'RBAC' rbac; fi
 step 'go generate' go_generate
 if [[ -f config/crd/kustomization.yaml && -f config/rbac/role.yaml ]]; then step 'install.yaml' install_yaml; fi
+if [[ -d charts/slipway && -d config/crd ]]; then step 'chart' chart; fi

@@ -17,7 +17,7 @@ TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 TEST_FLAGS ?=
 
 .PHONY: test
-test: test-unit test-fuzz test-h2spec test-api test-e2e test-localkube test-fault-sample ## Run what every change needs: unit, fuzz, HTTP/2 conformance, API server, end to end, a sample of the faults.
+test: test-unit test-fuzz test-h2spec test-helm test-api test-e2e test-localkube test-fault-sample ## Run what every change needs: unit, fuzz, HTTP/2 conformance, Helm chart, API server, end to end, a sample of the faults.
 
 # What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
 .PHONY: test-all
@@ -42,6 +42,11 @@ test-fuzz: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each. CA
 test-h2spec: bin/testsum ## Let h2spec speak to the gateway, with TLS and without.
 	@echo 'test-h2spec:'
 	@H2SPEC=$$(hack/tool.sh h2spec) hack/test-tagged.sh h2spec -race -count=1 $(TEST_FLAGS) | $(TESTSUM)
+
+.PHONY: test-helm
+test-helm: bin/testsum ## Lint the Helm chart and compare what it renders, with the real Helm.
+	@echo 'test-helm:'
+	@HELM=$$(hack/tool.sh helm) hack/test-tagged.sh helm -count=1 $(TEST_FLAGS) | $(TESTSUM)
 
 .PHONY: test-api
 test-api: bin/testsum bin/localkube ## Run the tests that need an API server, with the race detector.

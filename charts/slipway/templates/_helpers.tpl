@@ -1,0 +1,54 @@
+{{/* Objects come from the folder config, which is generated from the kustomize bases. A template changes what values say. */}}
+
+{{/* slipway.check refuses values that contradict each other. */}}
+{{- define "slipway.check" -}}
+{{- if .Values.namespaces -}}
+  {{- if .Values.webhook.enabled -}}
+    {{- fail "webhook.enabled: an install that is limited to namespaces has no right in the cluster, and a webhook needs one: leave it out, or leave namespaces empty" -}}
+  {{- end -}}
+  {{- if .Values.metrics.authentication -}}
+    {{- fail "metrics.authentication: an install that is limited to namespaces has no right in the cluster, and asking the API server who somebody is needs one: leave it out, or leave namespaces empty" -}}
+  {{- end -}}
+{{- end -}}
+{{- if and .Values.metrics.authentication (not .Values.metrics.enabled) -}}
+  {{- fail "metrics.authentication: metrics.enabled is false, so there is nothing to protect" -}}
+{{- end -}}
+{{- if and .Values.metrics.certificateSecret (not .Values.metrics.authentication) -}}
+  {{- fail "metrics.certificateSecret: metrics.authentication is false, so nothing is served with it" -}}
+{{- end -}}
+{{- end }}
+
+{{/* slipway.webhook: "true" where the admission webhook is on. */}}
+{{- define "slipway.webhook" -}}
+{{- if and .Values.gateway.enabled (not .Values.namespaces) (ne (toString .Values.webhook.enabled) "false") }}true{{ end -}}
+{{- end }}
+
+{{/* slipway.userRoles: "true" where the ClusterRoles for users are made. */}}
+{{- define "slipway.userRoles" -}}
+{{- if kindIs "bool" .Values.userRoles.create -}}
+  {{- if .Values.userRoles.create }}true{{ end -}}
+{{- else if not .Values.namespaces }}true{{ end -}}
+{{- end }}
+
+{{/* slipway.image: the name of an image. Takes root and image. */}}
+{{- define "slipway.image" -}}
+{{- with .root.Values.images.registry }}{{ . }}/{{ end }}{{ .image.repository }}
+{{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .root.Chart.AppVersion }}{{ end -}}
+{{- end }}
+
+{{/* slipway.object: an object, in the release's namespace or the given one, with the release's labels. Takes root, object and namespace. */}}
+{{- define "slipway.object" -}}
+{{- $root := .root -}}
+{{- $object := .object -}}
+{{- $metadata := $object.metadata -}}
+{{- if or .namespace (hasKey $metadata "namespace") -}}
+  {{- $_ := set $metadata "namespace" (.namespace | default $root.Release.Namespace) -}}
+{{- end -}}
+{{- range $object.subjects -}}
+  {{- $_ := set . "namespace" $root.Release.Namespace -}}
+{{- end -}}
+{{- $release := dict "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) "app.kubernetes.io/instance" $root.Release.Name "app.kubernetes.io/version" $root.Chart.AppVersion "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- $_ := set $metadata "labels" (merge $release ($metadata.labels | default dict)) -}}
+---
+{{ toYaml $object }}
+{{ end }}

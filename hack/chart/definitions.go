@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// revisionAnnotation tells of a CustomResourceDefinition which set of fields it has. The
+// chart's admission policy refuses to go back to a lower number: the API server would drop
+// from objects what the older definition does not know.
+const revisionAnnotation = "slipway.dev/schema-revision"
+
+// definitions returns a template for each CustomResourceDefinition, by file name, and keeps
+// the file of revisions.
+func definitions(p paths) (map[string][]byte, error) {
+	names, err := filepath.Glob(filepath.Join(p.config, "crd", "*_*.yaml"))
+	if err != nil || len(names) == 0 {
+		return nil, fmt.Errorf("no definitions in %q (%w)", p.config, err)
+	}
+	text, err := os.ReadFile(p.revisions)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	known := string(text)
+	templates := map[string][]byte{}
+	for _, name := range names {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(raw, crd); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		var revision int
+		if known, revision, err = revise(known, crd.Name, digest(fields(crd))); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.revisions, err)
+		}
+		if templates[crd.Spec.Names.Plural+".yaml"], err = template(raw, revision); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if known == string(text) {
+		return templates, nil
+	}
+	return templates, os.WriteFile(p.revisions, []byte(known), 0o644)
+}
+
+// revise returns the number of a definition with these fields, and the file of revisions,
+// with a line more when they are not those of the last line about it.
+func revise(known, crd, digest string) (string, int, error) {
+	last, lastDigest := 0, ""
+	for line := range strings.Lines(known) {
+		words := strings.Fields(line)
+		if len(words) != 3 || words[0] != crd {
+			continue
+		}
+		number, err := strconv.Atoi(words[1])
+		if err != nil || number <= last {
+			return known, 0, fmt.Errorf("%q: after %d comes a greater number", strings.TrimSpace(line), last)
+		}
+		last, lastDigest = number, words[2]
+	}
+	if lastDigest == digest {
+		return known, last, nil
+	}
+	return known + fmt.Sprintf("%s %d %s\n", crd, last+1, digest), last + 1, nil
+}
+
+// fields lists the paths of all fields of a definition.
+func fields(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	var all []string
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		if version.Schema != nil && version.Schema.OpenAPIV3Schema != nil {
+			walk(version.Name, version.Schema.OpenAPIV3Schema, &all)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func walk(path string, schema *apiextensionsv1.JSONSchemaProps, all *[]string) {
+	if schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields {
+		*all = append(*all, path+".**")
+	}
+	for name := range schema.Properties {
+		property := schema.Properties[name]
+		*all = append(*all, path+"."+name)
+		walk(path+"."+name, &property, all)
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		walk(path+"[]", schema.Items.Schema, all)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		walk(path+"{}", schema.AdditionalProperties.Schema, all)
+	}
+}
+
+func digest(fields []string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(fields, "\n"))))[:16]
+}
+
+// template makes a template of a definition: kept when the chart is uninstalled, with its
+// revision, and with what Helm would take for its own put so that it comes out as it is.
+func template(raw []byte, revision int) ([]byte, error) {
+	const head = "  annotations:\n"
+	before, after, found := bytes.Cut(bytes.TrimPrefix(raw, []byte("---\n")), []byte(head))
+	if !found {
+		return nil, errors.New("it has no annotations to add to")
+	}
+	escape := func(text []byte) []byte {
+		return []byte(strings.NewReplacer("{{", "{{ `{{` }}", "}}", "{{ `}}` }}").Replace(string(text)))
+	}
+	var out bytes.Buffer
+	out.WriteString(generated + "{{- if .Values.crds.install }}\n")
+	out.Write(escape(before))
+	fmt.Fprintf(&out, "%s    helm.sh/resource-policy: keep\n    %s: %q\n", head, revisionAnnotation, strconv.Itoa(revision))
+	out.Write(escape(after))
+	out.WriteString("{{- end }}\n")
+	return out.Bytes(), nil
+}

@@ -1,0 +1,282 @@
+//go:build helm
+
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+)
+
+// as converts an object, which must have no field that its type does not know.
+func as[T any](t *testing.T, object *unstructured.Unstructured) *T {
+	t.Helper()
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+		t.Fatalf("%s %q: %v", object.GetKind(), object.GetName(), err)
+	}
+	return typed
+}
+
+// grants lists what rules allow, one right a line.
+func grants(rules []rbacv1.PolicyRule) []string {
+	var all []string
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all = append(all, fmt.Sprintf("%s %s/%s %v", verb, group, resource, rule.ResourceNames))
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// comparable brings an object into a form in which the chart's and config's are the same.
+func comparable(t *testing.T, object *unstructured.Unstructured) (name string, content map[string]any) {
+	t.Helper()
+	name = object.GetKind() + " " + object.GetName()
+	own := object.GetLabels()
+	for _, label := range []string{"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "app.kubernetes.io/component", "app.kubernetes.io/name"} {
+		delete(own, label)
+	}
+	object.SetLabels(own)
+	if len(own) == 0 {
+		unstructured.RemoveNestedField(object.Object, "metadata", "labels")
+	}
+	annotations := object.GetAnnotations()
+	for _, annotation := range []string{"helm.sh/resource-policy", "slipway.dev/schema-revision"} {
+		delete(annotations, annotation)
+	}
+	object.SetAnnotations(annotations)
+	switch name {
+	case "ClusterRole " + operatorName:
+		role := as[rbacv1.ClusterRole](t, object)
+		object.Object["rules"] = grants(role.Rules)
+	case "Deployment " + operatorName:
+		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+		if err != nil {
+			t.Fatal(err)
+		}
+		container := containers[0].(map[string]any)
+		args, _, _ := unstructured.NestedStringSlice(container, "args")
+		slices.Sort(args)
+		container["args"] = args
+		text, err := json.Marshal(containers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		containersText := strings.ReplaceAll(string(text), ":v0.2.0", ":dev")
+		object.Object["containers"] = containersText
+		unstructured.RemoveNestedField(object.Object, "spec", "template", "spec", "containers")
+	}
+	return name, object.Object
+}
+
+// Whoever installs with Helm gets what everybody gets. Numbers are read as Go reads them from
+// JSON on both sides.
+func TestTheDefaultIsInstallYAML(t *testing.T) {
+	got, want := map[string]any{}, map[string]any{}
+	for _, object := range parse(t, render(t, "slipway-system")) {
+		name, content := comparable(t, object)
+		if strings.HasPrefix(name, "ValidatingAdmissionPolicy") {
+			continue // only the chart has it
+		}
+		got[name] = content
+	}
+	for _, object := range parse(t, readFile(t, "..", "..", "dist", "install.yaml")) {
+		if object.GetKind() == "Namespace" {
+			continue // Helm makes it
+		}
+		name, content := comparable(t, object)
+		want[name] = content
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-install.yaml +chart:\n%s", diff)
+	}
+}
+
+// clusterScoped are the kinds of the chart that are in no namespace.
+var clusterScoped = []string{
+	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace",
+	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+}
+
+func TestALimitedInstallHasNothingInTheClusterButTheDefinitions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args  []string
+		kinds []string
+	}{
+		"with definitions":    {nil, []string{"CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},
+		"without definitions": {[]string{"--set", "crds.install=false"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := parse(t, render(t, "ops", append(tc.args, "--set", "namespaces={team-a,team-b}", "--set", "networkPolicy.enabled=true")...))
+			if len(objects) == 0 {
+				t.Fatal("nothing is made")
+			}
+			var kinds []string
+			for _, object := range objects {
+				switch {
+				case slices.Contains(clusterScoped, object.GetKind()):
+					kinds = append(kinds, object.GetKind())
+				case !slices.Contains([]string{"ops", "team-a", "team-b"}, object.GetNamespace()):
+					t.Errorf("%s %q is in namespace %q", object.GetKind(), object.GetName(), object.GetNamespace())
+				}
+			}
+			slices.Sort(kinds)
+			if diff := cmp.Diff(tc.kinds, slices.Compact(kinds)); diff != "" {
+				t.Errorf("kinds in no namespace: -want +got:\n%s", diff)
+			}
+			whole := as[rbacv1.ClusterRole](t, named(t, parse(t, render(t, "ops", "--set", "webhook.enabled=false")), "ClusterRole", "", operatorName))
+			for _, namespace := range []string{"team-a", "team-b"} {
+				role := as[rbacv1.Role](t, named(t, objects, "Role", namespace, operatorName))
+				if diff := cmp.Diff(grants(whole.Rules), grants(role.Rules)); diff != "" {
+					t.Errorf("rights in %s: -all namespaces +limited:\n%s", namespace, diff)
+				}
+				binding := as[rbacv1.RoleBinding](t, named(t, objects, "RoleBinding", namespace, operatorName))
+				subject := []rbacv1.Subject{{Kind: "ServiceAccount", Name: operatorName, Namespace: "ops"}}
+				if binding.RoleRef.Kind != "Role" || binding.RoleRef.Name != role.Name || !cmp.Equal(subject, binding.Subjects) {
+					t.Errorf("the binding in %s is of %v to %v", namespace, binding.RoleRef, binding.Subjects)
+				}
+			}
+		})
+	}
+}
+
+// named returns the object of that kind and name.
+func named(t *testing.T, objects []*unstructured.Unstructured, kind, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	for _, object := range ofKind(objects, kind) {
+		if object.GetName() == name && object.GetNamespace() == namespace {
+			return object
+		}
+	}
+	t.Fatalf("there is no %s %s/%s", kind, namespace, name)
+	return nil
+}
+
+func TestWithoutGatewaysThereAreNoRightsForThem(t *testing.T) {
+	objects := parse(t, render(t, "slipway-system", "--set", "gateway.enabled=false"))
+	role := as[rbacv1.ClusterRole](t, named(t, objects, "ClusterRole", "", operatorName))
+	for _, grant := range grants(role.Rules) {
+		for _, word := range []string{"apigateways", "ingresses", "httproutes", "roles", "rolebindings", "serviceaccounts", "validatingwebhookconfigurations"} {
+			if strings.Contains(grant, "/"+word) {
+				t.Errorf("the operator may %s", grant)
+			}
+		}
+	}
+	deployment := as[appsv1.Deployment](t, named(t, objects, "Deployment", "slipway-system", operatorName))
+	if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--controllers=webapp") {
+		t.Errorf("the arguments are %v", args)
+	}
+}
+
+// A policy that selects nothing protects nothing; one that keeps the operator out is worse
+// than none.
+func TestTheNetworkPoliciesSelectWhatTheyAreAbout(t *testing.T) {
+	objects := parse(t, render(t, "ops", "-f", "testdata/values/everything.yaml", "--set", "webhook.enabled=true"))
+	deployment := as[appsv1.Deployment](t, named(t, objects, "Deployment", "ops", operatorName))
+	operator := deployment.Spec.Template
+	pods := desired.Deployment(desired.Inputs{Gateway: &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: "edge"}}}).Spec.Template
+
+	ofOperator := as[networkingv1.NetworkPolicy](t, named(t, objects, "NetworkPolicy", "ops", operatorName))
+	ofGateways := as[networkingv1.NetworkPolicy](t, named(t, objects, "NetworkPolicy", "edge", "slipway-gateways"))
+	for _, c := range []struct {
+		what   string
+		policy *networkingv1.NetworkPolicy
+		labels map[string]string
+		want   bool
+	}{
+		{"the operator's and the operator", ofOperator, operator.Labels, true},
+		{"the operator's and a gateway", ofOperator, pods.Labels, false},
+		{"the gateways' and a gateway", ofGateways, pods.Labels, true},
+		{"the gateways' and the operator", ofGateways, operator.Labels, false},
+	} {
+		if got := selects(t, &c.policy.Spec.PodSelector, c.labels); got != c.want {
+			t.Errorf("%s: selected %v, want %v", c.what, got, c.want)
+		}
+	}
+	place := func(namespace string) map[string]string {
+		return map[string]string{corev1.LabelMetadataName: namespace}
+	}
+	prometheus := map[string]string{"app.kubernetes.io/name": "prometheus"}
+	for _, c := range []struct {
+		what      string
+		policy    *networkingv1.NetworkPolicy
+		namespace string
+		pod       map[string]string
+		want      []int32
+	}{
+		{"anybody at the operator", ofOperator, "team", nil, []int32{9443}},
+		{"Prometheus at the operator", ofOperator, "monitoring", prometheus, []int32{8080, 9443}},
+		{"Prometheus at a gateway", ofGateways, "monitoring", prometheus, []int32{desired.AdminPort}},
+		{"the operator at a gateway", ofGateways, "ops", operator.Labels, []int32{desired.AdminPort}},
+		{"somebody with the operator's labels at a gateway", ofGateways, "team", operator.Labels, nil},
+		{"another pod of the operator's namespace at a gateway", ofGateways, "ops", prometheus, nil},
+	} {
+		if diff := cmp.Diff(c.want, letsIn(t, c.policy, place(c.namespace), c.pod)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", c.what, diff)
+		}
+	}
+	// Every port of a gateway but the admin port is for clients.
+	var clients []int32
+	for _, port := range pods.Spec.Containers[0].Ports {
+		if *port.ContainerPort != desired.AdminPort {
+			clients = append(clients, *port.ContainerPort)
+		}
+	}
+	open := as[networkingv1.NetworkPolicy](t, named(t, parse(t, render(t, "ops", "--set", "networkPolicy.enabled=true", "--set", "networkPolicy.gatewayNamespaces={edge}")), "NetworkPolicy", "edge", "slipway-gateways"))
+	if diff := cmp.Diff(clients, letsIn(t, open, place("anywhere"), nil)); diff != "" {
+		t.Errorf("clients at a gateway: -want +got:\n%s", diff)
+	}
+}
+
+func selects(t *testing.T, selector *metav1.LabelSelector, set map[string]string) bool {
+	t.Helper()
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Matches(labels.Set(set))
+}
+
+// letsIn returns the ports at which a policy lets in a pod of a namespace.
+func letsIn(t *testing.T, policy *networkingv1.NetworkPolicy, namespace, pod map[string]string) []int32 {
+	t.Helper()
+	if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+		t.Errorf("%s is about %v", policy.Name, policy.Spec.PolicyTypes)
+	}
+	var ports []int32
+	for _, rule := range policy.Spec.Ingress {
+		in := len(rule.From) == 0
+		for _, peer := range rule.From {
+			in = in || peer.IPBlock == nil && peer.NamespaceSelector != nil && selects(t, peer.NamespaceSelector, namespace) &&
+				(peer.PodSelector == nil || selects(t, peer.PodSelector, pod))
+		}
+		for _, port := range rule.Ports {
+			if in {
+				ports = append(ports, port.Port.IntVal)
+			}
+		}
+	}
+	slices.Sort(ports)
+	return ports
+}

@@ -1,0 +1,164 @@
+//go:build helm
+
+package chart
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) {
+	if os.Getenv("HELM") == "" {
+		panic("HELM must name Helm's program: run make test-helm")
+	}
+	os.Exit(m.Run())
+}
+
+// valueSets are the files in testdata/values.
+func valueSets(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/values/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sets of values (%v)", err)
+	}
+	return files
+}
+
+func TestLint(t *testing.T) {
+	for _, file := range valueSets(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			if output, err := helm(t.Context(), "lint", "--strict", chartFolder, "-f", file); err != nil {
+				t.Errorf("%v\n%s", err, output)
+			}
+		})
+	}
+}
+
+// The definitions are compared with config in TestTheDefaultIsInstallYAML.
+func TestGolden(t *testing.T) {
+	for _, file := range valueSets(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			golden := filepath.Join("testdata", "golden", filepath.Base(file))
+			got := render(t, "slipway-system", "-f", file, "--set", "crds.install=false")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(readFile(t, golden), got); diff != "" {
+				t.Errorf("-want +got (go test -tags helm ./test/chart -update rewrites it):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatContradictsItselfIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		set  []string
+		want string
+	}{
+		"a value that is none":                         {[]string{"replica=2"}, "additional properties 'replica' not allowed"},
+		"a value that is none, further down":           {[]string{"gateway.enable=false"}, "additional properties 'enable' not allowed"},
+		"text for a number":                            {[]string{"replicas=two"}, "got string, want integer"},
+		"a namespace that cannot be":                   {[]string{"namespaces={team_a}"}, "/namespaces/0"},
+		"several namespaces in one word":               {[]string{`namespaces={a\,b}`}, "/namespaces/0"},
+		"every namespace, as an empty name":            {[]string{`namespaces[0]=`}, "/namespaces/0"},
+		"a namespace twice":                            {[]string{"namespaces={a,a}"}, "items at 0 and 1 are equal"},
+		"an image with an option in its name":          {[]string{"images.operator.tag=v1 --x"}, "/images/operator/tag"},
+		"a digest that is too short":                   {[]string{"images.gateway.digest=sha256:00"}, "/images/gateway/digest"},
+		"a webhook without rights in the cluster":      {[]string{"namespaces={a}", "webhook.enabled=true"}, "webhook.enabled: an install that is limited"},
+		"authentication without rights in the cluster": {[]string{"namespaces={a}", "metrics.authentication=true"}, "metrics.authentication: an install that is limited"},
+		"authentication of nothing":                    {[]string{"metrics.enabled=false", "metrics.authentication=true"}, "there is nothing to protect"},
+		"a certificate for nothing":                    {[]string{"metrics.certificateSecret=a"}, "nothing is served with it"},
+		"a peer that lets in everybody":                {[]string{"networkPolicy.metricsFrom[0]=null"}, "/networkPolicy/metricsFrom/0"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"template", "slipway", chartFolder}
+			for _, set := range tc.set {
+				args = append(args, "--set", set)
+			}
+			output, err := helm(t.Context(), args...)
+			if err == nil || !strings.Contains(output, tc.want) {
+				t.Errorf("error %v, want one with %q:\n%s", err, tc.want, output[:min(len(output), 500)])
+			}
+		})
+	}
+}
+
+// A value without a comment, or without a schema, is one that nobody can use.
+func TestEveryValueHasACommentAndASchema(t *testing.T) {
+	text := readFile(t, chartFolder, "values.yaml")
+	key := regexp.MustCompile(`^ *[a-zA-Z]+:`)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if key.MatchString(line) && !strings.HasPrefix(strings.TrimSpace(lines[i-1]), "# ") {
+			t.Errorf("values.yaml:%d has no comment above it: %s", i+1, line)
+		}
+	}
+	var values, schema map[string]any
+	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(readFile(t, chartFolder, "values.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	hasSchema(t, "", values, schema, schema["definitions"].(map[string]any))
+}
+
+// hasSchema checks that each value has a schema, and that each schema with values has one.
+func hasSchema(t *testing.T, path string, values, schema, definitions map[string]any) {
+	t.Helper()
+	if name, ok := schema["$ref"].(string); ok {
+		schema = definitions[strings.TrimPrefix(name, "#/definitions/")].(map[string]any)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	if properties != nil && schema["additionalProperties"] != false {
+		t.Errorf("the schema of %q lets pass values that do not exist", path)
+	}
+	for name, value := range values {
+		property, ok := properties[name].(map[string]any)
+		if !ok {
+			t.Errorf("%s.%s has no schema", path, name)
+			continue
+		}
+		if below, ok := value.(map[string]any); ok && len(below) > 0 {
+			hasSchema(t, path+"."+name, below, property, definitions)
+		}
+	}
+	for name := range properties {
+		if _, ok := values[name]; !ok && path+"."+name != ".global" {
+			t.Errorf("%s.%s has a schema and is not in values.yaml", path, name)
+		}
+	}
+}
+
+func TestTheNotesGiveTheNextCommand(t *testing.T) {
+	output, err := helm(t.Context(), "install", "slipway", chartFolder, "-n", "ops", "--dry-run=client", "--set", "namespaces={team-a,team-b}")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	_, notes, _ := strings.Cut(output, "\nNOTES:\n")
+	for _, want := range []string{
+		"kubectl rollout status deployment/slipway-operator -n ops\n",
+		"kubectl apply -n team-a -f - <<'YAML'\n",
+		"kubectl get slipway -n team-a\n",
+		"for the namespaces team-a, team-b only",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		}
+	}
+}
