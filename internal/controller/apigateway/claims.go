@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +14,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 // indexClaim finds APIGateways by a host at the place where it is exposed.
@@ -83,7 +85,7 @@ func (r *Reconciler) findConflicts(ctx context.Context, gateway *slipwayv1alpha1
 	}
 	conflicts := map[string]types.NamespacedName{}
 	for _, host := range desired.Hosts(gateway) {
-		others, err := claimants(ctx, r.client, claim(at, host))
+		others, err := claimants(ctx, r.kit.Client, claim(at, host))
 		if err != nil {
 			return nil, err
 		}
@@ -113,24 +115,10 @@ func claimants(ctx context.Context, reader client.Reader, claim string) ([]slipw
 
 // rivals maps an APIGateway to the others that have a claim of it.
 func rivals(reader client.Reader) handler.MapFunc {
+	claimants := watch.Referrers{Reader: reader, List: &slipwayv1alpha1.APIGatewayList{}, Index: indexClaim, Values: claimIndex}
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		gateway, ok := object.(*slipwayv1alpha1.APIGateway)
-		if !ok {
-			return nil
-		}
-		var requests []reconcile.Request
-		for _, claim := range claims(gateway) {
-			others, err := claimants(ctx, reader, claim)
-			if err != nil {
-				// The cache is being stopped: the restarted operator looks at everything.
-				return nil
-			}
-			for i := range others {
-				if key := client.ObjectKeyFromObject(&others[i]); key != client.ObjectKeyFromObject(gateway) {
-					requests = append(requests, reconcile.Request{NamespacedName: key})
-				}
-			}
-		}
-		return requests
+		return slices.DeleteFunc(claimants.Map(ctx, object), func(request reconcile.Request) bool {
+			return request.NamespacedName == client.ObjectKeyFromObject(object)
+		})
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,10 +13,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/kit/apply"
-	"github.com/slipway-dev/slipway/internal/kit/blocker"
-	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/podevents"
+	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -52,26 +47,12 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // Reconciler makes APIGateways true.
 type Reconciler struct {
-	// client reads from the cache, seeing its own writes, and writes.
-	client client.Client
-	// fresh knows which APIGateways the cache shows as they are.
-	fresh *apply.Freshness
-	// applier applies and deletes children.
-	applier *apply.Applier
-	// blockers notices when an object in the way of a child has gone.
-	blockers *blocker.Watches
+	// kit is what it has in common with the reconcilers of other kinds.
+	kit *kit.Tools
 	// gatewayAPI has the kinds that a cluster need not have.
 	gatewayAPI *gatewayAPI
-	// events reads what the kubelet says of pods nowhere else.
-	events *podevents.Reader
 	// replicas knows what the pods serve.
 	replicas Replicas
-	// statuses writes what there is to say.
-	statuses *status.Writer
-	// clock tells the time.
-	clock clock.PassiveClock
-	// conflicts makes results, with backoff after conflicts.
-	conflicts *outcome.ConflictBackoff
 	// image is what the pods run where the spec names nothing else.
 	image string
 
@@ -107,45 +88,35 @@ type Reconciler struct {
 // Reconcile makes one APIGateway true and says how far it got.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.load(ctx, req.NamespacedName)
-	if err != nil {
-		return r.conflicts.Result(req.NamespacedName, err, 0)
-	}
-	if s == nil || !s.gateway.DeletionTimestamp.IsZero() {
+	switch {
+	case err != nil:
+		return r.kit.Abort(req.NamespacedName, err)
+	case s == nil:
+		r.replicas.Follow(ctx, req.NamespacedName, nil)
+		return r.kit.Forget(ctx, req.NamespacedName)
+	case !s.gateway.DeletionTimestamp.IsZero():
 		// Owner references delete the children.
 		r.replicas.Follow(ctx, req.NamespacedName, nil)
-		r.blockers.Keep(ctx, req.NamespacedName, nil)
-		return r.leave(ctx, req.NamespacedName, s)
+		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error {
+			return r.writeStatus(ctx, s, s.terminatingStatus(r.kit.Clock.Now()))
+		})
 	}
 
 	s.check = r.check(s.gateway)
 	s.conflicts, s.err = r.findConflicts(ctx, s.gateway)
 	s.err = errors.Join(s.err, r.applyChildren(ctx, s))
-	r.blockers.Keep(ctx, req.NamespacedName, outcome.Blockers(s.err))
 	r.askPods(ctx, s)
 	r.listen(ctx, s)
 	s.judgePods()
-	s.judgeAutoscaler(r.clock.Now())
+	s.judgeAutoscaler(r.kit.Clock.Now())
 	s.judgeRoutes()
-	if s.err != nil && outcome.Worst(s.err) == nil {
-		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
-		return r.conflicts.Result(req.NamespacedName, s.err, s.recheck.In())
-	}
-
-	if wait := r.settleWait(s); wait > 0 {
-		s.recheck.After(wait)
-		return r.conflicts.Result(req.NamespacedName, s.err, s.recheck.In())
-	}
-	err = errors.Join(s.err, r.writeStatus(ctx, s, s.status(r.clock.Now()), s.children()...))
-	return r.conflicts.Result(req.NamespacedName, err, s.recheck.In())
-}
-
-// leave says of an APIGateway that is being deleted that it is. Without a scope it has gone.
-func (r *Reconciler) leave(ctx context.Context, key types.NamespacedName, s *scope) (ctrl.Result, error) {
-	if s == nil {
-		return r.conflicts.Result(key, nil, 0)
-	}
-	err := r.writeStatus(ctx, s, s.terminatingStatus(r.clock.Now()))
-	return r.conflicts.Result(key, err, s.recheck.In())
+	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
+		if wait := r.settleWait(s); wait > 0 {
+			s.recheck.After(wait)
+			return nil
+		}
+		return r.writeStatus(ctx, s, s.status(r.kit.Clock.Now()), s.children()...)
+	})
 }
 
 // askPods has the pods followed that can answer, gets their answers, and lets those that
@@ -167,20 +138,14 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 
 // listen reads the events of pods whose status does not say what keeps them from serving.
 func (r *Reconciler) listen(ctx context.Context, s *scope) {
-	said, again := r.events.Listen(ctx, s.judgedPods(), false)
+	said, again := r.kit.Events.Listen(ctx, s.judgedPods(), false)
 	s.events = said
 	s.recheck.After(again.In())
 }
 
 // writeStatus writes a status when it differs. children are what it speaks of.
-func (r *Reconciler) writeStatus(ctx context.Context, s *scope, now slipwayv1alpha1.APIGatewayStatus, children ...client.Object) error {
-	if equality.Semantic.DeepEqual(s.gateway.Status, now) {
-		return nil
-	}
-	before := s.gateway.DeepCopy()
-	s.gateway.Status = now
-	_, wait, err := r.statuses.Write(ctx, before, s.gateway, onlyDetails(before.Status, now), children...)
-	s.recheck.After(wait)
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope, next slipwayv1alpha1.APIGatewayStatus, children ...client.Object) error {
+	_, _, err := status.Update(ctx, r.kit.Statuses, s.gateway, &s.gateway.Status, next, withDetails, &s.recheck, children...)
 	return err
 }
 
@@ -199,23 +164,23 @@ func (r *Reconciler) settleWait(s *scope) time.Duration {
 	}
 	known, ok := r.settling.Get(s.gateway.UID)
 	if !ok || known.(settled).generation != s.gateway.Generation {
-		known = settled{generation: s.gateway.Generation, since: r.clock.Now()}
+		known = settled{generation: s.gateway.Generation, since: r.kit.Clock.Now()}
 		r.settling.Add(s.gateway.UID, known)
 	}
 	limit := settleTime
 	if s.staleCache {
 		limit = staleCacheTime
 	}
-	return limit - r.clock.Since(known.(settled).since)
+	return limit - r.kit.Clock.Since(known.(settled).since)
 }
 
-// onlyDetails tells statuses that differ in nothing but numbers and words.
-func onlyDetails(before, after slipwayv1alpha1.APIGatewayStatus) bool {
-	before.Replicas = after.Replicas
-	before.ReadyReplicas = after.ReadyReplicas
-	before.Summary.Replicas = after.Summary.Replicas
-	before.Summary.Routes = after.Summary.Routes
-	before.Routes = after.Routes
-	before.Conditions = status.WithMessagesOf(after.Conditions, before.Conditions)
-	return equality.Semantic.DeepEqual(before, after)
+// withDetails returns a status with the numbers and words of another one.
+func withDetails(of, from slipwayv1alpha1.APIGatewayStatus) slipwayv1alpha1.APIGatewayStatus {
+	of.Replicas = from.Replicas
+	of.ReadyReplicas = from.ReadyReplicas
+	of.Summary.Replicas = from.Summary.Replicas
+	of.Summary.Routes = from.Summary.Routes
+	of.Routes = from.Routes
+	of.Conditions = status.WithMessagesOf(from.Conditions, of.Conditions)
+	return of
 }

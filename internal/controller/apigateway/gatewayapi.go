@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
@@ -27,6 +26,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 // kindRecheck is when to look again for a kind that the cluster does not have. Nothing
@@ -120,10 +120,9 @@ func (g *gatewayAPI) start() error {
 		return fmt.Errorf("make the client of the Gateway API: %w", err)
 	}
 	owner := handler.EnqueueRequestForOwner(g.mgr.GetScheme(), g.mgr.GetRESTMapper(), &slipwayv1alpha1.APIGateway{}, handler.OnlyControllerOwner())
-	children := handler.EnqueueRequestsFromMapFunc(attached(g.mgr.GetClient()))
 	for _, watched := range []source.Source{
 		source.Kind[client.Object](g.cached, &gatewayv1.HTTPRoute{}, owner),
-		source.Kind[client.Object](g.cached, &gatewayv1.Gateway{}, children),
+		source.Kind[client.Object](g.cached, &gatewayv1.Gateway{}, attached(g.mgr.GetClient())),
 	} {
 		if err := g.watch(watched); err != nil {
 			return fmt.Errorf("watch the Gateway API: %w", err)
@@ -292,20 +291,10 @@ func parentIndex(object client.Object) []string {
 	return []string{key.String()}
 }
 
-// attached maps a Gateway to the APIGateways that attach to it.
-func attached(reader client.Reader) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		list := &slipwayv1alpha1.APIGatewayList{}
-		err := reader.List(ctx, list, client.MatchingFields{indexParent: client.ObjectKeyFromObject(object).String()},
-			client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-		if err != nil {
-			// The cache is being stopped: the restarted operator looks at everything.
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(list.Items))
-		for i := range list.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return requests
-	}
+// attached enqueues the APIGateways that attach to a Gateway.
+func attached(reader client.Reader) handler.EventHandler {
+	return watch.Referrers{
+		Reader: reader, List: &slipwayv1alpha1.APIGatewayList{}, Index: indexParent,
+		Values: func(object client.Object) []string { return []string{client.ObjectKeyFromObject(object).String()} },
+	}.Handler()
 }

@@ -3,9 +3,6 @@ package apigateway
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -13,9 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -25,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 // scope is what one pass knows. The phases fill it in the order of its fields;
@@ -105,22 +101,19 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		parent:     &gatewayv1.Gateway{},
 		answers:    map[types.UID]replica.Answer{},
 	}
-	if err := r.client.Get(ctx, key, s.gateway); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("read the APIGateway: %w", err)
+	if found, err := r.kit.Get(ctx, key, s.gateway); !found || err != nil {
+		return nil, err
 	}
 	name := desired.Name(s.gateway)
 	err := errors.Join(
-		apply.Load(ctx, r.applier, s.gateway, name, s.account),
-		apply.Load(ctx, r.applier, s.gateway, name, s.role),
-		apply.Load(ctx, r.applier, s.gateway, name, s.binding),
-		apply.Load(ctx, r.applier, s.gateway, name, s.deployment),
-		apply.Load(ctx, r.applier, s.gateway, name, s.service),
-		apply.Load(ctx, r.applier, s.gateway, name, s.autoscaler),
-		apply.Load(ctx, r.applier, s.gateway, name, s.budget),
-		apply.Load(ctx, r.applier, s.gateway, desired.IngressName(s.gateway), s.ingress),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.account),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.role),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.binding),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.deployment),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.service),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.autoscaler),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.budget),
+		apply.Load(ctx, r.kit.Applier, s.gateway, desired.IngressName(s.gateway), s.ingress),
 		r.gatewayAPI.load(ctx, s),
 		r.loadPods(ctx, s),
 	)
@@ -128,7 +121,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		return nil, err
 	}
 	if s.untouched() {
-		r.fresh.Trust(s.gateway)
+		r.kit.Fresh.Trust(s.gateway)
 	}
 	return s, nil
 }
@@ -141,32 +134,17 @@ func (s *scope) untouched() bool {
 
 // children are those that exist.
 func (s *scope) children() []client.Object {
-	all := []client.Object{
-		s.account, s.role, s.binding, s.deployment, s.service, s.autoscaler, s.budget, s.ingress,
-	}
+	all := apply.Existing(s.account, s.role, s.binding, s.deployment, s.service, s.autoscaler, s.budget, s.ingress)
 	for _, route := range s.existingHTTPRoutes() {
 		all = append(all, route)
 	}
-	return slices.DeleteFunc(all, func(child client.Object) bool { return child.GetUID() == "" })
+	return all
 }
 
-func (r *Reconciler) loadPods(ctx context.Context, s *scope) error {
-	// Only looked at, so they need not be copied out of the cache.
-	shared := []client.ListOption{
-		client.UnsafeDisableDeepCopy,
-		&client.ListOptions{Namespace: s.gateway.Namespace, FieldSelector: fields.OneTermEqualSelector(indexAPIGateway, s.gateway.Name)},
+func (r *Reconciler) loadPods(ctx context.Context, s *scope) (err error) {
+	if s.pods, err = watch.Pods(ctx, r.kit.Client, s.gateway, indexAPIGateway); err != nil {
+		return err
 	}
-	pods := &corev1.PodList{}
-	if err := r.client.List(ctx, pods, shared...); err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	s.pods = pods.Items
-	slices.SortFunc(s.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	replicaSets := &metav1.PartialObjectMetadataList{}
-	replicaSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
-	if err := r.client.List(ctx, replicaSets, shared...); err != nil {
-		return fmt.Errorf("list ReplicaSets: %w", err)
-	}
-	s.replicaSets = replicaSets.Items
-	return nil
+	s.replicaSets, err = watch.ReplicaSets(ctx, r.kit.Client, s.gateway, indexAPIGateway)
+	return err
 }

@@ -1,7 +1,6 @@
 package apigateway
 
 import (
-	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,28 +9,22 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/podevents"
 	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 const (
@@ -40,8 +33,6 @@ const (
 	// indexParent finds APIGateways by the Gateway they attach to, as namespace/name.
 	indexParent = "slipway.dev/parent"
 
-	// memory bounds what the reconciler remembers: entries of about 200 bytes.
-	memory = 65536
 	// checkMemory bounds the remembered checks: up to 100 KB each for 1,000 routes.
 	checkMemory = 1024
 )
@@ -65,7 +56,13 @@ type Options struct {
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
 	options = withDefaults(options)
-	if err := addIndexes(mgr); err != nil {
+	if err := watch.AddIndexes(
+		mgr,
+		watch.Index{Object: &corev1.Pod{}, Name: indexAPIGateway, Values: watch.LabelIndex(slipwayv1alpha1.LabelAPIGateway)},
+		watch.Index{Object: watch.ReplicaSet(), Name: indexAPIGateway, Values: watch.LabelIndex(slipwayv1alpha1.LabelAPIGateway)},
+		watch.Index{Object: &slipwayv1alpha1.APIGateway{}, Name: indexClaim, Values: claimIndex},
+		watch.Index{Object: &slipwayv1alpha1.APIGateway{}, Name: indexParent, Values: parentIndex},
+	); err != nil {
 		return err
 	}
 	follower := replica.New(replica.Options{Port: options.AdminPort, Clock: options.Clock})
@@ -75,7 +72,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	registerMetrics(mgr.GetClient())
 	r := newReconciler(mgr, options, follower)
 	var err error
-	if r.blockers, err = blocker.Setup(mgr); err != nil {
+	if r.kit.Blockers, err = blocker.Setup(mgr); err != nil {
 		return err
 	}
 	built, err := ctrl.NewControllerManagedBy(mgr).
@@ -90,13 +87,13 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Owns(&policyv1.PodDisruptionBudget{}).
 		Owns(&networkingv1.Ingress{}).
 		// Pods and ReplicaSets are owned by others.
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(apiGatewayOf)).
-		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(apiGatewayOf)).
+		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelAPIGateway)).
+		WatchesMetadata(&appsv1.ReplicaSet{}, watch.ByLabel(slipwayv1alpha1.LabelAPIGateway)).
 		// Whose host it is changes with other APIGateways, before the change and after it.
 		Watches(&slipwayv1alpha1.APIGateway{}, handler.EnqueueRequestsFromMapFunc(rivals(mgr.GetClient())),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(answersOf(follower)).
-		WatchesRawSource(r.blockers.Source()).
+		WatchesRawSource(watch.Notices(follower.Notify)).
+		WatchesRawSource(r.kit.Blockers.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles)).
 		Build(r)
 	if err != nil {
@@ -124,69 +121,15 @@ func withDefaults(options Options) Options {
 
 func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconciler {
 	r := &Reconciler{
-		client:    mgr.GetClient(),
-		fresh:     apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
-		replicas:  replicas,
-		clock:     options.Clock,
-		image:     options.Image,
-		checks:    lru.New(checkMemory),
-		events:    podevents.NewReader(mgr.GetAPIReader(), options.Clock),
-		conflicts: outcome.NewConflictBackoff(options.Clock),
-		settling:  lru.New(memory),
+		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
+			Good: []string{slipwayv1alpha1.ConditionReady},
+			Bad:  []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled},
+		}}),
+		replicas: replicas,
+		image:    options.Image,
+		checks:   lru.New(checkMemory),
+		settling: lru.New(kit.Memory),
 	}
-	recorder := mgr.GetEventRecorder(FieldManager)
-	r.statuses = status.NewWriter(r.client, r.fresh, recorder, r.clock)
-	r.applier = &apply.Applier{
-		Client:       mgr.GetClient(),
-		Live:         mgr.GetAPIReader(),
-		FieldManager: FieldManager,
-		Fresh:        r.fresh,
-		Repaired:     status.Repaired(recorder),
-	}
-	r.gatewayAPI = &gatewayAPI{mgr: mgr, options: options.GatewayAPICache, fresh: r.fresh, repaired: r.applier.Repaired}
+	r.gatewayAPI = &gatewayAPI{mgr: mgr, options: options.GatewayAPICache, fresh: r.kit.Fresh, repaired: r.kit.Applier.Repaired}
 	return r
-}
-
-func addIndexes(mgr ctrl.Manager) error {
-	replicaSet := &metav1.PartialObjectMetadata{}
-	replicaSet.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
-	for _, index := range []struct {
-		object client.Object
-		name   string
-		values client.IndexerFunc
-	}{
-		{&corev1.Pod{}, indexAPIGateway, labelIndex},
-		{replicaSet, indexAPIGateway, labelIndex},
-		{&slipwayv1alpha1.APIGateway{}, indexClaim, claimIndex},
-		{&slipwayv1alpha1.APIGateway{}, indexParent, parentIndex},
-	} {
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.object, index.name, index.values); err != nil { //nolint:forbidigo // registering an index is not part of a request
-			return fmt.Errorf("index %T by %s: %w", index.object, index.name, err)
-		}
-	}
-	return nil
-}
-
-func labelIndex(object client.Object) []string {
-	if name := object.GetLabels()[slipwayv1alpha1.LabelAPIGateway]; name != "" {
-		return []string{name}
-	}
-	return nil
-}
-
-// apiGatewayOf maps an object to the APIGateway that its label names.
-func apiGatewayOf(_ context.Context, object client.Object) []reconcile.Request {
-	name := object.GetLabels()[slipwayv1alpha1.LabelAPIGateway]
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
-}
-
-// answersOf makes a change of what a pod says an event of its APIGateway.
-func answersOf(follower *replica.Follower) source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		follower.Notify(func(gateway types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: gateway}) })
-		return nil
-	})
 }

@@ -18,19 +18,19 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 	if s.app.Spec.Paused {
 		return r.findDrift(s)
 	}
-	// First: an autoscaler that is no longer wanted must not change a number of pods that
-	// is stated again.
-	errs := []error{r.deleteUnwanted(ctx, s)}
-	for _, child := range s.childrenBesideDeployment() {
-		_, err := r.applier.Apply(ctx, s.app, child)
-		if child.Current == client.Object(s.claim) && s.claim.UID != "" {
-			err = s.resizeError(err)
-		}
-		errs = append(errs, s.inOurWords(*child.Desired.GetKind(), err))
+	return errors.Join(
+		r.kit.Applier.All(ctx, s.app, s.childrenBesideDeployment(), s.explain),
+		r.applyDeployment(ctx, s),
+		r.kit.Applier.All(ctx, s.app, []apply.Child{s.serviceChild()}, s.explain),
+	)
+}
+
+// explain says of an error of a child which field of the WebApp it is about.
+func (s *scope) explain(child apply.Child, err error) error {
+	if child.Current == client.Object(s.claim) && s.claim.UID != "" {
+		err = s.resizeError(err)
 	}
-	errs = append(errs, r.applyDeployment(ctx, s))
-	_, err := r.applier.Apply(ctx, s.app, s.serviceChild())
-	return errors.Join(append(errs, s.inOurWords("Service", err))...)
+	return s.inOurWords(*child.Desired.GetKind(), err)
 }
 
 // serviceChild is the Service. Its ports depend on how far the rollout has got, so it is
@@ -56,42 +56,19 @@ func (s *scope) servicePorts() (serving int32, next []int32) {
 	}
 }
 
-// childrenBesideDeployment are the wanted children whose content depends on nothing but
-// the spec.
+// childrenBesideDeployment are the children whose content depends on nothing but the spec. A
+// volume that is not wanted is none of them: it is never deleted because of an edit.
 func (s *scope) childrenBesideDeployment() []apply.Child {
 	var children []apply.Child
 	if claim := desired.PersistentVolumeClaim(s.app); claim != nil {
-		children = append(children, apply.Child{Desired: claim, Current: s.claim})
+		children = append(children, apply.Wanted(claim, s.claim))
 	}
-	// A revision with a volume runs one pod, whatever a later spec says.
-	if autoscaler := desired.HorizontalPodAutoscaler(s.app); autoscaler != nil && !s.targetHasVolume() {
-		children = append(children, apply.Child{Desired: autoscaler, Current: s.autoscaler})
+	autoscaler := desired.HorizontalPodAutoscaler(s.app)
+	if s.targetHasVolume() {
+		// A revision with a volume runs one pod, whatever a later spec says.
+		autoscaler = nil
 	}
-	if budget := desired.PodDisruptionBudget(s.app); budget != nil {
-		children = append(children, apply.Child{Desired: budget, Current: s.budget})
-	}
-	return children
-}
-
-// unwanted are the children that exist and that an earlier spec asked for. A volume is
-// never deleted because of an edit.
-func (s *scope) unwanted() []client.Object {
-	var list []client.Object
-	if s.autoscaler.UID != "" && (desired.HorizontalPodAutoscaler(s.app) == nil || s.targetHasVolume()) {
-		list = append(list, s.autoscaler)
-	}
-	if s.budget.UID != "" && desired.PodDisruptionBudget(s.app) == nil {
-		list = append(list, s.budget)
-	}
-	return list
-}
-
-func (r *Reconciler) deleteUnwanted(ctx context.Context, s *scope) error {
-	var errs []error
-	for _, object := range s.unwanted() {
-		errs = append(errs, r.applier.Delete(ctx, s.app, object))
-	}
-	return errors.Join(errs...)
+	return append(children, apply.Wanted(autoscaler, s.autoscaler), apply.Wanted(desired.PodDisruptionBudget(s.app), s.budget))
 }
 
 // targetHasVolume tells that what is to run has a volume, which only one pod may write
@@ -124,7 +101,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	}
 	// What does not pass by itself, such as an object of that name which is not ours, keeps
 	// nothing from running.
-	change, err := r.applier.Apply(ctx, s.app, s.deploymentChild(replicas))
+	change, err := r.kit.Applier.Apply(ctx, s.app, s.deploymentChild(replicas))
 	r.tellRefused(s, change)
 	s.applied = err == nil
 	return errors.Join(s.inOurWords("Deployment", err), draft)
@@ -146,7 +123,7 @@ func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, erro
 	if !s.autoscaled() {
 		return &minimum, nil
 	}
-	return r.applier.AutoscaledReplicas(ctx, s.app, s.deployment, minimum, func(replicas int32) apply.Configuration {
+	return r.kit.Applier.AutoscaledReplicas(ctx, s.app, s.deployment, minimum, func(replicas int32) apply.Configuration {
 		return desired.Replicas(s.app, replicas)
 	})
 }
@@ -162,26 +139,12 @@ func (r *Reconciler) findDrift(s *scope) error {
 		minimum := s.minReplicas()
 		replicas = &minimum
 	}
-	deployment := s.deploymentChild(replicas)
-	drifted, err := r.childDrifted(deployment)
+	drifted, err := r.kit.Applier.AnyDrifted(s.deploymentChild(replicas))
 	if err != nil {
 		return err
 	}
 	s.applied = !drifted
-	s.drifted = drifted || len(s.unwanted()) > 0
-	for _, child := range append(s.childrenBesideDeployment(), s.serviceChild()) {
-		drifted, err := r.childDrifted(child)
-		if err != nil {
-			return err
-		}
-		s.drifted = s.drifted || drifted
-	}
-	return nil
-}
-
-func (r *Reconciler) childDrifted(child apply.Child) (bool, error) {
-	if child.Current.GetUID() == "" {
-		return true, nil
-	}
-	return r.applier.Drifted(child.Desired, child.Current)
+	others, err := r.kit.Applier.AnyDrifted(append(s.childrenBesideDeployment(), s.serviceChild())...)
+	s.drifted = drifted || others
+	return err
 }

@@ -92,7 +92,7 @@ func configRefs(spec slipwayv1alpha1.WebAppSpec) []configRef {
 // cache; content is read live, and only of a version that was not hashed before.
 func (r *Reconciler) resolveConfig(ctx context.Context, s *scope) error {
 	err := r.hashConfig(ctx, s)
-	r.fresh.DependsOn(s.app, s.config.seen...)
+	r.kit.Fresh.DependsOn(s.app, s.config.seen...)
 	return err
 }
 
@@ -135,7 +135,7 @@ func (r *Reconciler) digest(ctx context.Context, s *scope, ref configRef, record
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.kind))
 	s.config.seen = append(s.config.seen, metadata)
-	if err := r.client.Get(ctx, key, metadata); err != nil {
+	if err := r.kit.Client.Get(ctx, key, metadata); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -166,11 +166,11 @@ func (r *Reconciler) digest(ctx context.Context, s *scope, ref configRef, record
 func (r *Reconciler) readContent(ctx context.Context, key types.NamespacedName, ref configRef) (map[string][]byte, string, error) {
 	if ref.kind == "Secret" {
 		secret := &corev1.Secret{}
-		err := r.live.Get(ctx, key, secret)
+		err := r.kit.Live.Get(ctx, key, secret)
 		return secret.Data, secret.ResourceVersion, err
 	}
 	configMap := &corev1.ConfigMap{}
-	if err := r.live.Get(ctx, key, configMap); err != nil {
+	if err := r.kit.Live.Get(ctx, key, configMap); err != nil {
 		return nil, "", err
 	}
 	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))

@@ -2,21 +2,14 @@ package webapp
 
 import (
 	"context"
-	"errors"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/kit/apply"
-	"github.com/slipway-dev/slipway/internal/kit/blocker"
-	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/podevents"
+	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -27,29 +20,10 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // Reconciler makes WebApps true.
 type Reconciler struct {
-	// client reads from the cache, seeing its own writes, and writes.
-	client client.Client
-	// live reads from the API server: the content of a Secret or ConfigMap that changed.
-	live client.Reader
-	// fresh knows which WebApps the cache shows as they are.
-	fresh *apply.Freshness
-	// applier applies and deletes children.
-	applier *apply.Applier
-	// blockers notices when an object in the way of a child has gone.
-	blockers *blocker.Watches
-	// statuses writes what there is to say.
-	statuses *status.Writer
-	// warn writes an event.
-	warn func(owner client.Object, reason, message string)
-	// clock tells the time.
-	clock clock.PassiveClock
-	// events reads what the kubelet says of pods nowhere else.
-	events *podevents.Reader
-	// conflicts makes results, with backoff after conflicts.
-	conflicts *outcome.ConflictBackoff
+	// kit is what it has in common with the reconcilers of other kinds.
+	kit *kit.Tools
 	// metrics counts.
 	metrics *metrics
-
 	// digests remembers what referenced Secrets and ConfigMaps hashed to, by version.
 	// Losing it costs live reads, nothing else.
 	digests *lru.Cache
@@ -77,13 +51,16 @@ type Reconciler struct {
 // Reconcile makes one WebApp true and says how far it got.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.load(ctx, req.NamespacedName)
-	if err != nil {
-		return r.conflicts.Result(req.NamespacedName, err, 0)
-	}
-	if s == nil || !s.app.DeletionTimestamp.IsZero() {
+	switch {
+	case err != nil:
+		return r.kit.Abort(req.NamespacedName, err)
+	case s == nil:
+		return r.kit.Forget(ctx, req.NamespacedName)
+	case !s.app.DeletionTimestamp.IsZero():
 		// Owner references delete the children.
-		r.blockers.Keep(ctx, req.NamespacedName, nil)
-		return r.leave(ctx, req.NamespacedName, s)
+		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error {
+			return r.writeStatus(ctx, s, s.terminatingStatus(r.kit.Clock.Now()))
+		})
 	}
 
 	if s.err == nil {
@@ -95,51 +72,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.err == nil {
 		s.err = r.applyChildren(ctx, s)
 	}
-	r.listen(ctx, s, r.clock.Now())
-	s.judge(r.clock.Now())
+	r.listen(ctx, s, r.kit.Clock.Now())
+	s.judge(r.kit.Clock.Now())
 	if s.err == nil {
 		s.err = r.keepRevisions(ctx, s)
 	}
-	r.blockers.Keep(ctx, req.NamespacedName, outcome.Blockers(s.err))
-	if s.err != nil && outcome.Worst(s.err) == nil {
-		// A lost race: what was seen may be out of date, so there is nothing true to say yet.
-		return r.conflicts.Result(req.NamespacedName, s.err, s.recheck.In())
-	}
-
-	err = errors.Join(s.err, r.writeStatus(ctx, s, s.status(r.clock.Now()), s.children()...))
-	return r.conflicts.Result(req.NamespacedName, err, s.recheck.In())
-}
-
-// leave says of a WebApp that is being deleted that it is. Without a scope it has gone.
-func (r *Reconciler) leave(ctx context.Context, key types.NamespacedName, s *scope) (ctrl.Result, error) {
-	if s == nil {
-		return r.conflicts.Result(key, nil, 0)
-	}
-	err := r.writeStatus(ctx, s, s.terminatingStatus(r.clock.Now()))
-	return r.conflicts.Result(key, err, s.recheck.In())
+	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
+		return r.writeStatus(ctx, s, s.status(r.kit.Clock.Now()), s.children()...)
+	})
 }
 
 // writeStatus writes a status when it differs. children are what it speaks of.
-func (r *Reconciler) writeStatus(ctx context.Context, s *scope, now slipwayv1alpha1.WebAppStatus, children ...client.Object) error {
-	if equality.Semantic.DeepEqual(s.app.Status, now) {
-		return nil
-	}
-	before := s.app.DeepCopy()
-	s.app.Status = now
-	written, wait, err := r.statuses.Write(ctx, before, s.app, onlyDetails(before.Status, now), children...)
-	s.recheck.After(wait)
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope, next slipwayv1alpha1.WebAppStatus, children ...client.Object) error {
+	before, written, err := status.Update(ctx, r.kit.Statuses, s.app, &s.app.Status, next, withDetails, &s.recheck, children...)
 	if written {
-		r.metrics.observe(before, s.app, r.clock.Now())
+		r.metrics.observe(before, s.app, r.kit.Clock.Now())
 	}
 	return err
 }
 
-// onlyDetails tells statuses that differ in nothing but replica counts and words: which
-// pod of a rollout is waited for is told in words.
-func onlyDetails(before, after slipwayv1alpha1.WebAppStatus) bool {
-	before.Replicas = after.Replicas
-	before.ReadyReplicas = after.ReadyReplicas
-	before.Summary.Replicas = after.Summary.Replicas
-	before.Conditions = status.WithMessagesOf(after.Conditions, before.Conditions)
-	return equality.Semantic.DeepEqual(before, after)
+// withDetails returns a status with the replica counts and words of another one: which pod of a rollout is waited for is
+// told in words.
+func withDetails(of, from slipwayv1alpha1.WebAppStatus) slipwayv1alpha1.WebAppStatus {
+	of.Replicas = from.Replicas
+	of.ReadyReplicas = from.ReadyReplicas
+	of.Summary.Replicas = from.Summary.Replicas
+	of.Conditions = status.WithMessagesOf(from.Conditions, of.Conditions)
+	return of
 }

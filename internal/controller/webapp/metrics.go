@@ -1,16 +1,15 @@
 package webapp
 
 import (
-	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
 )
 
@@ -54,7 +53,11 @@ func newMetrics(reader client.Reader) *metrics {
 	}
 	m.rollbacks = metric.Registered(crmetrics.Registry, m.rollbacks)
 	m.duration = metric.Registered(crmetrics.Registry, m.duration)
-	metric.Registered(crmetrics.Registry, metric.NewByCondition(AppsByCondition, countedConditions(), conditionsOf(reader)))
+	kit.CountConditions(
+		reader, AppsByCondition, &slipwayv1alpha1.WebAppList{},
+		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing,
+		slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack,
+		slipwayv1alpha1.ConditionPaused)
 	return m
 }
 
@@ -90,28 +93,4 @@ func rolloutResult(before, after *slipwayv1alpha1.WebApp) string {
 func held(app *slipwayv1alpha1.WebApp) bool {
 	c := meta.FindStatusCondition(app.Status.Conditions, slipwayv1alpha1.ConditionStalled)
 	return c != nil && c.Reason == slipwayv1alpha1.ReasonRolloutFailed
-}
-
-// conditionsOf returns a function that lists the conditions of every WebApp.
-func conditionsOf(reader client.Reader) func(context.Context) ([][]metav1.Condition, error) {
-	return func(ctx context.Context) ([][]metav1.Condition, error) {
-		apps := &slipwayv1alpha1.WebAppList{}
-		if err := reader.List(ctx, apps, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-			return nil, err
-		}
-		conditions := make([][]metav1.Condition, len(apps.Items))
-		for i := range apps.Items {
-			conditions[i] = apps.Items[i].Status.Conditions
-		}
-		return conditions, nil
-	}
-}
-
-// countedConditions are the types that AppsByCondition counts.
-func countedConditions() []string {
-	return []string{
-		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing,
-		slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack,
-		slipwayv1alpha1.ConditionPaused,
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/kit"
 )
 
 // names remembers what specs and revisions are called: a name is a hash of the pod
@@ -31,7 +32,7 @@ type named struct {
 	revision, intent, specIntent string
 }
 
-func newNames() *names { return &names{known: lru.New(memory), stored: lru.New(memory)} }
+func newNames() *names { return &names{known: lru.New(kit.Memory), stored: lru.New(kit.Memory)} }
 
 // of names what a scope's spec and config ask for.
 func (n *names) of(s *scope) (named, error) {

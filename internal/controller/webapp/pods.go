@@ -24,7 +24,7 @@ func (r *Reconciler) listen(ctx context.Context, s *scope, now time.Time) {
 	}
 	started := s.keptStartTime()
 	late := !started.IsZero() && s.timeLeft(now) <= 0
-	said, again := r.events.Listen(ctx, append(current, others...), late)
+	said, again := r.kit.Events.Listen(ctx, append(current, others...), late)
 	s.events = said
 	s.recheck.After(again.In())
 }

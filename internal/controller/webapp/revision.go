@@ -81,7 +81,7 @@ func (r *Reconciler) keepRevisions(ctx context.Context, s *scope) error {
 		}
 	}
 	for len(s.revisions) > revisionHistory {
-		if err := r.applier.Delete(ctx, s.app, s.revisions[0].object); err != nil {
+		if err := r.kit.Applier.Delete(ctx, s.app, s.revisions[0].object); err != nil {
 			return err
 		}
 		s.revisions = s.revisions[1:]
@@ -99,7 +99,7 @@ func (r *Reconciler) deleteDrafts(ctx context.Context, s *scope) error {
 		if draft.name == s.wanted.name {
 			continue
 		}
-		if err := r.applier.Delete(ctx, s.app, draft.object); err != nil {
+		if err := r.kit.Applier.Delete(ctx, s.app, draft.object); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func (r *Reconciler) storeDraft(ctx context.Context, s *scope) error {
 	}
 	draft := storedRevision{namedRevision: s.target, number: desired.DraftNumber, object: &appsv1.ControllerRevision{}}
 	child := apply.Child{Desired: desired.ControllerRevision(s.app, draft.name, data, draft.number), Current: draft.object}
-	made, err := r.applier.Create(ctx, s.app, child)
+	made, err := r.kit.Applier.Create(ctx, s.app, child)
 	if err != nil {
 		return fmt.Errorf("store revision %q: %w", draft.name, err)
 	}
@@ -181,7 +181,7 @@ func (r *Reconciler) recordRevision(ctx context.Context, s *scope) error {
 
 func (r *Reconciler) applyRevision(ctx context.Context, s *scope, stored storedRevision, data []byte) error {
 	configuration := desired.ControllerRevision(s.app, stored.name, data, stored.number)
-	if _, err := r.applier.Apply(ctx, s.app, apply.Child{Desired: configuration, Current: stored.object}); err != nil {
+	if _, err := r.kit.Applier.Apply(ctx, s.app, apply.Child{Desired: configuration, Current: stored.object}); err != nil {
 		return fmt.Errorf("keep revision %q: %w", stored.name, err)
 	}
 	return nil

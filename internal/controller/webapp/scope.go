@@ -12,9 +12,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 // scope is what one pass knows. The phases fill it in the order of its fields;
@@ -121,21 +120,18 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		budget:     &policyv1.PodDisruptionBudget{},
 		claim:      &corev1.PersistentVolumeClaim{},
 	}
-	if err := r.client.Get(ctx, key, s.app); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("read the WebApp: %w", err)
+	if found, err := r.kit.Get(ctx, key, s.app); !found || err != nil {
+		return nil, err
 	}
 	name := desired.Name(s.app)
 	err := errors.Join(
-		apply.Load(ctx, r.applier, s.app, name, s.deployment),
-		apply.Load(ctx, r.applier, s.app, name, s.service),
-		apply.Load(ctx, r.applier, s.app, name, s.autoscaler),
-		apply.Load(ctx, r.applier, s.app, name, s.budget),
+		apply.Load(ctx, r.kit.Applier, s.app, name, s.deployment),
+		apply.Load(ctx, r.kit.Applier, s.app, name, s.service),
+		apply.Load(ctx, r.kit.Applier, s.app, name, s.autoscaler),
+		apply.Load(ctx, r.kit.Applier, s.app, name, s.budget),
 	)
 	if s.app.Spec.Storage != nil {
-		err = errors.Join(err, apply.Load(ctx, r.applier, s.app, desired.VolumeName(s.app), s.claim))
+		err = errors.Join(err, apply.Load(ctx, r.kit.Applier, s.app, desired.VolumeName(s.app), s.claim))
 	}
 	if err != nil {
 		return nil, err
@@ -144,9 +140,9 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		return s, err
 	}
 	// What this pass depends on replaces what an earlier one saw, even if it gets nowhere.
-	r.fresh.DependsOn(s.app)
+	r.kit.Fresh.DependsOn(s.app)
 	if s.untouched() {
-		r.fresh.Trust(s.app)
+		r.kit.Fresh.Trust(s.app)
 	}
 	return s, nil
 }
@@ -159,35 +155,24 @@ func (s *scope) untouched() bool {
 
 // children are those that exist.
 func (s *scope) children() []client.Object {
-	all := []client.Object{s.deployment, s.service, s.autoscaler, s.budget, s.claim}
-	return slices.DeleteFunc(all, func(child client.Object) bool { return child.GetUID() == "" })
+	return apply.Existing(s.deployment, s.service, s.autoscaler, s.budget, s.claim)
 }
 
 func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {
-	ofApp := &client.ListOptions{Namespace: s.app.Namespace, FieldSelector: fields.OneTermEqualSelector(indexWebApp, s.app.Name)}
-	// Pods and ReplicaSets are only looked at, so they need not be copied out of the
-	// cache: there may be hundreds.
-	shared := []client.ListOption{ofApp, client.UnsafeDisableDeepCopy}
-
-	pods := &corev1.PodList{}
-	if err := r.client.List(ctx, pods, shared...); err != nil {
-		return fmt.Errorf("list pods: %w", err)
+	pods, err := watch.Pods(ctx, r.kit.Client, s.app, indexWebApp)
+	if err != nil {
+		return err
 	}
-	s.pods = pods.Items
-	slices.SortFunc(s.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-
-	replicaSets := &metav1.PartialObjectMetadataList{}
-	replicaSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
-	if err := r.client.List(ctx, replicaSets, shared...); err != nil {
-		return fmt.Errorf("list ReplicaSets: %w", err)
+	replicaSets, err := watch.ReplicaSets(ctx, r.kit.Client, s.app, indexWebApp)
+	if err != nil {
+		return err
 	}
-	s.replicaSets = replicaSets.Items
-
 	revisions := &appsv1.ControllerRevisionList{}
-	if err := r.client.List(ctx, revisions, ofApp); err != nil {
+	if err := r.kit.Client.List(ctx, revisions, watch.Of(s.app, indexWebApp)); err != nil {
 		return fmt.Errorf("list ControllerRevisions: %w", err)
 	}
-	s.decodeRevisions(r.applier, revisions.Items)
+	s.pods, s.replicaSets = pods, replicaSets
+	s.decodeRevisions(r.kit.Applier, revisions.Items)
 	return nil
 }
 

@@ -1,28 +1,22 @@
 package webapp
 
 import (
-	"context"
-	"fmt"
-
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/podevents"
 	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 const (
@@ -30,9 +24,6 @@ const (
 	indexWebApp = "slipway.dev/webapp"
 	// indexConfig finds WebApps by the Secrets and ConfigMaps they refer to, as Kind/name.
 	indexConfig = "slipway.dev/config"
-
-	// memory bounds what the reconciler remembers: entries of about 200 bytes.
-	memory = 65536
 )
 
 // Options configures the controller.
@@ -46,12 +37,18 @@ type Options struct {
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
-	if err := addIndexes(mgr); err != nil {
+	if err := watch.AddIndexes(
+		mgr,
+		watch.Index{Object: &corev1.Pod{}, Name: indexWebApp, Values: watch.LabelIndex(slipwayv1alpha1.LabelWebApp)},
+		watch.Index{Object: &appsv1.ControllerRevision{}, Name: indexWebApp, Values: watch.LabelIndex(slipwayv1alpha1.LabelWebApp)},
+		watch.Index{Object: watch.ReplicaSet(), Name: indexWebApp, Values: watch.LabelIndex(slipwayv1alpha1.LabelWebApp)},
+		watch.Index{Object: &slipwayv1alpha1.WebApp{}, Name: indexConfig, Values: configIndex},
+	); err != nil {
 		return err
 	}
 	reconciler := NewReconciler(mgr, options)
 	var err error
-	if reconciler.blockers, err = blocker.Setup(mgr); err != nil {
+	if reconciler.kit.Blockers, err = blocker.Setup(mgr); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -63,12 +60,12 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Owns(&policyv1.PodDisruptionBudget{}).
 		Owns(&appsv1.ControllerRevision{}).
 		// A retained volume has no owner; pods and ReplicaSets are owned by others.
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(webAppOf)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(webAppOf)).
-		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(webAppOf)).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(referrers(mgr.GetClient(), "Secret"))).
-		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(referrers(mgr.GetClient(), "ConfigMap"))).
-		WatchesRawSource(reconciler.blockers.Source()).
+		Watches(&corev1.PersistentVolumeClaim{}, watch.ByLabel(slipwayv1alpha1.LabelWebApp)).
+		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelWebApp)).
+		WatchesMetadata(&appsv1.ReplicaSet{}, watch.ByLabel(slipwayv1alpha1.LabelWebApp)).
+		WatchesMetadata(&corev1.Secret{}, referrers(mgr.GetClient(), "Secret")).
+		WatchesMetadata(&corev1.ConfigMap{}, referrers(mgr.GetClient(), "ConfigMap")).
+		WatchesRawSource(reconciler.kit.Blockers.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles)).
 		Complete(reconciler)
 }
@@ -76,52 +73,15 @@ func Setup(mgr ctrl.Manager, options Options) error {
 // NewReconciler returns the reconciler alone. It reads through the manager's cache,
 // which Setup has given the indexes that the reconciler needs.
 func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
+	return &Reconciler{
+		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
+			Good: []string{slipwayv1alpha1.ConditionReady},
+			Bad:  []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack},
+		}}),
+		metrics: newMetrics(mgr.GetClient()),
+		digests: lru.New(kit.Memory),
+		names:   newNames(),
 	}
-	r := &Reconciler{
-		client:    mgr.GetClient(),
-		live:      mgr.GetAPIReader(),
-		clock:     options.Clock,
-		metrics:   newMetrics(mgr.GetClient()),
-		digests:   lru.New(memory),
-		events:    podevents.NewReader(mgr.GetAPIReader(), options.Clock),
-		conflicts: outcome.NewConflictBackoff(options.Clock),
-		names:     newNames(),
-		fresh:     apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader()),
-	}
-	recorder := mgr.GetEventRecorder(FieldManager)
-	r.statuses = status.NewWriter(r.client, r.fresh, recorder, r.clock)
-	r.warn = status.Warn(recorder)
-	r.applier = &apply.Applier{
-		Client:       mgr.GetClient(),
-		Live:         mgr.GetAPIReader(),
-		FieldManager: FieldManager,
-		Fresh:        r.fresh,
-		Repaired:     status.Repaired(recorder),
-	}
-	return r
-}
-
-func addIndexes(mgr ctrl.Manager) error {
-	replicaSet := &metav1.PartialObjectMetadata{}
-	replicaSet.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
-	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}, replicaSet} {
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), object, indexWebApp, labelIndex); err != nil { //nolint:forbidigo // registering an index is not part of a request
-			return fmt.Errorf("index %T by WebApp: %w", object, err)
-		}
-	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &slipwayv1alpha1.WebApp{}, indexConfig, configIndex); err != nil { //nolint:forbidigo // as above
-		return fmt.Errorf("index WebApps by their Secrets and ConfigMaps: %w", err)
-	}
-	return nil
-}
-
-func labelIndex(object client.Object) []string {
-	if name := object.GetLabels()[slipwayv1alpha1.LabelWebApp]; name != "" {
-		return []string{name}
-	}
-	return nil
 }
 
 func configIndex(object client.Object) []string {
@@ -136,30 +96,10 @@ func configIndex(object client.Object) []string {
 	return names
 }
 
-// webAppOf maps an object to the WebApp that its label names.
-func webAppOf(_ context.Context, object client.Object) []reconcile.Request {
-	name := object.GetLabels()[slipwayv1alpha1.LabelWebApp]
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
-}
-
-// referrers maps a Secret or ConfigMap to the WebApps that refer to it.
-func referrers(reader client.Reader, kind string) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		apps := &slipwayv1alpha1.WebAppList{}
-		err := reader.List(ctx, apps, client.InNamespace(object.GetNamespace()),
-			client.MatchingFields{indexConfig: kind + "/" + object.GetName()},
-			client.DisableReadYourWritesConsistency)
-		if err != nil {
-			// The cache is being stopped: the restarted operator looks at everything.
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(apps.Items))
-		for i := range apps.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&apps.Items[i])})
-		}
-		return requests
-	}
+// referrers enqueues the WebApps that refer to a Secret or ConfigMap.
+func referrers(reader client.Reader, kind string) handler.EventHandler {
+	return watch.Referrers{
+		Reader: reader, List: &slipwayv1alpha1.WebAppList{}, Index: indexConfig, SameNamespace: true,
+		Values: func(object client.Object) []string { return []string{kind + "/" + object.GetName()} },
+	}.Handler()
 }

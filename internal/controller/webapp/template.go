@@ -118,6 +118,6 @@ func (r *Reconciler) tellRefused(s *scope, change apply.Change) {
 	if s.refusedField == "" || change == apply.Unchanged {
 		return
 	}
-	r.warn(s.app, slipwayv1alpha1.ReasonTemplateRefused, fmt.Sprintf(
+	r.kit.Warn(s.app, slipwayv1alpha1.ReasonTemplateRefused, fmt.Sprintf(
 		"the pod template in ControllerRevision %q is not applied: %s is not as the operator builds it; the pods are built from the spec in it", s.target.name, s.refusedField))
 }

@@ -23,11 +23,11 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 // DefaultLimit bounds how many objects are watched: each costs a request that stays open
@@ -88,12 +88,7 @@ func (w *Watches) Notify(notify func(owner types.NamespacedName)) {
 }
 
 // Source makes what is noticed an event of the owner.
-func (w *Watches) Source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		w.Notify(func(owner types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: owner}) })
-		return nil
-	})
-}
+func (w *Watches) Source() source.Source { return watch.Notices(w.Notify) }
 
 // Keep makes these the objects in the way of an owner that are watched, and no others.
 // Each has its kind, and is as it was seen. The values of the context live on in the

@@ -1,6 +1,8 @@
 package status
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,13 +16,21 @@ import (
 // action is what the events of a controller are about, in the terms of the events API.
 const action = "Reconcile"
 
-// Record emits an event for every transition that a user wants to hear of: becoming
-// ready, and every abnormal condition that appears or changes its reason. The same
-// trouble in several conditions gives one event.
-func Record(recorder events.EventRecorder, object runtime.Object, before, after []metav1.Condition) {
+// News are the conditions of a kind that are worth an event. Of all others somebody hears in another way: what goes wrong
+// with them is told by Degraded, or they are what somebody asked for.
+type News struct {
+	// Good are worth an event when they become true.
+	Good []string
+	// Bad are worth a warning when they become true, or get another reason.
+	Bad []string
+}
+
+// Record emits an event for every transition that a user wants to hear of. The same trouble in several conditions gives one
+// event.
+func Record(recorder events.EventRecorder, news News, object runtime.Object, before, after []metav1.Condition) {
 	told := map[string]bool{}
 	for _, c := range Transitions(before, after) {
-		eventType, ok := worthTelling(c, before)
+		eventType, ok := news.worthTelling(c, before)
 		if !ok || told[c.Message] {
 			continue
 		}
@@ -43,17 +53,13 @@ func Warn(recorder events.EventRecorder) func(owner client.Object, reason, messa
 	}
 }
 
-func worthTelling(c metav1.Condition, before []metav1.Condition) (eventType string, ok bool) {
-	switch c.Type {
-	case slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing,
-		slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ConditionProgrammed,
-		slipwayv1alpha1.ConditionPaused:
-		// What goes wrong with them is told by Degraded. A pause is what somebody asked for.
+func (n News) worthTelling(c metav1.Condition, before []metav1.Condition) (eventType string, ok bool) {
+	switch {
+	case c.Status != metav1.ConditionTrue:
 		return "", false
-	case slipwayv1alpha1.ConditionReady:
-		return corev1.EventTypeNormal, c.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(before, c.Type)
+	case slices.Contains(n.Good, c.Type):
+		return corev1.EventTypeNormal, !meta.IsStatusConditionTrue(before, c.Type)
 	default:
-		// Degraded, Stalled, and the abnormal-true conditions of single kinds.
-		return corev1.EventTypeWarning, c.Status == metav1.ConditionTrue
+		return corev1.EventTypeWarning, slices.Contains(n.Bad, c.Type)
 	}
 }

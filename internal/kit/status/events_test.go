@@ -19,6 +19,8 @@ func (r *recorder) Eventf(_, _ runtime.Object, eventType, reason, _, note string
 	r.told = append(r.told, eventType+" "+reason+": "+fmt.Sprintf(note, args...))
 }
 
+var news = status.News{Good: []string{"Ready"}, Bad: []string{"Degraded", "Stalled"}}
+
 func TestEventsTellWhatHappens(t *testing.T) {
 	ready := status.True("Ready", "Ready", "all is well")
 	starting := status.False("Ready", "RolloutInProgress", "starting")
@@ -53,11 +55,21 @@ func TestEventsTellWhatHappens(t *testing.T) {
 			[]metav1.Condition{status.True("Degraded", "A", "disk 100% full")},
 			[]string{"Warning A: disk 100% full"},
 		},
+		"trouble that gets another reason": {
+			[]metav1.Condition{crash},
+			[]metav1.Condition{status.True("Degraded", "OOMKilled", "no memory")},
+			[]string{"Warning OOMKilled: no memory"},
+		},
+		"what the kind does not declare": {
+			nil,
+			[]metav1.Condition{status.True("Paused", "Paused", "spec.paused"), status.True("Available", "ReplicasReady", "serves")},
+			nil,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{}
-			status.Record(r, &slipwayv1alpha1.WebApp{}, tc.before, tc.after)
+			status.Record(r, news, &slipwayv1alpha1.WebApp{}, tc.before, tc.after)
 			if diff := cmp.Diff(tc.want, r.told); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

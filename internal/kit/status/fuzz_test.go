@@ -30,7 +30,7 @@ func FuzzRecord(f *testing.F) {
 		source := generate.From(data)
 		before, after := some(source), some(source)
 		r := &recorder{}
-		status.Record(r, &slipwayv1alpha1.WebApp{}, before, after)
+		status.Record(r, news, &slipwayv1alpha1.WebApp{}, before, after)
 		told := map[string]bool{}
 		for _, event := range r.told {
 			_, note, _ := strings.Cut(event, ": ")
@@ -43,7 +43,7 @@ func FuzzRecord(f *testing.F) {
 			}
 		}
 		r.told = nil
-		status.Record(r, &slipwayv1alpha1.WebApp{}, after, after)
+		status.Record(r, news, &slipwayv1alpha1.WebApp{}, after, after)
 		if len(r.told) > 0 {
 			t.Errorf("nothing happened, and it tells %q", r.told)
 		}

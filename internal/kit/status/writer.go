@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,14 +38,30 @@ type Writer struct {
 	fresh    *apply.Freshness
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
+	news     News
 	// written remembers when a status was last written, by UID. Losing it costs status
 	// writes, nothing else.
 	written *lru.Cache
 }
 
 // NewWriter returns a Writer that has written nothing yet.
-func NewWriter(to client.Client, fresh *apply.Freshness, recorder events.EventRecorder, clock clock.PassiveClock) *Writer {
-	return &Writer{client: to, fresh: fresh, recorder: recorder, clock: clock, written: lru.New(memory)}
+func NewWriter(to client.Client, fresh *apply.Freshness, recorder events.EventRecorder, clock clock.PassiveClock, news News) *Writer {
+	return &Writer{client: to, fresh: fresh, recorder: recorder, clock: clock, news: news, written: lru.New(memory)}
+}
+
+// Update makes next the status of an object where it differs. at is where the object has its status. details returns a
+// status with the numbers and words of another one: two that are equal then differ in nothing else, and the write may wait.
+// It returns the object as it was, and whether anything was written. recheck is when to try again what may wait.
+func Update[T Object, S any](ctx context.Context, w *Writer, object T, at *S, next S, details func(of, from S) S, recheck *outcome.Recheck, children ...client.Object) (before T, written bool, err error) {
+	if equality.Semantic.DeepEqual(*at, next) {
+		return object, false, nil
+	}
+	before, _ = object.DeepCopyObject().(T)
+	onlyDetails := equality.Semantic.DeepEqual(details(*at, next), next)
+	*at = next
+	written, wait, err := w.Write(ctx, before, object, onlyDetails, children...)
+	recheck.After(wait)
+	return before, written, err
 }
 
 // Write writes the status of after, an object that differs from before in nothing else,
@@ -69,7 +86,7 @@ func (w *Writer) Write(ctx context.Context, before, after Object, onlyDetails bo
 		return false, 0, outcome.Classify(w.subject(after), err)
 	}
 	w.written.Add(after.GetUID(), w.clock.Now())
-	Record(w.recorder, after, before.GetConditions(), after.GetConditions())
+	Record(w.recorder, w.news, after, before.GetConditions(), after.GetConditions())
 	return true, 0, nil
 }
 
@@ -84,11 +101,15 @@ func (w *Writer) detailsWait(object Object, onlyDetails bool) time.Duration {
 }
 
 func (w *Writer) subject(object Object) string {
-	kind := fmt.Sprintf("%T", object)
-	if known, err := w.client.GroupVersionKindFor(object); err == nil {
-		kind = known.Kind
+	return fmt.Sprintf("the status of %s %q", KindOf(w.client, object), object.GetName())
+}
+
+// KindOf is what the kind of an object is called.
+func KindOf(known client.Client, object client.Object) string {
+	if kind, err := known.GroupVersionKindFor(object); err == nil {
+		return kind.Kind
 	}
-	return fmt.Sprintf("the status of %s %q", kind, object.GetName())
+	return fmt.Sprintf("%T", object)
 }
 
 // WithMessagesOf returns conditions with the words that others have for the same reasons:

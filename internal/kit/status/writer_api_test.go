@@ -45,7 +45,7 @@ func newFixture(t *testing.T) *fixture {
 	if err := env.Client.Create(t.Context(), f.app); err != nil {
 		t.Fatal(err)
 	}
-	f.writer = status.NewWriter(env.Client, apply.NewFreshness(env.Client, env.Client), f.recorder, f.clock)
+	f.writer = status.NewWriter(env.Client, apply.NewFreshness(env.Client, env.Client), f.recorder, f.clock, news)
 	return f
 }
 

@@ -1,0 +1,87 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
+)
+
+func TestALabelIsAnIndexOfThoseThatHaveIt(t *testing.T) {
+	index := watch.LabelIndex("slipway.dev/webapp")
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		want   []string
+	}{
+		"it has":           {map[string]string{"slipway.dev/webapp": "shop", "other": "x"}, []string{"shop"}},
+		"it has an empty":  {map[string]string{"slipway.dev/webapp": ""}, nil},
+		"it has another":   {map[string]string{"slipway.dev/apigateway": "shop"}, nil},
+		"it has no labels": {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, index(&slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// index is a reader that has WebApps by namespace and value.
+type index struct {
+	client.Reader
+	apps map[string][]string
+	err  error
+}
+
+func (i index) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	asked := client.ListOptions{}
+	asked.ApplyOptions(options)
+	value, _ := asked.FieldSelector.RequiresExactMatch("slipway.dev/config")
+	list := into.(*slipwayv1alpha1.WebAppList)
+	for _, name := range i.apps[asked.Namespace+"/"+value] {
+		list.Items = append(list.Items, slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}})
+	}
+	return i.err
+}
+
+func TestThoseThatReferToAnObjectAreFound(t *testing.T) {
+	request := func(name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: name}}
+	}
+	apps := map[string][]string{"team/a": {"shop", "mart"}, "team/b": {"mart"}, "/a": {"anywhere"}}
+	for name, tc := range map[string]struct {
+		sameNamespace bool
+		values        []string
+		err           error
+		want          []reconcile.Request
+	}{
+		"in its namespace":     {true, []string{"a"}, nil, []reconcile.Request{request("shop"), request("mart")}},
+		"anywhere":             {false, []string{"a"}, nil, []reconcile.Request{request("anywhere")}},
+		"by several values":    {true, []string{"b", "a"}, nil, []reconcile.Request{request("mart"), request("shop"), request("mart")}},
+		"none":                 {true, []string{"c"}, nil, nil},
+		"by nothing":           {true, nil, nil, nil},
+		"the cache has ended":  {true, []string{"a"}, errors.New("stopped"), nil},
+		"another object's too": {true, []string{"b"}, nil, []reconcile.Request{request("mart")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			referrers := watch.Referrers{
+				Reader: index{apps: apps, err: tc.err}, List: &slipwayv1alpha1.WebAppList{}, Index: "slipway.dev/config", SameNamespace: tc.sameNamespace,
+				Values: func(client.Object) []string { return tc.values },
+			}
+			object := &slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "it"}}
+			for range 2 { // a list is not kept from one event to the next
+				if diff := cmp.Diff(tc.want, referrers.Map(t.Context(), object)); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
