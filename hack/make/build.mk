@@ -20,7 +20,7 @@ build: ## Build the programs of cmd into bin.
 images: build ## Build the image archives of operator, gateway and demo into bin, without Docker.
 	@VERSION='$(VERSION)' hack/images.sh
 
+# A release is of the version in the file VERSION, whatever git describe says.
 .PHONY: dist
-dist: generate ## Collect what a release ships in dist: install manifest, images, kubectl plugin, checksums.
-	@TAG='$(VERSION)' $(MAKE) images
-	@hack/dist.sh '$(VERSION)'
+dist: ## Make what a release ships in dist/<version>, from what is committed. SIGNING_KEY= signs it.
+	@hack/dist.sh

@@ -21,7 +21,7 @@ test: test-unit test-fuzz test-h2spec test-helm test-api test-e2e test-localkube
 
 # What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
 .PHONY: test-all
-test-all: test test-fault test-truth test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long ## Run every test there is. Takes hours.
+test-all: test test-fault test-truth test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist ## Run every test there is. Takes hours.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -150,6 +150,25 @@ test-gateway-attack: ## Attack the gateway with raw bytes, with nginx, Apache, H
 .PHONY: bench-gateway
 bench-gateway: ## Measure the gateway beside nginx, Caddy and Traefik, each on one core.
 	@hack/bench-gateway.sh $(BENCH_FLAGS)
+
+# The programs of a release for arm64 run under qemu.
+.PHONY: test-dist
+test-dist: ## Build the release of the last commit twice, compare, and check archives, images, SBOMs, licences and signatures.
+	@echo 'test-dist:'
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-dist.sh $(TEST_FLAGS)
+
+.PHONY: dist-reproducible
+dist-reproducible: ## Build the release of the last commit in two folders, the second time from nothing, and compare every byte.
+	@FRESH=1 hack/test-dist.sh -run TestTwoBuildsAreEqual
+
+# What a version leaves in a cluster is recorded until it has a tag, at its last change of code.
+.PHONY: record-release
+record-release: bin/testsum bin/localkube ## Record what the version in VERSION leaves in a cluster: the fixtures of F12, once the code is final.
+	@version=$$(<VERSION); \
+	  if [[ -n $$(git tag --list "$$version") ]]; then echo "record-release: $$version has a tag, so its fixtures stay as they are" >&2; exit 1; fi; \
+	  rm -rf test/fault/testdata/*/releases/"$$version"; \
+	  $(FAULT_TEST) -timeout 30m -run '^TestUpgrade$$' -record "$$version" $(TEST_FLAGS) | $(TESTSUM); \
+	  git status --short test/fault/testdata
 
 # The Go build cache knows better than make what is out of date.
 .PHONY: bin/testsum
