@@ -28,6 +28,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 )
 
@@ -101,6 +102,9 @@ type Options struct {
 	// NewClient replaces the client, as a test that plants a bug does. Default: one that
 	// reads from the cache and sees its own writes.
 	NewClient client.NewClientFunc
+	// NewQueue replaces the queue of each controller, as a test does that waits for all of
+	// them to be empty. Default: controller-runtime's.
+	NewQueue outcome.NewQueue
 }
 
 // defaultGatewayImage is what a build that is no release runs.
@@ -149,7 +153,7 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 func addControllers(mgr ctrl.Manager, options Options) error {
 	all := map[string]func() error{
 		"webapp": func() error {
-			return webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles})
+			return webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue})
 		},
 		"apigateway": func() error {
 			return apigateway.Setup(mgr, apigateway.Options{
@@ -157,6 +161,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 				AdminPort:               options.GatewayAdminPort,
 				GatewayAPICache:         gatewayAPICacheOptions(options.Namespaces),
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles,
+				NewQueue:                options.NewQueue,
 			})
 		},
 	}

@@ -118,7 +118,7 @@ func play(t *testing.T, on *scenario.Bench, s scenario.Scenario, trial scenario.
 		table.Played(t.Name(), nil)
 		return outcome
 	}
-	if errors.As(err, new(scenario.Unsafe)) {
+	if errors.As(err, new(scenario.Unsafe)) || errors.As(err, new(scenario.Late)) {
 		t.Error(err)
 		return outcome
 	}

@@ -3,6 +3,7 @@
 package fault_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"testing"
@@ -65,6 +66,9 @@ func TestRandom(t *testing.T) {
 func playMix(t *testing.T, mix scenario.Mix, reference *scenario.Outcome) error {
 	t.Helper()
 	err := bench.PlayFaults(t, mix, reference)
+	if errors.As(err, new(scenario.Late)) {
+		return err
+	}
 	if err != nil {
 		t.Logf("played again, because: %v", err)
 		if err := bench.PlayMix(t, mix); err != nil {

@@ -49,6 +49,8 @@ type Options struct {
 	// MaxConcurrentReconciles is how many APIGateways are worked on at a time. Default:
 	// outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
+	// NewQueue replaces the queue. Default: controller-runtime's.
+	NewQueue outcome.NewQueue
 	// Clock tells the time. Default: the system's.
 	Clock clock.Clock
 }
@@ -94,7 +96,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(watch.Notices(follower.Notify)).
 		WatchesRawSource(r.kit.Blockers.Source()).
-		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles)).
+		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Build(r)
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)

@@ -31,6 +31,8 @@ type Options struct {
 	// MaxConcurrentReconciles is how many WebApps are worked on at a time. Default:
 	// outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
+	// NewQueue replaces the queue. Default: controller-runtime's.
+	NewQueue outcome.NewQueue
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -66,7 +68,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WatchesMetadata(&corev1.Secret{}, referrers(mgr.GetClient(), "Secret")).
 		WatchesMetadata(&corev1.ConfigMap{}, referrers(mgr.GetClient(), "ConfigMap")).
 		WatchesRawSource(reconciler.kit.Blockers.Source()).
-		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles)).
+		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Complete(reconciler)
 }
 

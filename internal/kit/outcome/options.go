@@ -3,6 +3,7 @@ package outcome
 import (
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,15 +22,20 @@ const (
 	passTimeout = 30 * time.Second
 )
 
+// NewQueue makes the queue of a controller of that name, as controller.Options has it.
+type NewQueue func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // ControllerOptions are those of every kind's controller. concurrency is how many objects
-// are worked on at a time, 0: DefaultConcurrency.
-func ControllerOptions(concurrency int) controller.Options {
+// are worked on at a time, 0: DefaultConcurrency. newQueue replaces the queue, as a test
+// does that waits for it to be empty; nil: controller-runtime's.
+func ControllerOptions(concurrency int, newQueue NewQueue) controller.Options {
 	if concurrency == 0 {
 		concurrency = DefaultConcurrency
 	}
 	warm := true
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
+		NewQueue:                newQueue,
 		RateLimiter:             newBackoff[reconcile.Request](clock.RealClock{}, backoffBase, backoffMax),
 		ReconciliationTimeout:   passTimeout,
 		// The standby's caches are full when it takes over.

@@ -11,9 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/operator"
@@ -26,6 +25,10 @@ import (
 const (
 	// idle is how long nothing may be written for a step to be over.
 	idle = 300 * time.Millisecond
+	// soon is when the operator may not mean to look again for a step to be over: a status that
+	// waits for pods, or holds details back, does so for a second. Later it looks again for
+	// what nothing tells it of, and writes nothing if nothing has changed.
+	soon = 1100 * time.Millisecond
 	// quietAfterwards is how long nothing may be written at the end.
 	quietAfterwards = 5 * time.Second
 	// stuck is how long nothing may happen for a run to count as busy: it waits for its own
@@ -110,6 +113,11 @@ type run struct {
 	// stopPlayer ends the player.
 	stopPlayer context.CancelFunc
 	operators  []*environment.Operator
+	// queues are those of each of the operators, and views is what each was shown.
+	queues []*queues
+	views  []*shown
+	// done are the resource versions that objects have at the least by what the steps did.
+	done map[string]int64
 	// crashes is how many crashed operators were replaced.
 	crashes int
 	// number is that of the step, from 1, and version the resource version at its beginning.
@@ -300,7 +308,10 @@ func (r *run) stateAfter(step Step) map[string]any {
 
 func (r *run) start() {
 	r.Helper()
+	q, s := newQueues(clock.RealClock{}, len(r.scenario.Controllers)), &shown{}
+	r.queues, r.views = append(r.queues, q), append(r.views, s)
 	r.operators = append(r.operators, r.Env.StartOperatorWith(r, func(config *rest.Config, options *operator.Options) {
+		options.NewQueue = q.make
 		options.Namespaces = []string{r.namespace}
 		options.Controllers = r.scenario.Controllers
 		options.GatewayAdminPort = r.gateways.Port
@@ -311,6 +322,7 @@ func (r *run) start() {
 		case r.delay != nil:
 			options.NewCache = r.delay.NewCache
 		}
+		options.NewCache = s.newCache(options.NewCache)
 		r.gate.Wrap(config)
 		if r.trial.Access != nil {
 			r.trial.Access(config, r.namespace)
@@ -331,7 +343,7 @@ func (r *run) restart() bool {
 	// Nothing costs more than the start of an operator.
 	r.place.busy(true)
 	r.operators[0].Stop(r)
-	r.operators = nil
+	r.operators, r.queues, r.views = nil, nil, nil
 	if r.trial.AfterCrash != nil {
 		r.delay = r.trial.AfterCrash(r.version)
 	}
@@ -350,18 +362,4 @@ func (r *run) mark() error {
 	}
 	r.version = list.ResourceVersion
 	return nil
-}
-
-func (r *run) do(step Step) error {
-	switch {
-	case step.Pods != nil:
-		r.player.Behave(step.Pods)
-		return nil
-	case step.Delete != nil:
-		return r.Env.Client.Delete(r.Context(), step.Delete.object(r.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
-	default:
-		object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
-		object.SetNamespace(r.namespace)
-		return r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(step.manager()), client.ForceOwnership)
-	}
 }

@@ -190,6 +190,19 @@ func (w *Recorder) Number(namespace, object string) int64 {
 	return 0
 }
 
+// Numbers returns the resource versions that were seen last, by kind and name.
+func (w *Recorder) Numbers(namespace string) map[string]int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.spaces[namespace]; s != nil {
+		return maps.Clone(s.numbers)
+	}
+	return nil
+}
+
+// Sees tells whether objects of a kind are seen.
+func (w *Recorder) Sees(kind schema.GroupVersionKind) bool { return slices.Contains(w.kinds, kind) }
+
 // Count returns how many versions were seen in a namespace.
 func (w *Recorder) Count(namespace string) int {
 	w.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,6 +60,8 @@ func (s *settling) look() (over bool, err error) {
 		// The new operator has not had its time yet.
 		s.pace, s.since = newPace(time.Now(), s.pace.within, s.pace.rest), time.Now()
 	}
+	// Before the activity: what a reconcile has written that is over now is seen in that.
+	nothingToDo := s.nothingToDo()
 	withheld := s.withheld()
 	s.pace.look(time.Now(), withheld || time.Now().Before(s.untold) && s.gate.Written() == s.before)
 	if now := s.activity(); now != s.last {
@@ -73,7 +74,7 @@ func (s *settling) look() (over bool, err error) {
 		s.since = time.Now()
 	}
 	s.place.busy(!withheld && time.Since(s.since) < s.busyFor())
-	if s.arrived && time.Since(s.since) >= s.pace.rest && s.gate.InFlight() == 0 && s.player.Idle(s.Context()) {
+	if s.arrived && nothingToDo && time.Since(s.since) >= s.pace.rest && s.gate.InFlight() == 0 && s.player.Idle(s.Context()) {
 		shown, err := s.shown(s.want)
 		if err != nil {
 			return false, err
@@ -85,6 +86,9 @@ func (s *settling) look() (over bool, err error) {
 		s.since = time.Now()
 	}
 	if err := s.pace.over(s.arrived); err != nil {
+		if s.arrived && !nothingToDo {
+			err = fmt.Errorf("%w: an operator has something left to do, or was not shown everything", err)
+		}
 		return false, s.differs(s.want, err)
 	}
 	return false, nil
@@ -114,6 +118,24 @@ func (s *settling) rested() {
 func (r *run) withheld() bool {
 	return r.delay != nil && (r.delay.Withholds() || r.delay.Blind()) || r.Recorder.Blind() || !r.trial.OwnWatches && r.Relay.Blind() ||
 		r.gate.AskedToWait() || r.trial.Withheld != nil && r.trial.Withheld(r.namespace)
+}
+
+// nothingToDo tells that what the steps did was seen, that every operator has looked at it,
+// and that none means to look again soon. That nothing is written for a while tells less:
+// on a busy machine an operator that was started anew may not have begun by then, and one
+// that runs may not have heard of the step, after which everything is to be as before.
+func (r *run) nothingToDo() bool {
+	numbers := r.Recorder.Numbers(r.namespace)
+	for object, number := range r.done {
+		if numbers[object] < number {
+			return false
+		}
+	}
+	// An operator that is shown things late is waited for otherwise: see withheld.
+	if r.delay == nil && slices.ContainsFunc(r.views, func(s *shown) bool { return s.behind(numbers) }) {
+		return false
+	}
+	return !slices.ContainsFunc(r.queues, func(q *queues) bool { return !q.idle(soon) })
 }
 
 // shown tells whether the recorder has seen the namespace as it is. What all others are
@@ -204,7 +226,7 @@ func (r *run) truthful() error {
 
 // staysQuiet waits and tells what is written though everything is done.
 func (r *run) staysQuiet() error {
-	before := r.gate.Written()
+	end, before, seen := time.Now(), r.gate.Written(), r.Recorder.Count(r.namespace)
 	timer := time.NewTimer(quietAfterwards)
 	defer timer.Stop()
 	select {
@@ -212,11 +234,7 @@ func (r *run) staysQuiet() error {
 	case <-r.Context().Done():
 	}
 	if writes := r.gate.Writes(); len(writes) > before {
-		var sent []string
-		for _, w := range writes[before:] {
-			sent = append(sent, fmt.Sprintf("%s %s: %s", w.At.Format(time.StampMilli), w, w.Body))
-		}
-		return fmt.Errorf("%d writes after the end:\n%s", len(writes)-before, strings.Join(sent, "\n"))
+		return late(end, writes, before, r.Recorder.History(r.namespace), seen)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // Table counts what passed, by row and column. The zero value is ready.
@@ -45,6 +47,9 @@ func (t *Table) Add(row, column string, passed bool) {
 	}
 }
 
+// maxWhy bounds what the table says of one run that was played again.
+const maxWhy = 4096
+
 // Played notes a run that may be played twice, and what went wrong the first time if it
 // passed only the second time, or nil.
 func (t *Table) Played(name string, first error) {
@@ -52,8 +57,8 @@ func (t *Table) Played(name string, first error) {
 	defer t.mu.Unlock()
 	t.played++
 	if first != nil {
-		why, _, _ := strings.Cut(first.Error(), "\n")
-		t.again = append(t.again, name+": "+why)
+		why := text.Cut(first.Error(), maxWhy)
+		t.again = append(t.again, name+": "+strings.ReplaceAll(why, "\n", "\n  "))
 	}
 }
 

@@ -1,0 +1,55 @@
+package scenario
+
+import (
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// do does what a step says, and notes what that did to an object.
+func (r *run) do(step Step) error {
+	switch {
+	case step.Pods != nil:
+		r.player.Behave(step.Pods)
+		return nil
+	case step.Delete != nil:
+		return r.remove(step.Delete.object(r.namespace))
+	default:
+		object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
+		object.SetNamespace(r.namespace)
+		// The answer comes into the object.
+		err := r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(step.manager()), client.ForceOwnership)
+		if err != nil {
+			return err
+		}
+		return r.note(object, 0)
+	}
+}
+
+// remove deletes an object.
+func (r *run) remove(object *unstructured.Unstructured) error {
+	if err := r.Env.Client.Get(r.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	if err := r.Env.Client.Delete(r.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		return err
+	}
+	return r.note(object, 1)
+}
+
+// note notes what a step did to an object: it has this version, or one so much later.
+func (r *run) note(object *unstructured.Unstructured, later int64) error {
+	number, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return err
+	}
+	if r.done == nil {
+		r.done = map[string]int64{}
+	}
+	if r.Recorder.Sees(object.GroupVersionKind()) {
+		r.done[object.GetKind()+"/"+object.GetName()] = number + later
+	}
+	return nil
+}
