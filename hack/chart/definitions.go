@@ -20,40 +20,41 @@ import (
 // from objects what the older definition does not know.
 const revisionAnnotation = "slipway.dev/schema-revision"
 
-// definitions returns a template for each CustomResourceDefinition, by file name, and keeps
-// the file of revisions.
-func definitions(p paths) (map[string][]byte, error) {
+// definitions returns a template for each CustomResourceDefinition, by file name, and their
+// revisions, by their names. It keeps the file of revisions.
+func definitions(p paths) (templates map[string][]byte, revisions map[string]string, err error) {
 	names, err := filepath.Glob(filepath.Join(p.config, "crd", "*_*.yaml"))
 	if err != nil || len(names) == 0 {
-		return nil, fmt.Errorf("no definitions in %q (%w)", p.config, err)
+		return nil, nil, fmt.Errorf("no definitions in %q (%w)", p.config, err)
 	}
 	text, err := os.ReadFile(p.revisions)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return nil, nil, err
 	}
 	known := string(text)
-	templates := map[string][]byte{}
+	templates, revisions = map[string][]byte{}, map[string]string{}
 	for _, name := range names {
 		raw, err := os.ReadFile(name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(raw, crd); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 		var revision int
 		if known, revision, err = revise(known, crd.Name, digest(fields(crd))); err != nil {
-			return nil, fmt.Errorf("%s: %w", p.revisions, err)
+			return nil, nil, fmt.Errorf("%s: %w", p.revisions, err)
 		}
+		revisions[crd.Name] = strconv.Itoa(revision)
 		if templates[crd.Spec.Names.Plural+".yaml"], err = template(raw, revision); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	if known == string(text) {
-		return templates, nil
+		return templates, revisions, nil
 	}
-	return templates, os.WriteFile(p.revisions, []byte(known), 0o644)
+	return templates, revisions, os.WriteFile(p.revisions, []byte(known), 0o644)
 }
 
 // revise returns the number of a definition with these fields, and the file of revisions,

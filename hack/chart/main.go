@@ -38,14 +38,18 @@ func main() {
 }
 
 func run(p paths) error {
-	templates, err := definitions(p)
+	templates, revisions, err := definitions(p)
 	if err != nil {
 		return err
 	}
 	if err := write(filepath.Join(p.chart, "templates", "crds"), templates); err != nil {
 		return err
 	}
-	files := map[string][]byte{}
+	text, err := yaml.Marshal(revisions)
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{"schema-revisions.yaml": append([]byte(generated), text...)}
 	if err := objects(p.config, files); err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func TestTheChartHasWhatConfigHas(t *testing.T) {
 			names = append(names, entry.Name())
 		}
 	}
-	if diff := cmp.Diff([]string{"clusterrole-slipway-edit.yaml", "clusterrole-slipway-view.yaml", "rules-webapp.yaml", "things.yaml"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"clusterrole-slipway-edit.yaml", "clusterrole-slipway-view.yaml", "rules-webapp.yaml", "schema-revisions.yaml", "things.yaml"}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	put("config/rbac/more.yaml", role("slipway-view"))

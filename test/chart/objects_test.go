@@ -96,8 +96,8 @@ func TestTheDefaultIsInstallYAML(t *testing.T) {
 	got, want := map[string]any{}, map[string]any{}
 	for _, object := range parse(t, render(t, "slipway-system")) {
 		name, content := comparable(t, object)
-		if strings.HasPrefix(name, "ValidatingAdmissionPolicy") {
-			continue // only the chart has it
+		if strings.HasPrefix(name, "ValidatingAdmissionPolicy") || object.GetKind() == "ConfigMap" {
+			continue // only the chart protects the definitions
 		}
 		got[name] = content
 	}
@@ -110,6 +110,27 @@ func TestTheDefaultIsInstallYAML(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-install.yaml +chart:\n%s", diff)
+	}
+}
+
+// Helm goes on with other objects when one is refused, so the hook has to come before all of
+// them, on every way to an older chart, and to say what the definitions say.
+func TestTheHookAsksForEveryDefinition(t *testing.T) {
+	objects := parse(t, render(t, "ops"))
+	hook := as[corev1.ConfigMap](t, named(t, objects, "ConfigMap", "ops", "slipway-schema-revisions"))
+	if got := hook.Annotations["helm.sh/hook"]; got != "pre-install,pre-upgrade,pre-rollback" {
+		t.Errorf("the hook is for %q", got)
+	}
+	want := map[string]string{}
+	for _, crd := range ofKind(objects, "CustomResourceDefinition") {
+		want[crd.GetName()] = crd.GetAnnotations()["slipway.dev/schema-revision"]
+		named(t, objects, "ValidatingAdmissionPolicyBinding", "", crd.GetName())
+	}
+	if diff := cmp.Diff(want, hook.Data); diff != "" || len(want) == 0 {
+		t.Errorf("-definitions +hook:\n%s", diff)
+	}
+	if hooks := ofKind(parse(t, render(t, "ops", "--set", "crds.install=false")), "ConfigMap"); len(hooks) > 0 {
+		t.Error("a chart without definitions asks whether it may install them")
 	}
 }
 
