@@ -16,19 +16,40 @@ TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 # What `go test` gets besides, for example TEST_FLAGS='-run TestRollback -count 10'.
 TEST_FLAGS ?=
 
+# The committed tree chooses random inputs, and the faults of the sample, so that each change tries others. SEED= repeats them.
+SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
+
 .PHONY: test
-test: test-unit test-fuzz test-h2spec test-helm test-api test-e2e test-localkube test-fault-sample ## Run what every change needs: unit, fuzz, HTTP/2 conformance, Helm chart, API server, end to end, a sample of the faults.
+test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, end to end, local cluster, a sample of the faults.
+	@echo 'test: SEED=$(SAMPLE) chooses the random inputs and the faults'
+	@hack/test.sh
 
 # What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
 .PHONY: test-all
-test-all: test test-fault test-truth test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist ## Run every test there is. Takes hours.
+test-all: test test-property test-fuzz test-fault test-truth test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
 	@echo 'test-unit:'
 	@{ failed=0; for module in $$(hack/modules.sh own); do \
-	  go -C "$$module" test -race -json $(TEST_FLAGS) ./... || failed=1; \
+	  PROPERTY_SEED='$(SAMPLE)' go -C "$$module" test -race -json $(TEST_FLAGS) ./... || failed=1; \
 	done; exit $$failed; } | $(TESTSUM)
+
+# A test program is linked once for both, and packages that wait for their API server run beside others.
+.PHONY: test-go
+test-go: bin/testsum bin/localkube ## Run the tests of test-unit and test-api at once, which is faster than one after the other.
+	@echo 'test-go: SEED=$(SAMPLE)'
+	@{ failed=0; PROPERTY_SEED='$(SAMPLE)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
+	  go test -race -json -tags apitest -count=1 -timeout 15m -p 4 $(TEST_FLAGS) ./internal/controller/... ./... || failed=1; \
+	for module in $$(hack/modules.sh own | grep -vx '[.]'); do \
+	  go -C "$$module" test -race -json -count=1 $(TEST_FLAGS) ./... || failed=1; \
+	done; exit $$failed; } | $(TESTSUM)
+
+.PHONY: test-property
+test-property: bin/testsum ## Try all random inputs of the tests that try a share of them otherwise.
+	@echo 'test-property: SEED=$(SAMPLE)'
+	@PROPERTY_SEED='$(SAMPLE)' PROPERTY_WHOLE=yes go test -race -json -count=1 $(TEST_FLAGS) \
+	  $$(git grep -lF 'property.Inputs(' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') | $(TESTSUM)
 
 # How much each fuzz target gets: so many inputs, or a time such as 60s.
 FUZZTIME ?= 200x
@@ -37,6 +58,11 @@ FUZZTIME ?= 200x
 test-fuzz: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each. CASE=name picks some.
 	@echo 'test-fuzz:'
 	@hack/test-fuzz.sh '$(FUZZTIME)' '$(CASE)' | $(TESTSUM)
+
+.PHONY: test-fuzz-sample
+test-fuzz-sample: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each, without learning from those before. CASE=name picks some.
+	@echo 'test-fuzz-sample:'
+	@COVERAGE=no hack/test-fuzz.sh '$(FUZZTIME)' '$(CASE)' | $(TESTSUM)
 
 .PHONY: test-h2spec
 test-h2spec: bin/testsum ## Let h2spec speak to the gateway, with TLS and without.
@@ -83,13 +109,10 @@ test-fault: bin/testsum bin/localkube ## Try every fault at every point of every
 	@echo 'test-fault:'
 	@$(call fault,-timeout 60m)
 
-# The tree of the last commit chooses the cases, so that each change plays others.
-FAULT_SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
-
 .PHONY: test-fault-sample
 test-fault-sample: bin/testsum bin/localkube ## Try every fault in every scenario, one case of each, chosen by the commit. SEED= repeats a sample, CASE= one case of it.
-	@echo 'test-fault-sample: the sample is SEED=$(FAULT_SAMPLE)'
-	@$(call fault,-timeout 30m -sample '$(FAULT_SAMPLE)')
+	@echo 'test-fault-sample: the sample is SEED=$(SAMPLE)'
+	@$(call fault,-timeout 30m -sample '$(SAMPLE)')
 
 # How many mixes, and how many of them on one API server: nothing collects what they leave.
 MIXES ?= 10000

@@ -1,7 +1,7 @@
 //go:build faulttest
 
 // Package fault_test plays every scenario of every kind with everything that can go
-// wrong, one thing at a time. How to read and reproduce it: docs/reliability.md.
+// wrong, one thing at a time. How to read and reproduce it: docs/dev/fault-matrix.md.
 package fault_test
 
 import (

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/testing/generate"
+	"github.com/slipway-dev/slipway/internal/testing/property"
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
@@ -132,8 +132,9 @@ func FuzzStatus(f *testing.F) {
 
 // The states that matter are rare among the inputs that a fuzz test starts from.
 func TestStatusIsTrueWhateverThePhasesFind(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	for range 600 {
+	count, source := property.Inputs(t, 600, 120)
+	random := source(0)
+	for range count {
 		data := make([]byte, 300)
 		for i := range data {
 			data[i] = byte(random.Uint32())

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Runs what `make test` is made of. Suites that mostly wait run beside suites that compute; suites that measure run beside
+# nothing but work of the lowest priority. With `make -k` every suite runs, even when one before it failed.
+#
+# What runs beside goes to a file and is printed when it has ended.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+work=$(mktemp -d)
+beside= # the process that runs beside
+failed=0
+flags=${MAKEFLAGS:-}
+trap 'if [[ -n $beside ]]; then kill -- "-$beside" 2>/dev/null || true; fi; rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# go_on tells whether there is a reason to run more.
+go_on() { [[ $failed == 0 || ${flags%% *} == *k* ]]; }
+
+# start COMMAND... runs beside what follows, until join. It is a process group of its own, so that nothing of it goes on after
+# an interrupt.
+start() {
+  setsid "$@" >"$work/log" 2>&1 &
+  beside=$!
+}
+
+# run TARGET... runs suites one after the other.
+run() {
+  local target
+  for target in "$@"; do
+    if go_on; then make "$target" || failed=1; fi
+  done
+}
+
+join() {
+  wait "$beside" || failed=1
+  beside=
+  cat "$work/log"
+}
+
+# The local cluster waits for its programs and pods, and measures nothing.
+start make test-localkube
+run test-go
+join
+
+# The end-to-end tests and the sample of the faults measure how soon something happens. A random input may come late.
+if go_on; then
+  start nice -n 19 make test-fuzz-sample
+  run test-h2spec test-helm test-e2e test-fault-sample
+  join
+fi
+exit "$failed"
