@@ -43,7 +43,7 @@ func freePort(t *testing.T) int {
 // operator on this machine.
 func (f *fixture) webhooks(port int) {
 	f.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "webhook", "configuration.yaml"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "webhook", "configuration.yaml"))
 	if err != nil {
 		f.Fatal(err)
 	}
