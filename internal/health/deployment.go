@@ -33,7 +33,7 @@ func Deployment(deployment *appsv1.Deployment) Verdict {
 	if RolledOut(deployment) {
 		return Verdict{State: Healthy}
 	}
-	if finished(deployment) {
+	if Finished(deployment) {
 		return Verdict{
 			State: Progressing, Reason: slipwayv1alpha1.ReasonReplicasNotReady,
 			Message: fmt.Sprintf("%s is rolled out and lacks pods: %d of %d are available", name, deployment.Status.AvailableReplicas, wanted(deployment)),
@@ -42,10 +42,10 @@ func Deployment(deployment *appsv1.Deployment) Verdict {
 	return Verdict{State: Progressing, Reason: slipwayv1alpha1.ReasonRolloutInProgress, Message: name + " is rolling out"}
 }
 
-// finished tells that the rollout of the current template came to its end, as its
+// Finished tells that the rollout of the current template came to its end, as its
 // controller remembers, and that no pod of an earlier one is left: what is lacking since is
 // no matter of a rollout.
-func finished(deployment *appsv1.Deployment) bool {
+func Finished(deployment *appsv1.Deployment) bool {
 	c := deploymentCondition(deployment, appsv1.DeploymentProgressing)
 	return c != nil && c.Reason == "NewReplicaSetAvailable" && deployment.Status.UpdatedReplicas == deployment.Status.Replicas
 }

@@ -37,3 +37,14 @@ type Verdict struct {
 	// Terminal tells that waiting will not help: the same pod will not get better.
 	Terminal bool
 }
+
+// Trouble is something that should work and does not, in the words of a condition.
+type Trouble struct {
+	// Reason is a condition reason of the API.
+	Reason string
+	// Message names the object and says what is wrong with it.
+	Message string
+}
+
+// Trouble is what a verdict tells.
+func (v Verdict) Trouble() *Trouble { return &Trouble{Reason: v.Reason, Message: v.Message} }

@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/health"
 )
 
 // check is what the spec alone tells about its routes.
@@ -15,7 +16,7 @@ type check struct {
 	// names of the routes, as the gateway calls them in its logs and metrics.
 	names []string
 	// problems by the index of the route. Only what no other object can change.
-	problems map[int]trouble
+	problems map[int]health.Trouble
 	// digests of the routes, by which pods say what they serve; nil until somebody asks, which
 	// is seldom.
 	digests []string
@@ -25,14 +26,14 @@ type check struct {
 // and Secrets, which are not looked at, is left out.
 func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
 	compiled, problems := table.Compile(table.Input{Routes: gateway.Spec.Routes})
-	c := &check{generation: gateway.Generation, names: make([]string, len(gateway.Spec.Routes)), problems: map[int]trouble{}}
+	c := &check{generation: gateway.Generation, names: make([]string, len(gateway.Spec.Routes)), problems: map[int]health.Trouble{}}
 	for _, route := range compiled.Routes {
 		c.names[route.Index] = route.Name
 	}
 	for _, p := range problems {
 		c.names[p.Index] = p.Route
 		if _, told := c.problems[p.Index]; !told && ofSpec(p.Reason) {
-			c.problems[p.Index] = trouble{p.Reason, p.Message}
+			c.problems[p.Index] = health.Trouble{Reason: p.Reason, Message: p.Message}
 		}
 	}
 	for i := range gateway.Spec.Routes {
@@ -47,14 +48,14 @@ func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
 }
 
 // notExposable is why what exposes the gateway does not take a host, or nil.
-func notExposable(gateway *slipwayv1alpha1.APIGateway, host string) *trouble {
+func notExposable(gateway *slipwayv1alpha1.APIGateway, host string) *health.Trouble {
 	exposed := desired.ExposeType(gateway)
 	switch exposed {
 	case slipwayv1alpha1.ExposeIngress, slipwayv1alpha1.ExposeHTTPRoute:
 		if desired.IsAddress(host) {
-			return &trouble{
-				slipwayv1alpha1.ReasonHostNotExposed,
-				fmt.Sprintf("host: %q is an address, and spec.expose.type %s takes names only: name a host or choose another type", host, exposed),
+			return &health.Trouble{
+				Reason:  slipwayv1alpha1.ReasonHostNotExposed,
+				Message: fmt.Sprintf("host: %q is an address, and spec.expose.type %s takes names only: name a host or choose another type", host, exposed),
 			}
 		}
 	case slipwayv1alpha1.ExposeNodePort, slipwayv1alpha1.ExposeLoadBalancer, slipwayv1alpha1.ExposeClusterIP:

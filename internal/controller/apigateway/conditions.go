@@ -7,20 +7,21 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
 // trouble returns what is wrong, the most important thing first, or nil.
-func (s *scope) trouble(routes slipwayv1alpha1.RoutesStatus) *trouble {
+func (s *scope) trouble(routes slipwayv1alpha1.RoutesStatus) *health.Trouble {
 	if e := outcome.Worst(s.err); e != nil {
-		return &trouble{e.Reason, e.Message}
+		return e.Trouble()
 	}
 	if s.served.stale != nil {
 		return s.served.stale
 	}
-	if s.rollout.trouble != nil {
-		return s.rollout.trouble
+	if s.rollout.Trouble != nil {
+		return s.rollout.Trouble
 	}
 	if s.served.behind != nil {
 		return s.served.behind
@@ -32,12 +33,12 @@ func (s *scope) trouble(routes slipwayv1alpha1.RoutesStatus) *trouble {
 		return t
 	}
 	if len(s.served.general) > 0 {
-		return &trouble{s.served.general[0].reason, s.served.general[0].message}
+		return &health.Trouble{Reason: s.served.general[0].Reason, Message: s.served.general[0].Message}
 	}
 	// Without a pod that is ready no route is live, which is no news of the routes.
 	if len(routes.NotLive) > 0 && s.served.ready > 0 {
 		first := routes.NotLive[0]
-		return &trouble{slipwayv1alpha1.ReasonRoutesNotLive, routeMessage(first.Name, first.Message)}
+		return &health.Trouble{Reason: slipwayv1alpha1.ReasonRoutesNotLive, Message: routeMessage(first.Name, first.Message)}
 	}
 	return s.rollout.autoscaling
 }
@@ -50,28 +51,28 @@ func (s *scope) ready(routes slipwayv1alpha1.RoutesStatus) metav1.Condition {
 		return status.False(slipwayv1alpha1.ConditionReady, reason, message)
 	}
 	if t := s.trouble(routes); t != nil {
-		return no(t.reason, t.message)
+		return no(t.Reason, t.Message)
 	}
 	switch {
-	case s.runsAsAsked() && desired.MinReplicas(s.gateway) == 0 && s.served.ready == 0:
+	case s.workload().Serves() && desired.MinReplicas(s.gateway) == 0 && s.served.ready == 0:
 		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
-	case s.runsAsAsked() && s.served.current > 0:
+	case s.workload().Serves() && s.served.current > 0:
 		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, "every replica serves every route")
-	case s.rolling():
+	case s.workload().Rolling():
 		return no(slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
-	case s.runsAsAsked():
+	case s.workload().Serves():
 		return no(slipwayv1alpha1.ReasonReplicaBehind, "no replica has said yet what it serves")
 	default:
 		missing := s.notReady()
-		return no(missing.reason, missing.message)
+		return no(missing.Reason, missing.Message)
 	}
 }
 
 // notAccepted is the first thing wrong with the routes as they are written, or nil.
-func (s *scope) notAccepted() *trouble {
+func (s *scope) notAccepted() *health.Trouble {
 	for i := range s.gateway.Spec.Routes {
-		if p := s.problemOf(i); p != nil && ofSpec(p.reason) {
-			return &trouble{p.reason, routeMessage(s.check.names[i], p.message)}
+		if p := s.problemOf(i); p != nil && ofSpec(p.Reason) {
+			return &health.Trouble{Reason: p.Reason, Message: routeMessage(s.check.names[i], p.Message)}
 		}
 	}
 	return nil
@@ -79,7 +80,7 @@ func (s *scope) notAccepted() *trouble {
 
 func (s *scope) accepted() metav1.Condition {
 	if t := s.notAccepted(); t != nil {
-		return status.False(slipwayv1alpha1.ConditionAccepted, t.reason, t.message)
+		return status.False(slipwayv1alpha1.ConditionAccepted, t.Reason, t.Message)
 	}
 	return status.True(slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ReasonAccepted, "every route can be served as written")
 }
@@ -101,13 +102,13 @@ func ofReferences(reason string) bool {
 // Services.
 func (s *scope) resolvedRefs() metav1.Condition {
 	for _, p := range s.served.general {
-		if ofReferences(p.reason) {
-			return status.False(slipwayv1alpha1.ConditionResolvedRefs, p.reason, p.message)
+		if ofReferences(p.Reason) {
+			return status.False(slipwayv1alpha1.ConditionResolvedRefs, p.Reason, p.Message)
 		}
 	}
 	for i := range s.gateway.Spec.Routes {
-		if p, ok := s.served.problems[i]; ok && ofReferences(p.reason) {
-			return status.False(slipwayv1alpha1.ConditionResolvedRefs, p.reason, routeMessage(s.check.names[i], p.message))
+		if p, ok := s.served.problems[i]; ok && ofReferences(p.Reason) {
+			return status.False(slipwayv1alpha1.ConditionResolvedRefs, p.Reason, routeMessage(s.check.names[i], p.Message))
 		}
 	}
 	if s.served.current > 0 {
@@ -116,17 +117,17 @@ func (s *scope) resolvedRefs() metav1.Condition {
 	unknown := s.whyUnknown()
 	return metav1.Condition{
 		Type: slipwayv1alpha1.ConditionResolvedRefs, Status: metav1.ConditionUnknown,
-		Reason: unknown.reason, Message: "only a replica that serves this spec can tell: " + unknown.message,
+		Reason: unknown.Reason, Message: "only a replica that serves this spec can tell: " + unknown.Message,
 	}
 }
 
 // whyUnknown says why no replica serves this generation.
-func (s *scope) whyUnknown() trouble {
+func (s *scope) whyUnknown() health.Trouble {
 	switch {
 	case s.served.behind != nil:
 		return *s.served.behind
 	case s.deployment.Status.ReadyReplicas > 0:
-		return trouble{slipwayv1alpha1.ReasonReplicaBehind, "no replica has said yet what it serves"}
+		return health.Trouble{Reason: slipwayv1alpha1.ReasonReplicaBehind, Message: "no replica has said yet what it serves"}
 	default:
 		return s.notReady()
 	}
@@ -137,47 +138,27 @@ func (s *scope) programmed() metav1.Condition {
 		return status.True(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonProgrammed, "every ready replica serves this generation of the spec")
 	}
 	unknown := s.whyUnknown()
-	return status.False(slipwayv1alpha1.ConditionProgrammed, unknown.reason, unknown.message)
-}
-
-func (s *scope) available() metav1.Condition {
-	if s.deployment.Status.ReadyReplicas > 0 {
-		return status.True(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves")
-	}
-	missing := s.notReady()
-	if desired.MinReplicas(s.gateway) > 0 {
-		missing.reason = slipwayv1alpha1.ReasonReplicasNotReady
-	}
-	return status.False(slipwayv1alpha1.ConditionAvailable, missing.reason, missing.message)
+	return status.False(slipwayv1alpha1.ConditionProgrammed, unknown.Reason, unknown.Message)
 }
 
 func (s *scope) progressing() metav1.Condition {
-	worst := outcome.Worst(s.err)
+	if c, decided := status.ProgressingAfter(outcome.Worst(s.err)); decided {
+		return c
+	}
 	switch {
-	case worst.Stalls():
-		return status.False(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
-	case worst != nil:
-		return status.True(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
 	case s.rollout.deadlineExceeded:
-		return status.False(slipwayv1alpha1.ConditionProgressing, s.rollout.trouble.reason, s.rollout.trouble.message)
-	case s.rolling():
+		return status.False(slipwayv1alpha1.ConditionProgressing, s.rollout.Trouble.Reason, s.rollout.Trouble.Message)
+	case s.workload().Rolling():
 		return status.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
-	case s.served.behind != nil && s.served.behind.reason == slipwayv1alpha1.ReasonReplicaBehind:
-		return status.True(slipwayv1alpha1.ConditionProgressing, s.served.behind.reason, s.served.behind.message)
-	case s.rollout.trouble == nil && !s.runsAsAsked():
+	case s.served.behind != nil && s.served.behind.Reason == slipwayv1alpha1.ReasonReplicaBehind:
+		return status.True(slipwayv1alpha1.ConditionProgressing, s.served.behind.Reason, s.served.behind.Message)
+	case s.rollout.Trouble == nil && !s.workload().Serves():
 		// Pods of the current template are being started, for the first time or in place of others.
 		starting := s.notReady()
-		return status.True(slipwayv1alpha1.ConditionProgressing, starting.reason, starting.message)
+		return status.True(slipwayv1alpha1.ConditionProgressing, starting.Reason, starting.Message)
 	default:
 		return status.False(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutComplete, "every pod is of the current template")
 	}
-}
-
-func (s *scope) degraded(routes slipwayv1alpha1.RoutesStatus) metav1.Condition {
-	if t := s.trouble(routes); t != nil {
-		return status.True(slipwayv1alpha1.ConditionDegraded, t.reason, t.message)
-	}
-	return status.False(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong")
 }
 
 // stalled exists only while nothing gets better until a user acts: what was refused, a
@@ -195,11 +176,11 @@ func (s *scope) stalled() []metav1.Condition {
 	case worst != nil:
 		return nil
 	case s.rollout.deadlineExceeded, s.rollout.incompatible:
-		return is(s.rollout.trouble.reason, s.rollout.trouble.message)
-	case s.served.behind != nil && s.served.behind.reason == slipwayv1alpha1.ReasonImageIncompatible:
-		return is(s.served.behind.reason, s.served.behind.message)
+		return is(s.rollout.Trouble.Reason, s.rollout.Trouble.Message)
+	case s.served.behind != nil && s.served.behind.Reason == slipwayv1alpha1.ReasonImageIncompatible:
+		return is(s.served.behind.Reason, s.served.behind.Message)
 	case accepted != nil:
-		return is(accepted.reason, accepted.message)
+		return is(accepted.Reason, accepted.Message)
 	default:
 		return nil
 	}

@@ -107,8 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.err = errors.Join(s.err, r.applyChildren(ctx, s))
 	r.askPods(ctx, s)
 	r.listen(ctx, s)
-	s.judgePods()
-	s.judgeAutoscaler(r.kit.Clock.Now())
+	s.judgePods(r.kit.Clock.Now())
 	s.judgeRoutes()
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
 		if wait := r.settleWait(s); wait > 0 {

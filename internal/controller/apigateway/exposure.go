@@ -9,17 +9,18 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
 )
 
 // notExposed is why the Gateway that the HTTPRoutes attach to sends one of them nothing, or
 // nil. A Gateway that has not spoken of it yet is not in the way: no address says that it is
 // reached.
-func (s *scope) notExposed() *trouble {
+func (s *scope) notExposed() *health.Trouble {
 	if len(s.existingHTTPRoutes()) == 0 || parentKey(s.gateway).Name == "" {
 		return nil
 	}
 	if s.parent.UID == "" {
-		return &trouble{slipwayv1alpha1.ReasonParentNotFound, fmt.Sprintf("spec.expose.gateway: there is no Gateway %q", parentKey(s.gateway))}
+		return &health.Trouble{Reason: slipwayv1alpha1.ReasonParentNotFound, Message: fmt.Sprintf("spec.expose.gateway: there is no Gateway %q", parentKey(s.gateway))}
 	}
 	_, refusal := s.parentTakes()
 	return refusal
@@ -37,7 +38,7 @@ func (s *scope) existingHTTPRoutes() []*gatewayv1.HTTPRoute {
 
 // parentTakes tells whether the Gateway sends requests to every HTTPRoute, and why it does
 // not to one.
-func (s *scope) parentTakes() (bool, *trouble) {
+func (s *scope) parentTakes() (bool, *health.Trouble) {
 	routes := s.existingHTTPRoutes()
 	all := len(routes) > 0
 	for _, route := range routes {
@@ -53,14 +54,14 @@ func (s *scope) parentTakes() (bool, *trouble) {
 // parentTakesOne has neither to say before the Gateway has seen the HTTPRoute. A refusal
 // counts when it is of the HTTPRoute as it is now; that it was taken counts until it is
 // refused, or the addresses would come and go with every edit.
-func (s *scope) parentTakesOne(route *gatewayv1.HTTPRoute) (bool, *trouble) {
+func (s *scope) parentTakesOne(route *gatewayv1.HTTPRoute) (bool, *health.Trouble) {
 	told := saidOf(route)
 	for _, conditionType := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
 		c := meta.FindStatusCondition(told, string(conditionType))
 		if c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == route.Generation {
-			return false, &trouble{
-				slipwayv1alpha1.ReasonParentRefused,
-				fmt.Sprintf("spec.expose.gateway: Gateway %q does not take HTTPRoute %q: %s=False, %s: %s", parentKey(s.gateway), route.Name, c.Type, c.Reason, c.Message),
+			return false, &health.Trouble{
+				Reason:  slipwayv1alpha1.ReasonParentRefused,
+				Message: fmt.Sprintf("spec.expose.gateway: Gateway %q does not take HTTPRoute %q: %s=False, %s: %s", parentKey(s.gateway), route.Name, c.Type, c.Reason, c.Message),
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func FuzzStatus(f *testing.F) {
 	generate.Seed(f, 200)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		found := someScope(generate.From(data))
-		found.judgePods()
+		found.judgePods(time.Unix(1000, 0))
 		found.judgeRoutes()
 		gateway := found.gateway.DeepCopy()
 		gateway.Status = found.status(time.Unix(1000, 0))

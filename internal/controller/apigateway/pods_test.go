@@ -1,6 +1,7 @@
 package apigateway
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ func TestAPodThatIsNotReadyAndNoGatewayIsNamed(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			found := newcomer(tc.container, tc.answer)
-			found.judgePods()
+			found.judgePods(time.Unix(1000, 0))
 			found.judgeRoutes()
 			gateway := found.gateway.DeepCopy()
 			gateway.Status = found.status(time.Unix(1000, 0))
@@ -167,10 +168,10 @@ func TestARolloutIsJudgedByThePodsOfItsTemplateThatLive(t *testing.T) {
 			if tc.complete {
 				s.deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
 			}
-			s.judgePods()
+			s.judgePods(time.Unix(1000, 0))
 			got := ""
-			if s.rollout.trouble != nil {
-				got = s.rollout.trouble.reason
+			if s.rollout.Trouble != nil {
+				got = s.rollout.Trouble.Reason
 			}
 			if got != tc.want {
 				t.Errorf("the trouble is %q, want %q", got, tc.want)
@@ -224,7 +225,7 @@ func TestWhatARolloutReplacesIsNotBlamedOnItsSpec(t *testing.T) {
 					pod.Status.Conditions[0].Status = corev1.ConditionTrue
 					s.deployment.Status.ReadyReplicas = 2
 				}
-				s.judgePods()
+				s.judgePods(time.Unix(1000, 0))
 				s.judgeRoutes()
 				gateway := s.gateway.DeepCopy()
 				gateway.Status = s.status(time.Unix(1000, 0))
@@ -239,6 +240,56 @@ func TestWhatARolloutReplacesIsNotBlamedOnItsSpec(t *testing.T) {
 					t.Errorf("Stalled: %v, want %v", stalled, tc.isStalled)
 				}
 			})
+		}
+	}
+}
+
+// A pod that is started again after its rollout has no deadline of the Deployment: the Deployment's controller has finished.
+func TestAPodThatIsStartedAgainAndNeverAnswersIsTold(t *testing.T) {
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1000, 0)}}
+	for name, tc := range map[string]struct {
+		after time.Duration
+		want  string
+	}{
+		"it has just been started":     {time.Second, slipwayv1alpha1.ReasonAsExpected},
+		"it has had the time to start": {300 * time.Second, slipwayv1alpha1.ReasonProbeFailing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newcomer(running, replica.Answer{State: replica.Asking})
+			s.pods[0].Labels = s.pods[1].Labels
+			s.deployment.Status.Replicas, s.deployment.Status.UpdatedReplicas = 2, 2
+			s.deployment.Status.Conditions = []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
+			}}
+			two := int32(2)
+			s.gateway.Spec.Replicas, s.deployment.Spec.Replicas = &two, &two
+			now := metav1.Unix(1000, 0).Add(tc.after)
+			s.judgePods(now)
+			s.judgeRoutes()
+			s.unsettled = false
+			degraded := meta.FindStatusCondition(s.status(now).Conditions, slipwayv1alpha1.ConditionDegraded)
+			if degraded.Reason != tc.want {
+				t.Errorf("Degraded is %s %s (%s), want %s", degraded.Status, degraded.Reason, degraded.Message, tc.want)
+			}
+			if left := s.recheck.In(); tc.want == slipwayv1alpha1.ReasonAsExpected && left != 299*time.Second {
+				t.Errorf("looks again after %v", left)
+			}
+		})
+	}
+}
+
+// What a rollout hangs in is its reason before the deadline. It stays the reason after it.
+func TestARolloutThatHangsKeepsTheReasonThatItHangsIn(t *testing.T) {
+	s := newcomer(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "InvalidImageName"}}, replica.Answer{})
+	s.deployment.Status.Conditions = []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
+	}}
+	s.judgePods(time.Unix(1000, 0))
+	s.judgeRoutes()
+	for _, conditionType := range []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled} {
+		c := meta.FindStatusCondition(s.status(time.Unix(1000, 0)).Conditions, conditionType)
+		if c == nil || c.Reason != slipwayv1alpha1.ReasonInvalidImageName || !strings.Contains(c.Message, "made no progress within its deadline: ") {
+			t.Errorf("%s is %+v", conditionType, c)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -19,28 +20,28 @@ type served struct {
 	// generation of the spec and hear of every change.
 	ready, current int
 	// behind is why the first of the others does not; nil when all do.
-	behind *trouble
+	behind *health.Trouble
 	// late is how many pods do not serve a route as this generation has it, by its index, and
 	// lateness is why the first of them does not.
 	late     map[int]int
-	lateness map[int]trouble
+	lateness map[int]health.Trouble
 	// stale is the first pod that does not hear the API server, ready or not; nil when all do.
-	stale *trouble
+	stale *health.Trouble
 	// failing is how many pods do not serve a route as written, by its index; problems is
 	// what the first of them says.
 	failing  map[int]int
-	problems map[int]trouble
+	problems map[int]health.Trouble
 	// general is what pods say that is not about one route, the first to say it first; told
 	// is the same, to look it up.
-	general []trouble
-	told    map[trouble]bool
+	general []health.Trouble
+	told    map[health.Trouble]bool
 }
 
 // judgeRoutes looks at what the pods that are ready say.
 func (s *scope) judgeRoutes() {
 	s.served = served{
-		failing: map[int]int{}, problems: map[int]trouble{}, told: map[trouble]bool{},
-		late: map[int]int{}, lateness: map[int]trouble{},
+		failing: map[int]int{}, problems: map[int]health.Trouble{}, told: map[health.Trouble]bool{},
+		late: map[int]int{}, lateness: map[int]health.Trouble{},
 	}
 	for i := range s.pods {
 		if pod := &s.pods[i]; answers(pod) && isReady(pod) {
@@ -68,10 +69,10 @@ func (s *scope) judgePod(pod *corev1.Pod, answer replica.Answer) {
 		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q does not answer on its admin port", pod.Name))
 	case replica.Incompatible:
 		found := incompatible(pod, answer)
-		if !s.counts(pod, found.reason) {
-			found = &trouble{slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q does not say what it serves: %s", pod.Name, answer.Detail)}
+		if !s.counts(pod, found.Reason) {
+			found = &health.Trouble{Reason: slipwayv1alpha1.ReasonReplicaBehind, Message: fmt.Sprintf("pod %q does not say what it serves: %s", pod.Name, answer.Detail)}
 		}
-		s.fallBehind(nil, found.reason, found.message)
+		s.fallBehind(nil, found.Reason, found.Message)
 	case replica.Answering:
 		s.judgeDocument(pod, answer.Document)
 	}
@@ -87,7 +88,7 @@ func (s *scope) judgeDocument(pod *corev1.Pod, document *revision.Document) {
 		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q says that it serves a spec that there is not yet", pod.Name))
 	case document.Stale():
 		found := staleness(pod)
-		s.fallBehind(document, found.reason, found.message)
+		s.fallBehind(document, found.Reason, found.Message)
 		if ours && document.Generation == generation {
 			s.served.note(document.Problems)
 		}
@@ -111,7 +112,7 @@ func (s *scope) judgeDocument(pod *corev1.Pod, document *revision.Document) {
 // where it cannot be believed: then no route is known to be served.
 func (s *scope) fallBehind(document *revision.Document, reason, message string) {
 	s.served.ready++
-	found := trouble{reason, message}
+	found := health.Trouble{Reason: reason, Message: message}
 	if s.served.behind == nil {
 		s.served.behind = &found
 	}
@@ -143,10 +144,10 @@ func (s *scope) servesRoute(document *revision.Document, route int) bool {
 func (v *served) note(problems []revision.Problem) {
 	counted := map[int]bool{}
 	for _, p := range problems {
-		found := trouble{p.Reason, p.Message}
+		found := health.Trouble{Reason: p.Reason, Message: p.Message}
 		if p.Route < 0 {
 			// The messages of routes name the field; where it is no route, the field is beside.
-			found.message = p.Field + ": " + p.Message
+			found.Message = p.Field + ": " + p.Message
 			v.noteGeneral(found)
 			continue
 		}
@@ -160,7 +161,7 @@ func (v *served) note(problems []revision.Problem) {
 	}
 }
 
-func (v *served) noteGeneral(found trouble) {
+func (v *served) noteGeneral(found health.Trouble) {
 	if v.told[found] {
 		return
 	}
@@ -170,13 +171,13 @@ func (v *served) noteGeneral(found trouble) {
 
 // problemOf returns why a route is not live, or nil: what the spec says about it, then
 // whom its host belongs to, then what the pods say, then the pods themselves.
-func (s *scope) problemOf(route int) *trouble {
+func (s *scope) problemOf(route int) *health.Trouble {
 	if p, ok := s.check.problems[route]; ok {
 		return &p
 	}
 	host := string(s.gateway.Spec.Routes[route].Host)
 	if owner, ok := s.conflicts[host]; ok {
-		return &trouble{slipwayv1alpha1.ReasonHostConflict, conflictMessage(host, owner.String())}
+		return &health.Trouble{Reason: slipwayv1alpha1.ReasonHostConflict, Message: conflictMessage(host, owner.String())}
 	}
 	if p, ok := s.served.problems[route]; ok {
 		return &p
@@ -187,7 +188,7 @@ func (s *scope) problemOf(route int) *trouble {
 		return &late
 	case s.served.ready == 0:
 		missing := s.notReady()
-		return &trouble{missing.reason, missing.message}
+		return &health.Trouble{Reason: missing.Reason, Message: missing.Message}
 	default:
 		return nil
 	}
@@ -211,7 +212,7 @@ const (
 func (s *scope) routes() slipwayv1alpha1.RoutesStatus {
 	total := len(s.gateway.Spec.Routes)
 	status := slipwayv1alpha1.RoutesStatus{Total: int32(total)}
-	replicas := max(int(s.replicasAsked()), s.served.ready)
+	replicas := max(int(s.workload().ReplicasAsked()), s.served.ready)
 	for i := range total {
 		p := s.problemOf(i)
 		if p == nil {
@@ -220,8 +221,8 @@ func (s *scope) routes() slipwayv1alpha1.RoutesStatus {
 		}
 		status.NotLive = append(status.NotLive, slipwayv1alpha1.RouteNotLive{
 			Name:     text.Cut(s.check.names[i], maxRouteName),
-			Reason:   p.reason,
-			Message:  text.Cut(p.message, maxRouteMessage),
+			Reason:   p.Reason,
+			Message:  text.Cut(p.Message, maxRouteMessage),
 			Replicas: fmt.Sprintf("%d/%d", s.served.ready-s.served.late[i]-s.served.failing[i], replicas),
 		})
 	}

@@ -72,7 +72,7 @@ func TestAGatewayIsReadyOnceEveryReadyPodSaysThatItServesThisSpec(t *testing.T) 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := runningScope(serves(3), tc.other)
-			s.judgePods()
+			s.judgePods(time.Unix(1000, 0))
 			s.judgeRoutes()
 			status := s.status(time.Unix(1000, 0))
 			for _, conditionType := range []string{slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgrammed} {
@@ -114,7 +114,7 @@ func TestTroubleThatAPodTellsNamesItsFieldAndItsCondition(t *testing.T) {
 			s := runningScope(replica.Answer{State: replica.Answering, Document: &revision.Document{
 				UID: "uid", Generation: 3, Problems: []revision.Problem{tc.problem},
 			}})
-			s.judgePods()
+			s.judgePods(time.Unix(1000, 0))
 			s.judgeRoutes()
 			conditions := s.status(time.Unix(1000, 0)).Conditions
 			if c := meta.FindStatusCondition(conditions, slipwayv1alpha1.ConditionReady); c.Status != metav1.ConditionFalse || c.Message != tc.want {
@@ -134,7 +134,7 @@ func TestStatusWaitsForAsManyReadyPodsAsTheDeploymentCounts(t *testing.T) {
 	for _, shown := range []int{0, 1, 2} {
 		s := runningScope(answer, answer)
 		s.pods = s.pods[:shown]
-		s.judgePods()
+		s.judgePods(time.Unix(1000, 0))
 		s.judgeRoutes()
 		if want := shown < 2; s.unsettled != want || s.staleCache != want {
 			t.Errorf("%d pods of two that are ready: unsettled %v, staleCache %v, want %v", shown, s.unsettled, s.staleCache, want)
@@ -199,7 +199,7 @@ func TestAReplicaThatDoesNotHearTheAPIServerIsNotCurrent(t *testing.T) {
 				s.deployment.Status.ReadyReplicas--
 				s.deployment.Status.AvailableReplicas--
 			}
-			s.judgePods()
+			s.judgePods(time.Unix(1000, 0))
 			s.judgeRoutes()
 			if got := slices.Sorted(maps.Keys(s.standby())); !slices.Equal(got, tc.standby) {
 				t.Errorf("%v stand by, want %v", got, tc.standby)
@@ -254,7 +254,7 @@ func TestOnlyRoutesThatDifferAreBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.answers["0"], s.answers["1"] = says(3, digests...), tc.other
-			s.judgePods()
+			s.judgePods(time.Unix(1000, 0))
 			s.judgeRoutes()
 			status := s.status(time.Unix(1000, 0))
 			if status.Routes.Live != tc.live {

@@ -8,6 +8,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/health"
 )
 
 // A gateway that does not hear the API server any more serves what it knew. As long as
@@ -19,10 +20,10 @@ func isStale(answer replica.Answer) bool {
 	return answer.State == replica.Answering && answer.Document.Stale()
 }
 
-func staleness(pod *corev1.Pod) trouble {
-	return trouble{
-		slipwayv1alpha1.ReasonReplicaStale,
-		fmt.Sprintf("pod %q has not heard from the API server: it may serve old routes, endpoints and Secrets", pod.Name),
+func staleness(pod *corev1.Pod) health.Trouble {
+	return health.Trouble{
+		Reason:  slipwayv1alpha1.ReasonReplicaStale,
+		Message: fmt.Sprintf("pod %q has not heard from the API server: it may serve old routes, endpoints and Secrets", pod.Name),
 	}
 }
 
@@ -39,9 +40,9 @@ func (s *scope) judgeStale() {
 			return
 		}
 		if s.served.stale == nil {
-			s.served.stale = &trouble{
-				slipwayv1alpha1.ReasonReplicaStale,
-				fmt.Sprintf("pod %q has not heard from the API server: it gets no requests", pod.Name),
+			s.served.stale = &health.Trouble{
+				Reason:  slipwayv1alpha1.ReasonReplicaStale,
+				Message: fmt.Sprintf("pod %q has not heard from the API server: it gets no requests", pod.Name),
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.APIGatewayStatus {
 	ready := s.ready(next.Routes)
 	next.Summary = slipwayv1alpha1.APIGatewaySummary{
 		Routes:   fmt.Sprintf("%d/%d", next.Routes.Live, next.Routes.Total),
-		Replicas: fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked()),
+		Replicas: fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.workload().ReplicasAsked()),
 		Address:  next.ServiceURL,
 	}
 	if len(next.Addresses) > 0 {
@@ -43,7 +43,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.APIGatewayStatus {
 	}
 	conditions := []metav1.Condition{
 		ready, s.accepted(), s.resolvedRefs(), s.programmed(),
-		s.available(), s.progressing(), s.degraded(next.Routes),
+		status.Available(s.workload(), s.notReady()), s.progressing(), status.Degraded(s.trouble(next.Routes)),
 	}
 	conditions = append(conditions, s.stalled()...)
 	next.Conditions = status.Merge(gateway.Status.Conditions, conditions, gateway.Generation, metav1.NewTime(now))
@@ -56,7 +56,7 @@ func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.APIGatewayStatu
 	next := *s.gateway.Status.DeepCopy()
 	deployed := s.deployment.Status
 	next.ObservedGeneration, next.Replicas, next.ReadyReplicas = s.gateway.Generation, deployed.Replicas, deployed.ReadyReplicas
-	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
+	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.workload().ReplicasAsked())
 	next.Summary.Reason = slipwayv1alpha1.ReasonTerminating
 	conditions := status.Terminating(desired.Kind, s.gateway, deployed.ReadyReplicas > 0)
 	going := conditions[0].Message

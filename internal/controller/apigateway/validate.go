@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
 )
 
 // ValidationPath is where the operator's webhook server validates APIGateways.
@@ -73,7 +74,7 @@ func (v *validator) validate(ctx context.Context, before, gateway *slipwayv1alph
 
 // newExpressionProblems are the regular expressions that do not compile.
 func newExpressionProblems(before, gateway *slipwayv1alpha1.APIGateway) field.ErrorList {
-	known := map[trouble]bool{}
+	known := map[health.Trouble]bool{}
 	if before != nil {
 		for _, p := range checkRoutes(before).problems {
 			known[p] = true
@@ -83,8 +84,8 @@ func newExpressionProblems(before, gateway *slipwayv1alpha1.APIGateway) field.Er
 	var refused field.ErrorList
 	for i := range gateway.Spec.Routes {
 		p, found := problems[i]
-		if found && p.reason == slipwayv1alpha1.ReasonInvalidRegex && !known[p] {
-			refused = append(refused, field.Invalid(routePath(i), field.OmitValueType{}, p.message))
+		if found && p.Reason == slipwayv1alpha1.ReasonInvalidRegex && !known[p] {
+			refused = append(refused, field.Invalid(routePath(i), field.OmitValueType{}, p.Message))
 		}
 	}
 	return refused

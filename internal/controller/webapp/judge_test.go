@@ -178,3 +178,51 @@ func TestReadyMeansThatPodsServe(t *testing.T) {
 		t.Errorf("without a pod Ready is %+v", ready)
 	}
 }
+
+// Pods that are started again in place of others are progress, as long as nothing is wrong with them: Ready is False, and
+// the application has not given up.
+func TestPodsThatAreStartedInPlaceOfOthersAreProgress(t *testing.T) {
+	three := int32(3)
+	tests := map[string]struct {
+		available int32
+		change    func(*scope)
+		want      metav1.ConditionStatus
+	}{
+		"every pod serves":        {3, func(*scope) {}, metav1.ConditionFalse},
+		"one of three is missing": {2, func(*scope) {}, metav1.ConditionTrue},
+		"all are missing":         {0, func(*scope) {}, metav1.ConditionTrue},
+		"one of three crashes": {2, func(s *scope) {
+			s.pods = []corev1.Pod{testPod("a", "old", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}},
+			}}})}
+		}, metav1.ConditionFalse},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := crashing(func(s *scope) {
+				s.app.Spec.Replicas, s.pods = &three, nil
+				s.wanted.name, s.target.name = "old", "old"
+				s.deployment.Spec.Replicas = &three
+				s.deployment.Status = appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: tc.available, AvailableReplicas: tc.available}
+				tc.change(s)
+			})
+			s.judge(time.Unix(100, 0))
+			if progressing := s.progressing(); progressing.Status != tc.want {
+				t.Errorf("Progressing is %s %s (%s), want %s", progressing.Status, progressing.Reason, progressing.Message, tc.want)
+			}
+		})
+	}
+}
+
+// An autoscaler has asked for more pods than the spec does at the least. They are what there should be until the end.
+func TestWhatIsBeingDeletedCountsThePodsThatTheAutoscalerAskedFor(t *testing.T) {
+	two, five := int32(2), int32(5)
+	s := crashing(func(s *scope) {
+		s.app.Spec.Autoscaling = &slipwayv1alpha1.Autoscaling{MinReplicas: &two, MaxReplicas: 9}
+		s.deployment.Spec.Replicas, s.deployment.Status.ReadyReplicas = &five, 5
+		s.target, s.wanted = namedRevision{}, namedRevision{}
+	})
+	if got := s.terminatingStatus(time.Unix(100, 0)).Summary.Replicas; got != "5/5" {
+		t.Errorf("kubectl get shows %s", got)
+	}
+}

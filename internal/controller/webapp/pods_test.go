@@ -63,8 +63,8 @@ func TestAPodThatHasEndedCountsOnlyWhilePodsAreLackingAndNothingElseSaysWhy(t *t
 			}
 			s.judge(time.Unix(0, 0))
 			got := ""
-			if s.rollout.trouble != nil {
-				got = s.rollout.trouble.reason
+			if s.rollout.Trouble != nil {
+				got = s.rollout.Trouble.Reason
 			}
 			if got != tc.want {
 				t.Errorf("the trouble is %q, want %q", got, tc.want)
@@ -117,8 +117,8 @@ func TestTroubleOfOldPodsDoesNotStandUnderANewGeneration(t *testing.T) {
 			})
 			s.judge(time.Unix(1001, 0))
 			got := ""
-			if s.rollout.trouble != nil {
-				got = s.rollout.trouble.message
+			if s.rollout.Trouble != nil {
+				got = s.rollout.Trouble.Message
 			}
 			if (got == "") != (tc.trouble == "") || !strings.HasPrefix(got, fmt.Sprintf("pod %q", tc.trouble)) && got != "" {
 				t.Errorf("the trouble is %q, want that of %q", got, tc.trouble)

@@ -7,10 +7,8 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
-	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 )
 
@@ -185,25 +183,4 @@ func (r *Reconciler) applyRevision(ctx context.Context, s *scope, stored storedR
 		return fmt.Errorf("keep revision %q: %w", stored.name, err)
 	}
 	return nil
-}
-
-// podsOfCurrentTemplate returns the pods of the Deployment's current template, and tells whether the
-// Deployment's controller has made a ReplicaSet of that template yet.
-func (s *scope) podsOfCurrentTemplate() ([]corev1.Pod, bool) {
-	hash := health.CurrentTemplate(s.deployment, s.replicaSets)
-	if hash == "" {
-		return nil, false
-	}
-	var pods []corev1.Pod
-	for i := range s.pods {
-		if isOfTemplate(&s.pods[i], hash) {
-			pods = append(pods, s.pods[i])
-		}
-	}
-	return pods, true
-}
-
-// isOfTemplate tells that a pod is of the template with that hash.
-func isOfTemplate(pod *corev1.Pod, hash string) bool {
-	return hash != "" && pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash
 }

@@ -1,7 +1,7 @@
 package webapp
 
 import (
-	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,35 +12,37 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
 
 // rollout is the verdict on the Deployment.
 type rollout struct {
+	// Verdict is that on the pods.
+	workload.Verdict
 	// complete: every pod is of the current template and available.
 	complete bool
 	// proven: complete, and at least one pod shows that the template works.
 	proven bool
 	// failed is why the rollout of the wanted revision failed, or nil.
-	failed *trouble
-	// trouble is what is wrong with the pods, or nil. It need not be the rollout's fault.
-	trouble *trouble
-	// troubleIsCurrent: the trouble is that of a pod of the current template, or of the
-	// Deployment.
-	troubleIsCurrent bool
+	failed *health.Trouble
 	// autoscaling is what keeps the autoscaler from scaling, or nil.
-	autoscaling *trouble
-	// waiting is what a pod that has no trouble waits for, or empty.
-	waiting string
+	autoscaling *health.Trouble
 	// startTime is when the wanted revision was first asked for; zero when it is complete.
 	startTime metav1.Time
 	// rollback is the decision to roll back, taken now or earlier; nil: none.
 	rollback *slipwayv1alpha1.RollbackStatus
 }
 
-// trouble is something that should work and does not.
-type trouble struct {
-	reason  string
-	message string
+// workload is the Deployment and what is known of it.
+func (s *scope) workload() workload.Workload {
+	w := workload.Workload{
+		Name: desired.Name(s.app), Deployment: s.deployment, MinReplicas: s.minReplicas(),
+		ReplicaSets: s.replicaSets, Pods: s.pods, Events: s.events,
+	}
+	if s.autoscaled() {
+		w.Autoscaler = s.autoscaler
+	}
+	return w
 }
 
 // judge looks at the Deployment and its pods, and decides about a rollback. It only
@@ -49,7 +51,6 @@ type trouble struct {
 func (s *scope) judge(now time.Time) {
 	s.rollout.complete = health.RolledOut(s.deployment)
 	s.judgePods(now)
-	s.judgeAutoscaler(now)
 	s.rollout.proven = s.rollout.complete && s.deployment.Status.AvailableReplicas > 0
 	switch {
 	case s.undecided():
@@ -76,8 +77,8 @@ func (s *scope) judge(now time.Time) {
 			Spec:         s.specIntent,
 			FromRevision: s.wanted.name,
 			ToRevision:   s.lastGood().name,
-			Reason:       s.rollout.failed.reason,
-			Message:      s.rollout.failed.message,
+			Reason:       s.rollout.failed.Reason,
+			Message:      s.rollout.failed.Message,
 		}
 	}
 }
@@ -106,12 +107,17 @@ func (s *scope) keptStartTime() metav1.Time {
 //
 // The deadline is the operator's own. The Deployment's condition is not enough: it is
 // not set when a Deployment is scaled up from 0 (kubernetes/kubernetes#106697).
-func (s *scope) judgeRollout(now time.Time) *trouble {
-	pods, made := s.podsOfCurrentTemplate()
-	for i := range pods {
-		verdict := health.Pod(&pods[i], s.events[pods[i].UID]...)
+func (s *scope) judgeRollout(now time.Time) *health.Trouble {
+	w := s.workload()
+	var pods []*corev1.Pod
+	made := w.Template() != ""
+	if made {
+		pods, _ = w.Split()
+	}
+	for _, pod := range pods {
+		verdict := health.Pod(pod, s.events[pod.UID]...)
 		if verdict.Terminal || verdict.State == health.Failed && s.toldFailed(verdict.Reason) {
-			return &trouble{reason: verdict.Reason, message: verdict.Message}
+			return verdict.Trouble()
 		}
 	}
 	left := s.timeLeft(now)
@@ -119,29 +125,7 @@ func (s *scope) judgeRollout(now time.Time) *trouble {
 		s.recheck.After(left)
 		return nil
 	}
-	failed := &trouble{
-		reason:  slipwayv1alpha1.ReasonProgressDeadlineExceeded,
-		message: fmt.Sprintf("Deployment %q made no progress within spec.rollout.progressDeadlineSeconds", s.deployment.Name),
-	}
-	if cause := s.hangsIn(pods); cause != nil {
-		failed.reason = cause.reason
-		failed.message += ": " + cause.message
-	}
-	return failed
-}
-
-// hangsIn is what a rollout hangs in that has made no progress for too long: the trouble of
-// the current template, and with that a pod that has never answered its probe; or nil.
-func (s *scope) hangsIn(pods []corev1.Pod) *trouble {
-	if s.rollout.trouble != nil && s.rollout.troubleIsCurrent {
-		return s.rollout.trouble
-	}
-	for i := range pods {
-		if verdict := health.LatePod(&pods[i], s.events[pods[i].UID]...); verdict.State == health.Failed {
-			return s.withVolume(verdict)
-		}
-	}
-	return nil
+	return w.Stuck(s.rollout.Verdict, workload.Judging{Current: pods, Explain: s.withVolume}, "spec.rollout.progressDeadlineSeconds")
 }
 
 // toldFailed tells that status calls the rollout of the wanted revision failed for this
@@ -186,39 +170,21 @@ func (s *scope) lastProgress(now time.Time) time.Time {
 	return last
 }
 
-// judgePods finds the trouble worth telling: that pods cannot be created, then that of
-// a pod of the current template, then that of any other pod that counts. A pod that has ended, an
-// evicted one for example, stays as a record after another has taken its place, for
-// days maybe: it counts only while nothing serves and nothing else says why. Pods that are
-// added beside it later have nothing to do with it.
+// judgePods finds the trouble worth telling. A pod of a good revision that has not answered its
+// probe yet is starting as long as a rollout may take without progress; whether another
+// revision is late is for the rollout to say.
 func (s *scope) judgePods(now time.Time) {
-	if s.deployment.UID == "" {
-		return
-	}
-	if verdict := health.Deployment(s.deployment); verdict.State == health.Failed && !verdict.Terminal {
-		s.rollout.trouble = &trouble{reason: verdict.Reason, message: verdict.Message}
-		s.rollout.troubleIsCurrent = true
-		return
-	}
+	w := s.workload()
 	current, others := s.judgedPods()
-	current, ended := splitEnded(current)
-	others, _ = splitEnded(others)
-	if s.rollout.complete || s.deployment.Status.AvailableReplicas > 0 {
-		ended = nil
+	how := workload.Judging{Current: current, Others: others, Explain: s.withVolume, Now: now}
+	if s.isGood(s.target) {
+		how.Patience = time.Duration(desired.ProgressDeadlineSeconds(s.app)) * time.Second
 	}
-	for group, pods := range [][]corev1.Pod{current, others, ended} {
-		for i := range pods {
-			verdict := s.judgePod(&pods[i], now)
-			if verdict.State == health.Failed {
-				s.rollout.trouble = s.withVolume(verdict)
-				s.rollout.troubleIsCurrent = group == 0
-				return
-			}
-			if verdict.State == health.Progressing && s.rollout.waiting == "" {
-				s.rollout.waiting = verdict.Message
-			}
-		}
-	}
+	s.rollout.Verdict = w.Judge(how)
+	s.recheck.After(s.rollout.Recheck)
+	var left time.Duration
+	s.rollout.autoscaling, left = w.JudgeAutoscaler(now)
+	s.recheck.After(left)
 }
 
 // judgedPods are the pods of what is to run, and the others whose trouble counts too. The
@@ -229,45 +195,17 @@ func (s *scope) judgePods(now time.Time) {
 // Until the Deployment's controller has looked at the Deployment, nobody knows which
 // template is current. A good revision has been rolled out, so all pods are of it; those of
 // any other one are not older than its rollout.
-func (s *scope) judgedPods() (current, others []corev1.Pod) {
-	current, known := s.podsOfCurrentTemplate()
+func (s *scope) judgedPods() (current, others []*corev1.Pod) {
+	w := s.workload()
+	current, others = w.Split()
 	switch {
 	case !s.applied || s.rolledBack():
-		return current, s.pods
-	case known:
+		return current, others
+	case w.Template() != "":
 		return current, nil
 	case s.isGood(s.target):
-		return s.pods, nil
+		return others, nil
 	}
 	start := s.keptStartTime()
-	for i := range s.pods {
-		if !start.IsZero() && !s.pods[i].CreationTimestamp.Before(&start) {
-			current = append(current, s.pods[i])
-		}
-	}
-	return current, nil
-}
-
-// judgeAutoscaler finds what keeps the autoscaler from scaling.
-func (s *scope) judgeAutoscaler(now time.Time) {
-	if !s.autoscaled() {
-		return
-	}
-	verdict, left := health.Autoscaler(s.autoscaler, s.deployment, now)
-	s.recheck.After(left)
-	if verdict.State == health.Failed {
-		s.rollout.autoscaling = &trouble{reason: verdict.Reason, message: verdict.Message}
-	}
-}
-
-// splitEnded separates the pods that have ended with a failure from the others.
-func splitEnded(pods []corev1.Pod) (others, ended []corev1.Pod) {
-	for i := range pods {
-		if pods[i].Status.Phase == corev1.PodFailed {
-			ended = append(ended, pods[i])
-		} else {
-			others = append(others, pods[i])
-		}
-	}
-	return others, ended
+	return slices.DeleteFunc(others, func(pod *corev1.Pod) bool { return start.IsZero() || pod.CreationTimestamp.Before(&start) }), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
@@ -50,9 +51,9 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 		}
 	}
 	ready := s.ready()
-	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.replicasAsked())
+	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.workload().ReplicasAsked())
 	next.Summary.Reason = s.summaryReason(ready)
-	conditions := append([]metav1.Condition{ready, s.available(), s.progressing(), s.degraded()}, s.abnormal()...)
+	conditions := append([]metav1.Condition{ready, status.Available(s.workload(), s.notReady()), s.progressing(), s.degraded()}, s.abnormal()...)
 	next.Conditions = status.Merge(app.Status.Conditions, conditions, app.Generation, metav1.NewTime(now))
 	return next
 }
@@ -82,35 +83,26 @@ func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.WebAppStatus {
 	next := *s.app.Status.DeepCopy()
 	deployed := s.deployment.Status
 	next.ObservedGeneration, next.Replicas, next.ReadyReplicas = s.app.Generation, deployed.Replicas, deployed.ReadyReplicas
-	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.minReplicas())
+	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.workload().ReplicasAsked())
 	next.Summary.Reason = slipwayv1alpha1.ReasonTerminating
 	conditions := status.Terminating(desired.Kind, s.app, deployed.ReadyReplicas > 0)
 	next.Conditions = status.Merge(s.app.Status.Conditions, conditions, s.app.Generation, metav1.NewTime(now))
 	return next
 }
 
-// replicasAsked is how many pods there should be at the moment: the autoscaler's
-// number where there is one.
-func (s *scope) replicasAsked() int32 {
-	if s.autoscaled() && s.deployment.Spec.Replicas != nil {
-		return *s.deployment.Spec.Replicas
-	}
-	return s.minReplicas()
-}
-
 // trouble returns what is wrong, the most important thing first, or nil.
-func (s *scope) trouble() *trouble {
+func (s *scope) trouble() *health.Trouble {
 	if e := outcome.Worst(s.err); e != nil {
-		return &trouble{reason: e.Reason, message: e.Message}
+		return e.Trouble()
 	}
 	if e := s.config.missing; e != nil {
-		return &trouble{reason: e.Reason, message: e.Message}
+		return e.Trouble()
 	}
 	if s.rollout.failed != nil && s.rollout.rollback == nil {
 		return s.rollout.failed
 	}
-	if s.rollout.trouble != nil {
-		return s.rollout.trouble
+	if s.rollout.Trouble != nil {
+		return s.rollout.Trouble
 	}
 	return s.rollout.autoscaling
 }
@@ -123,7 +115,7 @@ func (s *scope) ready() metav1.Condition {
 	t := s.trouble()
 	switch {
 	case t != nil && !s.expectedAfterRollback():
-		return no(t.reason, t.message)
+		return no(t.Reason, t.Message)
 	case s.app.Spec.Paused && s.drifted:
 		return no(slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from making the spec true")
 	case s.rollout.rollback != nil:
@@ -135,58 +127,30 @@ func (s *scope) ready() metav1.Condition {
 	case s.rolling():
 		return no(slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
 	default:
-		return no(slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
+		return no(slipwayv1alpha1.ReasonReplicasNotReady, s.notReady().Message)
 	}
 }
 
-// servesAsAsked tells that what the spec asks for runs. An autoscaler that is adding
-// pods above its lower bound does not make the application any less ready.
+// servesAsAsked tells that what the spec asks for runs, as a revision that has been rolled out.
 func (s *scope) servesAsAsked() bool {
-	if s.target.name == "" || s.target.name != s.wanted.name {
-		return false
-	}
-	deployed := s.deployment.Status
-	if s.rollout.complete {
-		// An autoscaled Deployment may have been scaled to nothing by hand.
-		return deployed.AvailableReplicas >= desired.MinReplicas(s.app)
-	}
-	return s.app.Spec.Autoscaling != nil && s.isGood(s.wanted) &&
-		deployed.ObservedGeneration >= s.deployment.Generation &&
-		deployed.UpdatedReplicas == deployed.Replicas && deployed.AvailableReplicas >= desired.MinReplicas(s.app)
+	return s.target.name != "" && s.target.name == s.wanted.name && (s.rollout.complete || s.isGood(s.wanted)) && s.workload().Serves()
 }
 
-// rolling tells that pods of another template are being replaced, that the first ones
-// are being started, or that their number is being changed.
+// rolling tells that a revision is on its way that has not been rolled out, or that pods come
+// and go.
 func (s *scope) rolling() bool {
-	if s.rollout.complete || s.deployment.UID == "" {
-		return false
-	}
-	deployed := s.deployment.Status
-	return !s.isGood(s.target) || deployed.ObservedGeneration < s.deployment.Generation ||
-		deployed.UpdatedReplicas < deployed.Replicas || deployed.Replicas != s.replicasAsked()
-}
-
-func (s *scope) available() metav1.Condition {
-	switch {
-	case s.deployment.Status.ReadyReplicas > 0:
-		return status.True(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves")
-	case desired.MinReplicas(s.app) == 0:
-		return status.False(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
-	default:
-		return status.False(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
-	}
+	w := s.workload()
+	return w.Exists() && !s.rollout.complete && (!s.isGood(s.target) || w.Rolling())
 }
 
 func (s *scope) progressing() metav1.Condition {
 	no := func(reason, message string) metav1.Condition {
 		return status.False(slipwayv1alpha1.ConditionProgressing, reason, message)
 	}
-	worst := outcome.Worst(s.err)
+	if c, decided := status.ProgressingAfter(outcome.Worst(s.err)); decided {
+		return c
+	}
 	switch {
-	case worst.Stalls():
-		return no(worst.Reason, worst.Message)
-	case worst != nil:
-		return status.True(slipwayv1alpha1.ConditionProgressing, worst.Reason, worst.Message)
 	case s.app.Spec.Paused:
 		return no(slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from changing anything")
 	case s.rollout.rollback != nil && s.restored():
@@ -197,12 +161,12 @@ func (s *scope) progressing() metav1.Condition {
 	case s.config.missing != nil:
 		return no(s.config.missing.Reason, s.config.missing.Message)
 	case s.rollout.failed != nil:
-		return no(slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.message)
+		return no(slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.Message)
 	case s.rolling():
 		return status.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
-	case s.rollout.trouble == nil && s.available().Reason == slipwayv1alpha1.ReasonReplicasNotReady:
+	case s.rollout.Trouble == nil && !s.servesAsAsked():
 		// Pods of the revision are being started in place of others.
-		return status.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonReplicasNotReady, s.notReadyMessage())
+		return status.True(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonReplicasNotReady, s.notReady().Message)
 	default:
 		return no(slipwayv1alpha1.ReasonRolloutComplete, fmt.Sprintf("revision %q runs", s.target.name))
 	}
@@ -212,7 +176,7 @@ func (s *scope) progressing() metav1.Condition {
 // rollback has already been decided for.
 func (s *scope) expectedAfterRollback() bool {
 	return s.rollout.rollback != nil && outcome.Worst(s.err) == nil && s.config.missing == nil &&
-		(!s.applied || !s.isGood(s.target) || !s.rollout.troubleIsCurrent)
+		(!s.applied || !s.isGood(s.target) || !s.rollout.IsCurrent)
 }
 
 // restored tells that a rollback has been carried out, as opposed to decided.
@@ -232,10 +196,7 @@ func (s *scope) degraded() metav1.Condition {
 		rollback := s.rollout.rollback
 		return status.True(slipwayv1alpha1.ConditionDegraded, rollback.Reason, rollbackMessage(rollback))
 	}
-	if t != nil {
-		return status.True(slipwayv1alpha1.ConditionDegraded, t.reason, t.message)
-	}
-	return status.False(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong")
+	return status.Degraded(t)
 }
 
 // abnormal lists the conditions that exist only while they are true.
@@ -254,7 +215,7 @@ func (s *scope) abnormal() []metav1.Condition {
 	case s.rollout.rollback != nil:
 		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback)))
 	case s.rollout.failed != nil:
-		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.message))
+		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.Message))
 	}
 	if rollback := s.rollout.rollback; rollback != nil {
 		list = append(list, status.True(slipwayv1alpha1.ConditionRolledBack, rollback.Reason, rollbackMessage(rollback)))
@@ -269,23 +230,16 @@ func rollbackMessage(rollback *slipwayv1alpha1.RollbackStatus) string {
 
 func (s *scope) rolloutMessage() string {
 	message := fmt.Sprintf("Deployment %q is rolling out revision %q", s.deployment.Name, s.target.name)
-	if s.rollout.waiting != "" {
-		message += ": " + s.rollout.waiting
+	if s.rollout.Waiting != "" {
+		message += ": " + s.rollout.Waiting
 	}
 	return message
 }
 
-func (s *scope) notReadyMessage() string {
-	switch {
-	case s.rollout.trouble != nil:
-		return s.rollout.trouble.message
-	case s.config.missing != nil && s.deployment.UID == "":
-		return s.config.missing.Message
-	case s.rollout.waiting != "":
-		return s.rollout.waiting
-	case s.deployment.UID == "":
-		return fmt.Sprintf("Deployment %q does not exist", desired.Name(s.app))
-	default:
-		return fmt.Sprintf("Deployment %q has fewer ready pods than asked for", s.deployment.Name)
+// notReady says why pods are missing.
+func (s *scope) notReady() health.Trouble {
+	if s.config.missing != nil && s.deployment.UID == "" && s.workload().MinReplicas > 0 {
+		return *s.config.missing.Trouble()
 	}
+	return s.workload().NotReady(s.rollout.Verdict)
 }

@@ -14,16 +14,16 @@ import (
 )
 
 // withVolume names the volume when that is what keeps a pod from being scheduled.
-func (s *scope) withVolume(verdict health.Verdict) *trouble {
+func (s *scope) withVolume(verdict health.Verdict) *health.Trouble {
 	pending := s.claim.UID != "" && s.claim.Status.Phase != corev1.ClaimBound
 	if verdict.Reason == slipwayv1alpha1.ReasonUnschedulable && pending &&
 		(strings.Contains(verdict.Message, "PersistentVolumeClaim") || strings.Contains(verdict.Message, "persistent volume")) {
-		return &trouble{
-			reason:  slipwayv1alpha1.ReasonVolumePending,
-			message: fmt.Sprintf("PersistentVolumeClaim %q%s is not bound (spec.storage): %s", s.claim.Name, ofClass(s.claim), verdict.Message),
+		return &health.Trouble{
+			Reason:  slipwayv1alpha1.ReasonVolumePending,
+			Message: fmt.Sprintf("PersistentVolumeClaim %q%s is not bound (spec.storage): %s", s.claim.Name, ofClass(s.claim), verdict.Message),
 		}
 	}
-	return &trouble{reason: verdict.Reason, message: verdict.Message}
+	return &health.Trouble{Reason: verdict.Reason, Message: verdict.Message}
 }
 
 // ofClass names the class that a volume was asked of, which may not exist.

@@ -71,6 +71,11 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Trouble is what status says of the error.
+func (e *Error) Trouble() *health.Trouble {
+	return &health.Trouble{Reason: e.Reason, Message: e.Message}
+}
+
 // Stalls tells that nothing gets better until a user acts, so that status says Stalled. Nil
 // stalls nothing.
 func (e *Error) Stalls() bool { return e != nil && e.Kind >= Blocked }

@@ -18,9 +18,9 @@ import (
 const (
 	// replicaSetHistory is how many old ReplicaSets are kept.
 	replicaSetHistory = 5
-	// progressDeadlineSeconds is how long a rollout may go without progress before status
+	// ProgressDeadlineSeconds is how long a rollout may go without progress before status
 	// calls it failed.
-	progressDeadlineSeconds = 300
+	ProgressDeadlineSeconds = 300
 	// leaveSeconds is how long a gateway that was told to end goes on serving, while it
 	// says that it is not ready: until no node sends it new connections. The gateway waits
 	// itself, so that no hook is needed.
@@ -44,7 +44,7 @@ func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 				WithMaxUnavailable(intstr.FromInt32(0)).
 				WithMaxSurge(intstr.FromString("25%")))).
 		WithRevisionHistoryLimit(replicaSetHistory).
-		WithProgressDeadlineSeconds(progressDeadlineSeconds)
+		WithProgressDeadlineSeconds(ProgressDeadlineSeconds)
 	if in.Replicas != nil {
 		spec.WithReplicas(*in.Replicas)
 	}
