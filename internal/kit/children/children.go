@@ -17,18 +17,50 @@ import (
 // defaultCPUPercent is the average CPU use to aim at where the spec says nothing.
 const defaultCPUPercent = 80
 
-// Owner is who owns a Deployment and what stands around it.
+// Owner is who owns a Deployment of its own name and what stands around it.
 type Owner struct {
 	// Kind is the owner's, of this API.
 	Kind string
 	// Object has the name and the UID.
 	Object metav1.Object
-	// Name is that of the Deployment, and of what stands around it.
-	Name string
-	// Labels are on every child.
-	Labels map[string]string
-	// Selector finds the pods.
-	Selector map[string]string
+	// Label is on every child, with the name of the owner. It finds the pods.
+	Label string
+}
+
+// Labels are on every child.
+func (o Owner) Labels() map[string]string {
+	return map[string]string{
+		slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway,
+		slipwayv1alpha1.LabelName:      o.Object.GetName(),
+		o.Label:                        o.Object.GetName(),
+	}
+}
+
+// Selector finds the pods. It can never change: a Deployment's selector is immutable.
+func (o Owner) Selector() map[string]string { return map[string]string{o.Label: o.Object.GetName()} }
+
+// MinReplicas is the number of pods that should run at the least: the stated one, or the autoscaler's lower bound.
+func MinReplicas(replicas *int32, autoscaling *slipwayv1alpha1.Autoscaling) int32 {
+	if autoscaling != nil {
+		return Or(autoscaling.MinReplicas, 1)
+	}
+	return Or(replicas, 1)
+}
+
+// MaxReplicas is the number of pods that may run at the most: the stated one, or the autoscaler's upper bound.
+func MaxReplicas(replicas *int32, autoscaling *slipwayv1alpha1.Autoscaling) int32 {
+	if autoscaling != nil {
+		return autoscaling.MaxReplicas
+	}
+	return Or(replicas, 1)
+}
+
+// Or returns what a pointer points to, or what stands for nil.
+func Or[T any](pointer *T, fallback T) T {
+	if pointer == nil {
+		return fallback
+	}
+	return *pointer
 }
 
 // Reference makes a child go with its owner.
@@ -57,14 +89,14 @@ func (o Owner) HorizontalPodAutoscaler(autoscaling *slipwayv1alpha1.Autoscaling,
 		WithTarget(autoscalingv2ac.MetricTarget().
 			WithType(autoscalingv2.UtilizationMetricType).
 			WithAverageUtilization(percent))
-	return autoscalingv2ac.HorizontalPodAutoscaler(o.Name, o.Object.GetNamespace()).
-		WithLabels(o.Labels).
+	return autoscalingv2ac.HorizontalPodAutoscaler(o.Object.GetName(), o.Object.GetNamespace()).
+		WithLabels(o.Labels()).
 		WithOwnerReferences(o.Reference()).
 		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
 			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
 				WithAPIVersion("apps/v1").
 				WithKind("Deployment").
-				WithName(o.Name)).
+				WithName(o.Object.GetName())).
 			WithMinReplicas(minReplicas).
 			WithMaxReplicas(autoscaling.MaxReplicas).
 			WithMetrics(autoscalingv2ac.MetricSpec().
@@ -79,11 +111,11 @@ func (o Owner) PodDisruptionBudget(maxReplicas int32) *policyv1ac.PodDisruptionB
 	if maxReplicas < 2 {
 		return nil
 	}
-	return policyv1ac.PodDisruptionBudget(o.Name, o.Object.GetNamespace()).
-		WithLabels(o.Labels).
+	return policyv1ac.PodDisruptionBudget(o.Object.GetName(), o.Object.GetNamespace()).
+		WithLabels(o.Labels()).
 		WithOwnerReferences(o.Reference()).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(o.Selector)).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(o.Selector())).
 			WithMaxUnavailable(intstr.FromInt32(1)).
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow))
 }
@@ -92,6 +124,6 @@ func (o Owner) PodDisruptionBudget(maxReplicas int32) *policyv1ac.PodDisruptionB
 // manager of its own it keeps the number in place while ownership passes from the
 // operator to an autoscaler: a field that nobody owns would fall back to 1.
 func (o Owner) Replicas(replicas int32) *appsv1ac.DeploymentApplyConfiguration {
-	return appsv1ac.Deployment(o.Name, o.Object.GetNamespace()).
+	return appsv1ac.Deployment(o.Object.GetName(), o.Object.GetNamespace()).
 		WithSpec(appsv1ac.DeploymentSpec().WithReplicas(replicas))
 }

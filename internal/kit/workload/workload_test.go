@@ -144,8 +144,12 @@ func TestAKindSaysWhatCountsAndHowItIsCalled(t *testing.T) {
 	current, _ := w.Split()
 	got := w.Judge(workload.Judging{
 		Current: current, Now: now,
-		Counts:  func(pod *corev1.Pod, reason string) bool { return pod.Name != "b" || reason != slipwayv1alpha1.ReasonImageNotFound },
-		Explain: func(verdict health.Verdict) *health.Trouble { return &health.Trouble{Reason: "Ours", Message: verdict.Reason} },
+		Counts: func(pod *corev1.Pod, reason string) bool {
+			return pod.Name != "b" || reason != slipwayv1alpha1.ReasonImageNotFound
+		},
+		Explain: func(verdict health.Verdict) *health.Trouble {
+			return &health.Trouble{Reason: "Ours", Message: verdict.Reason}
+		},
 	})
 	if diff := cmp.Diff(&health.Trouble{Reason: "Ours", Message: slipwayv1alpha1.ReasonCrashLoopBackOff}, got.Trouble); diff != "" {
 		t.Error(diff)

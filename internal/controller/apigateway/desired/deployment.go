@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -13,6 +12,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/children"
 )
 
 const (
@@ -37,12 +37,7 @@ func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(gateway))).
 		WithTemplate(podTemplate(in)).
-		// A pod that serves is never taken away before its successor serves.
-		WithStrategy(appsv1ac.DeploymentStrategy().
-			WithType(appsv1.RollingUpdateDeploymentStrategyType).
-			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
-				WithMaxUnavailable(intstr.FromInt32(0)).
-				WithMaxSurge(intstr.FromString("25%")))).
+		WithStrategy(children.RollingUpdate()).
 		WithRevisionHistoryLimit(replicaSetHistory).
 		WithProgressDeadlineSeconds(ProgressDeadlineSeconds)
 	if in.Replicas != nil {
@@ -62,20 +57,14 @@ func Replicas(gateway *slipwayv1alpha1.APIGateway, replicas int32) *appsv1ac.Dep
 func podTemplate(in Inputs) *corev1ac.PodTemplateSpecApplyConfiguration {
 	pod := corev1ac.PodSpec().
 		WithContainers(container(in)).
-		WithSecurityContext(corev1ac.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithTerminationGracePeriodSeconds(int64(leaveSeconds+drainSeconds(in.Gateway)+killMarginSeconds)).
+		WithSecurityContext(children.PodSecurity()).
+		WithTerminationGracePeriodSeconds(int64(leaveSeconds + drainSeconds(in.Gateway) + killMarginSeconds)).
 		WithEnableServiceLinks(false).
 		WithServiceAccountName(Name(in.Gateway)).
 		// The gateway watches the API server.
 		WithAutomountServiceAccountToken(true).
-		WithTopologySpreadConstraints(
-			spread(in.Gateway, corev1.LabelHostname),
-			spread(in.Gateway, corev1.LabelTopologyZone))
-	for _, secret := range in.Gateway.Spec.ImagePullSecrets {
-		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
-	}
+		WithTopologySpreadConstraints(owner(in.Gateway).Spread()...)
+	children.PullSecrets(pod, in.Gateway.Spec.ImagePullSecrets)
 	return corev1ac.PodTemplateSpec().WithLabels(Labels(in.Gateway)).WithSpec(pod)
 }
 
@@ -108,10 +97,7 @@ func container(in Inputs) *corev1ac.ContainerApplyConfiguration {
 			WithFailureThreshold(6)).
 		WithResources(resources(in.Gateway)).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
-		WithSecurityContext(corev1ac.SecurityContext().
-			WithAllowPrivilegeEscalation(false).
-			WithReadOnlyRootFilesystem(true).
-			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+		WithSecurityContext(children.ContainerSecurity().WithReadOnlyRootFilesystem(true))
 }
 
 func image(in Inputs) string { return cmp.Or(in.Gateway.Spec.Image, in.Image) }
@@ -151,34 +137,19 @@ func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfigur
 // There is no limit: slow requests are worse than a busy node, and a gateway that is
 // killed for its memory cuts every stream.
 func resources(gateway *slipwayv1alpha1.APIGateway) *corev1ac.ResourceRequirementsApplyConfiguration {
-	requirements := corev1ac.ResourceRequirements()
-	spec := gateway.Spec.Resources
-	if spec == nil {
-		return requirements.WithRequests(corev1.ResourceList{
+	switch stated := children.Resources(gateway.Spec.Resources); {
+	case gateway.Spec.Resources == nil:
+		return corev1ac.ResourceRequirements().WithRequests(corev1.ResourceList{
 			corev1.ResourceCPU:    resource.MustParse("100m"),
 			corev1.ResourceMemory: resource.MustParse("64Mi"),
 		})
+	case stated == nil:
+		return corev1ac.ResourceRequirements()
+	default:
+		return stated
 	}
-	if len(spec.Requests) > 0 {
-		requirements.WithRequests(spec.Requests)
-	}
-	if len(spec.Limits) > 0 {
-		requirements.WithLimits(spec.Limits)
-	}
-	return requirements
 }
 
 func drainSeconds(gateway *slipwayv1alpha1.APIGateway) int32 {
-	return valueOr(gateway.Spec.DrainSeconds, defaultDrainSeconds)
-}
-
-// spread prefers different nodes and zones, separately for each template, and never
-// keeps a pod from being scheduled.
-func spread(gateway *slipwayv1alpha1.APIGateway, topologyKey string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
-	return corev1ac.TopologySpreadConstraint().
-		WithMaxSkew(1).
-		WithTopologyKey(topologyKey).
-		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(gateway))).
-		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
+	return children.Or(gateway.Spec.DrainSeconds, defaultDrainSeconds)
 }

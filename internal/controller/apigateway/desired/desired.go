@@ -61,35 +61,21 @@ func ServiceURL(gateway *slipwayv1alpha1.APIGateway) string {
 }
 
 // Labels are on every child.
-func Labels(gateway *slipwayv1alpha1.APIGateway) map[string]string {
-	return map[string]string{
-		slipwayv1alpha1.LabelManagedBy:  slipwayv1alpha1.ManagedBySlipway,
-		slipwayv1alpha1.LabelName:       gateway.Name,
-		slipwayv1alpha1.LabelAPIGateway: gateway.Name,
-	}
-}
+func Labels(gateway *slipwayv1alpha1.APIGateway) map[string]string { return owner(gateway).Labels() }
 
-// Selector finds the pods. It can never change: a Deployment's selector is immutable.
+// Selector finds the pods.
 func Selector(gateway *slipwayv1alpha1.APIGateway) map[string]string {
-	return map[string]string{slipwayv1alpha1.LabelAPIGateway: gateway.Name}
+	return owner(gateway).Selector()
 }
 
-// MinReplicas is the number of pods that should run at the least: spec.replicas, or
-// the autoscaler's lower bound.
+// MinReplicas is the number of pods that should run at the least.
 func MinReplicas(gateway *slipwayv1alpha1.APIGateway) int32 {
-	if gateway.Spec.Autoscaling != nil {
-		return valueOr(gateway.Spec.Autoscaling.MinReplicas, 1)
-	}
-	return valueOr(gateway.Spec.Replicas, 1)
+	return children.MinReplicas(gateway.Spec.Replicas, gateway.Spec.Autoscaling)
 }
 
-// MaxReplicas is the number of pods that may run at the most: spec.replicas, or the
-// autoscaler's upper bound.
+// MaxReplicas is the number of pods that may run at the most.
 func MaxReplicas(gateway *slipwayv1alpha1.APIGateway) int32 {
-	if gateway.Spec.Autoscaling != nil {
-		return gateway.Spec.Autoscaling.MaxReplicas
-	}
-	return valueOr(gateway.Spec.Replicas, 1)
+	return children.MaxReplicas(gateway.Spec.Replicas, gateway.Spec.Autoscaling)
 }
 
 // ExposeType is what stands in front of the Service.
@@ -148,16 +134,9 @@ func annotations(gateway *slipwayv1alpha1.APIGateway, types ...slipwayv1alpha1.E
 
 // owner is what the children have in common with those of other kinds.
 func owner(gateway *slipwayv1alpha1.APIGateway) children.Owner {
-	return children.Owner{Kind: Kind, Object: gateway, Name: Name(gateway), Labels: Labels(gateway), Selector: Selector(gateway)}
+	return children.Owner{Kind: Kind, Object: gateway, Label: slipwayv1alpha1.LabelAPIGateway}
 }
 
 func ownerReference(gateway *slipwayv1alpha1.APIGateway) *metav1ac.OwnerReferenceApplyConfiguration {
 	return owner(gateway).Reference()
-}
-
-func valueOr[T any](pointer *T, fallback T) T {
-	if pointer == nil {
-		return fallback
-	}
-	return *pointer
 }

@@ -9,6 +9,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/children"
 )
 
 const (
@@ -60,11 +61,7 @@ func strategy(revision Revision) *appsv1ac.DeploymentStrategyApplyConfiguration 
 	if revision.Spec.Storage != nil {
 		return appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)
 	}
-	return appsv1ac.DeploymentStrategy().
-		WithType(appsv1.RollingUpdateDeploymentStrategyType).
-		WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
-			WithMaxUnavailable(intstr.FromInt32(0)).
-			WithMaxSurge(intstr.FromString("25%")))
+	return children.RollingUpdate()
 }
 
 func podTemplate(in Inputs) *corev1ac.PodTemplateSpecApplyConfiguration {
@@ -76,12 +73,8 @@ func podTemplate(in Inputs) *corev1ac.PodTemplateSpecApplyConfiguration {
 		WithEnableServiceLinks(false).
 		WithServiceAccountName(serviceAccountName(spec)).
 		WithAutomountServiceAccountToken(spec.ServiceAccountName != "").
-		WithTopologySpreadConstraints(
-			spread(in.App, corev1.LabelHostname),
-			spread(in.App, corev1.LabelTopologyZone))
-	for _, secret := range spec.ImagePullSecrets {
-		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
-	}
+		WithTopologySpreadConstraints(owner(in.App).Spread()...)
+	children.PullSecrets(pod, spec.ImagePullSecrets)
 	pod.WithVolumes(volumes(in.App, spec)...)
 
 	template := corev1ac.PodTemplateSpec().WithLabels(Labels(in.App)).WithSpec(pod)
@@ -108,16 +101,14 @@ func container(revision Revision) *corev1ac.ContainerApplyConfiguration {
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(
 			corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds)))).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
-		WithSecurityContext(corev1ac.SecurityContext().
-			WithAllowPrivilegeEscalation(false).
-			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+		WithSecurityContext(children.ContainerSecurity())
 	if len(spec.Command) > 0 {
 		c.WithCommand(spec.Command...)
 	}
 	if len(spec.Args) > 0 {
 		c.WithArgs(spec.Args...)
 	}
-	if resources := resourceRequirements(spec); resources != nil {
+	if resources := children.Resources(spec.Resources); resources != nil {
 		c.WithResources(resources)
 	}
 	return c
@@ -135,9 +126,7 @@ func serviceAccountName(spec slipwayv1alpha1.WebAppSpec) string {
 // podSecurityContext satisfies the restricted Pod Security level. The user is the
 // image's own, which must not be root.
 func podSecurityContext(spec slipwayv1alpha1.WebAppSpec) *corev1ac.PodSecurityContextApplyConfiguration {
-	security := corev1ac.PodSecurityContext().
-		WithRunAsNonRoot(true).
-		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+	security := children.PodSecurity()
 	if spec.Storage != nil {
 		security.WithFSGroup(volumeGroup).
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
@@ -145,25 +134,11 @@ func podSecurityContext(spec slipwayv1alpha1.WebAppSpec) *corev1ac.PodSecurityCo
 	return security
 }
 
-func resourceRequirements(spec slipwayv1alpha1.WebAppSpec) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if spec.Resources == nil || len(spec.Resources.Requests)+len(spec.Resources.Limits) == 0 {
-		return nil
-	}
-	requirements := corev1ac.ResourceRequirements()
-	if len(spec.Resources.Requests) > 0 {
-		requirements.WithRequests(spec.Resources.Requests)
-	}
-	if len(spec.Resources.Limits) > 0 {
-		requirements.WithLimits(spec.Resources.Limits)
-	}
-	return requirements
-}
-
 func readinessProbe(spec slipwayv1alpha1.WebAppSpec) *corev1ac.ProbeApplyConfiguration {
 	health := healthOf(spec)
 	return probe(health).
-		WithPeriodSeconds(valueOr(health.PeriodSeconds, 5)).
-		WithFailureThreshold(valueOr(health.FailureThreshold, 3))
+		WithPeriodSeconds(children.Or(health.PeriodSeconds, 5)).
+		WithFailureThreshold(children.Or(health.FailureThreshold, 3))
 }
 
 // startupProbe asks every second until the application has started. Its end has the
@@ -182,21 +157,10 @@ func healthOf(spec slipwayv1alpha1.WebAppSpec) *slipwayv1alpha1.HealthCheck {
 }
 
 func probe(health *slipwayv1alpha1.HealthCheck) *corev1ac.ProbeApplyConfiguration {
-	probe := corev1ac.Probe().WithTimeoutSeconds(valueOr(health.TimeoutSeconds, 2))
+	probe := corev1ac.Probe().WithTimeoutSeconds(children.Or(health.TimeoutSeconds, 2))
 	port := intstr.FromString(portName)
 	if health.Path == "" {
 		return probe.WithTCPSocket(corev1ac.TCPSocketAction().WithPort(port))
 	}
 	return probe.WithHTTPGet(corev1ac.HTTPGetAction().WithPath(health.Path).WithPort(port))
-}
-
-// spread prefers different nodes and zones, separately for each revision, and never
-// keeps a pod from being scheduled.
-func spread(app *slipwayv1alpha1.WebApp, topologyKey string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
-	return corev1ac.TopologySpreadConstraint().
-		WithMaxSkew(1).
-		WithTopologyKey(topologyKey).
-		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(app))).
-		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
 }

@@ -54,35 +54,19 @@ func ServiceURL(app *slipwayv1alpha1.WebApp, port int32) string {
 }
 
 // Labels are on every child.
-func Labels(app *slipwayv1alpha1.WebApp) map[string]string {
-	return map[string]string{
-		slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway,
-		slipwayv1alpha1.LabelName:      app.Name,
-		slipwayv1alpha1.LabelWebApp:    app.Name,
-	}
-}
+func Labels(app *slipwayv1alpha1.WebApp) map[string]string { return owner(app).Labels() }
 
-// Selector finds the pods. It can never change: a Deployment's selector is immutable.
-func Selector(app *slipwayv1alpha1.WebApp) map[string]string {
-	return map[string]string{slipwayv1alpha1.LabelWebApp: app.Name}
-}
+// Selector finds the pods.
+func Selector(app *slipwayv1alpha1.WebApp) map[string]string { return owner(app).Selector() }
 
-// MinReplicas is the number of pods that should run at the least: spec.replicas, or
-// the autoscaler's lower bound.
+// MinReplicas is the number of pods that should run at the least.
 func MinReplicas(app *slipwayv1alpha1.WebApp) int32 {
-	if app.Spec.Autoscaling != nil {
-		return valueOr(app.Spec.Autoscaling.MinReplicas, 1)
-	}
-	return valueOr(app.Spec.Replicas, 1)
+	return children.MinReplicas(app.Spec.Replicas, app.Spec.Autoscaling)
 }
 
-// MaxReplicas is the number of pods that may run at the most: spec.replicas, or the
-// autoscaler's upper bound.
+// MaxReplicas is the number of pods that may run at the most.
 func MaxReplicas(app *slipwayv1alpha1.WebApp) int32 {
-	if app.Spec.Autoscaling != nil {
-		return app.Spec.Autoscaling.MaxReplicas
-	}
-	return valueOr(app.Spec.Replicas, 1)
+	return children.MaxReplicas(app.Spec.Replicas, app.Spec.Autoscaling)
 }
 
 // ProgressDeadlineSeconds is how long a rollout may go without progress.
@@ -90,7 +74,7 @@ func ProgressDeadlineSeconds(app *slipwayv1alpha1.WebApp) int32 {
 	if app.Spec.Rollout == nil {
 		return 300
 	}
-	return valueOr(app.Spec.Rollout.ProgressDeadlineSeconds, 300)
+	return children.Or(app.Spec.Rollout.ProgressDeadlineSeconds, 300)
 }
 
 // OnFailure is what happens when a rollout fails.
@@ -103,16 +87,9 @@ func OnFailure(app *slipwayv1alpha1.WebApp) slipwayv1alpha1.FailurePolicy {
 
 // owner is what the children have in common with those of other kinds.
 func owner(app *slipwayv1alpha1.WebApp) children.Owner {
-	return children.Owner{Kind: Kind, Object: app, Name: Name(app), Labels: Labels(app), Selector: Selector(app)}
+	return children.Owner{Kind: Kind, Object: app, Label: slipwayv1alpha1.LabelWebApp}
 }
 
 func ownerReference(app *slipwayv1alpha1.WebApp) *metav1ac.OwnerReferenceApplyConfiguration {
 	return owner(app).Reference()
-}
-
-func valueOr[T any](pointer *T, fallback T) T {
-	if pointer == nil {
-		return fallback
-	}
-	return *pointer
 }
