@@ -44,8 +44,9 @@ func main() {
 		fmt.Println(version)
 		return
 	}
+	options.Namespace = cmp.Or(os.Getenv("POD_NAMESPACE"), operator.DefaultNamespace)
 	if options.WebhookHost == "" {
-		options.WebhookHost = fmt.Sprintf("slipway-webhook.%s.svc", cmp.Or(os.Getenv("POD_NAMESPACE"), "slipway-system"))
+		options.WebhookHost = fmt.Sprintf("slipway-webhook.%s.svc", options.Namespace)
 	}
 	logger := zap.New(zap.UseDevMode(development))
 	setLoggers(logger)

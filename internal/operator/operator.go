@@ -28,9 +28,13 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
+	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 )
+
+// DefaultNamespace is where the operator is installed, unless somebody chose another one.
+const DefaultNamespace = "slipway-system"
 
 // LeaderElectionID names the Lease that the leader holds.
 const LeaderElectionID = "slipway-operator.slipway.dev"
@@ -90,9 +94,15 @@ type Options struct {
 	// AllowSecondController lets a second manager register controllers of the same
 	// name in one process, as a test that restarts the operator does. Default false.
 	AllowSecondController bool
+	// Namespace is the operator's own: it holds the key of what is hashed. Default
+	// "slipway-system".
+	Namespace string
+	// ContentKeys replaces the key that is in Namespace, as a test does that compares what
+	// is made in different namespaces.
+	ContentKeys contentkey.Keys
 	// Namespaces are the ones to work in: the operator reads and watches nothing in another
-	// one, and needs no right there. Its Lease is in LeaderElectionNamespace all the same.
-	// Default: all.
+	// one, and needs no right there. Its Lease is in LeaderElectionNamespace and its key in
+	// Namespace all the same. Default: all.
 	Namespaces []string
 	// Controllers are the ones to run, by name: webapp, apigateway. Default: all.
 	Controllers []string
@@ -153,7 +163,11 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 func addControllers(mgr ctrl.Manager, options Options) error {
 	all := map[string]func() error{
 		"webapp": func() error {
-			return webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue})
+			keys, err := contentKeys(mgr, options)
+			if err != nil {
+				return err
+			}
+			return webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue, Keys: keys})
 		},
 		"apigateway": func() error {
 			return apigateway.Setup(mgr, apigateway.Options{
@@ -179,6 +193,19 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		}
 	}
 	return nil
+}
+
+// contentKeys are the keys of what is hashed. They are read without a cache: the one of
+// Secrets has no content.
+func contentKeys(mgr ctrl.Manager, options Options) (contentkey.Keys, error) {
+	if options.ContentKeys != nil {
+		return options.ContentKeys, nil
+	}
+	direct, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return contentkey.NewInstallation(direct, cmp.Or(options.Namespace, DefaultNamespace)), nil
 }
 
 // Run runs the operator until the context ends.

@@ -1,25 +1,53 @@
 package operator
 
 import (
-	"os"
-	"path/filepath"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 )
 
-// The role is generated from markers, where a verb too many is easily overlooked.
-func TestTheRoleLetsTheOperatorDeleteNeitherWhatServesNorWhatHoldsData(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+// shippedRoles are the rights in the cluster, and those to the key.
+func shippedRoles(t *testing.T) (rbacv1.ClusterRole, rbacv1.Role) {
+	t.Helper()
+	ofKey, _, _ := strings.Cut(readFile(t, "config", "rbac", "contentkey.yaml"), "\n---\n")
+	cluster, own := rbacv1.ClusterRole{}, rbacv1.Role{}
+	err := errors.Join(yaml.UnmarshalStrict([]byte(readFile(t, "config", "rbac", "role.yaml")), &cluster), yaml.UnmarshalStrict([]byte(ofKey), &own))
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(raw, &role); err != nil {
-		t.Fatal(err)
+	if cluster.Kind != "ClusterRole" || own.Kind != "Role" {
+		t.Fatalf("the roles are a %s and a %s", cluster.Kind, own.Kind)
 	}
+	return cluster, own
+}
+
+// Secrets are written nowhere but in the operator's own namespace, and none is changed there.
+func TestTheRolesLetTheOperatorMakeItsKeyAndNoOtherSecret(t *testing.T) {
+	cluster, own := shippedRoles(t)
+	for _, rule := range cluster.Rules {
+		if slices.Contains(rule.Resources, "secrets") && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
+			t.Errorf("in the cluster: %v of %v", rule.Verbs, rule.Resources)
+		}
+	}
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}, ResourceNames: []string{contentkey.SecretName}},
+	}
+	if diff := cmp.Diff(want, own.Rules); diff != "" || own.Namespace != DefaultNamespace {
+		t.Errorf("in namespace %q: -want +got:\n%s", own.Namespace, diff)
+	}
+}
+
+// The role is generated from markers, where a verb too many is easily overlooked.
+func TestTheRoleLetsTheOperatorDeleteNeitherWhatServesNorWhatHoldsData(t *testing.T) {
+	role, _ := shippedRoles(t)
 	// What exposes an APIGateway is replaced when spec.expose says so: the gateway serves on.
 	deletable := []string{"controllerrevisions", "horizontalpodautoscalers", "poddisruptionbudgets", "ingresses", "httproutes"}
 	for _, rule := range role.Rules {

@@ -55,6 +55,10 @@ func startServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatalf("make a client: %v", err)
 	}
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operator.DefaultNamespace}}
+	if err := direct.Create(t.Context(), own); err != nil {
+		t.Fatalf("make the operator's namespace: %v", err)
+	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, env.KubeConfig, 0o600); err != nil {
 		t.Fatalf("write the kubeconfig: %v", err)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"strings"
@@ -54,10 +55,11 @@ func (c configRef) id() string {
 	return c.kind + "/" + c.name + "#" + strings.Join(c.keys, ",")
 }
 
-// digest is the content of one use at one version of the object.
+// digest is the content of one use at one version of the object, as it is recorded.
 type digest struct {
 	version string
-	hash    string
+	// hash says by its first part whether it was made with a key, and with which.
+	hash string
 	// missingKey is a key that is used and not there.
 	missingKey string
 	// missingUnknown tells that missingKey was not recorded: v0.1.0 did not.
@@ -102,22 +104,24 @@ func (r *Reconciler) hashConfig(ctx context.Context, s *scope) error {
 		return nil
 	}
 	recorded := recordedDigests(s.deployment.Annotations[desired.AnnotationConfigVersions])
-	digests := map[string]digest{}
-	for _, ref := range refs {
-		found, err := r.digest(ctx, s, ref, recorded)
-		switch {
-		case err != nil:
+	uses := make([]use, len(refs))
+	for i, ref := range refs {
+		var err error
+		if uses[i], err = r.use(ctx, s, ref, recorded); err != nil {
 			return err
-		case found == nil && !ref.optional:
-			s.config.missing = outcome.Waitingf(0, notFoundReason(ref), "%s %q does not exist (%s)", ref.kind, ref.name, ref.field)
+		}
+		if s.config.missing = uses[i].missing(); s.config.missing != nil {
 			return nil
-		case found == nil:
-			digests[ref.id()] = digest{}
-		case found.missingKey != "" && !ref.optional:
-			s.config.missing = outcome.Waitingf(0, slipwayv1alpha1.ReasonKeyNotFound, "%s %q has no key %q (%s)", ref.kind, ref.name, found.missingKey, ref.field)
-			return nil
-		default:
-			digests[ref.id()] = *found
+		}
+	}
+	digests, ok := asRecorded(uses, recorded)
+	if !ok {
+		if err := r.readRest(ctx, s, uses); err != nil || s.config.missing != nil {
+			return err
+		}
+		var err error
+		if digests, err = choose(uses, recorded, s.deployment.Spec.Template.Annotations[slipwayv1alpha1.AnnotationConfigHash]); err != nil {
+			return err
 		}
 	}
 	s.config.hash = combine(digests)
@@ -129,38 +133,80 @@ func (r *Reconciler) hashConfig(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// digest returns the digest of one use, or nil when the object does not exist.
-func (r *Reconciler) digest(ctx context.Context, s *scope, ref configRef, recorded map[string]digest) (*digest, error) {
-	key := types.NamespacedName{Namespace: s.app.Namespace, Name: ref.name}
-	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+// use finds out about one use what is known without reading its content, and reads that
+// where nothing is.
+func (r *Reconciler) use(ctx context.Context, s *scope, ref configRef, recorded map[string]digest) (use, error) {
+	found := use{ref: ref}
+	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.app.Namespace, Name: ref.name}}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.kind))
 	s.config.seen = append(s.config.seen, metadata)
-	if err := r.kit.Client.Get(ctx, key, metadata); err != nil {
+	if err := r.kit.Client.Get(ctx, client.ObjectKeyFromObject(metadata), metadata); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, nil
+			return found, nil
 		}
-		return nil, fmt.Errorf("read %s %q: %w", ref.kind, ref.name, err)
+		return found, fmt.Errorf("read %s %q: %w", ref.kind, ref.name, err)
 	}
-	memo := key.Namespace + "/" + ref.id()
-	if known, ok := r.digests.Get(memo); ok && known.(digest).version == metadata.ResourceVersion {
-		found := known.(digest)
-		return &found, nil
+	if known, ok := r.digests.Get(memoOf(s.app.Namespace, ref)); ok && known.(*content).version == metadata.ResourceVersion {
+		found.read = known.(*content)
 	}
-	found, ok := recorded[ref.id()]
-	if !ok || found.version != metadata.ResourceVersion || (found.missingUnknown && !ref.optional) {
-		data, version, err := r.readContent(ctx, key, ref)
-		if err != nil {
-			if apierrors.IsNotFound(err) {
-				return nil, nil
-			}
-			return nil, outcome.Classify(fmt.Sprintf("%s %q", ref.kind, ref.name), err)
-		}
-		found = digestOf(ref, data)
-		found.version = version
+	known, ok := recorded[ref.id()]
+	ok = ok && known.version == metadata.ResourceVersion && (!known.missingUnknown || ref.optional)
+	switch {
+	case ok && !found.read.contradicts(known):
+		found.recorded = &known
+		return found, nil
+	case found.read != nil:
+		return found, nil
 	}
-	r.digests.Add(memo, found)
-	return &found, nil
+	var err error
+	found.read, err = r.read(ctx, s.app.Namespace, ref)
+	return found, err
 }
+
+// readRest reads the content of which only what is recorded is known.
+func (r *Reconciler) readRest(ctx context.Context, s *scope, uses []use) error {
+	for i := range uses {
+		if uses[i].recorded == nil || uses[i].read != nil {
+			continue
+		}
+		read, err := r.read(ctx, s.app.Namespace, uses[i].ref)
+		if err != nil {
+			return err
+		}
+		uses[i] = use{ref: uses[i].ref, read: read}
+		if s.config.missing = uses[i].missing(); s.config.missing != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// read reads the content of one use from the API server and hashes it. It returns nil when
+// the object does not exist.
+func (r *Reconciler) read(ctx context.Context, namespace string, ref configRef) (*content, error) {
+	data, version, err := r.readContent(ctx, types.NamespacedName{Namespace: namespace, Name: ref.name}, ref)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, outcome.Classify(fmt.Sprintf("%s %q", ref.kind, ref.name), err)
+	}
+	found := &content{version: version}
+	found.plain, found.missingKey = hashOf(sha256.New(), ref, data)
+	key, err := r.keys.For(ctx, namespace)
+	if err != nil {
+		// It is not needed for content that has not changed.
+		found.noKey = err
+		return found, nil
+	}
+	mac := key.New(ref.id())
+	hashOf(mac, ref, data)
+	found.keyed = key.Text(mac)
+	r.digests.Add(memoOf(namespace, ref), found)
+	return found, nil
+}
+
+func memoOf(namespace string, ref configRef) string { return namespace + "/" + ref.id() }
 
 // readContent reads the content of a Secret or ConfigMap from the API server.
 func (r *Reconciler) readContent(ctx context.Context, key types.NamespacedName, ref configRef) (map[string][]byte, string, error) {
@@ -183,32 +229,28 @@ func (r *Reconciler) readContent(ctx context.Context, key types.NamespacedName, 
 	return data, configMap.ResourceVersion, nil
 }
 
-// digestOf hashes the keys that are used. Lengths are part of it, so that no two
-// contents look alike.
-func digestOf(ref configRef, data map[string][]byte) digest {
+// hashOf hashes the keys that are used, and returns the hash as it is written without a
+// key, and a key that is missing. Lengths are part of it, so that no two contents look
+// alike.
+func hashOf(sum hash.Hash, ref configRef, data map[string][]byte) (plain, missingKey string) {
 	keys := ref.keys
 	if keys == nil {
-		for key := range data {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
+		keys = slices.Sorted(maps.Keys(data))
 	}
-	sum := sha256.New()
-	result := digest{}
 	for _, key := range keys {
 		value, ok := data[key]
 		if !ok {
-			result.missingKey = key
+			missingKey = key
 			continue
 		}
 		fmt.Fprintf(sum, "%d:%s=%d:", len(key), key, len(value))
 		sum.Write(value)
 	}
-	result.hash = hex.EncodeToString(sum.Sum(nil)[:10])
-	return result
+	return hex.EncodeToString(sum.Sum(nil)[:10]), missingKey
 }
 
-// combine hashes the digests of all uses.
+// combine hashes the digests of all uses. That needs no key: what it hashes can be read
+// beside it.
 func combine(digests map[string]digest) string {
 	sum := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(digests)) {
@@ -261,10 +303,3 @@ func recordedDigests(annotation string) map[string]digest {
 
 // usesKeys tells that an id is of a use of certain keys, which may be missing.
 func usesKeys(id string) bool { return strings.Contains(id, "#") }
-
-func notFoundReason(ref configRef) string {
-	if ref.kind == "Secret" {
-		return slipwayv1alpha1.ReasonSecretNotFound
-	}
-	return slipwayv1alpha1.ReasonConfigMapNotFound
-}

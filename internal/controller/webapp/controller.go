@@ -10,6 +10,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -27,6 +28,8 @@ type Reconciler struct {
 	// digests remembers what referenced Secrets and ConfigMaps hashed to, by version.
 	// Losing it costs live reads, nothing else.
 	digests *lru.Cache
+	// keys keys what is written of their content.
+	keys contentkey.Keys
 	// names remembers what specs are called.
 	names *names
 }

@@ -14,6 +14,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
+	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
@@ -33,6 +34,9 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: controller-runtime's.
 	NewQueue outcome.NewQueue
+	// Keys keys hashes of the content of Secrets and ConfigMaps. Required, unless no WebApp
+	// refers to any.
+	Keys contentkey.Keys
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -82,6 +86,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		}}),
 		metrics: newMetrics(mgr.GetClient()),
 		digests: lru.New(kit.Memory),
+		keys:    options.Keys,
 		names:   newNames(),
 	}
 }

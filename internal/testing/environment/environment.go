@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/operator"
 )
 
@@ -145,11 +146,19 @@ func (e *Environment) StartOperator(t testing.TB, change func(*rest.Config), nam
 	})
 }
 
-// StartOperatorWith runs the operator as StartOperator does, with whatever options.
+// sameKeys are the same in every namespace, so that what is made in two can be compared.
+type sameKeys struct{}
+
+func (sameKeys) For(context.Context, string) (contentkey.Key, error) {
+	return contentkey.Derive([]byte("of the tests"), ""), nil
+}
+
+// StartOperatorWith runs the operator as StartOperator does, with whatever options. It has
+// keys of its own, until change takes them from the options, and makes none.
 func (e *Environment) StartOperatorWith(t testing.TB, change func(*rest.Config, *operator.Options)) *Operator {
 	t.Helper()
 	config := rest.CopyConfig(e.Config)
-	options := operator.Options{MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true}
+	options := operator.Options{MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true, ContentKeys: sameKeys{}}
 	change(config, &options)
 	mgr, err := operator.NewManager(config, options)
 	if err != nil {
