@@ -8,6 +8,7 @@
 #   fault  the same, with everything that can go wrong       build tag faulttest
 #   e2e    a real single-node cluster with real pods               build tag e2e
 #   chaos  the same, with parts of it killed at random               build tag chaos
+#   observability  Prometheus, the two programs and an API server without nodes   build tag observability
 #   attack  the gateway's program and real servers from Debian       build tag attack
 #   change the same, a gateway that is changed under load (short: e2e)  build tag change
 #   localkube  that cluster itself, killed and repaired              build tag selftest
@@ -26,7 +27,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 
 # What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
 .PHONY: test-all
-test-all: test test-property test-fuzz test-fault test-truth test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -163,6 +164,13 @@ bench-webapp: bin/localkube ## Measure the WebApp controller against a real API 
 .PHONY: bench-gateway-propagation
 bench-gateway-propagation: bin/localkube ## Measure how soon a gateway serves what the API server has accepted.
 	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags scale -count=1 -timeout 60m -v $(TEST_FLAGS) ./test/scale/propagation
+
+# Prometheus is built when it is first needed, which takes two minutes.
+.PHONY: test-observability
+test-observability: bin/testsum bin/localkube build ## Let a real Prometheus scrape operator and gateway, and run every alert, rule and query of the dashboards.
+	@echo 'test-observability:'
+	@PROMTOOL=$$(hack/tool.sh promtool) PROMETHEUS=$$(hack/tool.sh prometheus) OPERATOR=$(CURDIR)/bin/slipway-operator GATEWAY=$(CURDIR)/bin/slipway-gateway \
+	  KUBEBUILDER_ASSETS=$$(bin/localkube assets) hack/test-tagged.sh observability -count=1 -timeout 15m $(TEST_FLAGS) | $(TESTSUM)
 
 # The attacks with the recording backend alone are part of `make test-unit`.
 .PHONY: test-gateway-attack

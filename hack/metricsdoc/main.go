@@ -8,13 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"text/template"
 
-	"github.com/slipway-dev/slipway/internal/controller/apigateway"
-	"github.com/slipway-dev/slipway/internal/controller/webapp"
-	"github.com/slipway-dev/slipway/internal/gateway"
-	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/hack/metricsdoc/defined"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
 )
 
@@ -22,13 +18,6 @@ import (
 
 //go:embed metrics.md.tmpl
 var page string
-
-// definitions are the metrics by the section of the page that shows them.
-var definitions = map[string][]metric.Definition{
-	"WebApp":     webapp.Metrics,
-	"APIGateway": apigateway.Metrics,
-	"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
-}
 
 func main() {
 	output := flag.String("output", "", "file to write (required)")
@@ -63,7 +52,7 @@ func render() ([]byte, error) {
 		return nil, fmt.Errorf("read the page: %w", err)
 	}
 	var out bytes.Buffer
-	if err := tmpl.Execute(&out, definitions); err != nil {
+	if err := tmpl.Execute(&out, defined.BySection()); err != nil {
 		return nil, fmt.Errorf("fill in the page: %w", err)
 	}
 	return out.Bytes(), nil

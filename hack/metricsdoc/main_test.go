@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/hack/metricsdoc/defined"
 )
 
 func TestThePageNamesEveryMetric(t *testing.T) {
@@ -13,7 +15,7 @@ func TestThePageNamesEveryMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for section, metrics := range definitions {
+	for section, metrics := range defined.BySection() {
 		for _, definition := range metrics {
 			if !strings.Contains(string(content), "`"+definition.Name+"`") {
 				t.Errorf("%s: the page does not name %s", section, definition.Name)

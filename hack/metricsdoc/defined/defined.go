@@ -1,0 +1,21 @@
+// Package defined lists the metrics that Slipway's programs define.
+package defined
+
+import (
+	"slices"
+
+	"github.com/slipway-dev/slipway/internal/controller/apigateway"
+	"github.com/slipway-dev/slipway/internal/controller/webapp"
+	"github.com/slipway-dev/slipway/internal/gateway"
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/kit/metric"
+)
+
+// BySection returns the metrics by the section of docs/metrics.md that shows them.
+func BySection() map[string][]metric.Definition {
+	return map[string][]metric.Definition{
+		"WebApp":     webapp.Metrics,
+		"APIGateway": apigateway.Metrics,
+		"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
+	}
+}

@@ -1,0 +1,146 @@
+//go:build observability
+
+package observability
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// later are selectors of series that appear later than in this test, and why.
+var later = map[string]string{
+	`ALERTS{alertname=~"Slipway.*",alertstate="firing",severity=~"critical|warning"}`:                                        "most alerts want trouble to last for minutes; the one that fires here at once is information",
+	`slipway_gateway_upstream_errors_total{job="slipway-gateway",kind=~"max_connections|max_pending_requests|max_requests"}`: "until a backend has as many requests as it may have",
+	`rest_client_requests_total{code!~"2..",job="slipway-operator"}`:                                                         "until a request to the API server is refused",
+	`rest_client_requests_total{code=~"5..|429|<error>",job="slipway-operator"}`:                                             "until the API server fails",
+}
+
+func TestPromtool(t *testing.T) {
+	promtool := tool(t, "PROMTOOL")
+	for _, arguments := range [][]string{
+		append([]string{"check", "rules"}, filesIn(t, "rules/*.yaml")...),
+		{"check", "config", filepath.Join(folder, "prometheus.yaml")},
+		{"check", "config", filepath.Join(folder, "prometheus-static.yaml")},
+		append([]string{"test", "rules"}, filesIn(t, "tests/*.yaml")...),
+	} {
+		out, err := exec.CommandContext(t.Context(), promtool, arguments...).CombinedOutput()
+		if err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(arguments, " "), err, out)
+		}
+	}
+}
+
+func TestEveryQueryWithTheRealPrograms(t *testing.T) {
+	c := startCluster(t)
+	programs := ports{operators: startOperators(t, c), gateways: startGateways(t)}
+	for i, port := range programs.gateways {
+		c.standIn(t, "shop", fmt.Sprintf("edge-%d", i), c.gatewayTemplate(t, "shop", "edge"), "admin", port)
+	}
+	t.Run("static", func(t *testing.T) { scrapeStatically(t, programs) })
+	t.Run("discovered", func(t *testing.T) { askEverything(t, c) })
+}
+
+// scrapeStatically shows that the example for addresses that are written down is right, but for the addresses.
+func scrapeStatically(t *testing.T, programs ports) {
+	p := startPrometheus(t, "prometheus-static.yaml", func(config map[string]any) {
+		for i, job := range config["scrape_configs"].([]any) {
+			static := job.(map[string]any)["static_configs"].([]any)[0].(map[string]any)
+			static["targets"] = []string{at([][]int{programs.operators, programs.gateways}[i][0])}
+		}
+	})
+	eventually(t, time.Minute, func() error { return p.healthy(2) })
+	eventually(t, time.Minute, func() error { return p.rulesWork(len(loadRules(t))) })
+	// The alerts of a gateway name it by these labels.
+	for _, selector := range []string{`slipway_gateway_generation{job="slipway-gateway",namespace="default",apigateway="edge"}`, `slipway_webapp_apps{job="slipway-operator"}`} {
+		if is, err := p.exists(selector); !is || err != nil {
+			t.Errorf("there is no %s: %v", selector, err)
+		}
+	}
+}
+
+// askEverything finds the programs as in a cluster, and asks all that rules, dashboards and docs/metrics.md ask.
+func askEverything(t *testing.T, c *cluster) {
+	p := startPrometheus(t, "prometheus.yaml", func(config map[string]any) {
+		for _, job := range config["scrape_configs"].([]any) {
+			for _, discovery := range job.(map[string]any)["kubernetes_sd_configs"].([]any) {
+				discovery.(map[string]any)["kubeconfig_file"] = c.discovery
+			}
+		}
+	})
+	eventually(t, time.Minute, func() error { return p.healthy(4) })
+	eventually(t, time.Minute, func() error { return p.rulesWork(len(loadRules(t))) })
+	missing := map[string]string{} // where, by selector
+	for _, q := range queries(t) {
+		checkQuery(t, p, q)
+		names, selectors, err := p.vectorSelectors(q.expr)
+		if err != nil {
+			t.Errorf("%s: %v", q.where, err)
+			continue
+		}
+		compareSelectors(t, q, names)
+		for _, selector := range selectors {
+			missing[selector] = q.where
+		}
+	}
+	for selector := range later {
+		if missing[selector] == "" {
+			t.Errorf("nobody asks for %s, which is on the list of what appears later", selector)
+		}
+	}
+	// Some series need a second request or a second scrape.
+	deadline := time.Now().Add(time.Minute)
+	for len(missing) > 0 && time.Now().Before(deadline) {
+		maps.DeleteFunc(missing, func(selector, _ string) bool {
+			is, err := p.exists(selector)
+			if err != nil {
+				t.Fatalf("%s: %v", selector, err)
+			}
+			return is || later[selector] != ""
+		})
+	}
+	for _, selector := range slices.Sorted(maps.Keys(missing)) {
+		t.Errorf("%s: there is no series %s", missing[selector], selector)
+	}
+}
+
+// checkQuery has Prometheus answer a query, at once and for a range.
+func checkQuery(t *testing.T, p *prometheus, q query) {
+	t.Helper()
+	var result any
+	if err := p.ask("query", url.Values{"query": {q.expr}}, &result); err != nil {
+		t.Errorf("%s: %v", q.where, err)
+	}
+	now := time.Now().Unix()
+	window := url.Values{"query": {q.expr}, "start": {strconv.FormatInt(now-10, 10)}, "end": {strconv.FormatInt(now, 10)}, "step": {"5"}}
+	if err := p.ask("query_range", window, &result); err != nil {
+		t.Errorf("%s: %v", q.where, err)
+	}
+}
+
+// compareSelectors shows that the fast check of names reads an expression as Prometheus does.
+func compareSelectors(t *testing.T, q query, names []string) {
+	t.Helper()
+	found, err := selectorsOf(q.expr)
+	if err != nil {
+		t.Errorf("%s: %v", q.where, err)
+	}
+	var ours []string
+	for _, s := range found {
+		ours = append(ours, s.metric)
+	}
+	slices.Sort(ours)
+	slices.Sort(names)
+	if diff := cmp.Diff(names, ours); diff != "" {
+		t.Errorf("%s: the fast check reads other metrics out of it: -Prometheus +check:\n%s", q.where, diff)
+	}
+}
