@@ -137,6 +137,8 @@ func statedAtEnd(writes []fault.Write, state map[string]any, neutral *strings.Re
 		o := unstructured.Unstructured{Object: object}
 		// A create is stated with a version that no existing object has.
 		o.SetResourceVersion("")
+		// An update is stated of the very object that existed, which no later one is.
+		o.SetUID("")
 		if state[o.GetKind()+"/"+o.GetName()] == nil {
 			continue
 		}
