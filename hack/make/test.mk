@@ -27,7 +27,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 
 # What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
 .PHONY: test-all
-test-all: test test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -145,6 +145,12 @@ test-chaos-deletion: bin/testsum ## Delete applications while the API server and
 test-failover: bin/testsum ## Measure how soon the standby acts when the leader ends, or is killed.
 	@echo 'test-failover:'
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chaos -run TestAStandby $(TEST_FLAGS)
+
+.PHONY: test-chart
+test-chart: bin/testsum bin/localkube ## Install, upgrade, roll back and uninstall the Helm chart with the real Helm and a real API server.
+	@echo 'test-chart:'
+	@HELM=$$(hack/tool.sh helm) OLD_RELEASE=$$(hack/old-release.sh) KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
+	  hack/test-tagged.sh chart -count=1 $(TEST_FLAGS) | $(TESTSUM)
 
 # Each of the two starts a local cluster of its own, called slipway-change. The first takes 15 to 20 minutes.
 .PHONY: bench-gateway-change

@@ -1,4 +1,3 @@
-// Package chart proves the Helm chart with the real Helm: what it renders (build tag helm),
-// and what installing, upgrading, rolling back and uninstalling do to a cluster in which
-// applications run (build tag chart).
+// Package chart proves what the Helm chart renders, with the real Helm. What installing and
+// upgrading it does to a cluster is proved by the package server.
 package chart

@@ -1,4 +1,4 @@
-//go:build helm || chart
+//go:build helm
 
 package chart
 
@@ -24,6 +24,9 @@ const operatorName = "slipway-operator"
 
 // helm runs Helm, and returns what it prints.
 func helm(ctx context.Context, args ...string) (string, error) {
+	if os.Getenv("HELM") == "" {
+		return "", errors.New("HELM does not name Helm's program: run make test-helm")
+	}
 	command := exec.CommandContext(ctx, os.Getenv("HELM"), args...)
 	output, err := command.CombinedOutput()
 	return string(output), err

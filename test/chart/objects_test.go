@@ -83,8 +83,9 @@ func comparable(t *testing.T, object *unstructured.Unstructured) (name string, c
 		if err != nil {
 			t.Fatal(err)
 		}
-		containersText := strings.ReplaceAll(string(text), ":v0.2.0", ":dev")
-		object.Object["containers"] = containersText
+		_, version, _ := strings.Cut(readFile(t, chartFolder, "Chart.yaml"), "\nappVersion: ")
+		version, _, _ = strings.Cut(version, "\n")
+		object.Object["containers"] = strings.ReplaceAll(string(text), ":"+version, ":dev")
 		unstructured.RemoveNestedField(object.Object, "spec", "template", "spec", "containers")
 	}
 	return name, object.Object

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Prints a folder with what the last release left to users, from the history of the repository: install.yaml, and a chart of it.
+# v0.1.0 had no chart: today's templates with its definitions, objects and rights stand for one.
+#
+#   hack/old-release.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+version=v0.1.0
+# No tag says which commit v0.1.0 was: the last one whose state was recorded as that release, in test/fault/testdata.
+commit=c7b0aad7c194b0b262a06bd201468b8cf00c18a5
+
+folder=$PWD/bin/old-release
+if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
+  echo "hack/old-release.sh: $version is the commit $commit, which this checkout does not have; fetch the whole history (git fetch --unshallow)" >&2
+  exit 1
+fi
+
+rm -rf "$folder"
+mkdir -p "$folder/rules/operator"
+git archive "$commit" config dist/install.yaml | tar -x -C "$folder"
+sed "s/:dev\b/:$version/" "$folder/dist/install.yaml" >"$folder/install.yaml"
+cp -r charts/slipway "$folder/chart"
+cp "$folder/config/rbac/role.yaml" "$folder/rules/operator/role.yaml"
+go run ./hack/chart -config "$folder/config" -rules "$folder/rules" -chart "$folder/chart" -revisions "$folder/revisions.txt"
+# Its definitions had no revision, which counts as 0.
+sed -i '/slipway.dev\/schema-revision:/d' "$folder"/chart/templates/crds/*.yaml
+sed -i 's/"1"/"0"/' "$folder/chart/config/schema-revisions.yaml"
+sed -i "s/^version:.*/version: ${version#v}/; s/^appVersion:.*/appVersion: $version/" "$folder/chart/Chart.yaml"
+echo "$folder"
