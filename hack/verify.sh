@@ -16,6 +16,8 @@ phase tidy make tidy
 phase fmt make fmt
 phase lint make lint
 phase vuln make vuln
+# Every kind has the same files, and is known wherever kinds are: docs/dev/add-a-kind.md.
+phase rooms go test ./internal/controller
 phase licenses make licenses
 
 changed=$(git diff --name-only HEAD)

@@ -186,7 +186,7 @@ func TestADeletedGatewayLeavesItsChildrenToTheGarbageCollector(t *testing.T) {
 		}
 	}
 	f.delete(gateway)
-	// Without a finalizer it is gone at once, and nothing makes its children anew.
+	// Without a finalizer it is gone at once, and nothing recreates its children.
 	environment.Eventually(t, func() error { return f.gone("edge", &slipwayv1alpha1.APIGateway{}) })
 	deployment := &appsv1.Deployment{}
 	if err := f.get("edge", deployment); err != nil {

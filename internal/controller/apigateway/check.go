@@ -88,7 +88,7 @@ func ofSpec(reason string) bool {
 }
 
 // check returns what the spec tells. It is remembered: 1,000 routes take milliseconds to
-// compile, and most passes are about something else.
+// compile, and most reconciles are about something else.
 func (r *Reconciler) check(gateway *slipwayv1alpha1.APIGateway) *check {
 	if known, ok := r.checks.Get(gateway.UID); ok && known.(*check).generation == gateway.Generation {
 		return known.(*check)

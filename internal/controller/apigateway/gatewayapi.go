@@ -53,7 +53,7 @@ type gatewayAPI struct {
 	// watch adds a source of events to the controller.
 	watch func(source.Source) error
 
-	// running is there from when the cache runs. Passes that have nothing to do with the
+	// running is there from when the cache runs. A reconcile that has nothing to do with the
 	// kinds must not wait for a search, so it is read without the mutex.
 	running atomic.Pointer[apply.Applier]
 
@@ -215,7 +215,7 @@ func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
 			gatewayv1.GroupName, gatewayv1.GroupVersion.Version)
 	}
 	if s.gatewayAPI == nil {
-		// Found after this pass has read: it does not know the Gateway, which may be there.
+		// Found after this reconcile has read: it does not know the Gateway, which may be there.
 		return outcome.StaleCache("the Gateway API")
 	}
 	var errs []error

@@ -40,8 +40,8 @@ func (s *scope) workload() workload.Workload {
 	return w
 }
 
-// answers tells whether a pod has an address and may answer. It has no patience to lose
-// before its containers run.
+// answers tells whether a pod has an address and its containers run. Before that nobody can answer, and asking would use up
+// the time after which a pod counts as silent.
 func answers(pod *corev1.Pod) bool {
 	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	return pod.DeletionTimestamp.IsZero() && pod.Status.PodIP != "" && !ended &&

@@ -105,7 +105,7 @@ func TestAPodThatIsNotReadyAndNoGatewayIsNamed(t *testing.T) {
 	}
 }
 
-// Nobody answers before the container runs, so that no time of patience is lost on it.
+// Nobody answers before the container runs, so it is not asked before.
 func TestAPodIsAskedOnceItsContainerRuns(t *testing.T) {
 	for name, state := range map[string]corev1.ContainerState{
 		"waiting": {Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}},

@@ -83,7 +83,7 @@ func (s *scope) judgeDocument(pod *corev1.Pod, document *revision.Document) {
 	ours := document.UID == s.gateway.UID
 	switch {
 	case ours && document.Generation > generation:
-		// The operator's cache lags, unless the pod has made it up.
+		// The operator's cache is stale, unless the pod has made it up.
 		s.unsettled, s.staleCache = true, true
 		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q says that it serves a spec that there is not yet", pod.Name))
 	case document.Stale():

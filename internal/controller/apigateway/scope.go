@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
-// scope is what one pass knows. The phases fill it in the order of its fields;
+// scope is what one reconcile knows. The phases fill it in the order of its fields;
 // status is computed from it at the end.
 type scope struct {
 	// gateway is the APIGateway as the cache has it. Its status is replaced at the end.

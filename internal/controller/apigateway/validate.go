@@ -30,7 +30,7 @@ func SetupWebhook(mgr ctrl.Manager) {
 
 var _ admission.Validator[*slipwayv1alpha1.APIGateway] = (*validator)(nil)
 
-// validator refuses what the schema cannot see and what a pass would not accept: a
+// validator refuses what the schema cannot see and what a reconcile would not accept: a
 // regular expression that does not compile, and a host that another APIGateway has at
 // the same place. Only what a change brings in is refused, so that what has come in
 // otherwise keeps nobody from mending or deleting it.

@@ -116,7 +116,7 @@ func passes() int {
 	return count
 }
 
-// An operator that starts against an API server whose cache lags is shown an earlier
+// An operator that starts against an API server whose cache is stale is shown an earlier
 // Deployment. Status must not say that it is as the spec asks: it is another one by now.
 func TestStatusIsNotWrittenOfAnEarlierDeployment(t *testing.T) {
 	f := newFixture(t)

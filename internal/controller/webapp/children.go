@@ -99,7 +99,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	if worst := outcome.Worst(draft); draft != nil && (worst == nil || worst.Kind == outcome.Transient) {
 		return draft
 	}
-	// What does not pass by itself, such as an object of that name which is not ours, keeps
+	// What does not go away by itself, such as an object of that name which is not ours, keeps
 	// nothing from running.
 	change, err := r.kit.Applier.Apply(ctx, s.app, s.deploymentChild(replicas))
 	r.tellRefused(s, change)

@@ -165,7 +165,7 @@ func checkHistory(t *testing.T, data []byte) {
 		for passes := 0; passes < 4 && !settled; passes++ {
 			s := found.pass(t, app, names, now)
 			if s.err != nil && outcome.Worst(s.err) == nil {
-				break // A lost race: Reconcile writes nothing.
+				break // A conflict: Reconcile writes nothing.
 			}
 			before := app.Status
 			app.Status = s.status(now)

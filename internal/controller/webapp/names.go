@@ -13,7 +13,7 @@ import (
 )
 
 // names remembers what specs and revisions are called: a name is a hash of the pod
-// template in canonical JSON, which is costly to make at every pass. Forgetting costs that
+// template in canonical JSON, which is costly to make in every reconcile. Forgetting costs that
 // again, nothing else.
 type names struct {
 	// known is what specs are called, by the UID of the WebApp.

@@ -41,7 +41,7 @@ func (s *scope) chooseRevision(names *names) error {
 	return s.chooseTemplate()
 }
 
-// undecided tells that this pass could not find out what the user asks for. What was
+// undecided tells that this reconcile could not find out what the user asks for. What was
 // decided before stands.
 func (s *scope) undecided() bool { return s.specIntent == "" }
 
@@ -126,7 +126,7 @@ func (r *Reconciler) storeDraft(ctx context.Context, s *scope) error {
 		s.drafts = append(s.drafts, draft)
 		return nil
 	}
-	// The cache lags, or somebody has taken our label from it. It may be good: then it
+	// The cache is stale, or somebody has taken our label from it. It may be good: then it
 	// stays so.
 	draft.number = draft.object.Revision
 	if err := r.applyRevision(ctx, s, draft, draft.object.Data.Raw); err != nil {
@@ -160,7 +160,7 @@ func (r *Reconciler) recordRevision(ctx context.Context, s *scope) error {
 	all := slices.Concat(s.revisions, s.drafts)
 	at := slices.IndexFunc(all, func(r storedRevision) bool { return r.name == s.wanted.name })
 	if at < 0 {
-		// The Deployment was not applied in this pass: it is the next one's.
+		// The Deployment was not applied in this reconcile: it is the next one's.
 		return nil
 	}
 	stored := all[at]

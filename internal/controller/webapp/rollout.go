@@ -46,7 +46,7 @@ func (s *scope) workload() workload.Workload {
 }
 
 // judge looks at the Deployment and its pods, and decides about a rollback. It only
-// decides: the decision is written to status first, and the next pass acts on it, so
+// decides: the decision is written to status first, and the next reconcile acts on it, so
 // that a crash in between does not forget that this intent has failed.
 func (s *scope) judge(now time.Time) {
 	s.rollout.complete = health.RolledOut(s.deployment)
@@ -93,7 +93,7 @@ func (s *scope) startTime(now time.Time) metav1.Time {
 }
 
 // keptStartTime is when status says that the rollout of the wanted revision began. A
-// pass that does not know what is wanted keeps what there is.
+// reconcile that does not know what is wanted keeps what there is.
 func (s *scope) keptStartTime() metav1.Time {
 	kept := s.app.Status.Rollout
 	if kept == nil || (!s.undecided() && kept.Revision != s.wanted.name) {

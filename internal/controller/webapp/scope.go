@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
-// scope is what one pass knows. The phases fill it in the order of its fields;
+// scope is what one reconcile knows. The phases fill it in the order of its fields;
 // status is computed from it at the end.
 type scope struct {
 	// app is the WebApp as the cache has it. Its status is replaced at the end.
@@ -68,7 +68,7 @@ type scope struct {
 	// Empty: it is as stored, or none was. Set by chooseRevision.
 	refusedField string
 
-	// applied tells that the Deployment is of the target, as far as it was stated. Set by
+	// applied tells that the Deployment is of the target, as far as it was desired. Set by
 	// applyChildren.
 	applied bool
 	// drifted tells that something of a paused application is not as it would be made.
@@ -139,7 +139,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	if err := r.loadLists(ctx, s); err != nil {
 		return s, err
 	}
-	// What this pass depends on replaces what an earlier one saw, even if it gets nowhere.
+	// What this reconcile depends on replaces what an earlier one saw, even if it gets nowhere.
 	r.kit.Fresh.DependsOn(s.app)
 	if s.untouched() {
 		r.kit.Fresh.Trust(s.app)
@@ -177,7 +177,7 @@ func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {
 }
 
 // decodeRevisions keeps the application's own revisions, in order. One that cannot be
-// read is an error of the pass: status has to say so.
+// read is an error of the reconcile: status has to say so.
 func (s *scope) decodeRevisions(applier *apply.Applier, objects []appsv1.ControllerRevision) {
 	for i := range objects {
 		object := &objects[i]

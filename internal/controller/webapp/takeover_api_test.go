@@ -158,7 +158,7 @@ func TestARevisionThatIsNotTheApplicationsDoesNotCount(t *testing.T) {
 			left := f.revisions()[0]
 			f.delete(app)
 			f.create(f.app())
-			// Until then the operator would make anew what the deleted application lacks.
+			// Until then the operator would recreate what the deleted application lacks.
 			f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonTerminating)
 			if tc.foreign {
 				f.delete(&left)

@@ -64,7 +64,7 @@ func (s *scope) resizeError(err error) error {
 	}
 	what := fmt.Sprintf("PersistentVolumeClaim %q cannot %s from %s to %s (spec.storage.size)", s.claim.Name, verb, has.String(), wants.String())
 	if s.claim.Status.Phase == corev1.ClaimPending {
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonVolumePending, "%s before it is bound: it holds no data, and is made anew when it is deleted", what)
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonVolumePending, "%s before it is bound: it holds no data, and is recreated when it is deleted", what)
 	}
 	return &outcome.Error{
 		Kind: outcome.Blocked, Reason: slipwayv1alpha1.ReasonVolumeResizeRefused, Message: what + ": " + outcome.Answer(err),

@@ -232,7 +232,7 @@ func TestStorageOutlivesTheWebAppUnlessAskedOtherwise(t *testing.T) {
 			f.settle()
 			f.delete(app)
 			f.create(f.app(func(a *slipwayv1alpha1.WebApp) { a.Spec.Storage = app.Spec.Storage }))
-			// Until then the operator would make anew what the deleted application lacks.
+			// Until then the operator would recreate what the deleted application lacks.
 			f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonTerminating)
 			for _, revision := range f.revisions() {
 				f.delete(&revision)

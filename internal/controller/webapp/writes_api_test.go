@@ -152,7 +152,7 @@ func passes() int {
 	return count
 }
 
-// An operator that starts against an API server whose cache lags is shown an earlier
+// An operator that starts against an API server whose cache is stale is shown an earlier
 // spec. It must not act on it: the pods would be rolled back, and forward again.
 func TestAnEarlierSpecIsNotActedOn(t *testing.T) {
 	f := newFixture(t)

@@ -2,7 +2,7 @@
 // the same name, or one that is going. The caches show only Slipway's own, so nothing else
 // tells when they have gone.
 //
-// Each is watched by its name, as metadata, and only as long as a pass says that it is in
+// Each is watched by its name, as metadata, and only as long as a reconcile says that it is in
 // the way. One that is not watched, because there are too many, is found gone by the
 // recheck that its error asks for.
 package blocker

@@ -9,7 +9,7 @@ import (
 )
 
 // backoff is a rate limiter whose pause doubles with every retry that fails, and not with
-// what else fails meanwhile: a pass may follow any change of the object, at once, and in
+// what else fails meanwhile: a reconcile may follow any change of the object, at once, and in
 // the middle of a rollout ten of them would make half a minute out of a second in which
 // something was forbidden. So nothing is left alone for much longer than it has been
 // failing.

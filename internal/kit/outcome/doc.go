@@ -1,5 +1,5 @@
-// Package outcome gives errors a policy and turns the errors of one pass into
-// the one ctrl.Result of that pass. It is the only place that makes a
+// Package outcome gives errors a policy and turns the errors of one reconcile into
+// its one ctrl.Result. It is the only place that makes a
 // ctrl.Result, so "retry?", "when?" and "what does status say?" are answered
 // together and cannot contradict each other.
 //
@@ -9,6 +9,6 @@
 //	           while or with backoff
 //	Transient  an attempt failed: retry with backoff, reported
 //	Waiting    something is expected to happen: look again after a while, no error
-//	Quiet      an attempt lost a race (conflict, namespace going away): retry or
+//	Quiet      an attempt lost to another writer (conflict, namespace going away): retry or
 //	           stop without a word to the user
 package outcome

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// DefaultConcurrency is how many objects of a kind are worked on at a time: a pass waits
+// DefaultConcurrency is how many objects of a kind are worked on at a time: a reconcile waits
 // for the API server most of its time.
 const DefaultConcurrency = 10
 
@@ -18,8 +18,8 @@ const DefaultConcurrency = 10
 const (
 	backoffBase = 20 * time.Millisecond
 	backoffMax  = 30 * time.Second
-	// passTimeout ends a pass that hangs.
-	passTimeout = 30 * time.Second
+	// reconcileTimeout ends a reconcile that hangs.
+	reconcileTimeout = 30 * time.Second
 )
 
 // NewQueue makes the queue of a controller of that name, as controller.Options has it.
@@ -37,7 +37,7 @@ func ControllerOptions(concurrency int, newQueue NewQueue) controller.Options {
 		MaxConcurrentReconciles: concurrency,
 		NewQueue:                newQueue,
 		RateLimiter:             newBackoff[reconcile.Request](clock.RealClock{}, backoffBase, backoffMax),
-		ReconciliationTimeout:   passTimeout,
+		ReconciliationTimeout:   reconcileTimeout,
 		// The standby's caches are full when it takes over.
 		EnableWarmup: &warm,
 	}

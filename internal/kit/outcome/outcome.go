@@ -29,7 +29,7 @@ const (
 	// Quiet errors are retried, or dropped when the object is going away, and never
 	// reach conditions or events.
 	Quiet Kind = iota
-	// Waiting is not a failure: the pass ended early and looks again after a while.
+	// Waiting is not a failure: the reconcile ended early and looks again after a while.
 	Waiting
 	// Transient errors are retried with backoff and reported.
 	Transient
@@ -118,7 +118,7 @@ func Classify(subject string, err error) *Error {
 	}
 	switch {
 	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), isReplaced(err):
-		return &Error{Kind: Quiet, Message: subject + ": lost a race", Err: err}
+		return &Error{Kind: Quiet, Message: subject + ": conflict", Err: err}
 	case namespaceIsGoing(err):
 		return &Error{Kind: Waiting, Reason: slipwayv1alpha1.ReasonNamespaceTerminating, Message: subject + " cannot be made: its namespace is being deleted", After: goneRecheck, Err: err}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
@@ -148,10 +148,10 @@ func quotaText(err error) string {
 // StaleCache returns a Quiet error: the cache shows less of subject than is known, so there
 // is nothing true to do or to say until it has caught up.
 func StaleCache(subject string) *Error {
-	return &Error{Kind: Quiet, Message: subject + ": the cache lags"}
+	return &Error{Kind: Quiet, Message: subject + ": the cache is stale"}
 }
 
-// Worst returns the error of a pass that status speaks of: an Invalid one before a Blocked
+// Worst returns the error of a reconcile that status speaks of: an Invalid one before a Blocked
 // one before a Transient one before a Waiting one, the first of its kind. It returns nil when
 // there is nothing to report.
 func Worst(err error) *Error {
@@ -164,7 +164,7 @@ func Worst(err error) *Error {
 	return worst
 }
 
-// Blockers are the objects that are in the way, of all errors of a pass.
+// Blockers are the objects that are in the way, of all errors of a reconcile.
 func Blockers(err error) []*metav1.PartialObjectMetadata {
 	var blockers []*metav1.PartialObjectMetadata
 	for _, e := range flatten(err) {
@@ -188,26 +188,26 @@ func (r *Recheck) After(d time.Duration) {
 // In is how long it is until then.
 func (r Recheck) In() time.Duration { return time.Duration(r) }
 
-// Result turns the errors of one pass into its result. recheck, when positive, is
+// Result turns the errors of one reconcile into its result. recheck, when positive, is
 // when to look again even if nothing changes. An Invalid error asks for no other look, and
-// keeps no other error of the pass from being tried again.
+// keeps no other error of the reconcile from being tried again.
 func Result(err error, recheck time.Duration) (ctrl.Result, error) {
 	return result(err, recheck, raceRecheck)
 }
 
-// ConflictBackoff is Result for a controller whose passes may lose races: the longer an object goes on
-// losing, because the cache lags far behind, the longer it is left alone.
+// ConflictBackoff is Result for a controller that may meet conflicts: the longer an object goes on
+// meeting them, because the cache is stale, the longer the requeue waits.
 type ConflictBackoff struct {
 	races workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
-// NewConflictBackoff returns a backoff for which no object has lost a race yet. The clock tells when a pause
+// NewConflictBackoff returns a backoff for which no object has met a conflict yet. The clock tells when a pause
 // is over.
 func NewConflictBackoff(clock clock.PassiveClock) *ConflictBackoff {
 	return &ConflictBackoff{races: newBackoff[types.NamespacedName](clock, raceRecheck, raceRecheckMax)}
 }
 
-// Result turns the errors of a pass for an object into its result.
+// Result turns the errors of a reconcile for an object into its result.
 func (p *ConflictBackoff) Result(object types.NamespacedName, err error, recheck time.Duration) (ctrl.Result, error) {
 	if !slices.ContainsFunc(flatten(err), lostRace) {
 		p.races.Forget(object)
@@ -219,7 +219,7 @@ func (p *ConflictBackoff) Result(object types.NamespacedName, err error, recheck
 // lostRace tells that there is nothing to say, and no better time to look again than soon.
 func lostRace(e *Error) bool { return e.Kind == Quiet && e.After == 0 }
 
-// result is Result with the pause after a lost race.
+// result is Result with the pause after a conflict.
 func result(err error, recheck, race time.Duration) (ctrl.Result, error) {
 	var retry, final error
 	for _, e := range flatten(err) {
@@ -254,7 +254,7 @@ func result(err error, recheck, race time.Duration) (ctrl.Result, error) {
 	}
 }
 
-// flatten lists the errors of a pass, those without a policy classified. Each counts,
+// flatten lists the errors of a reconcile, those without a policy classified. Each counts,
 // wherever they were joined; what is behind one with a policy is its cause.
 func flatten(err error) []*Error {
 	for e := err; e != nil; e = errors.Unwrap(e) {

@@ -49,10 +49,10 @@ func TestAnswersOfTheAPIServerGetAPolicy(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"conflict":              {apierrors.NewConflict(deployments, "shop", errors.New("changed")), outcome.Quiet, "", `D "shop": lost a race`},
-		"already exists":        {apierrors.NewAlreadyExists(deployments, "shop"), outcome.Quiet, "", `D "shop": lost a race`},
-		"another object":        {replaced(), outcome.Quiet, "", `D "shop": lost a race`},
-		"cancelled":             {fmt.Errorf("send: %w", context.Canceled), outcome.Quiet, "", `D "shop": lost a race`},
+		"conflict":              {apierrors.NewConflict(deployments, "shop", errors.New("changed")), outcome.Quiet, "", `D "shop": conflict`},
+		"already exists":        {apierrors.NewAlreadyExists(deployments, "shop"), outcome.Quiet, "", `D "shop": conflict`},
+		"another object":        {replaced(), outcome.Quiet, "", `D "shop": conflict`},
+		"cancelled":             {fmt.Errorf("send: %w", context.Canceled), outcome.Quiet, "", `D "shop": conflict`},
 		"namespace terminating": {terminating(), outcome.Waiting, "NamespaceTerminating", `D "shop" cannot be made: its namespace is being deleted`},
 		"namespace gone":        {apierrors.NewNotFound(namespaces, "team"), outcome.Waiting, "NamespaceTerminating", `D "shop" cannot be made: its namespace is being deleted`},
 		"invalid":               {invalid(), outcome.Blocked, "Invalid", `D "shop" is refused: spec.replicas: Invalid value: -1: must be at least 0`},
@@ -163,7 +163,7 @@ func TestAStaleCacheIsLookedAtAgainWithoutAWord(t *testing.T) {
 	}
 }
 
-// A cache that lags by seconds must not cost a refused write every 50 ms.
+// A cache that is stale for seconds must not cost a refused write every 50 ms.
 func TestThePauseAfterLostRacesGrows(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
 	conflicts := outcome.NewConflictBackoff(clock)

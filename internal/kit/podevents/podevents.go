@@ -36,7 +36,7 @@ const (
 	calm = 30 * time.Second
 	// enough is how long after it began a trouble is asked about: what was said then stays.
 	enough = 15 * time.Minute
-	// maxListened bounds how many pods of one object are asked about in a pass.
+	// maxListened bounds how many pods of one object are asked about in a reconcile.
 	maxListened = 3
 	// maxEvents bounds how many warnings of a pod are read, and maxMessage what is kept of the
 	// words of one. The kubelet writes a few; whoever may write events in the namespace can

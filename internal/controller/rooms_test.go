@@ -1,0 +1,162 @@
+// Package controller_test holds what all kinds have in common: each has a room of its own here, with the same files, and is
+// told of in the same places. docs/dev/add-a-kind.md is the list for people.
+package controller_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root is the root of the project, from here.
+const root = "../.."
+
+// files are those of every room.
+var files = []string{
+	"doc.go", "controller.go", "scope.go", "children.go", "status.go", "setup.go", "metrics.go",
+	"main_api_test.go", "writes_api_test.go", "drift_api_test.go", "fuzz_test.go",
+	"desired/doc.go", "desired/desired.go", "desired/desired_test.go",
+}
+
+// rooms are the names of the kinds that have one.
+func rooms(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			names = append(names, entry.Name())
+		}
+	}
+	if len(names) < 2 {
+		t.Fatalf("the rooms are %q", names)
+	}
+	return names
+}
+
+// read returns a file below the root.
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// first returns the first group of a pattern.
+func first(t *testing.T, pattern, text string) string {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("nothing matches %s", pattern)
+	}
+	return found[1]
+}
+
+func TestEveryRoomHasTheSameFilesAndItsDocNamesThem(t *testing.T) {
+	for _, room := range rooms(t) {
+		t.Run(room, func(t *testing.T) {
+			for _, file := range files {
+				if _, err := os.Stat(filepath.Join(room, file)); err != nil {
+					t.Error(err)
+				}
+			}
+			doc := read(t, "internal/controller", room, "doc.go")
+			sources, err := filepath.Glob(filepath.Join(room, "*.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, source := range sources {
+				name := filepath.Base(source)
+				named := strings.Contains(doc, "//\t"+name+" ")
+				if !named && name != "doc.go" && !strings.HasSuffix(name, "_test.go") {
+					t.Errorf("doc.go does not say what %s is for", name)
+				}
+			}
+			for _, line := range regexp.MustCompile(`(?m)^//\t(\S+\.go) `).FindAllStringSubmatch(doc, -1) {
+				if _, err := os.Stat(filepath.Join(room, line[1])); err != nil {
+					t.Errorf("doc.go names a file that is not there: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryKindIsKnownWhereverKindsAre(t *testing.T) {
+	cache, operator, metrics := read(t, "internal/operator/cache.go"), read(t, "internal/operator/operator.go"), read(t, "docs/metrics.md")
+	for _, room := range rooms(t) {
+		t.Run(room, func(t *testing.T) {
+			in := func(path ...string) string { return read(t, append([]string{"internal/controller", room}, path...)...) }
+			kind := first(t, `const Kind = "(\w+)"`, in("desired/desired.go"))
+			if strings.ToLower(kind) != room {
+				t.Errorf("the room of %s is called %s", kind, room)
+			}
+			for what, missing := range map[string]bool{
+				"a marker for its rights in controller.go":               !strings.Contains(in("controller.go"), "+kubebuilder:rbac:groups=slipway.dev,resources="+room+"s,verbs="),
+				"a marker for the rights on its status in controller.go": !strings.Contains(in("controller.go"), "+kubebuilder:rbac:groups=slipway.dev,resources="+room+"s/status,verbs="),
+				"a line in the cache budget":                             !strings.Contains(cache, "&slipwayv1alpha1."+kind+"{}"),
+				"a line in the list of controllers of the operator":      !strings.Contains(operator, `"`+room+`": func() error`),
+			} {
+				if missing {
+					t.Errorf("%s lacks %s", kind, what)
+				}
+			}
+			for _, child := range regexp.MustCompile(`(?:Owns|Watches|WatchesMetadata)\(&(\w+\.\w+)\{\}`).FindAllStringSubmatch(in("setup.go"), -1) {
+				if !strings.Contains(cache, "&"+child[1]+"{}") {
+					t.Errorf("the cache budget has no line for %s, which is watched", child[1])
+				}
+			}
+			names := regexp.MustCompile(`"(slipway_\w+)"`).FindAllStringSubmatch(in("metrics.go"), -1)
+			if len(names) == 0 {
+				t.Error("it has no metrics")
+			}
+			for _, name := range names {
+				if !strings.HasPrefix(name[1], "slipway_"+room+"_") || !strings.Contains(metrics, "`"+name[1]+"`") {
+					t.Errorf("metric %s is not called after the kind, or not in docs/metrics.md", name[1])
+				}
+			}
+		})
+	}
+}
+
+func TestEveryKindHasASpecPageAndFaultScenarios(t *testing.T) {
+	for _, room := range rooms(t) {
+		t.Run(room, func(t *testing.T) {
+			page := read(t, "docs/spec", room+".md")
+			for _, section := range []string{"## Writing a spec", "## Working with ", "## Status"} {
+				if !strings.Contains(page, section) {
+					t.Errorf("docs/spec/%s.md lacks %q", room, section)
+				}
+			}
+			read(t, "test/fault/testdata", room, "kind.yaml")
+			scenarios, err := filepath.Glob(filepath.Join(root, "test/fault/testdata", room, "scenarios", "*.yaml"))
+			if err != nil || len(scenarios) == 0 {
+				t.Errorf("it has no scenarios in test/fault/testdata (%v)", err)
+			}
+		})
+	}
+}
+
+// Reconcile is a table of contents. A linter holds its length; this holds that it ends where every other one does.
+func TestEveryReconcileEndsWithTheKit(t *testing.T) {
+	for _, room := range rooms(t) {
+		t.Run(room, func(t *testing.T) {
+			source := read(t, "internal/controller", room, "controller.go")
+			body := first(t, `(?s)\nfunc \(r \*Reconciler\) Reconcile\((.*?)\n}\n`, source)
+			for _, call := range []string{"r.load(ctx,", "r.kit.Abort(", "r.kit.Forget(", "r.kit.Conclude("} {
+				if !strings.Contains(body, call) {
+					t.Errorf("Reconcile does not call %s...)", call)
+				}
+			}
+			if lines := strings.Count(body, "\n"); lines > 80 {
+				t.Errorf("Reconcile has %d lines", lines)
+			}
+		})
+	}
+}
