@@ -219,7 +219,7 @@ func rawStatus(app *slipwayv1alpha1.WebApp) slipwayv1alpha1.WebAppStatus {
 func (s *server) clear(t *testing.T, namespaces []string) {
 	t.Helper()
 	err := each(namespaces, func(namespace string) error {
-		for _, kind := range []client.Object{&slipwayv1alpha1.WebApp{}, &appsv1.Deployment{}, &corev1.Service{}} {
+		for _, kind := range []client.Object{&slipwayv1alpha1.WebApp{}, &appsv1.Deployment{}, &corev1.Service{}, &appsv1.ControllerRevision{}} {
 			if err := s.client.DeleteAllOf(t.Context(), kind, client.InNamespace(namespace)); err != nil {
 				return err
 			}

@@ -41,9 +41,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 		if err != nil || made {
 			return err
 		}
-		// The cache does not show it, and what its pods have decides about what is stated. Such a
-		// cache may lack the last edit of the APIGateway, too.
-		r.kit.Fresh.Invalidate(s.gateway)
+		// The cache does not show it, and what its pods have decides about what is desired.
 	}
 	_, err = r.kit.Applier.Apply(ctx, s.gateway, child())
 	return err

@@ -120,16 +120,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	if err != nil {
 		return nil, err
 	}
-	if s.untouched() {
-		r.kit.Fresh.Trust(s.gateway)
-	}
 	return s, nil
-}
-
-// untouched tells that nobody has worked on the APIGateway yet, so that nothing can be
-// undone by acting on it.
-func (s *scope) untouched() bool {
-	return s.gateway.Status.ObservedGeneration == 0 && len(s.children()) == 0
 }
 
 // children are those that exist.

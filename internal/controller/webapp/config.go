@@ -93,12 +93,6 @@ func configRefs(spec slipwayv1alpha1.WebAppSpec) []configRef {
 // resolveConfig hashes the content that the spec refers to. Versions come from the
 // cache; content is read live, and only of a version that was not hashed before.
 func (r *Reconciler) resolveConfig(ctx context.Context, s *scope) error {
-	err := r.hashConfig(ctx, s)
-	r.kit.Fresh.DependsOn(s.app, s.config.seen...)
-	return err
-}
-
-func (r *Reconciler) hashConfig(ctx context.Context, s *scope) error {
 	refs := configRefs(s.app.Spec)
 	if len(refs) == 0 {
 		return nil

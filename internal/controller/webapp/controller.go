@@ -10,6 +10,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
@@ -69,6 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.err == nil {
 		s.err = r.resolveConfig(ctx, s)
 	}
+	ctx = apply.Using(ctx, s.config.seen...)
 	if s.err == nil {
 		s.err = s.chooseRevision(r.names)
 	}

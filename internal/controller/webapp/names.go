@@ -12,6 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit"
 )
 
+// templateMemory bounds how many stored templates are remembered: entries of some KiB.
+const templateMemory = 4096
+
 // names remembers what specs and revisions are called: a name is a hash of the pod
 // template in canonical JSON, which is costly to make in every reconcile. Forgetting costs that
 // again, nothing else.
@@ -21,6 +24,9 @@ type names struct {
 	// stored is what stored revisions are called, by the UID of their object: what is stored
 	// cannot be changed.
 	stored *lru.Cache
+	// templates are the stored templates that were read, and what is unsafe about them, by the
+	// same UID.
+	templates *lru.Cache
 }
 
 // named is what one spec is called.
@@ -32,7 +38,9 @@ type named struct {
 	revision, intent, specIntent string
 }
 
-func newNames() *names { return &names{known: lru.New(kit.Memory), stored: lru.New(kit.Memory)} }
+func newNames() *names {
+	return &names{known: lru.New(kit.Memory), stored: lru.New(kit.Memory), templates: lru.New(templateMemory)}
+}
 
 // of names what a scope's spec and config ask for.
 func (n *names) of(s *scope) (named, error) {
@@ -70,4 +78,30 @@ func (n *names) ofStored(app *slipwayv1alpha1.WebApp, stored storedRevision) (st
 	}
 	n.stored.Add(stored.object.UID, name)
 	return name, nil
+}
+
+// readTemplate is a stored template, not to be changed.
+type readTemplate struct {
+	*desired.PodTemplate
+	// refused is the field by which it may do too much, or nothing.
+	refused string
+}
+
+// templateOf reads the template of a revision, and tells what is unsafe about it.
+func (n *names) templateOf(app *slipwayv1alpha1.WebApp, revision namedRevision) (readTemplate, error) {
+	if known, ok := n.templates.Get(revision.stored); ok {
+		return known.(readTemplate), nil
+	}
+	template, err := desired.StoredTemplate(app, revision.Revision)
+	if err != nil {
+		return readTemplate{}, err
+	}
+	read := readTemplate{PodTemplate: template}
+	if len(revision.Template) > 0 {
+		read.refused = desired.Unsafe(app, revision.Revision, template)
+	}
+	if revision.stored != "" {
+		n.templates.Add(revision.stored, read)
+	}
+	return read, nil
 }

@@ -28,7 +28,7 @@ func (s *scope) chooseRevision(names *names) error {
 		if good := s.lastGood(); good != nil {
 			s.target = good.namedRevision
 		}
-		return s.chooseTemplate()
+		return s.chooseTemplate(names)
 	}
 	s.intent = name.intent
 	if s.wanted, err = s.findWanted(names, name.revision); err != nil {
@@ -38,7 +38,7 @@ func (s *scope) chooseRevision(names *names) error {
 	if good := s.lastGood(); good != nil && s.rolledBack() {
 		s.target = good.namedRevision
 	}
-	return s.chooseTemplate()
+	return s.chooseTemplate(names)
 }
 
 // undecided tells that this reconcile could not find out what the user asks for. What was

@@ -91,6 +91,9 @@ type scope struct {
 // namedRevision is a revision and its name.
 type namedRevision struct {
 	name string
+	// stored is the UID of the ControllerRevision that it was read from, empty where it was
+	// read from none.
+	stored types.UID
 	desired.Revision
 }
 
@@ -139,23 +142,12 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	if err := r.loadLists(ctx, s); err != nil {
 		return s, err
 	}
-	// What this reconcile depends on replaces what an earlier one saw, even if it gets nowhere.
-	r.kit.Fresh.DependsOn(s.app)
-	if s.untouched() {
-		r.kit.Fresh.Trust(s.app)
-	}
 	return s, nil
 }
 
-// untouched tells that nobody has worked on the WebApp yet, so that nothing can be
-// undone by acting on it.
-func (s *scope) untouched() bool {
-	return s.app.Status.ObservedGeneration == 0 && len(s.revisions)+len(s.drafts) == 0 && len(s.children()) == 0
-}
-
-// children are those that exist.
+// children are those that exist, and the Secrets and ConfigMaps as the cache shows them.
 func (s *scope) children() []client.Object {
-	return apply.Existing(s.deployment, s.service, s.autoscaler, s.budget, s.claim)
+	return append(apply.Existing(s.deployment, s.service, s.autoscaler, s.budget, s.claim), s.config.seen...)
 }
 
 func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {
@@ -185,7 +177,7 @@ func (s *scope) decodeRevisions(applier *apply.Applier, objects []appsv1.Control
 			continue
 		}
 		stored := storedRevision{number: object.Revision, object: object}
-		stored.name = object.Name
+		stored.name, stored.namedRevision.stored = object.Name, object.UID
 		if err := json.Unmarshal(object.Data.Raw, &stored.Revision); err != nil {
 			s.err = noRevision(object.Name)
 			continue

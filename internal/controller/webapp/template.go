@@ -95,20 +95,17 @@ func holds(live, stated any) bool {
 }
 
 // chooseTemplate finds the pod template of the target.
-func (s *scope) chooseTemplate() error {
+func (s *scope) chooseTemplate(names *names) error {
 	if s.target.name == "" {
 		return nil
 	}
-	template, err := desired.StoredTemplate(s.app, s.target.Revision)
+	template, err := names.templateOf(s.app, s.target)
 	if err != nil {
 		return noRevision(s.target.name)
 	}
-	s.template = template
-	if len(s.target.Template) == 0 {
-		return nil
-	}
-	if field := desired.Unsafe(s.app, s.target.Revision, template); field != "" {
-		s.template, s.refusedField = desired.NewTemplate(s.app, s.target.Revision), field
+	s.template, s.refusedField = template.PodTemplate, template.refused
+	if s.refusedField != "" {
+		s.template = desired.NewTemplate(s.app, s.target.Revision)
 	}
 	return nil
 }

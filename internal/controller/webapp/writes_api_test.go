@@ -28,6 +28,11 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 	counter := &requests.Counter{}
 	env.StartOperator(t, counter.Watch)
 	f := newFixture(t)
+	// What is older than the first object that an operator creates is read once.
+	first := f.app()
+	f.create(first)
+	environment.Eventually(t, func() error { return f.current([]*slipwayv1alpha1.WebApp{first}) })
+	f.delete(first)
 	apps := make([]*slipwayv1alpha1.WebApp, n)
 	for i := range apps {
 		apps[i] = f.app()

@@ -1,10 +1,12 @@
 package apply
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,13 +37,13 @@ type Applier struct {
 	// that the cache does not have and that may exist all the same: the caches hold
 	// Slipway's own.
 	Live client.Reader
-	// FieldManager owns the stated fields, for example slipway-webapp.
+	// FieldManager owns the desired fields, for example slipway-webapp.
 	FieldManager string
-	// Fresh is asked about the owner before anything is written for it, and once more when
-	// a child is lost; its error forbids the write. Nil allows all.
+	// Fresh is asked about the owner before anything is written for it. A lost child puts the
+	// owner in doubt. Its error forbids the write. Nil allows all.
 	Fresh *Freshness
-	// Repaired is told in a sentence which stated fields of a child had been changed, and by
-	// which field manager, after they were restored. Nil: nobody is told.
+	// Repaired is told which desired fields of a child had been changed, and by which field
+	// manager, after they were restored. Nil: nobody is told.
 	Repaired func(owner client.Object, what string)
 
 	settled settled
@@ -52,17 +54,17 @@ type Change string
 
 // What Apply did.
 const (
-	// Unchanged: the object was as stated, nothing was sent.
+	// Unchanged: the object was as desired, nothing was sent.
 	Unchanged Change = "Unchanged"
 	// Created: the object did not exist.
 	Created Change = "Created"
-	// Updated: a stated field had another value, or another owner.
+	// Updated: a desired field had another value, or another owner.
 	Updated Change = "Updated"
 )
 
 // Child is one object that an owner wants.
 type Child struct {
-	// Desired is what the owner states about the object.
+	// Desired are the fields that the owner wants the object to have.
 	Desired Configuration
 	// Current is the object as the cache has it, or empty (no UID) when the cache has
 	// none. Apply overwrites it with the API server's answer when it writes.
@@ -72,23 +74,20 @@ type Child struct {
 // Apply makes one child as desired. Errors carry a policy (package outcome); an
 // object of that name which is not the owner's is Blocked with reason NameConflict.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (Change, error) {
+	desired, err := encode(child.Desired)
+	if err != nil {
+		return Unchanged, err
+	}
 	if child.Current.GetUID() == "" {
-		made, err := a.create(ctx, owner, child)
+		created, exists, err := a.createOrGet(ctx, owner, child, desired)
 		switch {
 		case err != nil:
 			return Unchanged, err
-		case made:
+		case created:
 			return Created, nil
-		}
-		exists, err := a.getLive(ctx, owner, child)
-		a.settled.setHidden(child, exists)
-		switch {
-		case err != nil:
-			return Unchanged, err
 		case !exists:
-			return a.createAgain(ctx, owner, child)
+			return a.recreate(ctx, owner, child, desired)
 		}
-		a.invalidate(owner)
 	}
 	if a.Ours(owner, child.Current) {
 		a.settled.see(child)
@@ -96,39 +95,48 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 	if err := a.checkOwnership(owner, child, child.Current); err != nil {
 		return Unchanged, err
 	}
-	drifted, err := a.Drifted(child.Desired, child.Current)
+	drifted, err := a.drifted(child, desired)
 	if err != nil || !drifted {
 		return Unchanged, err
 	}
-	if err := a.repair(ctx, owner, child); err != nil {
+	if err := a.repair(ctx, owner, child, desired); err != nil {
 		return Unchanged, err
 	}
 	return Updated, nil
 }
 
-// Create makes a child that the cache does not have, and tells whether there was none. One
-// that exists after all is read into child.Current, and left as it is.
-func (a *Applier) Create(ctx context.Context, owner client.Object, child Child) (made bool, err error) {
-	made, err = a.create(ctx, owner, child)
-	if err != nil || made {
-		return made, err
+// Create creates a child that the cache does not have, and tells whether there was none.
+// One that exists after all is read into child.Current, and left as it is.
+func (a *Applier) Create(ctx context.Context, owner client.Object, child Child) (created bool, err error) {
+	desired, err := encode(child.Desired)
+	if err != nil {
+		return false, err
 	}
-	exists, err := a.getLive(ctx, owner, child)
-	a.settled.setHidden(child, exists)
-	if err == nil && !exists {
+	created, exists, err := a.createOrGet(ctx, owner, child, desired)
+	if err == nil && !created && !exists {
 		err = outcome.StaleCache(subject(child.Desired))
 	}
-	return false, err
+	return created, err
 }
 
-// createAgain makes an object that has gone meanwhile. Whoever is faster is not
-// overwritten.
-func (a *Applier) createAgain(ctx context.Context, owner client.Object, child Child) (Change, error) {
-	made, err := a.create(ctx, owner, child)
+// createOrGet creates a child that the cache does not have. One that exists after all is
+// read into child.Current.
+func (a *Applier) createOrGet(ctx context.Context, owner client.Object, child Child, desired []byte) (created, exists bool, err error) {
+	if created, err = a.create(ctx, owner, child, desired); err != nil || created {
+		return created, false, err
+	}
+	exists, err = a.getLive(ctx, owner, child)
+	a.settled.setHidden(child, exists)
+	return false, exists, err
+}
+
+// recreate creates a child that has gone meanwhile. Whoever is faster is not overwritten.
+func (a *Applier) recreate(ctx context.Context, owner client.Object, child Child, desired []byte) (Change, error) {
+	created, err := a.create(ctx, owner, child, desired)
 	switch {
 	case err != nil:
 		return Unchanged, err
-	case !made:
+	case !created:
 		return Unchanged, outcome.StaleCache(subject(child.Desired))
 	default:
 		return Created, nil
@@ -136,13 +144,12 @@ func (a *Applier) createAgain(ctx context.Context, owner client.Object, child Ch
 }
 
 // lost tells that a child was there and has gone, or that nobody controls it any more.
-// That is what the garbage collector does when an owner is deleted, and as each kind has
-// a watch of its own, it may be seen before the end of the owner. What is made for an
-// owner that has gone is deleted again at best; at worst the collector takes it for the
-// one that it has just deleted, and forgets the pods of that. A child that was to be
-// orphaned and is given to such an owner again is deleted. A retained volume never has an
-// owner, and a child of that name may have been an earlier owner's, or unwanted for a
-// while: then the look is a read in vain.
+// That is what the garbage collector does when an owner is deleted. Each kind has a watch
+// of its own, so it may be seen before the end of the owner. What is created for an owner
+// that has gone is deleted again at best. At worst the collector takes it for the child
+// that it has just deleted, and forgets the pods of that. A child that was to be orphaned
+// is deleted when it gets such an owner again. A retained volume never has an owner, and a
+// child of that name may have been an earlier owner's: then the owner is read in vain.
 func (a *Applier) lost(child Child) bool {
 	if child.Current.GetUID() == "" {
 		return a.settled.knows(child)
@@ -152,20 +159,16 @@ func (a *Applier) lost(child Child) bool {
 
 func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCopy(object) == nil }
 
-// create makes an object that the cache does not have, and tells whether there was
+// create creates an object that the cache does not have, and tells whether there was
 // none. The cache shows only objects with our label, and an apply would silently merge
 // into any other one, so the API server is asked to refuse when there is one. Where that
 // was its answer before, it is not asked again: an object that the cache does not show
-// for a while, or at all, costs a read at every pass and no write.
-func (a *Applier) create(ctx context.Context, owner client.Object, child Child) (made bool, err error) {
+// for a while, or at all, costs a read at every reconcile and no write.
+func (a *Applier) create(ctx context.Context, owner client.Object, child Child, desired []byte) (created bool, err error) {
 	if a.settled.isHidden(child) {
 		return false, nil
 	}
-	stated, err := encode(child.Desired)
-	if err != nil {
-		return false, err
-	}
-	absent, err := withMetadata(stated, "resourceVersion", noVersion)
+	absent, err := withMetadata(desired, "resourceVersion", noVersion)
 	if err != nil {
 		return false, fmt.Errorf("encode %s: %w", subject(child.Desired), err)
 	}
@@ -176,32 +179,27 @@ func (a *Applier) create(ctx context.Context, owner client.Object, child Child) 
 	case err != nil:
 		return false, outcome.Classify(subject(child.Desired), err)
 	}
-	a.settled.add(child, stated)
+	if a.Fresh != nil {
+		a.Fresh.created(child.Current)
+	}
+	a.settled.add(child, desired)
 	return true, nil
 }
 
 // noVersion is a resource version that no object ever has: etcd's, before the first
 // write. An apply that names a version is refused when the object has another one, and
-// makes the object when there is none.
+// creates the object when there is none.
 const noVersion = "1"
 
-// withMetadata adds a field to the metadata of a statement.
-func withMetadata(stated []byte, field, value string) ([]byte, error) {
-	var object, metadata map[string]json.RawMessage
-	if err := json.Unmarshal(stated, &object); err != nil {
-		return nil, err
+// withMetadata adds a field to the metadata of a configuration. Only a kind and a version
+// come before its metadata, so the first place is the right one.
+func withMetadata(desired []byte, field, value string) ([]byte, error) {
+	start := []byte(`"metadata":{`)
+	before, after, found := bytes.Cut(desired, start)
+	if !found {
+		return nil, errors.New("it has no metadata")
 	}
-	if err := json.Unmarshal(object["metadata"], &metadata); err != nil {
-		return nil, err
-	}
-	var err error
-	if metadata[field], err = json.Marshal(value); err != nil {
-		return nil, err
-	}
-	if object["metadata"], err = json.Marshal(metadata); err != nil {
-		return nil, err
-	}
-	return json.Marshal(object)
+	return slices.Concat(before, start, fmt.Appendf(nil, "%q:%q,", field, value), after), nil
 }
 
 // getLive asks the API server about a child that the cache does not have, and reads it
@@ -230,37 +228,36 @@ func (a *Applier) getLive(ctx context.Context, owner client.Object, child Child)
 // HandoverSuffix is what the second field manager of HandOver is called after the first.
 const HandoverSuffix = "-handover"
 
-// HandOver states fields of a child that exists under a second field manager, so that
-// they keep their value when the first one stops stating them: a field without an owner
-// falls back to its default. Whoever sets the field next takes it over. It is not forced:
-// a value that has changed meanwhile is a conflict, and the next pass sees the new one.
+// HandOver applies fields of a child that exists under a second field manager. They keep
+// their value when the first one stops applying them: a field without an owner falls back to
+// its default. Whoever sets the field next takes it over. It is not forced: a value that has
+// changed meanwhile is a conflict, and the next reconcile sees the new one.
 func (a *Applier) HandOver(ctx context.Context, owner client.Object, child Child) error {
-	_, err := a.patchExisting(ctx, owner, child, client.FieldOwner(a.FieldManager+HandoverSuffix))
-	return err
+	desired, err := encode(child.Desired)
+	if err != nil {
+		return err
+	}
+	return a.patchExisting(ctx, owner, child, desired, client.FieldOwner(a.FieldManager+HandoverSuffix))
 }
 
-// patchExisting sends what is stated about the object that the cache shows, and about no
-// other: an apply makes an object that has gone, be its owner gone or not, and takes over
-// one that somebody else has made instead. It returns what was stated.
-func (a *Applier) patchExisting(ctx context.Context, owner client.Object, child Child, options ...client.PatchOption) ([]byte, error) {
-	stated, err := encode(child.Desired)
+// patchExisting applies to the object that the cache shows, and to no other. An apply
+// without a UID creates an object that has gone, and takes over one that somebody else has
+// made instead.
+func (a *Applier) patchExisting(ctx context.Context, owner client.Object, child Child, desired []byte, options ...client.PatchOption) error {
+	same, err := withMetadata(desired, "uid", string(child.Current.GetUID()))
 	if err != nil {
-		return nil, err
-	}
-	same, err := withMetadata(stated, "uid", string(child.Current.GetUID()))
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", subject(child.Desired), err)
+		return fmt.Errorf("encode %s: %w", subject(child.Desired), err)
 	}
 	if err := a.patch(ctx, owner, child, same, options...); err != nil {
-		return nil, outcome.Classify(subject(child.Desired), err)
+		return outcome.Classify(subject(child.Desired), err)
 	}
-	return stated, nil
+	return nil
 }
 
-// patch confirms the owner, sends what is stated and stores the answer in child.Current.
-// Not as client.Apply does, which would decode the answer into the configuration, from
-// where it had to be copied into the object.
-func (a *Applier) patch(ctx context.Context, owner client.Object, child Child, stated []byte, options ...client.PatchOption) error {
+// patch confirms the owner, sends the desired fields and stores the answer in
+// child.Current. client.Apply would decode the answer into the configuration, from where it
+// had to be copied into the object.
+func (a *Applier) patch(ctx context.Context, owner client.Object, child Child, desired []byte, options ...client.PatchOption) error {
 	if err := a.confirm(ctx, owner, a.lost(child)); err != nil {
 		return err
 	}
@@ -274,18 +271,17 @@ func (a *Applier) patch(ctx context.Context, owner client.Object, child Child, s
 	object.SetNamespace(*child.Desired.GetNamespace())
 	object.SetName(*child.Desired.GetName())
 	options = append([]client.PatchOption{client.FieldOwner(a.FieldManager)}, options...)
-	if err := a.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, stated), options...); err != nil {
-		return a.failed(owner, err)
+	if err := a.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, desired), options...); err != nil {
+		return a.failed(err, owner, child.Current)
 	}
 	current.Set(answer.Elem())
 	return nil
 }
 
-// Delete deletes a child that is no longer wanted. It does nothing when the cache
-// has none, when it is already going or was deleted already, or when it is not the
-// owner's.
+// Delete deletes a child that is no longer wanted. It does nothing when the cache has
+// none, when it is already going, or when it is not the owner's.
 func (a *Applier) Delete(ctx context.Context, owner, current client.Object) error {
-	if current.GetUID() == "" || !current.GetDeletionTimestamp().IsZero() || a.settled.isDeleted(current) || !a.Ours(owner, current) {
+	if current.GetUID() == "" || !current.GetDeletionTimestamp().IsZero() || !a.Ours(owner, current) {
 		return nil
 	}
 	// A child that nobody controls may have been orphaned to stay.
@@ -295,15 +291,14 @@ func (a *Applier) Delete(ctx context.Context, owner, current client.Object) erro
 	uid := current.GetUID()
 	err := a.Client.Delete(ctx, current,
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err = a.failed(owner, err); err != nil && !apierrors.IsNotFound(err) {
+	if err = a.failed(err, owner, current); err != nil && !apierrors.IsNotFound(err) {
 		return outcome.Classify(fmt.Sprintf("%T %q", current, current.GetName()), err)
 	}
-	a.settled.addDeleted(current)
 	return nil
 }
 
 // Ours tells whether an existing object belongs to the owner: it controls the object,
-// or nobody does and this field manager has stated fields of it. The latter are objects
+// or nobody does and this field manager has applied fields of it. The latter are objects
 // whose owner reference somebody removed, and volumes that were to be retained.
 func (a *Applier) Ours(owner, existing client.Object) bool {
 	if controller := metav1.GetControllerOfNoCopy(existing); controller != nil {
@@ -333,11 +328,11 @@ func (a *Applier) ownershipError(owner client.Object, child Child, existing clie
 	case a.Ours(owner, existing) && existing.GetDeletionTimestamp().IsZero():
 		return nil
 	case a.Ours(owner, existing):
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is made anew afterwards", subject(child.Desired))
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is recreated afterwards", subject(child.Desired))
 	case controller != nil && controller.Name == owner.GetName() && a.ownEntry(existing) != nil:
 		// An owner of the same name was deleted, and the garbage collector is on its way.
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating,
-			"%s belongs to a deleted %s of the same name and is made anew when it is gone", subject(child.Desired), controller.Kind)
+			"%s belongs to a deleted %s of the same name and is recreated when it is gone", subject(child.Desired), controller.Kind)
 	case controller != nil:
 		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and belongs to %s %q: rename one of them", subject(child.Desired), controller.Kind, controller.Name)
 	default:

@@ -18,33 +18,33 @@ import (
 )
 
 // Ports are found again by their number, and their names are unique. Who changes the number
-// of a stated port leaves an item of his own that has its name: an apply puts the stated one
-// beside it, which the API server refuses.
+// of a desired port leaves an item of his own that has its name. An apply puts the desired
+// one beside it, which the API server refuses.
 
-// update states a child that exists. Items of lists that have the name of a stated one are
-// taken out of its way, once.
-func (a *Applier) update(ctx context.Context, owner client.Object, child Child) error {
-	stated, err := a.patchExisting(ctx, owner, child, client.ForceOwnership)
+// update applies to a child that exists. Items of lists that have the name of a desired one
+// are taken out of its way, once.
+func (a *Applier) update(ctx context.Context, owner client.Object, child Child, desired []byte) error {
+	err := a.patchExisting(ctx, owner, child, desired, client.ForceOwnership)
 	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueDuplicate) {
-		claimed, claimErr := a.claimNamesakes(ctx, child)
+		claimed, claimErr := a.claimNamesakes(ctx, owner, child)
 		switch {
 		case claimErr != nil:
 			return claimErr
 		case claimed:
-			stated, err = a.patchExisting(ctx, owner, child, client.ForceOwnership)
+			err = a.patchExisting(ctx, owner, child, desired, client.ForceOwnership)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	a.settled.add(child, stated)
+	a.settled.add(child, desired)
 	return nil
 }
 
 // claimNamesakes makes this field manager the owner, and the only one, of the items that
-// have the name of a stated item and another key. It changes nothing else: the next apply
-// does not state them, and so removes them. It tells whether there were any.
-func (a *Applier) claimNamesakes(ctx context.Context, child Child) (bool, error) {
+// have the name of a desired item and another key. It changes nothing else: the next apply
+// leaves them out, and so removes them. It tells whether there were any.
+func (a *Applier) claimNamesakes(ctx context.Context, owner client.Object, child Child) (bool, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(kindOf(child.Desired))
 	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(child.Current), live); err != nil {
@@ -53,7 +53,7 @@ func (a *Applier) claimNamesakes(ctx context.Context, child Child) (bool, error)
 	if live.ResourceVersion != child.Current.GetResourceVersion() {
 		return false, outcome.StaleCache(subject(child.Desired))
 	}
-	stated, err := value.NewValueReflect(child.Desired)
+	desired, err := value.NewValueReflect(child.Desired)
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", subject(child.Desired), err)
 	}
@@ -69,7 +69,7 @@ func (a *Applier) claimNamesakes(ctx context.Context, child Child) (bool, error)
 	}
 	namesakes := &fieldpath.Set{}
 	search := comparison{allocator: value.NewFreelistAllocator()}
-	search.namesakes(namesakes, nil, all, stated, current)
+	search.namesakes(namesakes, nil, all, desired, current)
 	own := a.ownEntry(live)
 	if namesakes.Empty() || own == nil {
 		return false, nil
@@ -84,7 +84,7 @@ func (a *Applier) claimNamesakes(ctx context.Context, child Child) (bool, error)
 		return false, fmt.Errorf("encode %s: %w", subject(child.Desired), err)
 	}
 	err = a.Client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(a.FieldManager))
-	if err != nil {
+	if err = a.failed(err, owner, child.Current); err != nil {
 		return false, outcome.Classify(subject(child.Desired), err)
 	}
 	return true, nil
@@ -134,10 +134,10 @@ func write(entry *metav1.ManagedFieldsEntry, set *fieldpath.Set) error {
 	return entry.FieldsV1.UnmarshalJSON(bytes.TrimSpace(raw))
 }
 
-// namesakes collects the paths of the items that are there, are not stated, and have the
-// name of a stated one. owned are the fields below path that anybody owns: they tell the
+// namesakes collects the paths of the items that are there, are not desired, and have the
+// name of a desired one. owned are the fields below path that anybody owns: they tell the
 // keys of lists.
-func (c comparison) namesakes(found *fieldpath.Set, path fieldpath.Path, owned *fieldpath.Set, stated, live value.Value) {
+func (c comparison) namesakes(found *fieldpath.Set, path fieldpath.Path, owned *fieldpath.Set, desired, live value.Value) {
 	ownedElements(owned, func(element fieldpath.PathElement) bool {
 		below := append(path.Copy(), element)
 		children, _ := owned.Children.Get(element)
@@ -145,14 +145,14 @@ func (c comparison) namesakes(found *fieldpath.Set, path fieldpath.Path, owned *
 			children = &fieldpath.Set{}
 		}
 		switch {
-		case element.FieldName != nil && stated.IsMap() && live.IsMap():
-			want, isStated := stated.AsMap().Get(*element.FieldName)
+		case element.FieldName != nil && desired.IsMap() && live.IsMap():
+			want, isDesired := desired.AsMap().Get(*element.FieldName)
 			is, isThere := live.AsMap().Get(*element.FieldName)
-			if isStated && isThere {
+			if isDesired && isThere {
 				c.namesakes(found, below, children, want, is)
 			}
-		case element.Key != nil && stated.IsList() && live.IsList():
-			list := stated.AsList()
+		case element.Key != nil && desired.IsList() && live.IsList():
+			list := desired.AsList()
 			at, is := c.find(list, element, true), c.find(live.AsList(), element, false)
 			switch {
 			case is < 0:

@@ -7,16 +7,16 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// comparison compares what is stated with what is there, guided by the fields that the
+// comparison compares what is desired with what is there, guided by the fields that the
 // field manager owns. They tell what a schema would: how a list's items are found again
 // (their keys, wherever they stand), and which values are one indivisible thing (the
-// leaves). Stated items have to be there in the order in which they are stated, which
-// decides for example which environment variable may refer to which; applying restores
-// it. It allocates next to nothing, unlike a comparison by schema, and it reads nothing
-// but the owned fields of a large object.
+// leaves). Desired items have to be there in the desired order, which decides for example
+// which environment variable may refer to which; applying restores it. Unlike a comparison
+// by schema it allocates next to nothing, and reads nothing but the owned fields of a large
+// object.
 type comparison struct{ allocator value.Allocator }
 
-// identity is what every object states and no field manager owns.
+// identity is in every configuration, and no field manager owns it.
 var identity = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("apiVersion"),
 	fieldpath.MakePathOrDie("kind"),
@@ -24,24 +24,24 @@ var identity = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata", "namespace"),
 )
 
-// same tells whether the stated fields are exactly the owned ones and have the values
-// that are there. ignored are stated fields that nobody owns.
-func (c comparison) same(owned, ignored *fieldpath.Set, stated, live value.Value) bool {
+// same tells whether the desired fields are exactly the owned ones and have the values
+// that are there. ignored are desired fields that nobody owns.
+func (c comparison) same(owned, ignored *fieldpath.Set, desired, live value.Value) bool {
 	switch {
-	case stated.IsMap() && live.IsMap():
-		return c.sameFields(owned, ignored, stated, live)
-	case stated.IsList() && live.IsList():
-		return c.sameItems(owned, stated, live)
+	case desired.IsMap() && live.IsMap():
+		return c.sameFields(owned, ignored, desired, live)
+	case desired.IsList() && live.IsList():
+		return c.sameItems(owned, desired, live)
 	default:
 		return false
 	}
 }
 
-func (c comparison) sameFields(owned, ignored *fieldpath.Set, stated, live value.Value) bool {
-	statedMap, liveMap := stated.AsMapUsing(c.allocator), live.AsMapUsing(c.allocator)
-	defer c.allocator.Free(statedMap)
+func (c comparison) sameFields(owned, ignored *fieldpath.Set, desired, live value.Value) bool {
+	desiredMap, liveMap := desired.AsMapUsing(c.allocator), live.AsMapUsing(c.allocator)
+	defer c.allocator.Free(desiredMap)
 	defer c.allocator.Free(liveMap)
-	same := statedMap.IterateUsing(c.allocator, func(name string, want value.Value) bool {
+	same := desiredMap.IterateUsing(c.allocator, func(name string, want value.Value) bool {
 		element := fieldpath.PathElement{FieldName: &name}
 		if ignored != nil && ignored.Members.Has(element) {
 			return true
@@ -63,7 +63,7 @@ func (c comparison) sameFields(owned, ignored *fieldpath.Set, stated, live value
 		}
 	})
 	return same && ownedElements(owned, func(element fieldpath.PathElement) bool {
-		return element.FieldName != nil && statedMap.Has(*element.FieldName)
+		return element.FieldName != nil && desiredMap.Has(*element.FieldName)
 	})
 }
 
@@ -75,31 +75,31 @@ func childrenOf(set *fieldpath.Set, element fieldpath.PathElement) *fieldpath.Se
 	return children
 }
 
-// sameItems compares the items of a list that several may own items of: each stated
-// item is an owned one, and the other way round, and they are in the stated order.
-func (c comparison) sameItems(owned *fieldpath.Set, stated, live value.Value) bool {
-	statedList, liveList := stated.AsListUsing(c.allocator), live.AsListUsing(c.allocator)
-	defer c.allocator.Free(statedList)
+// sameItems compares the items of a list that several may own items of: each desired
+// item is an owned one, and the other way round, and they are in the desired order.
+func (c comparison) sameItems(owned *fieldpath.Set, desired, live value.Value) bool {
+	desiredList, liveList := desired.AsListUsing(c.allocator), live.AsListUsing(c.allocator)
+	defer c.allocator.Free(desiredList)
 	defer c.allocator.Free(liveList)
-	places := make([]int, statedList.Length())
+	places := make([]int, desiredList.Length())
 	items := 0
 	same := ownedElements(owned, func(element fieldpath.PathElement) bool {
 		items++
-		at, is := c.find(statedList, element, true), c.find(liveList, element, false)
+		at, is := c.find(desiredList, element, true), c.find(liveList, element, false)
 		if at < 0 || is < 0 {
 			return false
 		}
 		places[at] = is
 		if children, ok := owned.Children.Get(element); ok {
-			return c.same(children, nil, statedList.At(at), liveList.At(is))
+			return c.same(children, nil, desiredList.At(at), liveList.At(is))
 		}
-		return c.sameLeaf(statedList.At(at), liveList.At(is))
+		return c.sameLeaf(desiredList.At(at), liveList.At(is))
 	})
 	return same && items == len(places) && slices.IsSorted(places)
 }
 
 // find returns the place of the item of a list that a path element means, or -1. A key
-// that has a default may be left out where the item is stated.
+// that has a default may be left out of a desired item.
 func (c comparison) find(list value.List, element fieldpath.PathElement, mayOmit bool) int {
 	for i := range list.Length() {
 		item := list.At(i)
@@ -123,24 +123,24 @@ func hasKeys(item value.Map, keys value.FieldList, mayOmit bool) bool {
 	return true
 }
 
-// sameLeaf compares indivisible values. An empty map that is stated asks only that
-// there be one: what it holds has other owners, or none.
-func (c comparison) sameLeaf(stated, live value.Value) bool {
+// sameLeaf compares indivisible values. A desired empty map asks only that there be one:
+// what it holds has other owners, or none.
+func (c comparison) sameLeaf(desired, live value.Value) bool {
 	switch {
-	case stated.IsMap() && stated.AsMap().Empty():
+	case desired.IsMap() && desired.AsMap().Empty():
 		return live.IsMap()
-	case stated.IsMap(), stated.IsList():
+	case desired.IsMap(), desired.IsList():
 		// Not as the Go types that they are: a configuration's are never those of an object.
-		return value.EqualsUsing(c.allocator, value.NewValueInterface(stated.Unstructured()), live)
+		return value.EqualsUsing(c.allocator, value.NewValueInterface(desired.Unstructured()), live)
 	default:
-		return value.EqualsUsing(c.allocator, stated, live)
+		return value.EqualsUsing(c.allocator, desired, live)
 	}
 }
 
-// isEmptyString tells a stated value that the API server keeps by leaving the field
-// out, as it does with the value of an environment variable.
-func isEmptyString(stated value.Value) bool {
-	return stated.IsString() && stated.AsString() == ""
+// isEmptyString tells a desired value that the API server keeps by leaving the field out,
+// as it does with the value of an environment variable.
+func isEmptyString(desired value.Value) bool {
+	return desired.IsString() && desired.AsString() == ""
 }
 
 // ownedElements calls do with every element that is owned, whole or in part, until it

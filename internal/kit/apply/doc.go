@@ -1,15 +1,14 @@
-// Package apply makes children true by server-side apply, at no cost when they
-// already are.
+// Package apply makes children as desired by server-side apply. Where they already are, it
+// sends nothing.
 //
-// One Applier owns one field manager. It states only the fields of the apply
-// configuration that it is given, and before it sends anything it compares that
-// configuration with the cached object: when the fields that the field manager owns
-// there are exactly the stated ones with exactly the stated values, there is no
-// request. So a steady state costs no write and no read, after a restart too, and
-// the comparison can neither be fooled by defaults (they are owned by nobody) nor
-// miss a field that somebody else took over or removed.
+// One Applier has one field manager. It applies only the fields of the configuration that it
+// is given. Before it sends anything it compares that configuration with the cached object.
+// There is no request when the fields that the field manager owns there are exactly the
+// desired ones, with exactly the desired values. So a steady state costs no write and no
+// read, after a restart too. Defaults cannot fool the comparison: nobody owns them. A field
+// that somebody else took over or removed cannot escape it.
 //
 // An object of the same name that the owner does not control is never touched. Items that
-// others have added to a list stay, but for one that has the unique name of a stated item:
+// others have added to a list stay. Only one that has the unique name of a desired item goes:
 // the API server would refuse the two side by side.
 package apply

@@ -11,25 +11,28 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Drifted tells whether applying desired would change current: a stated value
-// differs, or the set of fields that the field manager owns does.
+// Drifted tells whether applying desired would change current: a desired value differs,
+// or the set of fields that the field manager owns does.
 func (a *Applier) Drifted(desired Configuration, current client.Object) (bool, error) {
 	raw, err := encode(desired)
 	if err != nil {
 		return false, err
 	}
-	child := Child{Desired: desired, Current: current}
-	if a.settled.has(child, raw) {
+	return a.drifted(Child{Desired: desired, Current: current}, raw)
+}
+
+func (a *Applier) drifted(child Child, desired []byte) (bool, error) {
+	if a.settled.has(child, desired) {
 		return false, nil
 	}
-	drifted, err := a.compare(desired, current)
+	drifted, err := a.compare(child.Desired, child.Current)
 	if err == nil && !drifted {
-		a.settled.add(child, raw)
+		a.settled.add(child, desired)
 	}
 	return drifted, err
 }
 
-// encode writes what is stated as JSON that means the same in YAML, as which the API
+// encode writes a configuration as JSON that means the same in YAML, as which the API
 // server reads an apply.
 func encode(desired Configuration) ([]byte, error) {
 	raw, err := json.Marshal(desired)
@@ -56,7 +59,7 @@ func isOddInYAML(r rune) bool {
 	return (r >= 0x7f && r <= 0x9f) || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
-// compare looks at every field that is stated or owned.
+// compare looks at every field that is desired or owned.
 func (a *Applier) compare(desired Configuration, current client.Object) (bool, error) {
 	entry := a.ownEntry(current)
 	if entry == nil {
@@ -66,7 +69,7 @@ func (a *Applier) compare(desired Configuration, current client.Object) (bool, e
 	if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 		return false, fmt.Errorf("read the managed fields of %s: %w", subject(desired), err)
 	}
-	stated, err := value.NewValueReflect(desired)
+	want, err := value.NewValueReflect(desired)
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", subject(desired), err)
 	}
@@ -74,7 +77,7 @@ func (a *Applier) compare(desired Configuration, current client.Object) (bool, e
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", subject(desired), err)
 	}
-	return !comparison{allocator: value.NewFreelistAllocator()}.same(owned, identity, stated, live), nil
+	return !comparison{allocator: value.NewFreelistAllocator()}.same(owned, identity, want, live), nil
 }
 
 func (a *Applier) ownEntry(current client.Object) *metav1.ManagedFieldsEntry {

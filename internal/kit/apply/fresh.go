@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,94 +15,82 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// freshMemory bounds how many owners a Freshness remembers: entries of about 200 bytes.
+// freshMemory bounds how many objects a Freshness remembers: entries of about 200 bytes.
 const freshMemory = 65536
 
-// Freshness makes sure that the cache of an operator that has just started shows things
-// as they are. An API server whose own cache lags shows it an earlier spec, or a status
-// without the decision to roll back; acting on it would roll pods back and forth. What
-// the cache shows afterwards can only be newer, so each owner is looked at once, before
-// the first write for it: at rest nothing is written, so nothing is read. Newer is not new
-// enough where a child has gone, or has lost its owner: Reconfirm.
+// Freshness keeps a stale cache from deciding what is written. The operator that led before
+// may have acted on more than the cache of this one shows yet.
+//
+// Each object is compared with the API server once, before something is written because of
+// it. What the cache shows later can only be newer. The first object that this operator
+// creates fixes a resource version that nothing from before has reached. What the cache
+// shows at that version or a later one needs no comparison. So nothing is read for objects
+// that are made or changed while the operator runs, and nothing where nothing is written.
+//
+// No reconcile waits until all caches have reached that version. Every write in the cluster
+// counts it up, and the cache of a kind that nobody changes hears of it once a minute.
 type Freshness struct {
 	client client.Client
 	live   client.Reader
-	// owners and children are the UIDs of the owners that the cache has shown as they were,
-	// themselves and with their children. Losing them costs live reads, nothing else.
-	owners, children *lru.Cache
-	// dependsOn is what else the cache has shown of what an owner refers to, by its UID.
-	dependsOn *lru.Cache
+	// known are objects by UID. True: the cache has shown it as it was. False: it is in
+	// doubt, at whatever version. Forgetting the former costs a live read.
+	known *lru.Cache
+	// begin is the resource version of the first object created, 0 before.
+	begin atomic.Int64
 }
 
-// NewFreshness knows nothing to be fresh yet. live reads past the cache of the client.
+// NewFreshness returns a Freshness that trusts nothing yet. live reads past the cache.
 func NewFreshness(cached client.Client, live client.Reader) *Freshness {
-	return &Freshness{client: cached, live: live, owners: lru.New(freshMemory), children: lru.New(freshMemory), dependsOn: lru.New(freshMemory)}
+	return &Freshness{client: cached, live: live, known: lru.New(freshMemory)}
 }
 
-// Trust takes an owner for fresh on which, as the cache has it, nobody has worked yet:
-// nothing can be undone by acting on it. A child that is there all the same invalidates it.
-func (f *Freshness) Trust(owner client.Object) {
-	f.owners.Add(owner.GetUID(), nil)
-	f.children.Add(owner.GetUID(), nil)
-}
-
-// Invalidate takes back that an owner is known to be fresh: it is looked at live again before
-// the next write for it.
-func (f *Freshness) Invalidate(owner client.Object) {
-	f.owners.Remove(owner.GetUID())
-	f.children.Remove(owner.GetUID())
-}
-
-// DependsOn says what else is made into what is written for an owner, as the cache shows
-// it: a Secret that it refers to, or, without a version, that there is none. Each kind may
-// lag for itself.
-func (f *Freshness) DependsOn(owner client.Object, objects ...client.Object) {
-	if _, fresh := f.owners.Get(owner.GetUID()); !fresh {
-		f.dependsOn.Add(owner.GetUID(), objects)
+// created tells what this operator has created.
+func (f *Freshness) created(object client.Object) {
+	if version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64); err == nil {
+		f.begin.CompareAndSwap(0, version)
 	}
 }
 
-// Confirm returns an error while the cache does not show the owner as it is, and what it
-// depends on.
-func (f *Freshness) Confirm(ctx context.Context, owner client.Object) error {
-	objects := []client.Object{owner}
-	if known, ok := f.dependsOn.Get(owner.GetUID()); ok {
-		objects = append(objects, known.([]client.Object)...)
-	}
-	if err := f.confirm(ctx, f.owners, owner, objects...); err != nil {
-		return err
-	}
-	f.dependsOn.Remove(owner.GetUID())
-	return nil
+// isNew tells that the cache shows an object as nobody from before has seen it.
+func (f *Freshness) isNew(object client.Object) bool {
+	begin := f.begin.Load()
+	version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	return err == nil && begin > 0 && version >= begin
 }
 
-// Reconfirm returns an error while the cache does not show the owner as it is now,
-// whatever it has shown before.
-func (f *Freshness) Reconfirm(ctx context.Context, owner client.Object) error {
-	f.owners.Remove(owner.GetUID())
-	return f.Confirm(ctx, owner)
-}
-
-// ConfirmAll returns an error while the cache does not show the owner and its children as
-// they are. It comes before the first status: that must not say that a Deployment is
-// ready which is another one by now.
-func (f *Freshness) ConfirmAll(ctx context.Context, owner client.Object, children ...client.Object) error {
-	if err := f.Confirm(ctx, owner); err != nil {
-		return err
-	}
-	return f.confirm(ctx, f.children, owner, children...)
-}
-
-func (f *Freshness) confirm(ctx context.Context, known *lru.Cache, owner client.Object, objects ...client.Object) error {
-	if _, fresh := known.Get(owner.GetUID()); fresh {
-		return nil
-	}
+// Invalidate puts objects in doubt: each is compared with the API server before it is
+// trusted again. One without a UID does not exist for the cache, and is left out.
+func (f *Freshness) Invalidate(objects ...client.Object) {
 	for _, object := range objects {
-		if err := f.compare(ctx, object); err != nil {
+		if object.GetUID() != "" {
+			f.known.Add(object.GetUID(), false)
+		}
+	}
+}
+
+// Confirm returns an error while the cache does not show the objects as they are. One
+// without a UID does not exist for the cache: it is compared every time.
+func (f *Freshness) Confirm(ctx context.Context, objects ...client.Object) error {
+	for _, object := range objects {
+		if err := f.confirm(ctx, object); err != nil {
 			return err
 		}
 	}
-	known.Add(owner.GetUID(), nil)
+	return nil
+}
+
+func (f *Freshness) confirm(ctx context.Context, object client.Object) error {
+	if object.GetUID() == "" {
+		return f.compare(ctx, object)
+	}
+	fresh, known := f.known.Get(object.GetUID())
+	if known && fresh.(bool) || !known && f.isNew(object) {
+		return nil
+	}
+	if err := f.compare(ctx, object); err != nil {
+		return err
+	}
+	f.known.Add(object.GetUID(), true)
 	return nil
 }
 
@@ -123,36 +113,39 @@ func (f *Freshness) compare(ctx context.Context, cached client.Object) error {
 	return nil
 }
 
-// confirm returns an error while the cache does not show the owner as it is; live looks
-// even where it once has.
-func (a *Applier) confirm(ctx context.Context, owner client.Object, live bool) error {
-	switch {
-	case a.Fresh == nil:
-		return nil
-	case live:
-		return a.Fresh.Reconfirm(ctx, owner)
-	default:
-		return a.Fresh.Confirm(ctx, owner)
-	}
+type usedKey struct{}
+
+// Using says what else is made into the children, as the cache shows it, such as a Secret.
+// It is confirmed before a write, like the owner: each kind may be stale for itself.
+func Using(ctx context.Context, objects ...client.Object) context.Context {
+	return context.WithValue(ctx, usedKey{}, objects)
 }
 
-// invalidate has the owner looked at before the next write for it: a cache that lacks a child
-// may lack the last edit of the owner, too.
-func (a *Applier) invalidate(owner client.Object) {
-	if a.Fresh != nil {
+// confirm returns an error while the cache does not show the owner, and what is used, as
+// they are. live compares the owner even where it once was fresh.
+func (a *Applier) confirm(ctx context.Context, owner client.Object, live bool) error {
+	if a.Fresh == nil {
+		return nil
+	}
+	if live {
 		a.Fresh.Invalidate(owner)
 	}
+	if err := a.Fresh.Confirm(ctx, owner); err != nil {
+		return err
+	}
+	used, _ := ctx.Value(usedKey{}).([]client.Object)
+	return a.Fresh.Confirm(ctx, used...)
 }
 
-// failed returns the error of a write. One that the API server has not refused may have been
-// made all the same, and the cache may not show it yet. If the owner then asks for what it
-// asked for before, nothing is left to write, and status would call an object ready that is
-// another one by now. So owner and children are looked at before the next write.
-func (a *Applier) failed(owner client.Object, err error) error {
+// failed returns the error of a write about a child. One that the API server has not
+// refused may have been made all the same, and the cache may not show it yet. If the owner
+// then asks for what it asked for before, nothing is left to write, and status would call
+// an object ready that is another one by now. So both are in doubt.
+func (a *Applier) failed(err error, owner, child client.Object) error {
 	var answer apierrors.APIStatus
 	refused := errors.As(err, &answer) && answer.Status().Code >= 400 && answer.Status().Code < 500
-	if err != nil && !refused {
-		a.invalidate(owner)
+	if err != nil && !refused && a.Fresh != nil {
+		a.Fresh.Invalidate(owner, child)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func Wanted[T any, P interface {
 // All makes children as desired, in their order, and deletes those that are not wanted. They do not depend on each other:
 // one that fails does not keep the others from being made.
 //
-// Deletions come first. An autoscaler that is no longer wanted must not change a number of pods that is stated again.
+// Deletions come first. An autoscaler that is no longer wanted must not change a number of pods that is desired again.
 // explain may say of the error of a child what the user knows it by; nil leaves errors as they are.
 func (a *Applier) All(ctx context.Context, owner client.Object, children []Child, explain func(Child, error) error) error {
 	var errs []error

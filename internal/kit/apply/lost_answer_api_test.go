@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/kit/apply"
-	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
 // answering is a client whose writes get another answer than the API server's.
@@ -61,8 +60,8 @@ func TestAWriteWithoutAnAnswerKeepsStatusFromTrustingTheCache(t *testing.T) {
 		write func(f *fixture, cached *corev1.Service) error
 		made  bool
 		err   error
-		// lags tells that status waits for the cache; reads is how many live reads that takes.
-		lags  bool
+		// stale tells that status waits for the cache; reads is how many live reads that takes.
+		stale bool
 		reads int
 	}{
 		"an update that was made":          {update, true, lost, true, 2},
@@ -75,24 +74,25 @@ func TestAWriteWithoutAnAnswerKeepsStatusFromTrustingTheCache(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
+			live := &reads{Reader: env.Client}
+			f.begin(live)
 			f.mustApply(80, &corev1.Service{}, apply.Created)
 			cached := f.current()
-			live := &reads{Reader: env.Client}
-			f.applier.Fresh = apply.NewFreshness(env.Client, live)
-			f.applier.Fresh.Trust(f.owner)
 			f.applier.Client = answering{Client: env.Client, made: tc.made, err: tc.err}
 
 			if err := tc.write(f, cached); err == nil {
 				t.Fatal("the write did not fail")
 			}
 			f.mustApply(80, cached.DeepCopy(), apply.Unchanged) // as the cache has it, all is well
-			err := f.applier.Fresh.ConfirmAll(t.Context(), f.owner, cached)
-			if policy := (&outcome.Error{}); errors.As(err, &policy) != tc.lags || live.count != tc.reads {
-				t.Errorf("before status: %v after %d live reads, want a stale cache: %t, after %d", err, live.count, tc.lags, tc.reads)
+			err := f.applier.Fresh.Confirm(t.Context(), f.owner, cached)
+			if isStaleCache(err) != tc.stale || live.count != tc.reads {
+				t.Errorf("before status: %v after %d live reads, want a stale cache: %t, after %d", err, live.count, tc.stale, tc.reads)
 			}
-			now := f.current()
-			now.Name, now.Namespace = cached.Name, cached.Namespace // where it has gone, too
-			if err := f.applier.Fresh.ConfirmAll(t.Context(), f.owner, now); err != nil {
+			now := []client.Object{f.owner}
+			if child := f.current(); child.UID != "" {
+				now = append(now, child)
+			}
+			if err := f.applier.Fresh.Confirm(t.Context(), now...); err != nil {
 				t.Errorf("when the cache has caught up: %v", err)
 			}
 		})

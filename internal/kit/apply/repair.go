@@ -23,23 +23,19 @@ const (
 // ownManagers is common to the field managers of Slipway's controllers.
 const ownManagers = "slipway-"
 
-// repair states a child that is not as stated, and tells Repaired whose change that undoes.
+// repair updates a child that has drifted, and tells Repaired whose change that undoes.
 // Whose it was is in the managed fields of others, which the caches leave out: it costs a
-// read of the object's metadata. A statement that is new undoes nothing; one that nobody
-// remembers, because the operator has just started, tells only of what is somebody else's.
-func (a *Applier) repair(ctx context.Context, owner client.Object, child Child) error {
-	stated, err := encode(child.Desired)
-	if err != nil {
-		return err
-	}
-	again, remembered := a.settled.statedBefore(child, stated)
-	if a.Repaired == nil || remembered && !again {
-		return a.update(ctx, owner, child)
+// read of the object's metadata. What was not desired before undoes nothing. An operator
+// that has just started does not know, and tells only of what is somebody else's.
+func (a *Applier) repair(ctx context.Context, owner client.Object, child Child, desired []byte) error {
+	same, remembered := a.settled.hadDesired(child, desired)
+	if a.Repaired == nil || remembered && !same {
+		return a.update(ctx, owner, child, desired)
 	}
 	before := &metav1.PartialObjectMetadata{}
 	before.SetGroupVersionKind(kindOf(child.Desired))
 	found := a.Live.Get(ctx, client.ObjectKeyFromObject(child.Current), before) == nil
-	if err := a.update(ctx, owner, child); err != nil {
+	if err := a.update(ctx, owner, child, desired); err != nil {
 		return err
 	}
 	if !found {
@@ -51,7 +47,7 @@ func (a *Applier) repair(ctx context.Context, owner client.Object, child Child) 
 	return nil
 }
 
-// undone says which of the stated fields were somebody else's before, and whose. With
+// undone says which of the desired fields were somebody else's before, and whose. With
 // removed also which were nobody's. It names no value.
 func (a *Applier) undone(before, after client.Object, removed bool) string {
 	had, has := a.ownedFields(before), a.ownedFields(after)

@@ -20,38 +20,30 @@ func TestSettled(t *testing.T) {
 	var s settled
 	s.add(service("a", "1"), []byte(`{"port":80}`))
 	cases := map[string]struct {
-		child  Child
-		stated string
-		want   bool
+		child   Child
+		desired string
+		// settled: as desired at this version; same: the same was desired before.
+		settled, same bool
 	}{
-		"the same statement about the same version": {service("a", "1"), `{"port":80}`, true},
-		"another statement":                         {service("a", "1"), `{"port":81}`, false},
-		"another version":                           {service("a", "2"), `{"port":80}`, false},
-		"another object of that name":               {service("b", "1"), `{"port":80}`, false},
-		"an object of another kind":                 {Child{Desired: corev1ac.Secret("shop", "default"), Current: service("a", "1").Current}, `{"port":80}`, false},
+		"the same of the same version": {service("a", "1"), `{"port":80}`, true, true},
+		"something else":               {service("a", "1"), `{"port":81}`, false, false},
+		"the same of another version":  {service("a", "2"), `{"port":80}`, false, true},
+		"another object of that name":  {service("b", "1"), `{"port":80}`, false, false},
+		"an object of another kind": {
+			Child{Desired: corev1ac.Secret("shop", "default"), Current: service("a", "1").Current}, `{"port":80}`, false, false,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := s.has(c.child, []byte(c.stated)); got != c.want {
-				t.Errorf("got %v, want %v", got, c.want)
+			same, _ := s.hadDesired(c.child, []byte(c.desired))
+			if has := s.has(c.child, []byte(c.desired)); has != c.settled || same != c.same {
+				t.Errorf("settled %v, desired before %v; want %v, %v", has, same, c.settled, c.same)
 			}
 		})
 	}
 	s.add(service("a", "2"), []byte(`{"port":80}`))
 	if s.has(service("a", "1"), []byte(`{"port":80}`)) {
 		t.Error("an older version is remembered beside the newer one")
-	}
-}
-
-func TestADeletedObjectIsRememberedByItsUID(t *testing.T) {
-	deleted, successor := service("a", "1"), service("b", "2")
-	var s settled
-	s.addDeleted(deleted.Current)
-	if !s.isDeleted(deleted.Current) || s.isDeleted(successor.Current) {
-		t.Errorf("deleted %v, its successor %v; want true and false", s.isDeleted(deleted.Current), s.isDeleted(successor.Current))
-	}
-	if s.has(deleted, []byte(`{}`)) {
-		t.Error("a deleted object counts as stated")
 	}
 }
 
@@ -63,11 +55,14 @@ func TestAChildThatWasSeenIsKnown(t *testing.T) {
 	}
 	s.see(child)
 	if !s.knows(child) || s.has(child, []byte(`{}`)) {
-		t.Errorf("known: %v, as stated: %v; want true and false", s.knows(child), s.has(child, []byte(`{}`)))
+		t.Errorf("known: %v, as desired: %v; want true and false", s.knows(child), s.has(child, []byte(`{}`)))
+	}
+	if _, remembered := s.hadDesired(child, []byte(`{}`)); remembered {
+		t.Error("what was desired of a child that was only seen is remembered")
 	}
 	s.add(child, []byte(`{}`))
 	s.see(child)
 	if !s.has(child, []byte(`{}`)) {
-		t.Error("seeing it again forgets what was stated")
+		t.Error("seeing it again forgets what was desired")
 	}
 }

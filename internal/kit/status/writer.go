@@ -74,7 +74,7 @@ func (w *Writer) Write(ctx context.Context, before, after Object, onlyDetails bo
 	if wait := w.detailsWait(after, onlyDetails); wait > 0 {
 		return false, wait, nil
 	}
-	if err := w.fresh.ConfirmAll(ctx, before, children...); err != nil {
+	if err := w.fresh.Confirm(ctx, append([]client.Object{before}, children...)...); err != nil {
 		return false, 0, err
 	}
 	// Locked: a status that speaks of a spec which is no longer there must not be written.
