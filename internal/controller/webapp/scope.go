@@ -177,7 +177,7 @@ func (s *scope) decodeRevisions(applier *apply.Applier, objects []appsv1.Control
 			continue
 		}
 		stored := storedRevision{number: object.Revision, object: object}
-		stored.name, stored.namedRevision.stored = object.Name, object.UID
+		stored.name, stored.stored = object.Name, object.UID
 		if err := json.Unmarshal(object.Data.Raw, &stored.Revision); err != nil {
 			s.err = noRevision(object.Name)
 			continue

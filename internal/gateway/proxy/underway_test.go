@@ -194,7 +194,7 @@ func TestABodyThatTricklesEnds(t *testing.T) {
 
 // A backend that has answered may read on, in a conversation that is slow and long.
 func TestABodyMayTrickleBesideItsAnswer(t *testing.T) {
-	const pieces = 20
+	const pieces = 40
 	begin := map[string]func(*gateway) (send func()){
 		"HTTP/1.1": func(g *gateway) func() {
 			conn, err := net.Dial("tcp", g.address)
@@ -214,7 +214,7 @@ func TestABodyMayTrickleBesideItsAnswer(t *testing.T) {
 	for protocol, begin := range begin {
 		t.Run(protocol, func(t *testing.T) {
 			got := make(chan int64, 1)
-			g := start(t, Options{ClientTimeout: 5 * soon}, toApp, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			g := start(t, Options{ClientTimeout: 15 * soon}, toApp, serve(t, func(w http.ResponseWriter, r *http.Request) {
 				_ = http.NewResponseController(w).EnableFullDuplex()
 				w.WriteHeader(http.StatusOK)
 				_ = http.NewResponseController(w).Flush()
