@@ -18,6 +18,7 @@ phase lint make lint
 phase vuln make vuln
 # Every kind has the same files, and is known wherever kinds are: docs/dev/add-a-kind.md.
 phase rooms go test ./internal/controller
+phase docs hack/docs.sh
 phase licenses make licenses
 
 changed=$(git diff --name-only HEAD)
