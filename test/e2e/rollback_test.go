@@ -42,7 +42,8 @@ func badRollouts() map[string]badRollout {
 		"never ready": {
 			edit: func(_ *fixture, s *slipwayv1alpha1.WebAppSpec) {
 				s.Health.Path = "/never"
-				s.Rollout = &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: ptr(int32(10))}
+				// On a busy machine it takes the kubelet seconds until its events say what the probe got.
+				s.Rollout = &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: ptr(int32(20))}
 			},
 			reason: slipwayv1alpha1.ReasonProbeFailing, parts: []string{`Deployment "shop"`, "spec.rollout.progressDeadlineSeconds", "GET /never on port 8080: HTTP status 503 (spec.health.path)"},
 		},
@@ -245,7 +246,7 @@ func TestARollbackSurvivesTheOperatorsDeath(t *testing.T) {
 	start := time.Now()
 	f.killLeader()
 	f.rolledBack(good, bad)
-	f.Measured("an operator killed in the middle: rolled back %v after the kill (deadline 10 s)", time.Since(start).Round(100*time.Millisecond))
+	f.Measured("an operator killed in the middle: rolled back %v after the kill (deadline 20 s)", time.Since(start).Round(100*time.Millisecond))
 	f.staysRolledBack()
 
 	// There and back: two changes of the template, whoever made them.

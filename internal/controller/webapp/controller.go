@@ -77,8 +77,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.err == nil {
 		s.err = r.applyChildren(ctx, s)
 	}
-	r.listen(ctx, s, r.kit.Clock.Now())
-	s.judge(r.kit.Clock.Now())
+	// One time for both: a verdict comes with what was heard for it.
+	now := r.kit.Clock.Now()
+	r.listen(ctx, s, now)
+	s.judge(now)
 	if s.err == nil {
 		s.err = r.keepRevisions(ctx, s)
 	}
