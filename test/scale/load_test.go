@@ -177,14 +177,17 @@ func (r *rawClient) write(ctx context.Context, app *slipwayv1alpha1.WebApp) erro
 	return r.client.Status().Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
+// named is an apply configuration.
+type named interface{ GetName() *string }
+
 // apply sends a configuration the cheapest way: the answer is decoded once.
-func (r *rawClient) apply(ctx context.Context, app *slipwayv1alpha1.WebApp, configuration any, answer client.Object) error {
+func (r *rawClient) apply(ctx context.Context, app *slipwayv1alpha1.WebApp, configuration named, answer client.Object) error {
 	raw, err := json.Marshal(configuration)
 	if err != nil {
 		return err
 	}
 	answer.SetNamespace(app.Namespace)
-	answer.SetName(app.Name)
+	answer.SetName(*configuration.GetName())
 	return r.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(webapp.FieldManager))
 }
 
