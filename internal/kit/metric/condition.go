@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 // Registered registers a collector, or returns the one that is registered already: a
@@ -47,6 +48,11 @@ func (c *ByCondition) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:forbidigo // the collector interface has no context
 	defer cancel()
 	objects, err := c.list(ctx)
+	// The metrics are served before the caches are started. Nothing is known then, which must
+	// not fail the whole page.
+	if notStarted := new(cache.ErrCacheNotStarted); errors.As(err, &notStarted) {
+		return
+	}
 	if err != nil {
 		metrics <- prometheus.NewInvalidMetric(c.description, err)
 		return

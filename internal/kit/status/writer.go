@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -53,7 +54,9 @@ func NewWriter(to client.Client, fresh *apply.Freshness, recorder events.EventRe
 // status with the numbers and words of another one: two that are equal then differ in nothing else, and the write may wait.
 // It returns the object as it was, and whether anything was written. recheck is when to try again what may wait.
 func Update[T Object, S any](ctx context.Context, w *Writer, object T, at *S, next S, details func(of, from S) S, recheck *outcome.Recheck, children ...client.Object) (before T, written bool, err error) {
-	if equality.Semantic.DeepEqual(*at, next) {
+	// At steady state not even the times differ. To find that out, a plain comparison needs
+	// no allocations.
+	if reflect.DeepEqual(at, &next) || equality.Semantic.DeepEqual(*at, next) {
 		return object, false, nil
 	}
 	before, _ = object.DeepCopyObject().(T)
