@@ -8,6 +8,7 @@
 #   whatever `//go:generate` lines name                                                   (go generate)
 #   dist/install.yaml                 config/default as one file                          (kustomize)
 #   charts/slipway/config, /templates/crds   what the Helm chart has in common with config  (hack/chart)
+#   charts/slipway/Chart.yaml         its two versions, from VERSION
 #
 # The typed clients take by far the longest; a stamp in the cache remembers their inputs and outputs after a run, and
 # while nothing has changed they are left alone. `FORCE=1` runs them regardless.
@@ -138,7 +139,7 @@ install_yaml() {
 
 # chart hands the chart's generator the operator's rights, by controller.
 chart() {
-  local controller name others=()
+  local controller name version others=()
   for controller in internal/controller/*/; do
     name=$(basename "$controller")
     rules_of "$name" "./$controller..."
@@ -148,6 +149,9 @@ chart() {
   done
   rules_of operator "${others[@]}"
   go run ./hack/chart -rules "$tmp/rules"
+  version=$(<VERSION)
+  sed "s/^version:.*/version: ${version#v}/; s/^appVersion:.*/appVersion: $version/" charts/slipway/Chart.yaml >"$tmp/Chart.yaml"
+  if ! cmp -s "$tmp/Chart.yaml" charts/slipway/Chart.yaml; then cp "$tmp/Chart.yaml" charts/slipway/Chart.yaml; fi
 }
 
 # rules_of NAME PACKAGES... writes the rights that the markers in some packages ask for.
