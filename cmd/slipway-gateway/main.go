@@ -1,4 +1,4 @@
-// Command slipway-gateway serves traffic as an APIGateway says.
+// Command slipway-gateway serves the traffic of an APIGateway.
 package main
 
 import (
@@ -53,7 +53,7 @@ func main() {
 	}
 	options.Version = version
 	options.Log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	klog.SetSlogLogger(options.Log) // what client-go has to say
+	klog.SetSlogLogger(options.Log) // client-go logs through klog
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { options.Log.Warn("traces are lost", "error", err) }))
 	if err := limitMemory(); err != nil {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
@@ -73,7 +73,7 @@ func main() {
 	}
 }
 
-// addressText is empty where nothing is listened at.
+// addressText returns the address as text. It is empty for a listener that does not exist.
 func addressText(address net.Addr) string {
 	if address == nil {
 		return ""
@@ -81,10 +81,10 @@ func addressText(address net.Addr) string {
 	return address.String()
 }
 
-// noticeDeadConnections has client-go ask the API server, over a connection on which nothing
-// was heard for a second, whether it is still there, and give it a second to answer. Without
-// that a gateway that is cut off would notice after 45 s. The environment is the only way to
-// tell client-go; what is set there already counts.
+// noticeDeadConnections makes client-go detect a dead connection to the API server. After a
+// second of silence client-go sends a ping, and it waits a second for the answer. By
+// default it would take 45 s. client-go can only be configured by environment variables
+// here. Values that are already set are kept.
 func noticeDeadConnections() error {
 	for _, name := range []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS", "HTTP2_PING_TIMEOUT_SECONDS"} {
 		if os.Getenv(name) != "" {
@@ -97,7 +97,7 @@ func noticeDeadConnections() error {
 	return nil
 }
 
-// check completes the options, and says what is missing.
+// check fills in the defaults of the options, and returns an error for what is missing.
 func check(options *gateway.Options, httpsChosen bool) error {
 	switch {
 	case (options.Gateway == "") == (options.ConfigFile == ""):

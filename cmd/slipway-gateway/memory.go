@@ -9,22 +9,23 @@ import (
 )
 
 const (
-	// limitPercent is the share of the container's memory from which on Go collects as often as it must. The rest is for
-	// what Go does not count.
+	// limitPercent is the share of the container's memory that the Go runtime may use.
+	// Above it, the garbage collector runs as often as needed. The rest is for memory that
+	// Go does not count.
 	limitPercent = 90
-	// limitFile is where a container finds its limit (cgroup v2).
+	// limitFile is the file in which a container reads its memory limit (cgroup v2).
 	limitFile = "/sys/fs/cgroup/memory.max"
 )
 
-// limitMemory keeps the garbage collector below the container's limit, unless GOMEMLIMIT says something else: a gateway
-// that is killed for its memory cuts every stream.
+// limitMemory sets Go's memory limit below the container's limit, unless GOMEMLIMIT is set.
+// A gateway that is killed because of its memory cuts every stream.
 func limitMemory() error {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return nil
 	}
 	text, err := os.ReadFile(limitFile)
 	if os.IsNotExist(err) {
-		return nil // not in a container, or not one of cgroup v2
+		return nil // not in a container, or not cgroup v2
 	}
 	if err != nil {
 		return err
@@ -37,7 +38,8 @@ func limitMemory() error {
 	return nil
 }
 
-// memoryLimit is how much of a container's memory Go may take, in bytes; 0 if the container has no limit.
+// memoryLimit returns how much of a container's memory Go may use, in bytes. It is 0 if the
+// container has no limit.
 func memoryLimit(text string) (int64, error) {
 	text = strings.TrimSpace(text)
 	if text == "max" {

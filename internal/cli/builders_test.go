@@ -10,12 +10,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
-// now is when the tests happen.
+// now is the time at which the tests run.
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
-// readyApp is a WebApp that has been ready for ten minutes, changed as asked.
+// readyApp returns a WebApp that has been ready for ten minutes, with the given changes.
 func readyApp(changes ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp {
 	app := &slipwayv1alpha1.WebApp{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "team-a", UID: "app-uid", Generation: 4},
@@ -60,7 +60,7 @@ func unready(reason, message string) func(*slipwayv1alpha1.WebApp) {
 	}
 }
 
-// rolledBack makes a WebApp run the last good revision in place of what its spec says.
+// rolledBack makes a WebApp run the last good revision instead of its spec.
 func rolledBack(app *slipwayv1alpha1.WebApp) {
 	message := `revision "shop-77aa00ee11" failed and revision "shop-3f0c9a1b2c" replaces it until the spec or its configuration asks for something else: pod "shop-6d5f-x" container "app" ended with exit code 1: no database`
 	app.Spec.Image = "registry.example.com/shop:1.5.0"
@@ -84,7 +84,7 @@ func setCondition(app *slipwayv1alpha1.WebApp, c metav1.Condition) {
 	app.Status.Conditions = append(app.Status.Conditions, c)
 }
 
-// stored is a revision of readyApp's spec, changed as asked.
+// stored returns a revision of readyApp's spec, with the given changes.
 func stored(number int64, name string, created time.Duration, change func(*desired.Revision)) revision {
 	r := revision{Number: number, Name: name, Created: ago(created), Revision: desired.RevisionOf(readyApp().Spec, "")}
 	if change != nil {

@@ -13,14 +13,14 @@ import (
 	typed "github.com/slipway-dev/slipway/pkg/client/clientset/versioned/typed/api/v1alpha1"
 )
 
-// clients talk to the API server about one namespace.
+// clients are the clients for one namespace.
 type clients struct {
 	slipway   versioned.Interface
 	kube      kubernetes.Interface
 	namespace string
 }
 
-// clients follows the flags and the kubeconfig, as kubectl does.
+// clients makes the clients from the flags and the kubeconfig, as kubectl does.
 func (p *program) clients() (*clients, error) {
 	config, err := p.flags.ToRESTConfig()
 	if err != nil {
@@ -45,13 +45,13 @@ func (c *clients) webApps() typed.WebAppInterface {
 	return c.slipway.SlipwayV1alpha1().WebApps(c.namespace)
 }
 
-// getWebApp reads a WebApp as it is now, from the API server's storage and not from a
-// cache: what was written a moment ago is in it.
+// getWebApp reads a WebApp from the API server's storage, not from its watch cache. So the
+// result includes the latest write.
 func (c *clients) getWebApp(ctx context.Context, name string) (*slipwayv1alpha1.WebApp, error) {
 	app, err := c.webApps().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		// The path does not exist, rather than the object.
+		// The path is missing, not the object: the API server does not know the kind.
 		return nil, fmt.Errorf("%s: this cluster has no WebApps: Slipway is not installed", ref(name))
 	case apierrors.IsNotFound(err):
 		return nil, &exitError{code: exitNotReady, message: fmt.Sprintf(

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/generate"
 )
 
-// What is understood means one WebApp, in every way to say it; the rest is the user's mistake.
+// Each argument that is accepted names one WebApp. Each other argument is a usage error.
 func FuzzTarget(f *testing.F) {
 	for _, argument := range []string{"", "shop", "app/shop", "WebApp/shop", "webapps.slipway.dev/shop", "pod/shop", "webapp/", "/", "webapp/a/b", "ⱼ/x"} {
 		f.Add(argument)
@@ -40,8 +40,8 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// A rollback asks for the pods of the revision, keeps what is no part of one, and has
-// nothing left to do when it is done.
+// A rollback leads to the pods of the revision and keeps the fields that are not part of a
+// revision. After it, another rollback has nothing to do.
 func FuzzRollback(f *testing.F) {
 	generate.Seed(f, 40)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -78,7 +78,7 @@ func FuzzRollback(f *testing.F) {
 	})
 }
 
-// patched applies a rollback's patch as RFC 7396 says.
+// patched applies a rollback's patch as RFC 7396 defines it.
 func patched(t *testing.T, spec slipwayv1alpha1.WebAppSpec, plan *rollbackPlan) slipwayv1alpha1.WebAppSpec {
 	t.Helper()
 	patch, err := rollbackPatch(spec, plan.spec, "7")
@@ -122,7 +122,7 @@ func merge(document, patch any) any {
 	return object
 }
 
-// checkMerged checks which fields come from where.
+// checkMerged checks from which spec each field was taken.
 func checkMerged(t *testing.T, spec, good, after slipwayv1alpha1.WebAppSpec) {
 	t.Helper()
 	was, stored, is := reflect.ValueOf(spec), reflect.ValueOf(good), reflect.ValueOf(after)
@@ -133,7 +133,7 @@ func checkMerged(t *testing.T, spec, good, after slipwayv1alpha1.WebAppSpec) {
 		case "Replicas", "Autoscaling", "Rollout", "Paused":
 			want = was.Field(i)
 		case "Storage":
-			continue // All of it but its place, which may only change where both have one.
+			continue // Everything except its path, which may only change when both have a path.
 		}
 		if !equality.Semantic.DeepEqual(want.Interface(), is.Field(i).Interface()) {
 			t.Errorf("%s is %+v, want %+v", field, is.Field(i), want)
@@ -149,7 +149,8 @@ func checkMerged(t *testing.T, spec, good, after slipwayv1alpha1.WebAppSpec) {
 	}
 }
 
-// What differs from one spec to another differs the other way round, and from itself nothing does.
+// A spec does not differ from itself. The difference of b and a is the reverse of the
+// difference of a and b.
 func FuzzDiff(f *testing.F) {
 	generate.Seed(f, 40)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -175,7 +176,7 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// checkPrinted checks that a value fits on a line and cannot steer a terminal.
+// checkPrinted checks that a value fits on a line and has no terminal control characters.
 func checkPrinted(t *testing.T, text string) {
 	t.Helper()
 	if len([]rune(text)) > 83 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -183,7 +184,8 @@ func checkPrinted(t *testing.T, text string) {
 	}
 }
 
-// Logs and events hold what anybody sent to the application.
+// Logs and events contain text that clients sent to the application, so they can contain
+// anything.
 func FuzzPrintable(f *testing.F) {
 	for _, text := range []string{"", "GET /\t200", "\x1b[2Jgone", "a\r", "a\rb", "\u202egnp.exe", "\xff"} {
 		f.Add(text)

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
-// past are three good revisions, the last of which readyApp runs.
+// past returns three good revisions. readyApp runs the last one.
 func past() []revision {
 	return []revision{
 		stored(3, "shop-1111111111", 72*time.Hour, func(r *desired.Revision) {

@@ -20,7 +20,7 @@ type historyView struct {
 
 // historyEntry is one revision.
 type historyEntry struct {
-	// Number orders the revisions. A revision that is not kept has none.
+	// Number orders the revisions. A revision that was not stored has none.
 	Number  int64    `json:"number,omitempty"`
 	Name    string   `json:"name"`
 	Image   string   `json:"image,omitempty"`
@@ -55,8 +55,8 @@ func historyOf(app *slipwayv1alpha1.WebApp, revisions []revision) historyView {
 	return view
 }
 
-// wantedEntry is the revision that the spec asks for while it is not among the good
-// ones: it failed, or it is being rolled out.
+// wantedEntry is the revision that the spec asks for, when it is not one of the good
+// revisions: it failed, or it is still rolling out.
 func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntry {
 	entry := &historyEntry{}
 	switch {
@@ -73,11 +73,11 @@ func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntr
 	}
 	for _, r := range revisions {
 		if r.Name == entry.Name && entry.Rolling {
-			return nil // A good one returns; it has its line.
+			return nil // A good revision has its own line already.
 		}
 	}
 	entry.Running = entry.Name == app.Status.Revision
-	// The spec is that revision's only as long as the status speaks of this spec.
+	// The status describes this spec only if the generations are equal.
 	if app.Status.ObservedGeneration == app.Generation {
 		entry.Image = app.Spec.Image
 		if len(revisions) > 0 {
@@ -121,9 +121,10 @@ func changedText(index int, entry historyEntry) string {
 	changes := entry.Changes
 	switch {
 	case len(changes) == 0 && (index == 0 || entry.Created == nil):
-		return "-" // There is nothing to compare it with.
+		return "-" // There is no earlier revision to compare it with.
 	case len(changes) == 0:
-		// The operator made other pods of the same spec, for example after its own update.
+		// The spec is the same, but the operator built other pods from it, for example
+		// after an operator update.
 		return "pod template"
 	}
 	const most = 4

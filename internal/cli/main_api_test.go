@@ -32,7 +32,7 @@ var env *environment.Environment
 
 func TestMain(m *testing.M) { environment.Main(m, &env) }
 
-// fixture is one test's namespace, and the commands run in it.
+// fixture is a test's namespace, with the commands that run in it.
 type fixture struct {
 	*testing.T
 	*clients
@@ -74,7 +74,7 @@ func (f *fixture) run(args ...string) (code int, stdout, stderr string) {
 }
 
 func (f *fixture) start(ctx context.Context, out, errOut io.Writer, args ...string) int {
-	if args[0] != "__complete" { // its last argument is what has been typed so far
+	if args[0] != "__complete" { // its last argument is the text that was typed so far
 		args = append(args, "--kubeconfig", f.kubeconfig)
 	}
 	return Run(ctx, Options{
@@ -100,7 +100,7 @@ func (f *fixture) expect(code int, parts []string, args ...string) string {
 	return stdout
 }
 
-// follower is a command that is running, read line by line.
+// follower reads the output of a running command line by line.
 type follower struct {
 	*fixture
 	lines  *bufio.Scanner
@@ -122,7 +122,7 @@ func (f *fixture) follow(args ...string) *follower {
 	}()
 	f.Cleanup(func() {
 		stop()
-		reader.Close() // A test may not have read all of it.
+		reader.Close() // The test may not have read all of it.
 		<-ended
 	})
 	return running
@@ -140,7 +140,7 @@ func (r *follower) until(text string) {
 	r.Fatalf("ended before %q:\n%s\n%s", text, strings.Join(read, "\n"), r.errOut.String())
 }
 
-// ends reads the rest and compares the exit code and what was said on stderr.
+// ends reads the rest of the output, and compares the exit code and stderr.
 func (r *follower) ends(code int, stderr string) {
 	r.Helper()
 	for r.lines.Scan() {
@@ -166,7 +166,7 @@ func (f *fixture) create(change ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alph
 	return app
 }
 
-// edit changes the spec as somebody else would.
+// edit changes the spec, as another client would.
 func (f *fixture) edit(change func(*slipwayv1alpha1.WebAppSpec)) {
 	f.Helper()
 	environment.Eventually(f, func() error {
@@ -195,7 +195,7 @@ func (f *fixture) report(change func(*slipwayv1alpha1.WebApp)) {
 	})
 }
 
-// rollOut finishes the rollout of an image with a running operator.
+// rollOut completes the rollout of an image, with a running operator.
 func (f *fixture) rollOut(image string) {
 	f.Helper()
 	f.deployed(image)
@@ -211,7 +211,7 @@ func (f *fixture) rollOut(image string) {
 	})
 }
 
-// deployed waits until the operator has asked the Deployment for an image.
+// deployed waits until the Deployment has the image.
 func (f *fixture) deployed(image string) *appsv1.Deployment {
 	f.Helper()
 	var deployment *appsv1.Deployment

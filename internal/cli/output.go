@@ -63,7 +63,8 @@ func (f *format) print(out io.Writer, view any) error {
 	return encoder.Encode(view)
 }
 
-// printNext writes one view of a stream: JSON on a line of its own, or a YAML document.
+// printNext writes one view of a stream. JSON is on one line, YAML is a document of its
+// own.
 func (f *format) printNext(out io.Writer, view any) error {
 	if *f == formatYAML {
 		if _, err := fmt.Fprintln(out, "---"); err != nil {
@@ -76,7 +77,7 @@ func (f *format) printNext(out io.Writer, view any) error {
 	return encoder.Encode(view)
 }
 
-// table writes rows in aligned columns, without blanks at the ends of lines.
+// table writes rows in aligned columns, without trailing blanks.
 func table(out io.Writer, rows [][]string) error {
 	const gap = 3
 	var widths []int
@@ -101,7 +102,7 @@ func table(out io.Writer, rows [][]string) error {
 	return err
 }
 
-// age says how long ago something was, as kubectl does.
+// age formats the time since then, as kubectl does.
 func age(then metav1.Time, now time.Time) string {
 	if then.IsZero() {
 		return "unknown"

@@ -44,8 +44,8 @@ func (c *clients) revisions(ctx context.Context, app *slipwayv1alpha1.WebApp) ([
 	var revisions []revision
 	for i := range list.Items {
 		stored := &list.Items[i]
-		// One of an earlier WebApp of the same name is about to be deleted, and a draft was
-		// not good.
+		// A revision of an earlier WebApp with the same name will be deleted soon. A draft
+		// is not a good revision.
 		if !metav1.IsControlledBy(stored, app) || stored.Revision == desired.DraftNumber {
 			continue
 		}
@@ -59,8 +59,8 @@ func (c *clients) revisions(ctx context.Context, app *slipwayv1alpha1.WebApp) ([
 	return revisions, nil
 }
 
-// configContent is the field that stands for what is in the Secrets and ConfigMaps
-// that a revision refers to. Only a hash of it is known.
+// configContent is the field name shown for the content of the Secrets and ConfigMaps that
+// a revision uses. Only a hash of the content is known.
 const configContent = "config content"
 
 // change is one field that differs between two revisions.
@@ -70,14 +70,14 @@ type change struct {
 	To    value  `json:"to,omitempty"`
 }
 
-// value is the value of a field as JSON; empty: not set.
+// value is the value of a field as JSON. Empty means that the field is not set.
 type value string
 
-// MarshalJSON makes the value part of the JSON that it stands in.
+// MarshalJSON returns the value unchanged, because it is JSON already.
 func (v value) MarshalJSON() ([]byte, error) { return []byte(v), nil }
 
-// String shortens the value to what fits on a line, and leaves the quotes off where
-// nothing can be mistaken without them.
+// String shortens the value so that it fits on a line. It removes the quotes when the value
+// stays unambiguous.
 func (v value) String() string {
 	const most = 80
 	text := string(v)
@@ -107,8 +107,8 @@ func diffRevisions(from, to desired.Revision) []change {
 	return changes
 }
 
-// diffSpecs lists the fields of the part of a spec that pods depend on that differ.
-// Lists are compared as a whole, because their order counts.
+// diffSpecs lists the fields that differ, among those that pods depend on. A list is one
+// value, because its order matters.
 func diffSpecs(from, to slipwayv1alpha1.WebAppSpec) []change {
 	before, after := leaves(from), leaves(to)
 	all := maps.Clone(before)
@@ -122,7 +122,7 @@ func diffSpecs(from, to slipwayv1alpha1.WebAppSpec) []change {
 	return changes
 }
 
-// imageFirst sorts what changes most often to the front.
+// imageFirst sorts the image first, because it changes most often.
 func imageFirst(a, b string) int {
 	if (a == "image") != (b == "image") {
 		if a == "image" {
@@ -133,19 +133,19 @@ func imageFirst(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// leaves maps the path of every field that pods depend on to its value as JSON.
+// leaves maps the path of each field that pods depend on to its value as JSON.
 func leaves(spec slipwayv1alpha1.WebAppSpec) map[string]value {
 	found := map[string]value{}
 	raw, err := json.Marshal(desired.RevisionOf(spec, "").Spec)
 	if err != nil {
-		return found // Only a type that JSON cannot express could cause it; the API has none.
+		return found // Only a type that JSON cannot express could fail, and the API has none.
 	}
 	var tree map[string]any
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return found
 	}
 	collect("", tree, found)
-	delete(found, "storage.size") // A revision does not know it.
+	delete(found, "storage.size") // A revision does not store it.
 	return found
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
-// fieldManager is the name that the written fields carry.
+// fieldManager is the field manager of the fields that a rollback writes.
 const fieldManager = "kubectl-slipway"
 
 const rollbackLong = `Write an earlier revision of a WebApp back into its spec.
@@ -119,10 +119,10 @@ func (c *clients) planRollback(ctx context.Context, app *slipwayv1alpha1.WebApp,
 	return planRollback(app, revisions, to, configHash)
 }
 
-// writeRollback patches the fields that differ and no others, so that fields which
-// this program does not know survive. The operator writes status all the time, which
-// makes the object newer without changing the spec: then the patch is sent again. A
-// changed spec was planned for by somebody else, and is left alone.
+// writeRollback patches only the fields that differ, so that fields unknown to this program
+// stay. The operator writes the status often. Then the resource version is new but the spec
+// is the same, so the patch is sent again. If somebody else changed the spec, nothing is
+// written.
 func (c *clients) writeRollback(ctx context.Context, app *slipwayv1alpha1.WebApp, plan *rollbackPlan) (*slipwayv1alpha1.WebApp, error) {
 	options := metav1.PatchOptions{FieldManager: fieldManager}
 	if plan.DryRun {
@@ -155,8 +155,8 @@ func (c *clients) writeRollback(ctx context.Context, app *slipwayv1alpha1.WebApp
 	return written, nil
 }
 
-// rollbackPatch is a JSON merge patch from one spec to another that the API server
-// refuses when the object is not of that version any more.
+// rollbackPatch is a JSON merge patch from one spec to another. It holds the resource
+// version, so the API server refuses it if the object has changed.
 func rollbackPatch(from, to slipwayv1alpha1.WebAppSpec, version string) ([]byte, error) {
 	before, err := json.Marshal(map[string]any{"spec": from})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
-// TestHistoryAndRollback takes a WebApp through three good revisions, with the
-// operator, and back.
+// TestHistoryAndRollback takes a WebApp through three good revisions with the operator, and
+// rolls back.
 func TestHistoryAndRollback(t *testing.T) {
 	f := newFixture(t)
 	env.StartOperator(t, nil)
@@ -54,7 +54,7 @@ func TestHistoryAndRollback(t *testing.T) {
 	f.rollOut("registry.example.com/shop:1")
 	f.expect(0, []string{"4 ", "running, last good"}, "history", "shop")
 
-	// And what was newest before, with --watch to the end.
+	// Roll back to the newest earlier revision, with --watch until the rollout ends.
 	running := f.follow("rollback", "shop", "--watch")
 	running.until("rolled back to revision 3")
 	running.until("RolloutInProgress")
@@ -63,7 +63,8 @@ func TestHistoryAndRollback(t *testing.T) {
 	running.ends(0, "")
 }
 
-// TestRollbackOfFailedRollout has the operator roll back, and then makes it lasting.
+// TestRollbackOfFailedRollout lets the operator roll back, and then writes the same
+// revision into the spec.
 func TestRollbackOfFailedRollout(t *testing.T) {
 	f := newFixture(t)
 	env.StartOperator(t, nil)
@@ -83,7 +84,7 @@ func TestRollbackOfFailedRollout(t *testing.T) {
 	f.expect(0, []string{"is ready: 1/1"}, "status", "shop", "--watch", "--timeout", "30s")
 }
 
-// TestRollbackIsNotBlind lets others write between the plan and the patch.
+// TestRollbackIsNotBlind lets other clients write between the plan and the patch.
 func TestRollbackIsNotBlind(t *testing.T) {
 	f := newFixture(t)
 	app := f.create()
@@ -113,7 +114,8 @@ func TestRollbackIsNotBlind(t *testing.T) {
 	}
 }
 
-// TestRollbackWithSecrets says that content is not rolled back.
+// TestRollbackWithSecrets checks the message that the content of Secrets is not rolled
+// back.
 func TestRollbackWithSecrets(t *testing.T) {
 	f := newFixture(t)
 	env.StartOperator(t, nil)

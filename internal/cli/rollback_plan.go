@@ -22,9 +22,9 @@ type rollbackPlan struct {
 	spec slipwayv1alpha1.WebAppSpec
 }
 
-// planRollback decides what a rollback writes. to is a number or a name; empty: the
-// newest revision that leads to other pods than the spec asks for, which is the one
-// before the current one. configHash is that of the pods that run.
+// planRollback decides what a rollback writes. to is a revision's number or name. If it is
+// empty, the newest revision is used that leads to other pods than the spec, which is the
+// revision before the current one. configHash is the hash of the running pods.
 func planRollback(app *slipwayv1alpha1.WebApp, revisions []revision, to, configHash string) (*rollbackPlan, error) {
 	target, err := chooseRevision(app, revisions, to)
 	if err != nil {
@@ -77,8 +77,9 @@ func chooseRevision(app *slipwayv1alpha1.WebApp, revisions []revision, to string
 	return nil, fmt.Errorf("%s has no revision %q; there are %s", ref(app.Name), to, available(revisions))
 }
 
-// samePods tells that two specs lead to the same pods. They may spell it differently: a
-// default that is written out, an empty object in the place of none.
+// samePods reports whether two specs lead to the same pods. The specs may be written
+// differently: one may write out a default, or have an empty object where the other has
+// none.
 func samePods(app *slipwayv1alpha1.WebApp, a, b slipwayv1alpha1.WebAppSpec) bool {
 	nameA, errA := desired.RevisionOf(a, "").Name(app)
 	nameB, errB := desired.RevisionOf(b, "").Name(app)
@@ -93,9 +94,9 @@ func available(revisions []revision) string {
 	return strings.Join(names, ", ")
 }
 
-// mergeRevision puts the part of a spec that pods depend on back to what it was in a
-// revision. The rest stays as it is: how many pods run, how changes are rolled out,
-// and the volume, which cannot be undone.
+// mergeRevision sets the fields that pods depend on back to their values in a revision. The
+// other fields stay: the number of pods, the rollout strategy, and the volume, which cannot
+// be reverted.
 func mergeRevision(spec slipwayv1alpha1.WebAppSpec, r revision) slipwayv1alpha1.WebAppSpec {
 	spec = *spec.DeepCopy()
 	merged := *r.Spec.DeepCopy()

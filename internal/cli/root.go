@@ -25,14 +25,14 @@ type Options struct {
 	Version string
 	// Streams are its input and output.
 	Streams genericiooptions.IOStreams
-	// Clock tells the time that ages are counted from.
+	// Clock gives the time from which ages are computed.
 	Clock clock.PassiveClock
 }
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, options Options, args []string) int {
 	root := newRoot(options)
-	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of the process
+	root.SetArgs(append([]string{}, args...)) // with nil, cobra would use the arguments of the process
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
@@ -50,8 +50,8 @@ func Run(ctx context.Context, options Options, args []string) int {
 	return exit.code
 }
 
-// exitError is an error with an exit code of its own and a message that is printed as
-// it is; without a message everything has been said.
+// exitError is an error with its own exit code. The message is printed unchanged. An empty
+// message means that everything was printed already.
 type exitError struct {
 	code    int
 	message string
@@ -64,7 +64,7 @@ func usageErrorf(format string, args ...any) error {
 	return &exitError{code: exitNotReady, message: fmt.Sprintf(format, args...), usage: true}
 }
 
-// program is what every command works with.
+// program is what all commands share.
 type program struct {
 	Options
 	flags *genericclioptions.ConfigFlags
@@ -89,7 +89,8 @@ func newRoot(options Options) *cobra.Command {
 	p := &program{Options: options, flags: genericclioptions.NewConfigFlags(true)}
 	p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.UserAgent = "kubectl-slipway/" + options.Version
-		// The limits that kubectl has; client-go's own are made for controllers that start slowly.
+		// These are kubectl's limits. The defaults of client-go are lower, because they are
+		// made for controllers.
 		config.QPS, config.Burst = 50, 300
 		return config
 	}

@@ -23,8 +23,8 @@ func offline(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errOut.String()
 }
 
-// TestNotInstalled asks a server that does not know the path, as one without the
-// kinds of Slipway does.
+// TestNotInstalled asks a server that does not know the path, like a cluster without
+// Slipway's kinds.
 func TestNotInstalled(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

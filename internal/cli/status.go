@@ -67,7 +67,7 @@ func (o *statusOptions) run(ctx context.Context, argument string) error {
 	return printStatus(o.Streams.Out, view, o.Clock.Now())
 }
 
-// ended turns the verdict that ended a watch into the end of the program.
+// ended turns the verdict at the end of a watch into the command's result.
 func (p *program) ended(output format, name, replicas, image string, v health.Verdict) error {
 	if v.State != health.Healthy {
 		return &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s is not ready: %s", ref(name), because(v.Reason, v.Message))}

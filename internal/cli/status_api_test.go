@@ -24,7 +24,8 @@ func TestStatusWatchWithOperator(t *testing.T) {
 	first.ends(0, "")
 	f.expect(0, []string{"State:        Healthy", "registry.example.com/shop:1", "(last good)", "Available"}, "status", "app/shop")
 
-	// An edit that was just made is waited for, although the status still says Ready.
+	// The command waits for an edit that was just made, although the status still says
+	// Ready.
 	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Image = "registry.example.com/shop:2" })
 	second := f.follow("status", "shop", "-w")
 	second.until("RolloutInProgress")

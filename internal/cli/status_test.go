@@ -81,7 +81,7 @@ func TestPrintStatus(t *testing.T) {
 	})
 }
 
-// A condition has the last words of a container, which may be anything.
+// A condition quotes the last output of a container, which can contain anything.
 func TestNothingThatIsPrintedSteersATerminal(t *testing.T) {
 	const words = "pod \"shop-1\" ended: \x1b]0;title\x07\x1b[2Jgone\u009b1A\u202e"
 	app := readyApp(rolledBack, unready("CrashLoopBackOff", words), func(a *slipwayv1alpha1.WebApp) {

@@ -19,8 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// follow shows every change of a WebApp until its rollout has ended. from is a fresh
-// copy of it.
+// follow prints every change of a WebApp until its rollout has ended. from is a fresh copy
+// of the WebApp.
 func (p *program) follow(ctx context.Context, clients *clients, from *slipwayv1alpha1.WebApp, output format, timeout time.Duration) error {
 	watchCtx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
 	defer cancel()
@@ -52,16 +52,16 @@ func (p *program) follow(ctx context.Context, clients *clients, from *slipwayv1a
 	}
 }
 
-// await calls show with a WebApp, and again whenever it changes, until it is ready for
-// a generation no older than that of from or nothing will get better by itself. It
-// returns the last verdict also when it ends with an error.
+// await calls show with a WebApp, and again after each change. It ends when the WebApp is
+// ready for a generation that is at least that of from, or when only a user can repair it.
+// It returns the last verdict also when it ends with an error.
 func (c *clients) await(ctx context.Context, from *slipwayv1alpha1.WebApp, show func(*slipwayv1alpha1.WebApp) error) (health.Verdict, error) {
 	gone := &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s was deleted", ref(from.Name))}
 	last := verdict(from, from.Generation)
 	step := func(app *slipwayv1alpha1.WebApp) (bool, error) {
 		if app.UID != from.UID || app.Generation < from.Generation {
-			// Another object of that name is not the one asked about, and a cache of the API
-			// server may still hold an older copy.
+			// An object with another UID is a new object with the same name. A lower
+			// generation comes from a stale cache of the API server.
 			if app.UID != from.UID {
 				return false, gone
 			}
@@ -114,7 +114,8 @@ func (c *clients) watchOne(name string) cache.ListerWatcher {
 	}
 }
 
-// changes lists, a line each, what is new in a WebApp since the copy before; nil: all.
+// changes lists what is new in a WebApp since the earlier copy, one line for each change.
+// With a nil copy it lists everything.
 func changes(before, after *slipwayv1alpha1.WebApp) []string {
 	if after.Status.ObservedGeneration < after.Generation {
 		if before != nil && before.Generation == after.Generation {
@@ -123,7 +124,7 @@ func changes(before, after *slipwayv1alpha1.WebApp) []string {
 		return []string{fmt.Sprintf("generation %d waits for the operator", after.Generation)}
 	}
 	if before == nil || before.Status.ObservedGeneration < before.Generation {
-		// What was said of an earlier generation was not shown.
+		// The status of an earlier generation was not printed.
 		before = &slipwayv1alpha1.WebApp{}
 	}
 	var lines []string
@@ -146,7 +147,7 @@ func conditionChanges(before, after []metav1.Condition) []string {
 			continue
 		}
 		why := because(c.Reason, c.Message)
-		if said[c.Message] { // It stands a line above, with another condition.
+		if said[c.Message] { // The line above has the same message, for another condition.
 			why = c.Reason
 		}
 		said[c.Message] = true

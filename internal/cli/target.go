@@ -13,20 +13,22 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
-// kindNames are the ways to say WebApp before the slash, as with kubectl.
+// kindNames are the names of the kind WebApp that may stand before the slash, as with
+// kubectl.
 var kindNames = []string{"webapp", "webapps", "app", "webapp.slipway.dev", "webapps.slipway.dev"}
 
 // gatewayNames are the names of the kind APIGateway that kubectl knows.
 var gatewayNames = []string{"apigateway", "apigateways", "gw", "apigateway.slipway.dev", "apigateways.slipway.dev"}
 
-// parseGateway returns the name of the APIGateway that an argument names, if it names one.
+// parseGateway returns the name of the APIGateway in an argument. ok is false for another
+// kind.
 func parseGateway(argument string) (name string, ok bool) {
 	kind, name, found := strings.Cut(argument, "/")
 	known := slices.ContainsFunc(gatewayNames, func(candidate string) bool { return strings.EqualFold(kind, candidate) })
 	return name, found && known && name != "" && !strings.Contains(name, "/")
 }
 
-// parseTarget returns the name of the WebApp that an argument means.
+// parseTarget returns the name of the WebApp in an argument.
 func parseTarget(argument string) (string, error) {
 	kind, name, found := strings.Cut(argument, "/")
 	if !found {
@@ -45,7 +47,7 @@ func parseTarget(argument string) (string, error) {
 	return name, nil
 }
 
-// target finds the cluster and reads the WebApp that an argument means.
+// target makes the clients and reads the WebApp that an argument names.
 func (p *program) target(ctx context.Context, argument string) (*clients, *slipwayv1alpha1.WebApp, error) {
 	name, err := parseTarget(argument)
 	if err != nil {
@@ -162,16 +164,16 @@ func (p *program) completeFlags(root *cobra.Command) {
 	})
 }
 
-// mustComplete registers a completion. It fails only for a flag that does not exist,
-// which the first test that builds the command shows.
+// mustComplete registers a completion. It fails only for a flag that does not exist. Then
+// the first test that builds the command fails.
 func mustComplete(command *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if err := command.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic(err)
 	}
 }
 
-// ref is how a WebApp is named in what is printed.
+// ref formats the name of a WebApp for the output.
 func ref(name string) string { return strings.ToLower(desired.Kind) + "/" + name }
 
-// gatewayRef is how an APIGateway is named in what is printed.
+// gatewayRef formats the name of an APIGateway for the output.
 func gatewayRef(name string) string { return strings.ToLower(gatewaydesired.Kind) + "/" + name }

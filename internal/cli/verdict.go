@@ -12,21 +12,21 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// verdict says whether a WebApp is ready for its spec, still on its way, or has
-// failed, by its own status. generation is the least that the status must speak of,
-// so that an older copy of the object is not taken for the present.
+// verdict tells from a WebApp's status whether it is ready for its spec, still rolling out,
+// or failed. generation is the lowest generation that the status must have observed. So a
+// stale copy of the object is not taken as current.
 func verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
 	return verdictOf(app, ref(app.Name), app.Status.ObservedGeneration, generation)
 }
 
-// declared is an object of Slipway's kinds.
+// declared is an object of one of Slipway's kinds.
 type declared interface {
 	metav1.Object
 	GetConditions() []metav1.Condition
 }
 
-// verdictOf is verdict for an object of any kind, which is called name and has observed a
-// generation.
+// verdictOf is verdict for an object of any kind. name is its display name, observed the
+// generation that its status has observed.
 func verdictOf(app declared, name string, observed, generation int64) health.Verdict {
 	if app.GetDeletionTimestamp() != nil {
 		return health.Verdict{State: health.Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: name + " is being deleted"}
@@ -50,7 +50,7 @@ func verdictOf(app declared, name string, observed, generation int64) health.Ver
 	case ready.Status == metav1.ConditionTrue:
 		return health.Verdict{State: health.Healthy, Reason: ready.Reason, Message: ready.Message}
 	case ready.Reason == slipwayv1alpha1.ReasonPaused:
-		// Nothing will happen until a user acts.
+		// Only a user can repair it.
 		return health.Verdict{State: health.Failed, Reason: ready.Reason, Message: ready.Message, Terminal: true}
 	case trueCondition(app, slipwayv1alpha1.ConditionDegraded) != nil:
 		return health.Verdict{State: health.Failed, Reason: ready.Reason, Message: ready.Message}
@@ -66,7 +66,7 @@ func trueCondition(app declared, conditionType string) *metav1.Condition {
 	return nil
 }
 
-// replicas is ready/wanted, as kubectl get shows it.
+// replicas formats ready/desired, as kubectl get shows it.
 func replicas(app *slipwayv1alpha1.WebApp) string {
 	if app.Status.Summary.Replicas != "" {
 		return app.Status.Summary.Replicas
@@ -74,7 +74,8 @@ func replicas(app *slipwayv1alpha1.WebApp) string {
 	return fmt.Sprintf("%d/%d", app.Status.ReadyReplicas, desired.MinReplicas(app))
 }
 
-// because joins a reason and a message; a message that repeats the reason says it once.
+// because joins a reason and a message. If the message repeats the reason, the reason is
+// printed once.
 func because(reason, message string) string {
 	message = printable(message)
 	switch {

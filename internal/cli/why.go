@@ -32,7 +32,7 @@ type whyOptions struct {
 	*program
 	output format
 	tail   int64
-	// foreign lists what others added instead.
+	// foreign lists the fields that others added, instead of the causes.
 	foreign bool
 }
 
@@ -53,7 +53,7 @@ func newWhyCommand(p *program) *cobra.Command {
 	return command
 }
 
-// find reads what the tree of a WebApp or an APIGateway is made of.
+// find reads everything that the tree of a WebApp or an APIGateway needs.
 func (o *whyOptions) find(ctx context.Context, argument string) (*clients, *findings, error) {
 	name, isGateway := parseGateway(argument)
 	if !isGateway {
@@ -111,7 +111,7 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 		return err
 	}
 	if view.State != health.Healthy {
-		return &exitError{code: exitNotReady} // It has all been said.
+		return &exitError{code: exitNotReady} // Everything was printed already.
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
-// kubelet answers the API server's requests for logs, and hands on what was asked.
+// kubelet answers the API server's requests for logs, and sends their URLs to the channel.
 func kubelet(f *fixture, asked chan<- *url.URL) (node string) {
 	f.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,8 +51,8 @@ func kubelet(f *fixture, asked chan<- *url.URL) (node string) {
 	return created.Name
 }
 
-// TestWhyCrashLoop follows a WebApp down to the last words of its container, which
-// come from the node through the API server.
+// TestWhyCrashLoop shows the causes of a WebApp down to the last output of its container.
+// The log comes from the node through the API server.
 func TestWhyCrashLoop(t *testing.T) {
 	f := newFixture(t)
 	asked := make(chan *url.URL, 10)
@@ -139,8 +139,7 @@ func TestWhyMissingConfig(t *testing.T) {
 	}, "why", "shop")
 }
 
-// TestWhyForViewers gives somebody who may read everything but Secrets what can be
-// told without them.
+// TestWhyForViewers runs the command as a user who may read everything except Secrets.
 func TestWhyForViewers(t *testing.T) {
 	f := newFixture(t)
 	f.create(func(app *slipwayv1alpha1.WebApp) {
@@ -162,7 +161,7 @@ func TestWhyForViewers(t *testing.T) {
 	if _, err := f.kube.RbacV1().RoleBindings(f.namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The API server learns of rights with a delay.
+	// The API server applies new RBAC rules with a delay.
 	environment.Eventually(t, func() error {
 		review, err := f.kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -13,17 +13,18 @@ const (
 	kindConfigMap = "ConfigMap"
 )
 
-// configUse is one place in a spec that needs a Secret or ConfigMap.
+// configUse is one field of a spec that refers to a Secret or ConfigMap.
 type configUse struct {
 	kind string
 	name string
-	// keys are the keys that must be there.
+	// keys are the keys that must exist.
 	keys []string
-	// field is the place.
+	// field is the path of the field.
 	field string
 }
 
-// configUses lists what a spec cannot do without, in its order.
+// configUses lists the Secrets and ConfigMaps that a spec requires, in the order of the
+// spec.
 func configUses(spec slipwayv1alpha1.WebAppSpec) []configUse {
 	var uses []configUse
 	add := func(field string, secret, configMap *slipwayv1alpha1.LocalReference, keys []string, optional bool) {
@@ -52,8 +53,8 @@ func configUses(spec slipwayv1alpha1.WebAppSpec) []configUse {
 	return uses
 }
 
-// printable makes any text one that fits on a line and cannot steer a terminal: logs and
-// events, and with them messages, hold what anybody sent to the application.
+// printable makes a text safe to print: one line, without terminal control characters. Logs
+// and events, and so messages, contain text that clients sent to the application.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

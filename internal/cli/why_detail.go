@@ -17,22 +17,22 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// logTarget names the log that says why a pod does not serve.
+// logTarget names the log that explains why a pod is not ready.
 type logTarget struct {
 	pod       string
 	container string
-	// previous: that of the run before, because the container has been started again.
+	// previous selects the log of the previous run, because the container was restarted.
 	previous bool
 }
 
-// logView is the end of a log in the tree.
+// logView is the end of a log, as the tree shows it.
 type logView struct {
 	Container string `json:"container"`
 	Previous  bool   `json:"previous,omitempty"`
 	logTail
 }
 
-// logTargets lists the logs that the tree has a place for.
+// logTargets lists the logs that the tree shows.
 func logTargets(f *findings) []logTarget {
 	var targets []logTarget
 	var walk func(nodes []node)
@@ -48,7 +48,7 @@ func logTargets(f *findings) []logTarget {
 	return targets
 }
 
-// logTargetOf finds the first container of a pod that has run and does not serve.
+// logTargetOf finds the first container of a pod that has run and is not ready.
 func logTargetOf(pod *corev1.Pod) (logTarget, bool) {
 	for _, status := range pod.Status.InitContainerStatuses {
 		if ended := lastEnd(status); ended != nil && ended.ExitCode != 0 && !status.Ready {
@@ -70,8 +70,8 @@ func lastEnd(status corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return status.LastTerminationState.Terminated
 }
 
-// targetOf takes the run that ended with an error: the container may have been
-// started again, and may not have said anything since.
+// targetOf picks the run that ended with an error. A restarted container may not have
+// written anything yet.
 func targetOf(pod *corev1.Pod, status corev1.ContainerStatus) logTarget {
 	last := status.LastTerminationState.Terminated
 	return logTarget{
@@ -93,20 +93,19 @@ type eventLine struct {
 	age     string
 }
 
-// How many warnings an object shows, and how old they may be. The API server forgets
-// events after an hour, unless it is told otherwise.
+// These bound how many warnings an object shows, and how old they may be. By default the
+// API server deletes events after an hour.
 const (
 	maxWarnings = 3
 	maxAge      = time.Hour
 )
 
-// The same event comes again with another pod's name in it, and after some of them
-// with a prefix.
+// Events of the same kind contain different pod names, and some have a prefix.
 var quoted = regexp.MustCompile(`"[^"]*"`)
 
 const combined = "(combined from similar events): "
 
-// without leaves out what has been said already.
+// without removes the warnings whose text was printed already.
 func without(lines []eventLine, message string) []eventLine {
 	return slices.DeleteFunc(lines, func(line eventLine) bool { return strings.Contains(message, line.Message) })
 }
@@ -137,9 +136,9 @@ func warnings(f *findings, object types.UID) []eventLine {
 	return lines
 }
 
-// ownWarnings lists what the operator warned of since the owner is not ready, unless
-// it is what the tree begins with: its events report changes, and older ones speak of
-// troubles that are over.
+// ownWarnings lists the operator's warnings since the owner became not ready, except the
+// first line of the tree. The operator writes an event for each change, so older events
+// describe earlier problems.
 func ownWarnings(f *findings, message string) []eventLine {
 	since := metav1.Time{}
 	if ready := meta.FindStatusCondition(f.owner().GetConditions(), slipwayv1alpha1.ConditionReady); ready != nil {
@@ -148,7 +147,7 @@ func ownWarnings(f *findings, message string) []eventLine {
 	return slices.DeleteFunc(without(warnings(f, f.owner().GetUID()), message), func(line eventLine) bool { return line.Last.Before(&since) })
 }
 
-// lastSeen reads both ways in which events count their repetitions.
+// lastSeen supports both forms in which events count repetitions.
 func lastSeen(event *corev1.Event) (metav1.Time, int32) {
 	switch {
 	case event.Series != nil:

@@ -17,33 +17,34 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 )
 
-// addition is a field of a child that somebody else has added.
+// addition is a field of a child that another writer has added.
 type addition struct {
 	// Object is kind/name.
 	Object string `json:"object"`
 	Field  string `json:"field"`
-	// Manager is the field manager: the program that wrote it.
+	// Manager is the field manager that wrote the field.
 	Manager string `json:"manager"`
 	// Time is when the manager last changed a field of the object.
 	Time *metav1.Time `json:"time,omitempty"`
 }
 
-// foreignView is what why --foreign shows.
+// foreignView is the output of why --foreign.
 type foreignView struct {
 	Object    string     `json:"object"`
 	Namespace string     `json:"namespace"`
 	Additions []addition `json:"additions"`
-	// Unreadable says what is missing from the list.
+	// Unreadable lists what could not be read, and so is missing here.
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
-// namedChild is a child as it was read, by kind/name.
+// namedChild is a child as it was read, with its name as kind/name.
 type namedChild struct {
 	name   string
 	object metav1.Object
 }
 
-// loadChildren reads the children of an owner. What may not be read is named.
+// loadChildren reads the children of an owner. It also returns the names of those that the
+// user may not read.
 func (c *clients) loadChildren(ctx context.Context, f *findings) (children []namedChild, unreadable []string, err error) {
 	name := f.owner().GetName()
 	get := metav1.GetOptions{}
@@ -90,11 +91,11 @@ func (c *clients) loadChildren(ctx context.Context, f *findings) (children []nam
 	return children, unreadable, nil
 }
 
-// revisionPath is the annotation that the Deployment's controller writes.
+// revisionPath is the annotation that the Deployment controller writes.
 var revisionPath = fieldpath.MakePathOrDie("metadata", "annotations", health.AnnotationRevision)
 
-// additions lists what others than Slipway and Kubernetes itself own in a child of ours.
-// An object without any field of Slipway's is no child.
+// additions lists the fields of a child that others than Slipway and Kubernetes itself own.
+// An object without any field of Slipway is not a child.
 func additions(child namedChild) []addition {
 	ours := &fieldpath.Set{}
 	entries := child.object.GetManagedFields()
@@ -109,7 +110,8 @@ func additions(child namedChild) []addition {
 	var list []addition
 	for i := range entries {
 		entry := &entries[i]
-		// What is written through a subresource, status or scale, is no addition.
+		// Fields that were written through a subresource (status or scale) are not
+		// additions.
 		if strings.HasPrefix(entry.Manager, "slipway-") || entry.Manager == "kube-controller-manager" || entry.Subresource != "" {
 			continue
 		}
@@ -135,8 +137,8 @@ func fieldsOfEntry(entry *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
-// isPartOfItem tells a field of an item of a list, such as a container, that is theirs as a
-// whole.
+// isPartOfItem reports whether a field belongs to a list item, such as a container, that
+// the other manager owns as a whole.
 func isPartOfItem(set *fieldpath.Set, path fieldpath.Path) bool {
 	for i := 1; i < len(path); i++ {
 		if last := path[i-1]; (last.Key != nil || last.Value != nil) && set.Has(path[:i]) {
@@ -146,7 +148,8 @@ func isPartOfItem(set *fieldpath.Set, path fieldpath.Path) bool {
 	return false
 }
 
-// isOuter tells a field that holds others of the set, which say more.
+// isOuter reports whether the set also has a field below this one. The inner field says
+// more.
 func isOuter(set *fieldpath.Set, path fieldpath.Path) bool {
 	last := path[len(path)-1]
 	if last.FieldName == nil {
@@ -163,7 +166,7 @@ func isOuter(set *fieldpath.Set, path fieldpath.Path) bool {
 	return !inner.Empty()
 }
 
-// foreignOf lists what others added to the children of an owner.
+// foreignOf lists the fields that others added to the children of an owner.
 func foreignOf(f *findings, children []namedChild, unreadable []string) foreignView {
 	view := foreignView{Object: f.ref(), Namespace: f.owner().GetNamespace(), Additions: []addition{}, Unreadable: unreadable}
 	for _, child := range children {
@@ -197,7 +200,7 @@ func printForeign(out io.Writer, view foreignView, now time.Time) error {
 	return err
 }
 
-// runForeign shows what others added.
+// runForeign prints the fields that others added.
 func (o *whyOptions) runForeign(ctx context.Context, clients *clients, found *findings) error {
 	children, unreadable, err := clients.loadChildren(ctx, found)
 	if err != nil {

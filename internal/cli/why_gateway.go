@@ -15,24 +15,24 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 )
 
-// gatewayFindings is what is found of an APIGateway besides what a WebApp has too.
+// gatewayFindings are the findings that only an APIGateway has.
 type gatewayFindings struct {
 	object  *slipwayv1alpha1.APIGateway
 	ingress *networkingv1.Ingress
-	// services are those of the namespace by name, and slices their endpoints by the name of
-	// the Service. Nil: they may not be read.
+	// services are the namespace's Services by name. slices are their EndpointSlices by the
+	// name of the Service. Nil means that the user may not read them.
 	services map[string]*corev1.Service
 	slices   map[string][]discoveryv1.EndpointSlice
-	// backendPods are the pods behind the Services of routes that have no endpoint that is
-	// ready, by the name of the Service.
+	// backendPods are the pods of Services of routes without a ready endpoint, by the name
+	// of the Service.
 	backendPods map[string][]corev1.Pod
 }
 
-// maxBackends bounds how many Services without endpoints have their pods looked at.
+// maxBackends bounds for how many Services without ready endpoints the pods are read.
 const maxBackends = 20
 
-// gatewaySecrets lists the certificates and pull secrets that a gateway needs. What routes
-// need besides, status says of the route.
+// gatewaySecrets lists the certificates and pull secrets that a gateway needs. The Secrets
+// of routes are reported by the status of the route.
 func gatewaySecrets(spec slipwayv1alpha1.APIGatewaySpec) []configUse {
 	var uses []configUse
 	for i := range spec.TLS {
@@ -62,7 +62,7 @@ func (c *clients) getAPIGateway(ctx context.Context, name string) (*slipwayv1alp
 	return gateway, nil
 }
 
-// loadGateway reads what the tree of an APIGateway is made of.
+// loadGateway reads everything that the tree of an APIGateway needs.
 func (c *clients) loadGateway(ctx context.Context, gateway *slipwayv1alpha1.APIGateway) (*findings, error) {
 	g := &gatewayFindings{object: gateway, backendPods: map[string][]corev1.Pod{}}
 	f := &findings{gateway: g}
@@ -95,7 +95,7 @@ func (c *clients) loadGateway(ctx context.Context, gateway *slipwayv1alpha1.APIG
 	return f, c.loadConfig(ctx, f)
 }
 
-// loadBackendPods reads the pods of Services that have no endpoint that is ready.
+// loadBackendPods reads the pods of Services without a ready endpoint.
 func (c *clients) loadBackendPods(ctx context.Context, g *gatewayFindings) error {
 	for _, route := range g.object.Spec.Routes {
 		for _, backend := range backendsOf(route) {
@@ -115,7 +115,7 @@ func (c *clients) loadBackendPods(ctx context.Context, g *gatewayFindings) error
 	return nil
 }
 
-// backendsOf are the Services of a route.
+// backendsOf returns the Services of a route.
 func backendsOf(route slipwayv1alpha1.Route) []slipwayv1alpha1.BackendService {
 	var list []slipwayv1alpha1.BackendService
 	if route.BackendService != nil {
@@ -144,7 +144,7 @@ func byService(slices []discoveryv1.EndpointSlice) map[string][]discoveryv1.Endp
 	return of
 }
 
-// readyEndpoints is how many endpoints take requests.
+// readyEndpoints counts the endpoints that are ready for requests.
 func readyEndpoints(slices []discoveryv1.EndpointSlice) int {
 	ready := 0
 	for i := range slices {

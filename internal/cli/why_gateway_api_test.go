@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
-// backend makes a Service and, where it has any, its endpoint.
+// backend creates a Service. If ready is not nil, it also creates an endpoint.
 func (f *fixture) backend(name string, ready *bool) {
 	f.Helper()
 	service := &corev1.Service{

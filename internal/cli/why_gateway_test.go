@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// wellGateway is what is found of an APIGateway with two routes when nothing is wrong.
+// wellGateway returns the findings of a healthy APIGateway with two routes.
 func wellGateway(changes ...func(*findings)) *findings {
 	route := func(host, path, service string) slipwayv1alpha1.Route {
 		return slipwayv1alpha1.Route{
@@ -148,7 +148,7 @@ func TestWhyOfAnAPIGateway(t *testing.T) {
 	})
 }
 
-// Status calls a route as the gateway does.
+// The command names a route as status and the gateway name it.
 func TestARouteIsCalledAsTheGatewayCallsIt(t *testing.T) {
 	routes := []slipwayv1alpha1.Route{
 		{Name: "named", Path: "/a"}, {Host: "api.example.com", Path: "/b"}, {Path: "/c"}, {Host: "*.example.com"},

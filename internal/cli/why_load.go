@@ -19,11 +19,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// findings is everything that why looks at. An object that does not exist is nil.
+// findings is everything that why reads. An object that does not exist is nil.
 type findings struct {
-	// app is the WebApp, or nil when it is about an APIGateway.
+	// app is the WebApp. It is nil when the command is about an APIGateway.
 	app *slipwayv1alpha1.WebApp
-	// gateway is what is found of an APIGateway only.
+	// gateway has the findings that only an APIGateway has.
 	gateway     *gatewayFindings
 	config      []configFinding
 	deployment  *appsv1.Deployment
@@ -31,10 +31,10 @@ type findings struct {
 	claim       *corev1.PersistentVolumeClaim
 	replicaSets []appsv1.ReplicaSet
 	pods        []corev1.Pod
-	// events are the warnings of the namespace.
+	// events are the warning events of the namespace.
 	events []corev1.Event
 	logs   map[logTarget]logTail
-	// unreadable says what the user may not read.
+	// unreadable lists what the user may not read.
 	unreadable []string
 	now        time.Time
 }
@@ -42,21 +42,21 @@ type findings struct {
 // configFinding is one use of a Secret or ConfigMap that must exist.
 type configFinding struct {
 	configUse
-	// exists is false also when it cannot be read.
+	// exists is also false when the object cannot be read.
 	exists   bool
 	readable bool
-	// missing are the keys that are used and not there.
+	// missing are the keys that are used and do not exist.
 	missing []string
 }
 
 // logTail is the end of a container's log.
 type logTail struct {
 	Lines []string `json:"lines,omitempty"`
-	// Error is why there are none.
+	// Error says why the log could not be read.
 	Error string `json:"error,omitempty"`
 }
 
-// owner is whom the children belong to.
+// owner is the object that owns the children.
 func (f *findings) owner() declared {
 	if f.gateway != nil {
 		return f.gateway.object
@@ -64,7 +64,7 @@ func (f *findings) owner() declared {
 	return f.app
 }
 
-// ref is how the owner is called.
+// ref formats the name of the owner.
 func (f *findings) ref() string {
 	if f.gateway != nil {
 		return gatewayRef(f.gateway.object.Name)
@@ -72,7 +72,7 @@ func (f *findings) ref() string {
 	return ref(f.app.Name)
 }
 
-// verdict is what the owner's status says of its present spec.
+// verdict is the verdict of the owner's status about its current spec.
 func (f *findings) verdict() health.Verdict {
 	if f.gateway != nil {
 		return verdictOf(f.gateway.object, f.ref(), f.gateway.object.Status.ObservedGeneration, f.gateway.object.Generation)
@@ -80,7 +80,7 @@ func (f *findings) verdict() health.Verdict {
 	return verdict(f.app, f.app.Generation)
 }
 
-// uses are the Secrets and ConfigMaps that the spec needs.
+// uses lists the Secrets and ConfigMaps that the spec requires.
 func (f *findings) uses() []configUse {
 	if f.gateway != nil {
 		return gatewaySecrets(f.gateway.object.Spec)
@@ -88,14 +88,14 @@ func (f *findings) uses() []configUse {
 	return configUses(f.app.Spec)
 }
 
-// step reads one part of what the tree is made of.
+// step reads one part of the findings.
 type step struct {
 	what string
 	read func() error
 }
 
-// load reads what the tree of a WebApp is made of. What may not be read is named in it and left
-// out; the rest is of use without it.
+// load reads everything that the tree of a WebApp needs. What the user may not read is
+// listed and left out, because the rest is still useful.
 func (c *clients) load(ctx context.Context, app *slipwayv1alpha1.WebApp) (*findings, error) {
 	f := &findings{app: app}
 	steps := append(c.workloadSteps(ctx, f, desired.Name(app), desired.Selector(app)), step{"the PersistentVolumeClaim", func() (err error) {
@@ -110,7 +110,7 @@ func (c *clients) load(ctx context.Context, app *slipwayv1alpha1.WebApp) (*findi
 	return f, c.loadConfig(ctx, f)
 }
 
-// read takes the steps. What may not be read is remembered.
+// read runs the steps. It remembers what the user may not read.
 func (f *findings) read(steps []step) error {
 	for _, step := range steps {
 		if err := step.read(); apierrors.IsForbidden(err) {
@@ -122,7 +122,8 @@ func (f *findings) read(steps []step) error {
 	return nil
 }
 
-// workloadSteps read the Deployment of a name, and what is around it and below it.
+// workloadSteps read the Deployment and the Service with a name, and the ReplicaSets and
+// pods with the labels.
 func (c *clients) workloadSteps(ctx context.Context, f *findings, name string, selector map[string]string) []step {
 	selected := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(selector).String()}
 	return []step{
@@ -151,7 +152,7 @@ func (c *clients) workloadSteps(ctx context.Context, f *findings, name string, s
 	}
 }
 
-// eventsStep reads the warnings of the namespace.
+// eventsStep reads the warning events of the namespace.
 func (c *clients) eventsStep(ctx context.Context, f *findings) step {
 	return step{"events", func() error {
 		warnings := fields.OneTermEqualSelector("type", corev1.EventTypeWarning).String()
@@ -163,8 +164,8 @@ func (c *clients) eventsStep(ctx context.Context, f *findings) step {
 	}}
 }
 
-// loadConfig looks which of the Secrets and ConfigMaps that the spec needs exist, and
-// have the keys that it uses. Of the content only the names of the keys are kept.
+// loadConfig checks which of the required Secrets and ConfigMaps exist and have the keys
+// that are used. It keeps only the names of the keys, not the content.
 func (c *clients) loadConfig(ctx context.Context, f *findings) error {
 	for _, use := range f.uses() {
 		finding := configFinding{configUse: use, exists: true, readable: true}
@@ -208,7 +209,7 @@ func addKeys[V any](keys map[string]bool, data map[string]V) {
 	}
 }
 
-// orNil turns the answer that an object does not exist into nil.
+// orNil returns nil for an object that does not exist.
 func orNil[T any](object *T, err error) (*T, error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -219,8 +220,8 @@ func orNil[T any](object *T, err error) (*T, error) {
 	return object, nil
 }
 
-// loadLogs reads the end of some containers' logs. A log that cannot be had is no
-// reason to fail: nodes go away, and that may be the very trouble.
+// loadLogs reads the end of some containers' logs. A log that cannot be read is not an
+// error: the node may be gone, and that may be the problem itself.
 func (c *clients) loadLogs(ctx context.Context, targets []logTarget, tail int64) map[logTarget]logTail {
 	logs := map[logTarget]logTail{}
 	for _, target := range targets {
@@ -235,7 +236,7 @@ func (c *clients) loadLogs(ctx context.Context, targets []logTarget, tail int64)
 }
 
 func (c *clients) loadLog(ctx context.Context, target logTarget, tail int64) ([]string, error) {
-	limit := int64(64 << 10) // A log need not have lines at all.
+	limit := int64(64 << 10) // A log may have no line breaks.
 	stream, err := c.kube.CoreV1().Pods(c.namespace).GetLogs(target.pod, &corev1.PodLogOptions{
 		Container: target.container, Previous: target.previous, TailLines: &tail, LimitBytes: &limit,
 	}).Stream(ctx)

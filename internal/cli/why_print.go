@@ -23,7 +23,7 @@ func printWhy(out io.Writer, view whyView) error {
 	return err
 }
 
-// printBelow writes what belongs to a node: its warnings, its log, and its causes.
+// printBelow writes what belongs below a node: its warnings, its log, and its causes.
 func printBelow(text *strings.Builder, indent string, n node) {
 	var items []func(first, rest string)
 	for _, event := range n.Events {

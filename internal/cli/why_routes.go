@@ -30,8 +30,9 @@ func gatewayView(f *findings, root node) whyView {
 	return view
 }
 
-// routeNodes lists the routes that are not live, as status says, and those whose Service
-// cannot serve them, whatever it says. Under each is the Service, and under that are its pods.
+// routeNodes lists two kinds of routes: those that are not live according to the status,
+// and those whose Service has no ready endpoint, whatever the status says. Below each route
+// is its Service, and below that are the pods.
 func routeNodes(f *findings) []node {
 	told := map[string]slipwayv1alpha1.RouteNotLive{}
 	for _, route := range f.gateway.object.Status.Routes.NotLive {
@@ -62,7 +63,7 @@ func routeNodes(f *findings) []node {
 		said[n.Reason+n.Message] = len(nodes)
 		nodes = append(nodes, n)
 	}
-	// What is called otherwise than here, because two routes have one name.
+	// Routes that status names differently, because two routes have the same name.
 	for _, notLive := range f.gateway.object.Status.Routes.NotLive {
 		if left, ok := told[notLive.Name]; ok {
 			nodes = append(nodes, node{Object: "route/" + left.Name, State: health.Failed, Reason: left.Reason, Message: left.Message})
@@ -71,7 +72,7 @@ func routeNodes(f *findings) []node {
 	return nodes
 }
 
-// routeName is what status calls a route.
+// routeName is the name that status uses for a route.
 func routeName(route slipwayv1alpha1.Route) string {
 	if route.Name != "" {
 		return route.Name
@@ -83,7 +84,7 @@ func routeName(route slipwayv1alpha1.Route) string {
 	return string(route.Host) + path
 }
 
-// backendNodes are the Services of a route that cannot serve it.
+// backendNodes lists the Services of a route that cannot serve it.
 func backendNodes(f *findings, route slipwayv1alpha1.Route) []node {
 	var nodes []node
 	for _, backend := range backendsOf(route) {
@@ -119,7 +120,7 @@ func backendNode(f *findings, name string, port int32) (node, bool) {
 	return n, true
 }
 
-// exposureNodes say what keeps the gateway from being reached from outside.
+// exposureNodes lists what prevents access to the gateway from outside.
 func exposureNodes(f *findings) []node {
 	g := f.gateway
 	healthy := f.verdict().State == health.Healthy
@@ -142,11 +143,11 @@ func exposureNodes(f *findings) []node {
 	return nil
 }
 
-// podOf finds the pod that a message is about.
+// podOf finds the pod's name in a message.
 var podOf = regexp.MustCompile(`^pod "([^"]+)"`)
 
-// behindNodes is the replica that does not serve the spec as it is, as status says: the
-// operator alone asks the pods.
+// behindNodes returns the replica that does not serve the current spec, according to the
+// status. Only the operator asks the pods.
 func behindNodes(f *findings) []node {
 	programmed := meta.FindStatusCondition(f.gateway.object.Status.Conditions, slipwayv1alpha1.ConditionProgrammed)
 	if programmed == nil || programmed.Status != metav1.ConditionFalse {
@@ -154,7 +155,7 @@ func behindNodes(f *findings) []node {
 	}
 	match := podOf.FindStringSubmatch(programmed.Message)
 	if match == nil || !slices.ContainsFunc(f.pods, func(p corev1.Pod) bool { return p.Name == match[1] && health.Pod(&p).State == health.Healthy }) {
-		return nil // The Deployment says the rest.
+		return nil // The Deployment's node explains the rest.
 	}
 	return []node{{
 		Object: "pod/" + match[1], State: health.Failed, Reason: programmed.Reason,

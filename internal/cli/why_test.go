@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// wellFindings is what is found of readyApp when nothing is wrong.
+// wellFindings returns the findings of readyApp when everything is healthy.
 func wellFindings(changes ...func(*findings)) *findings {
 	app := readyApp()
 	owned := metav1.ObjectMeta{Name: "shop", UID: "service-uid", OwnerReferences: ownedBy(app)}
@@ -37,8 +37,8 @@ func wellFindings(changes ...func(*findings)) *findings {
 	return f
 }
 
-// rollingFindings has the Deployment in the middle of a rollout: the new ReplicaSet's
-// pod has the given status.
+// rollingFindings returns findings in the middle of a rollout. The pod of the new
+// ReplicaSet has the given status.
 func rollingFindings(reason, message string, status corev1.PodStatus, changes ...func(*findings)) *findings {
 	f := wellFindings(func(f *findings) {
 		unready(reason, message)(f.app)
@@ -78,7 +78,8 @@ func serving() corev1.PodStatus {
 	}
 }
 
-// leaving is a pod of the earlier ReplicaSet that has to be gone at the given time ago.
+// leaving returns a terminating pod of the earlier ReplicaSet. overdue is the time since
+// its grace period ended.
 func leaving(overdue time.Duration) corev1.Pod {
 	p := pod("shop-1-a", "shop-1", crashing(false))
 	p.DeletionTimestamp = new(ago(overdue))
@@ -232,7 +233,7 @@ func TestWhy(t *testing.T) {
 	})
 }
 
-// TestWhyExitState holds what the exit code follows from.
+// TestWhyExitState checks the state that decides the exit code.
 func TestWhyExitState(t *testing.T) {
 	for name, f := range whyCases() {
 		well := name == "well" || name == "unreadable" || name == "overdue"

@@ -21,30 +21,29 @@ type node struct {
 	State   health.State `json:"state"`
 	Reason  string       `json:"reason,omitempty"`
 	Message string       `json:"message,omitempty"`
-	// Alike is how many more objects have the same trouble and are left out.
+	// Alike is how many more objects have the same problem and are left out.
 	Alike  int         `json:"alike,omitempty"`
 	Events []eventLine `json:"events,omitempty"`
 	Log    *logView    `json:"log,omitempty"`
 	Causes []node      `json:"causes,omitempty"`
 }
 
-// whyView is what why shows.
+// whyView is the output of why.
 type whyView struct {
 	node
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
 	Replicas  string `json:"replicas"`
 	Image     string `json:"image,omitempty"`
-	// Routes is live/total, of an APIGateway.
+	// Routes is live/total. Only an APIGateway has it.
 	Routes string `json:"routes,omitempty"`
-	// Address is where an APIGateway is reached.
+	// Address is the address of an APIGateway.
 	Address string `json:"address,omitempty"`
-	// Unreadable says what is missing from the picture.
+	// Unreadable lists what could not be read, and so is missing here.
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
-// explain builds the tree: every object that is not as it should be, under the one
-// that it is part of.
+// explain builds the tree: each object with a problem, below the object that it belongs to.
 func explain(f *findings) whyView {
 	v := f.verdict()
 	root := node{Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message}
@@ -54,7 +53,7 @@ func explain(f *findings) whyView {
 		root.Causes = slices.Concat(configNodes(f), serviceNodes(f), deploymentNodes(f), claimNodes(f))
 	}
 	if root.State == health.Healthy && anyFailed(root.Causes) {
-		// The operator has not seen it yet, or does not run.
+		// The operator has not seen the change yet, or does not run.
 		root.State, root.Reason, root.Message = health.Failed, "NotAsReported", "its status says that all is well, but it is not"
 	}
 	if root.Reason == health.ReasonNotObserved {
@@ -76,8 +75,9 @@ func anyFailed(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.State == health.Failed || anyFailed(n.Causes) })
 }
 
-// configNodes names what the spec refers to and is not there. A missing pull secret is
-// the cause of nothing as long as the image can be pulled without it.
+// configNodes lists the Secrets and ConfigMaps that the spec refers to and that do not
+// exist. A missing pull secret is not a cause as long as the image can be pulled without
+// it.
 func configNodes(f *findings) []node {
 	var nodes []node
 	for _, c := range f.config {
@@ -104,7 +104,7 @@ func configNodes(f *findings) []node {
 
 func serviceNodes(f *findings) []node {
 	if f.service == nil || metav1.IsControlledBy(f.service, f.owner()) {
-		return nil // A missing one is made in the same reconcile as the Deployment.
+		return nil // A missing one is created in the same reconcile as the Deployment.
 	}
 	return []node{foreign("service/"+f.service.Name, f.ref())}
 }
@@ -116,7 +116,8 @@ func foreign(object, owner string) node {
 	}
 }
 
-// deploymentNodes is the Deployment and what is below it, or nothing when all of it is well.
+// deploymentNodes returns the Deployment and what is below it, or nothing when all of it is
+// healthy.
 func deploymentNodes(f *findings) []node {
 	object := "deployment/" + f.owner().GetName()
 	if f.deployment == nil {
@@ -131,7 +132,8 @@ func deploymentNodes(f *findings) []node {
 	v := health.Deployment(f.deployment)
 	causes := slices.Concat(replicaSetNodes(f), podNodes(f, f.deployment.UID))
 	if v.State == health.Healthy {
-		// Numbers of ReplicaSets trail behind those of the Deployment; troubled pods count.
+		// The status of a ReplicaSet may be older than that of the Deployment. Only pods
+		// with a problem count.
 		causes = slices.DeleteFunc(causes, func(n node) bool { return len(n.Causes) == 0 && strings.HasPrefix(n.Object, "replicaset/") })
 		if len(causes) == 0 {
 			return nil
@@ -144,8 +146,7 @@ func deploymentNodes(f *findings) []node {
 	}}
 }
 
-// replicaSetNodes lists the ReplicaSets that do not have the pods they should have, the
-// current one first.
+// replicaSetNodes lists the ReplicaSets without all their pods, the current one first.
 func replicaSetNodes(f *findings) []node {
 	var current, older []node
 	for i := range f.replicaSets {
@@ -185,7 +186,7 @@ func podNodes(f *findings, owner types.UID) []node {
 	return podNodesOf(f, owned)
 }
 
-// podNodesOf lists the pods that are not healthy. Of those with the same trouble it shows
+// podNodesOf lists the pods that are not healthy. Of pods with the same problem it shows
 // one.
 func podNodesOf(f *findings, pods []corev1.Pod) []node {
 	var nodes []node
@@ -214,7 +215,7 @@ func podNodesOf(f *findings, pods []corev1.Pod) []node {
 	return nodes
 }
 
-// eventsOf are the warnings of an object.
+// eventsOf returns the warning events of an object.
 func eventsOf(f *findings, uid types.UID) []corev1.Event {
 	var events []corev1.Event
 	for i := range f.events {
@@ -225,8 +226,8 @@ func eventsOf(f *findings, uid types.UID) []corev1.Event {
 	return events
 }
 
-// leavesInTime tells that a pod that is being deleted is nobody's trouble: its time to
-// end in peace is not over, and no successor waits for its volume.
+// leavesInTime reports whether a terminating pod is no problem: its grace period is not
+// over, and no new pod waits for its volume.
 func leavesInTime(f *findings, pod *corev1.Pod) bool {
 	return f.now.Before(pod.DeletionTimestamp.Time) && (f.app == nil || f.app.Spec.Storage == nil || health.RolledOut(f.deployment))
 }
@@ -239,7 +240,8 @@ func claimNodes(f *findings) []node {
 	case f.claim == nil:
 		return []node{{Object: object, State: health.Progressing, Reason: "NotFound", Message: "does not exist yet"}}
 	case f.claim.Labels[slipwayv1alpha1.LabelWebApp] != f.app.Name:
-		// A volume may outlive its WebApp, so it need not have an owner; it has the label.
+		// A volume may outlive its WebApp, so it need not have an owner reference. It has
+		// the label.
 		return []node{foreign(object, f.ref())}
 	case f.claim.Status.Phase == corev1.ClaimLost:
 		return []node{{Object: object, State: health.Failed, Reason: "Lost", Message: "its PersistentVolume is gone", Events: warnings(f, f.claim.UID)}}
@@ -255,7 +257,8 @@ func claimNodes(f *findings) []node {
 	return nil
 }
 
-// shorten takes an object's own name off the front of a message that stands behind it.
+// shorten removes an object's own name from the beginning of a message that is printed
+// after that name.
 func shorten(message, kind, name string) string {
 	rest, found := strings.CutPrefix(message, fmt.Sprintf("%s %q", kind, name))
 	if !found {
