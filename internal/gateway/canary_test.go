@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// heard is all that the gateway says anywhere.
+// heard collects everything that the gateway outputs.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -49,11 +49,11 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-// safe is secrets of every kind that a gateway is given.
+// safe holds secrets of every kind that a gateway uses.
 type safe struct {
 	secrets  map[string]map[string]string
 	token    string
-	canaries []string // what must be heard nowhere
+	canaries []string // must not appear in any output
 }
 
 func newSafe(t *testing.T) *safe {
@@ -124,7 +124,7 @@ func (s *safe) write(t *testing.T, path, backend string) {
 	}
 }
 
-// ask sends a request and hears all of the answer.
+// ask sends a request and records the whole answer.
 func (h *heard) ask(t *testing.T, address string, fields ...string) {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
@@ -145,8 +145,8 @@ func (h *heard) ask(t *testing.T, address string, fields ...string) {
 	_, _ = fmt.Fprintln(h, response.Status, response.Header, string(body))
 }
 
-// Logs, metrics, what the admin port says, and the bodies and fields of answers: none of
-// them holds a secret, whoever sends it and however broken it is.
+// No log, metric, answer of the admin port, or header or body of a response holds a secret,
+// whoever sends the request and however malformed it is.
 func TestNoSecretIsHeardAnywhere(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
 	defer backend.Close()
@@ -203,8 +203,8 @@ func TestNoSecretIsHeardAnywhere(t *testing.T) {
 	wantHeard(t, said.String(), safe.canaries)
 }
 
-// wantHeard looks for what must have been said, so that silence proves nothing, and for
-// what must not.
+// wantHeard checks that expected texts are in the output, because a test on empty output
+// would prove nothing. It also checks that no secret is.
 func wantHeard(t *testing.T, said string, canaries []string) {
 	t.Helper()
 	for _, expected := range []string{`"identity":"alice"`, `"identity":"carol"`, `"identity":"dave"`, "401 Unauthorized", "InvalidSecret", "slipway_gateway_requests_total", "Bad Gateway", "https://b.example.com", "tls.key"} {

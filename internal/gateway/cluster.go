@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/watch"
 )
 
-// followCluster serves what the APIGateway says, until the context ends.
+// followCluster serves the APIGateway from the cluster until the context ends.
 func (g *gateway) followCluster(ctx context.Context) error {
 	access := g.options.Access
 	if access == nil {

@@ -35,8 +35,8 @@ var env *environment.Environment
 
 func TestMain(m *testing.M) { environment.Main(m, &env) }
 
-// cluster is a namespace with what a gateway pod has: a service account that may do what
-// the Role of a gateway allows. Controllers of Kubernetes there are none.
+// cluster is a namespace with what a gateway pod needs: a service account with the Role of
+// a gateway. No controllers of Kubernetes run.
 type cluster struct {
 	t         *testing.T
 	namespace string
@@ -72,7 +72,7 @@ func newCluster(t *testing.T, secrets ...string) *cluster {
 	return c
 }
 
-// rules are those of the Role that the operator gives to a gateway called edge.
+// rules are the rules of the Role that the operator gives to a gateway called edge.
 func rules(secrets []string) []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	rules := []rbacv1.PolicyRule{
@@ -86,7 +86,7 @@ func rules(secrets []string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// allow changes which Secrets the gateway may read.
+// allow sets which Secrets the gateway may read.
 func (c *cluster) allow(secrets ...string) {
 	c.t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "edge"}}
@@ -120,7 +120,7 @@ func (c *cluster) change(object client.Object, edit func()) {
 	}
 }
 
-// spec makes the APIGateway, or changes its spec. It returns the generation.
+// spec creates or updates the APIGateway. It returns the generation.
 func (c *cluster) spec(text string) int64 {
 	c.t.Helper()
 	var spec slipwayv1alpha1.APIGatewaySpec
@@ -140,7 +140,7 @@ func (c *cluster) spec(text string) int64 {
 	return object.Generation
 }
 
-// service makes a Service with port 80.
+// service creates a Service with port 80.
 func (c *cluster) service(name string) {
 	c.t.Helper()
 	c.create(&corev1.Service{
@@ -149,7 +149,7 @@ func (c *cluster) service(name string) {
 	})
 }
 
-// endpoints makes the EndpointSlice of a Service, or changes it.
+// endpoints creates or updates the EndpointSlice of a Service.
 func (c *cluster) endpoints(service string, backends ...backend) {
 	c.t.Helper()
 	object := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
@@ -171,7 +171,7 @@ func (c *cluster) endpoints(service string, backends ...backend) {
 	}
 }
 
-// secret makes a Secret, or changes it.
+// secret creates or updates a Secret.
 func (c *cluster) secret(name string, data map[string][]byte) {
 	c.t.Helper()
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
@@ -184,16 +184,17 @@ func (c *cluster) secret(name string, data map[string][]byte) {
 	}
 }
 
-// backend is an endpoint: a server that answers with its name.
+// backend is an endpoint. Its server answers with its name.
 type backend struct {
 	name    string
 	ip      string
 	port    int
 	leaving bool
-	release chan struct{} // what a request for /slow waits for
+	release chan struct{} // requests for /slow wait for it
 }
 
-// newBackend listens on an address that an EndpointSlice may have: not on loopback.
+// newBackend listens on a non-loopback address, because an EndpointSlice must not have a
+// loopback address.
 func newBackend(t testing.TB, name string) backend {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(ownAddress(t), "0"))
@@ -232,12 +233,12 @@ func ownAddress(t testing.TB) string {
 	return ""
 }
 
-// running is a gateway that runs.
+// running is a running gateway.
 type running struct {
 	t                  testing.TB
 	http, https, admin net.Addr
 	log, accessLog     *lockedBuffer
-	stop               context.CancelFunc // ends it, which takes as long as it drains
+	stop               context.CancelFunc // stops it, which takes as long as draining
 }
 
 // run starts a gateway until the end of the test.
@@ -271,7 +272,7 @@ func (c *cluster) run() *running {
 	return <-addresses
 }
 
-// revision is what the gateway says that it serves.
+// revision is the gateway's answer of what it serves.
 func (r *running) revision() revision.Document {
 	r.t.Helper()
 	var document revision.Document
@@ -282,8 +283,8 @@ func (r *running) revision() revision.Document {
 	return document
 }
 
-// serves waits until the gateway says that it serves the generation, and just these
-// problems: reason and a part of the message each.
+// serves waits until the gateway reports the generation and exactly these problems. For
+// each problem it gives the reason and a part of the message.
 func (r *running) serves(generation int64, problems ...string) {
 	r.t.Helper()
 	environment.Eventually(r.t, func() error {
@@ -301,7 +302,7 @@ func (r *running) serves(generation int64, problems ...string) {
 	})
 }
 
-// answers waits until a request gets this answer: a status, or a body.
+// answers waits until a request gets this status or this body.
 func (r *running) answers(path, want string, headers ...string) {
 	r.t.Helper()
 	environment.Eventually(r.t, func() error {
@@ -312,7 +313,7 @@ func (r *running) answers(path, want string, headers ...string) {
 	})
 }
 
-// ask returns the body of a 200, or else the status.
+// ask returns the body of a 200, otherwise the status.
 func (r *running) ask(path string, headers ...string) string {
 	request, err := http.NewRequest(http.MethodGet, "http://"+r.http.String()+path, nil)
 	if err != nil {
@@ -336,7 +337,7 @@ func (r *running) ask(path string, headers ...string) string {
 	return string(body)
 }
 
-// ready reports whether traffic should come.
+// ready reports whether the gateway is ready for traffic.
 func (r *running) ready() bool {
 	code, _ := fetch(r.admin, "/readyz")
 	return code == http.StatusOK

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/static"
 )
 
-// followFile serves what the file says, until the context ends. A file has no
-// generation, so every content that is not as the one before counts as one.
+// followFile serves the configuration file until the context ends. A file has no
+// generation, so each changed content counts as a new one.
 func (g *gateway) followFile(ctx context.Context) error {
 	var served revision.Document
 	generation := int64(0)
@@ -28,7 +28,7 @@ func (g *gateway) followFile(ctx context.Context) error {
 		return nil
 	}
 	return static.Follow(ctx, g.clock, g.options.ConfigFile, apply, func(err error) {
-		if served.Rejected == nil || served.Rejected.Message != err.Error() { // or else it is as bad as it was
+		if served.Rejected == nil || served.Rejected.Message != err.Error() { // the same error was logged already
 			generation++
 		}
 		served.Rejected = &revision.Rejected{Generation: generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}

@@ -55,7 +55,7 @@ func TestAGatewayServesWhatTheClusterSays(t *testing.T) {
 	r.answers("/app", "two")
 	two.leaving = true
 	c.endpoints("app", two)
-	r.answers("/app", "two") // nobody else is left
+	r.answers("/app", "two") // no other backend is left
 	c.endpoints("app")
 	r.serves(g, `NoEndpoints: no endpoint`)
 	r.answers("/app", "503")
@@ -114,7 +114,7 @@ func TestARequestUnderWayOutlivesItsEndpointItsRouteAndTheGatewaysEnd(t *testing
 		return nil
 	})
 	g = c.spec(`routes: [{name: last, path: /last, backendService: {name: app, port: 80}}]`)
-	r.serves(g) // a gateway that drains still follows
+	r.serves(g) // a draining gateway still follows changes
 	close(one.release)
 	body, err := io.ReadAll(response.Body)
 	if err != nil || string(body) != "one" {
@@ -133,7 +133,7 @@ func TestAGatewayServesOnWhenItsAPIGatewayIsGoneAndTheNewOneWhenThereIsOne(t *te
 	r.serves(old)
 	uid := r.revision().UID
 	c.delete(&slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "edge"}})
-	// What comes after the deletion is seen after it.
+	// A change after the deletion is seen after the deletion.
 	c.service("later")
 	r.answers("/old", "old")
 	if !r.ready() || r.revision().Generation != old {
@@ -176,9 +176,9 @@ func TestAGatewayServesOnWhileTheAPIServerIsAway(t *testing.T) {
 	r.answers("/app", "two")
 }
 
-// A connection that is open and silent looks like one on which nothing happens.
+// A dead connection looks like one on which nothing happens.
 func TestAGatewayThatIsCutOffSaysSoAndStandsByWhenItIsTold(t *testing.T) {
-	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1") // as the program does
+	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1") // as the program sets it
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
 	c := newCluster(t, "keys")
 	c.secret("keys", map[string][]byte{"alice": hashOf("a")})
@@ -200,7 +200,7 @@ func TestAGatewayThatIsCutOffSaysSoAndStandsByWhenItIsTold(t *testing.T) {
 	_, _ = fetch(r.admin, fmt.Sprintf("/revision?wait=%d", seen.Revision))
 	stale := r.revision()
 	t.Logf("said to be stale after %v", time.Since(begin))
-	// A second until the API server is asked, one for its answer, and the patience.
+	// One second until the API server is pinged, one for its answer, and the patience.
 	if took := time.Since(begin); took > 4*time.Second || !stale.Stale() {
 		t.Fatalf("after %v: %+v, want a stale view", took, stale.View)
 	}
@@ -217,7 +217,7 @@ func TestAGatewayThatIsCutOffSaysSoAndStandsByWhenItIsTold(t *testing.T) {
 	if fetch(r.admin, "/revision?standby=true"); r.ready() {
 		t.Error("ready though others are current")
 	}
-	r.answers("/app", "one", "X-Key: a") // whoever comes is served
+	r.answers("/app", "one", "X-Key: a") // requests that still come are served
 
 	c.secret("keys", map[string][]byte{"alice": hashOf("b")})
 	g = c.spec(`routes: [{name: app, path: /app, directResponse: {statusCode: 200, body: two}, auth: {apiKey: {secretRef: {name: keys}, header: X-Key}}}]`)
@@ -230,7 +230,7 @@ func TestAGatewayThatIsCutOffSaysSoAndStandsByWhenItIsTold(t *testing.T) {
 		return nil
 	})
 	t.Logf("current again after %v", time.Since(begin))
-	// Who calls itself current serves what is there.
+	// A gateway that reports that it is current serves the latest configuration.
 	if got := r.revision(); got.Generation != g || !r.ready() {
 		t.Errorf("serves %+v, ready: %v", got, r.ready())
 	}
@@ -279,7 +279,8 @@ func TestASecretThatMayNotBeReadIsNamedAndReadAsSoonAsItMay(t *testing.T) {
 	r.answers("/keys", "in", "X-Api-Key: first")
 }
 
-// The operator sees a spec that names another Secret no sooner than the gateway does.
+// The operator does not see a new spec earlier than the gateway does. So the gateway may
+// need a Secret before it has the right to read it.
 func TestARouteStaysUpWhileTheRightToItsNextSecretIsOnItsWay(t *testing.T) {
 	c := newCluster(t, "old")
 	c.secret("old", map[string][]byte{"alice": hashOf("key")})
@@ -304,7 +305,7 @@ func TestARouteStaysUpWhileTheRightToItsNextSecretIsOnItsWay(t *testing.T) {
 	})
 }
 
-// Every Secret is a watch of its own, and a connection carries a limited number of them.
+// Each Secret has its own watch, and an HTTP/2 connection has a limited number of streams.
 func TestMoreSecretsAreFollowedThanAConnectionHasStreams(t *testing.T) {
 	const count = 300
 	var names, routes []string

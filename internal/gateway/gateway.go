@@ -1,5 +1,5 @@
-// Package gateway puts the data plane together: where its configuration comes from, the
-// proxy, and what is served beside the traffic.
+// Package gateway assembles the data plane: the source of the configuration, the proxy, and
+// the admin port.
 package gateway
 
 import (
@@ -26,43 +26,45 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/tracing"
 )
 
-// lastTraces is how long sending the last traces may take.
+// lastTraces bounds how long sending the last traces may take.
 const lastTraces = 3 * time.Second
 
 // Options configures a gateway.
 type Options struct {
 	// ConfigFile is the file with the APIGateway, its backends and its secrets.
 	ConfigFile string
-	// Gateway and Namespace name the APIGateway that is followed in the cluster, where there
-	// is no ConfigFile.
+	// Gateway and Namespace name the APIGateway to follow in the cluster. They are used
+	// when ConfigFile is empty.
 	Gateway   string
 	Namespace string
-	// Access is how the API server is reached. Default: as a pod does.
+	// Access configures the access to the API server. Default: the service account of the
+	// pod.
 	Access *rest.Config
-	// Version is the program's, for /revision.
+	// Version is the version of the program, for /revision.
 	Version string
-	// HTTP, HTTPS and Admin are where is listened, as host:port. Empty: not at all.
+	// HTTP, HTTPS and Admin are the addresses to listen on, as host:port. Empty: no
+	// listener.
 	HTTP  string
 	HTTPS string
 	Admin string
-	// DrainDelay is how long a gateway that ends serves on while it says that it is not
-	// ready. DrainTimeout bounds the time that requests and streams then have.
+	// DrainDelay is how long a gateway that ends keeps serving while it reports that it is
+	// not ready. DrainTimeout then bounds how long requests and streams may take.
 	DrainDelay   time.Duration
 	DrainTimeout time.Duration
-	// TraceEndpoint is the collector that gets OpenTelemetry spans, as an http or https
-	// address. Default: none. TraceSamplePercent is the share of the requests that are
-	// traced, from 0 to 100, of those whose client has not decided it.
+	// TraceEndpoint is the http or https address of the collector of OpenTelemetry spans.
+	// Default: none. TraceSamplePercent is the percentage of requests that are traced, from
+	// 0 to 100. It does not hold for requests whose client has decided about sampling.
 	TraceEndpoint      string
 	TraceSamplePercent float64
-	// AccessLog is where a line per request goes. Default: nowhere.
+	// AccessLog receives one line for each request. Default: no access log.
 	AccessLog io.Writer
-	// Log is where everything else goes.
+	// Log receives all other log lines.
 	Log *slog.Logger
-	// Listening is called with the addresses once they are listened at. Optional.
+	// Listening is called with the addresses once the listeners are open. Optional.
 	Listening func(http, https, admin net.Addr)
 }
 
-// gateway is a gateway that runs.
+// gateway is a running gateway.
 type gateway struct {
 	options      Options
 	clock        clock.WithTicker
@@ -71,12 +73,12 @@ type gateway struct {
 	server       *proxy.Server
 	admin        *admin.Handler
 	board        *revision.Board
-	traces       *trace.TracerProvider // nil: none
-	// keysMissingChanged gets a value when it has changed which public keys are missing.
+	traces       *trace.TracerProvider // nil: no traces
+	// keysMissingChanged gets a value when the set of missing public keys has changed.
 	keysMissingChanged chan struct{}
 }
 
-// Run serves until the context ends, and then until what is under way has ended.
+// Run serves until the context ends. Then it waits for the requests in flight.
 func Run(ctx context.Context, options Options) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -117,7 +119,7 @@ func (g *gateway) keysFailing(address string, err error) {
 func (g *gateway) tellKeysMissing() {
 	select {
 	case g.keysMissingChanged <- struct{}{}:
-	default: // it has not been looked at since the last time
+	default: // a value waits already, so the reader will see this change too
 	}
 }
 
@@ -129,7 +131,7 @@ func (g *gateway) healthChanged(backend, endpoint string, err error) {
 	g.options.Log.Info("an endpoint is healthy again", "backend", backend, "endpoint", endpoint)
 }
 
-// run runs the parts. When one fails all end.
+// run runs the parts. If one fails, all of them end.
 func (g *gateway) run(ctx context.Context, adminListener net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -152,7 +154,7 @@ func (g *gateway) run(ctx context.Context, adminListener net.Listener) error {
 	if g.options.ConfigFile != "" {
 		follow = g.followFile
 	}
-	// Until the last request has ended: the endpoints of backends change meanwhile.
+	// Follow changes until the last request has ended, because endpoints change meanwhile.
 	following, stopFollowing := context.WithCancel(base)
 	defer stopFollowing()
 	part("follow the configuration", func() error { return follow(following) })
@@ -168,8 +170,8 @@ func (g *gateway) run(ctx context.Context, adminListener net.Listener) error {
 	return nil
 }
 
-// standBy sends clients elsewhere while others are to get the requests, until the context
-// ends.
+// standBy turns the server's standby on and off as the board says, until the context ends.
+// In standby the server sends clients to other replicas.
 func (g *gateway) standBy(ctx context.Context) {
 	for {
 		standby, until, changed := g.board.Standby()
@@ -187,11 +189,11 @@ func (g *gateway) standBy(ctx context.Context) {
 	}
 }
 
-// drain lets everybody know that the gateway goes, and then lets it end.
+// drain reports that the gateway is leaving, waits, and then shuts down.
 func (g *gateway) drain(ctx context.Context) {
 	g.admin.Leave()
 	g.server.Drain()
-	if g.handler.Ready() { // otherwise nobody has come
+	if g.handler.Ready() { // without a table no traffic was sent here
 		<-g.clock.After(g.options.DrainDelay)
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.options.DrainTimeout)
@@ -224,7 +226,8 @@ func (g *gateway) sendTraces(ctx context.Context) {
 	}
 }
 
-// listen opens the sockets in the order HTTP, HTTPS, admin; nil where none is wanted.
+// listen opens the listeners in the order HTTP, HTTPS, admin. One without an address is
+// nil.
 func listen(ctx context.Context, options Options) ([3]net.Listener, error) {
 	var listeners [3]net.Listener
 	var config net.ListenConfig

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// fetch returns status and body, empty when there is no answer.
+// fetch returns the status and the body. Both are empty when there is no answer.
 func fetch(address net.Addr, path string) (int, string) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()

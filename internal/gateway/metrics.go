@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/metric"
 )
 
-// StateMetrics describes the metrics of what is served. Their values are found when they are
-// read, so that nothing has to be kept up to date in between.
+// StateMetrics describes the metrics of the served configuration. Their values are computed
+// at each scrape, so that nothing must be kept up to date.
 func StateMetrics() []metric.Definition {
 	return []metric.Definition{
 		{Name: "slipway_gateway_generation", Type: metric.Gauge, Help: "Generation of the spec that is served; 0 before the first. A gateway that runs from a file counts the contents of the file."},

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// gauges are the metrics of a registry by their names and the values of their labels.
+// gauges returns the metrics of a registry, by name and label values.
 func gauges(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()

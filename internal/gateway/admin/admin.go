@@ -1,4 +1,5 @@
-// Package admin serves what is not traffic: readiness, metrics and what is served.
+// Package admin serves the admin port: readiness, metrics, and which configuration the
+// gateway serves.
 package admin
 
 import (
@@ -14,7 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 )
 
-// The bounds of the admin port. A poll of /revision is held for up to 30 s.
+// These are the bounds of the admin port. An exchange may take 45 s because a poll of
+// /revision is held for up to 30 s.
 const (
 	headerTimeout   = 5 * time.Second
 	exchangeTimeout = 45 * time.Second
@@ -24,8 +26,8 @@ const (
 	maxPerClient    = 32
 )
 
-// NewServer returns a server of the admin port, to serve a listener of Limit: a head takes at
-// most 5 s and 16 KiB, request and answer 45 s.
+// NewServer returns the server of the admin port. Its listener must come from Limit. A
+// request head may take 5 s and 16 KiB, an exchange 45 s.
 func NewServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: exchangeTimeout, WriteTimeout: exchangeTimeout,
@@ -42,8 +44,8 @@ type Handler struct {
 	leaving  atomic.Bool
 }
 
-// New returns a handler. The gateway is ready once it has a table, until Leave, and not
-// while it stands by, as the board knows.
+// New returns a handler. The gateway is ready once it has a table. It is not ready after
+// Leave, and not while it stands by, which the board knows.
 func New(hasTable func() bool, metrics prometheus.Gatherer, board *revision.Board) *Handler {
 	h := &Handler{mux: http.NewServeMux(), hasTable: hasTable, board: board}
 	h.mux.HandleFunc("GET /readyz", h.ready)
@@ -55,7 +57,7 @@ func New(hasTable func() bool, metrics prometheus.Gatherer, board *revision.Boar
 // ServeHTTP serves a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// Leave makes the gateway not ready any more: no new connections should come.
+// Leave makes the gateway not ready, so that no new connections come.
 func (h *Handler) Leave() { h.leaving.Store(true) }
 
 func (h *Handler) ready(w http.ResponseWriter, _ *http.Request) {

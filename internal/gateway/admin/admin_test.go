@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 )
 
-// pipes is a listener of connections within the process, on which fake time holds.
+// pipes is a listener of in-process connections. Fake time works for them.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -54,7 +54,7 @@ func TestAClientHoldsTheAdminPortForNoLongerThanAPoll(t *testing.T) {
 	for name, test := range map[string]struct {
 		sends string
 		ends  time.Duration // when the connection is closed
-		want  string        // how what comes begins
+		want  string        // how the output begins
 	}{
 		"nothing":               {"", headerTimeout, ""},
 		"half a head":           {"GET /readyz HTTP/1.1\r\nHost: a\r\n", headerTimeout, ""},
@@ -86,7 +86,7 @@ func TestAClientHoldsTheAdminPortForNoLongerThanAPoll(t *testing.T) {
 	}
 }
 
-// withRevision puts the revision that is current into a request.
+// withRevision puts the current revision into a request.
 func withRevision(handler *Handler, text string) string {
 	if !strings.Contains(text, "REVISION") {
 		return text

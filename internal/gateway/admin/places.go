@@ -7,27 +7,27 @@ import (
 	"sync"
 )
 
-// places is a listener that bounds its connections, in all and of each address, and lets a
-// new one in nevertheless: another one is closed for it. Otherwise few pods could hold all
-// places, and the kubelet would take the gateway out of service because its probe gets
-// none.
+// places is a listener that bounds its connections, in total and for each address. A new
+// connection is always accepted, and another one is closed for it. Otherwise a few pods
+// could hold all places. Then the kubelet's probe would fail, and the gateway would get no
+// traffic.
 //
-// Places are counted by whole addresses, not by the /64 of an IPv6 one: who reaches this
-// port is mostly in the cluster, where the pods of a node often share one.
+// Places are counted for whole addresses, not for the /64 of an IPv6 address. Clients of
+// this port are mostly in the cluster, where the pods of a node often share a /64.
 type places struct {
 	net.Listener
 
 	total, perClient int
 
 	mu      sync.Mutex
-	turn    uint64 // how often a place has begun to be busy or idle
+	turn    uint64 // how often a connection has become busy or idle
 	taken   map[*place]struct{}
 	clients map[netip.Addr]int
 }
 
-// Limit bounds the connections of the admin port: 256, 32 of them from one address. Above
-// that the one that has been idle for the longest time is closed. It takes a server of
-// NewServer to know which are idle.
+// Limit bounds the connections of the admin port: 256 in total, 32 from one address. Above
+// that, the connection that has been idle for the longest time is closed. The listener
+// needs a server from NewServer, which tells it which connections are idle.
 func Limit(listener net.Listener) net.Listener {
 	return limit(listener, maxConnections, maxPerClient)
 }
@@ -52,7 +52,7 @@ func (p *places) Accept() (net.Conn, error) {
 	return next, nil
 }
 
-// enter gives a connection its place, and returns those that have lost theirs to it.
+// enter gives a connection its place. It returns the connections that have lost theirs.
 func (p *places) enter(next *place) []*place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,8 +70,8 @@ func (p *places) enter(next *place) []*place {
 	return lost
 }
 
-// takeFrom takes a place from one of those that match. It needs the mutex, and that there
-// is one.
+// takeFrom takes a place from one of the connections that match. The caller holds the
+// mutex, and at least one must match.
 func (p *places) takeFrom(matches func(*place) bool) *place {
 	var last *place
 	for c := range p.taken {
@@ -83,9 +83,10 @@ func (p *places) takeFrom(matches func(*place) bool) *place {
 	return last
 }
 
-// goesBefore tells which of two loses its place: one that is idle, and the one that has
-// been so for longer. Where all are busy it is one of the address with the most, so that
-// held polls do not keep out who has one.
+// goesBefore reports whether a loses its place before b. Idle connections lose theirs
+// first, the longest idle one before others. If all are busy, one of the address with the
+// most connections loses it. So held polls do not keep out a client with only one
+// connection.
 func (p *places) goesBefore(a, b *place) bool {
 	if a.busy != b.busy {
 		return b.busy
@@ -96,7 +97,7 @@ func (p *places) goesBefore(a, b *place) bool {
 	return a.since < b.since
 }
 
-// remove takes a connection out of the count, once. It needs the mutex.
+// remove removes a connection from the count, once. The caller holds the mutex.
 func (p *places) remove(c *place) {
 	if _, ok := p.taken[c]; !ok {
 		return
@@ -107,21 +108,21 @@ func (p *places) remove(c *place) {
 	}
 }
 
-// place is a connection that is counted.
+// place is a counted connection.
 type place struct {
 	net.Conn
 
 	places *places
 	client netip.Addr
 
-	// busy is that a request was read and is not answered. since is which turn it was when
-	// that last changed. Both are the mutex's.
+	// busy means that a request was read and is not answered yet. since is the turn at
+	// which busy last changed. Both are guarded by the mutex.
 	busy  bool
 	since uint64
 }
 
-// noteState is for http.Server.ConnState. A connection is new, or idle, until the whole
-// head of its next request was read.
+// noteState is http.Server.ConnState. A connection counts as idle until the whole head of
+// its next request was read.
 func noteState(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*place)
 	if !ok || (state != http.StateActive && state != http.StateIdle) {
@@ -141,8 +142,8 @@ func (c *place) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends one direction. net/http does so where it answers before it has read all,
-// so that the answer is not lost.
+// CloseWrite closes the write side. net/http does that when it answers before it has read
+// everything, so that the answer is not lost.
 func (c *place) CloseWrite() error {
 	if conn, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return conn.CloseWrite()
@@ -150,7 +151,7 @@ func (c *place) CloseWrite() error {
 	return nil
 }
 
-// addressOf is the other end's address, the zero value where it has none.
+// addressOf returns the peer's address, or the zero value if it has none.
 func addressOf(conn net.Conn) netip.Addr {
 	address, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {

@@ -21,13 +21,13 @@ import (
 
 const probe = "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"
 
-// port is an admin port that a test opens connections to.
+// port is an admin port to which a test opens connections.
 type port struct {
 	*testing.T
 
 	address string
 	handler *Handler
-	begun   chan struct{} // one for each request whose head was read
+	begun   chan struct{} // gets a value for each request whose head was read
 }
 
 func (p *port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func newPort(t *testing.T) *port {
 	}
 	p.address = listener.Addr().String()
 	server := NewServer(p)
-	// What a test holds stays held until it takes it back, however long that takes here.
+	// What a test holds must stay held until the test releases it, also on a slow machine.
 	server.ReadHeaderTimeout, server.ReadTimeout = 0, 0
 	var wait sync.WaitGroup
 	wait.Go(func() { _ = server.Serve(Limit(listener)) })
@@ -67,14 +67,14 @@ func (p *port) open(from, text string) net.Conn {
 		p.Fatal(err)
 	}
 	p.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // of the test, not of what it tests
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a limit for the test, not for the code under test
 	if _, err := io.WriteString(conn, text); err != nil {
 		p.Fatal(err)
 	}
 	return conn
 }
 
-// answered tells that a probe that was sent gets its answer.
+// answered checks that a sent probe gets its answer.
 func (p *port) answered(who string, conn net.Conn) {
 	p.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -90,7 +90,8 @@ func (p *port) answered(who string, conn net.Conn) {
 func TestAProbeGetsThroughWhoeverHoldsAllPlaces(t *testing.T) {
 	kinds := map[string]struct {
 		sends string
-		// begins: it is a request. ends: and gets its answer, after which it is idle.
+		// begins: the connection sends a request. ends: the request is answered, so the
+		// connection is idle.
 		begins, ends bool
 	}{
 		"silent":                       {},
@@ -122,13 +123,14 @@ func TestAProbeGetsThroughWhoeverHoldsAllPlaces(t *testing.T) {
 			for i := range 3 {
 				p.answered(fmt.Sprintf("probe %d", i+1), p.open("127.0.0.100", probe))
 			}
-			// Nor do those keep it out who share its address, as what the node runs shares the kubelet's.
+			// Connections from the kubelet's own address do not keep its probe out either.
+			// Programs on the node share that address.
 			p.answered("a probe from the same address", p.open("127.0.0.1", probe))
 		})
 	}
 }
 
-// addressed is a connection from an address that only tells whether it was closed.
+// addressed is a connection with an address. It only records whether it was closed.
 type addressed struct {
 	net.Conn
 
@@ -147,11 +149,11 @@ func (a addressed) Close() error {
 
 func TestWhichConnectionLosesItsPlace(t *testing.T) {
 	const total, perClient = 4, 2
-	// A step is "name address" for a connection that comes, or "name busy", "name idle" and
-	// "name closed" for one that has come.
+	// A step is "name address" for a new connection. "name busy", "name idle" and "name
+	// closed" are for an existing one.
 	for name, test := range map[string]struct {
 		steps []string
-		want  []string // those that are closed, in order
+		want  []string // the connections that are closed, in order
 	}{
 		"none while there is room":                     {[]string{"a ::1", "b ::1", "c ::2", "d ::2"}, nil},
 		"the one that is idle longest":                 {[]string{"a ::1", "b ::1", "c ::2", "d ::2", "e ::3", "f ::3"}, []string{"a", "b"}},

@@ -1,11 +1,11 @@
-// Package clients says what counts as one client, and divides the places of a bound among
-// clients so that none of them takes all.
+// Package clients defines what counts as one client. It also shares a limited number of
+// places among clients, so that no client takes all.
 package clients
 
 import "net/netip"
 
-// Of returns what counts as one client: an IPv4 address, or the /64 of an IPv6 address,
-// which is what one household or one machine gets to itself.
+// Of returns what counts as one client: an IPv4 address, or the /64 of an IPv6 address. One
+// household or one machine usually gets a whole /64.
 func Of(address netip.Addr) netip.Addr {
 	address = address.Unmap().WithZone("")
 	if !address.Is6() {
@@ -29,8 +29,8 @@ func Within(ranges []netip.Prefix, address netip.Addr) bool {
 	return false
 }
 
-// Places counts the places that clients take. The zero value has none taken. It is not safe
-// for concurrent use.
+// Places counts the places that each client has taken. In the zero value none is taken. It
+// is not safe for concurrent use.
 type Places struct {
 	taken   int
 	clients map[netip.Addr]int
@@ -45,18 +45,18 @@ func (p *Places) TakenBy(client netip.Addr) int { return p.clients[client] }
 // perFree is how many places a client may have for each that is free.
 const perFree = 3
 
-// Room reports whether the client may have another of so many places: there is one, and the
-// client has fewer than three for each that is free. So one client gets three quarters at
-// most, each further one three quarters of what is left, and who comes new finds a place
-// until many have taken all. This is the dynamic threshold by which switches share their
-// buffers (Choudhury and Hahne, 1998). The zero Addr is nobody in particular and may take
-// what there is.
+// Room reports whether the client may take another place. There must be a free one, and the
+// client must have fewer than three for each free one. So the first client gets at most
+// three quarters of all places, and each further client at most three quarters of the rest.
+// A new client finds a place until many clients have taken all. Network switches share
+// their buffers in the same way ("dynamic threshold", Choudhury and Hahne, 1998). The zero
+// Addr means no particular client; it may take any free place.
 func (p *Places) Room(client netip.Addr, bound int) bool {
 	free := bound - p.taken
 	return free > 0 && (client == netip.Addr{} || p.clients[client] < perFree*free)
 }
 
-// Take counts a place of the client.
+// Take counts one more place of the client.
 func (p *Places) Take(client netip.Addr) {
 	p.taken++
 	if client == (netip.Addr{}) {
@@ -68,7 +68,7 @@ func (p *Places) Take(client netip.Addr) {
 	p.clients[client]++
 }
 
-// Release counts a place of the client no more.
+// Release counts one place of the client less.
 func (p *Places) Release(client netip.Addr) {
 	p.taken--
 	if client == (netip.Addr{}) {

@@ -35,7 +35,7 @@ func TestAnAddressIsWithinARangeHoweverItIsWritten(t *testing.T) {
 func TestOneClientLeavesPlacesToTheOthers(t *testing.T) {
 	tests := map[string]struct {
 		bound           int
-		first, theOther int // what each gets when it takes all it can
+		first, theOther int // what each gets when both take as much as they can
 	}{
 		"a bound that is too small to divide": {bound: 3, first: 3, theOther: 0},
 		"the smallest that is divided":        {bound: 4, first: 3, theOther: 1},
@@ -61,7 +61,8 @@ func TestOneClientLeavesPlacesToTheOthers(t *testing.T) {
 	}
 }
 
-// Six clients that take all they can, one after the other, leave a place to the next one.
+// Six clients take as many places as they can, one after the other. A seventh still finds a
+// place.
 func TestManyClientsLeavePlacesToTheOthers(t *testing.T) {
 	var places Places
 	for i := range 6 {
@@ -74,8 +75,8 @@ func TestManyClientsLeavePlacesToTheOthers(t *testing.T) {
 	}
 }
 
-// Whatever clients do, the count is theirs, the bound holds, and who has none is let in as
-// long as there is a place.
+// The counts stay correct and the bound holds, whatever clients do. A client without a
+// place gets one as long as one is free.
 func TestPlacesAreCountedRight(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	people := []netip.Addr{{}, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")}

@@ -1,4 +1,4 @@
-// Package connlimit bounds the connections that a listener takes, in all and of each client.
+// Package connlimit bounds the connections of a listener, in total and for each client.
 package connlimit
 
 import (
@@ -10,34 +10,34 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/clients"
 )
 
-// Limits bound the connections that are open at a time. 0 is no bound.
+// Limits bound the open connections. 0 means no bound.
 type Limits struct {
 	// Total bounds all of them.
 	Total int
-	// PerClient bounds those of one client, which is what clients.Of says. 0: its
-	// share of Total (clients.Places).
+	// PerClient bounds the connections of one client, as clients.Of defines it. 0 means the
+	// client's share of Total (clients.Places).
 	PerClient int
-	// Exempt are the addresses for which PerClient does not hold, such as proxies that
-	// connect for many clients.
+	// Exempt are the addresses without the bound of PerClient, such as proxies that connect
+	// for many clients.
 	Exempt []netip.Prefix
 }
 
-// Refusal is which limit a connection was closed for.
+// Refusal names the limit for which a connection was closed.
 type Refusal int
 
-// The limits that refuse.
+// These are the limits that can refuse a connection.
 const (
-	// Total is that there were too many connections.
+	// Total means too many connections in total.
 	Total Refusal = iota
-	// PerClient is that there were too many of the client.
+	// PerClient means too many connections of one client.
 	PerClient
 )
 
 // Counter counts the connections of one or more listeners and refuses those above its
 // limits. It is safe for concurrent use. The zero value has no limits.
 type Counter struct {
-	// Refused is called for each connection that is closed at once. Optional; it is set
-	// before the first connection.
+	// Refused is called for each refused connection. It is optional, and must be set before
+	// the first connection.
 	Refused func(Refusal)
 
 	limits atomic.Pointer[Limits]
@@ -46,7 +46,7 @@ type Counter struct {
 	open clients.Places
 }
 
-// SetLimits replaces the limits. Connections that are open stay.
+// SetLimits replaces the limits. Open connections stay open.
 func (c *Counter) SetLimits(limits Limits) { c.limits.Store(&limits) }
 
 // Open returns how many connections are open.
@@ -56,14 +56,14 @@ func (c *Counter) Open() int {
 	return c.open.Taken()
 }
 
-// Listen returns the listener with its connections counted. One above a limit is closed
-// without a word: an answer would cost what the limit is to save.
+// Listen returns a listener that counts its connections. A connection above a limit is
+// closed without an answer, because answering would cost what the limit saves.
 func (c *Counter) Listen(listener net.Listener) net.Listener {
 	return &limited{Listener: listener, counter: c}
 }
 
-// enter counts a connection of a client, the zero Addr for one that is exempt. It reports
-// false, and why, above a limit.
+// enter counts a connection of a client. The zero Addr stands for an exempt client. Above a
+// limit it returns false and the limit.
 func (c *Counter) enter(client netip.Addr, limits *Limits) (Refusal, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// addressOf is the other end's address, the zero value where it has none.
+// addressOf returns the peer's address, or the zero value if it has none.
 func addressOf(conn net.Conn) netip.Addr {
 	address, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -128,7 +128,7 @@ func addressOf(conn net.Conn) netip.Addr {
 	return address.Addr()
 }
 
-// conn leaves the count when it is closed.
+// conn is removed from the count when it is closed.
 type conn struct {
 	net.Conn
 
@@ -137,7 +137,7 @@ type conn struct {
 	client  netip.Addr
 }
 
-// newConn keeps what net/http asks of a TCP connection.
+// newConn keeps the methods of a TCP connection, because net/http uses them.
 func newConn(raw net.Conn, counter *Counter, client netip.Addr) net.Conn {
 	c := &conn{Conn: raw, counter: counter, client: client}
 	if tcp, ok := raw.(*net.TCPConn); ok {
@@ -153,8 +153,8 @@ func (c *conn) Close() error {
 	return err
 }
 
-// tcpConn is a connection with all that a TCP connection can do, such as to end one
-// direction and to be copied within the system.
+// tcpConn keeps the methods of a TCP connection: closing one direction, and copying in the
+// kernel.
 type tcpConn struct {
 	*net.TCPConn
 

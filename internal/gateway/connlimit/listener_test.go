@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// accepting is a listener whose connections the test gets.
+// accepting returns the address of a listener and a channel of its connections.
 func accepting(t *testing.T, counter *Counter) (address string, conns chan net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,7 +51,7 @@ func dial(t *testing.T, from, to string) net.Conn {
 	return conn
 }
 
-// isClosed reports whether the other side ends the connection.
+// isClosed checks that the other side closes the connection.
 func isClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
@@ -91,9 +91,9 @@ func TestConnectionsAboveALimitAreClosed(t *testing.T) {
 	}
 	counter.SetLimits(Limits{PerClient: 1, Exempt: []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}})
 	for range 3 {
-		open("127.0.0.9") // a proxy is many clients
+		open("127.0.0.9") // one proxy connects for many clients
 	}
-	isClosed(t, dial(t, "127.0.0.1", address)) // what is open counts
+	isClosed(t, dial(t, "127.0.0.1", address)) // the open connections count
 }
 
 // pair is both ends of a connection.

@@ -1,10 +1,10 @@
-// Package fieldname tells what the names of HTTP fields mean to a gateway. It is pure.
+// Package fieldname classifies the names of HTTP fields for a gateway. It is pure.
 package fieldname
 
 import "strings"
 
-// OfConnection reports whether a field concerns one connection only, or the framing
-// of a message on it, and so is never passed on (RFC 9110, 7.6.1).
+// OfConnection reports whether a field belongs to one connection or to the framing of a
+// message. Such a field is never forwarded (RFC 9110, 7.6.1).
 func OfConnection(name string) bool {
 	switch len(name) {
 	case 2:
@@ -27,8 +27,8 @@ func OfConnection(name string) bool {
 	return false
 }
 
-// ForbiddenTrailer reports whether a field may not come in a trailer section, because
-// whoever merges it into the header would be deceived (RFC 9110, 6.5.1).
+// ForbiddenTrailer reports whether a field must not be in a trailer section. A recipient
+// that merges trailers into the header would treat it as a header field (RFC 9110, 6.5.1).
 func ForbiddenTrailer(name string) bool {
 	if OfConnection(name) {
 		return true

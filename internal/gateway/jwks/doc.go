@@ -1,3 +1,3 @@
-// Package jwks fetches the public keys of issuers in the background and keeps the last
-// good ones, whatever happens to the routes that use them.
+// Package jwks fetches the public keys of token issuers in the background. It keeps the
+// last good keys, also when the routes that use them change.
 package jwks

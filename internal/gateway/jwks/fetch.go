@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// fetchTimeout bounds an attempt as a whole.
+	// fetchTimeout bounds one whole attempt.
 	fetchTimeout = 5 * time.Second
 	maxRedirects = 3
 
-	// How long keys are fresh where the issuer does not say it, and the bounds of what it
-	// may say: a key that was withdrawn must not be believed for days.
+	// defaultFresh is how long keys are fresh when the issuer does not say it. The other
+	// two bound what the issuer may say: a withdrawn key must not be trusted for days.
 	defaultFresh = 5 * time.Minute
 	minFresh     = 30 * time.Second
 	maxFresh     = time.Hour
@@ -38,7 +38,7 @@ func newFetcher() *fetcher {
 	return &fetcher{client: &http.Client{Transport: transport, Timeout: fetchTimeout, CheckRedirect: checkRedirect}}
 }
 
-// checkRedirect follows few redirects, and none that gives up what TLS proves.
+// checkRedirect follows only a few redirects, and none from https to http.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	if len(before) > maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)
@@ -75,7 +75,7 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*token.Keys, time.
 	return keys, freshFor(response.Header.Get("Cache-Control")), nil
 }
 
-// freshFor returns how long an answer is fresh, within bounds.
+// freshFor returns how long an answer is fresh, within the bounds.
 func freshFor(cacheControl string) time.Duration {
 	for directive := range strings.SplitSeq(cacheControl, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")

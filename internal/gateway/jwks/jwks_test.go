@@ -102,7 +102,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// resting waits until a source sleeps between two attempts, so that time may pass.
+// resting waits until the sources sleep between two attempts. Then the test may move the
+// clock.
 func resting(t *testing.T, clock *testingclock.FakeClock, sources int) {
 	t.Helper()
 	eventually(t, "the sources rest", func() bool { return clock.Waiters() == 2*sources })
@@ -175,7 +176,7 @@ func TestAnIssuerThatIsAwayAtFirstIsTriedAgain(t *testing.T) {
 	eventually(t, "it is said that there are none", func() bool { return source.Missing() && changes.Load() == 1 })
 	before := issuer.fetches.Load()
 	for range 100 {
-		source.Keys(t.Context()) // nobody waits, and nobody storms
+		source.Keys(t.Context()) // nobody waits, and no fetch is started too early
 	}
 	if n := issuer.fetches.Load(); n != before {
 		t.Errorf("fetched %d times more", n-before)
@@ -236,7 +237,7 @@ func TestASourceThatNobodyUsesIsFetchedNoMore(t *testing.T) {
 	if n := issuer.fetches.Load(); n != 1 || source.Keys(t.Context()) != keys {
 		t.Errorf("fetched %d times, or the keys are gone", n)
 	}
-	if source.Newer(t.Context(), keys) != nil { // who still holds it is not left waiting
+	if source.Newer(t.Context(), keys) != nil { // a caller that still holds a dropped source does not wait
 		t.Error("newer keys of a source that is dropped")
 	}
 }
@@ -245,11 +246,11 @@ func TestWhoWaitsIsNotForgotten(t *testing.T) {
 	registry := NewRegistry(Options{})
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if registry.Source("http://192.0.2.1/").Keys(ended) != nil { // who asks goes away
+	if registry.Source("http://192.0.2.1/").Keys(ended) != nil { // the caller goes away
 		t.Error("keys out of nothing")
 	}
 	registry.Run(ended, testingclock.NewFakeClock(time.Now()))
-	if registry.Source("http://192.0.2.1/").Keys(t.Context()) != nil { // nobody fetches any more
+	if registry.Source("http://192.0.2.1/").Keys(t.Context()) != nil { // the registry fetches no more
 		t.Error("keys out of nothing")
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options says who is told of fetches. All are optional.
+// Options are the callbacks for fetches. All are optional.
 type Options struct {
-	// Failing is called with the first failure of each series; the error holds nothing of
-	// what was read.
+	// Failing is called with the first failure of each series of failures. The error
+	// contains nothing of the response.
 	Failing func(address string, err error)
-	// Fetched is called after each fetch, with why it failed or nil.
+	// Fetched is called after each fetch, with the error or nil.
 	Fetched func(err error)
 	// MissingChanged is called when Missing has changed for a source.
 	MissingChanged func()
@@ -22,7 +22,7 @@ type Options struct {
 type Registry struct {
 	options Options
 	fetcher *fetcher
-	added   chan struct{} // somebody must look for sources that nobody fetches
+	added   chan struct{} // tells Run that there are new sources to fetch
 	ended   chan struct{} // closed when Run has ended
 
 	mu      sync.Mutex
@@ -45,7 +45,7 @@ func NewRegistry(options Options) *Registry {
 	}
 }
 
-// Source returns the source of an address, and makes it if there is none.
+// Source returns the source for an address. It creates the source if there is none.
 func (r *Registry) Source(address string) *Source {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,8 @@ func (r *Registry) Source(address string) *Source {
 	return s
 }
 
-// Keep drops the sources for which keep is false. Who holds one still has its last keys.
+// Keep drops the sources for which keep returns false. A caller that holds a dropped source
+// still gets its last keys.
 func (r *Registry) Keep(keep func(address string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +74,7 @@ func (r *Registry) Keep(keep func(address string) bool) {
 	}
 }
 
-// Run fetches until the context ends. It is called once.
+// Run fetches until the context ends. It must be called only once.
 func (r *Registry) Run(ctx context.Context, clock clock.Clock) {
 	defer r.fetcher.client.CloseIdleConnections()
 	var wait sync.WaitGroup

@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// askedEvery is how often keys are fetched at most because a token names one that is
-	// not known: who makes up names must not be able to storm the issuer.
+	// askedEvery is the least time between two fetches that unknown key names in tokens
+	// cause. So a client that invents key names cannot flood the issuer.
 	askedEvery = 10 * time.Second
 
-	// After a failure the next attempt comes after firstRetry, twice that, and so on.
+	// After a failure the next attempt follows after firstRetry. The wait doubles with each
+	// further failure, up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
 )
 
-// Source is where an issuer publishes its keys.
+// Source is an address at which an issuer publishes its keys.
 type Source struct {
 	address  string
 	registry *Registry
@@ -33,10 +34,10 @@ type Source struct {
 	keys atomic.Pointer[token.Keys]
 
 	mu       sync.Mutex
-	attempt  chan struct{} // closed at the end of the attempt under way, or of the next
+	attempt  chan struct{} // closed at the end of the current attempt, or of the next one
 	fetching bool
-	rested   bool  // since the last attempt askedEvery has passed
-	failure  error // of the last attempt; it holds nothing of what was read
+	rested   bool  // askedEvery has passed since the last attempt
+	failure  error // of the last attempt; it contains nothing of the response
 }
 
 func newSource(address string, registry *Registry) *Source {
@@ -46,8 +47,8 @@ func newSource(address string, registry *Registry) *Source {
 	}
 }
 
-// Keys returns the last keys that were fetched. Where there are none yet it waits for the
-// attempt under way; nil means that there are none.
+// Keys returns the last keys that were fetched. If there are none yet, it waits for the
+// current attempt. It returns nil if there are none after that.
 func (s *Source) Keys(ctx context.Context) *token.Keys {
 	if keys := s.keys.Load(); keys != nil {
 		return keys
@@ -55,9 +56,9 @@ func (s *Source) Keys(ctx context.Context) *token.Keys {
 	return s.Newer(ctx, nil)
 }
 
-// Newer returns keys that are newer than those that were not enough. If there are none it
-// has them fetched, unless that was done a moment ago, and waits for them; nil means that
-// there are no newer ones.
+// Newer returns keys newer than the given ones, which were not enough. If there are none,
+// it asks for a fetch, unless one was just done, and waits. It returns nil if there are no
+// newer keys.
 func (s *Source) Newer(ctx context.Context, than *token.Keys) *token.Keys {
 	s.mu.Lock()
 	if keys := s.keys.Load(); keys != than {
@@ -86,20 +87,20 @@ func (s *Source) Newer(ctx context.Context, than *token.Keys) *token.Keys {
 	return nil
 }
 
-// Missing tells that there are no keys, and that it was tried to fetch them.
+// Missing reports whether there are no keys although a fetch was tried.
 func (s *Source) Missing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failure != nil && s.keys.Load() == nil
 }
 
-// run fetches now, whenever the keys have grown old, and when somebody asks.
+// run fetches at once, whenever the keys are no longer fresh, and when a caller asks.
 func (s *Source) run(ctx context.Context, clock clock.Clock) {
 	retry := firstRetry
 	for {
 		before := s.Missing()
 		fresh, err := s.fetch(ctx)
-		if ctx.Err() == nil { // otherwise it was not the issuer that failed
+		if ctx.Err() == nil { // a canceled fetch is not the issuer's failure
 			s.registry.options.Fetched(err)
 		}
 		if s.Missing() != before {
@@ -121,12 +122,12 @@ func (s *Source) run(ctx context.Context, clock clock.Clock) {
 	}
 }
 
-// rest waits until the next attempt is due. It reports false if there is to be none.
+// rest waits until the next attempt is due. It returns false if there is no next attempt.
 func (s *Source) rest(ctx context.Context, clock clock.Clock, wait time.Duration) bool {
 	due, rested := clock.NewTimer(wait), clock.NewTimer(askedEvery)
 	defer due.Stop()
 	defer rested.Stop()
-	asked := (chan struct{})(nil) // nobody is heard before the rest is over
+	asked := (chan struct{})(nil) // nil until askedEvery has passed: no early fetch
 	for {
 		select {
 		case <-ctx.Done():
@@ -146,7 +147,8 @@ func (s *Source) rest(ctx context.Context, clock clock.Clock, wait time.Duration
 	}
 }
 
-// fetch gets the keys once, and tells who waits. It returns how long they are fresh.
+// fetch gets the keys once and wakes the callers that wait. It returns how long the keys
+// are fresh.
 func (s *Source) fetch(ctx context.Context) (time.Duration, error) {
 	s.mu.Lock()
 	s.fetching = true
@@ -158,7 +160,7 @@ func (s *Source) fetch(ctx context.Context) (time.Duration, error) {
 		s.keys.Store(keys)
 	}
 	s.fetching, s.rested, s.failure = false, false, err
-	select { // who asked meanwhile has been answered
+	select { // a request from before the end of this fetch is answered by it
 	case <-s.asked:
 	default:
 	}
