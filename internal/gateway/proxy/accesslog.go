@@ -15,27 +15,28 @@ import (
 )
 
 const (
-	// logFlushEvery is how long a line waits at most for others to be written with.
+	// logFlushEvery bounds how long a line waits to be written together with others.
 	logFlushEvery = 200 * time.Millisecond
-	// logFlushSize is how much is collected before it is written.
+	// logFlushSize is how much text is collected before it is written.
 	logFlushSize = 32 << 10
-	// maxLogPending bounds what waits to be written, beside as much that is being written.
+	// maxLogPending bounds the text that waits to be written. As much again may be in
+	// writing.
 	maxLogPending = 1 << 20
-	// lastLogLines is how long the last lines may take to be written at the end.
+	// lastLogLines bounds how long writing the last lines may take at the end.
 	lastLogLines = 2 * time.Second
 )
 
-// accessLog writes a JSON object per line. It holds no query, no cookie and no field in
-// which a client proves who it is. A request only leaves its line: where the output takes
-// nothing, lines are dropped.
+// accessLog writes one JSON object per line. It holds no query, no cookie and no field with
+// credentials. A request never waits for the output: if the output blocks, lines are
+// dropped.
 type accessLog struct {
-	out     io.Writer // nil: no log
+	out     io.Writer // nil: no access log
 	dropped func(lines int)
-	full    chan struct{} // has a value when there is enough to be written
+	full    chan struct{} // has a value when enough text is pending
 
 	mu      sync.Mutex
 	pending []byte
-	writing sync.Mutex // held while pending goes out, so that lines stay in order
+	writing sync.Mutex // held while pending is written, so that lines stay in order
 	spare   []byte
 }
 
@@ -61,13 +62,13 @@ func (l *accessLog) write(e *exchange, duration time.Duration) {
 	if size >= logFlushSize {
 		select {
 		case l.full <- struct{}{}:
-		default: // somebody will look anyway
+		default: // a signal waits already
 		}
 	}
 }
 
-// run writes lines as they come, until the context ends; then the rest, as long as the
-// output takes it.
+// run writes lines until the context ends. Then it writes the rest, unless the output
+// blocks.
 func (l *accessLog) run(ctx context.Context, ticking clock.WithTicker) error {
 	if l.out == nil {
 		<-ctx.Done()
@@ -83,11 +84,11 @@ func (l *accessLog) run(ctx context.Context, ticking clock.WithTicker) error {
 	case err := <-ended:
 		return err
 	case <-ticking.After(lastLogLines):
-		return nil // the output is blocked, and ends with the program
+		return nil // the output is blocked, and the program ends
 	}
 }
 
-// collect writes lines when there are enough of them, or some have waited for long.
+// collect writes lines when there is enough text, or when some have waited long enough.
 func (l *accessLog) collect(ctx context.Context, ticking clock.WithTicker) {
 	ticker := ticking.NewTicker(logFlushEvery)
 	defer ticker.Stop()
@@ -98,7 +99,7 @@ func (l *accessLog) collect(ctx context.Context, ticking clock.WithTicker) {
 		case <-ticker.C():
 		case <-l.full:
 		}
-		_ = l.flush() // lost lines are counted, and nobody could do more about it
+		_ = l.flush() // lost lines are counted, and nothing more can be done
 	}
 }
 

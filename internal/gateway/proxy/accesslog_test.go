@@ -22,7 +22,7 @@ func TestAnOutputThatNobodyReadsDelaysNoRequest(t *testing.T) {
 	backend := serve(t, func(http.ResponseWriter, *http.Request) {})
 	registry := prometheus.NewPedanticRegistry()
 	g := start(t, Options{AccessLog: writer, Metrics: registry}, toApp, backend)
-	t.Cleanup(func() { writer.Close() }) // before the gateway ends, which would wait a while for the last lines
+	t.Cleanup(func() { writer.Close() }) // before the gateway ends, because it would wait for the last lines
 	path := "/" + strings.Repeat("x", 8<<10)
 	client := &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
@@ -48,7 +48,7 @@ func TestAnOutputThatNobodyReadsDelaysNoRequest(t *testing.T) {
 	}
 }
 
-// halfWriter takes half of what it gets.
+// halfWriter writes only half of what it gets.
 type halfWriter struct{ bytes.Buffer }
 
 func (w *halfWriter) Write(p []byte) (int, error) {

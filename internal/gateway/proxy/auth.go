@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// authenticate finds out who the client is, or answers that it has to prove it.
+// authenticate identifies the client. If it cannot, it answers the request and returns
+// false.
 func (e *exchange) authenticate() bool {
 	auth := e.route.Auth
 	switch {
@@ -24,7 +25,7 @@ func (e *exchange) authenticate() bool {
 	return e.checkToken(auth.JWT)
 }
 
-// checkAPIKey looks for a key in the header, then in the query. The backend sees neither.
+// checkAPIKey looks for a key in the header, then in the query. The backend gets neither.
 func (e *exchange) checkAPIKey(auth *table.APIKey) bool {
 	key := ""
 	if auth.Header != "" {
@@ -48,7 +49,8 @@ func (e *exchange) checkAPIKey(auth *table.APIKey) bool {
 	return true
 }
 
-// cutParam takes a parameter out of a query, and returns its first value and the rest.
+// cutParam removes a parameter from a query. It returns the parameter's first value and the
+// rest of the query.
 func cutParam(query, name string) (value, rest string) {
 	var kept []string
 	found := false
@@ -65,8 +67,8 @@ func cutParam(query, name string) (value, rest string) {
 	return value, strings.Join(kept, "&")
 }
 
-// checkPassword asks for a user's password. Who cannot be answered for now is told when to
-// come again, which says nothing of the password.
+// checkPassword checks the user's password. If the check cannot run now, the answer says
+// when to try again, which tells nothing about the password.
 func (e *exchange) checkPassword(auth *table.Basic) bool {
 	user, password, ok := e.r.BasicAuth()
 	verdict := passwordWrong
@@ -99,7 +101,7 @@ func (e *exchange) checkPassword(auth *table.Basic) bool {
 	return e.refuse(http.StatusUnauthorized, "unauthenticated")
 }
 
-// refuseForNow refuses what may succeed in a second.
+// refuseForNow refuses a request that may succeed a second later.
 func (e *exchange) refuseForNow(status int, failure string) bool {
 	e.w.Header()["Retry-After"] = []string{"1"}
 	return e.refuse(status, failure)

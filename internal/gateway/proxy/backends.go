@@ -2,7 +2,7 @@ package proxy
 
 import "github.com/slipway-dev/slipway/internal/gateway/upstream"
 
-// BackendStates are the endpoints of a backend by what is thought of them.
+// BackendStates are the health states of a backend's endpoints.
 type BackendStates struct {
 	upstream.States
 

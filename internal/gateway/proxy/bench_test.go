@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// BenchmarkPlainRoute is a request of 1 KiB through the gateway on kept connections,
-// client and backend in the same process: their part is in it.
+// BenchmarkPlainRoute sends a request of 1 KiB through the gateway on kept connections.
+// Client and backend run in the same process, so their cost is included.
 func BenchmarkPlainRoute(b *testing.B) { benchmarkRoute(b, Options{}, toApp) }
 
 // BenchmarkLimitedAndLogged is the same with a rate limit and an access log.
@@ -82,14 +82,14 @@ func benchmarkRoute(b *testing.B, options Options, routes string) {
 	}
 }
 
-// discard is a response that nobody reads.
+// discard is a response that is thrown away.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// BenchmarkHandler is the handler without net/http's server.
+// BenchmarkHandler measures the handler without net/http's server.
 func BenchmarkHandler(b *testing.B) {
 	backend := benchmarkBackend(b)
 	handler := New(Options{})

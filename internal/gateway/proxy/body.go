@@ -9,24 +9,25 @@ import (
 )
 
 const (
-	// maxDrain bounds what is read of a body that nobody wants, so that the next request can
-	// come on its connection, and drainTimeout the time for it.
+	// maxDrain bounds how much of an unread body is read and thrown away, so that the
+	// connection can carry another request. drainTimeout bounds the time for it.
 	maxDrain     = 64 << 10
 	drainTimeout = time.Second
 )
 
-// leastBodyRate is how many bytes of a body a client sends per second at least, on average
-// over the time in which it is waited for. ASP.NET Core's Kestrel asks for 240
-// (MinRequestBodyDataRate).
+// leastBodyRate is the least number of bytes per second that a client must send of a body.
+// It is an average over the time in which the gateway waits for the client. ASP.NET Core's
+// Kestrel requires 240 (MinRequestBodyDataRate).
 const leastBodyRate = 250
 
-// allowance is how long a client may be waited for over a whole body: as long as for a piece,
-// not less than the grace, and longer the more it has sent. Without it a byte now and then keeps a connection to a backend.
+// allowance bounds how long the gateway waits for a whole body. The bound is the timeout of
+// one read, and at least the grace. It grows with each byte that the client has sent.
+// Without it, a client that sends a byte now and then would keep a connection to a backend.
 type allowance struct {
 	grace  time.Duration
 	waited time.Duration
 	read   int64
-	lifted bool // only pieces have a bound
+	lifted bool // no bound for the whole body, only for each read
 }
 
 func (a *allowance) add(read int, waited time.Duration) {
@@ -34,8 +35,8 @@ func (a *allowance) add(read int, waited time.Duration) {
 	a.waited += waited
 }
 
-// bound returns the time of the next piece, which is that of a piece (0: no bound) or what is
-// left of the whole.
+// bound returns the timeout of the next read: that of a single read (0: no bound), or what
+// is left for the whole body.
 func (a *allowance) bound(piece time.Duration) time.Duration {
 	if piece <= 0 || a.lifted {
 		return max(piece, 0)
@@ -44,29 +45,30 @@ func (a *allowance) bound(piece time.Duration) time.Duration {
 	return min(piece, max(max(a.grace, piece)+bought-a.waited, time.Nanosecond))
 }
 
-// clientBody is the body of a request of HTTP/1. It must keep coming, and it knows whether
-// it has been read to its end: only then may what follows it be another request.
+// clientBody is the body of an HTTP/1 request. It bounds how long the client may send
+// nothing, and records whether the body was read to its end. Only then may the following
+// bytes be another request.
 type clientBody struct {
 	pace
 
 	body     io.Reader
-	length   int64  // -1 if it is not known
-	expected bool   // the client waits to be asked for it
-	ask      func() // asks
+	length   int64  // -1 if it is unknown
+	expected bool   // the client sent Expect: 100-continue
+	ask      func() // sends 100 Continue
 
-	mu      sync.Mutex // guards what follows, and the deadline of reads
+	mu      sync.Mutex // guards the fields below and the read deadline
 	allowed allowance
-	began   time.Time // when the read under way began
-	until   time.Time // when it must end
-	late    bool      // it did not
+	began   time.Time // when the current read began
+	until   time.Time // when the current read must end
+	late    bool      // a read did not end in time
 	stopped bool
-	ended   bool // its end has been read
-	failed  bool // it cannot be read to its end any more
+	ended   bool // the body was read to its end
+	failed  bool // the body cannot be read to its end any more
 }
 
-// Read reads what comes in time.
+// Read reads the next bytes, within the timeout.
 func (b *clientBody) Read(p []byte) (int, error) {
-	if b.whole() { // net/http has begun to watch the connection
+	if b.whole() { // net/http may read from the connection itself now
 		return 0, io.EOF
 	}
 	if b.expected {
@@ -79,7 +81,7 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begin gives a read its time, at most so much unless that is 0.
+// begin sets the deadline of a read. most bounds its timeout, unless it is 0.
 func (b *clientBody) begin(most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +96,7 @@ func (b *clientBody) begin(most time.Duration) {
 	}
 }
 
-// setTimeout changes the time of a piece, 0 for no bound, that of a read under way too.
+// setTimeout changes the timeout of each read, also of the current one. 0 means no bound.
 func (b *clientBody) setTimeout(timeout time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +106,8 @@ func (b *clientBody) setTimeout(timeout time.Duration) {
 	b.setDeadline(b.allowed.bound(timeout))
 }
 
-// liftRate bounds only each piece from now on, that of a read under way too.
+// liftRate removes the bound for the whole body. The bound of each read stays, also for the
+// current one.
 func (b *clientBody) liftRate() {
 	b.mu.Lock()
 	b.allowed.lifted = true
@@ -113,7 +116,7 @@ func (b *clientBody) liftRate() {
 	b.setTimeout(timeout)
 }
 
-// setDeadline is called with mu held.
+// setDeadline needs mu held.
 func (b *clientBody) setDeadline(timeout time.Duration) {
 	b.until = time.Time{}
 	if timeout > 0 {
@@ -122,7 +125,7 @@ func (b *clientBody) setDeadline(timeout time.Duration) {
 	_ = b.control.SetReadDeadline(b.until)
 }
 
-// note takes in what became of a read.
+// note records the result of a read.
 func (b *clientBody) note(n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,15 +133,16 @@ func (b *clientBody) note(n int, err error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		b.ended = !b.failed
-		_ = b.control.SetReadDeadline(time.Time{}) // net/http reads on, to see the client leave
+		_ = b.control.SetReadDeadline(time.Time{}) // net/http reads on, to detect that the client leaves
 	case err != nil:
 		b.failed = true
 		b.late = b.late || (!b.until.IsZero() && !b.clock.Now().Before(b.until))
 	}
 }
 
-// stalled reports whether the client sent nothing for too long. The error does not tell: to
-// net/http it is a client that has left, and a trailer that is not whole is malformed.
+// stalled reports whether the client sent nothing for too long. The error alone does not
+// show it. For net/http a timeout looks like a client that has left, and an incomplete
+// trailer looks malformed.
 func (b *clientBody) stalled() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,7 +156,7 @@ func (b *clientBody) whole() bool {
 	return b.ended
 }
 
-// stop makes a Read under way return, and those after it.
+// stop makes the current Read and all later ones return an error.
 func (b *clientBody) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,15 +166,16 @@ func (b *clientBody) stop() {
 	}
 }
 
-// wasStopped reports whether the body did not come to its end because nobody wanted it.
-// To net/http that looks like a client that has left.
+// wasStopped reports whether the body was not read to its end because stop was called. For
+// net/http that looks like a client that has left.
 func (b *clientBody) wasStopped() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.stopped && !b.ended
 }
 
-// drain reads what is left where that is little and comes soon. Nobody else may be reading.
+// drain reads the rest of the body if it is short and comes soon. No other goroutine may
+// read the body.
 func (b *clientBody) drain() {
 	if b.expected || !b.drainable() {
 		return
@@ -189,7 +194,7 @@ func (b *clientBody) drainable() bool {
 	return !b.ended && !b.failed && !b.stopped && b.length >= 0 && b.length-b.allowed.read <= maxDrain
 }
 
-// takeBody takes the body of a request of HTTP/1, if there is one.
+// takeBody wraps the body of an HTTP/1 request, if there is one.
 func (e *exchange) takeBody() {
 	if e.r.ProtoMajor != 1 || e.r.Body == nil || e.r.Body == http.NoBody || e.r.ContentLength == 0 {
 		return
@@ -201,8 +206,9 @@ func (e *exchange) takeBody() {
 	}
 }
 
-// askForBody sends 100 Continue. net/http would do it when the body is read, but at the same
-// time the backend may have an informational response to pass on.
+// askForBody sends 100 Continue. net/http would send it at the first read of the body. But
+// at the same moment the backend may send an informational response, which must also be
+// forwarded.
 func (e *exchange) askForBody() {
 	e.heads.Lock()
 	defer e.heads.Unlock()
@@ -211,20 +217,22 @@ func (e *exchange) askForBody() {
 	}
 }
 
-// beginAnswer makes the header of the response the caller's. It is the final response's now.
+// beginAnswer marks that the final response has begun. From now on the response header
+// belongs to the caller.
 func (e *exchange) beginAnswer() {
 	e.heads.Lock()
 	defer e.heads.Unlock()
 	e.answered = true
 }
 
-// lastOnConnection reports whether the connection must close after the answer, so that
-// nothing which comes after the request can be taken for another one: its body has not been
-// read to its end without an error, or somebody may see that end elsewhere.
+// lastOnConnection reports whether the connection must close after the answer, so that the
+// bytes after the request cannot be taken for another request. That is so if the body was
+// not read to its end without an error, or if another server could see the end of the body
+// elsewhere.
 //
-// A request in chunks may have had a length too, and one of HTTP/1.0 a Transfer-Encoding:
-// net/http does not tell (RFC 9112, 6.1). Whoever asked for another protocol may already
-// be speaking it.
+// A chunked request may also have had a length, and an HTTP/1.0 request a
+// Transfer-Encoding. net/http does not report either (RFC 9112, 6.1). A client that asked
+// for another protocol may speak it already.
 func (e *exchange) lastOnConnection(status int) bool {
 	if e.r.ProtoMajor != 1 {
 		return false
@@ -233,8 +241,8 @@ func (e *exchange) lastOnConnection(status int) bool {
 		e.r.Method == http.MethodConnect || (status != http.StatusSwitchingProtocols && e.asksForProtocol())
 }
 
-// finishConnection makes sure that nothing more is read of the connection as if it were this
-// request's body, or another request.
+// finishConnection makes sure that no further bytes of the connection are read as this
+// request's body or as another request.
 func (e *exchange) finishConnection() {
 	if conn := clientConnOf(e.r); conn != nil {
 		conn.finish()

@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// Certificates chooses the certificate for a connection by the name that the client asks
-// for. They can be replaced at any time; connections that are there go on.
+// Certificates chooses a certificate by the server name that the client sends. They can be
+// replaced at any time. Open connections stay open.
 type Certificates struct {
 	current atomic.Pointer[certificateSet]
 }
 
-// Certificate is a certificate and what it is served for.
+// Certificate is a certificate with the host names for which it is served.
 type Certificate struct {
 	tls.Certificate
 
-	// Secret is the name of the Secret that it is from.
+	// Secret is the name of the Secret that holds it.
 	Secret string
-	// Hosts are the names that it is served for, with or without a wildcard. Default:
-	// the names in the certificate.
+	// Hosts are the host names for which it is served. Wildcards are allowed. Default: the
+	// names in the certificate.
 	Hosts []string
 }
 
 type certificateSet struct {
 	byName map[string]*tls.Certificate // "*.example.com" for a wildcard
-	first  *tls.Certificate            // for clients that do not say a name
-	// expiries are the ends of the certificates by the names of their Secrets.
+	first  *tls.Certificate            // for clients that send no server name
+	// expiries are the expiry times by the name of the Secret.
 	expiries map[string]time.Time
 }
 
 var errNoCertificate = errors.New("no certificate for this name")
 
-// Set replaces the certificates. Of several for a name the first is used. On an error
+// Set replaces the certificates. If several match a name, the first is used. On an error
 // nothing changes.
 func (c *Certificates) Set(certificates []Certificate) error {
 	next := &certificateSet{byName: map[string]*tls.Certificate{}, expiries: map[string]time.Time{}}
@@ -72,7 +72,7 @@ func (c *Certificates) Set(certificates []Certificate) error {
 	return nil
 }
 
-// Expiries returns when the certificates end, by the names of their Secrets.
+// Expiries returns the expiry times by the name of the Secret.
 func (c *Certificates) Expiries() map[string]time.Time {
 	if set := c.current.Load(); set != nil {
 		return set.expiries
@@ -96,10 +96,10 @@ func (c *Certificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	return nil, errNoCertificate
 }
 
-// differ reports whether a request for a host has come on a connection that was opened for
-// a server with another certificate. A client may use a connection for several hosts where
-// one certificate is for all of them; with its own, a host wants a connection of its own. Who
-// names no server, or a host that no certificate is for, is not told apart.
+// differ reports whether a request's host has another certificate than the server name for
+// which the connection was opened. A client may use one connection for several hosts only
+// if they share a certificate. It returns false if the client sent no server name, or if
+// the host has no certificate.
 func (c *Certificates) differ(server, host string) bool {
 	if server == "" || server == host || c == nil {
 		return false
@@ -116,7 +116,7 @@ func (c *Certificates) differ(server, host string) bool {
 	return served == nil || !bytes.Equal(served.Leaf.Raw, wanted.Leaf.Raw)
 }
 
-// serverName is the name of the server as certificates are found by it.
+// serverName normalizes a server name for the lookup of its certificate.
 func serverName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 // find returns the certificate for a name in lower case, or nil.

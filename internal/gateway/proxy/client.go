@@ -8,13 +8,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// findClient finds out who asks. What a proxy says that is not trusted counts for nothing.
+// findClient determines the client's address. It ignores what a proxy says that is not
+// trusted.
 func (e *exchange) findClient() {
 	e.peer = e.r.RemoteAddr
 	if colon := strings.LastIndexByte(e.peer, ':'); colon >= 0 {
 		e.peer = strings.Trim(e.peer[:colon], "[]")
 	}
-	address, _ := netip.ParseAddr(e.peer) // nobody in particular where it is none
+	address, _ := netip.ParseAddr(e.peer) // the zero address if the peer has none
 	e.client, e.address = e.peer, clients.Of(address)
 	e.shareOf = e.address
 	if e.state == nil || !clients.Within(e.state.TrustedProxies, address) {
@@ -36,7 +37,7 @@ func (e *exchange) findClient() {
 	}
 }
 
-// scheme returns what the client speaks.
+// scheme returns the scheme of the client's request.
 func (e *exchange) scheme() string {
 	if e.trusted {
 		switch e.r.Header.Get("X-Forwarded-Proto") {
@@ -52,8 +53,8 @@ func (e *exchange) scheme() string {
 	return "http"
 }
 
-// forwardedField reports whether a field says where a request came from, which is the
-// gateway's to say. Names are in canonical form.
+// forwardedField reports whether a field says where a request came from. Only the gateway
+// may set such fields. name is in canonical form.
 func forwardedField(name string) bool {
 	return name == "X-Real-Ip" || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-")
 }
@@ -80,8 +81,8 @@ func (e *exchange) addForwarded() {
 	)
 }
 
-// addOtherForwarded passes on what a trusted proxy says beyond what the gateway says itself,
-// such as X-Forwarded-Port and X-Forwarded-Prefix.
+// addOtherForwarded forwards what a trusted proxy says in fields that the gateway does not
+// set itself, such as X-Forwarded-Port and X-Forwarded-Prefix.
 func (e *exchange) addOtherForwarded() {
 	for name, values := range e.r.Header {
 		switch name {

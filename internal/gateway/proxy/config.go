@@ -8,13 +8,13 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 )
 
-// The connections of clients where the spec does not say it.
+// These are the defaults for the connections of clients.
 const (
 	defaultConnections = 10000
 	defaultRequests    = 10000
 )
 
-// bound returns a bound of the spec, from 1 on.
+// bound returns a bound from the spec, or the fallback if it is not set or below 1.
 func bound(in *int32, fallback int) int {
 	if in == nil || *in < 1 {
 		return fallback
@@ -22,8 +22,8 @@ func bound(in *int32, fallback int) int {
 	return int(*in)
 }
 
-// NewConfig returns what the spec says about all requests; the table is still to come.
-// The error names the field.
+// NewConfig returns the part of the spec that concerns all requests. The caller adds the
+// table. The error names the field.
 func NewConfig(spec *slipwayv1alpha1.APIGatewaySpec) (Config, error) {
 	config := Config{LogPercent: 100}
 	if log := spec.AccessLog; log != nil && log.SamplePercent != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// sorted is a request with its fields in order, without those that every request has:
-// the order of fields of different names means nothing.
+// sorted returns a request with sorted fields, without the fields that every request has.
+// The order of fields with different names has no meaning.
 func sorted(request string) string {
 	head, body, _ := strings.Cut(request, "\r\n\r\n")
 	lines := strings.Split(head, "\r\n")
@@ -24,7 +24,7 @@ func sorted(request string) string {
 	return strings.Join(append(lines[:1], fields...), "\r\n") + "\r\n\r\n" + body
 }
 
-// What the backend gets, byte by byte.
+// This is what the backend gets, byte by byte.
 func TestRequestsOnTheWire(t *testing.T) {
 	const chunked = "Transfer-Encoding: chunked\r\n"
 	for name, test := range map[string]struct{ request, want string }{
@@ -87,7 +87,8 @@ func TestRequestsOnTheWire(t *testing.T) {
 	}
 }
 
-// What is answered without a backend, and whether the connection lives on.
+// These requests are answered without a backend. Each case also says whether the connection
+// stays open.
 func TestRequestsThatGoNoFurther(t *testing.T) {
 	const chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for name, test := range map[string]struct{ request, status string }{
@@ -158,7 +159,7 @@ func manyNames(count int) string {
 	return fields.String()
 }
 
-// A client that is refused early, and goes on sending, must be able to read why.
+// A client that is refused early and keeps sending must still be able to read the answer.
 func TestAnswersBeforeTheEndOfTheRequest(t *testing.T) {
 	early := listen(t, func(conn net.Conn) {
 		if _, err := bufio.NewReader(conn).ReadString('\n'); err == nil {

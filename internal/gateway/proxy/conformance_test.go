@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// wire is a backend that keeps what it gets as it is on the wire.
+// wire is a backend that records the bytes that it receives.
 type wire struct {
 	address string
 	got     chan string // each request, with its body
 }
 
-// wireBackend answers with a response as it is, and to /second with another one. Where
-// end is true it closes after the first.
+// wireBackend answers with the given bytes, and to /second with another response. If end is
+// true, it closes the connection after the first response.
 func wireBackend(t testing.TB, response string, end bool) *wire {
 	t.Helper()
 	w := &wire{got: make(chan string, 100)}
@@ -48,8 +48,8 @@ func wireBackend(t testing.TB, response string, end bool) *wire {
 	return w
 }
 
-// exchangeRaw sends bytes and returns all that comes until the gateway closes. A silence
-// of ten seconds is the end too: what should have come by then has not.
+// exchangeRaw sends bytes and returns everything that comes until the gateway closes the
+// connection. Ten seconds of silence also end it.
 func (g *gateway) exchangeRaw(request string) string {
 	g.t.Helper()
 	conn, err := net.Dial("tcp", g.address)
@@ -63,7 +63,7 @@ func (g *gateway) exchangeRaw(request string) string {
 	return string(text)
 }
 
-// plain is a response without what differs each time.
+// plain removes from a response what differs each time.
 func plain(response string) string {
 	var kept []string
 	for line := range strings.SplitSeq(response, "\r\n") {
@@ -81,15 +81,16 @@ const (
 	badGateway = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 12\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n\r\nBad Gateway\n"
 )
 
-// What the client gets, byte by byte, and then the response to another request on its
-// connection: wherever one response ended wrong, the other could not be read.
+// This is what the client gets, byte by byte, followed by the response to another request
+// on the same connection. If a response ended at the wrong place, the second one could not
+// be read.
 func TestResponsesOnTheWire(t *testing.T) {
 	head := strings.Replace(get, "GET", "HEAD", 1)
 	for name, test := range map[string]struct {
-		request  string // get if empty
+		request  string // GET if empty
 		response string
 		want     string
-		end      bool // the backend closes after it
+		end      bool // the backend closes the connection after it
 	}{
 		"length":                   {response: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", want: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"},
 		"no content":               {response: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", want: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
@@ -147,7 +148,7 @@ func TestResponsesOnTheWire(t *testing.T) {
 	}
 }
 
-// A response that does not end as it says must not look whole.
+// A response that does not end as declared must not look complete to the client.
 func TestResponsesThatEndWrong(t *testing.T) {
 	const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for name, response := range map[string]string{
@@ -171,7 +172,7 @@ func TestResponsesThatEndWrong(t *testing.T) {
 			got := g.exchangeRaw(get + last)
 			read, err := http.ReadResponse(bufio.NewReader(strings.NewReader(got)), nil)
 			if err != nil || read.StatusCode == http.StatusBadGateway {
-				return // it had not begun
+				return // the response had not begun
 			}
 			defer read.Body.Close()
 			if body, err := io.ReadAll(read.Body); err == nil {

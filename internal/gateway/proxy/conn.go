@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// lingerTimeout is how long a connection that was closed is read from at most, so that
-	// its client can read the last answer, and lingerQuiet how long it may send nothing.
+	// lingerTimeout bounds how long a closed connection is still read, so that its client
+	// can read the last answer. lingerQuiet bounds how long the client may send nothing.
 	lingerTimeout = 5 * time.Second
 	lingerQuiet   = time.Second
-	// maxLingerBytes bounds what is read meanwhile, and maxLingering the connections.
+	// maxLingerBytes bounds how much is read meanwhile. maxLingering bounds how many
+	// connections linger.
 	maxLingerBytes = 16 << 20
 	maxLingering   = 1024
 )
 
-// clientListener hands out connections that close without losing the last answer.
+// clientListener returns connections that close without losing the last answer.
 type clientListener struct {
 	net.Listener
 
@@ -41,28 +42,28 @@ func (l *clientListener) Accept() (net.Conn, error) {
 	return &clientConn{Conn: raw, clock: l.clock, lingering: l.lingering}, nil
 }
 
-// clientConn is the connection of a client, below TLS and net/http.
+// clientConn is a client's connection, below TLS and net/http.
 //
-// When bytes come for a socket that is closed the system resets the connection, and the
-// client may lose an answer that it has not read yet. So the connection closes in two steps
-// (RFC 9112, 9.6): its own end first, and the other when the client has closed or some time
-// has passed. What comes meanwhile is thrown away.
+// If bytes arrive for a closed socket, the kernel resets the connection. Then the client
+// may lose an answer that it has not read yet. So the connection closes in two steps (RFC
+// 9112, 9.6). First the write side closes. The read side closes when the client has closed
+// too, or after some time. Bytes that arrive meanwhile are thrown away.
 type clientConn struct {
 	net.Conn
 
 	clock     clock.PassiveClock
 	lingering *conns
 
-	over    atomic.Bool  // nothing that still comes is for anybody
-	readers atomic.Int32 // in Read
+	over    atomic.Bool  // bytes that still arrive are thrown away
+	readers atomic.Int32 // calls in Read
 	closed  atomic.Bool
-	gone    atomic.Bool // the client has closed, or cannot be heard any more
+	gone    atomic.Bool // the client has closed, or reading has failed
 
-	requests atomic.Int64 // of HTTP/2
-	resets   atomic.Int64 // those that the client took back at once
+	requests atomic.Int64 // HTTP/2 requests
+	resets   atomic.Int64 // HTTP/2 requests that the client reset at once
 }
 
-// Read reads what the client sends, up to the end that finish makes.
+// Read reads from the client, until finish is called.
 func (c *clientConn) Read(p []byte) (int, error) {
 	if c.over.Load() {
 		return 0, io.EOF
@@ -79,10 +80,11 @@ func (c *clientConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish makes everything that comes from now on nobody's: it is neither a body nor a request.
+// finish makes the connection throw away all further bytes: they are neither a body nor a
+// request.
 func (c *clientConn) finish() { c.over.Store(true) }
 
-// CloseWrite ends the direction to the client.
+// CloseWrite closes the write side.
 func (c *clientConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -90,8 +92,8 @@ func (c *clientConn) CloseWrite() error {
 	return net.ErrClosed
 }
 
-// Close closes the connection, to the client first where it may still be sending. Whoever
-// closes it while it is read wants that to end.
+// Close closes the connection. If the client may still be sending, only the write side
+// closes at first. If a Read is running, the caller wants to end it, so everything closes.
 func (c *clientConn) Close() error {
 	if c.closed.Swap(true) || c.readers.Load() > 0 || c.gone.Load() || !c.lingering.addUpTo(c.Conn, maxLingering) {
 		return c.Conn.Close()
@@ -104,7 +106,7 @@ func (c *clientConn) Close() error {
 	return nil
 }
 
-// linger reads until the client has closed too.
+// linger reads and throws away bytes until the client has closed too.
 func (c *clientConn) linger() {
 	defer c.lingering.remove(c.Conn)
 	defer c.Conn.Close()
@@ -126,7 +128,7 @@ func (c *clientConn) linger() {
 	}
 }
 
-// clientConnKey is where a request's context has its connection.
+// clientConnKey is the context key of a request's connection.
 type clientConnKey struct{}
 
 func withClientConn(ctx context.Context, conn net.Conn) context.Context {
@@ -139,21 +141,23 @@ func withClientConn(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// clientConnOf returns the connection of a request, nil if it did not come through a Server.
+// clientConnOf returns a request's connection. It is nil if the request did not come
+// through a Server.
 func clientConnOf(r *http.Request) *clientConn {
 	client, _ := r.Context().Value(clientConnKey{}).(*clientConn)
 	return client
 }
 
 const (
-	// soonReset is how soon after its beginning a request is taken back at once. A connection
-	// on which that is so for more than half of at least fewRequests ends: its client makes
-	// the gateway and its backends work, and takes no answers.
+	// soonReset defines a quick reset: the client resets a request within this time after
+	// its beginning. A connection with at least fewRequests requests is closed when more
+	// than half of them were reset quickly. Such a client causes work for the gateway and
+	// its backends, and takes no answers.
 	soonReset   = time.Second
 	fewRequests = 500
 )
 
-// watchResets ends the connection of HTTP/2 whose client takes most of its requests back.
+// watchResets closes an HTTP/2 connection whose client resets most of its requests quickly.
 func (e *exchange) watchResets() {
 	conn := clientConnOf(e.r)
 	if conn == nil {

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// conns are connections that net/http knows nothing of any more.
+// conns are connections that net/http no longer tracks.
 type conns struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
-	empty chan struct{} // closed when the last one ends; nil while nobody waits
+	empty chan struct{} // closed when the last one is removed; nil while nothing waits
 }
 
 func (c *conns) add(conn net.Conn) {
@@ -19,7 +19,7 @@ func (c *conns) add(conn net.Conn) {
 	c.addLocked(conn)
 }
 
-// addUpTo adds a connection, unless there are as many as there may be.
+// addUpTo adds a connection, unless the limit is reached.
 func (c *conns) addUpTo(conn net.Conn, limit int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *conns) remove(conn net.Conn) {
 	}
 }
 
-// wait waits for all of them to end, and ends them when the context does.
+// wait waits until all connections have ended. It closes them when the context ends.
 func (c *conns) wait(ctx context.Context) {
 	c.mu.Lock()
 	if len(c.conns) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// allowOrigin tells a page of another origin what it may do. It reports true if the
-// request was a question about that only, and has been answered.
+// allowOrigin adds the CORS response fields for a page of another origin. It returns true
+// if the request was a preflight request, which it has answered.
 func (e *exchange) allowOrigin() bool {
 	origin := e.r.Header.Get("Origin")
 	header := e.w.Header()
@@ -47,7 +47,7 @@ func setUnlessEmpty(header http.Header, name, value string) {
 	}
 }
 
-// dropCORS removes what the backend says about other origins: the route says it.
+// dropCORS removes the backend's CORS fields, because the route defines them.
 func dropCORS(response *upstream.Response) {
 	response.Fields = slices.DeleteFunc(response.Fields, func(field upstream.Field) bool {
 		return len(field.Name) > len("Access-Control-") && strings.EqualFold(field.Name[:len("Access-Control-")], "Access-Control-")

@@ -1,3 +1,3 @@
-// Package proxy is the data path of the gateway: it matches a request in the table and
-// does what its route says, and serves HTTP/1.1, HTTP/2 and upgraded connections.
+// Package proxy is the data path of the gateway. It finds the route of a request in the
+// table, and does what the route says. It serves HTTP/1.1, HTTP/2 and upgraded connections.
 package proxy

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// fragile is a server of HTTP/1 that ends the connection, without a word, whenever it does not
-// like what it reads, and answers the paths that some applications have.
+// fragile is an HTTP/1 server that closes the connection without an answer when it cannot
+// parse a request. It answers the paths that some applications have.
 func fragile(t *testing.T) (address string, asked *atomic.Int64) {
 	asked = new(atomic.Int64)
 	return listen(t, func(conn net.Conn) {
@@ -38,7 +38,7 @@ func fragile(t *testing.T) (address string, asked *atomic.Int64) {
 			case "/crash":
 				return
 			case "/slow":
-				_, _ = io.Copy(io.Discard, in) // until the gateway has enough
+				_, _ = io.Copy(io.Discard, in) // until the gateway closes the connection
 				return
 			case "/malformed":
 				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")
@@ -59,7 +59,7 @@ func fragile(t *testing.T) (address string, asked *atomic.Int64) {
 	}), asked
 }
 
-// http2Abort opens a stream, sends some of a body and ends the stream.
+// http2Abort opens a stream, sends a part of a body and resets the stream.
 func http2Abort(g *gateway) {
 	f := g.frames()
 	f.open(1, false, with("content-length", "100000")...)
@@ -70,7 +70,7 @@ func http2Abort(g *gateway) {
 
 func TestNoClientLeavesOutAnEndpoint(t *testing.T) {
 	const end = " HTTP/1.1\r\nHost: a\r\n"
-	// quickly sends and leaves, waiting sends and waits for the answer.
+	// quickly sends and closes the connection. waiting sends and waits for the answer.
 	quickly := func(text string) func(*gateway) {
 		return func(g *gateway) {
 			conn, err := net.Dial("tcp", g.address)
@@ -131,7 +131,7 @@ func TestNoClientLeavesOutAnEndpoint(t *testing.T) {
 			for range 6 {
 				behave(g)
 			}
-			// Both answer everybody else.
+			// Both endpoints still answer all other clients.
 			service := g.handler.registry.Service("app:80")
 			eventually(t, "the last request has ended", func() bool { return service.Busy() == 0 })
 			service.Wait()
@@ -169,7 +169,7 @@ func TestAnEndpointThatFailsWhoeverAsksIsLeftOut(t *testing.T) {
 	}
 }
 
-// The gateway asks no more often than once in a second, however many requests fail.
+// However many requests fail, the gateway checks an endpoint at most once per second.
 func TestRequestsThatFailMakeTheGatewayAskRarely(t *testing.T) {
 	first, asked := fragile(t)
 	second, askedToo := fragile(t)
@@ -186,7 +186,7 @@ func TestRequestsThatFailMakeTheGatewayAskRarely(t *testing.T) {
 	}
 }
 
-// The backend's declaration alone says what is spoken.
+// Only the backend's configuration decides which protocol is spoken.
 func TestTheProtocolIsTheBackends(t *testing.T) {
 	spoken := make(chan string, 1)
 	backend := serve(t, func(_ http.ResponseWriter, r *http.Request) { spoken <- r.Proto })

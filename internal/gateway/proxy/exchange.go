@@ -17,14 +17,13 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// statusClientGone is what the log says where a client did not wait for its answer.
+// statusClientGone is the logged status when the client left before its answer.
 const statusClientGone = 499
 
-// maxVia is how often a request may come through a gateway of our name: more is a loop.
+// maxVia is how often a request may pass a gateway of our name. More than that is a loop.
 const maxVia = 8
 
-// exchange is a request and what becomes of it. It is used again for another request
-// when it has ended.
+// exchange is the state of one request. Exchanges are pooled and reused for other requests.
 type exchange struct {
 	handler *Handler
 	state   *state
@@ -35,37 +34,38 @@ type exchange struct {
 	lookup table.Request
 	path   table.Path
 	route  *table.Route
-	peer   string // the address of the other end of the connection
-	client string // the address of the client, as far as it can be believed
-	// address is what counts as the client where clients are counted, and shareOf whose share
-	// of a bound is taken: nobody's, where a trusted proxy says of no client.
+	peer   string // the address of the peer
+	client string // the address of the client, as far as it can be trusted
+	// address is what counts as the client in limits. shareOf is the client whose share of
+	// a bound is used. It is the zero Addr if a trusted proxy names no client.
 	address, shareOf netip.Addr
 
-	counted  bool   // it is one of those under way
-	trusted  bool   // the other end is a trusted proxy
-	identity string // who the client proved to be
+	counted  bool   // it is counted as in flight
+	trusted  bool   // the peer is a trusted proxy
+	identity string // the authenticated name of the client
 	claims   token.Claims
-	query    string // what is sent to the backend
-	// nominated are the fields that Connection names, beyond those that never go on.
+	query    string // the query for the backend
+	// nominated are the fields that Connection names, beyond those that are never
+	// forwarded.
 	nominated []string
 
 	request  upstream.Request
-	taking   *watch                                    // of the calls in which the client of HTTP/2 takes a response; kept
-	stream   *streamBody                               // the body of a request of HTTP/2 to a backend
-	body     *clientBody                               // of a request of HTTP/1; nil if it has none
-	informed func(status int, fields []upstream.Field) // inform; kept, so that it need not be allocated
+	taking   *watch                                    // bounds the calls that write a response to an HTTP/2 client; reused
+	stream   *streamBody                               // the body of an HTTP/2 request to a backend
+	body     *clientBody                               // the body of an HTTP/1 request; nil if there is none
+	informed func(status int, fields []upstream.Field) // the method inform; kept to avoid an allocation
 	fields   []upstream.Field
 	endpoint string
 
-	heads    sync.Mutex // held while the head of a response is sent
-	answered bool       // the final one has begun
+	heads    sync.Mutex // held while a response head is sent
+	answered bool       // the final response has begun
 	status   int
 	sent     int64 // bytes of the response's body
 	failure  string
 	aborted  bool
-	// tunneled is the client's connection where it speaks another protocol.
+	// tunneled is the client's connection after a protocol upgrade.
 	tunneled net.Conn
-	span     trace.Span // nil where nothing is traced
+	span     trace.Span // nil if the request is not traced
 }
 
 func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
@@ -76,7 +76,7 @@ func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 	e.takeBody()
 }
 
-// end counts and logs the exchange, and lets go of it.
+// end counts and logs the exchange, and returns it to the pool.
 func (e *exchange) end() {
 	duration := e.handler.options.Clock.Since(e.start)
 	if e.state != nil {
@@ -112,7 +112,8 @@ func (e *exchange) serve() {
 	}
 }
 
-// findRoute finds the route of the request, or answers why there is none.
+// findRoute finds the route of the request. If there is none, it answers the request and
+// returns false.
 func (e *exchange) findRoute() bool {
 	if e.state == nil {
 		return e.refuse(http.StatusServiceUnavailable, "no_table")
@@ -179,17 +180,17 @@ func (e *exchange) answer(status int, contentType string, body []byte) {
 	if e.r.Method == http.MethodHead {
 		return
 	}
-	_ = e.write(body) // the client has gone, then
+	_ = e.write(body) // an error means that the client has gone
 }
 
-// sendHead sends the head of the response, with what the route changes in it.
+// sendHead sends the head of the response, with the route's changes.
 func (e *exchange) sendHead(status int) {
 	header := e.w.Header()
 	if e.route != nil && e.route.ResponseHeaders != nil {
 		e.route.ResponseHeaders.Apply(header)
 	}
-	// Where others serve, the client is to go elsewhere with its next request; for
-	// HTTP/2 net/http makes GOAWAY of it.
+	// While the gateway drains or stands by, the client should open a new connection for
+	// its next request. For HTTP/2, net/http translates this to GOAWAY.
 	if e.handler.sendsAway() || e.lastOnConnection(status) {
 		header["Connection"] = []string{"close"}
 	}
@@ -212,7 +213,8 @@ func (e *exchange) answerDirectly() {
 	e.answer(direct.StatusCode, direct.ContentType, direct.Body)
 }
 
-// limitBody refuses a body that is too large, and one that turns out to be.
+// limitBody refuses a body that is declared too large. It also bounds a body whose size is
+// not known yet.
 func (e *exchange) limitBody() bool {
 	limit := e.route.MaxBodyBytes
 	if limit <= 0 {
@@ -221,7 +223,7 @@ func (e *exchange) limitBody() bool {
 	if e.r.ContentLength > limit {
 		return e.refuse(http.StatusRequestEntityTooLarge, "body_too_large")
 	}
-	// The reader gets no writer: it would write into the header of the response, while that
+	// MaxBytesReader gets no ResponseWriter. It would write into the response header, which
 	// may be sent already.
 	switch {
 	case e.r.ContentLength >= 0:
@@ -233,8 +235,9 @@ func (e *exchange) limitBody() bool {
 	return true
 }
 
-// withinLimit counts the request, or answers that there were too many. What is counted
-// by client comes after its authentication, the rest before, so that guessing counts.
+// withinLimit counts the request for the rate limit. If there were too many, it answers the
+// request and returns false. Limits per authenticated client count after authentication.
+// All others count before it, so that they also limit guessing.
 func (e *exchange) withinLimit(authenticated bool) bool {
 	limit := e.route.RateLimit
 	if limit == nil || (limit.Per == table.PerKey) != authenticated {
@@ -256,7 +259,7 @@ func (e *exchange) withinLimit(authenticated bool) bool {
 	return e.refuse(http.StatusTooManyRequests, "rate_limit")
 }
 
-// service returns where the request goes, nil if nobody is there.
+// service returns the backend for the request. It is nil if none has an endpoint.
 func (e *exchange) service() (*table.Backend, *upstream.Service) {
 	backend := e.route.Pick(rand.Uint64())
 	if backend == nil {
@@ -269,8 +272,8 @@ func (e *exchange) service() (*table.Backend, *upstream.Service) {
 	return backend, service
 }
 
-// readyService returns a backend of the route that has endpoints now. The table of a request
-// may be the last one, whose endpoints have gone meanwhile.
+// readyService returns a backend of the route that has endpoints now. The request may still
+// use an older table, whose endpoints are gone by now.
 func (e *exchange) readyService() (*table.Backend, *upstream.Service) {
 	for _, backend := range e.route.Backends {
 		service := e.state.services[backend.Index]

@@ -18,24 +18,26 @@ import (
 )
 
 const (
-	// floodConnections is how many connections flood at a time, each with floodFrames frames.
+	// floodConnections is how many connections attack at the same time. Each sends
+	// floodFrames frames.
 	floodConnections = 4
 	floodFrames      = 5000
-	// deafFrames are more than the server has answers waiting for.
+	// deafFrames are more frames than the server queues answers for.
 	deafFrames = 12000
-	// floodHeap is what they may cost, in bytes: some MiB each, whatever is sent.
+	// floodHeap is how much heap an attack may cost, in bytes: some MiB per connection,
+	// whatever is sent.
 	floodHeap = 24 << 20
 )
 
 // flood is what an attacker does on a connection.
 type flood struct {
 	do    func(f *frames) error
-	deaf  bool  // the attacker reads no answer
-	ended bool  // the gateway must end the connection
-	heap  int64 // what it may cost in all, floodHeap if 0
+	deaf  bool  // the attacker reads no answers
+	ended bool  // the gateway must close the connection
+	heap  int64 // how much heap it may cost; floodHeap if 0
 }
 
-// repeat does something with the numbers of streams until it fails.
+// repeat calls do with increasing stream numbers until it fails.
 func repeat(times int, do func(stream uint32) error) error {
 	for i := range times {
 		if err := do(uint32(2*i + 1)); err != nil {
@@ -49,7 +51,7 @@ func headers(stream uint32, block []byte, endStream, endHeaders bool) http2.Head
 	return http2.HeadersFrameParam{StreamID: stream, BlockFragment: block, EndStream: endStream, EndHeaders: endHeaders}
 }
 
-// slow is a request whose answer does not come before it is taken back.
+// slow is a request that is reset before its answer comes.
 var slow = []string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/slow"}
 
 func resets(f *frames) error {
@@ -63,7 +65,7 @@ func resets(f *frames) error {
 
 var floods = map[string]flood{
 	"streams that are taken back at once": {do: resets, ended: true},
-	// 1000 requests at a time, with the test's own backend in the same process.
+	// This is 1000 requests at a time. The test's own backend is in the same process.
 	"streams that nobody ends": {heap: 160 << 20, do: func(f *frames) error {
 		return repeat(floodFrames, func(stream uint32) error { return f.WriteHeaders(headers(stream, f.encode(good...), false, true)) })
 	}},
@@ -85,7 +87,7 @@ var floods = map[string]flood{
 		if err := f.WriteHeaders(headers(1, f.encode(with("x-bomb", value)...), true, true)); err != nil {
 			return err
 		}
-		reference := f.encode("x-bomb", value) // one byte for 4000 by now
+		reference := f.encode("x-bomb", value) // one byte stands for 4000 by now
 		block := append(f.encode(good...), bytes.Repeat(reference, 15<<10)...)
 		return repeat(20, func(stream uint32) error { return f.WriteHeaders(headers(stream+2, block, true, true)) })
 	}},
@@ -134,21 +136,21 @@ func emptyHeaders(f *frames) error {
 	return repeat(floodFrames, func(stream uint32) error { return f.WriteHeaders(headers(stream, nil, true, true)) })
 }
 
-// heapInUse is the memory that is in use, once what is not has been collected.
+// heapInUse is the heap in use after garbage collection.
 func heapInUse() int64 {
 	runtime.GC()
-	runtime.GC() // pools keep what is not used for one more
+	runtime.GC() // sync.Pool keeps unused items for one more collection
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	return int64(memory.HeapInuse)
 }
 
-// attacker is a connection that floods.
+// attacker is an attacking connection.
 type attacker struct {
 	*frames
 
 	out   *bufio.Writer
-	ended chan struct{} // closed when the gateway has ended it
+	ended chan struct{} // closed when the gateway has closed the connection
 }
 
 func (f *flooding) attack(test flood) *attacker {
@@ -166,8 +168,8 @@ func (f *flooding) attack(test flood) *attacker {
 	return a
 }
 
-// pipes are connections without a buffer of the system: an answer that nobody hears waits in
-// the gateway.
+// pipes are in-process connections without a kernel buffer. So an answer that is not read
+// stays in the gateway.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -203,7 +205,7 @@ func (a *attacker) listen() {
 	close(a.ended)
 }
 
-// flooding is a gateway that is flooded while somebody else asks.
+// flooding is a gateway under attack, with another client that sends requests.
 type flooding struct {
 	*gateway
 
@@ -211,7 +213,7 @@ type flooding struct {
 	pipes  *pipes
 }
 
-// ask does a request that is not the attacker's.
+// ask sends a request as the other client.
 func (f *flooding) ask() error {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
 	defer cancel()
@@ -233,7 +235,7 @@ func (f *flooding) ask() error {
 	return nil
 }
 
-// askUntil asks until a channel is closed, and returns how often.
+// askUntil calls ask until the channel is closed. It returns the number of requests.
 func (f *flooding) askUntil(over chan struct{}) (int, error) {
 	for asked := 1; ; asked++ {
 		if err := f.ask(); err != nil {
@@ -247,8 +249,8 @@ func (f *flooding) askUntil(over chan struct{}) (int, error) {
 	}
 }
 
-// Whoever floods the gateway over HTTP/2 costs it a bounded amount of memory, leaves nothing
-// behind, and keeps nobody else from being served.
+// An attack over HTTP/2 costs a bounded amount of memory, leaves nothing behind, and does
+// not stop the service for other clients.
 func TestHTTP2Floods(t *testing.T) {
 	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
@@ -259,14 +261,14 @@ func TestHTTP2Floods(t *testing.T) {
 		_, _ = io.WriteString(w, "ok")
 	})
 	options := Options{}
-	options.Upstream.MaxIdle = 1 // so that what stays is the same each time
+	options.Upstream.MaxIdle = 1 // so that the same amount stays each time
 	g := start(t, options, toApp, backend)
 	client, pipes := http2Client(t), newPipes()
 	go func() { _ = g.server.plain.Serve(g.server.listener(pipes)) }() // until the gateway is shut down
 	for name, test := range floods {
 		t.Run(name, func(t *testing.T) {
 			f := &flooding{gateway: &gateway{t: t, address: g.address}, client: client, pipes: pipes}
-			if err := f.ask(); err != nil { // and so has its connections
+			if err := f.ask(); err != nil { // opens the other client's connections
 				t.Fatal(err)
 			}
 			f.play(test)
@@ -316,7 +318,7 @@ func (f *flooding) play(test flood) {
 	}
 }
 
-// end ends the connections, those that the gateway must end by itself excepted.
+// end closes the connections, except those that the gateway must close itself.
 func (f *flooding) end(test flood, attackers []*attacker, others *sync.WaitGroup) {
 	f.t.Helper()
 	for _, a := range attackers {

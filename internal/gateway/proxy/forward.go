@@ -15,8 +15,8 @@ import (
 
 var aLongTimeAgo = time.Unix(1, 0)
 
-// maxNames bounds the names of the fields of a request, and maxOptions the options of
-// Connection, with which each of them is compared.
+// maxNames bounds the number of field names in a request. maxOptions bounds the options of
+// Connection, because each field name is compared with each option.
 const (
 	maxNames   = 512
 	maxOptions = 64
@@ -51,7 +51,7 @@ func (e *exchange) forward() {
 	e.respond(response)
 }
 
-// explain answers a request that has no response.
+// explain answers a request for which the backend gave no response.
 func (e *exchange) explain(err error) {
 	kind := upstream.KindOf(err)
 	if failure, ok := errors.AsType[*upstream.Error](err); ok {
@@ -115,7 +115,7 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 	e.request.Fields = e.fields
 }
 
-// deadline is when the response must have ended, zero for never.
+// deadline returns when the response must have ended. Zero means no deadline.
 func (e *exchange) deadline() time.Time {
 	if e.route.Timeouts.Request <= 0 {
 		return time.Time{}
@@ -123,7 +123,7 @@ func (e *exchange) deadline() time.Time {
 	return e.start.Add(e.route.Timeouts.Request)
 }
 
-// target is the path as the backend is to see it, with the query.
+// target returns the path for the backend, with the query.
 func (e *exchange) target() string {
 	path := e.path.Forward
 	if e.route.Rewrite != nil {
@@ -154,7 +154,7 @@ func (e *exchange) addBody() {
 	}
 	if e.body != nil {
 		request.Body, request.StopBody = e.body, e.body.stop
-		request.ExpectContinue = e.body.expected // net/http lets no other expectation through
+		request.ExpectContinue = e.body.expected // net/http accepts no other expectation
 	}
 	if e.r.ContentLength < 0 {
 		trailer := e.r.Trailer
@@ -162,7 +162,7 @@ func (e *exchange) addBody() {
 			request.Trailers = func() []upstream.Field { return e.trailersOf(trailer) }
 		}
 	}
-	// The body may still come in while the response goes out.
+	// The body may still come in while the response is sent.
 	if e.r.ProtoMajor == 1 && (e.r.ContentLength < 0 || request.ExpectContinue || e.r.ContentLength > upstream.MaxReplay) {
 		_ = control.EnableFullDuplex()
 	}
@@ -172,13 +172,14 @@ func (e *exchange) pace(control *http.ResponseController) pace {
 	return pace{control: control, clock: e.handler.options.Clock, timeout: e.handler.options.ClientTimeout}
 }
 
-// isNoTrailer reports whether a field must not be a trailer for the backend, which may take
-// it for a field of the head: what a client may not say there it may not say here.
+// isNoTrailer reports whether a field must not be sent to the backend as a trailer. The
+// backend may treat it as a header field. So what a client may not set in the header, it
+// may not set in a trailer.
 func (e *exchange) isNoTrailer(name string) bool {
 	return fieldname.ForbiddenTrailer(strings.ReplaceAll(name, "_", "-")) || forwardedField(name) || e.isHidden(name)
 }
 
-// trailersOf returns the trailers that are for the backend.
+// trailersOf returns the trailers for the backend.
 func (e *exchange) trailersOf(trailer http.Header) []upstream.Field {
 	fields := make([]upstream.Field, 0, len(trailer))
 	for name, values := range trailer {
@@ -186,7 +187,7 @@ func (e *exchange) trailersOf(trailer http.Header) []upstream.Field {
 			continue
 		}
 		if len(values) == 0 {
-			fields = append(fields, upstream.Field{Name: name}) // announced, and not come yet
+			fields = append(fields, upstream.Field{Name: name}) // declared in Trailer, and not received yet
 		}
 		for _, value := range values {
 			fields = append(fields, upstream.Field{Name: name, Value: value})
@@ -195,7 +196,7 @@ func (e *exchange) trailersOf(trailer http.Header) []upstream.Field {
 	return fields
 }
 
-// addFields takes over the fields that are for the backend.
+// addFields copies the client's fields that are for the backend.
 func (e *exchange) addFields() {
 	for name, values := range e.r.Header {
 		if fieldname.OfConnection(name) || forwardedField(name) || e.isHidden(name) || slices.Contains(e.nominated, name) || e.replacesTrace(name) {
@@ -226,9 +227,9 @@ func (e *exchange) addFields() {
 	}
 }
 
-// isHidden reports whether a field is not the client's to send: its key, or what tells
-// the backend who the client is. A backend may take an underscore for a hyphen, and so
-// what looks like the framing of the request for that.
+// isHidden reports whether a client must not set the field: its key, or what tells the
+// backend who the client is. A backend may treat an underscore as a hyphen. So a name with
+// underscores is also hidden if, with hyphens, it would be a framing or forwarding field.
 func (e *exchange) isHidden(name string) bool {
 	if strings.IndexByte(name, '_') >= 0 {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
@@ -239,8 +240,8 @@ func (e *exchange) isHidden(name string) bool {
 	return e.route.Auth != nil && slices.Contains(e.route.Auth.Hidden, name)
 }
 
-// readConnection notes the fields that Connection names, which end here. It reports false
-// if they are more than anybody needs.
+// readConnection records the fields that Connection names, because they must not be
+// forwarded. It returns false if there are too many.
 func (e *exchange) readConnection() bool {
 	options := 0
 	for _, list := range e.r.Header["Connection"] {
@@ -258,7 +259,7 @@ func (e *exchange) readConnection() bool {
 	return true
 }
 
-// announced reports whether Trailer names a field.
+// announced reports whether the field Trailer names a field.
 func announced(trailer []string, name string) bool {
 	for _, value := range trailer {
 		if hasToken(value, name) {
@@ -279,7 +280,7 @@ func hasToken(list, token string) bool {
 	return false
 }
 
-// editFields does what the route says about the fields of requests.
+// editFields applies the route's changes of the request's fields.
 func (e *exchange) editFields() {
 	header := make(http.Header, len(e.fields))
 	for _, field := range e.fields {
@@ -295,7 +296,7 @@ func (e *exchange) editFields() {
 	}
 }
 
-// causes translates the route's causes of retries.
+// causes converts the route's causes of retries.
 func causes(on table.Causes) upstream.Causes {
 	var causes upstream.Causes
 	for _, pair := range [...]struct {

@@ -23,11 +23,11 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// testService is the service that gRPC implementations test each other with.
+// testService is the service with which gRPC implementations test each other.
 type testService struct {
 	testpb.UnimplementedTestServiceServer
 
-	canceled chan struct{} // the end of a call that its client gave up
+	canceled chan struct{} // closed when the backend sees a canceled call
 }
 
 func payload(size int32) *testpb.Payload { return &testpb.Payload{Body: make([]byte, size)} }
@@ -105,7 +105,8 @@ func serveGRPC(t *testing.T) (string, *testService) {
 	return listener.Addr().String(), service
 }
 
-// dialGRPC returns a client of the service behind an address, and the way to more services.
+// dialGRPC returns a client of the test service at an address, and the connection for other
+// services.
 func dialGRPC(t *testing.T, address string, transport credentials.TransportCredentials) (testpb.TestServiceClient, *grpc.ClientConn) {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(transport), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(8<<20)))
 	if err != nil {
@@ -115,7 +116,7 @@ func dialGRPC(t *testing.T, address string, transport credentials.TransportCrede
 	return testpb.NewTestServiceClient(conn), conn
 }
 
-// startTLS serves the gateway's handler with TLS too, and returns the address.
+// startTLS also serves the gateway's handler with TLS. It returns the address.
 func (g *gateway) startTLS(t *testing.T) string {
 	var certificates Certificates
 	if err := certificates.Set([]Certificate{certificate(t, 1, "a.example.com")}); err != nil {
@@ -280,7 +281,7 @@ func callAndCancel(ctx context.Context, t *testing.T, client testpb.TestServiceC
 	cancel()
 	_, err = stream.Recv()
 	want(t, "code", grpcstatus.Code(err), codes.Canceled)
-	<-service.canceled // the backend learns it
+	<-service.canceled // the backend sees the cancellation
 }
 
 func TestGRPCClientsUnderstandTheGatewaysOwnAnswers(t *testing.T) {
@@ -291,7 +292,7 @@ func TestGRPCClientsUnderstandTheGatewaysOwnAnswers(t *testing.T) {
 	g.handler.Set(Config{Table: compile(t, `[{backendService: {name: none, port: 80}}]`, nil)})
 	_, err = client.EmptyCall(t.Context(), &testpb.Empty{})
 	want(t, "no endpoints", grpcstatus.Code(err), codes.Unavailable)
-	// What stands in front of a backend may answer in its place.
+	// A proxy in front of the backend may answer instead of it.
 	g.handler.Set(Config{Table: compile(t, toApp, nil, serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "not now\n")

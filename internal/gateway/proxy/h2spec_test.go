@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// report is what h2spec says of its cases, as JUnit reports are.
+// report is h2spec's result in JUnit format.
 type report struct {
 	Suites []struct {
 		Cases []struct {
@@ -33,11 +33,11 @@ type finding struct {
 	Text string `xml:",innerxml"`
 }
 
-// h2specCases is how many cases h2spec has: none may be left out without a word.
+// h2specCases is the number of h2spec's cases. It makes sure that none is left out.
 const h2specCases = 145
 
-// Cases that fail, and what a client sees instead, stand in docs/spec/apigateway.md, "HTTP/2
-// on the wire". The list is exact: a case that passes now must leave it, there too.
+// These cases fail. docs/spec/apigateway.md ("HTTP/2 on the wire") says what a client sees
+// instead. The list is exact: remove a case that passes now, here and in that page.
 var (
 	ofTheServer = []string{
 		"http2/6.5.3: Sends multiple values of SETTINGS_INITIAL_WINDOW_SIZE",
@@ -56,7 +56,7 @@ func TestHTTP2AsTheSpecificationSays(t *testing.T) {
 	for name, test := range map[string]struct {
 		address  string
 		flags    []string
-		expected []string // to fail
+		expected []string // cases that must fail
 	}{
 		"h2c": {g.address, nil, ofSharedPorts},
 		"TLS": {g.startTLS(t), []string{"--tls", "--insecure"}, ofTheServer},
@@ -87,7 +87,7 @@ func TestHTTP2AsTheSpecificationSays(t *testing.T) {
 	}
 }
 
-// runH2spec runs the program that the environment names.
+// runH2spec runs the program that an environment variable names.
 func runH2spec(t *testing.T, address string, flags ...string) report {
 	t.Helper()
 	program := os.Getenv("H2SPEC")
@@ -100,7 +100,7 @@ func runH2spec(t *testing.T, address string, flags ...string) report {
 	}
 	path := filepath.Join(t.TempDir(), "report.xml")
 	arguments := append([]string{"--host", host, "--port", port, "--timeout", "2", "--junit-report", path}, flags...)
-	output, runErr := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput() // fails when a case does
+	output, runErr := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput() // fails when a case fails
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("no report: %v, %v:\n%s", err, runErr, strings.TrimSpace(string(output)))

@@ -20,56 +20,57 @@ import (
 
 // Options configures a Handler. The zero value of a field means its default.
 type Options struct {
-	// Clock is where the time comes from. Default: the real one.
+	// Clock gives the time. Default: the real clock.
 	Clock clock.PassiveClock
 	// Upstream configures the connections to backends.
 	Upstream upstream.Options
-	// Via is the name that the gateway gives itself in the field Via of the requests to
-	// backends, as RFC 9110, 7.6.3 wants. Default: slipway.
+	// Via is the gateway's name in the field Via of requests to backends, which RFC 9110,
+	// 7.6.3 requires. Default: slipway.
 	Via string
-	// Realm is what basic authentication asks for where the route does not say it.
-	// Default: slipway.
+	// Realm is the realm of basic authentication when the route has none. Default: slipway.
 	Realm string
-	// ClientTimeout is how long a client may send nothing of a request's body, where the route
-	// does not say it, or take nothing of a response. Default 1 min.
+	// ClientTimeout bounds how long a client may send nothing of a request's body, when the
+	// route has no bound. It also bounds how long a client may take nothing of a response.
+	// Default 1 min.
 	ClientTimeout time.Duration
-	// BackendTimeout is how long a backend may send nothing of a response's body, where the
-	// route does not say it. Default 5 min.
+	// BackendTimeout bounds how long a backend may send nothing of a response's body, when
+	// the route has no bound. Default 5 min.
 	BackendTimeout time.Duration
-	// AccessLog is where a line is written for each request. Default: nowhere.
+	// AccessLog receives one line for each request. Default: no access log.
 	AccessLog io.Writer
-	// Tracer makes a span of each request. Default: none; what a client says of its trace
-	// reaches the backend as it is.
+	// Tracer makes a span for each request. Default: none. Then the client's trace fields
+	// reach the backend unchanged.
 	Tracer trace.Tracer
-	// Metrics is where metrics are registered. Default: nowhere.
+	// Metrics registers the metrics. Default: no registration.
 	Metrics prometheus.Registerer
-	// KeysFailing is called when the public keys at an address begin to be out of reach.
+	// KeysFailing is called when fetching public keys from an address begins to fail.
 	// Optional.
 	KeysFailing func(address string, err error)
 	// KeysMissingChanged is called when MissingKeys has changed. Optional.
 	KeysMissingChanged func()
-	// HealthChanged is called when the checks of a backend, named service:port, have found
-	// an endpoint unhealthy, with why, and when it is healthy again, with nil. Optional.
+	// HealthChanged is called when the health checks of a backend (service:port) find an
+	// endpoint unhealthy, with the reason. It is called with nil when the endpoint is
+	// healthy again. Optional.
 	HealthChanged func(backend, endpoint string, err error)
 }
 
 // Config is what a Handler serves. It is swapped as a whole.
 type Config struct {
-	// Table has the routes.
+	// Table is the table of routes.
 	Table *table.Table
-	// TrustedProxies are the addresses whose X-Forwarded and Forwarded fields are believed.
+	// TrustedProxies are the addresses whose X-Forwarded and Forwarded fields are trusted.
 	TrustedProxies []netip.Prefix
-	// LogPercent is the share of the requests that the access log has, from 0 to 100.
-	// Server errors it always has, except at 0.
+	// LogPercent is the percentage of requests in the access log, from 0 to 100. Server
+	// errors are always logged, except at 0.
 	LogPercent uint32
-	// Connections bound the connections of clients. The zero value has no bounds.
+	// Connections bounds the connections of clients. The zero value has no bounds.
 	Connections connlimit.Limits
-	// Requests bounds the requests under way, of which a client has a share (clients.Places).
-	// 0 is no bound.
+	// Requests bounds the requests in flight. Each client has a share (clients.Places). 0
+	// means no bound.
 	Requests int
 }
 
-// Handler serves requests as the table says.
+// Handler serves requests according to the table.
 type Handler struct {
 	options     Options
 	registry    *upstream.Registry
@@ -79,20 +80,20 @@ type Handler struct {
 	log         *accessLog
 	metrics     *metrics
 	mirrors     *mirrors
-	tunnels     conns // that speak another protocol
+	tunnels     conns // upgraded to another protocol
 	draining    atomic.Bool
 	connections connlimit.Counter // of clients
 	underWay    underWay
 	standby     atomic.Bool
 
 	current atomic.Pointer[state]
-	set     sync.Mutex // one Set at a time
+	set     sync.Mutex // serializes Set
 	via     [3]string  // for HTTP/1.0, 1.1 and 2
-	// certificates are those of the server, nil where it has none.
+	// certificates are the server's certificates. Nil if it has none.
 	certificates atomic.Pointer[Certificates]
 }
 
-// state is a Config with what belongs to it.
+// state is a Config with the data that belongs to it.
 type state struct {
 	Config
 
@@ -101,7 +102,7 @@ type state struct {
 	metrics  []*routeMetrics         // by Route.Index
 }
 
-// New returns a Handler without a table; until it has one it answers 503.
+// New returns a Handler without a table. It answers 503 until it has one.
 func New(options Options) *Handler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -138,8 +139,8 @@ func New(options Options) *Handler {
 	return h
 }
 
-// Set serves another table from the next request on. What it needs is there before the
-// first request sees it, and requests under way end with the table they began with.
+// Set serves another table from the next request on. Everything that the table needs is
+// ready before its first request. Requests in flight keep the table with which they began.
 func (h *Handler) Set(config Config) {
 	h.set.Lock()
 	defer h.set.Unlock()
@@ -159,7 +160,7 @@ func (h *Handler) Set(config Config) {
 	h.metrics.setChecks(backends)
 	h.connections.SetLimits(config.Connections)
 	h.current.Store(next)
-	for i, backend := range backends { // nobody picks by the old table any more what goes now
+	for i, backend := range backends { // no request can pick these by the old table any more
 		next.services[i].Set(backend.Endpoints)
 	}
 	h.registry.Keep(func(id string) bool { return used[id] })
@@ -167,7 +168,7 @@ func (h *Handler) Set(config Config) {
 	h.metrics.keepRoutes(routes)
 }
 
-// keySources returns the sources of the public keys that routes ask for.
+// keySources returns the sources of public keys that the routes need.
 func (h *Handler) keySources(routes []*table.Route) map[string]*jwks.Source {
 	sources := map[string]*jwks.Source{}
 	for _, route := range routes {
@@ -178,8 +179,8 @@ func (h *Handler) keySources(routes []*table.Route) map[string]*jwks.Source {
 	return sources
 }
 
-// MissingKeys tells the addresses from which public keys could not be fetched yet: no
-// request gets through a route that needs them.
+// MissingKeys returns the addresses from which no public keys could be fetched yet. Routes
+// that need these keys let no request through.
 func (h *Handler) MissingKeys() map[string]bool {
 	missing := map[string]bool{}
 	if current := h.current.Load(); current != nil {
@@ -195,7 +196,8 @@ func (h *Handler) MissingKeys() map[string]bool {
 // Ready reports whether there is a table.
 func (h *Handler) Ready() bool { return h.current.Load() != nil }
 
-// Registry returns the connections to the backends, which somebody must keep tidy.
+// Registry returns the connections to backends. The caller must run it, so that unused ones
+// are closed.
 func (h *Handler) Registry() *upstream.Registry { return h.registry }
 
 var exchanges = sync.Pool{New: func() any {
@@ -211,7 +213,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.begin(h, w, r)
 	ended := false
 	defer func() {
-		if !ended { // a panic must not keep its place
+		if !ended { // a panic must not leak the request's place
 			e.leave()
 		}
 	}()
@@ -231,10 +233,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ended = true
 	e.end()
 	if tunneled != nil {
-		h.tunnels.remove(tunneled) // when it has been logged
+		h.tunnels.remove(tunneled) // after it was logged
 	}
 	if aborted {
-		// The response is not whole, and the client must be able to see it.
+		// The response is incomplete, and the client must be able to detect that.
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// checkOf returns how the endpoints of a backend are checked, the zero value for not at all.
+// checkOf returns the health check of a backend. The zero value means no check.
 func checkOf(backend *table.Backend) upstream.Check {
 	in := backend.HealthCheck
 	if in == nil {
@@ -18,7 +18,7 @@ func checkOf(backend *table.Backend) upstream.Check {
 	return check
 }
 
-// protocolOf is what is spoken to the endpoints of a backend.
+// protocolOf returns the protocol of a backend's endpoints.
 func protocolOf(backend *table.Backend) upstream.Protocol {
 	if backend.Protocol.IsHTTP2() {
 		return upstream.HTTP2
@@ -26,7 +26,7 @@ func protocolOf(backend *table.Backend) upstream.Protocol {
 	return upstream.HTTP1
 }
 
-// checked is told of every check of an endpoint.
+// checked is called after each check of an endpoint.
 func (h *Handler) checked(result upstream.CheckResult) {
 	h.metrics.checked(result.Service, result.Err)
 	if result.Changed && h.options.HealthChanged != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// patient answers checks with a status that the test sets, and counts what else comes.
+// patient answers checks with a status that the test sets. It counts all other requests.
 type patient struct {
 	address  string
 	status   atomic.Int64
@@ -37,7 +37,7 @@ func newPatient(t *testing.T, status int64) *patient {
 	return p
 }
 
-// withCheck gives every backend of a table a health check, as the spec would.
+// withCheck adds a health check to every backend of a table, as the spec would.
 func withCheck(in *table.Table) *table.Table {
 	for _, backend := range in.Backends {
 		backend.HealthCheck = &table.HealthCheck{Path: "/healthz", Period: time.Second, Timeout: 10 * time.Second, Healthy: 1, Unhealthy: 2}
@@ -72,7 +72,8 @@ func TestHealthChecks(t *testing.T) {
 		})
 		return change
 	}
-	// reach sends requests, until who should get some has: a check under way is load.
+	// reach sends requests until the expected endpoint gets one. A check in flight counts
+	// as load.
 	reach := func(what string, toSick bool) {
 		t.Helper()
 		before := [2]int64{sick.requests.Load(), well.requests.Load()}

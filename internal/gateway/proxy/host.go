@@ -6,16 +6,17 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// findHost reads whom the request is for, or answers that nobody can tell. From there on the
-// request has the host in the one spelling that routes, backends and the log know.
+// findHost determines the host of the request. If it is invalid, it answers the request and
+// returns false. Afterwards the host is in normal form, as routes, backends and the access
+// log use it.
 func (e *exchange) findHost() bool {
 	text := e.r.Host
 	if e.r.ProtoMajor == 1 {
-		// RFC 9112, 3.2.2: whom the target is for counts, whatever Host says.
+		// RFC 9112, 3.2.2: the host in the target counts, not the field Host.
 		if authority, _, absolute := splitTarget(e.r.RequestURI); absolute {
 			text = authority
 		} else if text == "" && e.r.ProtoMinor == 0 {
-			return true // which need not say it
+			return true // HTTP/1.0 needs no host
 		}
 	}
 	host, err := table.ParseHost(text)
@@ -29,8 +30,8 @@ func (e *exchange) findHost() bool {
 	return true
 }
 
-// agrees reports whether a field Host beside the :authority of HTTP/2 says the same
-// (RFC 9113, 8.3.1). With HTTP/1.1 there is none left here, and net/http refuses two.
+// agrees reports whether a field Host agrees with :authority of HTTP/2 (RFC 9113, 8.3.1).
+// With HTTP/1.1 the field is removed already, and net/http refuses two of them.
 func (e *exchange) agrees(host table.Host) bool {
 	fields := e.r.Header["Host"]
 	if len(fields) > 1 {

@@ -16,14 +16,14 @@ const byHost = `
 - {backendService: {name: app, port: 80}}
 - {host: admin.example.com, backendService: {name: app, port: 80}, auth: {apiKey: {secretRef: {name: keys}}}}`
 
-// startByHost starts a gateway with a route for any host and one that asks for a key.
+// startByHost starts a gateway with a route for any host and a route that requires a key.
 func startByHost(t *testing.T) (*gateway, chan seen) {
 	t.Helper()
 	backend, requests := recording(t)
 	return startTable(t, Options{}, compile(t, byHost, map[string]map[string][]byte{"keys": keySecret("k")}, backend)), requests
 }
 
-// askHost sends a request for a host in the three ways to say one.
+// askHost sends requests for a host in the three ways in which a request can name one.
 func (g *gateway) askHost(host string) map[string]string {
 	g.t.Helper()
 	hosted, _ := g.raw("GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
@@ -37,7 +37,7 @@ func (g *gateway) askHost(host string) map[string]string {
 func TestAHostHasOneSpelling(t *testing.T) {
 	g, requests := startByHost(t)
 	for host, sent := range map[string]string{
-		"admin.example.com":       "", // which asks for a key
+		"admin.example.com":       "", // requires a key
 		"ADMIN.Example.com":       "",
 		"admin.example.com.":      "",
 		"admin.example.com:":      "",
@@ -179,7 +179,7 @@ func TestAHostOfAnotherCertificateIsMisdirected(t *testing.T) {
 		{"a.example.com", "A.example.com.:443", "200"},
 		{"A.example.com", "a.example.com", "200"},
 		{"a.example.com", "b.example.com", "200"}, // one certificate for both
-		{"a.example.com", "c.example.com", "200"}, // the same in another place
+		{"a.example.com", "c.example.com", "200"}, // the same, the other way round
 		{"x.example.com", "y.example.com", "200"},
 		{"a.example.com", "secret.example.com", "421"},
 		{"secret.example.com", "a.example.com", "421"},

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// frames is an HTTP/2 connection on which anything can be said.
+// frames is an HTTP/2 connection on which a test can send any frame.
 type frames struct {
 	*http2.Framer
 
@@ -41,7 +41,7 @@ func (g *gateway) frames(settings ...http2.Setting) *frames {
 	return g.framesOn(conn, settings...)
 }
 
-// framesOn speaks HTTP/2 to the gateway on a connection.
+// framesOn starts HTTP/2 to the gateway on a connection.
 func (g *gateway) framesOn(conn net.Conn, settings ...http2.Setting) *frames {
 	g.t.Helper()
 	g.t.Cleanup(func() { conn.Close() })
@@ -56,7 +56,7 @@ func (g *gateway) framesOn(conn net.Conn, settings ...http2.Setting) *frames {
 	return f
 }
 
-// newFrames begins HTTP/2 on a connection.
+// newFrames starts HTTP/2 on a connection.
 func newFrames(t testing.TB, conn net.Conn, settings ...http2.Setting) *frames {
 	f := &frames{Framer: http2.NewFramer(conn, conn), t: t, conn: conn, first: map[http2.SettingID]uint32{}}
 	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -67,7 +67,7 @@ func newFrames(t testing.TB, conn net.Conn, settings ...http2.Setting) *frames {
 	return f
 }
 
-// encode returns names and values as a block of fields.
+// encode returns names and values as an encoded field block.
 func (f *frames) encode(fields ...string) []byte {
 	f.block.Reset()
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -78,7 +78,7 @@ func (f *frames) encode(fields ...string) []byte {
 
 var good = []string{":method", "POST", ":scheme", "http", ":authority", "a", ":path", "/"}
 
-// open begins a request, and ends it if end is set.
+// open begins a request. If end is set, it also ends it.
 func (f *frames) open(stream uint32, end bool, fields ...string) {
 	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: f.encode(fields...), EndHeaders: true, EndStream: end})
 }
@@ -120,7 +120,7 @@ func (f *frames) outcome(stream uint32) string {
 	}
 }
 
-// with is a good request with another field at the end.
+// with returns a valid request with more fields at the end.
 func with(fields ...string) []string { return append(append([]string{}, good...), fields...) }
 
 func TestHTTP2RequestsThatAreMalformed(t *testing.T) {
@@ -128,7 +128,7 @@ func TestHTTP2RequestsThatAreMalformed(t *testing.T) {
 	g := start(t, Options{}, toApp, backend)
 	for name, test := range map[string]struct {
 		fields []string
-		want   []string // any of them
+		want   []string // any of these
 	}{
 		"good":                      {good, []string{"200"}},
 		"upper case name":           {with("X-A", "b"), []string{"RST PROTOCOL_ERROR"}},
@@ -168,7 +168,7 @@ func TestHTTP2RequestsThatAreMalformed(t *testing.T) {
 			g := &gateway{t: t, address: g.address}
 			f := g.frames()
 			block := f.encode(test.fields...)
-			for at := 0; at < len(block); at += 16 << 10 { // what is large needs more than one frame
+			for at := 0; at < len(block); at += 16 << 10 { // a large block needs more than one frame
 				end := min(at+16<<10, len(block))
 				if at == 0 {
 					_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:end], EndHeaders: end == len(block), EndStream: true})
@@ -194,7 +194,7 @@ func TestHTTP2FramesThatAreNotExpected(t *testing.T) {
 	const protocol, calm, size, flow = "GOAWAY PROTOCOL_ERROR", "GOAWAY ENHANCE_YOUR_CALM", "GOAWAY FRAME_SIZE_ERROR", "GOAWAY FLOW_CONTROL_ERROR"
 	for name, test := range map[string]struct {
 		say  func(f *frames)
-		want string // any of them
+		want string // any of these
 	}{
 		"a stream of the server":  {func(f *frames) { f.open(2, true, good...) }, protocol},
 		"a stream that is behind": {func(f *frames) { f.open(5, true, good...); f.open(3, true, good...) }, protocol},
@@ -275,7 +275,7 @@ func TestHTTP2ResponsesWaitForTheWindow(t *testing.T) {
 	want(t, "bytes", total, 100)
 }
 
-// counted counts the connections to backends, each with a request under way here.
+// counted counts the connections to backends. Each has a request in flight here.
 type counted struct {
 	net.Conn
 
@@ -312,19 +312,19 @@ func TestHTTP2StreamsAreBounded(t *testing.T) {
 	for i := range uint32(251) {
 		f.open(2*i+1, true, good...)
 	}
-	want(t, "one too many", f.outcome(501), "RST PROTOCOL_ERROR") // it has seen the settings
+	want(t, "one too many", f.outcome(501), "RST PROTOCOL_ERROR") // it knows the settings
 	eventually(t, "the others are served", func() bool { return under.Load() == 250 })
 	f.conn.Close()
 	eventually(t, "a client that leaves ends its requests", func() bool { return under.Load() == 0 })
 
-	// Requests that are taken back at once cost the backend no more than others.
+	// Requests that are reset at once cost the backend no more than others.
 	f = g.frames()
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(io.Discard, f.conn) })
 	for i := range uint32(5000) {
 		f.open(2*i+1, true, good...)
 		if f.WriteRSTStream(2*i+1, http2.ErrCodeCancel) != nil {
-			break // the gateway has had enough
+			break // the gateway has closed the connection
 		}
 	}
 	response, _ := g.get("/alive")
@@ -332,7 +332,7 @@ func TestHTTP2StreamsAreBounded(t *testing.T) {
 	f.conn.Close()
 	reading.Wait()
 	eventually(t, "nothing is left", func() bool { return under.Load() == 0 })
-	if most.Load() > 255 { // a few may be kept for others
+	if most.Load() > 255 { // some may be reserved for others
 		t.Errorf("%d connections to the backend at a time", most.Load())
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const (
 	soon = 60 * time.Millisecond
-	// quiet is a silence that is too long where there is a bound.
+	// quiet is a silence that is longer than each bound.
 	quiet = 4 * soon
 )
 
@@ -37,7 +37,7 @@ func reading(w http.ResponseWriter, r *http.Request) {
 func TestABodyOverHTTP2MustKeepComing(t *testing.T) {
 	for name, test := range map[string]struct {
 		fields []string
-		first  int // bytes that come
+		first  int // bytes that are sent
 		route  string
 	}{
 		"a small one":         {[]string{"content-length", "100"}, 3, toApp},
@@ -46,7 +46,7 @@ func TestABodyOverHTTP2MustKeepComing(t *testing.T) {
 		"nothing":             {nil, 0, toApp},
 		"over HTTP/2 onwards": {nil, 3, toH2},
 		"more than a window":  {nil, 40_000, toApp},
-		// What the client says of itself makes no difference.
+		// Fields that the client sends make no difference.
 		"gRPC, it says":   {[]string{"content-type", "application/grpc", "te", "trailers"}, 3, toH2},
 		"events, it says": {[]string{"accept", "text/event-stream", "content-type", "text/event-stream"}, 3, toApp},
 	} {
@@ -63,7 +63,7 @@ func TestABodyOverHTTP2MustKeepComing(t *testing.T) {
 				t.Errorf("it took %v", took)
 			}
 			released(t, g)
-			f.open(3, true, good...) // the connection is as good as before
+			f.open(3, true, good...) // the connection still works
 			want(t, "another stream", f.outcome(3), "200")
 		})
 	}
@@ -112,7 +112,8 @@ func TestAClientOverHTTP2MustTakeItsResponse(t *testing.T) {
 	}
 }
 
-// silent sends the head of a response and some of its body, is silent, and ends it.
+// silent sends the head of a response and a part of its body, stays silent, and ends the
+// response.
 func silent(contentType string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -167,7 +168,7 @@ func TestABackendMustGoOnWithItsResponse(t *testing.T) {
 	}
 }
 
-// A backend that answers with a stream has its client be silent, too.
+// If a backend answers with a stream, its client may be silent too.
 func TestAStreamMayBeSilentBothWays(t *testing.T) {
 	echo := func(contentType string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +221,7 @@ func TestAStreamMayBeSilentBothWays(t *testing.T) {
 	}
 }
 
-// A backend that is declared to speak gRPC may be sent a call in which nothing is said yet.
+// A client may send nothing during a call to a backend that is declared to speak gRPC.
 func TestACallToADeclaredGRPCBackendMayBeSilent(t *testing.T) {
 	g := startTable(t, Options{ClientTimeout: soon}, compileLimited(t, `{protocol: GRPC}`, serve(t, reading)))
 	f := g.frames()
@@ -275,7 +276,7 @@ func TestAWatchCutsTheCallThatTakesTooLongAndNoOther(t *testing.T) {
 		w.end()
 		want(t, "without a bound", cuts.Load(), int64(1))
 
-		// The timer goes off just as the call returns.
+		// The timer fires just when the call returns.
 		w = &watch{timeout: time.Second, cut: func() { cuts.Add(1) }}
 		w.begin()
 		w.mu.Lock()

@@ -13,19 +13,20 @@ import (
 
 const (
 	limitShards = 16
-	// maxLimitKeys bounds what is remembered in a shard: 16 × 8192 clients in all.
+	// maxLimitKeys bounds the keys of a shard. In total there are 16 × 8192.
 	maxLimitKeys = 8192
 )
 
-// limitKey is what is counted together. It outlives a table: the route is named.
+// limitKey identifies what is counted together. It names the route, because counts outlive
+// a table.
 type limitKey struct {
 	route  string
-	who    string     // who the client proved to be, or
-	client netip.Addr // its address, as clients.Of says
+	who    string     // the authenticated name of the client, or
+	client netip.Addr // its address, as clients.Of defines it
 }
 
-// limiter counts requests by the generic cell rate algorithm: of each key it remembers
-// only when the next request would be exactly on time.
+// limiter counts requests with the generic cell rate algorithm. For each key it only stores
+// the time at which the next request would be exactly on time.
 type limiter struct {
 	clock  clock.PassiveClock
 	seed   maphash.Seed
@@ -35,7 +36,7 @@ type limiter struct {
 type limitShard struct {
 	mu    sync.Mutex
 	next  map[limitKey]int64 // Unix nanoseconds
-	swept int64              // when makeRoom looked at all keys
+	swept int64              // when makeRoom last looked at all keys
 }
 
 func newLimiter(clock clock.PassiveClock) *limiter {
@@ -46,8 +47,8 @@ func newLimiter(clock clock.PassiveClock) *limiter {
 	return l
 }
 
-// take counts a request. It returns 0 if the request is allowed, and otherwise after
-// what time one would be.
+// take counts a request. It returns 0 if the request is allowed. Otherwise it returns how
+// long to wait until one would be.
 func (l *limiter) take(key limitKey, limit *table.RateLimit) time.Duration {
 	interval := max(int64(limit.Period)/max(limit.Requests, 1), 1)
 	tolerance := interval * max(limit.Burst, 1)
@@ -67,8 +68,8 @@ func (l *limiter) take(key limitKey, limit *table.RateLimit) time.Duration {
 	return 0
 }
 
-// makeRoom forgets who has been quiet for long enough to be allowed everything again,
-// which it looks for once in a second at most, and somebody else if there is no such key.
+// makeRoom removes keys that have been quiet long enough to have their full limit again. It
+// looks for such keys at most once per second. If there is none, it removes another key.
 func (s *limitShard) makeRoom(now int64) {
 	if now-s.swept >= int64(time.Second) {
 		s.swept = now

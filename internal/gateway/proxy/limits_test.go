@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// compileLimited makes a table of one route to the Service "app", which has a policy.
+// compileLimited makes a table with one route to the Service "app", which has a policy.
 func compileLimited(t *testing.T, policy, endpoint string) *table.Table {
 	t.Helper()
 	var parsed slipwayv1alpha1.BackendPolicy
@@ -39,7 +39,7 @@ func compileLimited(t *testing.T, policy, endpoint string) *table.Table {
 func TestABackendIsAskedForNoMoreThanItsPolicySays(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy  string
-		arrives int // at the backend
+		arrives int // how many arrive at the backend
 		waits   int
 		failure string
 	}{
@@ -66,7 +66,7 @@ func TestABackendIsAskedForNoMoreThanItsPolicySays(t *testing.T) {
 			}
 			service := g.handler.registry.Service("app:80")
 			eventually(t, "all are under way", func() bool { return service.Requests() == test.arrives+test.waits })
-			// One counts as soon as it may be sent, which is before it arrives.
+			// A request counts as soon as it may be sent, which is before it arrives.
 			eventually(t, "as many as may have arrived", func() bool { return len(arrived) >= test.arrives })
 			for range 5 {
 				response, _ := g.get("/")
@@ -79,7 +79,7 @@ func TestABackendIsAskedForNoMoreThanItsPolicySays(t *testing.T) {
 			for code := range codes {
 				want(t, "status", code, 200)
 			}
-			// A client may have its response before the gateway has seen the end of it.
+			// A client may get its response before the gateway has seen the end of it.
 			eventually(t, "none is under way", func() bool { return service.Requests() == 0 })
 			response, _ := g.get("/")
 			want(t, "status afterwards", response.StatusCode, 200)
@@ -117,7 +117,7 @@ func TestConnectionsOfClientsAreBounded(t *testing.T) {
 	compiled := compile(t, toApp, nil, backend)
 	g := startTable(t, Options{Metrics: registry}, compiled)
 	g.handler.Set(Config{Table: compiled, Connections: connlimit.Limits{Total: 6, PerClient: 3, Exempt: []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}}})
-	// dial opens a connection from an address, and reports whether it is served.
+	// dial opens a connection from an address. It reports whether the connection is served.
 	dial := func(from string) (net.Conn, bool) {
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 		conn, err := dialer.Dial("tcp", g.address)

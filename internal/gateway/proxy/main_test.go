@@ -58,8 +58,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// compile makes a table of routes in YAML. The Service "app" has port 80 with the
-// endpoints, "h2" speaks HTTP/2 at the same.
+// compile makes a table of routes in YAML. The Service "app" has these endpoints at port
+// 80. "h2" has the same endpoints and speaks HTTP/2.
 func compile(t testing.TB, routes string, secrets map[string]map[string][]byte, endpoints ...string) *table.Table {
 	t.Helper()
 	var spec []slipwayv1alpha1.Route
@@ -83,7 +83,7 @@ func compile(t testing.TB, routes string, secrets map[string]map[string][]byte, 
 	return compiled
 }
 
-// gateway is a gateway that listens.
+// gateway is a running gateway.
 type gateway struct {
 	t       testing.TB
 	handler *Handler
@@ -124,7 +124,7 @@ func startServer(t testing.TB, options Options, serverOptions ServerOptions, com
 	})
 	t.Cleanup(func() {
 		ended, end := context.WithCancel(context.Background())
-		end() // whatever is under way has no business any more
+		end() // requests that are still in flight may be cut
 		_ = server.Shutdown(ended)
 		wait.Wait()
 		cancel()
@@ -177,7 +177,7 @@ func (g *gateway) raw(request string) (answer, string) {
 	return newAnswer(response), string(body)
 }
 
-// send does a request through the gateway.
+// send sends a request through the gateway.
 func (g *gateway) send(request *http.Request) (answer, string) {
 	g.t.Helper()
 	transport := &http.Transport{DisableCompression: true}
@@ -214,14 +214,14 @@ func (g *gateway) get(path string, fields ...string) (answer, string) {
 	return g.send(g.request("GET", path, fields...))
 }
 
-// seen is a request as the backend got it.
+// seen is a request as the backend received it.
 type seen struct {
 	*http.Request
 
 	body string
 }
 
-// recording answers ok and reports every request that is whole.
+// recording answers ok and reports each complete request.
 func recording(t testing.TB) (string, chan seen) {
 	requests := make(chan seen, 100)
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -251,7 +251,7 @@ func rawBackend(t testing.TB, response string) string {
 	})
 }
 
-// listen serves connections, each on a goroutine that ends with the test.
+// listen serves each connection on a goroutine, which ends with the test.
 func listen(t testing.TB, serve func(conn net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

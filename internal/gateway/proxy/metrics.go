@@ -13,11 +13,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/metric"
 )
 
-// noRoute is the label of requests that match no route. No route can have it as a name.
+// noRoute is the label value for requests without a route. No route can have this name.
 const noRoute = "-"
 
-// Definitions describes the metrics. Their labels are bounded by the routes of the
-// table: nothing that a client sends becomes a label.
+// Definitions describes the metrics. The routes of the table bound their labels. Nothing
+// that a client sends becomes a label.
 func Definitions() []metric.Definition {
 	return []metric.Definition{
 		{Name: "slipway_gateway_requests_total", Type: metric.Counter, Labels: []string{"route", "status"}, Help: "Requests answered, by route and class of status; route - where none matched."},
@@ -34,13 +34,13 @@ func Definitions() []metric.Definition {
 	}
 }
 
-// The results of what is done beside requests.
+// These are the results of background work.
 const (
 	resultOK    = "ok"
 	resultError = "error"
 )
 
-// classes are the classes of status, with what no status has in front.
+// classes are the classes of status codes. The first is for values that are no status code.
 var classes = [...]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 type metrics struct {
@@ -53,15 +53,15 @@ type metrics struct {
 	fetches   *prometheus.CounterVec
 	passwords [len(verdicts)]prometheus.Counter
 	dropped   prometheus.Counter
-	refused   [2]prometheus.Counter // by connlimit.Refusal
+	refused   [2]prometheus.Counter // indexed by connlimit.Refusal
 
 	mu       sync.Mutex
 	routes   map[string]*routeMetrics
 	none     *routeMetrics
-	backends map[string]*checkMetrics // that are checked, by ID
+	backends map[string]*checkMetrics // the checked backends, by ID
 }
 
-// routeMetrics are the metrics of a route, looked up once.
+// routeMetrics are the metrics of a route. They are looked up only once.
 type routeMetrics struct {
 	name      string
 	requests  [len(classes)]prometheus.Counter
@@ -114,7 +114,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-// watchConnections shows how many connections of clients are open.
+// watchConnections registers the number of open client connections.
 func (m *metrics) watchConnections(registerer prometheus.Registerer, open func() int) {
 	if registerer == nil {
 		return
@@ -127,7 +127,7 @@ func (m *metrics) watchConnections(registerer prometheus.Registerer, open func()
 
 func (m *metrics) newRoute(name string) *routeMetrics {
 	r := &routeMetrics{name: name, duration: m.duration.WithLabelValues(name)}
-	if name != noRoute { // for which nothing is sent
+	if name != noRoute { // without a route no request is sent to a backend
 		r.retries, r.exhausted = m.retries.WithLabelValues(name), m.exhausted.WithLabelValues(name)
 	}
 	for i, class := range classes {
@@ -136,8 +136,8 @@ func (m *metrics) newRoute(name string) *routeMetrics {
 	return r
 }
 
-// forRoutes returns the metrics of routes by their index. A route of the same name as
-// one before goes on counting.
+// forRoutes returns the metrics of routes by their index. A new route with the name of an
+// earlier one keeps its counts.
 func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,7 +156,7 @@ func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 	return list
 }
 
-// keepRoutes drops the metrics of routes that are no more.
+// keepRoutes removes the metrics of routes that no longer exist.
 func (m *metrics) keepRoutes(routes []*table.Route) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -178,7 +178,8 @@ func (m *metrics) keepRoutes(routes []*table.Route) {
 	}
 }
 
-// setChecks makes the metrics of the backends that are checked, and drops those of others.
+// setChecks makes the metrics of the checked backends. It removes the metrics of backends
+// that are no longer checked.
 func (m *metrics) setChecks(backends []*table.Backend) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -204,13 +205,13 @@ func (m *metrics) setChecks(backends []*table.Backend) {
 	}
 }
 
-// checked counts a check of an endpoint of a backend.
+// checked counts a check of a backend's endpoint.
 func (m *metrics) checked(backend string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.backends[backend]
 	switch {
-	case c == nil: // it is checked no more
+	case c == nil: // it is not checked any more
 	case err != nil:
 		c.error.Inc()
 	default:
@@ -235,8 +236,8 @@ func (m *metrics) observe(s *state, route *table.Route, status int, duration tim
 	r.duration.Observe(duration.Seconds())
 }
 
-// failed counts a request that got no response. One of a route that is no more would make
-// a series that nobody removes again.
+// failed counts a request without a response. It ignores a route that no longer exists,
+// because nothing would remove the new series.
 func (m *metrics) failed(s *state, route *table.Route, kind upstream.Kind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,7 +246,8 @@ func (m *metrics) failed(s *state, route *table.Route, kind upstream.Kind) {
 	}
 }
 
-// retried counts how often a request was sent again, and whether that would have gone on.
+// retried counts how often a request was sent again, and whether the retry budget stopped
+// it.
 func (m *metrics) retried(s *state, route *table.Route, request *upstream.Request) {
 	r := m.of(s, route)
 	r.retries.Add(float64(request.Resent()))

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// series are the metrics that are not 0, by their names and the values of their labels.
+// series returns the metrics that are not 0, by name and label values.
 func series(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -56,7 +56,7 @@ func TestMetricsAreBoundedByRoutes(t *testing.T) {
 	eventually(t, "all is counted", func() bool { return cmp.Equal(wanted, series(t, registry)) })
 	before := g.handler.current.Load()
 	g.handler.Set(Config{Table: compile(t, `[{name: a, path: /a, backendService: {name: app, port: 80}}]`, nil, backend)})
-	// A request that was under way fails.
+	// A request fails that was in flight.
 	g.handler.metrics.failed(before, before.Table.Routes[1], upstream.Reset)
 	for name := range series(t, registry) {
 		if strings.Contains(name, "none") {
@@ -74,7 +74,7 @@ func TestRetriesAreCountedByRoute(t *testing.T) {
 		}
 	})
 	registry := prometheus.NewPedanticRegistry()
-	clock := testingclock.NewFakeClock(time.Now()) // a budget that grows no more
+	clock := testingclock.NewFakeClock(time.Now()) // so the retry budget does not grow
 	const retries = `retries: {attempts: 3, retryOn: ["503"]}, backendService: {name: app, port: 80}`
 	g := start(t, Options{Metrics: registry, Clock: clock, Upstream: upstream.Options{Backoff: upstream.Backoff{Base: 1, Max: 1}}}, `
 - {name: once, path: /once, `+retries+`}

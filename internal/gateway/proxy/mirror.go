@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxMirrors bounds the copies under way; what comes above that is not copied.
+	// maxMirrors bounds the copies in flight. Above it, requests are not copied.
 	maxMirrors = 128
-	// mirrorTimeout bounds a copy, from its request to the end of its response.
+	// mirrorTimeout bounds a copy from its request to the end of its response.
 	mirrorTimeout = 10 * time.Second
 )
 
-// mirrors are the copies of requests under way. Nobody waits for their responses.
+// mirrors are the copied requests in flight. Nothing waits for their responses.
 type mirrors struct {
 	slots chan struct{}
 	wait  sync.WaitGroup
@@ -28,8 +28,8 @@ type mirrors struct {
 
 func newMirrors() *mirrors { return &mirrors{slots: make(chan struct{}, maxMirrors)} }
 
-// mirror sends a copy of the request to another backend. A request whose body is not
-// small is not copied: it would have to wait for two readers.
+// mirror sends a copy of the request to another backend. A request with a large body is not
+// copied, because its body would have to wait for two readers.
 func (e *exchange) mirror(mirror *table.Mirror) {
 	if rand.Uint32N(100) >= mirror.Percent || e.request.Upgrade != "" {
 		return
@@ -68,7 +68,7 @@ func (e *exchange) mirror(mirror *table.Mirror) {
 	})
 }
 
-// failing returns an error that came before, or the end.
+// failing returns an earlier error, or EOF.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) {

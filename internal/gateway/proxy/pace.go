@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pace bounds how long a client of HTTP/1 may send nothing of a body, or take nothing of
-// a response. For HTTP/2 a watch does that (stream.go).
+// pace bounds how long an HTTP/1 client may send nothing of a body, or take nothing of a
+// response. For HTTP/2 a watch does that (stream.go).
 type pace struct {
 	control *http.ResponseController
 	clock   clock.PassiveClock

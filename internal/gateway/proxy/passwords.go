@@ -16,50 +16,51 @@ import (
 )
 
 const (
-	// maxPasswords bounds the passwords that are known to be right.
+	// maxPasswords bounds how many correct passwords are remembered.
 	maxPasswords = 4096
-	// maxGuesses bounds the passwords that wait to be compared, and maxClientGuesses those of
-	// one client address among them.
+	// maxGuesses bounds the passwords that wait for their comparison. maxClientGuesses
+	// bounds those of one client address.
 	maxGuesses       = 64
 	maxClientGuesses = 8
-	// maxUserGuesses bounds those for one user name, so that guessing at one does not keep
-	// others out. Names are counted by their hash: that there is a user must not show.
+	// maxUserGuesses bounds the waiting passwords for one user name, so that guesses for
+	// one user do not block others. Names are counted by their hash, so that a client
+	// cannot find out which users exist.
 	maxUserGuesses = 16
 	userBuckets    = 64
 	// maxTogether bounds the requests that wait for the same password of the same user.
 	maxTogether = 256
-	// maxPasswordWait bounds the wait of a request, also where its route has no timeout.
+	// maxPasswordWait bounds how long a request waits, also when its route has no timeout.
 	maxPasswordWait = 5 * time.Second
 )
 
-// verdict is what became of a password.
+// verdict is the result of a password check.
 type verdict int
 
 const (
 	passwordRight verdict = iota
 	passwordWrong
-	passwordClientBusy // the client's address has too many waiting
-	passwordBusy       // there are too many waiting, or it took too long
-	passwordTimeout    // the request's time is over
-	passwordCanceled   // nobody waits any more
+	passwordClientBusy // the client's address has too many guesses waiting
+	passwordBusy       // too many guesses wait, or the wait was too long
+	passwordTimeout    // the request's deadline has passed
+	passwordCanceled   // the client has gone
 )
 
-// verdicts are the names of the verdicts as a label.
+// verdicts are the label values of the verdicts.
 var verdicts = [...]string{"right", "wrong", "client_busy", "busy", "timeout", "canceled"}
 
-// attempt is a user name with a password, and who sent it.
+// attempt is a user name with a password and the client that sent it.
 type attempt struct {
 	users          map[string][][]byte // bcrypt hashes by user
 	user, password string
-	client         netip.Addr // what counts as one client
-	deadline       time.Time  // of the request; zero: none
+	client         netip.Addr // as clients.Of defines it
+	deadline       time.Time  // of the request; zero means none
 }
 
-// passwords checks passwords. A hash is slow to compare on purpose, so that one core
-// compares, whoever guesses. It serves client addresses in turn, from a queue of which
-// each has a small share. What was right is remembered under a keyed hash of password and
-// bcrypt hash, which is worth nothing without both, and is found no more when the Secret
-// has another bcrypt hash.
+// passwords checks passwords. Comparing a bcrypt hash is slow by design. So only one
+// goroutine compares, and guessing uses at most one core. It serves client addresses in
+// turn. Each address has a small share of the queue. Correct passwords are remembered under
+// a keyed hash of the password and the bcrypt hash. That hash is useless without both, and
+// a new bcrypt hash in the Secret makes it invalid.
 type passwords struct {
 	clock   clock.PassiveClock
 	key     []byte
@@ -68,35 +69,35 @@ type passwords struct {
 
 	mu      sync.Mutex
 	right   map[fingerprint]struct{}
-	running bool // somebody compares
+	running bool // a goroutine compares
 	queued  int
-	turns   int64 // clients that came, and guesses that ended
+	turns   int64 // counts new clients and finished guesses
 	clients map[netip.Addr]*guesser
-	users   [userBuckets]int // guesses that wait, by user name
+	users   [userBuckets]int // waiting guesses by user name
 	flights map[fingerprint]*guess
 }
 
 // fingerprint is a keyed hash of a password, and of what it is compared with.
 type fingerprint [sha256.Size]byte
 
-// guesser is a client address with guesses that wait, or with one that is compared.
+// guesser is a client address with a guess that waits or is compared.
 type guesser struct {
 	guesses []*guess
-	turn    int64 // when it came, or had its last guess compared; the lowest is next
+	turn    int64 // when it came, or when its last guess was compared; the lowest is next
 	running bool
 }
 
-// guess is a password that waits to be compared or is compared, for one or more requests.
+// guess is a password that waits or is compared. Several requests may share it.
 type guess struct {
 	attempt
 
 	print    fingerprint
 	bucket   int
-	together int           // the requests that wait
-	shared   bool          // of several clients
-	done     chan struct{} // closed when it has been compared
-	right    bool          // written before that
-	dropped  bool          // written before that: it made room for another client's
+	together int           // how many requests wait for it
+	shared   bool          // requests of several clients wait for it
+	done     chan struct{} // closed after the comparison
+	right    bool          // the result; written before done is closed
+	dropped  bool          // it lost its place to another client's guess; written before done is closed
 }
 
 func newPasswords(clock clock.PassiveClock) *passwords {
@@ -108,8 +109,8 @@ func newPasswords(clock clock.PassiveClock) *passwords {
 	return p
 }
 
-// check says whether a password is the user's. For a user that there is not it takes the
-// time that it takes for another one, so that the answer does not tell them apart.
+// check checks the password of a user. For an unknown user it takes as long as for a known
+// one, so that the time does not tell which users exist.
 func (p *passwords) check(ctx context.Context, a attempt) verdict {
 	print := p.fingerprint(&a)
 	p.mu.Lock()
@@ -126,7 +127,7 @@ func (p *passwords) check(ctx context.Context, a attempt) verdict {
 	return p.await(ctx, g, a.deadline)
 }
 
-// await waits until a guess has been compared, or nobody can wait any longer.
+// await waits until a guess has been compared, or the request cannot wait any longer.
 func (p *passwords) await(ctx context.Context, g *guess, deadline time.Time) verdict {
 	wait, late := maxPasswordWait, passwordBusy
 	if !deadline.IsZero() {
@@ -152,8 +153,8 @@ func (p *passwords) await(ctx context.Context, g *guess, deadline time.Time) ver
 	}
 }
 
-// enqueue makes a password wait, together with the same one if that waits already. It
-// returns nil, and why, where there is no room. It is called with mu held.
+// enqueue adds a guess to the queue, or joins the same guess if it waits already. If there
+// is no room, it returns nil and the reason. The caller holds mu.
 func (p *passwords) enqueue(a attempt, print fingerprint) (*guess, verdict) {
 	if same := p.flights[print]; same != nil {
 		if same.together >= maxTogether {
@@ -187,9 +188,9 @@ func (p *passwords) enqueue(a attempt, print fingerprint) (*guess, verdict) {
 	return g, 0
 }
 
-// makeRoom reports whether the client's guess at a user may wait. Where the queue is full, the
-// newest guess of the client with most of them gives way to who has less: so a few clients do
-// not fill the queue. It is called with mu held.
+// makeRoom reports whether the client's guess for a user may enter the queue. If the queue
+// is full, the client with the most guesses loses its newest one to a client with fewer. So
+// a few clients cannot fill the queue. The caller holds mu.
 func (p *passwords) makeRoom(client netip.Addr, bucket int) bool {
 	atUser := func(g *guess) bool { return g.bucket == bucket }
 	anybody := func(*guess) bool { return true }
@@ -199,9 +200,9 @@ func (p *passwords) makeRoom(client netip.Addr, bucket int) bool {
 	return p.queued < maxGuesses || p.giveWay(client, anybody)
 }
 
-// giveWay drops a guess, of those that count, of the client that has most of them, and not one
-// for which another client waits too. It reports false where that would leave this client less
-// than the newcomer has then.
+// giveWay drops a guess of the client with the most guesses that counts selects. It never
+// drops a guess for which another client waits too. It returns false if that client would
+// then have fewer guesses than the newcomer.
 func (p *passwords) giveWay(newcomer netip.Addr, counts func(*guess) bool) bool {
 	most, has := 0, 0
 	var newest *guess
@@ -235,7 +236,8 @@ func (p *passwords) giveWay(newcomer netip.Addr, counts func(*guess) bool) bool 
 
 func (p *passwords) bucket(user string) int { return int(maphash.String(p.seed, user) % userBuckets) }
 
-// leave takes a request from its guess. One that nobody waits for is not compared.
+// leave removes a request from its guess. A guess for which no request waits is not
+// compared.
 func (p *passwords) leave(g *guess) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,7 +248,7 @@ func (p *passwords) leave(g *guess) {
 	p.remove(g)
 }
 
-// remove takes a guess from those that wait, if it does. It is called with mu held.
+// remove removes a guess from the queue, if it is there. The caller holds mu.
 func (p *passwords) remove(g *guess) {
 	client := p.clients[g.client]
 	if client == nil {
@@ -260,7 +262,7 @@ func (p *passwords) remove(g *guess) {
 	}
 }
 
-// dequeued and forget are called with mu held.
+// dequeued and forget need mu held.
 func (p *passwords) dequeued(g *guess) {
 	p.queued--
 	p.users[g.bucket]--
@@ -272,7 +274,7 @@ func (p *passwords) forget(client netip.Addr) {
 	}
 }
 
-// run compares what waits, one at a time, and ends when nothing does.
+// run compares the waiting guesses one after the other. It ends when none waits.
 func (p *passwords) run() {
 	for {
 		p.mu.Lock()
@@ -295,7 +297,7 @@ func (p *passwords) run() {
 	}
 }
 
-// ended lets go of a guess that has been compared. It is called with mu held.
+// ended forgets a guess that has been compared. The caller holds mu.
 func (p *passwords) ended(g *guess) {
 	delete(p.flights, g.print)
 	p.turns++
@@ -304,8 +306,7 @@ func (p *passwords) ended(g *guess) {
 	p.forget(g.client)
 }
 
-// next takes the first guess of the client that has been waiting for its turn for longest.
-// It is called with mu held.
+// next takes the first guess of the client with the lowest turn. The caller holds mu.
 func (p *passwords) next() *guess {
 	var chosen *guesser
 	for _, client := range p.clients {
@@ -339,7 +340,7 @@ func (p *passwords) isRight(a *attempt) bool {
 	return right && known
 }
 
-// anybodys returns the hashes of some user.
+// anybodys returns the hashes of any user.
 func anybodys(users map[string][][]byte) [][]byte {
 	for _, hashes := range users {
 		return hashes
@@ -347,8 +348,8 @@ func anybodys(users map[string][][]byte) [][]byte {
 	return nil
 }
 
-// fingerprint is the same for the same password of the same user with the same bcrypt
-// hashes, none for a user that there is not. Lengths keep its parts apart.
+// fingerprint returns the same value for the same user, password and bcrypt hashes. An
+// unknown user has no hashes. The lengths keep the parts apart.
 func (p *passwords) fingerprint(a *attempt) fingerprint {
 	mac := hmac.New(sha256.New, p.key)
 	parts := append([][]byte{[]byte(a.user), []byte(a.password)}, a.users[a.user]...)
@@ -360,7 +361,7 @@ func (p *passwords) fingerprint(a *attempt) fingerprint {
 	return fingerprint(mac.Sum(nil))
 }
 
-// remember is called with mu held.
+// remember needs mu held.
 func (p *passwords) remember(print fingerprint) {
 	for old := range p.right {
 		if len(p.right) < maxPasswords {

@@ -22,11 +22,11 @@ const passwordRoute = `
   auth: {basic: {secretRef: {name: users}}}
 `
 
-// guarded is a gateway that compares a password when the test says so.
+// guarded is a gateway that compares a password only when the test allows it.
 type guarded struct {
 	*gateway
 
-	step  chan struct{} // a hash is compared for each value; closed: all at once
+	step  chan struct{} // each value allows one comparison; closed: all
 	wait  sync.WaitGroup
 	mu    sync.Mutex
 	codes map[string]int // answers by "client code"
@@ -57,7 +57,7 @@ func guard(t *testing.T) *guarded {
 	return g
 }
 
-// login sends a request of a client, and notes the answer.
+// login sends a request of a client, and records the answer.
 func (g *guarded) login(client, path, user, password string) {
 	request := g.request("GET", path, "X-Forwarded-For", client)
 	request.SetBasicAuth(user, password)
@@ -82,7 +82,7 @@ func (g *guarded) answers(key string) int {
 	return g.codes[key]
 }
 
-// queued returns how many passwords wait, that of the one that is compared not among them.
+// queued returns how many passwords wait, without the one that is compared.
 func (g *guarded) queued() int {
 	p := g.handler.passwords
 	p.mu.Lock()
@@ -90,7 +90,7 @@ func (g *guarded) queued() int {
 	return p.queued
 }
 
-// comparing reports whether a hash is compared.
+// comparing reports whether a hash is compared now.
 func (g *guarded) comparing() bool {
 	p := g.handler.passwords
 	p.mu.Lock()
@@ -110,7 +110,7 @@ func TestAGuesserDoesNotKeepOthersOut(t *testing.T) {
 	})
 	g.login("192.0.2.2", "/", "carol", "secret")
 	eventually(t, "the right one waits", func() bool { return g.queued() == maxClientGuesses+1 })
-	g.step <- struct{}{} // what was compared when it came
+	g.step <- struct{}{} // the one that was compared when it came
 	g.step <- struct{}{} // itself
 	eventually(t, "it is let in with the second hash", func() bool { return g.answers("192.0.2.2 200") == 1 })
 	g.login("192.0.2.2", "/", "carol", "secret")
@@ -191,7 +191,7 @@ func TestAPasswordIsForgottenWithItsHash(t *testing.T) {
 	backend := serve(t, func(http.ResponseWriter, *http.Request) {})
 	g := startTable(t, Options{}, nil)
 	for _, step := range []struct {
-		password string // whose hash the Secret has
+		password string // the Secret has its hash
 		code     int    // of a request with the first password
 	}{{"first", 200}, {"first", 200}, {"second", 401}} {
 		hash, err := bcrypt.GenerateFromPassword([]byte(step.password), bcrypt.MinCost)
@@ -208,7 +208,7 @@ func TestAPasswordIsForgottenWithItsHash(t *testing.T) {
 
 func TestClientsTakeTurns(t *testing.T) {
 	p := newPasswords(nil)
-	p.running = true // the test takes what is next
+	p.running = true // the test takes the next guess itself
 	for i, client := range strings.Split("aaaabbc", "") {
 		attempt := attempt{user: strconv.Itoa(i), client: netip.MustParseAddr("fd00::" + client), users: map[string][][]byte{}}
 		if g, refused := p.enqueue(attempt, p.fingerprint(&attempt)); g == nil {
@@ -224,8 +224,8 @@ func TestClientsTakeTurns(t *testing.T) {
 	want(t, "clients that are left", len(p.clients), 0)
 }
 
-// Eight addresses fill the queue with their shares. Whoever comes then has the place of the
-// newest guess of one of them, and so has the next one, until all have the same.
+// Eight addresses fill the queue with their shares. A new client takes the place of the
+// newest guess of one of them. So does the next client, until all have the same number.
 func TestAFullQueueMakesRoomForANewClient(t *testing.T) {
 	enqueue := func(p *passwords, client, user string) (*guess, verdict) {
 		a := attempt{user: user, password: client + user, client: netip.MustParseAddr(client), users: map[string][][]byte{}}
@@ -234,7 +234,7 @@ func TestAFullQueueMakesRoomForANewClient(t *testing.T) {
 	tests := map[string]struct {
 		clients, each int
 		oneUser       bool
-		let           int // new clients that are let in
+		let           int // how many new clients are accepted
 	}{
 		"the queue is full":                  {clients: 8, each: 8, let: 56},
 		"the guesses at a user are too many": {clients: 2, each: 8, oneUser: true, let: 14},
@@ -243,7 +243,7 @@ func TestAFullQueueMakesRoomForANewClient(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := newPasswords(nil)
-			p.running = true // nobody compares
+			p.running = true // no goroutine compares
 			user := func(i int) string {
 				if test.oneUser {
 					return "carol"
@@ -282,10 +282,10 @@ func TestAFullQueueMakesRoomForANewClient(t *testing.T) {
 	}
 }
 
-// A guess that two clients wait for does not give way, the one before it does.
+// A guess for which two clients wait is not dropped. The one before it is dropped.
 func TestAGuessOfTwoClientsDoesNotGiveWay(t *testing.T) {
 	p := newPasswords(nil)
-	p.running = true // nobody compares
+	p.running = true // no goroutine compares
 	enqueue := func(client, password string) *guess {
 		a := attempt{user: "carol", password: password, client: netip.MustParseAddr(client), users: map[string][][]byte{}}
 		g, _ := p.enqueue(a, p.fingerprint(&a))

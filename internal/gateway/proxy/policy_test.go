@@ -100,7 +100,7 @@ func TestBasicAuthentication(t *testing.T) {
 `, map[string]map[string][]byte{"users": {"carol": hash}}, backend))
 	for _, attempts := range []map[string]int{
 		{"": 401, "carol:wrong": 401, "dave:secret": 401, ":secret": 401, "carol:secret": 200},
-		{"carol:secret": 200, "carol:wrong": 401}, // after a right password is remembered
+		{"carol:secret": 200, "carol:wrong": 401}, // after a correct password is remembered
 	} {
 		for credentials, code := range attempts {
 			request := g.request("GET", "/", "X-User", "root")
@@ -222,7 +222,7 @@ func (b *lockedBuffer) lines() []string {
 	return strings.Split(strings.TrimSuffix(b.text.String(), "\n"), "\n")
 }
 
-// Backends differ in what they take for a slash, and for parameters of a segment.
+// Backends differ in which characters they treat as a slash, and in path parameters.
 func TestAPathThatIsAnotherRouteToSomeBackendsIsRefused(t *testing.T) {
 	backend, _ := recording(t)
 	g := startTable(t, Options{}, compile(t, `

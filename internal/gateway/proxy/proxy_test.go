@@ -73,7 +73,7 @@ func TestRequestsThatTwoReadersCouldUnderstandDifferently(t *testing.T) {
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 	for name, test := range map[string]struct {
 		request string
-		status  int // 0: the request is good, and one
+		status  int // 0: the request is valid, and one request
 	}{
 		"length and chunks":           {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, 0},
 		"two lengths":                 {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 37\r\n\r\n" + smuggled, 400},
@@ -192,7 +192,7 @@ func TestResponseThatIsCutDoesNotPassAsWhole(t *testing.T) {
 		g := start(t, Options{}, `[{backendService: {name: app, port: 80}, timeouts: {request: 100ms}}]`, rawBackend(t, answer))
 		response, err := http.Get("http://" + g.address)
 		if err != nil {
-			continue // cut before the head was out
+			continue // cut before the head was sent
 		}
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()

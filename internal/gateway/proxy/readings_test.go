@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// keyed is an API with open and protected routes, each with keys of its own.
+// keyed is an API with open and protected routes. Each protected route has its own keys.
 const keyed = `
 - {host: a, path: /, backendService: {name: app, port: 80}}
 - {host: a, path: /private, backendService: {name: app, port: 80}, auth: {apiKey: {secretRef: {name: keys}}}}
@@ -33,8 +33,8 @@ func keySecret(key string) map[string][]byte {
 	return map[string][]byte{"somebody": []byte("sha256:" + hex.EncodeToString(sum[:]))}
 }
 
-// startKeyed starts a gateway with the routes of keyed. It returns what came to the backend,
-// target by target, as it was on the wire.
+// startKeyed starts a gateway with the routes of keyed. It also returns the targets that
+// the backend receives, as they are on the wire.
 func startKeyed(t *testing.T) (*gateway, chan string) {
 	t.Helper()
 	targets := make(chan string, 1000)
@@ -59,8 +59,8 @@ func startKeyed(t *testing.T) (*gateway, chan string) {
 	return startTable(t, Options{}, compile(t, keyed, secrets, backend)), targets
 }
 
-// ask sends a target over HTTP/1.1 and over HTTP/2 and returns both answers, each with the
-// target that came to the backend.
+// ask sends a target over HTTP/1.1 and over HTTP/2. It returns both answers, each with the
+// target that the backend received.
 func (g *gateway) ask(targets chan string, host, target string, fields ...string) (http1, http2 string) {
 	g.t.Helper()
 	came := func() string {
@@ -98,7 +98,7 @@ func TestNobodyGetsAroundAKeyByAnotherSpelling(t *testing.T) {
 		{"a", "/api;/v1/admin/x", ""},
 		{"a", "/private;v=1/x", ""},
 		{"a", "/private;/x", ""},
-		{"a", "/api/v1/admin;v=1", "k"}, // it is that of the segment that asks for the key
+		{"a", "/api/v1/admin;v=1", "k"}, // the parameter belongs to the segment that requires the key
 		{"a", "/private%3Bv=1/x", ""},
 		{"a", "/x/..;/private/x", ""},
 		{"a", "/x/..%3B/private/x", ""},
@@ -135,11 +135,11 @@ func TestNobodyGetsAroundAKeyByAnotherSpelling(t *testing.T) {
 		{"a", "/private/..;/other/x", "k"},
 		{"a", "/private/..%2Fother/x", "k"},
 		{"a", "/private%2F..%2Fother/x", "k"},
-		{"part.test", "/public/..%2Fadmin", ""}, // where no route leads
+		{"part.test", "/public/..%2Fadmin", ""}, // to a path without a route
 		{"part.test", "/public/..;/admin", ""},
-		{"part.test", "/old/..%2F..%2Fadmin", ""}, // out of what the prefix became
+		{"part.test", "/old/..%2F..%2Fadmin", ""}, // out of the rewritten prefix
 		{"part.test", "/old/..;/..;/admin", ""},
-		{"part.test", "/open/..%2Flimited", ""}, // around a limit
+		{"part.test", "/open/..%2Flimited", ""}, // around a rate limit
 		{"part.test", "/open/..%2Fsmall", ""},
 		{"part.test", "/open/..%2Fclosed", ""},
 		{"part.test", "/open/..%2Fbroken", ""},

@@ -14,7 +14,7 @@ const copySize = 32 << 10
 
 var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
-// inform passes an informational response on. HTTP/1.0 does not know any.
+// inform forwards an informational response. HTTP/1.0 has none.
 func (e *exchange) inform(status int, fields []upstream.Field) {
 	if !e.r.ProtoAtLeast(1, 1) {
 		return
@@ -31,7 +31,7 @@ func (e *exchange) inform(status int, fields []upstream.Field) {
 	}
 }
 
-// respond passes the backend's response on.
+// respond forwards the backend's response.
 func (e *exchange) respond(response *upstream.Response) {
 	e.beginAnswer()
 	header := e.w.Header()
@@ -40,7 +40,7 @@ func (e *exchange) respond(response *upstream.Response) {
 	}
 	setFields(header, response.Fields)
 	if _, ok := header["Content-Type"]; !ok {
-		header["Content-Type"] = nil // the backend did not say, and nobody guesses
+		header["Content-Type"] = nil // the backend sent none, and net/http must not guess
 	}
 	e.liftRate()
 	if response.Stream {
@@ -53,8 +53,8 @@ func (e *exchange) respond(response *upstream.Response) {
 	e.addTrailers(response.Trailers())
 }
 
-// addTrailers sends the trailers. Without the flush net/http could have found a length for
-// a short body by now, and then there is no place for them.
+// addTrailers sends the trailers. Without the flush, net/http might compute a length for a
+// short body. Then trailers would not be possible.
 func (e *exchange) addTrailers(trailers []upstream.Field) {
 	if len(trailers) == 0 {
 		return
@@ -71,7 +71,7 @@ func (e *exchange) addTrailers(trailers []upstream.Field) {
 	}
 }
 
-// setFields adds fields to a header. All values share one slice.
+// setFields adds fields to a header. All values share one slice to save allocations.
 func setFields(header http.Header, fields []upstream.Field) {
 	values := make([]string, len(fields))
 	for i, field := range fields {
@@ -85,7 +85,7 @@ func setFields(header http.Header, fields []upstream.Field) {
 	}
 }
 
-// explainCut says why a response has no end.
+// explainCut returns why a response has no end.
 func (e *exchange) explainCut(err error) string {
 	switch {
 	case errors.Is(err, upstream.ErrIdle):
@@ -96,8 +96,8 @@ func (e *exchange) explainCut(err error) string {
 	return "response_body"
 }
 
-// copyBody passes the body on as it comes: what has come is flushed before the backend is
-// waited for. It reports whether the body was whole.
+// copyBody forwards the body as it comes. It flushes what has come before it waits for the
+// backend. It reports whether the body was complete.
 func (e *exchange) copyBody(response *upstream.Response) bool {
 	buffer := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buffer)
@@ -106,8 +106,8 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 	}
 	for {
 		n, err := response.Read(buffer[:])
-		// The first piece goes into buffers, the server's or the system's. What follows it,
-		// the end of the body and its trailers too, has a time of its own to be taken.
+		// The first piece goes into the buffers of the server or the kernel. What follows,
+		// with the end of the body and its trailers, has its own timeout.
 		if e.sent > 0 && e.r.ProtoMajor == 1 {
 			pace := e.pace(http.NewResponseController(e.w))
 			pace.beforeWrite()

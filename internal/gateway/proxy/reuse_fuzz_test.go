@@ -16,23 +16,23 @@ import (
 
 var reuseSeed = flag.Uint64("reuse.seed", 12, "of the connections that TestRandomConnections makes")
 
-// manyX are what fills a body.
+// manyX matches the filler of a body.
 var manyX = regexp.MustCompile("x{10,}")
 
-// script is what a client sends on a connection.
+// script is what a client sends on one connection.
 type script struct {
 	text  string
 	ids   []string // of its requests, in order
-	waits bool     // for an answer, before it sends the second half
+	waits bool     // whether it waits for an answer before it sends the second half
 }
 
-// framings are heads and bodies of which some do not agree. Each body holds what would be a
-// request.
+// framings produce heads and bodies, some of which contradict each other. Each body holds
+// the text of a request.
 var framings = []func(random *rand.Rand, body string) (fields, sent string){
 	func(_ *rand.Rand, body string) (string, string) {
 		return fmt.Sprintf("Content-Length: %d\r\n", len(body)), body
 	},
-	func(_ *rand.Rand, body string) (string, string) { // whatever is sent after it is its body
+	func(_ *rand.Rand, body string) (string, string) { // everything that follows is its body
 		return fmt.Sprintf("Content-Length: %d\r\n", len(body)+1<<20), body
 	},
 	func(_ *rand.Rand, body string) (string, string) {
@@ -86,7 +86,7 @@ func newScript(random *rand.Rand, number int) script {
 	return s
 }
 
-// play sends a script and returns all that comes.
+// play sends a script and returns everything that comes back.
 func (g *gateway) play(s script) string {
 	conn, err := net.Dial("tcp", g.address)
 	if err != nil {
@@ -107,8 +107,9 @@ func (g *gateway) play(s script) string {
 	return string(got)
 }
 
-// Whatever clients send and however early backends answer, a backend gets what was sent as a
-// request only, each at most once, and nobody gets more answers than requests were sent.
+// A backend gets only what a client sent as a request, and each request at most once. No
+// client gets more answers than it sent requests. This holds whatever clients send, and
+// however early backends answer.
 func TestRandomConnections(t *testing.T) {
 	t.Parallel()
 	const connections, atATime = 400, 40

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// hasty is a backend that keeps the target of each request whose head it gets, and answers
-// as the target says: before it has read the body, or after.
+// hasty is a backend that records the target of each request head. The target says whether
+// it answers before or after it has read the body.
 type hasty struct {
 	address string
 
@@ -43,7 +43,7 @@ func newHasty(t testing.TB) *hasty {
 	return h
 }
 
-// answer reports whether the connection goes on.
+// answer reports whether the connection stays open.
 func (h *hasty) answer(conn net.Conn, request *http.Request) bool {
 	response, early := strings.CutPrefix(request.URL.Query().Get("answer"), "early ")
 	if request.Header.Get("Expect") != "" && !early {
@@ -70,7 +70,7 @@ func (h *hasty) targets() []string {
 	return append([]string(nil), h.seen...)
 }
 
-// answers are what a backend may say, by the name that a target has for it.
+// answers are the responses of the backend, by their names in targets.
 var answers = map[string]string{
 	"200":        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
 	"chunked":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
@@ -88,8 +88,9 @@ var answers = map[string]string{
 
 const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\nX-Id: smuggled\r\n\r\n"
 
-// conversation sends the head and the beginning of a request, waits for the final answer,
-// sends the rest and returns all that comes until the gateway closes.
+// conversation sends the head and the beginning of a request and waits for the final
+// answer. Then it sends the rest, and returns everything that comes until the gateway
+// closes the connection.
 func (g *gateway) conversation(begin, rest string) string {
 	g.t.Helper()
 	conn, err := net.Dial("tcp", g.address)
@@ -120,8 +121,8 @@ func (g *gateway) conversation(begin, rest string) string {
 	return all.String()
 }
 
-// finals counts the final answers in what a client got that began with a method, and tells
-// whether the last says close.
+// finals counts the final answers in what a client received. It also reports whether the
+// last one says close. method is that of the first request.
 func finals(t testing.TB, method, text string) (count int, closes bool) {
 	t.Helper()
 	in := bufio.NewReader(strings.NewReader(text))
@@ -154,8 +155,8 @@ const reuseRoutes = `
 - {host: "nobody", backendService: {name: none, port: 80}}
 `
 
-// A request whose body has not been read to its end is the last on its connection,
-// whoever answers it and how.
+// A request whose body was not read to its end is the last one on its connection, whatever
+// answered it and how.
 func TestNothingAfterAnUnreadBodyIsARequest(t *testing.T) {
 	backend := newHasty(t)
 	secrets := map[string]map[string][]byte{"keys": {"alice": keyHash("secret")}}
@@ -205,15 +206,16 @@ func TestNothingAfterAnUnreadBodyIsARequest(t *testing.T) {
 	}
 }
 
-// What net/http does not tell of the framing of a request, and what may be another protocol
-// already, keeps the connection from being used again, although the request was read whole.
+// net/http does not report some facts about a request's framing, and a client that asked
+// for an upgrade may already speak another protocol. In both cases the connection is not
+// used again, although the request was read completely.
 func TestConnectionsThatMightBeReadDifferentlyEnd(t *testing.T) {
 	backend := newHasty(t)
 	g := start(t, Options{}, toApp, backend.address)
 	const last = "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 	for name, test := range map[string]struct {
 		request string
-		answers int // with the one to the request after it
+		answers int // with the answer to the following request
 	}{
 		"a length":                             {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok", 2},
 		"a large body":                         {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 100000), 2},
@@ -245,8 +247,7 @@ func TestConnectionsThatMightBeReadDifferentlyEnd(t *testing.T) {
 	}
 }
 
-// A client that is still sending when it is answered must be able to read all of the answer,
-// whoever gave it.
+// A client that is still sending when it is answered must be able to read the whole answer.
 func TestAnswersAreNotLostToClientsThatStillSend(t *testing.T) {
 	large := strings.Repeat("x", 200<<10)
 	backend := listen(t, func(conn net.Conn) {
@@ -290,7 +291,8 @@ func TestAnswersAreNotLostToClientsThatStillSend(t *testing.T) {
 	}
 }
 
-// An informational response of the backend may come when the client is asked for its body.
+// The backend may send an informational response while the gateway asks the client for the
+// body.
 func TestHintsBesideARequestForTheBody(t *testing.T) {
 	const hints = 8
 	backend := listen(t, func(conn net.Conn) {
@@ -305,7 +307,7 @@ func TestHintsBesideARequestForTheBody(t *testing.T) {
 		_, _ = io.Copy(io.Discard, conn)
 	})
 	options := Options{}
-	options.Upstream.ContinueTimeout = 3 * time.Millisecond // the body is asked for before the backend does
+	options.Upstream.ContinueTimeout = 3 * time.Millisecond // the gateway asks for the body before the backend does
 	g := start(t, options, toApp, backend)
 	for range 20 {
 		got := g.conversation("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 20000\r\n\r\n", "")
