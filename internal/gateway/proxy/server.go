@@ -14,36 +14,36 @@ import (
 )
 
 const (
-	// maxFrameBytes bounds a frame of HTTP/2, for which each connection keeps memory: the
-	// least that the protocol allows.
+	// maxFrameBytes bounds an HTTP/2 frame, because each connection keeps a buffer of this
+	// size. It is the smallest bound that the protocol allows.
 	maxFrameBytes = 16 << 10
-	// connectionWindow and streamWindow bound what a client of HTTP/2 may have sent of bodies
-	// that nobody has read yet.
+	// connectionWindow and streamWindow bound how much body an HTTP/2 client may send
+	// before it is read.
 	connectionWindow = 512 << 10
 	streamWindow     = 256 << 10
 )
 
 // ServerOptions configures a Server. The zero value of a field means its default.
 type ServerOptions struct {
-	// HTTP is where HTTP/1.1 and HTTP/2 without TLS are served. Optional.
+	// HTTP is the listener for HTTP/1.1 and HTTP/2 without TLS. Optional.
 	HTTP net.Listener
-	// HTTPS is where they are served with TLS. Optional.
+	// HTTPS is the listener for both with TLS. Optional.
 	HTTPS net.Listener
-	// Certificates are those of HTTPS.
+	// Certificates are the certificates for HTTPS.
 	Certificates *Certificates
-	// ErrorLog is where the server complains about connections. Default: the standard logger.
+	// ErrorLog receives errors about connections. Default: the standard logger.
 	ErrorLog *log.Logger
-	// Clock is where the time comes from. Default: the real one.
+	// Clock gives the time. Default: the real clock.
 	Clock clock.WithTicker
 
-	// HeaderTimeout bounds the time that a client takes to send the head of a request,
-	// the TLS handshake included. Default 10 s.
+	// HeaderTimeout bounds how long a client may take to send the head of a request,
+	// including the TLS handshake. Default 10 s.
 	HeaderTimeout time.Duration
-	// IdleTimeout is how long a connection is kept without a request. Default 2 min.
+	// IdleTimeout is how long an idle connection is kept. Default 2 min.
 	IdleTimeout time.Duration
 	// MaxHeaderBytes bounds the head of a request. Default 64 KiB.
 	MaxHeaderBytes int
-	// MaxStreams bounds the requests at a time on an HTTP/2 connection. Default 250.
+	// MaxStreams bounds the concurrent requests on an HTTP/2 connection. Default 250.
 	MaxStreams int
 }
 
@@ -53,8 +53,8 @@ type Server struct {
 	options ServerOptions
 	plain   *http.Server
 	secure  *http.Server
-	lingers conns         // closed, until their clients have read the last answer
-	down    chan struct{} // closed when a Shutdown has returned
+	lingers conns         // closed, but read until their clients have read the last answer
+	down    chan struct{} // closed when Shutdown has returned
 	isDown  sync.Once
 }
 
@@ -103,7 +103,7 @@ func newHTTPServer(handler http.Handler, options ServerOptions) *http.Server {
 			PingTimeout:                   15 * time.Second,
 			WriteByteTimeout:              time.Minute,
 		},
-		// OPTIONS * is a request like any other: whether somebody answers is the table's word.
+		// The table decides about OPTIONS * as about every other request.
 		DisableGeneralOptionsHandler: true,
 	}
 	server.Protocols.SetHTTP1(true)
@@ -114,7 +114,8 @@ func (s *Server) listener(listener net.Listener) net.Listener {
 	return &clientListener{Listener: s.handler.connections.Listen(listener), clock: s.options.Clock, lingering: &s.lingers}
 }
 
-// Run serves until Shutdown has returned, and meanwhile keeps connections and log tidy.
+// Run serves until Shutdown has returned. Meanwhile it runs the background work of the
+// handler.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -144,19 +145,18 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}
 	if failure == nil {
-		<-s.down // until then requests are under way, which need what is kept tidy and are logged
+		<-s.down // requests in flight still need the background work
 	}
 	cancel()
 	return errors.Join(failure, <-logged)
 }
 
-// Drain makes every response tell its client to go elsewhere with the next request. New
-// connections and requests are served as before.
+// Drain makes every response tell its client to open a new connection for its next request.
+// New connections and requests are still served.
 func (s *Server) Drain() { s.handler.draining.Store(true) }
 
-// Standby makes every response tell its client to go elsewhere with the next request, and
-// closes connections without a request, for as long as it is on. New connections and
-// requests are served as before.
+// Standby does the same while it is on, and also closes idle connections. New connections
+// and requests are still served.
 func (s *Server) Standby(on bool) {
 	if s.handler.standby.Swap(on) == on {
 		return
@@ -165,11 +165,11 @@ func (s *Server) Standby(on bool) {
 	s.secure.SetKeepAlivesEnabled(!on)
 }
 
-// sendsAway tells whether clients are to go elsewhere with their next request.
+// sendsAway reports whether clients should open a new connection for their next request.
 func (h *Handler) sendsAway() bool { return h.draining.Load() || h.standby.Load() }
 
-// Shutdown takes no new connections, waits for requests and tunnels under way, and cuts
-// them when the context ends.
+// Shutdown accepts no new connections and waits for requests and tunnels. When the context
+// ends, it cuts those that are left.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.isDown.Do(func() { close(s.down) })
 	s.Drain()

@@ -65,7 +65,7 @@ func TestGRPCGoesOverHTTP2WithItsTrailers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	for _, text := range []string{"first", "secnd", "third"} { // a stream both ways
+	for _, text := range []string{"first", "secnd", "third"} { // a stream in both directions
 		_, _ = io.WriteString(writer, text)
 		echo := make([]byte, 5)
 		if _, err := io.ReadFull(response.Body, echo); err != nil || string(echo) != text {
@@ -153,7 +153,7 @@ func TestTLSServesTheCertificateOfTheName(t *testing.T) {
 		TLSClientConfig: &tls.Config{ServerName: "a.example.com", InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
 	}}
 	defer client.CloseIdleConnections()
-	for serial := range int64(2) { // a connection outlives its certificate
+	for serial := range int64(2) { // a connection stays open when its certificate is replaced
 		response, err := client.Get("https://" + listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -279,7 +279,8 @@ func TestDrainTellsClientsAndWaitsForRequests(t *testing.T) {
 	wait.Wait()
 }
 
-// Connections that are kept would bring requests to a gateway that others stand in for.
+// Kept connections would bring more requests to a gateway in standby, although other
+// replicas can serve them.
 func TestStandbySendsKeptConnectionsAway(t *testing.T) {
 	backend := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	g := start(t, Options{}, toApp, backend)
@@ -307,7 +308,7 @@ func TestStandbySendsKeptConnectionsAway(t *testing.T) {
 	if _, err := fromIdle.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("the connection without a request: %v, want its end", err)
 	}
-	for range 2 { // new ones are served
+	for range 2 { // new connections are served
 		conn, in := dial()
 		want(t, "closes on standby", ask(conn, in), true)
 	}
@@ -373,7 +374,7 @@ func TestClientsThatStallAreCut(t *testing.T) {
 		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 		answer, err := io.ReadAll(conn)
 		conn.Close()
-		// net/http takes the silence for the end of the client, and may be the first to act on it.
+		// net/http may take the silence for a client that has left, and may react first.
 		if errors.Is(err, os.ErrDeadlineExceeded) || (len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 408 ")) {
 			t.Errorf("%s: got %q, %v", head, answer, err)
 		}
@@ -392,12 +393,12 @@ func TestBodyAndEventsMayPauseOnTheBackendsSide(t *testing.T) {
 	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		control := http.NewResponseController(w)
-		for range 3 { // pauses that are longer than the client's may be
+		for range 3 { // pauses longer than the client's may be
 			<-time.After(40 * time.Millisecond)
 			_, _ = w.Write(body)
 			_ = control.Flush()
 		}
-		<-time.After(40 * time.Millisecond) // and one before the end
+		<-time.After(40 * time.Millisecond) // and a pause before the end
 	})
 	for _, length := range []int64{4, -1} {
 		g := start(t, Options{ClientTimeout: 20 * time.Millisecond}, toApp, backend)
@@ -446,7 +447,7 @@ func TestWhatEndsWhileTheServerShutsDownIsLogged(t *testing.T) {
 		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n")
 		<-held
 		if fields != "" {
-			_, _ = conn.Read(make([]byte, 1)) // the gateway has changed the protocol
+			_, _ = conn.Read(make([]byte, 1)) // returns when the gateway has switched the protocol
 			_ = conn.(*net.TCPConn).CloseWrite()
 		}
 	}
@@ -474,7 +475,7 @@ func TestWhatEndsWhileTheServerShutsDownIsLogged(t *testing.T) {
 func TestARequestOnAnOldTableGoesWhereSomebodyIsReady(t *testing.T) {
 	backend, _ := recording(t)
 	g := start(t, Options{}, `[{backends: [{name: app, port: 80, weight: 1}, {name: h2, port: 80, weight: 1}]}]`, backend)
-	g.handler.registry.Service("app:80").Set(nil) // as the next table has it, which nobody has seen yet
+	g.handler.registry.Service("app:80").Set(nil) // as the next table has it; requests still use the current one
 	for range 20 {
 		response, _ := g.get("/")
 		want(t, "status", response.StatusCode, 200)

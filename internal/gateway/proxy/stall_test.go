@@ -26,7 +26,7 @@ func TestABodyThatNobodyReadsHoldsNoConnection(t *testing.T) {
 	for _, host := range []string{"401", "404", "413", "302", "200", "503"} {
 		for _, framing := range []string{"Content-Length: 100", "Content-Length: 10000000", "Transfer-Encoding: chunked"} {
 			if host == "413" && strings.HasPrefix(framing, "T") {
-				continue // how long it is shows later, and the route has no endpoint
+				continue // the length is known later, and the route has no endpoint
 			}
 			conn, err := net.Dial("tcp", g.address)
 			if err != nil {
@@ -41,7 +41,7 @@ func TestABodyThatNobodyReadsHoldsNoConnection(t *testing.T) {
 			}
 		}
 	}
-	conn, err := net.Dial("tcp", g.address) // a body that comes leaves the connection to the next request
+	conn, err := net.Dial("tcp", g.address) // a body that comes in time leaves the connection usable
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,34 +12,35 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// watch ends one direction of a stream of HTTP/2 when a call takes too long in which it waits
-// for the client. Deadlines of net/http would go on while it waits for the backend.
+// watch bounds calls that wait for the client of an HTTP/2 stream. When a call takes too
+// long, it ends one direction of the stream. net/http's deadlines cannot be used, because
+// they also run while the gateway waits for the backend.
 type watch struct {
 	cut func() // makes the call return
 
-	mu      sync.Mutex // held while it is cut, so that the stream does not end meanwhile
+	mu      sync.Mutex // held during cut, so that the stream does not end meanwhile
 	timeout time.Duration
 	timer   *time.Timer // nil before the first call
-	running bool        // the timer runs, for the call under way
-	stale   int         // how often it went off for a call that had returned
+	running bool        // the timer runs for the current call
+	stale   int         // how often the timer fired for a call that had returned
 	late    bool        // a call took too long
 }
 
-// begin gives a call its time. 0 is no bound.
+// begin starts the timer for a call. A timeout of 0 means no bound.
 func (w *watch) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.start(w.timeout)
 }
 
-// beginWithin is begin for a call that has to keep within what is allowed, too.
+// beginWithin is begin for a call that the allowance bounds too.
 func (w *watch) beginWithin(allowed *allowance) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.start(allowed.bound(w.timeout))
 }
 
-// start is called with mu held.
+// start needs mu held.
 func (w *watch) start(timeout time.Duration) {
 	if timeout <= 0 {
 		return
@@ -52,14 +53,14 @@ func (w *watch) start(timeout time.Duration) {
 	w.timer.Reset(timeout)
 }
 
-// end is when the call has returned.
+// end is called when the call has returned.
 func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stop()
 }
 
-// stop is called with mu held.
+// stop needs mu held.
 func (w *watch) stop() {
 	if w.running && !w.timer.Stop() {
 		w.stale++
@@ -67,7 +68,7 @@ func (w *watch) stop() {
 	w.running = false
 }
 
-// lift gives every call as long as it likes.
+// lift removes the bound from all calls.
 func (w *watch) lift() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +94,8 @@ func (w *watch) wasLate() bool {
 	return w.late
 }
 
-// streamBody is the body of a request of HTTP/2, which must keep coming.
+// streamBody is the body of an HTTP/2 request. It bounds how long the client may send
+// nothing.
 type streamBody struct {
 	watch
 
@@ -102,7 +104,7 @@ type streamBody struct {
 	allowed allowance // guarded by mu
 }
 
-// Read reads what comes in time.
+// Read reads the next bytes, within the timeout.
 func (b *streamBody) Read(p []byte) (int, error) {
 	began := b.clock.Now()
 	b.beginWithin(&b.allowed)
@@ -114,7 +116,8 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// liftRate bounds only each piece from now on, that of a call under way too.
+// liftRate removes the bound for the whole body. The bound of each read stays, also for the
+// current one.
 func (b *streamBody) liftRate() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +128,7 @@ func (b *streamBody) liftRate() {
 	}
 }
 
-// clientIdle is how long the client may send nothing of its body; 0: as long as it likes.
+// clientIdle bounds how long the client may send nothing of its body. 0 means no bound.
 func (e *exchange) clientIdle(backend *table.Backend) time.Duration {
 	switch {
 	case backend.Protocol == table.ProtocolGRPC:
@@ -136,7 +139,7 @@ func (e *exchange) clientIdle(backend *table.Backend) time.Duration {
 	return e.handler.options.ClientTimeout
 }
 
-// backendIdle is how long the backend may send nothing of its response's body.
+// backendIdle bounds how long the backend may send nothing of its response's body.
 func (e *exchange) backendIdle(backend *table.Backend) time.Duration {
 	switch {
 	case backend.Protocol == table.ProtocolGRPC:
@@ -147,7 +150,7 @@ func (e *exchange) backendIdle(backend *table.Backend) time.Duration {
 	return e.handler.options.BackendTimeout
 }
 
-// takeStream takes the body of a request of HTTP/2.
+// takeStream wraps the body of an HTTP/2 request.
 func (e *exchange) takeStream(control *http.ResponseController) {
 	e.stream = &streamBody{
 		body: e.r.Body, clock: e.handler.options.Clock, allowed: allowance{grace: e.handler.options.ClientTimeout},
@@ -156,17 +159,18 @@ func (e *exchange) takeStream(control *http.ResponseController) {
 	e.request.Body = e.stream
 }
 
-// boundBody gives the client its time for the pieces of the body.
+// boundBody sets the timeout of each read of the body.
 func (e *exchange) boundBody(timeout time.Duration) {
 	switch {
 	case e.body != nil:
 		e.body.setTimeout(timeout)
 	case e.stream != nil:
-		e.stream.timeout = timeout // nobody reads yet
+		e.stream.timeout = timeout // no read is running yet
 	}
 }
 
-// liftBounds lets the client be silent: the backend has answered with a stream.
+// liftBounds removes all bounds on the body: the backend has answered with a stream, so the
+// client may be silent.
 func (e *exchange) liftBounds() {
 	if e.body != nil {
 		e.body.setTimeout(0)
@@ -176,8 +180,8 @@ func (e *exchange) liftBounds() {
 	}
 }
 
-// liftRate lets the client send as slowly as the pieces may come: the backend has answered,
-// and the body may be the client's half of a conversation.
+// liftRate removes the bound for the whole body. The backend has answered, so the body may
+// be the client's part of a slow conversation.
 func (e *exchange) liftRate() {
 	if e.body != nil {
 		e.body.liftRate()
@@ -192,8 +196,8 @@ func (e *exchange) clientStalled() bool {
 	return (e.body != nil && e.body.stalled()) || (e.stream != nil && e.stream.wasLate())
 }
 
-// write sends a piece of the response, which the client must take in time. Over HTTP/1 a
-// deadline sees to that.
+// write sends a piece of the response. The client must take it in time. For HTTP/1 a write
+// deadline ensures that.
 func (e *exchange) write(piece []byte) error {
 	e.beginTaking()
 	defer e.endTaking()
@@ -202,7 +206,7 @@ func (e *exchange) write(piece []byte) error {
 	return err
 }
 
-// flush sends what is held back.
+// flush sends what net/http has buffered.
 func (e *exchange) flush() {
 	flusher, ok := e.w.(http.Flusher)
 	if !ok {
@@ -215,7 +219,7 @@ func (e *exchange) flush() {
 
 func (e *exchange) beginTaking() {
 	if e.r.ProtoMajor == 2 {
-		e.taking.timeout = e.handler.options.ClientTimeout // no call is under way
+		e.taking.timeout = e.handler.options.ClientTimeout // no call is running
 		e.taking.begin()
 	}
 }
@@ -226,28 +230,30 @@ func (e *exchange) endTaking() {
 	}
 }
 
-// cutStream ends the stream whose client takes nothing.
+// cutStream ends the stream of a client that takes nothing.
 func (e *exchange) cutStream() {
 	_ = http.NewResponseController(e.w).SetWriteDeadline(aLongTimeAgo)
 }
 
-// sendRest sends what net/http holds back of a body, and would send when the handler has
-// returned: the client takes it while the request still counts as under way.
+// sendRest flushes the rest of a body that net/http would send after the handler has
+// returned. So the request is still counted while the client takes it.
 //
-// The end of the stream becomes a frame of its own by that. Clients of gRPC would take an
-// answer that is not gRPC for a broken one then, and could not tell a 503 that is worth a
-// retry. So what they get is sent by net/http, in the short time that boundEnd gives it.
+// The flush makes the end of the stream a frame of its own. For gRPC clients that would be
+// wrong: they would treat an answer that is not gRPC as broken, and could not see that a
+// 503 may be retried. So for them net/http sends the rest, in the short time that boundEnd
+// allows.
 func (e *exchange) sendRest() {
 	if e.sent > 0 && !e.aborted && !e.saysGRPC() {
 		e.flush()
 	}
 }
 
-// grpcRest is the time for what net/http sends to a client of gRPC when the handler has
-// returned, and the request is no longer counted.
+// grpcRest bounds what net/http sends to a gRPC client after the handler has returned. By
+// then the request is no longer counted.
 const grpcRest = 5 * time.Second
 
-// boundEnd bounds the time of what net/http sends of a stream when its handler has returned.
+// boundEnd bounds how long net/http may send the rest of a stream after the handler has
+// returned.
 func (e *exchange) boundEnd() {
 	if e.r.ProtoMajor != 2 || e.sent == 0 || e.aborted {
 		return
@@ -259,7 +265,7 @@ func (e *exchange) boundEnd() {
 	_ = http.NewResponseController(e.w).SetWriteDeadline(e.handler.options.Clock.Now().Add(timeout))
 }
 
-// saysGRPC reports whether the client says that it speaks gRPC. Anybody can.
+// saysGRPC reports whether the client claims to speak gRPC. Any client can claim it.
 func (e *exchange) saysGRPC() bool {
 	return strings.HasPrefix(e.r.Header.Get("Content-Type"), "application/grpc")
 }

@@ -8,12 +8,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// wholeServer is the target of an OPTIONS request that is for no path.
+// wholeServer is the target of an OPTIONS request for the whole server.
 const wholeServer = "*"
 
-// splitTarget parts the target of a request: whom it is for where it says so, which is the
-// absolute form of HTTP/1.1, and its path, both as they were sent. net/url changes what it
-// does not find well spelt.
+// splitTarget splits the target of a request. authority is set for the absolute form of
+// HTTP/1.1. Both parts stay as they were sent, whereas net/url normalizes them.
 func splitTarget(target string) (authority, path string, absolute bool) {
 	path = target
 	if !strings.HasPrefix(target, "/") {
@@ -34,8 +33,8 @@ func splitTarget(target string) (authority, path string, absolute bool) {
 	return authority, path, absolute
 }
 
-// parsePath returns the path of the request's target. A target that is a server as a whole
-// is for the routes of its root (RFC 9112, 3.2.1 and 3.2.4).
+// parsePath returns the path of the request's target. A target for the whole server gets
+// the path /, so routes of the root match it (RFC 9112, 3.2.1 and 3.2.4).
 func (e *exchange) parsePath() (table.Path, error) {
 	_, path, absolute := splitTarget(e.r.RequestURI)
 	switch {
@@ -49,11 +48,11 @@ func (e *exchange) parsePath() (table.Path, error) {
 	return table.ParsePath(path)
 }
 
-// isMisspelt reports whether a method is one that everybody knows but for the case of its
-// letters. To HTTP it is another method; a backend may not think so.
+// isMisspelt reports whether a method is a standard one in the wrong case. In HTTP it is a
+// different method, but a backend may accept it as the standard one.
 func isMisspelt(method string) bool {
 	switch method {
-	case http.MethodGet, http.MethodPost: // nearly all
+	case http.MethodGet, http.MethodPost: // the most frequent ones
 		return false
 	}
 	switch upper := strings.ToUpper(method); upper {
@@ -64,30 +63,30 @@ func isMisspelt(method string) bool {
 	return false
 }
 
-// mayGoOn counts how far a request may go whose client wants to know the way (RFC 9110,
-// 7.6.2), and answers it where this is the end.
+// mayGoOn decrements Max-Forwards (RFC 9110, 7.6.2). If it is 0, it answers the request and
+// returns false.
 func (e *exchange) mayGoOn() bool {
 	if e.r.Method != http.MethodOptions && e.r.Method != http.MethodTrace {
 		return true
 	}
 	left, err := strconv.ParseUint(e.r.Header.Get("Max-Forwards"), 10, 31)
 	switch {
-	case err != nil: // nothing, or nothing that can be counted
+	case err != nil: // missing or not a number
 		return true
 	case left > 0:
 		e.r.Header["Max-Forwards"] = []string{strconv.FormatUint(left-1, 10)}
 		return true
-	case e.r.Method == http.MethodTrace: // an echo would tell what others added on the way
+	case e.r.Method == http.MethodTrace: // an echo would reveal fields that proxies have added
 		return e.refuse(http.StatusNotImplemented, "trace")
 	}
 	e.answer(http.StatusNoContent, "", nil)
 	return false
 }
 
-// wellFormed reports whether a request of HTTP/2 is what net/http does not ask of it: a
-// target that a path is (RFC 9113, 8.3.1), and the length that it says (8.1.1). Neither
-// would survive on the way to a backend, but whoever looked at it before may have taken it
-// for something else.
+// wellFormed checks two rules for HTTP/2 requests that net/http does not check: the target
+// must be a path (RFC 9113, 8.3.1), and the declared length must be right (8.1.1). The
+// backend would not see such a target or length. But a proxy in front may have read the
+// request in another way.
 func wellFormed(r *http.Request) bool {
 	if r.RequestURI == "" || (r.RequestURI[0] != '/' && r.RequestURI != wholeServer) || strings.IndexByte(r.RequestURI, ' ') >= 0 {
 		return r.Method == http.MethodConnect

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// checkToken lets in who has a token of the issuer. Where the issuer's keys could never
-// be fetched nobody can say, and the answer is 503.
+// checkToken checks the client's token. If the issuer's keys could never be fetched, the
+// token cannot be checked, and the answer is 503.
 func (e *exchange) checkToken(auth *table.JWT) bool {
 	text, ok := bearer(e.r.Header["Authorization"])
 	if !ok {
@@ -41,13 +41,13 @@ func (e *exchange) checkToken(auth *table.JWT) bool {
 	return true
 }
 
-// askForToken says what is missing, as RFC 6750 does.
+// askForToken answers what is missing, as RFC 6750 defines it.
 func (e *exchange) askForToken(why string) bool {
 	e.w.Header()["Www-Authenticate"] = []string{"Bearer realm=" + strconv.Quote(e.handler.options.Realm) + why}
 	return e.refuse(http.StatusUnauthorized, "unauthenticated")
 }
 
-// bearer returns the token of the only Authorization field.
+// bearer returns the token, if there is exactly one Authorization field.
 func bearer(fields []string) (string, bool) {
 	if len(fields) != 1 {
 		return "", false
@@ -56,7 +56,7 @@ func bearer(fields []string) (string, bool) {
 	return strings.TrimLeft(text, " "), found && strings.EqualFold(scheme, "Bearer")
 }
 
-// addClaims gives the backend the claims that the route names.
+// addClaims adds the claims that the route names, for the backend.
 func (e *exchange) addClaims(auth *table.JWT) {
 	for _, header := range auth.ClaimHeaders {
 		if text, found := e.claims.Text(header.Claim); found {

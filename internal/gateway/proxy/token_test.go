@@ -33,7 +33,7 @@ func newIssuer(t *testing.T) *issuer {
 	return i
 }
 
-// rotate makes a new key, which is not published yet.
+// rotate makes a new key. It is not published yet.
 func (i *issuer) rotate(id string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -42,7 +42,7 @@ func (i *issuer) rotate(id string) {
 	i.key, i.id = key, id
 }
 
-// keySet has the public key that tokens are signed with now.
+// keySet returns the public key for the current tokens.
 func (i *issuer) keySet() string {
 	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: i.id}}})
 	if err != nil {
@@ -66,7 +66,7 @@ func (i *issuer) serve() *httptest.Server {
 	return server
 }
 
-// token is a token for alice, with other claims over the good ones.
+// token returns a valid token for alice, with the given claims changed.
 func (i *issuer) token(over map[string]any) string {
 	claims := map[string]any{"iss": "https://issuer.example.com", "aud": "shop", "sub": "alice", "exp": time.Now().Add(time.Hour).Unix()}
 	for name, value := range over {
@@ -157,7 +157,7 @@ func TestANewKeyOfTheIssuerIsTakenWithTheFirstTokenThatNeedsIt(t *testing.T) {
 		return status(response)
 	}
 	want(t, "with the first key", code(), "200")
-	// The same table again, and another one: the keys stay.
+	// The same table again, then another one: the keys stay.
 	g.handler.Set(Config{Table: compile(t, fromURL(keys.URL), nil, backend)})
 	want(t, "after a swap", code(), "200")
 	want(t, "fetches", issuer.fetches.Load(), int64(1))
@@ -185,7 +185,7 @@ func TestTokensWhileTheIssuerIsAway(t *testing.T) {
 	}
 	good := "Bearer " + issuer.token(nil)
 	want(t, "away from the start", code(good), "503")
-	eventually(t, "it is told", func() bool { return failing.Load() == 1 }) // who waited for the keys may be answered first
+	eventually(t, "it is told", func() bool { return failing.Load() == 1 }) // the request that waited for the keys may be answered first
 	want(t, "without a token", code(""), "401")
 	issuer.publish()
 	eventually(t, "the keys are there", func() bool { return code(good) == "200" })

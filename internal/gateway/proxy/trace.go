@@ -11,10 +11,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// traceFields are the fields by which a trace goes from hop to hop (W3C Trace Context).
+// traceFields reads and writes the fields that carry a trace between servers (W3C Trace
+// Context).
 var traceFields = propagation.TraceContext{}
 
-// startSpan begins the span of the request, as a child of the client's if it has one.
+// startSpan begins the span of the request. If the client sent a trace, the span is a child
+// of it.
 func (e *exchange) startSpan() {
 	tracer := e.handler.options.Tracer
 	if tracer == nil {
@@ -24,7 +26,8 @@ func (e *exchange) startSpan() {
 	_, e.span = tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(e.start))
 }
 
-// endSpan says what became of the request. The query is not told: it may hold keys.
+// endSpan records the result of the request. The span has no query, because a query may
+// hold keys.
 func (e *exchange) endSpan() {
 	if e.span == nil {
 		return
@@ -58,7 +61,7 @@ func (e *exchange) endSpan() {
 	}
 }
 
-// replacesTrace reports whether a field of the client gives way to the gateway's own.
+// replacesTrace reports whether the gateway replaces a field of the client with its own.
 func (e *exchange) replacesTrace(name string) bool {
 	return e.span != nil && (name == "Traceparent" || name == "Tracestate")
 }
@@ -70,7 +73,7 @@ func (e *exchange) addTrace() {
 	}
 }
 
-// traceCarrier takes fields for the request to the backend.
+// traceCarrier adds trace fields to the request for the backend.
 type traceCarrier exchange
 
 var _ propagation.TextMapCarrier = (*traceCarrier)(nil)
@@ -80,7 +83,7 @@ func (c *traceCarrier) Set(key, value string) {
 	c.fields = append(c.fields, upstream.Field{Name: http.CanonicalHeaderKey(key), Value: value})
 }
 
-// Get and Keys belong to the interface; nobody reads from here.
+// Get and Keys are needed by the interface and never called.
 func (c *traceCarrier) Get(string) string { return "" }
 
 // Keys returns none.

@@ -16,8 +16,8 @@ const (
 	unasked = "00-" + traceID + "-00f067aa0ba902b7-00"
 )
 
-// tracing returns a tracer's options, which trace of the requests that do not say it none
-// or all, and what was traced.
+// tracing returns options with a tracer. For requests whose client has not decided about
+// sampling, it traces all or none. The recorder holds the spans.
 func tracing(t *testing.T, all bool) (Options, *tracetest.SpanRecorder) {
 	t.Helper()
 	root := sdktrace.NeverSample()

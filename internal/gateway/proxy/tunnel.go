@@ -12,9 +12,10 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// mayUpgrade reports whether the client asks for another protocol on its connection, and
-// for one only. To speak HTTP/2 or TLS that way is an offer to the next hop, which is the
-// gateway: at a backend it would carry requests that nobody has looked at.
+// mayUpgrade reports whether the client asks for exactly one other protocol that may be
+// forwarded. An upgrade to HTTP/2 or TLS is an offer to the next hop, which is the gateway.
+// If a backend accepted it, the connection would carry requests that the gateway does not
+// check.
 func (e *exchange) mayUpgrade(protocol string) bool {
 	if e.r.ProtoMajor != 1 || e.r.ProtoMinor != 1 || concernsHop(protocol) || strings.IndexByte(protocol, ',') >= 0 {
 		return false
@@ -22,14 +23,14 @@ func (e *exchange) mayUpgrade(protocol string) bool {
 	return slices.ContainsFunc(e.r.Header["Connection"], func(value string) bool { return hasToken(value, "upgrade") })
 }
 
-// concernsHop reports whether a protocol is one that HTTP itself may be spoken in.
+// concernsHop reports whether HTTP itself can be spoken over the protocol.
 func concernsHop(protocol string) bool {
 	name, _, _ := strings.Cut(strings.ToLower(protocol), "/")
 	return name == "http" || name == "tls" || strings.HasPrefix(name, "h2") || strings.HasPrefix(name, "h3")
 }
 
-// asksForProtocol reports whether the client wants to leave HTTP. An offer of HTTP/2 is
-// none: clients make it on the first request and go on in HTTP/1.1.
+// asksForProtocol reports whether the client wants to leave HTTP. An offer of HTTP/2 does
+// not count: clients make it with their first request and go on with HTTP/1.1.
 func (e *exchange) asksForProtocol() bool {
 	for _, value := range e.r.Header["Upgrade"] {
 		if !strings.EqualFold(value, "h2c") {
@@ -39,7 +40,7 @@ func (e *exchange) asksForProtocol() bool {
 	return false
 }
 
-// tunnel connects client and backend after the backend agreed to change the protocol.
+// tunnel connects client and backend after the backend has agreed to switch the protocol.
 func (e *exchange) tunnel(response *upstream.Response) {
 	e.beginAnswer()
 	header := e.w.Header()
@@ -69,12 +70,13 @@ func (e *exchange) tunnel(response *upstream.Response) {
 	var wait sync.WaitGroup
 	wait.Go(func() { pipe(backend, io.MultiReader(early, client), backend, client) })
 	e.sent = pipe(client, backend, client, backend)
-	// Nobody answers the client any more: it has some time to see that and to go, too.
+	// Nothing more is sent to the client. It has some time to notice that and to close too.
 	_ = client.SetReadDeadline(e.handler.options.Clock.Now().Add(e.handler.options.ClientTimeout))
 	wait.Wait()
 }
 
-// pipe copies one direction. Its end is passed on; an error ends both directions.
+// pipe copies one direction. The end of the input closes that direction. An error closes
+// both.
 func pipe(to io.Writer, from io.Reader, toConn, fromConn net.Conn) int64 {
 	n, err := io.Copy(to, from)
 	if err == nil {

@@ -7,14 +7,16 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/clients"
 )
 
-// underWay counts the requests under way, from their heads to the ends of their responses.
-// Each costs memory, over HTTP/2 without a connection of its own.
+// underWay counts the requests in flight, from their heads to the ends of their responses.
+// Each one costs memory. HTTP/2 requests need no connection of their own, so the limit on
+// connections does not bound them.
 type underWay struct {
 	mu       sync.Mutex
 	requests clients.Places
 }
 
-// enter counts the request, or answers that there are too many.
+// enter counts the request. If there are too many, it answers the request and returns
+// false.
 func (e *exchange) enter() bool {
 	if e.state == nil || e.state.Requests <= 0 {
 		return true
@@ -36,8 +38,9 @@ func (e *exchange) enter() bool {
 	return e.turnAway(http.StatusTooManyRequests, "client_share")
 }
 
-// turnAway refuses a request that is not counted. Over HTTP/2 the answer has no body: for one
-// the client would have to open its window, and hold what is not counted until then.
+// turnAway refuses a request that is not counted. Over HTTP/2 the answer has no body.
+// Otherwise the answer would wait until the client opens its window, and an uncounted
+// request would use memory.
 func (e *exchange) turnAway(status int, failure string) bool {
 	if e.r.ProtoMajor != 2 {
 		return e.refuseForNow(status, failure)
@@ -48,7 +51,7 @@ func (e *exchange) turnAway(status int, failure string) bool {
 	return false
 }
 
-// leave counts the request no more.
+// leave ends the counting of the request.
 func (e *exchange) leave() {
 	if !e.counted {
 		return

@@ -14,15 +14,16 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// bodies is a client that holds requests by never sending the rest of their bodies.
+// bodies is a client that keeps requests in flight by never sending the rest of their
+// bodies.
 type bodies struct {
 	*gateway
 
 	open []net.Conn
 }
 
-// hold begins a request from an address, and reports the answer if one comes before it is
-// counted as one of so many.
+// hold begins a request from an address. It returns when that many requests are counted, or
+// when the answer comes, which it reports.
 func (b *bodies) hold(from string, counted int, fields string) string {
 	b.t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -64,7 +65,7 @@ func (b *bodies) underWay() int {
 	return u.requests.Taken()
 }
 
-// holding is a gateway in front of a backend that reads bodies, with so many requests.
+// holding returns a gateway with a bound on requests, and a backend that reads bodies.
 func holding(t *testing.T, requests int) *bodies {
 	t.Helper()
 	compiled := compile(t, toApp, nil, serve(t, reading))
@@ -102,7 +103,7 @@ func TestAProxyThatIsTrustedSharesForItsClients(t *testing.T) {
 	want(t, "the proxy itself", b.hold("127.0.0.9", 8, ""), "")
 }
 
-// Proxies that are trusted are often whole networks, with clients in them.
+// Trusted proxies are often given as whole networks, which also contain clients.
 func TestAClientAmongTheTrustedProxiesHasAShare(t *testing.T) {
 	b := holding(t, 8)
 	for i := range 6 {
@@ -111,8 +112,8 @@ func TestAClientAmongTheTrustedProxiesHasAShare(t *testing.T) {
 	want(t, "its share is taken", b.hold("127.0.0.9", -1, "X-Forwarded-For: 127.0.0.9\r\n"), "429 1")
 }
 
-// Streams of one connection count one by one, and what was counted with another bound is
-// counted no more when it ends.
+// The streams of one connection count separately. A request that was counted under another
+// bound is released when it ends.
 func TestStreamsCountOneByOne(t *testing.T) {
 	b := holding(t, 8)
 	f := b.frames()
@@ -132,8 +133,8 @@ func TestStreamsCountOneByOne(t *testing.T) {
 	eventually(t, "all are counted no more", func() bool { return b.underWay() == 0 })
 }
 
-// A client that does not open its window takes neither answers nor refusals: what it has
-// asked for counts until it does, or has had its time.
+// A client that does not open its window takes no answers and no refusals. Its requests
+// count until it opens the window or its time is over.
 func TestAnswersThatAreNotTakenCount(t *testing.T) {
 	compiled := compile(t, toApp, nil, serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	b := &bodies{gateway: startTable(t, Options{ClientTimeout: 20 * soon}, compiled)}
@@ -177,7 +178,8 @@ func TestABodyHasALeastRate(t *testing.T) {
 	}
 }
 
-// A byte now and then is in time for each piece, and keeps nobody's connection all the same.
+// A client that sends a byte now and then stays within the bound of each read. It must
+// still lose its connection to the backend.
 func TestABodyThatTricklesEnds(t *testing.T) {
 	for name, length := range map[string]string{"small": "900", "large": "100000", "chunked": ""} {
 		for protocol, trickle := range map[string]func(*gateway, string, <-chan time.Time) string{"HTTP/1.1": trickle1, "HTTP/2": trickle2} {
@@ -192,7 +194,7 @@ func TestABodyThatTricklesEnds(t *testing.T) {
 	}
 }
 
-// A backend that has answered may read on, in a conversation that is slow and long.
+// After the backend has answered, it may read on slowly, as in a long conversation.
 func TestABodyMayTrickleBesideItsAnswer(t *testing.T) {
 	const pieces = 40
 	begin := map[string]func(*gateway) (send func()){
@@ -238,7 +240,7 @@ func TestABodyMayTrickleBesideItsAnswer(t *testing.T) {
 	}
 }
 
-// trickle1 sends a byte at each tick until an answer comes, which it returns.
+// trickle1 sends one byte for each tick until an answer comes. It returns the answer.
 func trickle1(g *gateway, length string, tick <-chan time.Time) string {
 	conn, err := net.Dial("tcp", g.address)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// echo answers every message with itself, and the message "close" by closing.
+// echo sends every message back. It closes the connection on the message "close".
 func echo(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"chat"}})
@@ -72,7 +72,7 @@ func TestWebSocketCarriesMessagesBothWays(t *testing.T) {
 	for _, size := range []int{0, 1, 125, 126, 65535, 65536, 1 << 20} {
 		say(ctx, t, conn, bytes.Repeat([]byte("x"), size))
 	}
-	reading := conn.CloseRead(ctx) // pongs are read while nobody expects messages
+	reading := conn.CloseRead(ctx) // reads pongs while no messages are expected
 	if err := conn.Ping(ctx); err != nil {
 		t.Errorf("ping: %v", err)
 	}
@@ -101,7 +101,7 @@ func TestABackendThatGoesAwayEndsItsWebSockets(t *testing.T) {
 			return
 		}
 		<-gone
-		_ = conn.CloseNow() // without a word
+		_ = conn.CloseNow() // without a close frame
 	})
 	g := start(t, Options{ClientTimeout: 50 * time.Millisecond}, toApp, backend)
 	conn := g.websocket(ctx)
@@ -134,8 +134,8 @@ func ticking(ticks chan struct{}) http.HandlerFunc {
 	}
 }
 
-// WebSockets and events that are under way live on whatever becomes of the table: their
-// route, and even their endpoint, may be gone from it.
+// WebSockets and event streams stay open when the table changes, even if their route and
+// their endpoint are gone.
 func TestStreamsSurviveOtherTables(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -11,10 +11,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxWait is how long an answer is held at most.
+// maxWait bounds how long an answer is held back.
 const maxWait = 30 * time.Second
 
-// Board shows the current Document. It is safe for concurrent use.
+// Board publishes the current Document. It is safe for concurrent use.
 type Board struct {
 	clock clock.Clock
 
@@ -22,14 +22,14 @@ type Board struct {
 	current Document
 	changed chan struct{} // closed when current is replaced
 
-	// word is what the operator last said, and given how often it has said something.
+	// word is the operator's last instruction. given counts the instructions.
 	word  word
 	given int
-	heard chan struct{} // closed when word is replaced, or what it says may mean something else
+	heard chan struct{} // closed when word is replaced, or when it may have another effect
 }
 
-// NewBoard returns a Board that says that nothing is served yet. version is the one of
-// the program.
+// NewBoard returns a Board on which nothing is served yet. version is the version of the
+// program.
 func NewBoard(clock clock.Clock, version string) *Board {
 	return &Board{
 		clock:   clock,
@@ -39,8 +39,8 @@ func NewBoard(clock clock.Clock, version string) *Board {
 	}
 }
 
-// Publish shows another document. Protocol, version and revision are the Board's; a
-// document that says nothing new changes nothing.
+// Publish replaces the document. The Board sets Protocol, Version and Revision. If the
+// document has nothing new, nothing changes.
 func (b *Board) Publish(next Document) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +56,7 @@ func (b *Board) Publish(next Document) {
 	}
 }
 
-// Current returns the document. Nobody may change what it refers to.
+// Current returns the document. The caller must not change what it refers to.
 func (b *Board) Current() Document {
 	document, _ := b.look()
 	return document
@@ -68,9 +68,9 @@ func (b *Board) look() (Document, <-chan struct{}) {
 	return b.current, b.changed
 }
 
-// ServeHTTP answers GET /revision with the current document, and GET /revision?wait=N as
-// soon as its revision is not N, but after 30 s in any case. With ?standby=true or false the
-// operator gives its word beside.
+// ServeHTTP answers GET /revision with the current document. GET /revision?wait=N is held
+// back until the revision is not N, at most for 30 s. With ?standby=true or false the
+// operator also gives an instruction.
 func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get(StandbyParameter); text != "" {
 		standby, err := strconv.ParseBool(text)
@@ -102,7 +102,7 @@ func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// wait waits for a change, as long as somebody waits for the answer and not for too long.
+// wait waits for a change, at most for maxWait. It returns false if the client has gone.
 func (b *Board) wait(ctx context.Context, changed <-chan struct{}) bool {
 	timer := b.clock.NewTimer(maxWait)
 	defer timer.Stop()

@@ -13,10 +13,10 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// started is when the boards of the tests are made.
+// started is the time at which the tests create their boards.
 var started = time.UnixMicro(1_700_000_000_000_000)
 
-// ask begins a request and returns where its answer comes.
+// ask sends a request and returns the channel for its answer.
 func ask(ctx context.Context, b *Board, path string) <-chan *httptest.ResponseRecorder {
 	answer := make(chan *httptest.ResponseRecorder, 1)
 	go func() {
@@ -47,7 +47,7 @@ func decode(t *testing.T, w *httptest.ResponseRecorder) Document {
 	return document
 }
 
-// held waits until somebody waits for the clock.
+// held waits until a request waits for the clock.
 func held(t *testing.T, clock *testingclock.FakeClock) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)

@@ -1,5 +1,5 @@
-// Package revision is the agreement between the operator and the gateway's pods: what
-// a gateway says about the configuration that it serves, and how one waits for it to
+// Package revision is the protocol between the operator and the gateway's pods: how a
+// gateway reports the configuration that it serves, and how the operator waits for a
 // change.
 package revision
 
@@ -16,62 +16,67 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// Protocol is the version of the agreement between operator and gateway.
+// Protocol is the version of this protocol.
 const Protocol = 1
 
-// Path is where the document is served on the admin port, with GET. With ?wait=N the
-// answer is held back until Revision is not N, at most for 30 s.
+// Path is the path of the document on the admin port, for GET. With ?wait=N the answer is
+// held back until Revision is not N, at most for 30 s.
 const Path = "/revision"
 
-// StandbyParameter is the parameter of a question at Path with which the operator gives its
-// word: true, other replicas are current, so take no new connections while stale; false,
-// they are not. The word holds for as long as the answer is held back and for WordHolds
-// longer. It has no effect on a gateway that is not stale, and is forgotten when it no longer is.
+// StandbyParameter is the parameter of a request for Path with which the operator gives an
+// instruction. true: other replicas are current, so accept no new connections while stale.
+// false: no other replica is. The instruction holds while the answer is held back, and for
+// WordHolds longer. It has no effect on a gateway that is not stale, and it is dropped when
+// the gateway is no longer stale.
 const StandbyParameter = "standby"
 
-// WordHolds is how long a word holds after the last answer to whoever gave it. It is longer
-// than it takes another operator to take over.
+// WordHolds is how long an instruction holds after the last answer to the operator. It is
+// longer than another operator needs to take over.
 const WordHolds = 20 * time.Second
 
-// Document is what a gateway says about what it serves: GET /revision on the admin port.
+// Document is what a gateway reports about its configuration with GET /revision on the
+// admin port.
 type Document struct {
-	// Protocol is the version of this agreement.
+	// Protocol is the version of the protocol.
 	Protocol int `json:"protocol"`
 	// Version is the version of the program.
 	Version string `json:"version"`
-	// Revision changes with everything below. It is opaque; the first one of a process is
-	// the time of its start in microseconds, so that no process repeats another's.
+	// Revision changes with every change below. It is opaque. The first value of a process
+	// is its start time in microseconds, so that no process repeats values of another one.
 	Revision int64 `json:"revision"`
-	// UID is the one of the APIGateway that is served.
+	// UID is the UID of the APIGateway that is served.
 	UID types.UID `json:"uid,omitempty"`
-	// Generation is the one of the spec that is served; 0 before the first table. It is
-	// stated only once every new request is served by it.
+	// Generation is the generation of the spec that is served, or 0 before the first table.
+	// It is set only when all new requests use this generation.
 	Generation int64 `json:"generation"`
-	// Rejected says why a newer generation is not served. The last good one is.
+	// Rejected says why a newer generation is not served. Then the last good one is served.
 	Rejected *Rejected `json:"rejected,omitempty"`
-	// Problems are the routes, certificates and health checks that are not as written.
+	// Problems are the routes, certificates and health checks that do not work as the spec
+	// says.
 	Problems []Problem `json:"problems,omitempty"`
-	// Routes are the digests of the routes of Generation, in no order: which routes of another
-	// generation are served too. A gateway of an older release does not tell.
+	// Routes are the digests of the routes of Generation, in any order. With them the
+	// operator knows which routes of another generation are served too. It is missing from
+	// gateways of older releases.
 	Routes []string `json:"routes,omitempty"`
-	// View tells whether the gateway hears of every change of the cluster. A gateway of an
-	// older release, or one that runs from a file, does not tell.
+	// View tells whether the gateway receives the changes of the cluster. It is missing
+	// from gateways of older releases, and from gateways that run from a file.
 	View *View `json:"view,omitempty"`
 }
 
-// View is how a gateway sees the cluster.
+// View tells whether the gateway's caches are current.
 type View struct {
-	// Current: the API server is heard, so what is served is how the cluster is.
+	// Current means that the API server answers, so the configuration is not stale.
 	Current bool `json:"current"`
-	// Since is from when it has not been heard, by the clock of the gateway's node, in
-	// milliseconds. It stays the same for as long as that lasts. Without a value when Current.
+	// Since is the time since which the API server has not answered, in milliseconds, by
+	// the clock of the gateway's node. It does not change while the view is stale. It is
+	// empty when Current.
 	Since time.Time `json:"since,omitzero"`
-	// Of are the kinds of which nothing is heard: APIGateway, EndpointSlices, Secrets,
-	// Services. Empty when Current.
+	// Of are the kinds of which nothing is received: APIGateway, EndpointSlices, Secrets,
+	// Services. It is empty when Current.
 	Of []string `json:"of,omitempty"`
 }
 
-// Same reports whether two say the same, or nothing.
+// Same reports whether two views are equal, or both nil.
 func (v *View) Same(other *View) bool {
 	if v == nil || other == nil {
 		return v == other
@@ -79,14 +84,14 @@ func (v *View) Same(other *View) bool {
 	return v.Current == other.Current && v.Since.Equal(other.Since) && slices.Equal(v.Of, other.Of)
 }
 
-// Current reports whether the gateway says that it hears of every change.
+// Current reports whether the gateway receives every change.
 func (d Document) Current() bool { return d.View != nil && d.View.Current }
 
-// Stale reports whether the gateway says that it does not.
+// Stale reports whether the gateway reports that it does not.
 func (d Document) Stale() bool { return d.View != nil && !d.View.Current }
 
-// Digest identifies a route with all that its spec says, for every program that knows the
-// same fields.
+// Digest identifies a route with its whole spec. Programs that know the same fields compute
+// the same digest.
 func Digest(route *slipwayv1alpha1.Route) (string, error) {
 	text, err := json.Marshal(route)
 	if err != nil {
@@ -98,7 +103,7 @@ func Digest(route *slipwayv1alpha1.Route) (string, error) {
 
 // Rejected is a generation that cannot be served at all.
 type Rejected struct {
-	// Generation is the one that is not served.
+	// Generation is the rejected generation.
 	Generation int64 `json:"generation"`
 	// Reason is one of the reasons of package v1alpha1.
 	Reason string `json:"reason"`
@@ -106,21 +111,22 @@ type Rejected struct {
 	Message string `json:"message"`
 }
 
-// Problem is a route, a certificate or a health check that is not as written.
+// Problem is a route, a certificate or a health check that does not work as the spec says.
 type Problem struct {
-	// Route is the index in spec.routes; -1: it is not about one route.
+	// Route is the index in spec.routes. It is -1 if the problem is not about one route.
 	Route int `json:"route"`
-	// Name is the name of the route, or of the Secret, or service:port of the health check.
+	// Name is the name of the route or of the Secret. For a health check it is
+	// service:port.
 	Name string `json:"name"`
-	// Field is the path in the spec of what Message speaks of, such as spec.tls[0].secretRef.
+	// Field is the path of the field that Message is about, such as spec.tls[0].secretRef.
 	Field string `json:"field,omitempty"`
 	// Reason is one of the reasons of package v1alpha1.
 	Reason string `json:"reason"`
-	// Message says what is wrong. It never holds a Secret's value.
+	// Message says what is wrong. It never contains the value of a Secret.
 	Message string `json:"message"`
 }
 
-// Same reports whether two documents say the same of what is served, whoever says it.
+// Same reports whether two documents are equal, apart from version and revision.
 func (d Document) Same(other Document) bool {
 	if (d.Rejected == nil) != (other.Rejected == nil) || (d.Rejected != nil && *d.Rejected != *other.Rejected) {
 		return false

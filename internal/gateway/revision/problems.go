@@ -6,7 +6,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// TableProblems returns what the compiler of the table found, as a Document has it.
+// TableProblems converts the problems of the table's compiler for a Document.
 func TableProblems(problems []table.Problem) []Problem {
 	var list []Problem
 	for _, p := range problems {

@@ -2,19 +2,20 @@ package revision
 
 import "time"
 
-// word is what the operator says to a gateway that is stale: that others are current, so
-// that nobody needs it.
+// word is the operator's instruction to a stale gateway: whether other replicas are
+// current, so that this one is not needed.
 type word struct {
 	standby bool
-	// held: whoever gave it still waits for the answer. Otherwise it ends by itself.
+	// held means that the operator still waits for the answer. Otherwise the instruction
+	// ends at ends.
 	held bool
 	ends time.Time
 }
 
-// Standby tells whether the gateway is to take no new connections: its view is stale, and
-// the operator has said that others are current. until is when this ends by itself, zero: not
-// while whoever said so waits for an answer. changed is closed when it may be otherwise
-// before that.
+// Standby reports whether the gateway should accept no new connections: its view is stale,
+// and the operator has said that other replicas are current. until is when this ends by
+// itself. It is zero while the operator waits for an answer. changed is closed when the
+// result may change before until.
 func (b *Board) Standby() (standby bool, until time.Time, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -30,8 +31,9 @@ func (b *Board) Standby() (standby bool, until time.Time, changed <-chan struct{
 	}
 }
 
-// hear notes a word. The function that it returns is to be called when whoever gave it
-// waits no longer. What is said to a gateway that is not stale is said of something else.
+// hear records an instruction. The caller calls the returned function when the operator no
+// longer waits. An instruction to a gateway that is not stale is ignored, because it is
+// about an earlier state.
 func (b *Board) hear(standby bool) (answered func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,7 +51,7 @@ func (b *Board) hear(standby bool) (answered func()) {
 	}
 }
 
-// replaceWord needs the mutex.
+// replaceWord needs the mutex held.
 func (b *Board) replaceWord(next word) {
 	if b.word == (word{}) && next == (word{}) {
 		return

@@ -9,8 +9,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// standsBy fails the test unless the gateway of the board does, until then; zero: for as
-// long as somebody waits.
+// standsBy checks whether the gateway of the board stands by, and until when. Zero means:
+// while the operator waits.
 func standsBy(t *testing.T, b *Board, want bool, until time.Time) {
 	t.Helper()
 	if standby, ends, _ := b.Standby(); standby != want || !ends.Equal(until) {
@@ -18,7 +18,8 @@ func standsBy(t *testing.T, b *Board, want bool, until time.Time) {
 	}
 }
 
-// staleBoard is one of a gateway that does not hear the API server, and its revision.
+// staleBoard returns the board of a gateway that is cut off from the API server, and the
+// board's revision.
 func staleBoard(clock *testingclock.FakeClock) (*Board, int64) {
 	b := NewBoard(clock, "dev")
 	b.Publish(Document{Generation: 1, View: &View{Since: started, Of: []string{"Services"}}})
@@ -56,11 +57,11 @@ func TestTheWordThatWasGivenLastCounts(t *testing.T) {
 	receive(t, first)
 	standsBy(t, b, false, time.Time{})
 	receive(t, ask(t.Context(), b, Path+"?standby=true"))
-	receive(t, ask(t.Context(), b, Path)) // whoever looks has nothing to say
+	receive(t, ask(t.Context(), b, Path)) // a reader without an instruction changes nothing
 	standsBy(t, b, true, clock.Now().Add(WordHolds))
 }
 
-// Anybody in the cluster can reach the admin port.
+// Any client in the cluster can reach the admin port.
 func TestAGatewayThatHearsTheAPIServerCannotBeToldToStandBy(t *testing.T) {
 	clock := testingclock.NewFakeClock(started)
 	stale := &View{Since: started, Of: []string{"Services"}}
@@ -70,7 +71,8 @@ func TestAGatewayThatHearsTheAPIServerCannotBeToldToStandBy(t *testing.T) {
 			b.Publish(Document{Generation: 1, View: view})
 			receive(t, ask(t.Context(), b, Path+"?standby=true"))
 			standsBy(t, b, false, time.Time{})
-			// What was said before it was stale does not count, nor what was said another time.
+			// An instruction from before the gateway was stale does not count, nor does one
+			// from an earlier time.
 			b.Publish(Document{Generation: 1, View: stale})
 			standsBy(t, b, false, time.Time{})
 			receive(t, ask(t.Context(), b, Path+"?standby=true"))
@@ -86,7 +88,8 @@ func TestAGatewayThatHearsTheAPIServerCannotBeToldToStandBy(t *testing.T) {
 	}
 }
 
-// A word about the last time that ends when the gateway is stale again is none about this time.
+// A poll from an earlier stale time may end when the gateway is stale again. Its
+// instruction does not count for this time.
 func TestAWordDoesNotOutliveWhatItWasAbout(t *testing.T) {
 	clock := testingclock.NewFakeClock(started)
 	b, revision := staleBoard(clock)

@@ -1,5 +1,5 @@
-// Package static reads the configuration of a gateway from a file, for a gateway that
-// runs without Kubernetes: an APIGateway, the addresses of its backends and its secrets.
+// Package static reads the configuration of a gateway from a file, for a gateway without
+// Kubernetes. The file has an APIGateway, the addresses of its backends and its secrets.
 package static
 
 import (
@@ -16,13 +16,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// document is what the file holds: an APIGateway, and what the cluster would know.
+// document is the content of the file: an APIGateway, and the data that otherwise comes
+// from the cluster.
 type document struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec   slipwayv1alpha1.APIGatewaySpec `json:"spec,omitempty"`
-	Status any                            `json:"status,omitempty"` // of a document that comes from a cluster
+	Status any                            `json:"status,omitempty"` // ignored; a document that was copied from a cluster has it
 
 	// Backends are the addresses behind a port of a Service, by "name:port".
 	Backends map[string]backend `json:"backends,omitempty"`
@@ -30,11 +31,11 @@ type document struct {
 	Secrets map[string]map[string]string `json:"secrets,omitempty"`
 }
 
-// backend is what is behind a port of a Service.
+// backend is the backend behind a port of a Service.
 type backend struct {
-	// Addresses are host:port.
+	// Addresses are the endpoints, as host:port.
 	Addresses []string `json:"addresses"`
-	// AppProtocol is what they speak, as in a Service. Default: HTTP/1.1.
+	// AppProtocol is the protocol of the endpoints, as in a Service. Default: HTTP/1.1.
 	AppProtocol string `json:"appProtocol,omitempty"`
 }
 
@@ -42,11 +43,11 @@ type backend struct {
 type Config struct {
 	Proxy        proxy.Config
 	Certificates []proxy.Certificate
-	// Problems are what keeps single routes and health checks from being as they are written.
+	// Problems are the routes and health checks that do not work as the file says.
 	Problems []table.Problem
 }
 
-// Parse reads a file. The error names the field.
+// Parse reads the content of a file. The error names the field.
 func Parse(text []byte) (*Config, error) {
 	var doc document
 	if err := yaml.UnmarshalStrict(text, &doc); err != nil {

@@ -79,7 +79,7 @@ func TestFollowAppliesChangesAndKeepsWhatWorked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.yaml")
 	write := func(text string) {
 		t.Helper()
-		// By renaming, so that nobody sees half a file.
+		// The file is renamed into place, so that no reader sees half a file.
 		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -12,15 +12,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// every is how often the file is looked at. It is compared by content: a file may be
-// replaced, be a link that is turned, or lie on a volume that tells no changes.
+// every is how often the file is checked. It is compared by content, because it may be
+// replaced, be a symbolic link that changes, or be on a volume without change
+// notifications.
 const every = time.Second
 
 var errIncomplete = errors.New(`the last line is not "...", which says that the file is whole`)
 
-// Follow applies the file, and again whenever it has changed, until the context ends. It
-// returns an error only if the file cannot be applied at the start; later failed is told
-// and what was applied stays.
+// Follow applies the file, and applies it again after each change, until the context ends.
+// It returns an error only if the file cannot be applied at the start. Later errors go to
+// failed, and the last good configuration stays.
 func Follow(ctx context.Context, ticking clock.WithTicker, path string, apply func(*Config) error, failed func(error)) error {
 	f := &follower{path: path, apply: apply}
 	if err := f.look(); err != nil {
@@ -45,14 +46,14 @@ type follower struct {
 	path  string
 	apply func(*Config) error
 
-	taken []byte      // the content that was applied or refused last
-	seen  []byte      // the content of the last look
-	file  os.FileInfo // of the last look, nil before the first one
+	taken []byte      // the content that was last applied or refused
+	seen  []byte      // the content at the last check
+	file  os.FileInfo // at the last check, nil before the first one
 }
 
-// look applies the file unless it is as before. A file that is written in place is taken
-// when two looks in a row have found the same: somebody may still be writing it. One
-// that has taken the place of another is whole.
+// look applies the file if it has changed. A file that is written in place is applied when
+// two checks in a row found the same content, because it may still be in writing. A file
+// that replaced another one is complete.
 func (f *follower) look() error {
 	text, file, err := read(f.path)
 	if err != nil {
@@ -82,8 +83,8 @@ func (f *follower) take(text []byte) error {
 	return f.apply(config)
 }
 
-// isWhole reports whether nothing is missing at the end of a file: half of one may be
-// valid, and have routes without their auth. In braces it would not be valid.
+// isWhole reports whether a file ends completely. Half a file may be valid YAML, and have
+// routes without their auth. In braces (JSON) it would not be valid.
 func isWhole(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	return bytes.HasPrefix(text, []byte("{")) || bytes.HasSuffix(text, []byte("\n..."))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// guardedFile has auth where a cut could lose it: as the last field of a route, after it, of the
-// only route, and of one in braces.
+// guardedFile has auth in the places where a cut could lose it: as the last field of a
+// route, after the route, in the only route, and in a route in braces.
 const guardedFile = head + `
 spec:
   routes:
@@ -40,7 +40,7 @@ spec: {routes: [{path: /a, directResponse: {statusCode: 200},
 secrets: {keys: {alice: "sha256:ae448ac86c4e8e4dec645729708ef41873ae79c6dff84eff73360989487f08e5"}}}
 `
 
-// open returns the names of the routes that let everybody in.
+// open returns the names of the routes without auth.
 func open(config *Config) []string {
 	var names []string
 	for _, route := range config.Proxy.Table.Routes {
@@ -83,7 +83,8 @@ func TestNoPartOfAFileIsServedWithoutItsAuth(t *testing.T) {
 
 func TestAFileThatIsBeingWrittenIsNotServed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.yaml")
-	// Written over the longer one before, so that it ends like a whole file all the time.
+	// The shorter text is written over the longer one, so the file always ends like a
+	// complete one.
 	before, after := guardedFile+"# "+strings.Repeat("x", 2000)+"\n...\n", strings.Replace(guardedFile, "/last/", "/new/", 1)+"...\n"
 	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
