@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
-// certificate is what a TLS Secret holds.
+// certificate is the content of a TLS Secret.
 type certificate struct {
 	serial string
 	data   map[string][]byte
@@ -52,12 +52,13 @@ func newCertificate(t testing.TB, host string) certificate {
 	}}
 }
 
-// presents waits until the gateway presents a certificate for a host; empty: none.
+// presents waits until the gateway presents a certificate for a host. An empty serial means
+// none.
 func (r *running) presents(host, serial string) {
 	r.t.Helper()
 	environment.Eventually(r.t, func() error {
 		got := ""
-		// Nobody signed it; which one it is is what matters.
+		// The certificate is self-signed. Only its serial number matters here.
 		if conn, err := tls.Dial("tcp", r.https.String(), &tls.Config{ServerName: host, InsecureSkipVerify: true}); err == nil {
 			got = conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 			_ = conn.Close()

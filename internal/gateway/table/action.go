@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Rewrite changes path and host of the request to a backend.
+// Rewrite changes the path and the host of the request to a backend.
 type Rewrite struct {
-	// Host takes the place of the Host header; empty: as received.
+	// Host replaces the Host header. Empty: the header stays.
 	Host string
 
-	path     string   // takes the place of the whole path
-	prefix   string   // takes the place of the first segments
-	segments int      // how many these are
-	prefixes []string // every reading of prefix
+	path     string   // replaces the whole path
+	prefix   string   // replaces the first segments
+	segments int      // how many segments prefix replaces
+	prefixes []string // the ways in which backends may read prefix
 }
 
-// Path returns the path for the backend: p.Forward, rewritten.
+// Path returns p.Forward, rewritten for the backend.
 func (w *Rewrite) Path(p Path) string {
 	switch {
 	case w.path != "":
@@ -29,8 +29,7 @@ func (w *Rewrite) Path(p Path) string {
 	}
 }
 
-// joinPrefix puts a prefix before the rest of a path. Rest is empty or begins with a
-// slash.
+// joinPrefix puts a prefix before the rest of a path. rest is empty or begins with a slash.
 func joinPrefix(prefix, rest string) string {
 	if rest == "" {
 		return prefix
@@ -38,7 +37,7 @@ func joinPrefix(prefix, rest string) string {
 	return strings.TrimSuffix(prefix, "/") + rest
 }
 
-// skipSegments returns what follows the first n segments that are not empty.
+// skipSegments returns what follows the first n non-empty segments.
 func skipSegments(path string, n int) string {
 	for range n {
 		path = strings.TrimLeft(path, "/")
@@ -51,20 +50,20 @@ func skipSegments(path string, n int) string {
 	return path
 }
 
-// HeaderEdit changes headers. Names are in canonical form.
+// HeaderEdit changes header fields. Names are in canonical form.
 type HeaderEdit struct {
 	Remove []string
 	Set    []HeaderField
 	Add    []HeaderField
 }
 
-// HeaderField is a header with its value.
+// HeaderField is a header field with its value.
 type HeaderField struct {
 	Name  string
 	Value string
 }
 
-// Apply changes the headers: what Remove names goes, then Set, then Add.
+// Apply changes the header: first Remove, then Set, then Add.
 func (e *HeaderEdit) Apply(headers http.Header) {
 	for _, name := range e.Remove {
 		delete(headers, name)
@@ -77,7 +76,7 @@ func (e *HeaderEdit) Apply(headers http.Header) {
 	}
 }
 
-// Redirect answers with another address.
+// Redirect answers with another URL.
 type Redirect struct {
 	StatusCode int
 
@@ -87,8 +86,8 @@ type Redirect struct {
 	path   string
 }
 
-// Location is the address to answer with. scheme, host (as in the Host header, with or
-// without a port), path (escaped) and rawQuery are the request's.
+// Location returns the URL of the answer. scheme, host (as in the Host header, with or
+// without port), path (escaped) and rawQuery come from the request.
 func (r *Redirect) Location(scheme, host, path, rawQuery string) string {
 	name, port := splitPort(host)
 	if r.host != "" {
@@ -123,7 +122,7 @@ func wellKnownPort(scheme string) string {
 	return "80"
 }
 
-// splitPort parts a Host header. An IPv6 address keeps its brackets.
+// splitPort splits a Host header. An IPv6 address keeps its brackets.
 func splitPort(host string) (name, port string) {
 	colon := strings.LastIndexByte(host, ':')
 	if colon < 0 || strings.IndexByte(host[colon:], ']') >= 0 {
@@ -132,7 +131,8 @@ func splitPort(host string) (name, port string) {
 	return host[:colon], host[colon+1:]
 }
 
-// CORS says what pages of other origins may do. The lists are ready to be sent.
+// CORS defines what pages of other origins may do. The lists are joined already, ready to
+// be sent.
 type CORS struct {
 	AllowMethods     string
 	AllowHeaders     string
@@ -146,11 +146,11 @@ type CORS struct {
 	wildcards []originWildcard
 }
 
-// originWildcard is https://*.example.com:8443, taken apart at the asterisk.
+// originWildcard is a pattern such as https://*.example.com:8443, split at the asterisk.
 type originWildcard struct{ scheme, rest string }
 
-// AllowOrigin returns what Access-Control-Allow-Origin is to say to a page of the
-// origin, or nothing when the page is not allowed in.
+// AllowOrigin returns the value of Access-Control-Allow-Origin for an origin. It returns
+// false if the origin is not allowed.
 func (c *CORS) AllowOrigin(origin string) (string, bool) {
 	if c.any {
 		return "*", true

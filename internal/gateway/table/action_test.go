@@ -141,7 +141,7 @@ func TestBackendsShareRequestsByWeight(t *testing.T) {
 	}
 }
 
-// The idle side of a blue-green pair is scaled to zero on purpose.
+// In a blue-green pair the idle side is scaled to zero on purpose.
 func TestABackendWithoutWeightNeedsNoEndpoints(t *testing.T) {
 	compile(t, table.Input{Services: services(), Routes: routes(t, `
 - backends: [{name: users, port: 8080, weight: 1}, {name: idle, port: 8080, weight: 0}]

@@ -10,11 +10,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// sizes are numbers of routes. One object holds at most 1,000; 5,000 is what gateways
-// are compared at.
+// sizes are numbers of routes. An APIGateway has at most 1,000; benchmarks of other
+// gateways often use 5,000.
 var sizes = []int{1, 100, 1000, 5000}
 
-// layouts are the two ways to have many routes.
+// layouts are two ways to have many routes.
 var layouts = map[string]func(i int) (host, path string){
 	"hosts": func(i int) (string, string) { return fmt.Sprintf("app-%d.example.com", i), "/api" },
 	"paths": func(i int) (string, string) { return "api.example.com", fmt.Sprintf("/service-%d", i) },
@@ -32,8 +32,8 @@ func benchmarkInput(layout func(int) (string, string), n int) table.Input {
 	return in
 }
 
-// BenchmarkMatch finds the route of a request, each time another one at random: what a
-// route costs when nothing of it is in the processor's cache is part of it.
+// BenchmarkMatch finds the route of a random request each time. So it includes the cost of
+// a route that is not in the processor's cache.
 func BenchmarkMatch(b *testing.B) {
 	for name, layout := range layouts {
 		for _, n := range sizes {

@@ -10,9 +10,10 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// Compile makes a table and says which routes are not served as the spec says. It
-// never fails as a whole. The problems are in the order of the spec, those of policies before
-// and those of health checks after those of routes, and of a route the first is the one to tell.
+// Compile makes a table, and returns the problems of routes that cannot be served as the
+// spec says. It never fails as a whole. Problems of policies come first, then those of
+// routes, then those of health checks, each in the order of the spec. The first problem of
+// a route is the one to report.
 func Compile(in Input) (*Table, []Problem) {
 	c := &compiler{in: in, names: map[string]bool{}, backends: map[string]*Backend{}, policies: map[string]policy{}}
 	for i := range in.BackendPolicies {
@@ -30,18 +31,18 @@ func Compile(in Input) (*Table, []Problem) {
 	return c.table(), c.problems
 }
 
-// compiler holds what grows while the routes are compiled one after another.
+// compiler is the state while the routes are compiled one after another.
 type compiler struct {
 	in       Input
-	names    map[string]bool // that are taken
-	owners   []int           // routes whose declared name is theirs
+	names    map[string]bool // names in use
+	owners   []int           // routes that keep their declared name
 	compiled []compiled
 	backends map[string]*Backend
 	policies map[string]policy // by the ID of the backend
 	problems []Problem
 }
 
-// compiled is a route with what decides where in the table it stands.
+// compiled is a route with the data that decides its place in the table.
 type compiled struct {
 	*Route
 	host     string
@@ -49,15 +50,15 @@ type compiled struct {
 	path     matcher
 }
 
-// fault is a reason and a message; it becomes a Problem.
+// fault is a reason and a message. It becomes a Problem.
 type fault struct{ reason, message string }
 
 func invalid(format string, args ...any) *fault {
 	return &fault{slipwayv1alpha1.ReasonInvalidRoute, fmt.Sprintf(format, args...)}
 }
 
-// route compiles one route. What is wrong with its match leaves it out, what is wrong
-// with its actions makes it unavailable.
+// route compiles one route. A route with an invalid match is left out. A route with an
+// invalid action becomes unavailable.
 func (c *compiler) route(index int) {
 	spec := &c.in.Routes[index]
 	route := &Route{Name: c.name(index), Index: index}
@@ -86,8 +87,8 @@ func (c *compiler) route(index int) {
 	c.compiled = append(c.compiled, entry)
 }
 
-// declaredName gives a route's name to the first route that has it, before names are
-// made up for others.
+// declaredName reserves a route's declared name for the first route that has it. This
+// happens before names are generated for other routes.
 func (c *compiler) declaredName(index int) {
 	if name := c.in.Routes[index].Name; name != "" && !c.names[name] {
 		c.names[name] = true
@@ -112,7 +113,7 @@ func (c *compiler) name(index int) string {
 	return unique
 }
 
-// table puts the compiled routes where requests find them.
+// table puts the compiled routes into a table.
 func (c *compiler) table() *Table {
 	t := &Table{exact: map[string]*host{}, wildcard: map[string]*host{}, queryNames: map[string]bool{}}
 	for _, id := range slices.Sorted(maps.Keys(c.backends)) {
@@ -132,8 +133,9 @@ func (c *compiler) table() *Table {
 	return t
 }
 
-// precedence orders routes of the same host: those of the same type of path by its
-// length, then by what else they ask for. Equal ones stay in the order of the spec.
+// precedence orders the routes of a host. Routes with the same type of path are ordered by
+// the length of the path, then by their other conditions. Equal routes keep the order of
+// the spec.
 func precedence(a, b compiled) int {
 	return cmp.Or(
 		-cmp.Compare(a.path.length, b.path.length),
@@ -143,7 +145,7 @@ func precedence(a, b compiled) int {
 	)
 }
 
-// host returns the place of a host name, and makes it where it is missing.
+// host returns the entry of a host name. It creates the entry if there is none.
 func (t *Table) host(name string) *host {
 	if name == "" {
 		if t.any == nil {
@@ -161,7 +163,7 @@ func (t *Table) host(name string) *host {
 	return hosts[name]
 }
 
-// add puts a route behind those that go before it.
+// add puts a route behind the routes that are there.
 func (h *host) add(entry compiled) {
 	switch entry.pathType {
 	case slipwayv1alpha1.PathExact:

@@ -12,15 +12,15 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
-// What a route gets whose spec says nothing.
+// These are the defaults of a route.
 const (
 	defaultBackendTimeout = time.Minute
 	defaultAttempts       = 2
 	defaultMaxAgeSeconds  = 5
 )
 
-// compileActions compiles everything of a route but its backends. Nearly all of what it
-// refuses the API server has refused already; a file and an older schema have not.
+// compileActions compiles everything of a route except its match and its backends. The API
+// server has refused most invalid values already. But a file and an older schema have not.
 func (c *compiler) compileActions(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 	answers := 0
 	for _, is := range []bool{spec.BackendService != nil, len(spec.Backends) > 0, spec.Redirect != nil, spec.DirectResponse != nil} {
@@ -64,7 +64,7 @@ func compileRewrite(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 			rewrite.prefixes = append(rewrite.prefixes, prefix)
 			return true
 		}, rewrite.prefix) {
-			rewrite.prefixes = nil // nothing is known to stay below it
+			rewrite.prefixes = nil // too many readings, so no path is known to stay below it
 		}
 	}
 	e.Rewrite = rewrite
@@ -119,14 +119,14 @@ func newHeaderFields(field string, spec []slipwayv1alpha1.HeaderField) ([]Header
 	return fields, nil
 }
 
-// editableHeader returns the canonical form of a name that may be changed.
+// editableHeader returns the canonical form of a header name that a route may change.
 func editableHeader[T ~string](field string, name T) (string, *fault) {
 	canonical := textproto.CanonicalMIMEHeaderKey(string(name))
 	if !isToken(canonical) {
 		return "", invalid("%s: %q cannot be the name of a header", field, name)
 	}
-	// What HTTP itself needs, and Host, which rewrite changes: an edit would change where a
-	// message ends or whom it is for.
+	// HTTP itself needs these fields, and rewrite changes Host. Changing them here could
+	// change where a message ends or which host it is for.
 	if canonical == "Trailer" || fieldname.OfConnection(canonical) {
 		return "", invalid("%s: %s cannot be changed", field, canonical)
 	}

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// maxCredentials is how many keys or passwords of a client are valid at once: one and
-	// the one that replaces it.
+	// maxCredentials is how many keys or passwords of a client are valid at the same time:
+	// the current one and its replacement.
 	maxCredentials = 2
 
 	defaultKeyHeader = "X-Api-Key"
 )
 
-// compileAuth compiles auth. Messages name Secrets, clients and users, and never what
-// is stored for them.
+// compileAuth compiles auth. Messages name Secrets, clients and users, but never the stored
+// values.
 func (c *compiler) compileAuth(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 	if spec.Auth == nil {
 		return nil
@@ -49,7 +49,7 @@ func (c *compiler) compileAuth(e *compiled, spec *slipwayv1alpha1.Route) *fault 
 	return nil
 }
 
-// hide notes the headers that are not the client's to send on.
+// hide collects the header fields that the backend must not get from the client.
 func (a *Auth) hide() {
 	var names []string
 	switch {
@@ -118,15 +118,16 @@ func (c *compiler) newBasic(in *slipwayv1alpha1.BasicAuth) (*Basic, *fault) {
 	return auth, f
 }
 
-// The costs of bcrypt hashes that are taken. Each step doubles the time of a comparison: at
-// the highest it is some seconds, and at 31, the highest there is, days.
+// These are the accepted costs of bcrypt hashes. Each step doubles the time of a
+// comparison. The highest accepted cost takes some seconds; cost 31, the highest that
+// exists, would take days.
 const (
 	minCost = bcrypt.MinCost
 	maxCost = 15
 )
 
-// isBcrypt tells whether a line has the form of a bcrypt hash, $2y$10$ and 53 characters,
-// and is of a cost that is taken.
+// isBcrypt reports whether a line is a bcrypt hash ($2y$10$ and 53 characters) with an
+// accepted cost.
 func isBcrypt(line string) bool {
 	if len(line) != 60 || !slices.Contains([]string{"$2a$", "$2b$", "$2y$"}, line[:4]) {
 		return false
@@ -135,8 +136,8 @@ func isBcrypt(line string) bool {
 	return err == nil && cost >= minCost && cost <= maxCost
 }
 
-// credentials reads a Secret with the hashes of one or two keys or passwords for each
-// client or user.
+// credentials reads a Secret with one or two hashes of keys or passwords for each client or
+// user.
 func (c *compiler) credentials(field, secret string, add func(name, line string) *fault) *fault {
 	data, f := c.secret(field, secret)
 	if f != nil {
@@ -197,7 +198,7 @@ func (c *compiler) newJWT(in *slipwayv1alpha1.JWTAuth) (*JWT, *fault) {
 	return auth, f
 }
 
-// keySet returns a JSON Web Key Set out of a Secret.
+// keySet reads a JSON Web Key Set from a Secret.
 func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) (*token.Keys, *fault) {
 	const field = "auth.jwt.jwksSecretRef"
 	data, f := c.secret(field, ref.Name)

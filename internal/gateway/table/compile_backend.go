@@ -7,13 +7,14 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// compileBackends resolves the Services that a route names. The route serves with those
-// that there are.
+// compileBackends resolves the Services that a route names. The route uses those that
+// exist.
 func (c *compiler) compileBackends(route *Route, spec *slipwayv1alpha1.Route) []*fault {
 	var faults []*fault
 	backend := func(field string, name slipwayv1alpha1.ServiceName, port, weight int32) *Backend {
 		b, f := c.backend(field, string(name), port)
-		// What gets no request, the idle side of a blue-green pair, may be scaled to zero.
+		// A backend with weight 0, such as the idle side of a blue-green pair, may be
+		// scaled to zero.
 		if f != nil && (weight > 0 || f.reason != slipwayv1alpha1.ReasonNoEndpoints) {
 			faults = append(faults, f)
 		}
@@ -43,8 +44,8 @@ func (c *compiler) compileBackends(route *Route, spec *slipwayv1alpha1.Route) []
 	return faults
 }
 
-// backend returns a port of a Service, the same for every route. Where it is missing it
-// has no endpoints.
+// backend returns the Backend for a port of a Service. All routes share it. If the Service
+// or the port is missing, it has no endpoints.
 func (c *compiler) backend(field, name string, port int32) (*Backend, *fault) {
 	id := backendID(name, port)
 	service, found := c.in.Services[name]

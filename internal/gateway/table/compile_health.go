@@ -7,7 +7,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// What a health check gets whose spec says nothing.
+// These are the defaults of a health check.
 const (
 	defaultCheckPeriod  = 10
 	defaultCheckTimeout = 1
@@ -15,8 +15,8 @@ const (
 	defaultUnhealthy    = 3
 )
 
-// healthCheck gives a backend its health check. One that cannot be made as it is written
-// is not made: what it would find could keep requests from endpoints that are well.
+// healthCheck sets the health check of a backend. An invalid check is ignored, because its
+// results could keep requests away from healthy endpoints.
 func (c *compiler) healthCheck(index int) {
 	spec := &c.in.HealthChecks[index]
 	id := backendID(string(spec.Name), spec.Port)
@@ -43,8 +43,8 @@ func (c *compiler) healthCheck(index int) {
 	b.HealthCheck = check
 }
 
-// newHealthCheck returns what is wrong with a check, which the API server would have
-// refused, or nothing.
+// newHealthCheck returns a check, or what is wrong with it. The API server would have
+// refused an invalid one.
 func newHealthCheck(spec *slipwayv1alpha1.BackendHealthCheck) (check *HealthCheck, wrong string) {
 	seconds := func(in *int32, fallback int32) time.Duration { return time.Duration(value(in, fallback)) * time.Second }
 	check = &HealthCheck{

@@ -6,20 +6,19 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// What a backend gets whose policy says nothing.
+// These are the defaults of a backend.
 const (
 	defaultMaxConnections = 4096
 	defaultMaxPending     = 1024
 	defaultMaxRequests    = 8192
 )
 
-// policy is a BackendPolicy that is followed. The zero value says nothing.
+// policy is a valid BackendPolicy. The zero value sets nothing.
 type policy struct {
 	slipwayv1alpha1.BackendPolicy
 }
 
-// policy takes a policy of the spec. One that cannot be followed as it is written is not
-// followed at all.
+// policy takes over a policy of the spec. An invalid policy is ignored as a whole.
 func (c *compiler) policy(index int) {
 	spec := c.in.BackendPolicies[index]
 	id := backendID(string(spec.Name), spec.Port)
@@ -51,7 +50,7 @@ func isProtocol(name slipwayv1alpha1.BackendProtocol) bool {
 	return false
 }
 
-// protocolOf is what is spoken to the backend, whose Service has an appProtocol.
+// protocolOf returns the protocol of a backend whose Service has an appProtocol.
 func (p policy) protocolOf(appProtocol string) (protocol Protocol, supported bool) {
 	switch p.Protocol {
 	case slipwayv1alpha1.BackendHTTP1:

@@ -8,18 +8,18 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// hostPattern is what spec.routes.host may be.
+// hostPattern is the syntax of spec.routes.host.
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 // matcher is the path of a route.
 type matcher struct {
-	text       string // as ParsePath has it in Match
+	text       string // in the form of Path.Match
 	length     int    // for precedence
 	expression *regexp.Regexp
 	literal    string
 }
 
-// segments are the segments of a prefix.
+// segments returns the segments of a prefix.
 func (m *matcher) segments() []string {
 	if m.text == "/" {
 		return nil
@@ -27,7 +27,7 @@ func (m *matcher) segments() []string {
 	return strings.Split(strings.Trim(m.text, "/"), "/")
 }
 
-// compileMatch compiles what says which requests the route is for.
+// compileMatch compiles the fields that select the route's requests.
 func (e *compiled) compileMatch(spec *slipwayv1alpha1.Route) *fault {
 	e.host = string(spec.Host)
 	if e.host != "" && !hostPattern.MatchString(e.host) {
@@ -108,7 +108,7 @@ func newPredicate(field, name string, matchType slipwayv1alpha1.MatchType, value
 	}
 }
 
-// isToken tells whether text can be the name of a header.
+// isToken reports whether text can be the name of a header field.
 func isToken(text string) bool {
 	for i := range len(text) {
 		c := text[i]

@@ -6,7 +6,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// maxDuration is the longest time that a field may name.
+// maxDuration is the longest duration that a field may have.
 const maxDuration = 24 * time.Hour
 
 func parseDuration(field string, text slipwayv1alpha1.Duration, fallback time.Duration) (time.Duration, *fault) {
@@ -94,7 +94,7 @@ func scopeOf(name slipwayv1alpha1.RateLimitScope) (per Scope, known bool) {
 	}
 }
 
-// causeOf returns no cause for a name that is not known.
+// causeOf returns 0 for an unknown name.
 func causeOf(name slipwayv1alpha1.RetryCause) Causes {
 	switch name {
 	case slipwayv1alpha1.RetryConnectFailure:

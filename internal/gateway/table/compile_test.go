@@ -22,8 +22,7 @@ func hashOf(key string) string {
 	return "sha256:" + hex.EncodeToString(hash[:])
 }
 
-// services are what the routes of these tests may name.
-// publicKeySet is the key of RFC 7517, A.1.
+// services are the Services that these tests use. publicKeySet is the key of RFC 7517, A.1.
 const publicKeySet = `{"keys": [{"kty": "EC", "crv": "P-256", "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}`
 
 func services() map[string]table.Service {
@@ -162,7 +161,8 @@ func TestABadRouteIsNamedWithItsReasonAndTakesNoOtherDown(t *testing.T) {
 	}
 }
 
-// Compiling without the route would let everybody in through the one for the rest.
+// If the route were left out, its requests would get through a more general route without
+// authentication.
 func TestAnUnavailableRouteKeepsItsRequestsFromOthers(t *testing.T) {
 	compiled, _ := table.Compile(table.Input{Routes: routes(t, `
 - {name: open, directResponse: {statusCode: 200}}
@@ -293,8 +293,8 @@ func TestNoMessageHoldsASecretsValue(t *testing.T) {
 	}
 }
 
-// Keys are looked up by their hash. How long a lookup takes depends on what hash was sent
-// and not on what is stored, and nobody can choose the hash of what he sends.
+// Keys are looked up by their hash. The time of a lookup depends on the hash that was sent,
+// not on the stored ones, and a client cannot choose the hash of what it sends.
 func TestKeysAreComparedByTheirHashOnly(t *testing.T) {
 	compiled := compile(t, table.Input{Secrets: secrets(), Routes: answering(routes(t, `[{auth: {apiKey: {secretRef: {name: keys}}}}]`))})
 	clients := reflect.ValueOf(compiled.Routes[0].Auth.APIKey).Elem().FieldByName("clients")
@@ -303,7 +303,7 @@ func TestKeysAreComparedByTheirHashOnly(t *testing.T) {
 	}
 }
 
-// A field that is not known may be one that keeps requests out.
+// An unknown field may be one that restricts access.
 func TestARouteWithAnUnknownFieldServesNothing(t *testing.T) {
 	in := table.Input{Unknown: map[int]string{1: "auth.mtls"}, Routes: routes(t, `
 - {name: good, path: /good, directResponse: {statusCode: 200}}

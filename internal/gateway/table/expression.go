@@ -8,12 +8,12 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// maxInstructions bounds what one regular expression costs in memory and, with each
-// request, in time. A long alternative of words has a few hundred.
+// maxInstructions bounds what a regular expression costs in memory, and in time for each
+// request. A long alternative of words has some hundred instructions.
 const maxInstructions = 10_000
 
-// compileExpression compiles an expression that must match the whole of what it is
-// compared with. literal is what everything that matches begins with.
+// compileExpression compiles an expression that must match the whole value. literal is the
+// prefix of every matching value.
 func compileExpression(field, text string) (expression *regexp.Regexp, literal string, f *fault) {
 	refuse := func(why any) *fault {
 		return &fault{slipwayv1alpha1.ReasonInvalidRegex, fmt.Sprintf("%s: the regular expression %q does not compile: %v", field, text, why)}
@@ -41,8 +41,9 @@ func compileExpression(field, text string) (expression *regexp.Regexp, literal s
 	return expression, literal, nil
 }
 
-// ignoreLines makes a line end a character like any other, whatever the flags s and m say.
-// A client may send one, escaped, and must not get past an expression for a whole path by it.
+// ignoreLines makes a line end an ordinary character, whatever the flags s and m are. A
+// client can send an escaped line end. Without this, it could get past an expression for a
+// whole path.
 func ignoreLines(e *syntax.Regexp) {
 	switch e.Op {
 	case syntax.OpAnyCharNotNL:

@@ -39,7 +39,7 @@ func TestAnExpressionIsForTheWholeValueLineEndsIncluded(t *testing.T) {
 	}
 }
 
-// expression draws an expression that names no character that could be a line end.
+// expression generates an expression without characters that could be a line end.
 func (d *draw) expression(depth int) string {
 	text := ""
 	for range 1 + d.below(3) {
@@ -65,7 +65,8 @@ func (d *draw) lines() string {
 	return text
 }
 
-// checkExpression: a line end is a character like any other, wherever a value is compared.
+// checkExpression checks that a line end is an ordinary character wherever a value is
+// compared.
 func checkExpression(t *testing.T, d *draw) (matches int) {
 	t.Helper()
 	expression := d.expression(2)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// healthChecks reads health checks as a user writes them.
+// healthChecks parses health checks as a user writes them.
 func healthChecks(t *testing.T, text string) []slipwayv1alpha1.BackendHealthCheck {
 	t.Helper()
 	var parsed []slipwayv1alpha1.BackendHealthCheck

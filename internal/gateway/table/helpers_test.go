@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// routes reads routes as a user writes them.
+// routes parses routes as a user writes them.
 func routes(t testing.TB, text string) []slipwayv1alpha1.Route {
 	t.Helper()
 	var parsed []slipwayv1alpha1.Route
@@ -21,7 +21,7 @@ func routes(t testing.TB, text string) []slipwayv1alpha1.Route {
 	return parsed
 }
 
-// answering gives routes without an action one.
+// answering adds an action to routes that have none.
 func answering(in []slipwayv1alpha1.Route) []slipwayv1alpha1.Route {
 	for i := range in {
 		r := &in[i]
@@ -32,7 +32,7 @@ func answering(in []slipwayv1alpha1.Route) []slipwayv1alpha1.Route {
 	return in
 }
 
-// compile compiles routes that have no problem.
+// compile compiles routes that must have no problem.
 func compile(t testing.TB, in table.Input) *table.Table {
 	t.Helper()
 	compiled, problems := table.Compile(in)
@@ -42,7 +42,7 @@ func compile(t testing.TB, in table.Input) *table.Table {
 	return compiled
 }
 
-// request reads a request such as "GET http://a.example.com/x?y=z" and headers such as
+// request parses a request such as "GET http://a.example.com/x?y=z", and headers such as
 // "X-Canary: yes".
 func request(t testing.TB, line string, headers ...string) *table.Request {
 	t.Helper()
@@ -68,7 +68,7 @@ func request(t testing.TB, line string, headers ...string) *table.Request {
 	}
 }
 
-// nameOf is the name of a route, or nothing.
+// nameOf returns the name of a route, or "" for nil.
 func nameOf(route *table.Route) string {
 	if route == nil {
 		return ""

@@ -14,10 +14,10 @@ const (
 
 var errHost = errors.New("the host is neither a DNS name nor an IP address, with a port or without")
 
-// Host says whom a request is for.
+// Host is the host of a request.
 type Host struct {
-	// Name is a DNS name in lower case and without a dot at the end, an IPv4 address, or an
-	// IPv6 address in brackets.
+	// Name is a DNS name in lower case without a final dot, an IPv4 address, or an IPv6
+	// address in brackets.
 	Name string
 	// Port is a number without leading zeros, or empty.
 	Port string
@@ -25,7 +25,7 @@ type Host struct {
 	text string
 }
 
-// String is the host as it is sent on: name, and port where there is one.
+// String returns the host as it is forwarded: the name, and the port if there is one.
 func (h Host) String() string { return h.text }
 
 // ParseHost reads a Host field, an :authority, or the authority of a target in absolute form:
@@ -69,7 +69,7 @@ func ParseHost(text string) (Host, error) {
 	return host, nil
 }
 
-// parseName returns a DNS name, or an IPv4 address, in lower case and without final dot.
+// parseName returns a DNS name or an IPv4 address, in lower case and without a final dot.
 func parseName(name string) (string, error) {
 	name = strings.TrimSuffix(name, ".")
 	if name == "" || len(name) > maxHostLength {
@@ -95,11 +95,11 @@ func isLabelByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'
 }
 
-// parseIPv6 returns an address in brackets in its shortest form. A zone means something on
-// the client's machine only.
+// parseIPv6 returns an address in brackets, in its shortest form. It refuses a zone,
+// because a zone has a meaning only on the client's machine.
 func parseIPv6(name string) (string, error) {
 	if len(name) < 2 {
-		return "", errHost // no bracket at the end
+		return "", errHost // no closing bracket
 	}
 	address, err := netip.ParseAddr(name[1 : len(name)-1])
 	if err != nil || !address.Is6() || address.Zone() != "" {
@@ -111,7 +111,7 @@ func parseIPv6(name string) (string, error) {
 	return name, nil
 }
 
-// isPort reports whether a text is a port, or nothing.
+// isPort reports whether a text is a port or empty.
 func isPort(text string) bool {
 	if text == "" {
 		return true

@@ -11,7 +11,7 @@ import (
 )
 
 func TestParseHostTakesOneSpellingForAnother(t *testing.T) {
-	for text, want := range map[string][3]string{ // name, port, as it is sent on
+	for text, want := range map[string][3]string{ // name, port, forwarded form
 		"a":                     {"a", "", "a"},
 		"a.example.com":         {"a.example.com", "", "a.example.com"},
 		"A.Example.COM":         {"a.example.com", "", "a.example.com"},
@@ -42,7 +42,7 @@ func TestParseHostTakesOneSpellingForAnother(t *testing.T) {
 	}
 }
 
-// longHost returns a name of that many characters.
+// longHost returns a name of n characters.
 func longHost(n int) string {
 	return strings.Repeat("abcdefg.", n/8) + strings.Repeat("x", n%8)
 }
@@ -74,7 +74,7 @@ var (
 	referencePort = regexp.MustCompile(`\A(|0|[1-9][0-9]{0,4})\z`)
 )
 
-// referenceHost parses a host in a slow way.
+// referenceHost parses a host in a simple and slow way.
 func referenceHost(text string) (name, port string, ok bool) {
 	brackets := regexp.MustCompile(`\A(\[[0-9a-fA-F:.]*\])(?::(.*))?\z`).FindStringSubmatch(text)
 	if brackets != nil {

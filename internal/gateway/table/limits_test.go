@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// plainLimits are those of a backend without a policy.
+// plainLimits are the limits of a backend without a policy.
 var plainLimits = table.Limits{Connections: 4096, Pending: 1024, Requests: 8192}
 
 // withPolicies compiles two routes with policies.
@@ -49,7 +49,7 @@ func TestAPolicyBelongsToAPortOfAService(t *testing.T) {
 		"users:8080": {Protocol: table.ProtocolGRPC, Limits: table.Limits{Connections: 1, Requests: 2}},
 		"chat:9000":  {Protocol: table.ProtocolHTTP1, Limits: table.Limits{Connections: 4096, Pending: 1024, Requests: 5}},
 		"odd:80":     {Protocol: table.ProtocolH2C, Limits: plainLimits},
-		"rpc:80":     {Protocol: table.ProtocolGRPC, Limits: plainLimits}, // as its appProtocol says
+		"rpc:80":     {Protocol: table.ProtocolGRPC, Limits: plainLimits}, // from its appProtocol
 	} {
 		if got := backends[id]; got.Protocol != want.Protocol || got.Limits != want.Limits || len(got.Endpoints) == 0 {
 			t.Errorf("%s: got %+v", id, got)

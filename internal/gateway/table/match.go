@@ -7,45 +7,45 @@ import (
 	"strings"
 )
 
-// Headers are the headers of a request; http.Header is one.
+// Headers is the header of a request. http.Header implements it.
 type Headers interface {
-	// Values returns all values of a header. The name is in canonical form.
+	// Values returns all values of a header field. The name is in canonical form.
 	Values(name string) []string
 }
 
-// Request is what a request is matched by.
+// Request is the part of a request that routes match.
 type Request struct {
 	Method string
-	// Host is the name that ParseHost has read; empty where the request names no host.
+	// Host is the name from ParseHost. It is empty if the request names no host.
 	Host string
 	// Path is Path.Match.
 	Path string
-	// RawQuery is what follows the question mark, as received.
+	// RawQuery is the part after the question mark, as received.
 	RawQuery string
 	Header   Headers
 }
 
-// host is what is known of one host name.
+// host has the routes of one host name.
 type host struct {
 	exact       map[string][]*Route
 	expressions []pathExpression
 	prefixes    node
 }
 
-// pathExpression is a route that is found by a regular expression.
+// pathExpression is a route with a regular expression for its path.
 type pathExpression struct {
 	expression *regexp.Regexp
-	literal    string // what every path that matches begins with
+	literal    string // the prefix of every matching path
 	route      *Route
 }
 
-// node is a place in the trie of path prefixes, one segment below its parent.
+// node is a node of the trie of path prefixes, one segment below its parent.
 type node struct {
 	children map[string]*node
 	routes   []*Route
 }
 
-// Match returns the route that is to answer the request, or nil.
+// Match returns the route for the request, or nil.
 func (t *Table) Match(r *Request) *Route {
 	name := r.Host
 	if h := t.exact[name]; h != nil {
@@ -64,7 +64,7 @@ func (t *Table) Match(r *Request) *Route {
 	return nil
 }
 
-// findWildcard asks the wildcards that cover the name, the longest first.
+// findWildcard looks in the wildcards that cover the name, the longest first.
 func (t *Table) findWildcard(name string, r *Request) *Route {
 	for {
 		_, parent, found := strings.Cut(name, ".")
@@ -95,8 +95,8 @@ func (h *host) find(r *Request) *Route {
 	return h.prefixes.find(strings.TrimPrefix(r.Path, "/"), r)
 }
 
-// find asks the routes of the longest prefix first. rest is the path below the node,
-// without the slash in front.
+// find looks at the routes of the longest prefix first. rest is the path below the node,
+// without the leading slash.
 func (n *node) find(rest string, r *Request) *Route {
 	if len(n.children) > 0 && rest != "" {
 		segment, below, _ := strings.Cut(rest, "/")
@@ -119,7 +119,7 @@ func first(routes []*Route, r *Request) *Route {
 	return nil
 }
 
-// predicates are what a request must fulfil besides host and path. All must hold.
+// predicates are the conditions besides host and path. All must hold.
 type predicates struct {
 	methods []string
 	headers []predicate
@@ -127,12 +127,12 @@ type predicates struct {
 	cors    bool // the route answers preflight requests
 }
 
-// predicate is about the value of a header or a query parameter.
+// predicate is a condition on a header field or a query parameter.
 type predicate struct {
 	name       string
-	present    bool // any value will do
+	present    bool // any value matches
 	value      string
-	expression *regexp.Regexp // in place of value
+	expression *regexp.Regexp // used instead of value
 }
 
 func (p *predicates) hold(r *Request) bool {
@@ -153,8 +153,8 @@ func (p *predicates) hold(r *Request) bool {
 	return true
 }
 
-// preflight tells whether a browser asks for permission to use one of the methods. The
-// question has a method of its own.
+// preflight reports whether the request is a CORS preflight request for one of the methods.
+// A preflight request itself has the method OPTIONS.
 func (p *predicates) preflight(r *Request) bool {
 	if !p.cors || r.Method != http.MethodOptions {
 		return false

@@ -6,8 +6,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// Each case has the route that must win last, so that order cannot be why it does;
-// where order decides, it comes first.
+// In each case the expected route is the last one in the spec, so that it does not win by
+// its position. If the position decides, the expected route comes first.
 func TestOfTheRoutesThatMatchTheMostSpecificAnswers(t *testing.T) {
 	const get = "GET http://api.example.com/users/1?v=2"
 	tests := map[string]struct {

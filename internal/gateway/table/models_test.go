@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// model is how a server reads the path of a request, written after its documentation and
-// source, and without anything of the gateway's. It reports false where the server refuses.
+// model tells how a server reads the path of a request. It is written after the server's
+// documentation and source code, and uses no code of the gateway. It returns false if the
+// server refuses the path.
 type model struct {
 	name string
 	read func(target string) (string, bool)
@@ -41,7 +42,7 @@ var models = []model{
 	{"UTF-8 that may be too long", overlongUTF8},
 }
 
-// percent decodes escapes. keep says which bytes stay escaped.
+// percent decodes escapes. keep tells which bytes stay escaped.
 func percent(text string, keep func(c byte) bool) (string, bool) {
 	out := &strings.Builder{}
 	for i := 0; i < len(text); i++ {
@@ -70,7 +71,7 @@ func percent(text string, keep func(c byte) bool) (string, bool) {
 
 func slash(c byte) bool { return c == '/' }
 
-// parameters cuts what follows a semicolon in each segment, as servlets do it.
+// parameters removes what follows a semicolon in each segment, as servlet containers do.
 func parameters(text string) string {
 	for {
 		at := strings.IndexByte(text, ';')
@@ -92,7 +93,7 @@ func merged(text string) string {
 	return text
 }
 
-// undotted resolves "." and "..". strict says that nothing is above the root.
+// undotted resolves "." and "..". With strict, a path above the root is refused.
 func undotted(text string, strict bool) (string, bool) {
 	if strings.HasSuffix(text, "/.") || strings.HasSuffix(text, "/..") {
 		text += "/"
@@ -119,7 +120,7 @@ func undotted(text string, strict bool) (string, bool) {
 	}
 }
 
-// tomcat is CoyoteAdapter: parameters, then escapes, then normalize.
+// tomcat is CoyoteAdapter: first parameters, then escapes, then normalize.
 func tomcat(target string, refuseSlash, backslash bool) (string, bool) {
 	text := parameters(target)
 	if refuseSlash && strings.Contains(strings.ToLower(text), "%2f") {
@@ -137,8 +138,8 @@ func tomcat(target string, refuseSlash, backslash bool) (string, bool) {
 	return undotted(merged(text), true)
 }
 
-// jetty is URIUtil.decodePath and canonicalPath of Jetty 9.4, which takes ".." above the
-// root for an error and an empty segment for one.
+// jetty is URIUtil.decodePath and canonicalPath of Jetty 9.4. It refuses ".." above the
+// root. An empty segment counts as a segment.
 func jetty(target string, compact bool) (string, bool) {
 	text, ok := percent(parameters(target), nil)
 	if !ok {
@@ -150,7 +151,8 @@ func jetty(target string, compact bool) (string, bool) {
 	return text, ok
 }
 
-// undertow decodes, cuts what an unescaped semicolon begins, and makes the path canonical.
+// undertow removes what follows an unescaped semicolon, decodes, and makes the path
+// canonical.
 func undertow(target string) (string, bool) {
 	text, ok := percent(parameters(target), slash)
 	if !ok {
@@ -159,7 +161,7 @@ func undertow(target string) (string, bool) {
 	return undotted(merged(strings.ReplaceAll(text, `\`, "/")), false)
 }
 
-// spring is UrlPathHelper behind a server that keeps the path as it came.
+// spring is UrlPathHelper behind a server that does not change the path.
 func spring(target string) (string, bool) {
 	text, ok := percent(parameters(target), nil)
 	if !ok {
@@ -168,7 +170,7 @@ func spring(target string) (string, bool) {
 	return undotted(merged(parameters(text)), false)
 }
 
-// shiro cuts at the first semicolon after it has decoded.
+// shiro decodes, then cuts the path at the first semicolon.
 func shiro(target string) (string, bool) {
 	text, ok := percent(target, nil)
 	if !ok {
@@ -178,8 +180,8 @@ func shiro(target string) (string, bool) {
 	return undotted(merged(strings.ReplaceAll(text, `\`, "/")), false)
 }
 
-// nginx is ngx_http_parse_complex_uri: what is decoded is read like what is not, and dots
-// and slashes in the same pass.
+// nginx is ngx_http_parse_complex_uri: it reads decoded characters like others, and handles
+// dots and slashes at the same time.
 func nginx(target string, merge bool) (string, bool) {
 	text, ok := percent(target, nil)
 	if !ok || strings.Contains(text, "\x00") {
@@ -207,7 +209,7 @@ func nginx(target string, merge bool) (string, bool) {
 	return "/" + strings.Join(out, "/"), true
 }
 
-// httpd is ap_normalize_path, then the escapes, then ap_normalize_path once more.
+// httpd is ap_normalize_path, then decoding, then ap_normalize_path again.
 func httpd(target string, decodeSlash, merge bool) (string, bool) {
 	normalize := func(text string) (string, bool) {
 		if merge {
@@ -237,7 +239,7 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// express compares segments, each decoded by itself; dots and slashes mean nothing to it.
+// express compares segments, each decoded separately. It does not resolve dots and slashes.
 func express(target string) (string, bool) {
 	segments := strings.Split(target, "/")
 	for i, segment := range segments {
@@ -270,7 +272,7 @@ func whatwg(target string, decode bool) (string, bool) {
 	return percent(text, slash)
 }
 
-// nodeFiles is how send and serve-static find a file.
+// nodeFiles is how the packages send and serve-static find a file.
 func nodeFiles(target string) (string, bool) {
 	text, ok := percent(target, nil)
 	if !ok || strings.Contains(text, "\x00") {
@@ -284,7 +286,7 @@ func nodeFiles(target string) (string, bool) {
 	return undotted(merged(text), false)
 }
 
-// serveMux is a handler that looks at the path after ServeMux has cleaned it.
+// serveMux is a handler that uses the path after ServeMux has cleaned it.
 func serveMux(target string) (string, bool) {
 	parsed, err := url.ParseRequestURI(target)
 	if err != nil {
@@ -297,7 +299,7 @@ func serveMux(target string) (string, bool) {
 	return clean, true
 }
 
-// serveMuxSegments is how patterns with wildcards are matched.
+// serveMuxSegments is how ServeMux matches patterns with wildcards.
 func serveMuxSegments(target string) (string, bool) {
 	parsed, err := url.ParseRequestURI(target)
 	if err != nil || parsed.Path != path.Clean(parsed.Path) {
@@ -306,7 +308,7 @@ func serveMuxSegments(target string) (string, bool) {
 	return express(parsed.EscapedPath())
 }
 
-// iis takes a backslash for a slash, and decodes twice where it is told to.
+// iis treats a backslash as a slash. It decodes twice if it is configured to.
 func iis(target string, decodeTwice bool) (string, bool) {
 	text, ok := percent(target, nil)
 	if ok && decodeTwice {
@@ -318,7 +320,7 @@ func iis(target string, decodeTwice bool) (string, bool) {
 	return undotted(merged(strings.ReplaceAll(text, `\`, "/")), false)
 }
 
-// twice is nginx that passes on what it has decoded to a Tomcat.
+// twice is an nginx that forwards the decoded path to a Tomcat.
 func twice(target string) (string, bool) {
 	text, ok := nginx(target, true)
 	if !ok {
@@ -327,7 +329,7 @@ func twice(target string) (string, bool) {
 	return tomcat(text, false, false)
 }
 
-// dotsFirst resolves the dots that it sees, and decodes what is left.
+// dotsFirst resolves the dots that are not escaped, then decodes the rest.
 func dotsFirst(target string) (string, bool) {
 	text, ok := undotted(merged(target), false)
 	if !ok {
@@ -336,7 +338,7 @@ func dotsFirst(target string) (string, bool) {
 	return percent(text, nil)
 }
 
-// zeroEnded is a server that hands what it has decoded twice to a library in C.
+// zeroEnded is a server that passes the path, decoded twice, to a C library.
 func zeroEnded(target string) (string, bool) {
 	text, ok := percent(strings.ReplaceAll(target, "%2500", "%00"), nil)
 	if !ok {

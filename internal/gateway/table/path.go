@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Path is the path of a request in the forms that a gateway needs.
+// Path is a request's path in the forms that a gateway needs.
 type Path struct {
-	// Forward is for the backend: as received, with "." and ".." resolved.
+	// Forward is the path for the backend: as received, with "." and ".." resolved.
 	Forward string
-	// Match is for Table.Match: Forward without empty segments and with its escapes
-	// decoded, except %2F, which is not the slash between two segments.
+	// Match is the path for Table.Match: Forward without empty segments and with decoded
+	// escapes. %2F stays escaped, because it does not separate segments.
 	Match string
 
-	// received is the path as it was received where a backend may read it in another way
-	// than the gateway, and empty where there is only one.
+	// received is the path as received, if a backend may read it in another way than the
+	// gateway. It is empty if the path has only one meaning.
 	received string
 }
 
-// Errors of ParsePath. The answer to such a request is 400.
+// These are the errors of ParsePath. The answer to such a request is 400.
 var (
 	errPathRelative  = errors.New("the path does not begin with a slash")
 	errPathCharacter = errors.New("the path holds a character that does not belong there")
@@ -26,8 +26,8 @@ var (
 	errPathHidden    = errors.New("the path hides a '..' beside an escaped slash, a backslash or a semicolon")
 )
 
-// ParsePath reads the path of a request, escaped as it was received and without the
-// query. For a path that is plain already it allocates nothing.
+// ParsePath parses the path of a request, escaped as received and without the query. It
+// allocates nothing for a plain path.
 func ParsePath(escaped string) (Path, error) {
 	if escaped == "" || escaped[0] != '/' {
 		return Path{}, errPathRelative
@@ -49,7 +49,7 @@ func ParsePath(escaped string) (Path, error) {
 	return resolve(escaped)
 }
 
-// resolve takes a path apart and puts it together again without "." and "..".
+// resolve removes "." and ".." from a path.
 func resolve(escaped string) (Path, error) {
 	raw := strings.Split(escaped[1:], "/")
 	forward, match := make([]string, 0, len(raw)), make([]string, 0, len(raw))
@@ -66,13 +66,13 @@ func resolve(escaped string) (Path, error) {
 			forward, match = forward[:n-1], match[:n-1]
 		}
 		if i == len(raw)-1 {
-			forward, match = append(forward, ""), append(match, "") // a/.. is the folder: it keeps its slash
+			forward, match = append(forward, ""), append(match, "") // a/.. is a directory, so it keeps its slash
 		}
 	}
 	return Path{Forward: "/" + strings.Join(forward, "/"), Match: joinSegments(match), received: escaped}, nil
 }
 
-// parseSpecPath reads a path of the spec, which must not hide a "." or "..".
+// parseSpecPath parses a path of the spec. It refuses an escaped "." or "..".
 func parseSpecPath(escaped string) (Path, error) {
 	path, err := ParsePath(escaped)
 	if err != nil || path.received == "" {
@@ -84,7 +84,8 @@ func parseSpecPath(escaped string) (Path, error) {
 	return path, nil
 }
 
-// joinSegments leaves empty segments out, except the last, which is a slash at the end.
+// joinSegments removes empty segments, except the last one, which stands for a slash at the
+// end.
 func joinSegments(segments []string) string {
 	path := &strings.Builder{}
 	for _, segment := range segments {

@@ -9,8 +9,9 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// protection is what of a route keeps requests from its backends, or changes what they may
-// do there. Two routes with equal fields in the spec have the same. A zero field is none.
+// protection is the part of a route that restricts requests to its backends, or changes
+// what they may do there. Routes with equal fields in the spec have equal protections. A
+// zero field means no restriction.
 type protection struct {
 	sends     bool   // whether a backend gets the requests
 	auth      string // the field auth of the spec
@@ -20,8 +21,8 @@ type protection struct {
 	bodyBytes int64
 }
 
-// newProtection describes the protection of a route by the fields of its spec: the same
-// field leads to the same Secret, keys and users.
+// newProtection makes the protection of a route from the fields of its spec. Equal fields
+// refer to the same Secret, keys and users.
 func newProtection(route *Route, spec *slipwayv1alpha1.Route) protection {
 	p := protection{bodyBytes: route.MaxBodyBytes, sends: spec.BackendService != nil || len(spec.Backends) > 0}
 	if spec.Auth != nil {
@@ -39,17 +40,17 @@ func newProtection(route *Route, spec *slipwayv1alpha1.Route) protection {
 	return p
 }
 
-// describe returns the same text for fields that are equal, and only for them.
+// describe returns equal texts for equal fields, and different texts for different ones.
 func describe(field any) string {
 	text, err := json.Marshal(field)
-	if err != nil { // the types of an API can be written
+	if err != nil { // cannot happen for API types
 		return fmt.Sprintf("%+v", field)
 	}
 	return string(text)
 }
 
-// includes reports whether who got past p would have got past other as well, and may do
-// no more than other allows.
+// includes reports whether a client that passes p would pass other as well, and may do no
+// more than other allows.
 func (p *protection) includes(other *protection) bool {
 	return (other.sends || !p.sends) &&
 		(other.auth == "" || other.auth == p.auth) &&
@@ -59,9 +60,10 @@ func (p *protection) includes(other *protection) bool {
 		p.edit == other.edit
 }
 
-// ReadAlike reports whether the request may go on through the route that Match found for
-// it: whichever way a backend reads its path, and a query in it, it comes to a route that asks
-// for nothing that this one did not ask for, and not to where no route leads.
+// ReadAlike reports whether the request may go on through the route that Match found. It
+// may if this is safe however a backend reads the path, and a query hidden in it. Each
+// reading must lead to a route that requires no more than the found one, and not to a path
+// without a route.
 func (t *Table) ReadAlike(r *Request, path Path, found *Route) bool {
 	if path.received == "" {
 		return true
@@ -74,25 +76,25 @@ func (t *Table) ReadAlike(r *Request, path Path, found *Route) bool {
 	}) && found.Rewrite.keeps(path)
 }
 
-// asksNoMore is ReadAlike for one reading, which is the path of r, and its query.
+// asksNoMore is ReadAlike for one reading: the path of r and its query.
 func (t *Table) asksNoMore(r *Request, found *Route) bool {
 	route := t.Match(r)
 	switch {
 	case route == found:
 		return true
 	case route != nil && route.Unavailable != nil:
-		return false // nobody knows what it would have asked for
+		return false // what it would require is unknown
 	case route == nil, !route.protection.sends && found.protection.sends:
-		// No route can be for empty segments, so it says nothing that none is for them. The
-		// reading without them is another one.
+		// No route can match empty segments. So it does not matter that no route matches
+		// this reading. The reading without empty segments is checked too.
 		return strings.Contains(r.Path, "//")
 	default:
 		return found.protection.includes(&route.protection)
 	}
 }
 
-// keeps reports whether a backend that gets the rewritten path stays below the prefix,
-// whichever way it reads it.
+// keeps reports whether the rewritten path stays below the prefix, however a backend reads
+// it.
 func (w *Rewrite) keeps(path Path) bool {
 	if w == nil || w.prefix == "" || strings.Trim(w.prefix, "/") == "" {
 		return true
@@ -102,7 +104,7 @@ func (w *Rewrite) keeps(path Path) bool {
 	}, w.Path(path))
 }
 
-// isBelow compares segments, without those that are empty.
+// isBelow compares segments, ignoring empty ones.
 func isBelow(prefix, path string) bool {
 	prefix = strings.TrimSuffix(mergeSlashes(prefix), "/")
 	path = mergeSlashes(path)

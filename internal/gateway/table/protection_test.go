@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// What the route that answers and the one that another reading leads to have to say about
-// each other. A backend that decodes slashes reads /a/..%2Fb as /b.
+// Each case has the route that answers and the route of another reading. It says which
+// protections they may have. A backend that decodes slashes reads /a/..%2Fb as /b.
 func TestAReadingMayAskForNoMoreThanTheRouteThatAnswers(t *testing.T) {
 	const keyed = "auth: {apiKey: {secretRef: {name: a}}}"
 	tests := map[string]struct {
@@ -80,14 +80,14 @@ func TestARewrittenPathStaysBelowItsPrefix(t *testing.T) {
 		"/a/x%2Fy;z":         true,
 		"/a/x%2F..%2Fy":      true,
 		"/a/x/..%2Fy":        true,
-		"/a/..%2Fy":          false, // where it is beside what the prefix became
+		"/a/..%2Fy":          false, // outside of the new prefix
 		"/a/..%2F..%2Fy":     false,
 		"/a/..;/y":           false,
 		"/a/%252e%252e/y":    false,
 		"/a/..%2Fnew%2Fy":    true,
 		`/a/..\y`:            false,
 		"/a/%c0%ae%c0%ae/y":  false,
-		"/a;/../../y":        true, // where nothing of it is left to be read
+		"/a;/../../y":        true, // nothing is left to be read differently
 		"/a/x%2F..%2F..%2Fy": false,
 	} {
 		compiled := compile(t, table.Input{Services: services(), Routes: routes(t, `

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// queryValue returns the first value of a query parameter. It allocates only for a
-// part of the query that is escaped. What is escaped wrongly, or holds a semicolon, is
-// no parameter: net/url sees it in the same way.
+// queryValue returns the first value of a query parameter. It allocates only for an escaped
+// part of the query. A part with an invalid escape or a semicolon is no parameter, as in
+// net/url.
 func queryValue(rawQuery, name string) (string, bool) {
 	for rawQuery != "" {
 		var pair string

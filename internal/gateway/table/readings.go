@@ -7,53 +7,54 @@ import (
 )
 
 const (
-	// maxReadings bounds in how many ways a path may be read, and maxReadingBytes their
-	// length together: this is work for a request that is not authenticated yet. A path of
-	// 8 KiB may still have eight readings.
+	// maxReadings bounds the number of readings of a path, and maxReadingBytes their total
+	// length. The client of such a request is not authenticated yet, so the work must be
+	// bounded. A path of 8 KiB may still have eight readings.
 	maxReadings     = 128
 	maxReadingBytes = 64 << 10
 
-	// maxDecodings is how often a server may decode escapes: once itself, and once more in
-	// what stands behind it.
+	// maxDecodings is how often escapes may be decoded: once by the server itself, and once
+	// more by a server behind it.
 	maxDecodings = 2
 )
 
-// reading is a path on its way through a server.
+// reading is an intermediate form of a path while a server reads it.
 type reading struct {
 	path    string
-	decoded int // how often its escapes have been decoded
+	decoded int // how often its escapes were decoded
 
-	// ended: the path was ended at what had been escaped, and query is what followed there
-	// if that was a question mark. Both are kept only where routes look at the query.
+	// ended means that an escaped character ended the path. If that was a question mark,
+	// query is what followed it. Both are used only if routes look at the query.
 	ended bool
 	query string
 }
 
-// everyReading reports whether something holds for every path for which known servers take
-// the path of a request, escaped as it was received. They differ in whether they
+// everyReading reports whether holds is true for each reading of a path. A reading is what a
+// known server makes of the path of a request, escaped as it was received. Servers differ in
+// whether they do these steps:
 //
-//   - take a backslash for a slash,
-//   - cut what follows a semicolon, from a segment or from the whole path,
-//   - leave out empty segments, or take what follows two slashes in front for a host,
-//   - resolve "." and "..", escaped or not, and leave a slash where one was the last,
+//   - treat a backslash as a slash,
+//   - remove what follows a semicolon, from a segment or from the whole path,
+//   - remove empty segments, or treat what follows two leading slashes as a host,
+//   - resolve "." and "..", escaped or not, with a slash left if one was the last segment,
 //   - decode an escaped slash with the other escapes, or leave it as %2F,
-//   - decode escapes a second time, and characters in overlong UTF-8 with them,
-//   - end the path at a zero byte, a question mark or a number sign that was escaped,
+//   - decode escapes a second time, and with them characters in overlong UTF-8,
+//   - end the path at an escaped zero byte, question mark or number sign.
 //
-// and in the order in which they do it. So the readings are all that any order of these
-// leads to, with the escapes decoded at least once. Of a path that has more of them than one
-// that is meant well, nothing is said to hold. Where a path was sent on in another spelling,
-// both are given at once: most of their readings are the same.
+// They also differ in the order of the steps. So the readings are the results of all orders,
+// with the escapes decoded at least once. If a path has more readings than a harmless path
+// can have, the result is false. If a path was forwarded in another spelling, pass both
+// spellings at once, because they share most readings.
 func everyReading(holds func(path string) bool, escaped ...string) bool {
 	return newReadings(nil, escaped...).allHold(func(path, _ string) bool { return holds(path) })
 }
 
-// readings grow until no step leads to anything new, or there are too many.
+// readings grows until no step leads to a new reading, or until there are too many.
 type readings struct {
 	all     []reading
 	known   map[reading]bool
 	query   *receivedQuery // nil: only paths matter
-	bytes   int            // that are looked at
+	bytes   int            // their total length
 	tooMany bool
 }
 
@@ -65,8 +66,8 @@ func newReadings(query *receivedQuery, escaped ...string) *readings {
 	return s
 }
 
-// allHold reports whether it holds for every reading, with every query that the reading may
-// be seen with.
+// allHold reports whether holds is true for each reading, with each query that a server may
+// see with it.
 func (s *readings) allHold(holds func(path, query string) bool) bool {
 	for i := 0; i < len(s.all) && !s.tooMany; i++ {
 		r := s.all[i]
@@ -80,9 +81,9 @@ func (s *readings) allHold(holds func(path, query string) bool) bool {
 
 func (s *readings) add(r reading) {
 	if strings.IndexByte(r.path, '%') < 0 {
-		r.decoded = maxDecodings // there is nothing left to decode
+		r.decoded = maxDecodings // nothing is left to decode
 	}
-	// What may be decoded once more has all the readings of what may not.
+	// A reading that may be decoded once more leads to all readings of one that may not.
 	fewer := r
 	fewer.decoded = maxDecodings - 1
 	if s.known[r] || (r.decoded == maxDecodings && s.known[fewer]) {
@@ -98,7 +99,7 @@ func (s *readings) add(r reading) {
 	s.bytes += cost
 }
 
-// readOn adds what a reading becomes by one more step.
+// readOn adds the readings that one more step makes of r.
 func (s *readings) readOn(r reading) {
 	become := func(path string, decoded int) {
 		next := r
@@ -116,7 +117,7 @@ func (s *readings) readOn(r reading) {
 	resolved := resolveDots(r.path)
 	step(resolved)
 	if last := strings.LastIndexByte(r.path, '/'); isDots(r.path[last+1:]) && len(resolved) > 1 {
-		step(strings.TrimSuffix(resolved, "/")) // a/b/.. is a file to some
+		step(strings.TrimSuffix(resolved, "/")) // some servers treat a/b/.. as a file
 	}
 	step(decodeOverlong(r.path))
 	if at := strings.IndexByte(r.path, ';'); at >= 0 {
@@ -132,7 +133,8 @@ func (s *readings) readOn(r reading) {
 	}
 }
 
-// mergeSlashes leaves empty segments out, except the last, which is a slash at the end.
+// mergeSlashes removes empty segments, except the last one, which stands for a slash at the
+// end.
 func mergeSlashes(path string) string {
 	if !strings.Contains(path, "//") {
 		return path
@@ -146,8 +148,7 @@ func mergeSlashes(path string) string {
 	return string(kept)
 }
 
-// cutHost takes away what a server takes for a host that reads the path as an address
-// relative to its own.
+// cutHost removes the host that a server sees if it reads the path as a relative URL.
 func cutHost(path string) string {
 	if !strings.HasPrefix(path, "//") {
 		return path
@@ -159,7 +160,7 @@ func cutHost(path string) string {
 	return "/"
 }
 
-// cutParameters takes what follows a semicolon from each segment.
+// cutParameters removes from each segment what follows a semicolon.
 func cutParameters(path string) string {
 	kept := make([]byte, 0, len(path))
 	cut := false
@@ -172,8 +173,7 @@ func cutParameters(path string) string {
 	return string(kept)
 }
 
-// resolveDots resolves the segments "." and "..". An empty segment is one that ".." takes
-// away.
+// resolveDots resolves "." and "..". An empty segment counts as a segment for "..".
 func resolveDots(path string) string {
 	if !hasDots(path) {
 		return path
@@ -190,7 +190,7 @@ func resolveDots(path string) string {
 			kept = kept[:bytes.LastIndexByte(kept, '/')]
 		}
 		if !more {
-			kept = append(kept, '/') // a/.. is the folder: it keeps its slash
+			kept = append(kept, '/') // a/.. is a directory, so it keeps its slash
 		}
 	}
 	return string(kept)
@@ -212,8 +212,8 @@ func hasDots(path string) bool {
 
 func isDots(segment string) bool { return segment == "." || segment == ".." }
 
-// decodeEscapes decodes the escapes of a path once, with those of slashes or without. What
-// is no escape stays as it is.
+// decodeEscapes decodes the escapes of a path once, including those of slashes or not.
+// Invalid escapes stay.
 func decodeEscapes(path string, slashes bool) string {
 	decoded := make([]byte, 0, len(path))
 	for i := 0; i < len(path); i++ {
@@ -232,7 +232,7 @@ func decodeEscapes(path string, slashes bool) string {
 	return string(decoded)
 }
 
-// decodeOverlong decodes what UTF-8 must not be: a character of ASCII in two to four bytes.
+// decodeOverlong decodes invalid UTF-8: an ASCII character in two to four bytes.
 func decodeOverlong(path string) string {
 	if isASCII(path) {
 		return path
@@ -255,7 +255,7 @@ func isASCII(text string) bool {
 	return true
 }
 
-// overlong returns the character at the start of the text and how many bytes it has.
+// overlong returns the character at the start of the text and the number of its bytes.
 func overlong(text string) (c byte, size int) {
 	isMore := func(i int) bool { return text[i]&0xc0 == 0x80 }
 	switch {

@@ -2,16 +2,17 @@ package table
 
 import "strings"
 
-// receivedQuery is the query of a request for the readings of its path. Parameters that no
-// route looks at are left out, as each reading is looked at with it.
+// receivedQuery is the query of a request, for the readings of its path. It leaves out
+// parameters that no route looks at, because the query is checked with each reading.
 type receivedQuery struct {
 	relevant string // the parameters that routes look at
-	// joinable begins with the first parameter, whichever it is: behind a query that came
-	// out of the path and a question mark it is part of the last value there.
+	// joinable begins with the first parameter, also if no route looks at it. A server may
+	// join the queries with a second question mark. Then the first parameter is part of the
+	// last value before it.
 	joinable string
 }
 
-// receiveQuery returns nil where no route looks at a query.
+// receiveQuery returns nil if no route looks at a query.
 func (t *Table) receiveQuery(raw string) *receivedQuery {
 	if len(t.queryNames) == 0 {
 		return nil
@@ -37,10 +38,10 @@ func (t *Table) looksAt(pair string) bool {
 	return ok && t.queryNames[name]
 }
 
-// of returns the queries with which a server may see a reading: the received one, and where
-// the path was ended what followed there, alone and with the received one. A proxy that
-// sends on what it has decoded puts a second question mark between the two, one that
-// rewrites an ampersand or nothing.
+// of returns the queries that a server may see with a reading. Usually it is the received
+// query. If the path was ended, it is also what followed there, alone or joined with the
+// received query. A proxy that forwards what it has decoded joins them with a second
+// question mark. A proxy that rewrites joins them with an ampersand, or drops one.
 func (q *receivedQuery) of(r reading) []string {
 	switch {
 	case q == nil:
@@ -52,7 +53,7 @@ func (q *receivedQuery) of(r reading) []string {
 	}
 }
 
-// cost is the length of what of returns, or more.
+// cost is at least the length of the result of of.
 func (q *receivedQuery) cost(r reading) int {
 	switch {
 	case q == nil:
@@ -68,18 +69,18 @@ func joinQueries(a, b string) []string {
 	if b == "" {
 		return []string{a, b}
 	}
-	return []string{a, b, a + "&" + b, a + "?" + b} // "?b" where a is nothing: another name
+	return []string{a, b, a + "&" + b, a + "?" + b} // with an empty a, "?b" has another name than b
 }
 
-// endPath adds what a reading becomes for a server that looks for the end of the path after
-// it has decoded. What follows a question mark is a query then, of which the escapes have
-// been decoded as often as those of the path: %26 and %3D of it part parameters after the
-// first time and %2526 after the second, and as in every query the names and values are
-// decoded once more when a route looks at them. A number sign takes what follows with it, the
-// received query too, unless the server has put that aside before.
+// endPath adds the readings of a server that looks for the end of the path after decoding.
+// For such a server, what follows a question mark is a query. Its escapes were decoded as
+// often as those of the path. So %26 and %3D separate parameters after the first decoding,
+// and %2526 after the second. As in every query, names and values are decoded once more
+// when a route looks at them. A number sign removes what follows it, including the received
+// query, unless the server has split that off before.
 //
-// The received query is read in one way. A server that decoded it before parting it would
-// break every address in a parameter, as in ?next=%2Fa%3Fb%26c.
+// The received query has only one reading. A server that decoded it before splitting it
+// would break every URL in a parameter, as in ?next=%2Fa%3Fb%26c.
 func (s *readings) endPath(r reading) {
 	if s.query == nil {
 		if at := strings.IndexAny(r.path, "\x00?#"); at >= 0 {
@@ -101,7 +102,7 @@ func (s *readings) endPath(r reading) {
 	}
 }
 
-// addEnded adds a reading whose path ends earlier than that of r.
+// addEnded adds a reading with an earlier end of the path than that of r.
 func (s *readings) addEnded(r reading, path, query string) {
 	queries := []string{query}
 	if r.ended {

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// queryModel is how a server reads path and query where it decodes the path before it looks
-// for the question mark.
+// queryModel tells how a server reads path and query, if it decodes the path before it
+// looks for the question mark.
 type queryModel struct {
 	name string
 	read func(path, query string) (string, string, bool)
@@ -51,8 +51,8 @@ var queryModels = []queryModel{
 	}},
 }
 
-// splitAgain decodes a path, joins the query with it, and takes the whole apart. Without
-// anything to join it with the query is dropped if there is one already.
+// splitAgain decodes a path, joins it with the query, and splits the result. If join is
+// empty, the query is dropped when the path has one already.
 func splitAgain(path, query, join string, times int) (string, string, bool) {
 	for range times {
 		decoded, ok := percent(path, nil)
@@ -73,7 +73,7 @@ func splitAgain(path, query, join string, times int) (string, string, bool) {
 	return path, query, ok
 }
 
-// guardedByQuery draws routes that look at the query, of which some ask for a key.
+// guardedByQuery generates routes that look at the query. Some of them require a key.
 func (d *draw) guardedByQuery() []slipwayv1alpha1.Route {
 	out := make([]slipwayv1alpha1.Route, 2+d.below(4))
 	for i := range out {
@@ -93,7 +93,7 @@ func (d *draw) guardedByQuery() []slipwayv1alpha1.Route {
 	return out
 }
 
-// queryTarget draws a path that hides a query, and a query.
+// queryTarget generates a path with a hidden query, and a query.
 func (d *draw) queryTarget() (path, query string) {
 	text := "/" + pick(d, "", "x", "x/", "private", "y")
 	for range 1 + d.below(6) {
@@ -104,7 +104,8 @@ func (d *draw) queryTarget() (path, query string) {
 	return text, pick(d, "", "", "m=1", "m=2", "a=1", "a=2&m=1", "z=1&m=1", "m", "a+b=1", "%6d=1", "m;m=1", "z?m=1", "#")
 }
 
-// checkQueries: who gets a target through comes in no model to a route that asks for another key.
+// checkQueries checks that a target that gets through reaches, in no model, a route that
+// requires another key.
 func checkQueries(t *testing.T, in []slipwayv1alpha1.Route, compiled *table.Table, target, query string) (goesOn bool) {
 	t.Helper()
 	path, err := table.ParsePath(target)
@@ -124,7 +125,7 @@ func checkQueries(t *testing.T, in []slipwayv1alpha1.Route, compiled *table.Tabl
 		}
 		at := reference(in, &table.Request{Method: "GET", Host: "a.test", Path: readPath, RawQuery: readQuery, Header: http.Header{}})
 		if at < 0 && strings.Contains(readPath, "//") {
-			continue // no route can be for an empty segment
+			continue // no route matches an empty segment
 		}
 		if at < 0 || (keyOf(&in[at]) != "" && keyOf(&in[at]) != asked) {
 			written, _ := yaml.Marshal(in)
@@ -165,7 +166,7 @@ func FuzzQueries(f *testing.F) {
 	})
 }
 
-// What is open and what asks for a key differs in the query here.
+// Here the query decides between an open route and one that requires a key.
 func TestAQueryInAPathIsReadAsOne(t *testing.T) {
 	const closed = `
 - {path: /, backendService: {name: users, port: 8080}}
@@ -189,17 +190,17 @@ func TestAQueryInAPathIsReadAsOne(t *testing.T) {
 		{closed, "/x%3F%256dode=admin", "", false}, // a name that is decoded with the path and once more
 		{closed, "/x%3Fmode=admin%23z", "", false},
 		{closed, "/x%3Fmode=admin%2500z", "", false},
-		{closed, "/x%3Fa=1", "b=2", false}, // one half each
+		{closed, "/x%3Fa=1", "b=2", false}, // one half in each
 		{closed, "/x%3Fa=1", "", true},
 		{closed, "/x%3Fmode=adminz", "", true},
 		{closed, "/x%3Fmode=user", "mode=user", true},
 		{closed, "/x%2Fmode=admin", "", true},
 		{closed, "/x%3Fnext=/y", "state=" + strings.Repeat("s", 16<<10), true},
 		{closed, "/x;v=1//y%2Fz", "state=" + strings.Repeat("s", 16<<10), true},
-		{closed, "/x%3Fnext=/y", "mode=" + strings.Repeat("s", 60<<10), false}, // too much to be read several times
-		{open, "/x%23", "mode=public", false},                                  // a fragment takes the query with it
+		{closed, "/x%3Fnext=/y", "mode=" + strings.Repeat("s", 60<<10), false}, // too long for several readings
+		{open, "/x%23", "mode=public", false},                                  // a fragment removes the query
 		{open, "/x%3Fz", "mode=public", false},
-		{open, "/x%3Fmode=public", "mode=public", false}, // "public?mode=public", to some
+		{open, "/x%3Fmode=public", "mode=public", false}, // some servers read "public?mode=public"
 		{open, "/x%2Fz", "mode=public", true},
 		{noQuery, "/x%3Fmode=admin%23z", "mode=public", true},
 	} {

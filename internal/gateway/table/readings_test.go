@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/property"
 )
 
-// guarded draws routes of which some ask for a key, each of one of two Secrets.
+// guarded generates routes. Some require a key from one of two Secrets.
 func (d *draw) guarded() []slipwayv1alpha1.Route {
 	out := make([]slipwayv1alpha1.Route, 2+d.below(4))
 	for i := range out {
@@ -35,7 +35,7 @@ func (d *draw) guarded() []slipwayv1alpha1.Route {
 	return out
 }
 
-// target draws a path of what is dangerous in one.
+// target generates a path from dangerous parts.
 func (d *draw) target() string {
 	target := &strings.Builder{}
 	for range 1 + d.below(5) {
@@ -52,7 +52,7 @@ func (d *draw) target() string {
 	return "/" + target.String()
 }
 
-// keyOf is the Secret with the keys of a route, or nothing.
+// keyOf returns the name of the Secret with the keys of a route, or "".
 func keyOf(route *slipwayv1alpha1.Route) string {
 	if route.Auth == nil {
 		return ""
@@ -60,17 +60,17 @@ func keyOf(route *slipwayv1alpha1.Route) string {
 	return route.Auth.APIKey.SecretRef.Name
 }
 
-// fate is what became of a target.
+// fate is the result for a target.
 type fate int
 
 const (
 	refused fate = iota
 	unchanged
-	resolved // dots, that is
+	resolved // the dots were resolved
 )
 
-// checkReadings: who gets a target through comes in no model to a route that asks for
-// another key, and not to where there is no route.
+// checkReadings checks that a target that gets through reaches, in no model, a route that
+// requires another key, nor a path without a route.
 func checkReadings(t *testing.T, in []slipwayv1alpha1.Route, compiled *table.Table, target string) fate {
 	t.Helper()
 	path, err := table.ParsePath(target)
@@ -91,7 +91,7 @@ func checkReadings(t *testing.T, in []slipwayv1alpha1.Route, compiled *table.Tab
 			}
 			at := reference(in, &table.Request{Method: "GET", Host: "a.test", Path: read, Header: http.Header{}})
 			if at < 0 && strings.Contains(read, "//") {
-				continue // no route can be for an empty segment
+				continue // no route matches an empty segment
 			}
 			if at < 0 || (keyOf(&in[at]) != "" && keyOf(&in[at]) != asked) {
 				written, _ := yaml.Marshal(in)
@@ -105,7 +105,7 @@ func checkReadings(t *testing.T, in []slipwayv1alpha1.Route, compiled *table.Tab
 	return resolved
 }
 
-// compileGuarded compiles routes whose Secrets hold a key each.
+// compileGuarded compiles routes whose Secrets hold one key each.
 func compileGuarded(t *testing.T, in []slipwayv1alpha1.Route) *table.Table {
 	t.Helper()
 	return compile(t, table.Input{Routes: in, Services: services(), Secrets: map[string]map[string][]byte{
@@ -146,7 +146,7 @@ func TestNoReadingOfATargetGetsAroundAKey(t *testing.T) {
 	t.Logf("refused, unchanged, resolved: %v", fates)
 }
 
-// random64 returns 64 choices.
+// random64 returns 64 random choices.
 func random64(random *rand.Rand) *draw {
 	choices := make(draw, 64)
 	for i := range choices {

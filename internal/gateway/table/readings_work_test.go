@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// hostileParts are what a path is made of that has many readings.
+// hostileParts are the parts of paths that have many readings.
 var hostileParts = []string{
 	"/", "//", "/a", "//a", "a", ";", ";a", `\`, "..", "/.", "/..", "/../", "/..;/", "%2e", "%252e", "%2F", "%252f", "%25252f", "%5c", "%255c",
 	"%3b", "%25", "%3F", "%23", "%2500", "%c0%af", "\xc0\xaf",
 }
 
-// hostilePath repeats a few parts up to a length, or puts them before or behind what means
-// nothing.
+// hostilePath repeats some parts up to a length, or puts them before or after harmless
+// text.
 func hostilePath(random *rand.Rand, length int) string {
 	unit := "/"
 	for range 1 + random.IntN(8) {
@@ -29,8 +29,8 @@ func hostilePath(random *rand.Rand, length int) string {
 	}
 }
 
-// Every reading is read on once, in a fixed number of steps that look at each byte of it: so
-// the number of readings and of their bytes is the work.
+// Each reading is processed once, in a fixed number of steps that look at each of its
+// bytes. So the number of readings and of their bytes measures the work.
 func TestAPathCostsBoundedWork(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 13))
 	most, mostBytes, refused := 0, 0, 0
@@ -43,7 +43,7 @@ func TestAPathCostsBoundedWork(t *testing.T) {
 		query := (&Table{queryNames: []map[string]bool{nil, {"m": true}}[random.IntN(2)]}).receiveQuery(strings.Repeat("m=1&n=2&", random.IntN(200)))
 		set := newReadings(query, path.received, path.Forward)
 		if !set.allHold(func(path, query string) bool {
-			if path != last { // a path is looked at with up to four queries
+			if path != last { // each path is checked with up to four queries
 				askedBytes += len(path)
 			}
 			asked, askedBytes, last = asked+1, askedBytes+len(query), path
@@ -102,7 +102,7 @@ func TestAnOrdinaryPathHasFewReadings(t *testing.T) {
 	}
 }
 
-// BenchmarkReadings reads the paths that cost the most.
+// BenchmarkReadings reads the most expensive paths.
 func BenchmarkReadings(b *testing.B) {
 	for name, length := range map[string]int{"1200B": 1200, "8KiB": 8 << 10} {
 		random := rand.New(rand.NewPCG(17, 19))

@@ -16,9 +16,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// reference finds the route of a request as the documentation says it: it looks at
-// every route, keeps those that match and takes the most specific. It returns its place
-// in the spec, or -1.
+// reference finds the route of a request as the documentation describes it: it looks at
+// every route, keeps those that match and takes the most specific one. It returns the
+// route's index in the spec, or -1.
 func reference(in []slipwayv1alpha1.Route, r *table.Request) int {
 	var matching []int
 	for i := range in {
@@ -35,7 +35,7 @@ func reference(in []slipwayv1alpha1.Route, r *table.Request) int {
 	return matching[0]
 }
 
-// referenceRank is how specific a route is: the first difference decides.
+// referenceRank tells how specific a route is. The first difference decides.
 func referenceRank(route *slipwayv1alpha1.Route) []int {
 	host := map[bool]int{true: 1000 + len(route.Host)}[route.Host != ""]
 	if host > 0 && !strings.HasPrefix(string(route.Host), "*") {
@@ -102,7 +102,7 @@ func referenceValue(matchType slipwayv1alpha1.MatchType, want *string, got strin
 	return *want == got
 }
 
-// referenceExpressions are those that have been compiled: there are few.
+// referenceExpressions caches compiled expressions. There are only a few.
 var referenceExpressions sync.Map
 
 func referenceExpression(expression, text string) bool {
@@ -118,13 +118,14 @@ func referenceExpression(expression, text string) bool {
 	if alone == nil {
 		return false
 	}
-	// Of the matches that begin at the start the longest is the whole text, if any is.
+	// With leftmost-longest matching, the match at the start is the whole text if the whole
+	// text matches.
 	at := alone.FindStringIndex(text)
 	return at != nil && at[0] == 0 && at[1] == len(text)
 }
 
-// draw makes choices out of bytes, so that a fuzzer can make them too. Without bytes
-// it takes the first of everything.
+// draw makes choices from bytes, so that a fuzzer can control them. Without bytes left, it
+// always takes the first choice.
 type draw []byte
 
 func (d *draw) below(n int) int {
@@ -138,7 +139,7 @@ func (d *draw) below(n int) int {
 
 func pick[T any](d *draw, choices ...T) T { return choices[d.below(len(choices))] }
 
-// routes draws routes. There are few words, so that routes overlap.
+// routes generates routes from few words, so that routes overlap.
 func (d *draw) routes() []slipwayv1alpha1.Route {
 	out := make([]slipwayv1alpha1.Route, d.below(24))
 	for i := range out {
@@ -200,7 +201,7 @@ func (d *draw) request() *table.Request {
 	return r
 }
 
-// value draws what a header or parameter is compared with.
+// value generates the value and match type of a header or parameter.
 func (d *draw) value() (*string, slipwayv1alpha1.MatchType) {
 	matchType := pick(d, slipwayv1alpha1.MatchExact, slipwayv1alpha1.MatchRegularExpression)
 	value := pick(d, "x", "x.*", "")
@@ -210,8 +211,8 @@ func (d *draw) value() (*string, slipwayv1alpha1.MatchType) {
 	return &value, matchType
 }
 
-// check compares a table with the reference, for one set of routes and some requests,
-// and returns how many of these a route answers.
+// check compares a table with the reference, for one set of routes and some requests. It
+// returns how many requests a route answers.
 func check(t *testing.T, d *draw) (answered int) {
 	t.Helper()
 	in := d.routes()
@@ -267,7 +268,7 @@ func FuzzMatchAgreesWithTheReference(f *testing.F) {
 	})
 }
 
-// FuzzCompile feeds words that no schema has seen.
+// FuzzCompile compiles words that no schema has checked.
 func FuzzCompile(f *testing.F) {
 	f.Add("a.test", "/a", "Prefix", "X-A", "x", "/b", "1s", "sha256:00")
 	f.Add("*.test", "/[", "RegularExpression", "host", "(", "b\n", "-1h", "$2y$10$")

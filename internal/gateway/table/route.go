@@ -4,19 +4,20 @@ import (
 	"time"
 )
 
-// Route is a compiled route: which requests it matches is in the table, what happens
-// to them is here. What is nil or zero is not asked for.
+// Route is a compiled route. The table knows which requests it matches. Route tells what
+// happens to them. A nil or zero field means that the spec does not ask for it.
 type Route struct {
-	// Name is the name in the spec, or one made of host and path. It is unique in a table.
+	// Name is the name in the spec, or one generated from host and path. It is unique in a
+	// table.
 	Name string
-	// Index is the place in the spec.
+	// Index is the index in the spec.
 	Index int
 
-	// Unavailable is set where the route cannot be served as written: requests are
-	// answered with 500 and nothing else of the route is used.
+	// Unavailable is set if the route cannot be served as written. Then requests are
+	// answered with 500, and no other field is used.
 	Unavailable *Problem
 
-	// One of Backends, Redirect and Direct is set. Pick chooses among the backends.
+	// Exactly one of Backends, Redirect and Direct is set. Pick chooses among the backends.
 	Backends []WeightedBackend
 	Redirect *Redirect
 	Direct   *DirectResponse
@@ -26,7 +27,7 @@ type Route struct {
 	ResponseHeaders *HeaderEdit
 	Mirror          *Mirror
 	CORS            *CORS
-	// MaxBodyBytes is the size of the largest request body; 0: no limit.
+	// MaxBodyBytes bounds the size of a request body. 0 means no limit.
 	MaxBodyBytes int64
 	Timeouts     Timeouts
 	Retries      Retries
@@ -38,25 +39,26 @@ type Route struct {
 	usable     usable
 }
 
-// WeightedBackend is a backend with its share.
+// WeightedBackend is a backend with its weight.
 type WeightedBackend struct {
 	*Backend
 	Weight uint32
 }
 
-// usable is what Pick chooses from: backends with weight and endpoints.
+// usable are the backends that Pick chooses from: those with a weight and endpoints.
 type usable struct {
 	backends []*Backend
-	sums     []uint64 // of the weights up to and including each backend
+	sums     []uint64 // the sum of the weights up to and including each backend
 }
 
-// Timeouts are 0 where there is no bound.
+// Timeouts bound the parts of an exchange. 0 means no bound.
 type Timeouts struct {
-	// Request is from the arrival of the request to the end of the response.
+	// Request bounds the time from the arrival of the request to the end of the response.
 	Request time.Duration
-	// Backend is from sending the request to the head of the response, for each try.
+	// Backend bounds, for each attempt, the time from sending the request to the head of
+	// the response.
 	Backend time.Duration
-	// Idle is how long nothing may come of a body; unset: the proxy's own times.
+	// Idle bounds how long no bytes of a body may come. Not set: the defaults of the proxy.
 	Idle    time.Duration
 	IdleSet bool
 }
@@ -74,16 +76,16 @@ const (
 	Status504
 )
 
-// Retries says how often and why a request is sent again.
+// Retries defines how often and for which causes a request is sent again.
 type Retries struct {
 	Attempts int
 	On       Causes
 }
 
-// Mirror is where copies of requests go.
+// Mirror is the backend that gets copies of requests.
 type Mirror struct {
 	Backend *Backend
-	// Percent of the requests, from 0 to 100.
+	// Percent of the requests are copied, from 0 to 100.
 	Percent uint32
 }
 
@@ -94,9 +96,9 @@ type DirectResponse struct {
 	Body        []byte
 }
 
-// RateLimit bounds the number of requests.
+// RateLimit bounds the rate of requests.
 type RateLimit struct {
-	// Requests are allowed in each Period, Burst of them at once.
+	// Requests are allowed in each Period. Up to Burst of them may come at once.
 	Requests int64
 	Period   time.Duration
 	Burst    int64
@@ -113,8 +115,8 @@ const (
 	PerRoute
 )
 
-// Pick chooses a backend that has endpoints, in proportion to the weights. random is
-// any number, each as likely as the other. It returns nil when no backend has one: the
+// Pick chooses a backend with endpoints, in proportion to the weights. random is a
+// uniformly distributed number. It returns nil if no backend has an endpoint. Then the
 // answer is 503.
 func (r *Route) Pick(random uint64) *Backend {
 	switch n := len(r.usable.backends); n {

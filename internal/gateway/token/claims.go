@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Claims are what a token says. Numbers are as they were written.
+// Claims are the claims of a token. Numbers keep their original form.
 type Claims map[string]any
 
-// UnmarshalJSON keeps numbers as they are: an ID of 17 digits is not a float.
+// UnmarshalJSON keeps numbers as they are, because a float cannot hold an ID of 17 digits.
 func (c *Claims) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	return decoder.Decode((*map[string]any)(c))
 }
 
-// Subject returns the claim sub, empty if there is none.
+// Subject returns the claim sub, or "" if there is none.
 func (c Claims) Subject() string {
 	subject, _ := c["sub"].(string)
 	return subject
 }
 
-// Text returns a claim as text: strings, numbers and booleans as they are, lists and
-// objects as JSON. A name with dots that is no claim's leads into objects. It reports
-// false if there is no such claim, or if it cannot be the value of a header.
+// Text returns a claim as text. Strings, numbers and booleans stay as they are, lists and
+// objects become JSON. If no claim has a name with dots, the name leads into objects. It
+// returns false if there is no such claim, or if its value cannot be a header value.
 func (c Claims) Text(name string) (string, bool) {
 	value, found := find(c, name)
 	if !found {
@@ -36,7 +36,7 @@ func (c Claims) Text(name string) (string, bool) {
 		return "", false
 	case string:
 		text = value
-	default: // JSON's own form of a number or a boolean
+	default: // numbers and booleans have the form of JSON
 		encoded, err := json.Marshal(value)
 		if err != nil {
 			return "", false
@@ -61,7 +61,8 @@ func find(object map[string]any, name string) (any, bool) {
 	return find(inner, rest)
 }
 
-// isHeaderValue refuses control characters, and white space that would be lost at the ends.
+// isHeaderValue refuses control characters, and white space at the ends, which would be
+// lost.
 func isHeaderValue(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == 0x7f {

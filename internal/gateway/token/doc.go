@@ -1,3 +1,3 @@
-// Package token checks JSON Web Tokens with the public keys of their issuer. It fetches
-// nothing and knows no time of its own.
+// Package token checks JSON Web Tokens with the public keys of their issuer. It does not
+// fetch keys, and the caller passes the time.
 package token

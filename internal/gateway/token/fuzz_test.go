@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
-// Whatever is sent: what is accepted says what the issuer signed, and nothing else.
+// An accepted token contains exactly what the issuer signed, whatever is sent.
 func FuzzVerify(f *testing.F) {
 	private := jose.JSONWebKey{Key: edKey(), KeyID: "a"}
 	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{private.Public()}})
@@ -34,7 +34,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// Whatever a claim holds: its text can be the value of a header.
+// The text of a claim can always be a header value, whatever the claim contains.
 func FuzzClaims(f *testing.F) {
 	f.Add(`{"a": {"b": "c"}}`, "a.b")
 	f.Add(`{"a": "b\r\nX-Admin: 1"}`, "a")

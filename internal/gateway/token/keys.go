@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// MaxKeySet is the size of the largest key set that is read, in bytes.
+	// MaxKeySet is the size of the largest accepted key set, in bytes.
 	MaxKeySet = 512 << 10
-	// maxKeys bounds the keys that are taken from a set.
+	// maxKeys bounds the keys that are used of a set.
 	maxKeys = 100
-	// maxTried bounds the keys that are tried for a token: who sends nonsense must not be
-	// able to have it checked a hundred times.
+	// maxTried bounds the keys that are tried for one token, so that an invalid token does
+	// not cost a hundred verifications.
 	maxTried = 8
-	// minRSABits is what RFC 7518, 3.3 asks for.
+	// minRSABits is the minimum of RFC 7518, 3.3.
 	minRSABits = 2048
 )
 
@@ -31,17 +31,17 @@ type Keys struct {
 	keys []publicKey
 }
 
-// publicKey is a key with what it may verify.
+// publicKey is a key with the algorithms that it may verify.
 type publicKey struct {
 	id         string
 	key        any
 	algorithms []jose.SignatureAlgorithm
 }
 
-// ParseKeys reads a JSON Web Key Set (RFC 7517). What is not a public key for signatures
-// is left out, as the RFC asks for: a secret that signs and verifies must never be taken
-// from where public keys are. It is an error if no key is left. Errors hold nothing of
-// what was read.
+// ParseKeys parses a JSON Web Key Set (RFC 7517). It ignores every entry that is not a
+// public key for signatures, as the RFC requires. A symmetric key, which signs and
+// verifies, must never be accepted from a published set. It is an error if no key is left.
+// Errors contain nothing of the input.
 func ParseKeys(text []byte) (*Keys, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -69,7 +69,7 @@ func parseKey(raw json.RawMessage) (publicKey, bool) {
 	if parsed.UnmarshalJSON(raw) != nil || !parsed.Valid() || (parsed.Use != "" && parsed.Use != "sig") {
 		return publicKey{}, false
 	}
-	parsed = parsed.Public() // of a private key that somebody published
+	parsed = parsed.Public() // of a private key that was published by mistake
 	algorithms := algorithmsOf(parsed.Key)
 	if parsed.Algorithm != "" {
 		named := jose.SignatureAlgorithm(parsed.Algorithm)
@@ -81,7 +81,8 @@ func parseKey(raw json.RawMessage) (publicKey, bool) {
 	return publicKey{id: parsed.KeyID, key: parsed.Key, algorithms: algorithms}, len(algorithms) > 0
 }
 
-// algorithmsOf returns what a key may verify: nothing if it is not a public key.
+// algorithmsOf returns the algorithms that a key may verify. There are none if it is not a
+// public key.
 func algorithmsOf(key any) []jose.SignatureAlgorithm {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -104,8 +105,8 @@ func algorithmsOf(key any) []jose.SignatureAlgorithm {
 	return nil
 }
 
-// candidates returns the keys that a token may be signed with. known is false if it names
-// a key that is not there.
+// candidates returns the keys that may have signed a token. known is false if the token
+// names a key that is not in the set.
 func (k *Keys) candidates(id string, algorithm jose.SignatureAlgorithm) (candidates []publicKey, known bool) {
 	for _, key := range k.keys {
 		if id != "" && key.id != id {

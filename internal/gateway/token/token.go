@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// Leeway is how far the clocks of issuer and gateway may be apart.
+	// Leeway is the accepted difference between the clocks of issuer and gateway.
 	Leeway = 30 * time.Second
-	// MaxToken is the size of the largest token that is looked at, in bytes.
+	// MaxToken is the size of the largest accepted token, in bytes.
 	MaxToken = 16 << 10
 )
 
-// algorithms are all that a token may be signed with: none of them works without a private
-// key, so neither "none" nor a MAC with the public key for a secret gets anybody in.
+// algorithms are the accepted signature algorithms. All of them need a private key. So
+// neither "none" is accepted, nor a MAC that uses the public key as its secret.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// ErrUnknownKey is the error for a token that names a key that is not in the set: the
-// issuer may have a new one.
+// ErrUnknownKey is returned for a token whose key is not in the set. The issuer may have
+// published a new one.
 var ErrUnknownKey = errors.New("the token is signed with a key that is not known")
 
 var (
@@ -33,16 +33,17 @@ var (
 	errTooLong   = fmt.Errorf("the token is longer than %d bytes", MaxToken)
 )
 
-// Rules are what a token must say.
+// Rules are the requirements for a token.
 type Rules struct {
-	// Issuer is what the claim iss must be.
+	// Issuer is the required value of the claim iss.
 	Issuer string
-	// Audiences of which the claim aud must have one. Empty: any.
+	// Audiences: the claim aud must have at least one of them. Empty: any audience.
 	Audiences []string
 }
 
-// Verify checks a token in its compact form: who signed it, who issued it, whom it is for,
-// and that it is valid now. It must say until when (claim exp). Errors hold nothing of it.
+// Verify checks a token in compact form: its signature, its issuer, its audience, and
+// whether it is valid now. The token must have an expiry time (claim exp). Errors contain
+// nothing of the token.
 func (k *Keys) Verify(text string, rules Rules, now time.Time) (Claims, error) {
 	if len(text) > MaxToken {
 		return nil, errTooLong

@@ -40,7 +40,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// sign makes a token with what go-jose makes of the claims.
+// sign makes a token with the claims, signed by go-jose.
 func sign(t testing.TB, algorithm jose.SignatureAlgorithm, key any, id, claims string) string {
 	t.Helper()
 	options := (&jose.SignerOptions{}).WithType("JWT")
@@ -62,7 +62,7 @@ func sign(t testing.TB, algorithm jose.SignatureAlgorithm, key any, id, claims s
 	return text
 }
 
-// keySet is a key set as an issuer publishes it.
+// keySet returns a key set as an issuer publishes it.
 func keySet(t *testing.T, keys ...jose.JSONWebKey) []byte {
 	t.Helper()
 	text, err := json.Marshal(jose.JSONWebKeySet{Keys: keys})
@@ -81,7 +81,7 @@ func parse(t *testing.T, text []byte) *token.Keys {
 	return keys
 }
 
-// claims are good ones, with others over them.
+// claims returns valid claims, with the given ones changed.
 func claims(t testing.TB, over map[string]any) string {
 	t.Helper()
 	all := map[string]any{"iss": "https://issuer.example.com", "aud": "shop", "sub": "alice", "exp": now.Add(time.Minute).Unix()}
@@ -148,7 +148,7 @@ func TestEveryKindOfPublicKeyVerifies(t *testing.T) {
 	}
 }
 
-// encode is a part of a token.
+// encode encodes a part of a token.
 func encode(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
 func TestForgedTokensAreRefused(t *testing.T) {

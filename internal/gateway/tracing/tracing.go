@@ -12,23 +12,23 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Options configures where spans go.
+// Options configures where spans are sent.
 type Options struct {
-	// Endpoint is the address of the collector, for OTLP over HTTP, such as
-	// http://collector:4318. Without a path it is /v1/traces.
+	// Endpoint is the URL of the collector for OTLP over HTTP, such as
+	// http://collector:4318. Without a path, the path is /v1/traces.
 	Endpoint string
-	// SamplePercent is the share of the requests that are traced, from 0 to 100, of those
-	// whose client has not decided it.
+	// SamplePercent is the percentage of requests that are traced, from 0 to 100. It does
+	// not hold for requests whose client has decided about sampling.
 	SamplePercent float64
-	// Version is the program's. Gateway, Namespace and Instance say which one it is.
+	// Version is the version of the program. Gateway, Namespace and Instance identify it.
 	Version   string
 	Gateway   string
 	Namespace string
 	Instance  string
 }
 
-// New returns a provider of tracers. Its Shutdown sends what is left. A collector that is
-// away costs spans, and no request waits for it.
+// New returns a provider of tracers. Its Shutdown sends the spans that are left. If the
+// collector is not reachable, spans are lost, but no request waits.
 func New(ctx context.Context, options Options) (*trace.TracerProvider, error) {
 	endpoint, err := url.Parse(options.Endpoint)
 	if err != nil || endpoint.Host == "" || (endpoint.Scheme != "http" && endpoint.Scheme != "https") {
