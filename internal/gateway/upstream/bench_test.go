@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkGet is an exchange of 1 KiB on a kept connection, with the fields that a
-// proxied request has. The backend's part is in it.
+// BenchmarkGet is an exchange of 1 KiB on a kept connection, with the fields of a proxied
+// request. It includes the cost of the backend.
 func BenchmarkGet(b *testing.B) {
 	response := []byte("HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 20:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n" +
 		strings.Repeat("x", 1024))
@@ -51,7 +51,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkHead is reading the head of a response alone.
+// BenchmarkHead only reads the head of a response.
 func BenchmarkHead(b *testing.B) {
 	const block = "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 20:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\nCache-Control: no-cache\r\n\r\n"
 	var h head

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// maxChunkLine bounds the line before a chunk, extensions included.
+	// maxChunkLine bounds the line before a chunk, including extensions.
 	maxChunkLine = 1 << 10
-	// maxChunkDigits bounds the size of a chunk below the largest int64.
+	// maxChunkDigits keeps the size of a chunk below the largest int64.
 	maxChunkDigits = 15
 )
 
 var lastChunk = []byte("\r\n0\r\n\r\n")
 
-// body reads the body of a response up to its end and not further.
+// body reads the body of a response to its end, and no further.
 type body struct {
 	in       *buffer
 	framing  framing
-	left     int64 // of the body, or of the chunk
-	chunks   bool  // a chunk has been read, so that a CRLF comes before the next
+	left     int64 // bytes of the body or of the chunk
+	chunks   bool  // a chunk was read, so a CRLF must come before the next
 	done     bool
 	trailers []Field
-	limit    int // of the trailers
+	limit    int // for the trailers
 }
 
 func (b *body) begin(in *buffer, framing framing, length int64, limit int) {
@@ -62,7 +62,7 @@ func (b *body) read(p []byte) (int, error) {
 	return n, err
 }
 
-// readLeft reads what is left of the body or the chunk; an end before that is an error.
+// readLeft reads from the rest of the body or the chunk. An earlier end is an error.
 func (b *body) readLeft(p []byte) (int, error) {
 	if int64(len(p)) > b.left {
 		p = p[:b.left]
@@ -126,7 +126,8 @@ func (b *body) nextChunk() error {
 	return nil
 }
 
-// parseChunkSize reads the size of a chunk. Extensions are ignored, as RFC 9112, 7.1.1 says.
+// parseChunkSize parses the size of a chunk. It ignores extensions, as RFC 9112, 7.1.1
+// requires.
 func parseChunkSize(line string) (int64, error) {
 	digits, extension, _ := strings.Cut(line, ";")
 	digits = strings.TrimRight(digits, " \t")
@@ -156,7 +157,7 @@ func hexDigit(c byte) int64 {
 	return -1
 }
 
-// readTrailers reads the trailer section. A field that has no business there is left out.
+// readTrailers reads the trailer section. It drops fields that must not be trailers.
 func (b *body) readTrailers() error {
 	left := b.limit
 	for {
@@ -196,7 +197,7 @@ func (b *body) buffered() bool {
 	return bytes.IndexByte(held, '\n') >= 0
 }
 
-// unexpected turns an end in the middle of a message into an error.
+// unexpected turns an EOF in the middle of a message into an error.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

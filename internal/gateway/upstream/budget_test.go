@@ -12,7 +12,7 @@ import (
 
 const unavailable = "HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n"
 
-// counting answers 503 and counts.
+// counting answers 503 and counts the requests.
 func counting(t *testing.T, sent *atomic.Int64) *backend {
 	return listen(t, func(p *peer, _ int) {
 		for p.head() != "" {
@@ -40,7 +40,7 @@ func TestAServiceThatFailsIsNotStormed(t *testing.T) {
 			}
 		}
 		retries = sent.Load() - before - requests
-		// Ten retries at most are one request's.
+		// A request is retried at most ten times.
 		if int64(resent) != retries || exhausted < requests-retries/10 {
 			t.Errorf("%d retries; the requests say %d, and that there were no more for %d of %d", retries, resent, exhausted, requests)
 		}

@@ -9,9 +9,9 @@ import (
 const (
 	// bufferSize is how much of a response is read at a time.
 	bufferSize = 4 << 10
-	// keptBufferSize is what a connection without a request may hold on to.
+	// keptBufferSize bounds the buffer of an idle connection.
 	keptBufferSize = 16 << 10
-	// noProgress is how many reads in a row may return neither bytes nor an error.
+	// noProgress bounds how many reads in a row may return neither bytes nor an error.
 	noProgress = 100
 )
 
@@ -21,7 +21,7 @@ var (
 	errNoProgress = errors.New("reads return nothing")
 )
 
-// buffer reads from a connection and holds what has been read and not been used.
+// buffer reads from a connection and keeps the bytes that were read but not used.
 type buffer struct {
 	source   io.Reader
 	data     []byte
@@ -32,7 +32,7 @@ func (b *buffer) len() int      { return b.to - b.from }
 func (b *buffer) bytes() []byte { return b.data[b.from:b.to] }
 func (b *buffer) skip(n int)    { b.from += n }
 
-// reset forgets what was used, and memory that a large head needed.
+// reset drops used bytes, and the memory that a large head needed.
 func (b *buffer) reset() {
 	if b.len() > 0 {
 		return
@@ -43,7 +43,7 @@ func (b *buffer) reset() {
 	}
 }
 
-// fill reads once more, holding no more than limit bytes.
+// fill reads once more. The buffer holds at most limit bytes.
 func (b *buffer) fill(limit int) error {
 	if b.len() >= limit {
 		return errTooLong
@@ -71,7 +71,7 @@ func (b *buffer) fill(limit int) error {
 	return errNoProgress
 }
 
-// Read returns what is held, or reads past the buffer if nothing is.
+// Read returns buffered bytes. If there are none, it reads directly from the connection.
 func (b *buffer) Read(p []byte) (int, error) {
 	if b.len() > 0 {
 		n := copy(p, b.bytes())
@@ -88,10 +88,10 @@ func (b *buffer) Read(p []byte) (int, error) {
 	return b.Read(p)
 }
 
-// head returns everything up to and with the first empty line. What it has read stays
-// in the buffer when it fails, so that it can be called again.
+// head returns everything up to the first empty line. On an error, the bytes stay in the
+// buffer, so that it can be called again.
 func (b *buffer) head(limit int) (string, error) {
-	start := 0 // of the line that has not been seen whole
+	start := 0 // of the line that is not complete yet
 	for {
 		held := b.bytes()
 		for {
@@ -117,8 +117,8 @@ func (b *buffer) head(limit int) (string, error) {
 	}
 }
 
-// line returns the next line without its end. Inside a body the end must be CRLF: a
-// reader that takes a bare LF and one that does not would see different messages.
+// line returns the next line without its end. Inside a body the end must be CRLF. If a bare
+// LF were accepted, readers that do not accept it would see another message.
 func (b *buffer) line(limit int) (string, error) {
 	for {
 		length := bytes.IndexByte(b.bytes(), '\n')

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// liveness looks whether a connection without a request is still as it was left.
+// liveness checks whether an idle connection is still unchanged.
 type liveness struct {
 	control syscall.RawConn
 	check   func(fd uintptr)
@@ -39,8 +39,8 @@ func newLiveness(raw net.Conn) liveness {
 	return liveness{control: control, check: check, quiet: quiet}
 }
 
-// unchanged reports that nothing came: neither the end of the connection nor bytes,
-// which would be taken for the next response.
+// unchanged reports that nothing arrived on the connection: neither its end nor bytes,
+// which would be read as the next response.
 func (l *liveness) unchanged() bool {
 	if l.control == nil {
 		return true

@@ -13,41 +13,42 @@ import (
 )
 
 const (
-	// maxInformational bounds the 1xx responses before a response.
+	// maxInformational bounds the number of 1xx responses before the final one.
 	maxInformational = 16
-	// unwatched is how long the head of a response is waited for before anybody looks
-	// whether the context ends: most are there by then, and to watch a context is dear.
+	// unwatched is how long the gateway waits for the head of a response before it watches
+	// the context. Most heads have arrived by then, and watching a context is expensive.
 	unwatched = 20 * time.Millisecond
 )
 
 var aLongTimeAgo = time.Unix(1, 0)
 
-// conn is an HTTP/1.1 connection. One exchange at a time uses it, on the goroutine that
-// asked; only a body that is sent while the response is read has a goroutine.
+// conn is an HTTP/1.1 connection. It has one exchange at a time, which runs on the
+// goroutine of its request. Only a body that is sent while the response is read has its own
+// goroutine.
 type conn struct {
 	raw     net.Conn
 	pool    *pool
 	options *Options
 	alive   liveness
-	abort   func() // closes raw; kept, so that an exchange need not allocate it
+	abort   func() // closes raw; kept to avoid an allocation per exchange
 
 	in        buffer
 	out       []byte
 	idleSince time.Time
 	reused    bool
 
-	// Of the exchange under way.
+	// These fields belong to the current exchange.
 	ctx      context.Context
 	request  *Request
 	head     head
 	body     body
 	response Response
-	answered bool          // a byte of the response came
-	written  int           // bytes of the request that went out
-	unfit    bool          // the connection must not be used again, whatever the response says
-	idle     time.Duration // how long a piece of the response's body may take; 0: no bound
+	answered bool          // a byte of the response arrived
+	written  int           // bytes of the request that were sent
+	unfit    bool          // the connection must not be reused, whatever the response says
+	idle     time.Duration // how long one read of the response's body may take; 0: no bound
 	stop     func() bool   // nil while the context is not watched
-	sending  *sender       // nil when the request went out with its head
+	sending  *sender       // nil when the body was sent with the head
 
 	deadline sync.Mutex // guards headRead, and the read deadline while a body is sent
 	headRead bool
@@ -60,8 +61,8 @@ func newConn(raw net.Conn, pool *pool) *conn {
 	return c
 }
 
-// roundTrip sends the request and reads the head of its response. The context bounds
-// the exchange up to the end of the response.
+// roundTrip sends the request and reads the head of its response. The context bounds the
+// exchange up to the end of the response.
 func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) {
 	c.ctx, c.request, c.sending, c.answered, c.written, c.headRead = ctx, req, nil, false, 0, false
 	c.unfit = req.distrusted()
@@ -77,7 +78,7 @@ func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) 
 		}
 		return &c.response, nil
 	}
-	canceled := context.Cause(ctx) // before the client's body is stopped, which may end the context
+	canceled := context.Cause(ctx) // read before the client's body is stopped, which may end the context
 	c.unwatch()
 	_ = c.raw.Close()
 	streams := req.hasBody() && req.replay == nil
@@ -108,8 +109,8 @@ func (c *conn) exchange() error {
 	if err != nil && c.written == 0 {
 		return err
 	}
-	// An endpoint may answer and close without reading everything, so a failed write
-	// is not the end: what it said is there to be read.
+	// An endpoint may answer and close the connection before it has read everything. So
+	// after a failed write, the response is still read.
 	c.unfit = c.unfit || err != nil
 	if err == nil && streams {
 		if answered, err := c.awaitContinue(); answered || err != nil {
@@ -123,9 +124,9 @@ func (c *conn) exchange() error {
 	return c.readHead()
 }
 
-// setDeadlines bounds the write of the head and the wait for the head of the response. It
-// returns the time of that, and whether the wait is to end soon, to watch the context
-// from then on instead of at once.
+// setDeadlines bounds the write of the head and the wait for the head of the response.
+// headBy is the time at which the head must be there. If soon is set, the first wait is
+// short, and the context is watched after it instead of from the start.
 func (c *conn) setDeadlines(watch bool) (headBy time.Time, soon bool, err error) {
 	now := c.options.Clock.Now()
 	headBy = c.request.headBy(now)
@@ -140,22 +141,22 @@ func (c *conn) setDeadlines(watch bool) (headBy time.Time, soon bool, err error)
 	return headBy, true, c.raw.SetReadDeadline(look)
 }
 
-// watch makes the end of the context the end of the connection.
+// watch closes the connection when the context ends.
 func (c *conn) watch() {
 	if c.stop == nil {
 		c.stop = context.AfterFunc(c.ctx, c.abort)
 	}
 }
 
-// unwatch reports whether the connection has been left alone.
+// unwatch stops watching. It returns false if the connection was closed meanwhile.
 func (c *conn) unwatch() bool {
 	stop := c.stop
 	c.ctx, c.stop = nil, nil
 	return stop == nil || stop()
 }
 
-// readHeadSoon reads the head of the response, and begins to watch the context if that
-// takes a while, or if the rest of the response is still to come.
+// readHeadSoon reads the head of the response. It begins to watch the context if that takes
+// long, or if the rest of the response must still arrive.
 func (c *conn) readHeadSoon(headBy time.Time) error {
 	err := c.readHead()
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -171,8 +172,8 @@ func (c *conn) readHeadSoon(headBy time.Time) error {
 	return c.readHead()
 }
 
-// awaitContinue waits until the endpoint wants the body. It reports true if there is a
-// final response instead.
+// awaitContinue waits until the endpoint asks for the body. It returns true if a final
+// response came instead.
 func (c *conn) awaitContinue() (bool, error) {
 	if !c.request.ExpectContinue {
 		return false, nil
@@ -192,7 +193,7 @@ func (c *conn) awaitContinue() (bool, error) {
 	if c.head.status == 100 {
 		return false, nil
 	}
-	c.head.close = true // the endpoint still expects the body
+	c.head.close = true // the endpoint still expects a body
 	c.beginBody()
 	return true, nil
 }
@@ -211,12 +212,12 @@ func (c *conn) readHead() error {
 	return c.raw.SetReadDeadline(c.request.Deadline)
 }
 
-// bodyHeld reports whether the body can be read without the connection.
+// bodyHeld reports whether the whole body is in the buffer.
 func (c *conn) bodyHeld() bool {
 	return c.body.done || (c.body.framing == byLength && c.body.left <= int64(c.in.len()))
 }
 
-// readFinal reads heads up to the one of the final response, or 100 if it is asked for.
+// readFinal reads heads up to that of the final response, or up to 100 if or100 is set.
 func (c *conn) readFinal(or100 bool) error {
 	for range maxInformational {
 		block, err := c.in.head(c.options.MaxHeaderBytes)
@@ -253,8 +254,8 @@ func (c *conn) readFinal(or100 bool) error {
 func (c *conn) beginBody() {
 	framing := c.head.framing(c.request.Method)
 	c.body.begin(&c.in, framing, c.head.length, c.options.MaxHeaderBytes)
-	// An endpoint that answers before it has the request may not read the rest of it, and
-	// take it for the next one.
+	// If an endpoint answers before it has the whole request, it may not read the rest of
+	// it, and may later treat the rest as the next request.
 	c.unfit = c.unfit || c.head.doubtful || (c.sending != nil && !c.sending.whole.Load())
 }
 
@@ -278,13 +279,14 @@ func (c *conn) buffered() bool { return c.body.buffered() }
 func (c *conn) trailers() []Field { return c.body.trailers }
 
 func (c *conn) tunnel() net.Conn {
-	c.unwatch() // from here on the tunnel ends when one of its ends does
+	c.unwatch() // from now on the tunnel ends when one side closes
 	_ = c.raw.SetDeadline(time.Time{})
 	return &tunnel{Conn: c.raw, in: &c.in}
 }
 
-// close keeps the connection if request and response went over it whole, and nothing more,
-// and nobody can have seen the end of one of them elsewhere.
+// close keeps the connection for reuse. It does so only if exactly the complete request and
+// response were sent on it, and if no server can have seen the end of one of them
+// elsewhere.
 func (c *conn) close() {
 	whole := c.unwatch() && c.body.done && !c.head.close && c.in.len() == 0
 	keep := whole && !c.unfit
@@ -307,8 +309,8 @@ func (c *conn) close() {
 	c.pool.put(c)
 }
 
-// forget makes Close leave nothing behind. Who closes a connection that the other side would
-// keep has its port taken for a minute otherwise, and there are not many ports.
+// forget makes Close reset the connection. Otherwise the side that closes first keeps the
+// port for a minute (TIME_WAIT), and the number of ports is limited.
 func (c *conn) forget() {
 	raw := c.raw
 	if secure, ok := raw.(*tls.Conn); ok {
@@ -319,7 +321,7 @@ func (c *conn) forget() {
 	}
 }
 
-// explain says what an error means for whoever sent the request.
+// explain converts an error for the caller.
 func (c *conn) explain(canceled, err error) *Error {
 	failure := &Error{Kind: Reset, Endpoint: c.pool.address, Err: err}
 	switch {

@@ -22,7 +22,7 @@ func (c *countedConn) Close() error {
 	return err
 }
 
-// CloseWrite ends the direction to the endpoint.
+// CloseWrite closes the write side.
 func (c *countedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -30,7 +30,7 @@ func (c *countedConn) CloseWrite() error {
 	return c.Close()
 }
 
-// SetLinger says what Close does about bytes that have not been taken yet.
+// SetLinger sets what Close does with unsent bytes.
 func (c *countedConn) SetLinger(seconds int) error {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		return tcp.SetLinger(seconds)
@@ -38,7 +38,7 @@ func (c *countedConn) SetLinger(seconds int) error {
 	return errors.ErrUnsupported
 }
 
-// SyscallConn is for looking whether the connection is as it was left.
+// SyscallConn lets the pool check whether the connection is unchanged.
 func (c *countedConn) SyscallConn() (syscall.RawConn, error) {
 	if system, ok := c.Conn.(syscall.Conn); ok {
 		return system.SyscallConn()

@@ -11,36 +11,36 @@ import (
 	"time"
 )
 
-// What leaves an endpoint out. It is here and nowhere else:
+// These rules decide when an endpoint is ejected, which means that it gets no requests:
 //
-//   - Requests that fail raise a suspicion: no connection, no TLS, a connection that ends
-//     before the head of a response though the request went out on a new one, no response in
-//     time though the request was sent whole, a response that may not be passed on, and 502,
-//     503 and 504. Ejection.Failures of them in a row are enough, and a single one for an
-//     endpoint that was left out and has answered nothing since.
-//   - None of it is proof, as a client may be able to produce it: a request that makes the
-//     application fail, or take long. So the gateway then asks itself, with the request of the
-//     health check, or else GET /, over a new connection (over HTTP/2: over the one that
-//     there is). Only if that fails too, by one of the same failures (with a health check: by
-//     its rules), the endpoint is left out.
-//   - Failed health checks leave it out by themselves (health.go).
-//   - Never: what a client did (it went, its body did not come, its request cannot be sent),
-//     what the gateway lacks (ports, files, memory), a kept connection that the endpoint
-//     had closed, and another protocol than was declared.
-//   - Never more than Ejection.MaxPercent, and never the last one.
+//   - Failed requests make an endpoint suspected: no connection; no TLS; a new connection that
+//     ends before the head of a response; no response in time although the whole request was
+//     sent; a response that must not be forwarded; and the statuses 502, 503 and 504. It takes
+//     Ejection.Failures of them in a row. One is enough if the endpoint was ejected and has
+//     not answered since.
+//   - These failures are no proof, because a client may be able to cause them, with a request
+//     that makes the application fail or take long. So the gateway sends its own request: that
+//     of the health check, otherwise GET /. It uses a new connection (over HTTP/2 the existing
+//     one). The endpoint is ejected only if this fails too, with one of the failures above.
+//     With a health check, the rules of the check decide.
+//   - Failed health checks alone make an endpoint unhealthy (health.go).
+//   - Nothing else counts: not what the client did (it left, it did not send its body, its
+//     request cannot be sent), not what the gateway lacks (ports, files, memory), not a kept
+//     connection that the endpoint had closed, and not another protocol than declared.
+//   - At most Ejection.MaxPercent of the endpoints are ejected, and never the last one.
 
 const (
-	// askTimeout bounds the gateway's own request to an endpoint under suspicion.
+	// askTimeout bounds the gateway's own request to a suspected endpoint.
 	askTimeout = 2 * time.Second
-	// askEvery is the least time between two of them to the same endpoint.
+	// askEvery is the least time between two such requests to the same endpoint.
 	askEvery = time.Second
 )
 
-// isGatewaysError reports whether a status is the word of an endpoint that is overloaded,
-// starting or stopping. Other errors may be the application's answer.
+// isGatewaysError reports whether a status means that an endpoint is overloaded, starting
+// or stopping. Other error statuses may be the application's normal answer.
 func isGatewaysError(status int) bool { return status >= 502 && status <= 504 }
 
-// raisesSuspicion reports whether a failure may be the endpoint's.
+// raisesSuspicion reports whether the endpoint may have caused the failure.
 func (e *Error) raisesSuspicion() bool {
 	switch e.Kind {
 	case Connect:
@@ -55,7 +55,7 @@ func (e *Error) raisesSuspicion() bool {
 	return false
 }
 
-// isOurs reports whether it is the gateway that lacks something.
+// isOurs reports whether the gateway itself lacks a resource.
 func isOurs(err error) bool {
 	for _, lack := range []error{syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, lack) {
@@ -65,16 +65,16 @@ func isOurs(err error) bool {
 	return false
 }
 
-// ejector guards the decisions about ejections of a Service.
+// ejector serializes the ejections of a Service.
 type ejector struct {
 	mu sync.Mutex
-	// any is set while an endpoint may be ejected, so that nobody looks at the clock
-	// for a Service that is well.
+	// any is set while an endpoint may be ejected. So the clock is not read for a Service
+	// with healthy endpoints.
 	any atomic.Bool
 }
 
-// suspect counts a failure, and has the gateway ask the endpoint itself if there were too
-// many in a row.
+// suspect counts a failure. After too many in a row, the gateway sends its own request to
+// the endpoint.
 func (s *Service) suspect(ctx context.Context, e *endpoint) {
 	failures := int(e.failures.Add(1))
 	if failures < s.options.Ejection.Failures && e.ejections.Load() == 0 {
@@ -96,10 +96,11 @@ func (s *Service) suspect(ctx context.Context, e *endpoint) {
 	})
 }
 
-// Wait waits until the gateway asks nobody itself any more.
+// Wait waits until none of the gateway's own requests is in flight.
 func (s *Service) Wait() { s.asking.Wait() }
 
-// ask asks an endpoint under suspicion. The error says that it fails whoever asks.
+// ask sends the gateway's own request to a suspected endpoint. An error means that the
+// endpoint fails for every client.
 func (s *Service) ask(ctx context.Context, e *endpoint) error {
 	s.set.Lock()
 	check, protocol := s.check, s.protocol
@@ -124,7 +125,7 @@ func (s *Service) ask(ctx context.Context, e *endpoint) error {
 	return nil
 }
 
-// eject leaves an endpoint out for a while, as long as enough others are left.
+// eject takes an endpoint out of use for some time, if enough others are left.
 func (s *Service) eject(e *endpoint) {
 	rules := &s.options.Ejection
 	s.ejector.mu.Lock()
@@ -143,7 +144,7 @@ func (s *Service) eject(e *endpoint) {
 	s.ejector.any.Store(true)
 }
 
-// mayEject reports whether one endpoint more may be left out, of those that get requests.
+// mayEject reports whether one more of the eligible endpoints may be ejected.
 func (s *Service) mayEject(now time.Time) bool {
 	eligible := *s.eligible.Load()
 	out := 0
@@ -156,8 +157,8 @@ func (s *Service) mayEject(now time.Time) bool {
 	return out < min(allowed, len(eligible)-1)
 }
 
-// succeeded forgets the failures of an endpoint. An answer to a request from before its
-// ejection does not end the ejection.
+// succeeded resets the failures of an endpoint. It does not end an ejection, because the
+// request may be older than the ejection.
 func (s *Service) succeeded(e *endpoint) {
 	if e.ejected(s.options.Clock.Now()) {
 		return

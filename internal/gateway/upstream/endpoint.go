@@ -8,17 +8,17 @@ import (
 
 // transport carries requests to one endpoint.
 type transport interface {
-	// roundTrip sends a request, on a new connection if fresh is set.
+	// roundTrip sends a request. If fresh is set, it uses a new connection.
 	roundTrip(ctx context.Context, req *Request, fresh bool) (*Response, *Error)
-	// tidy closes what has been idle for too long.
+	// tidy closes connections that were idle for too long.
 	tidy(now time.Time)
-	// evict closes a connection that is idle, and reports false if there is none.
+	// evict closes an idle connection. It returns false if there is none.
 	evict() bool
-	// drain closes every connection as soon as no request is on it.
+	// drain closes every connection as soon as it has no request.
 	drain()
 }
 
-// endpoint is one address of a Service: its connections, load and health.
+// endpoint is one address of a Service, with its connections, load and health.
 type endpoint struct {
 	address  string
 	service  *Service
@@ -27,13 +27,13 @@ type endpoint struct {
 	inFlight atomic.Int64
 	removed  atomic.Bool
 
-	unhealthy bool   // its checks say so; guarded by Service.set
-	stopCheck func() // ends its checks, nil while there are none; guarded by Service.set
+	unhealthy bool   // from its health checks; guarded by Service.set
+	stopCheck func() // stops its checks, nil while there are none; guarded by Service.set
 
 	failures     atomic.Int32 // in a row
-	asked        atomic.Int64 // when the gateway asked itself, Unix nanoseconds
-	ejections    atomic.Int32 // since the last success outside of one
-	ejectedUntil atomic.Int64 // Unix nanoseconds, 0 while it is in use
+	asked        atomic.Int64 // the time of the gateway's own last request, Unix nanoseconds
+	ejections    atomic.Int32 // ejections since the last success outside of an ejection
+	ejectedUntil atomic.Int64 // Unix nanoseconds, 0 while it is not ejected
 }
 
 func newEndpoint(address string, service *Service) *endpoint {
@@ -45,7 +45,7 @@ func newEndpoint(address string, service *Service) *endpoint {
 	}
 }
 
-// do sends a request and counts the outcome.
+// do sends a request and counts its result.
 func (e *endpoint) do(ctx context.Context, req *Request, fresh bool) (*Response, *Error) {
 	response, err := e.send(ctx, req, fresh)
 	if err != nil {
@@ -62,7 +62,7 @@ func (e *endpoint) do(ctx context.Context, req *Request, fresh bool) (*Response,
 	return response, nil
 }
 
-// send sends a request, whatever the outcome says of the endpoint.
+// send sends a request without counting its result for the health of the endpoint.
 func (e *endpoint) send(ctx context.Context, req *Request, fresh bool) (*Response, *Error) {
 	e.inFlight.Add(1)
 	transport := e.http1
@@ -78,23 +78,24 @@ func (e *endpoint) send(ctx context.Context, req *Request, fresh bool) (*Respons
 	return response, nil
 }
 
-// ownKey marks the context of a request of the gateway's own.
+// ownKey marks the context of the gateway's own requests.
 type ownKey struct{}
 
-// asOwn is the context of a request of the gateway's own: what it finds out must not depend
-// on how many connections there are, so that no bound keeps it from opening one.
+// asOwn marks a context as that of the gateway's own request. Such a request may open a
+// connection above the limits, because its result must not depend on the number of
+// connections.
 func asOwn(ctx context.Context) context.Context { return context.WithValue(ctx, ownKey{}, true) }
 
 func isOwn(ctx context.Context) bool { return ctx.Value(ownKey{}) != nil }
 
-// leave takes a request off the endpoint.
+// leave ends the counting of a request.
 func (e *endpoint) leave() {
 	if e.inFlight.Add(-1) == 0 && e.removed.Load() {
 		e.drain()
 	}
 }
 
-// remove is called with Service.set held.
+// remove needs Service.set held.
 func (e *endpoint) remove() {
 	e.stopChecks()
 	e.removed.Store(true)

@@ -2,32 +2,32 @@ package upstream
 
 import "errors"
 
-// Kind says what went wrong with a request.
+// Kind tells what went wrong with a request.
 type Kind int
 
 // The kinds of failure.
 const (
-	// NoEndpoints: the Service has none.
+	// NoEndpoints: the Service has no endpoints.
 	NoEndpoints Kind = iota + 1
-	// Connect: no connection could be opened, so nothing was sent.
+	// Connect: no connection could be opened. Nothing was sent.
 	Connect
-	// Reset: the connection ended before the head of a response was there.
+	// Reset: the connection ended before the head of the response.
 	Reset
 	// Timeout: the response did not come in time.
 	Timeout
-	// Malformed: what came is not a response that may be passed on.
+	// Malformed: the response must not be forwarded.
 	Malformed
-	// RequestBody: the request's body could not be read; the client's fault.
+	// RequestBody: the body of the request could not be read, which is the client's fault.
 	RequestBody
-	// Canceled: whoever sent the request does not want the answer any more.
+	// Canceled: the caller does not want the response any more.
 	Canceled
-	// InvalidRequest: the request cannot be sent as it is.
+	// InvalidRequest: the request cannot be sent in this form.
 	InvalidRequest
-	// WrongProtocol: the endpoint answers in another protocol than it was declared to speak.
+	// WrongProtocol: the endpoint speaks another protocol than it was declared to.
 	WrongProtocol
-	// MaxRequests: as many requests as may be are under way. Nothing was sent.
+	// MaxRequests: too many requests are in flight. Nothing was sent.
 	MaxRequests
-	// MaxPending: as many requests as may be wait for a connection. Nothing was sent.
+	// MaxPending: too many requests wait for a connection. Nothing was sent.
 	MaxPending
 	// MaxConnections: no connection became free in time. Nothing was sent.
 	MaxConnections
@@ -64,24 +64,24 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// ErrIdle is that the endpoint sent nothing of a response's body for IdleTimeout.
+// ErrIdle means that the endpoint sent nothing of a response's body for IdleTimeout.
 var ErrIdle = errors.New("nothing of the response came in time")
 
 // Error is a failure of a request.
 type Error struct {
 	// Kind says what went wrong.
 	Kind Kind
-	// Endpoint is the address that it went wrong with, empty if there was none.
+	// Endpoint is the address of the endpoint. It is empty if none was chosen.
 	Endpoint string
 	// Err is the cause.
 	Err error
 
-	// stale is set when a kept connection ended before a byte of the response came:
-	// most likely the endpoint closed it while it was idle.
+	// stale is set when a kept connection ended before a byte of the response. Most likely
+	// the endpoint closed it because it was idle.
 	stale bool
-	// unprocessed is set when the endpoint says that it has not looked at the request.
+	// unprocessed is set when the endpoint certainly has not processed the request.
 	unprocessed bool
-	// unsent is set when the time was over before the request had been sent whole.
+	// unsent is set when the timeout came before the whole request was sent.
 	unsent bool
 }
 
@@ -96,7 +96,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of a failure, 0 if it is none of this package's.
+// KindOf returns the kind of a failure, or 0 if the error is not from this package.
 func KindOf(err error) Kind {
 	if failure, ok := errors.AsType[*Error](err); ok {
 		return failure.Kind

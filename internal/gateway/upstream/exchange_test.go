@@ -18,8 +18,8 @@ func TestResponseEndsWhereItSays(t *testing.T) {
 		status   int
 		body     string
 		trailers []Field
-		fresh    bool // the connection must not be used again
-		ends     bool // the endpoint closes it
+		fresh    bool // the connection must not be reused
+		ends     bool // the endpoint closes the connection
 	}{
 		"length": {response: okResponse, status: 200, body: "ok"},
 		"length of nothing": {
@@ -292,7 +292,7 @@ func TestTunnelAfterAnUpgrade(t *testing.T) {
 	if diff := cmp.Diff([]Field{{"Sec-WebSocket-Accept", "x"}}, response.Fields); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	<-time.After(60 * time.Millisecond) // a tunnel outlives the wait for a head
+	<-time.After(60 * time.Millisecond) // a tunnel stays open longer than the wait for a head
 	tunnel := response.Tunnel()
 	_, _ = io.WriteString(tunnel, "world")
 	if err := tunnel.(interface{ CloseWrite() error }).CloseWrite(); err != nil {

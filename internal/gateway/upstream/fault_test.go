@@ -18,7 +18,7 @@ func TestClientsDoNotGetEndpointsEjected(t *testing.T) {
 	for name, test := range map[string]struct {
 		endpoint string
 		protocol Protocol
-		stalls   bool // the body does not come
+		stalls   bool // the client sends no body
 		want     Kind
 	}{
 		"HTTP/2 to an endpoint of HTTP/1":   {answering(t, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").address(), HTTP2, false, WrongProtocol},

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// scripted reads what a connection would deliver, a few bytes at a time.
+// scripted returns data as a connection would, a few bytes at a time.
 type scripted struct {
 	data []byte
 	size int
@@ -25,7 +25,7 @@ func (s *scripted) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// parsed is a response as a reader understood it.
+// parsed is a response as a parser understood it.
 type parsed struct {
 	status int
 	body   string
@@ -33,7 +33,8 @@ type parsed struct {
 	header http.Header
 }
 
-// readOurs reads a response as a connection does; false if it is refused.
+// readOurs parses a response as a connection does. It returns false if it refuses the
+// response.
 func readOurs(data []byte, method string, size int) (parsed, bool) {
 	in := buffer{source: &scripted{data: data, size: size}}
 	block, err := in.head(64 << 10)
@@ -68,7 +69,7 @@ func readOurs(data []byte, method string, size int) (parsed, bool) {
 	return p, true
 }
 
-// readTheirs reads a response as net/http does.
+// readTheirs parses a response as net/http does.
 func readTheirs(data []byte, method string) (parsed, bool) {
 	in := bufio.NewReader(bytes.NewReader(data))
 	response, err := http.ReadResponse(in, &http.Request{Method: method})
@@ -84,8 +85,8 @@ func readTheirs(data []byte, method string) (parsed, bool) {
 	return parsed{status: response.StatusCode, body: string(content), rest: len(left), header: response.Header}, true
 }
 
-// hasSpaceInName reports whether a name kept the white space before its colon, which we
-// remove, as RFC 9112, 5.1 wants.
+// hasSpaceInName reports whether a name ends with white space. This package removes it, as
+// RFC 9112, 5.1 requires.
 func hasSpaceInName(header http.Header) bool {
 	for name := range header {
 		if strings.ContainsAny(name, " \t") {
@@ -95,8 +96,8 @@ func hasSpaceInName(header http.Header) bool {
 	return false
 }
 
-// FuzzResponse compares what both readers accept: a difference in where a response
-// ends is how one response becomes two.
+// FuzzResponse compares responses that both parsers accept. If they disagreed about the end
+// of a response, one response could be read as two.
 func FuzzResponse(f *testing.F) {
 	for _, seed := range []string{
 		okResponse,

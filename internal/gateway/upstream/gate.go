@@ -11,19 +11,20 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/clients"
 )
 
-// Limits bound what a Service is asked for at a time. 0 is no bound, except for Pending. Of
-// each a client gets no more than its share (clients.Places).
+// Limits bound the concurrent use of a Service. 0 means no bound, except for Pending. A
+// client gets at most its share of each (clients.Places).
 type Limits struct {
-	// Connections to all endpoints together, those of health checks aside. Over HTTP/1.1 a
-	// request has one to itself.
+	// Connections bounds the connections to all endpoints together, without those of health
+	// checks. Over HTTP/1.1 each request has its own connection.
 	Connections int
-	// Pending are the requests that wait for a connection.
+	// Pending bounds the requests that wait for a connection.
 	Pending int
-	// Requests are those under way, up to the end of their responses, and those that wait.
+	// Requests bounds the requests in flight, up to the end of their responses, including
+	// those that wait.
 	Requests int
 }
 
-// maxPendingWait bounds the wait for a connection of a request without a deadline.
+// maxPendingWait bounds how long a request without a deadline waits for a connection.
 const maxPendingWait = 5 * time.Second
 
 var (
@@ -32,29 +33,29 @@ var (
 	errTooManyConnections = errors.New("there are too many connections")
 )
 
-// gate lets as many requests to a Service as its limits allow. Those that need a connection
-// of their own wait for one in the order in which they came, except for those of a client
-// that has its share: others go past them.
+// gate admits requests to a Service up to its limits. Requests that need their own
+// connection wait for one in the order of their arrival. But a request whose client has
+// used its share is passed by requests of other clients.
 type gate struct {
 	mu        sync.Mutex
 	limits    Limits
 	requests  clients.Places
-	exclusive clients.Places // requests with a connection of their own
-	pending   clients.Places // requests that wait for one
+	exclusive clients.Places // requests with their own connection
+	pending   clients.Places // requests that wait for a connection
 	waiting   []*turn
-	conns     int // that are open or being opened
+	conns     int // open connections, and those being opened
 }
 
-// pass is what a request is let in with, and leaves with.
+// pass is what a request holds between enter and leave.
 type pass struct {
-	client    netip.Addr // zero: nobody in particular
-	exclusive bool       // it has a connection of its own
+	client    netip.Addr // zero: no particular client
+	exclusive bool       // it has its own connection
 }
 
-// turn is a request that waits for a connection.
+// turn is a waiting request.
 type turn struct {
 	client netip.Addr
-	come   chan struct{} // closed when it has one
+	come   chan struct{} // closed when it may have a connection
 }
 
 func (g *gate) setLimits(limits Limits) {
@@ -64,12 +65,12 @@ func (g *gate) setLimits(limits Limits) {
 	g.admit()
 }
 
-// admit lets those in who wait, as long as there is room. It is called with mu held.
+// admit lets waiting requests continue, as long as there is room. The caller holds mu.
 func (g *gate) admit() {
-	var refused netip.Addr // the last client without room, which may have many in a row
+	var refused netip.Addr // the last client without room; it may have many requests in a row
 	left := g.waiting[:0]
 	for i, t := range g.waiting {
-		if !g.hasRoom(netip.Addr{}) { // for nobody
+		if !g.hasRoom(netip.Addr{}) { // no room for any client
 			left = append(left, g.waiting[i:]...)
 			break
 		}
@@ -90,7 +91,7 @@ func (g *gate) hasRoom(client netip.Addr) bool {
 	return g.limits.Connections <= 0 || g.exclusive.Room(client, g.limits.Connections)
 }
 
-// enter waits until a request may be sent. Who enters leaves.
+// enter waits until a request may be sent. The caller must call leave afterwards.
 func (g *gate) enter(ctx context.Context, p pass, wait time.Duration) *Error {
 	g.mu.Lock()
 	switch {
@@ -101,7 +102,7 @@ func (g *gate) enter(ctx context.Context, p pass, wait time.Duration) *Error {
 		g.requests.Take(p.client)
 		g.mu.Unlock()
 		return nil
-	case g.hasRoom(p.client): // none who waits has, or it would have been let in
+	case g.hasRoom(p.client): // no waiting request could use the room, otherwise it would have it
 		g.requests.Take(p.client)
 		g.exclusive.Take(p.client)
 		g.mu.Unlock()
@@ -132,7 +133,7 @@ func (g *gate) await(ctx context.Context, t *turn, wait time.Duration) *Error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	place := slices.Index(g.waiting, t)
-	if place < 0 { // its turn came at the same time
+	if place < 0 { // it was admitted at the same time
 		return nil
 	}
 	g.waiting = slices.Delete(g.waiting, place, place+1)
@@ -141,7 +142,7 @@ func (g *gate) await(ctx context.Context, t *turn, wait time.Duration) *Error {
 	return failure
 }
 
-// leave makes room for another request.
+// leave makes room for other requests.
 func (g *gate) leave(p pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -152,7 +153,7 @@ func (g *gate) leave(p pass) {
 	}
 }
 
-// open counts a connection. It reports false if there are as many as may be.
+// open counts a connection. It returns false if the limit is reached.
 func (g *gate) open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,14 +164,14 @@ func (g *gate) open() bool {
 	return true
 }
 
-// force counts a connection that is opened whatever the limits are.
+// force counts a connection that is opened in spite of the limits.
 func (g *gate) force() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.conns++
 }
 
-// closed counts a connection no more.
+// closed ends the counting of a connection.
 func (g *gate) closed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

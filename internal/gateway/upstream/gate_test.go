@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// holding answers each request when the test says so.
+// holding answers one request for each value that the test sends.
 func holding(t *testing.T) (b *backend, step chan struct{}) {
 	step = make(chan struct{})
 	b = listen(t, func(p *peer, _ int) {
@@ -25,7 +25,8 @@ func holding(t *testing.T) (b *backend, step chan struct{}) {
 	return b, step
 }
 
-// state returns requests, those with a connection, those that wait, and connections.
+// state returns the numbers of requests, of requests with a connection, of waiting
+// requests, and of connections.
 func (g *gate) state() [4]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -158,7 +159,7 @@ func TestConnectionsOverHTTP2AreBounded(t *testing.T) {
 	}
 }
 
-// Whatever happens to requests, those that are counted and those that there are stay the same.
+// The counts match the real requests and connections, whatever happens to requests.
 func TestTheCountStaysTrue(t *testing.T) {
 	b := listen(t, func(p *peer, _ int) {
 		for p.head() != "" {
@@ -201,7 +202,8 @@ func TestTheCountStaysTrue(t *testing.T) {
 	}
 }
 
-// enterAll lets a client in as often as the gate lets it without a wait.
+// enterAll enters with a client's requests until one would have to wait. It returns how
+// many entered.
 func enterAll(t *testing.T, g *gate, p pass) (n int) {
 	t.Helper()
 	for g.enter(t.Context(), p, 0) == nil {
@@ -238,8 +240,8 @@ func TestOneClientLeavesPartOfABackendToTheOthers(t *testing.T) {
 	}
 }
 
-// A client whose requests all trickle has its share of the connections and of the queue;
-// another one goes past those that wait.
+// A client with slow requests has only its share of the connections and of the queue.
+// Requests of another client pass its waiting ones.
 func TestAClientGoesPastThoseThatWaitForTheirShare(t *testing.T) {
 	greedy, other := pass{client: netip.MustParseAddr("192.0.2.1"), exclusive: true}, pass{client: netip.MustParseAddr("192.0.2.2"), exclusive: true}
 	g := &gate{limits: Limits{Connections: 8, Pending: 4}}

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
-// maxFields bounds the fields of a header or trailer section.
+// maxFields bounds the number of fields in a header or trailer section.
 const maxFields = 512
 
 var errMalformed = errors.New("malformed response")
@@ -18,18 +18,18 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errMalformed}, args...)...)
 }
 
-// head is what the head of a response says.
+// head is the parsed head of a response.
 type head struct {
 	status int
 	minor  byte // of the version HTTP/1.minor
 	fields []Field
 
-	length    int64 // of the content, -1 if it is not said
+	length    int64 // of the content, -1 if it is not declared
 	chunked   bool
 	close     bool // the connection ends with this response
-	doubtful  bool // content may follow where there should be none
+	doubtful  bool // content may follow although there must be none
 	upgrade   string
-	nominated []string // fields that Connection names
+	nominated []string // the fields that Connection names
 }
 
 func (h *head) reset() {
@@ -38,8 +38,8 @@ func (h *head) reset() {
 	*h = head{fields: h.fields[:0], nominated: h.nominated[:0], length: -1}
 }
 
-// parse reads a head as RFC 9112 says. A line may end with a bare LF (2.2); everything
-// that two readers could understand differently is refused.
+// parse parses a head as RFC 9112 defines it. A line may end with a bare LF (2.2).
+// Everything that two parsers could understand differently is refused.
 func (h *head) parse(block string) error {
 	h.reset()
 	line, rest := cutLine(block)
@@ -71,7 +71,8 @@ func cutLine(block string) (line, rest string) {
 	return strings.TrimSuffix(line, "\r"), rest
 }
 
-// parseStatusLine reads "HTTP/1.1 200 OK". The reason may be missing, with its space.
+// parseStatusLine parses "HTTP/1.1 200 OK". The reason may be missing, with the space
+// before it.
 func (h *head) parseStatusLine(line string) error {
 	const prefix = "HTTP/1."
 	if len(line) < len("HTTP/1.1 200") || !strings.HasPrefix(line, prefix) {
@@ -97,8 +98,8 @@ func (h *head) parseStatusLine(line string) error {
 	return nil
 }
 
-// parseField reads "Name: value". White space before the colon is removed, as a proxy
-// must (RFC 9112, 5.1); a folded line is refused (5.2).
+// parseField parses "Name: value". It removes white space before the colon, as a proxy must
+// (RFC 9112, 5.1). It refuses a folded line (5.2).
 func parseField(line string) (Field, error) {
 	if line[0] == ' ' || line[0] == '\t' {
 		return Field{}, malformed("folded or misplaced field line")
@@ -121,7 +122,7 @@ func parseField(line string) (Field, error) {
 	return Field{Name: name, Value: value}, nil
 }
 
-// add takes a field in; one that concerns the connection only ends here.
+// add records a field. Fields that belong to the connection are not forwarded.
 func (h *head) add(field Field) error {
 	name, value := field.Name, field.Value
 	switch {
@@ -142,8 +143,8 @@ func (h *head) add(field Field) error {
 	return nil
 }
 
-// addLength takes a Content-Length. It may come more than once, or as a list, as long
-// as it says the same (RFC 9112, 6.3).
+// addLength records a Content-Length. The field may be repeated, or be a list, if all
+// values are equal (RFC 9112, 6.3).
 func (h *head) addLength(field Field) error {
 	for rest, more := field.Value, true; more; {
 		var element string
@@ -194,7 +195,7 @@ func (h *head) drop(name string) {
 	h.fields = slices.DeleteFunc(h.fields, func(field Field) bool { return strings.EqualFold(field.Name, name) })
 }
 
-// checkFraming refuses what makes the end of the message doubtful.
+// checkFraming refuses heads that leave the end of the message in doubt.
 func (h *head) checkFraming() error {
 	if h.chunked && h.length >= 0 {
 		return malformed("both Transfer-Encoding and Content-Length")
@@ -203,12 +204,12 @@ func (h *head) checkFraming() error {
 		return malformed("Transfer-Encoding in HTTP/1.0")
 	}
 	if h.minor == 0 {
-		h.close = true // keep-alive of HTTP/1.0 is not worth its traps
+		h.close = true // keep-alive of HTTP/1.0 is not worth its risks
 	}
 	return nil
 }
 
-// framing is how the end of a body is found.
+// framing tells how to find the end of a body.
 type framing int
 
 const (
@@ -218,12 +219,12 @@ const (
 	byClose
 )
 
-// framing returns how the body of this head ends, when it answers the method, as
-// RFC 9112, 6.3 says.
+// framing returns how the body after this head ends, as RFC 9112, 6.3 defines it. method is
+// that of the request.
 func (h *head) framing(method string) framing {
 	switch {
 	case h.status == 101:
-		h.close = true // the connection is another protocol's from here on
+		h.close = true // from now on the connection carries another protocol
 		return noBody
 	case h.status < 200 || h.status == 204:
 		h.doubtful = h.saysContent()
@@ -242,7 +243,7 @@ func (h *head) framing(method string) framing {
 	return byClose
 }
 
-// saysContent reports whether the head says that there is a body. Whoever says so may send
-// it even where there must be none, a moment after the head: to the next request on the
-// connection it would be the response.
+// saysContent reports whether the head declares a body. An endpoint that declares one may
+// send it even if there must be none, shortly after the head. It would be read as the
+// response to the next request on the connection.
 func (h *head) saysContent() bool { return h.chunked || h.length > 0 }

@@ -14,30 +14,30 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxCheckBody is how much of the answer to a check is read, so that its connection can be
-// used again.
+// maxCheckBody bounds how much of the answer to a check is read, so that its connection can
+// be reused.
 const maxCheckBody = 16 << 10
 
-// Check says how the endpoints of a Service are asked, again and again, whether they are
-// well. The zero value asks nobody; otherwise no number may be 0.
+// Check defines the active health checks of a Service's endpoints. The zero value means no
+// checks. Otherwise no number may be 0.
 type Check struct {
-	// Protocol is what is spoken to an endpoint.
+	// Protocol is the protocol of the endpoints.
 	Protocol Protocol
-	// Path is asked for with GET. A status from 200 to 399 is a success.
+	// Path is the path of the GET request. A status from 200 to 399 is a success.
 	Path string
-	// Host is the authority that is asked for. Empty: the address of the endpoint.
+	// Host is the host of the request. Empty: the address of the endpoint.
 	Host string
-	// Period is the time between two checks of an endpoint, up to a tenth more or less.
+	// Period is the time between two checks of an endpoint. It varies by up to a tenth.
 	Period time.Duration
 	// Timeout bounds a check.
 	Timeout time.Duration
-	// Healthy is how many successes in a row bring an unhealthy endpoint back, Unhealthy how
-	// many failures in a row make one unhealthy.
+	// Healthy is how many successes in a row make an unhealthy endpoint healthy again.
+	// Unhealthy is how many failures in a row make one unhealthy.
 	Healthy   int
 	Unhealthy int
 }
 
-// request is what an endpoint is asked.
+// request is the request of a check.
 func (c *Check) request(e *endpoint) *Request {
 	return &Request{
 		Protocol: c.Protocol, Method: http.MethodGet, Target: c.Path, Host: cmp.Or(c.Host, e.address),
@@ -54,14 +54,14 @@ type CheckResult struct {
 	Service string
 	// Endpoint is the address that was checked.
 	Endpoint string
-	// Err says why the check failed, nil if it did not.
+	// Err says why the check failed. It is nil after a success.
 	Err error
-	// Changed is set when this made the endpoint unhealthy, or healthy again.
+	// Changed is set if this result made the endpoint unhealthy, or healthy again.
 	Changed bool
 }
 
-// SetCheck replaces the check of the endpoints. What earlier checks found of an endpoint
-// holds until another one finds the contrary, or there are no checks any more.
+// SetCheck replaces the check of the endpoints. The health of an endpoint stays until the
+// new check finds another result. Without a check, all endpoints are healthy.
 func (s *Service) SetCheck(check Check) {
 	s.set.Lock()
 	defer s.set.Unlock()
@@ -77,9 +77,9 @@ func (s *Service) SetCheck(check Check) {
 	s.wake()
 }
 
-// findEligible is called with set held, after endpoints or their health have changed.
-// Where nobody is healthy the check may be what is wrong, and a request that fails is no
-// worse than one that is not sent.
+// findEligible needs set held. It is called after endpoints or their health have changed.
+// If no endpoint is healthy, the check itself may be wrong. Then all endpoints are
+// eligible, because a failed request is no worse than one that is not sent.
 func (s *Service) findEligible() {
 	all := *s.endpoints.Load()
 	eligible := slices.DeleteFunc(slices.Clone(all), func(e *endpoint) bool { return e.unhealthy })
@@ -89,8 +89,8 @@ func (s *Service) findEligible() {
 	s.eligible.Store(&eligible)
 }
 
-// startChecks has each endpoint checked on a goroutine of its own, until the context ends
-// or the endpoint or the check is gone.
+// startChecks checks each endpoint on its own goroutine, until the context ends, or the
+// endpoint or the check is removed.
 func (s *Service) startChecks(ctx context.Context, clock clock.Clock, wait *sync.WaitGroup) {
 	s.set.Lock()
 	defer s.set.Unlock()
@@ -108,7 +108,7 @@ func (s *Service) startChecks(ctx context.Context, clock clock.Clock, wait *sync
 	}
 }
 
-// stopChecks is called with Service.set held.
+// stopChecks needs Service.set held.
 func (e *endpoint) stopChecks() {
 	if e.stopCheck != nil {
 		e.stopCheck()
@@ -124,8 +124,8 @@ type checker struct {
 	failures  int
 }
 
-// run checks at random times, so that neither endpoints nor gateways that start together
-// go on to check together.
+// run checks at random times. So neither endpoints nor gateways that start together keep
+// checking at the same time.
 func (c *checker) run(ctx context.Context, clock clock.Clock) {
 	period := c.check.Period
 	timer := clock.NewTimer(rand.N(period))
@@ -136,20 +136,20 @@ func (c *checker) run(ctx context.Context, clock clock.Clock) {
 			return
 		case <-timer.C():
 		}
-		timer.Reset(period - period/10 + rand.N(period/5+1)) // from begin to begin
+		timer.Reset(period - period/10 + rand.N(period/5+1)) // from the start of a check to the start of the next
 		if err := c.ask(ctx); ctx.Err() == nil {
 			c.report(ctx, err)
 		}
 	}
 }
 
-// ask asks the endpoint once. No request that fails here counts for its ejection.
+// ask checks the endpoint once. Its failures do not count for an ejection.
 func (c *checker) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(asOwn(ctx), c.check.Timeout, fmt.Errorf("no answer in %v", c.check.Timeout))
 	defer cancel()
 	request := c.check.request(c.endpoint)
 	response, failure := c.endpoint.send(ctx, request, false)
-	if failure != nil && failure.stale { // the endpoint closed a connection that was idle, as it may
+	if failure != nil && failure.stale { // the endpoint closed an idle connection, as it may
 		response, failure = c.endpoint.send(ctx, request, true)
 	}
 	if failure != nil {
@@ -163,7 +163,7 @@ func (c *checker) ask(ctx context.Context) error {
 	return nil
 }
 
-// report counts a result and tells it.
+// report counts a result and reports it.
 func (c *checker) report(ctx context.Context, err error) {
 	s := c.endpoint.service
 	result := CheckResult{Service: s.key, Endpoint: c.endpoint.address, Err: err, Changed: s.judge(ctx, c, err == nil)}
@@ -172,12 +172,12 @@ func (c *checker) report(ctx context.Context, err error) {
 	}
 }
 
-// judge reports whether a result changes what is thought of the endpoint.
+// judge reports whether a result changes the health of the endpoint.
 func (s *Service) judge(ctx context.Context, c *checker, success bool) bool {
 	s.set.Lock()
 	defer s.set.Unlock()
 	if ctx.Err() != nil {
-		return false // another check may hold already
+		return false // the check may have been replaced already
 	}
 	if success {
 		c.successes, c.failures = c.successes+1, 0

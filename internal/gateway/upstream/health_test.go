@@ -19,7 +19,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// checked is a Service whose endpoints are checked while the test lets time pass.
+// checked is a Service with health checks. The test controls the time.
 type checked struct {
 	*Service
 
@@ -27,15 +27,15 @@ type checked struct {
 	registry *Registry
 	clock    *testingclock.FakeClock
 	results  chan CheckResult
-	stop     func() // ends the Run of the registry
+	stop     func() // stops the registry
 }
 
-// checking runs a registry with a Service "app:80" that has endpoints and a check.
+// checking runs a registry with a Service "app:80", which has endpoints and a check.
 func checking(t *testing.T, options Options, check Check, addresses ...string) *checked {
 	t.Helper()
 	c := &checked{
 		t: t, results: make(chan CheckResult, 1000),
-		// In the past, so that deadlines that are made of it bind nobody.
+		// The time is in the past, so that deadlines computed from it never bound real I/O.
 		clock: testingclock.NewFakeClock(time.Now().Add(-30 * 24 * time.Hour)),
 	}
 	options.Clock, options.Checked = c.clock, func(result CheckResult) { c.results <- result }
@@ -57,7 +57,7 @@ func checking(t *testing.T, options Options, check Check, addresses ...string) *
 	return c
 }
 
-// next lets time pass until a check has a result.
+// next moves the time until a check has a result.
 func (c *checked) next() CheckResult {
 	c.t.Helper()
 	deadline := time.After(10 * time.Second)
@@ -75,7 +75,7 @@ func (c *checked) next() CheckResult {
 	}
 }
 
-// unhealthy returns the addresses that checks have found unhealthy.
+// unhealthy returns the addresses of the unhealthy endpoints.
 func (s *Service) unhealthy() []string {
 	s.set.Lock()
 	defer s.set.Unlock()
@@ -88,7 +88,7 @@ func (s *Service) unhealthy() []string {
 	return out
 }
 
-// until lets time pass until these addresses are found unhealthy.
+// until moves the time until exactly these addresses are unhealthy.
 func (c *checked) until(unhealthy ...string) {
 	c.t.Helper()
 	slices.Sort(unhealthy)
@@ -101,17 +101,17 @@ func (c *checked) until(unhealthy ...string) {
 	c.t.Fatalf("unhealthy are %v, want %v", c.unhealthy(), unhealthy)
 }
 
-// everySecond is a check of which each result counts.
+// everySecond is a check that reacts to each result.
 func everySecond() Check {
 	return Check{Path: "/healthz", Period: time.Second, Timeout: 10 * time.Second, Healthy: 1, Unhealthy: 1}
 }
 
-// patient answers checks with a status that the test changes, and counts requests.
+// patient answers checks with a status that the test sets. It counts requests.
 type patient struct {
 	*backend
 
 	status   atomic.Int64
-	requests atomic.Int64 // that are no checks
+	requests atomic.Int64 // without checks
 }
 
 func newPatient(t *testing.T, status int64) *patient {
@@ -141,7 +141,7 @@ func newPatient(t *testing.T, status int64) *patient {
 func TestThresholdsCountChecksInARow(t *testing.T) {
 	for name, test := range map[string]struct {
 		healthy, unhealthy int
-		statuses           string // of the checks by their first digit
+		statuses           string // of the checks, by their first digit
 		want               string // after each check: healthy or unhealthy
 	}{
 		"well":                       {1, 3, "222222", "hhhhhh"},
@@ -192,8 +192,8 @@ func TestThresholdsCountChecksInARow(t *testing.T) {
 func TestUnhealthyEndpointsGetNoRequests(t *testing.T) {
 	all := []*patient{newPatient(t, 200), newPatient(t, 200), newPatient(t, 200)}
 	c := checking(t, Options{}, everySecond(), all[0].address(), all[1].address(), all[2].address())
-	// reach sends requests, until those that should have got one have. A check that is under
-	// way is load, so that it may take a while.
+	// reach sends requests until the expected endpoints have got one. A check in flight
+	// counts as load, so it may take some time.
 	reach := func(what string, gets [3]bool) {
 		t.Helper()
 		before := [3]int64{all[0].requests.Load(), all[1].requests.Load(), all[2].requests.Load()}
@@ -256,7 +256,7 @@ func TestRetriesGoToNoUnhealthyEndpoint(t *testing.T) {
 	}
 }
 
-// Failed requests must not leave out the only endpoint that is healthy.
+// Failed requests must not eject the only healthy endpoint.
 func TestTheLastHealthyEndpointIsNotEjected(t *testing.T) {
 	sick, well := newPatient(t, 503), newPatient(t, 200)
 	c := checking(t, Options{Ejection: Ejection{Failures: 1}}, everySecond(), sick.address(), well.address())
@@ -375,7 +375,7 @@ func TestChecksUseTheirConnectionAgain(t *testing.T) {
 	}
 }
 
-// What is known of an endpoint outlives a table, and a check that is changed.
+// The health of an endpoint survives a new table and a changed check.
 func TestHealthIsForgottenWithTheEndpointOrTheCheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(c *checked, addresses []string)
@@ -401,7 +401,7 @@ func TestHealthIsForgottenWithTheEndpointOrTheCheck(t *testing.T) {
 			sick, well := newPatient(t, 503), newPatient(t, 200)
 			c := checking(t, Options{}, everySecond(), sick.address(), well.address())
 			c.until(sick.address())
-			c.stop() // no result comes in between
+			c.stop() // no result may come in between
 			test.change(c, []string{sick.address(), well.address()})
 			if got := slices.Equal(c.unhealthy(), []string{sick.address()}); got != test.stays {
 				t.Errorf("unhealthy are %v", c.unhealthy())
@@ -458,7 +458,8 @@ func TestAnEndpointThatComesIsChecked(t *testing.T) {
 	c.until(second.address())
 }
 
-// A check under way ends with its reason, and so does what it waits for.
+// A check in flight ends at once when it is stopped, and so does everything that it waits
+// for.
 func TestChecksEndAtOnce(t *testing.T) {
 	for name, end := range map[string]func(c *checked){
 		"with the endpoint": func(c *checked) { c.Set(nil) },
@@ -489,7 +490,7 @@ func TestChecksEndAtOnce(t *testing.T) {
 	}
 }
 
-// pausing is a clock whose timers end at once and say how long they were to run.
+// pausing is a clock whose timers end at once. It records their durations.
 type pausing struct {
 	clock.Clock
 
@@ -515,7 +516,7 @@ func (t *pausingTimer) Reset(d time.Duration) bool {
 	select {
 	case t.pauses <- d:
 		t.c <- time.Time{}
-	default: // the test has seen enough
+	default: // the test has enough values
 	}
 	return false
 }
@@ -550,7 +551,7 @@ func TestChecksDoNotFallIntoStep(t *testing.T) {
 	}
 }
 
-// Each endpoint has one check under way at most, however long it takes.
+// Each endpoint has at most one check in flight, however long the check takes.
 func TestChecksAreBounded(t *testing.T) {
 	var under, most atomic.Int64
 	hang := func(ctx context.Context, _ string) (net.Conn, error) {
@@ -565,7 +566,7 @@ func TestChecksAreBounded(t *testing.T) {
 	check.Timeout = 5 * time.Millisecond
 	c := checking(t, Options{Dial: hang, DialTimeout: time.Hour}, check, "192.0.2.1:80", "192.0.2.2:80", "192.0.2.3:80")
 	for range 60 {
-		c.Set([]string{"192.0.2.1:80", "192.0.2.2:80", "192.0.2.3:80"}) // as every table does
+		c.Set([]string{"192.0.2.1:80", "192.0.2.2:80", "192.0.2.3:80"}) // as each new table does
 		c.next()
 	}
 	if n := most.Load(); n > 3 {
@@ -573,8 +574,8 @@ func TestChecksAreBounded(t *testing.T) {
 	}
 }
 
-// However endpoints, checks and results come: who gets requests is who is not unhealthy,
-// or everybody.
+// Whatever the order of changes, checks and results: requests go to endpoints that are not
+// unhealthy, or to all if none is left.
 func TestChecksUnderChangeAndLoad(t *testing.T) {
 	backends := []*patient{newPatient(t, 200), newPatient(t, 503), newPatient(t, 200)}
 	addresses := []string{backends[0].address(), backends[1].address(), backends[2].address()}
@@ -625,7 +626,7 @@ func TestChecksUnderChangeAndLoad(t *testing.T) {
 	}
 }
 
-// As many endpoints are well as answer, however few connections requests may have.
+// The health of endpoints does not depend on the limit on connections.
 func TestABoundOnConnectionsFailsNoCheckOverHTTP2(t *testing.T) {
 	handler := func(http.ResponseWriter, *http.Request) {}
 	check := everySecond()

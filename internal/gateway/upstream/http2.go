@@ -31,13 +31,13 @@ var (
 	errNotHTTP2      = errors.New("the endpoint answers in HTTP/1")
 )
 
-// http2Transport carries requests to an endpoint over HTTP/2. Connections, streams and
-// flow control are golang.org/x/net/http2's.
+// http2Transport sends requests to an endpoint over HTTP/2. golang.org/x/net/http2
+// implements connections, streams and flow control.
 type http2Transport struct {
 	address string
 	options *Options
 	http2   *http2.Transport
-	inHTTP1 atomic.Bool // what the last connection answered in
+	inHTTP1 atomic.Bool // the last connection answered in HTTP/1
 }
 
 func newHTTP2(address string, service *Service) *http2Transport {
@@ -56,7 +56,7 @@ func newHTTP2(address string, service *Service) *http2Transport {
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", errDial, err)
 			}
-			if options.TLS != nil { // which has agreed on the protocol
+			if options.TLS != nil { // TLS has negotiated the protocol
 				return conn, nil
 			}
 			return &http2Conn{Conn: conn, inHTTP1: &t.inHTTP1}, nil
@@ -65,14 +65,14 @@ func newHTTP2(address string, service *Service) *http2Transport {
 		MaxHeaderListSize:  uint32(options.MaxHeaderBytes),
 		IdleConnTimeout:    options.IdleTimeout,
 		WriteByteTimeout:   options.SendTimeout,
-		// A connection that died without a word is found before a stream waits for it.
+		// A dead connection is detected before a stream waits for it.
 		ReadIdleTimeout: 30 * time.Second,
 		PingTimeout:     15 * time.Second,
 	}
 	return t
 }
 
-// http2Conn tells an endpoint that answers in HTTP/1 from one that fails.
+// http2Conn detects an endpoint that answers in HTTP/1.
 type http2Conn struct {
 	net.Conn
 
@@ -80,7 +80,7 @@ type http2Conn struct {
 	inHTTP1  *atomic.Bool
 }
 
-// Read returns an error of its own if what comes first is a status line.
+// Read returns a special error if the first bytes are an HTTP/1 status line.
 func (c *http2Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.answered {
@@ -94,14 +94,14 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (t *http2Transport) tidy(time.Time) {} // the transport closes what is idle itself
+func (t *http2Transport) tidy(time.Time) {} // the transport closes idle connections itself
 
 func (t *http2Transport) evict() bool { return false }
 
 func (t *http2Transport) drain() { t.http2.CloseIdleConnections() }
 
-// roundTrip sends a request. The transport repeats by itself what the endpoint says it
-// has not processed.
+// roundTrip sends a request. The transport itself repeats a request that the endpoint has
+// not processed.
 func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*Response, *Error) {
 	e := &http2Exchange{request: req}
 	e.start(ctx, t.options)
@@ -115,7 +115,7 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 	e.stopAwaiting()
 	if err != nil {
 		failure := e.explain(ctx, t.address, err)
-		if failure.Kind == Reset && t.inHTTP1.Load() { // the transport may not say why a connection ended
+		if failure.Kind == Reset && t.inHTTP1.Load() { // the transport may not report why a connection ended
 			failure.Kind = WrongProtocol
 		}
 		e.finish()
@@ -134,24 +134,24 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 	}, nil
 }
 
-// http2Exchange is a request under way and its response.
+// http2Exchange is a request in flight with its response.
 type http2Exchange struct {
 	request   *Request
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	endTimer  *time.Timer // nil without a deadline
 	headTimer atomic.Pointer[time.Timer]
-	answered  atomic.Bool // the head is there
+	answered  atomic.Bool // the head was received
 	body      *http2Body  // nil without a body
 	response  *http.Response
-	idle      time.Duration // how long a piece of the response's body may take; 0: no bound
-	idleTimer *time.Timer   // nil before the first piece
+	idle      time.Duration // how long one read of the response's body may take; 0: no bound
+	idleTimer *time.Timer   // nil before the first read
 
-	informing sync.Mutex // held while an informational response is passed on
+	informing sync.Mutex // held while an informational response is forwarded
 	finished  bool
 }
 
-// start begins the time that the exchange and the head of its response have.
+// start starts the timeouts of the exchange and of the head of its response.
 func (e *http2Exchange) start(ctx context.Context, options *Options) {
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	if end := e.request.Deadline; !end.IsZero() {
@@ -165,7 +165,8 @@ func (e *http2Exchange) start(ctx context.Context, options *Options) {
 	}
 }
 
-// awaitHead bounds the wait for the head of the response, from when the request is sent.
+// awaitHead bounds the wait for the head of the response. It starts when the request was
+// sent.
 func (e *http2Exchange) awaitHead() {
 	if e.request.HeaderTimeout <= 0 {
 		return
@@ -178,7 +179,7 @@ func (e *http2Exchange) awaitHead() {
 	e.headTimer.Store(timer)
 }
 
-// giveUpSending ends an exchange whose endpoint does not take the request.
+// giveUpSending ends an exchange whose endpoint does not read the request.
 func (e *http2Exchange) giveUpSending() {
 	if !e.answered.Load() {
 		e.cancel(errHeaderTimeout)
@@ -196,11 +197,11 @@ func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
 	if req.Upgrade != "" {
 		return nil, errors.New("HTTP/2 knows no upgrade")
 	}
-	if _, err := req.appendHead(nil); err != nil { // the same guard as for HTTP/1.1
+	if _, err := req.appendHead(nil); err != nil { // the same checks as for HTTP/1.1
 		return nil, err
 	}
-	// What is opaque the transport sends as it is, without the scheme and host before it; what
-	// it takes for a path it would spell in its own way.
+	// The transport sends an opaque target unchanged, without the scheme and the host
+	// before it. Other targets it would normalize.
 	target := &url.URL{Scheme: "http", Host: t.address, Opaque: "//" + cmp.Or(req.Host, t.address) + req.Target}
 	if t.options.TLS != nil {
 		target.Scheme = "https"
@@ -210,7 +211,7 @@ func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
 		Proto: "HTTP/2.0", ProtoMajor: 2,
 	}
 	if request.Header["User-Agent"] == nil {
-		request.Header["User-Agent"] = nil // none, instead of the transport's own
+		request.Header["User-Agent"] = nil // without it, the transport would add its own
 	}
 	if req.AcceptTrailers {
 		request.Header["Te"] = []string{"trailers"}
@@ -230,7 +231,7 @@ func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
 	return request.WithContext(ctx), nil
 }
 
-// inform passes an informational response on, as long as somebody waits for the response.
+// inform forwards an informational response, while the caller still waits for the response.
 func (e *http2Exchange) inform(code int, header http.Header) {
 	e.informing.Lock()
 	defer e.informing.Unlock()
@@ -246,7 +247,7 @@ func (e *http2Exchange) addBody(request *http.Request) {
 	}
 	request.ContentLength = req.ContentLength
 	if req.replay != nil {
-		replay := string(req.replay) // the transport may read it after the exchange
+		replay := string(req.replay) // a copy, because the transport may read it after the exchange
 		request.Body = io.NopCloser(strings.NewReader(replay))
 		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(replay)), nil }
 		return
@@ -254,7 +255,7 @@ func (e *http2Exchange) addBody(request *http.Request) {
 	request.Body = e.body
 	if req.Trailers != nil {
 		request.Trailer = http.Header{}
-		for _, field := range req.Trailers() { // announced by name, known when the body ends
+		for _, field := range req.Trailers() { // the names are announced; the values are known at the end of the body
 			request.Trailer[textproto.CanonicalMIMEHeaderKey(field.Name)] = nil
 		}
 		e.body.trailer = request.Trailer
@@ -305,7 +306,7 @@ func (e *http2Exchange) finish() {
 	}
 }
 
-// explain says what an error means for whoever sent the request.
+// explain converts an error for the caller.
 func (e *http2Exchange) explain(ctx context.Context, address string, err error) *Error {
 	failure := &Error{Kind: Reset, Endpoint: address, Err: err}
 	streamError, refused := errors.AsType[http2.StreamError](err)

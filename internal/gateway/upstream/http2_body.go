@@ -12,26 +12,27 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
-// http2Body is the body of a request that is sent while its response is read. After
-// finish nothing reads from the request any more, as its owner must be sure of.
+// http2Body is the body of a request that is sent while its response is read. After finish,
+// nothing reads from the request's body any more. The owner of the body relies on that.
 type http2Body struct {
 	request *Request
 	trailer http.Header
 	ended   func()
-	// stuckAfter is how long the endpoint may not take a piece, stuck is called then.
+	// stuckAfter bounds how long the endpoint may take for a piece. After that, stuck is
+	// called.
 	stuckAfter time.Duration
 	stuck      func()
-	cause      error // of failed, written before it
+	cause      error // the cause of failed, written before it
 	failed     atomic.Bool
 	whole      atomic.Bool
 
 	mu      sync.Mutex // held while the body is read
 	touched bool
 	closed  bool
-	timer   *time.Timer // runs while a piece is being sent
+	timer   *time.Timer // runs while a piece is sent
 }
 
-// Read reads the body, and the trailers at its end.
+// Read reads the body, and its trailers at the end.
 func (b *http2Body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +54,7 @@ func (b *http2Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// startTimer and stopTimer are called with mu held.
+// startTimer and stopTimer need mu held.
 func (b *http2Body) startTimer() {
 	if b.timer == nil {
 		b.timer = time.AfterFunc(b.stuckAfter, b.stuck)
@@ -83,8 +84,8 @@ func (b *http2Body) end() {
 	b.ended()
 }
 
-// Close is the transport's word that it does not need the rest. Reading may go on for a
-// moment; finish waits for it.
+// Close is called by the transport when it does not need the rest. A read may still be
+// running; finish waits for it.
 func (b *http2Body) Close() error { return nil }
 
 func (b *http2Body) finish() (touched bool) {
@@ -98,7 +99,7 @@ func (b *http2Body) finish() (touched bool) {
 	return b.touched
 }
 
-// reading reports whether a Read is under way; if none is, none will follow.
+// reading reports whether a Read is running. If none is running, no other will start.
 func (b *http2Body) reading() bool {
 	if !b.mu.TryLock() {
 		return true

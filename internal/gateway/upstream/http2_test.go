@@ -19,8 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
-// http2Backend starts a server that speaks h2c only. Without a handler it reads the
-// request and answers ok.
+// http2Backend starts a server that speaks only h2c. Without a handler it reads the request
+// and answers ok.
 func http2Backend(t testing.TB, handler http.HandlerFunc) string {
 	t.Helper()
 	if handler == nil {
@@ -92,7 +92,7 @@ func TestHTTP2TrailersBothWays(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "ok")
 		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
-		w.Header().Set(http.TrailerPrefix+"Location", "/") // which no trailer may be
+		w.Header().Set(http.TrailerPrefix+"Location", "/") // which must not be a trailer
 	})
 	s := serving(t, Options{}, address)
 	req := post(strings.NewReader("body"), -1)
@@ -140,7 +140,7 @@ func TestHTTP2StreamsBothWays(t *testing.T) {
 		}
 	}
 	writer.Close()
-	<-time.After(120 * time.Millisecond) // the wait for a head is over since long
+	<-time.After(120 * time.Millisecond) // longer than the wait for a head
 	if rest, err := readAll(response); rest != "" || err != nil {
 		t.Errorf("got %q, %v", rest, err)
 	}

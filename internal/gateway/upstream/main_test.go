@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	before := runtime.NumGoroutine()
 	code := m.Run()
 	if flag.Lookup("test.fuzz").Value.String() != "" {
-		os.Exit(code) // the machinery of fuzzing has goroutines of its own
+		os.Exit(code) // the fuzzing engine has its own goroutines
 	}
 	if left := goroutinesAbove(before); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines are left:\n"+left)
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// goroutinesAbove waits until no more goroutines run than before, and returns their
-// stacks if that does not come true.
+// goroutinesAbove waits until there are no more goroutines than before. If that does not
+// happen, it returns their stacks.
 func goroutinesAbove(before int) string {
 	ok := poll(func() bool { return runtime.NumGoroutine() <= before })
 	if ok {
@@ -62,7 +62,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// backend is a server whose connections a test answers byte by byte.
+// backend is a server whose answers a test writes byte by byte.
 type backend struct {
 	listener net.Listener
 	accepted atomic.Int64 // connections
@@ -72,7 +72,8 @@ type backend struct {
 	conns    []net.Conn
 }
 
-// listen starts a backend; serve is called with each connection and the number of it.
+// listen starts a backend. serve is called for each connection with the connection's
+// number.
 func listen(t testing.TB, serve func(conn *peer, number int)) *backend {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -119,7 +120,7 @@ type peer struct {
 	in *bufio.Reader
 }
 
-// head reads the head of a request, empty at the end of the connection.
+// head reads the head of a request. It returns "" at the end of the connection.
 func (p *peer) head() string {
 	var head strings.Builder
 	for {
@@ -136,10 +137,10 @@ func (p *peer) head() string {
 
 func (p *peer) send(text string) { _, _ = io.WriteString(p, text) }
 
-// untilClosed waits until the other side ends the connection.
+// untilClosed waits until the other side closes the connection.
 func (p *peer) untilClosed() { _, _ = io.Copy(io.Discard, p.in) }
 
-// answering serves every request on every connection with the same bytes.
+// answering answers every request with the same bytes.
 func answering(t testing.TB, response string) *backend {
 	return listen(t, func(p *peer, _ int) {
 		for p.head() != "" {
@@ -148,7 +149,7 @@ func answering(t testing.TB, response string) *backend {
 	})
 }
 
-// serving starts a Service with endpoints.
+// serving returns a Service with endpoints.
 func serving(t testing.TB, options Options, addresses ...string) *Service {
 	s := NewService(options)
 	s.Set(addresses)
@@ -174,7 +175,7 @@ func readAll(response *Response) (string, error) {
 	return string(text), err
 }
 
-// fetch does a request and returns status and body.
+// fetch sends a request and returns the status and the body.
 func fetch(t testing.TB, s *Service, req *Request) (int, string) {
 	t.Helper()
 	response, err := s.Do(t.Context(), req)

@@ -11,56 +11,56 @@ import (
 
 // Options configures a Service. The zero value of a field means its default.
 type Options struct {
-	// TLS is the configuration of TLS to the endpoints. Default: no TLS.
+	// TLS configures TLS to the endpoints. Default: no TLS.
 	TLS *tls.Config
 	// Dial opens a connection. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Clock is where idle timeouts and ejections take the time from. Default: the real one.
+	// Clock gives the time for idle timeouts and ejections. Default: the real clock.
 	Clock clock.PassiveClock
 
-	// DialTimeout bounds opening a connection, TLS included. Default 5 s.
+	// DialTimeout bounds opening a connection, including TLS. Default 5 s.
 	DialTimeout time.Duration
-	// SendTimeout bounds each write of a piece of a request. Default 60 s.
+	// SendTimeout bounds each write of a part of a request. Default 60 s.
 	SendTimeout time.Duration
-	// ContinueTimeout bounds the wait for 100 Continue, after which the body is sent
-	// anyway. Default 1 s.
+	// ContinueTimeout bounds the wait for 100 Continue. After it, the body is sent anyway.
+	// Default 1 s.
 	ContinueTimeout time.Duration
-	// IdleTimeout is how long a connection is kept without a request. Default 60 s.
+	// IdleTimeout is how long an idle connection is kept. Default 60 s.
 	IdleTimeout time.Duration
-	// MaxIdle is how many connections without a request are kept per endpoint. Default 128.
+	// MaxIdle is how many idle connections are kept per endpoint. Default 128.
 	MaxIdle int
-	// MaxHeaderBytes bounds the head of a response, and its trailers. Default 64 KiB.
+	// MaxHeaderBytes bounds the head and the trailers of a response. Default 64 KiB.
 	MaxHeaderBytes int
 
-	// Ejection says when an endpoint that fails is left out.
+	// Ejection defines when a failing endpoint is ejected.
 	Ejection Ejection
-	// Checked is called with the result of each check of an endpoint. Optional.
+	// Checked is called with the result of each health check. Optional.
 	Checked func(CheckResult)
-	// Backoff says how long is waited before a request is sent again.
+	// Backoff defines how long to wait before a retry.
 	Backoff Backoff
 }
 
-// Backoff says how long is waited before a request is sent again: from half of a time up
-// to all of it.
+// Backoff defines how long to wait before a retry. The wait is a random part between half
+// of the time and the whole time.
 type Backoff struct {
-	// Base is that time before the first retry; it doubles with each. Default 25 ms.
+	// Base is the time before the first retry. It doubles with each retry. Default 25 ms.
 	Base time.Duration
-	// Max bounds it. Default 250 ms.
+	// Max bounds the time. Default 250 ms.
 	Max time.Duration
 }
 
-// Ejection says when an endpoint that fails is left out for a while.
+// Ejection defines when a failing endpoint gets no requests for some time.
 type Ejection struct {
-	// Failures is how many failures in a row make the gateway ask the endpoint itself, whose
-	// failure then ejects. Default 5.
+	// Failures is how many failures in a row make the gateway send its own request to the
+	// endpoint. If that fails too, the endpoint is ejected. Default 5.
 	Failures int
-	// Base is how long the first ejection lasts; each further one without a success in
-	// between lasts twice as long as the one before. Default 10 s.
+	// Base is how long the first ejection lasts. Each further one without a success in
+	// between lasts twice as long as the last. Default 10 s.
 	Base time.Duration
-	// Max bounds the time of an ejection. Default 5 min.
+	// Max bounds how long an ejection lasts. Default 5 min.
 	Max time.Duration
-	// MaxPercent is how many of a Service's endpoints may be ejected at a time. One of
-	// two or more always may, the last one never. Default 50.
+	// MaxPercent is the percentage of a Service's endpoints that may be ejected at the same
+	// time. One of two or more may always be ejected, the last one never. Default 50.
 	MaxPercent int
 }
 

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// maxEvictions is how often room for a connection is looked for.
+// maxEvictions bounds how often reserve tries to make room for a connection.
 const maxEvictions = 100
 
-// pool keeps HTTP/1.1 connections to an endpoint. What was used last is used next, so
-// that the rest can grow old and be closed.
+// pool keeps HTTP/1.1 connections to an endpoint. It reuses the last used one first, so
+// that unused ones become old and are closed.
 type pool struct {
 	address  string
 	options  *Options
 	gate     *gate
-	makeRoom func() bool // closes a connection of the Service that is idle
+	makeRoom func() bool // closes an idle connection of the Service
 
 	mu      sync.Mutex
 	idle    []*conn
@@ -44,7 +44,7 @@ func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Respon
 	return c.roundTrip(ctx, req)
 }
 
-// dial opens a connection, as long as the request has time.
+// dial opens a connection, within the deadline of the request.
 func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
 	dialing := ctx
 	if !req.Deadline.IsZero() {
@@ -63,8 +63,9 @@ func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
 	return nil, connectError(ctx, p.address, err)
 }
 
-// reserve counts a connection to open. Where there are as many as may be, one is idle: no
-// more requests than that have one of their own. It may be changing hands just now.
+// reserve counts a connection that will be opened. If the limit is reached, one of the
+// connections is idle, because the gate admits no more requests than connections. It may be
+// in use for a moment, so reserve tries several times.
 func (p *pool) reserve() {
 	for range maxEvictions {
 		if p.gate.open() {
@@ -75,7 +76,7 @@ func (p *pool) reserve() {
 	p.gate.force()
 }
 
-// get returns a connection that can be used again, nil if there is none.
+// get returns a connection that can be reused, or nil.
 func (p *pool) get() *conn {
 	for {
 		c := p.pop()
@@ -103,7 +104,7 @@ func (p *pool) pop() *conn {
 	return c
 }
 
-// put keeps a connection for the next request, if there is room.
+// put keeps a connection for another request, if there is room.
 func (p *pool) put(c *conn) {
 	c.idleSince = p.options.Clock.Now()
 	p.mu.Lock()
@@ -117,7 +118,7 @@ func (p *pool) put(c *conn) {
 	}
 }
 
-// evict closes the connection that has been idle for longest.
+// evict closes the connection that was idle for the longest time.
 func (p *pool) evict() bool {
 	p.mu.Lock()
 	if len(p.idle) == 0 {
@@ -131,7 +132,7 @@ func (p *pool) evict() bool {
 	return true
 }
 
-// tidy closes connections that have waited too long, or that the endpoint has closed.
+// tidy closes connections that were idle for too long, or that the endpoint has closed.
 func (p *pool) tidy(now time.Time) {
 	p.mu.Lock()
 	idle := p.idle
@@ -156,7 +157,7 @@ func (p *pool) tidy(now time.Time) {
 	}
 }
 
-// drain closes what is idle now, and what becomes idle later.
+// drain closes idle connections, and each other one as soon as it is idle.
 func (p *pool) drain() {
 	p.mu.Lock()
 	idle := p.idle
@@ -167,7 +168,7 @@ func (p *pool) drain() {
 	}
 }
 
-// dial opens a connection that the gate has counted, with TLS if the options say so.
+// dial opens a connection that the gate has counted. It uses TLS if the options say so.
 func dial(ctx context.Context, address string, options *Options, gate *gate, application string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
 	defer cancel()
@@ -190,7 +191,8 @@ func dial(ctx context.Context, address string, options *Options, gate *gate, app
 	return secure, nil
 }
 
-// connectError tells a client that went away from an endpoint that is not there.
+// connectError distinguishes a client that has gone from an endpoint that cannot be
+// reached.
 func connectError(ctx context.Context, address string, err error) *Error {
 	if ctx.Err() != nil {
 		return &Error{Kind: Canceled, Endpoint: address, Err: context.Cause(ctx)}

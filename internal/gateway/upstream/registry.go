@@ -8,25 +8,26 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// tidyEvery is how often idle connections are looked at.
+// tidyEvery is how often idle connections are checked.
 const tidyEvery = 5 * time.Second
 
-// Registry keeps one Service per key, with its connections and what it knows of their
-// health, whatever happens to the routes that lead to it.
+// Registry keeps one Service per key, with its connections and health, even when the routes
+// to it change.
 type Registry struct {
 	options Options
-	woken   chan struct{} // somebody must look for endpoints that nobody checks
+	woken   chan struct{} // gets a value when new endpoints need checks
 
 	mu       sync.Mutex
 	services map[string]*Service
 }
 
-// NewRegistry returns an empty registry whose Services have these options.
+// NewRegistry returns an empty registry. Its Services have these options.
 func NewRegistry(options Options) *Registry {
 	return &Registry{options: options, woken: make(chan struct{}, 1), services: map[string]*Service{}}
 }
 
-// Service returns the Service of a key, such as "name:port", and makes it if there is none.
+// Service returns the Service for a key such as "name:port". It creates the Service if
+// there is none.
 func (r *Registry) Service(key string) *Service {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,8 +40,8 @@ func (r *Registry) Service(key string) *Service {
 	return s
 }
 
-// Keep drops the Services for which keep is false. Somebody may hold one still: its
-// requests succeed as before, but leave no connection behind.
+// Keep drops the Services for which keep returns false. A caller may still hold a dropped
+// one. Its requests still work, but their connections are not kept.
 func (r *Registry) Keep(keep func(key string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,11 +65,11 @@ func (r *Registry) Each(f func(key string, s *Service)) {
 func (r *Registry) wake() {
 	select {
 	case r.woken <- struct{}{}:
-	default: // somebody will look anyway
+	default: // a signal waits already
 	}
 }
 
-// Run closes idle connections in time and checks endpoints, until the context ends.
+// Run closes idle connections and checks endpoints, until the context ends.
 func (r *Registry) Run(ctx context.Context, ticking clock.WithTicker) {
 	ticker := ticking.NewTicker(tidyEvery)
 	defer ticker.Stop()

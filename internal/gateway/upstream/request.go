@@ -18,7 +18,7 @@ type Field struct {
 	Value string
 }
 
-// Protocol is what is spoken to an endpoint.
+// Protocol is the protocol of an endpoint.
 type Protocol int
 
 // The protocols.
@@ -30,83 +30,85 @@ const (
 	HTTP2
 )
 
-// Request is a request to a Service. It must not change until the response is closed.
+// Request is a request to a Service. It must not be changed until the response is closed.
 type Request struct {
-	// Client is who asked, as clients.Of says, for its share of the limits. The zero Addr is
-	// nobody in particular.
+	// Client is the client, as clients.Of defines it, for its share of the limits. The zero
+	// Addr means no particular client.
 	Client netip.Addr
-	// Protocol is what is spoken to the endpoint.
+	// Protocol is the protocol of the endpoint.
 	Protocol Protocol
-	// Method is the method, as it is sent.
+	// Method is the method.
 	Method string
 	// Target is the request target in origin form (/path?query), or "*".
 	Target string
-	// Host is the authority that the request is for.
+	// Host is the host of the request.
 	Host string
-	// Fields are the end-to-end fields. Host, framing and everything that concerns
-	// one connection only (see fieldname.OfConnection) are the sender's; here they are refused.
+	// Fields are the end-to-end fields. The sender writes Host, the framing and all fields
+	// of the connection itself (see fieldname.OfConnection). In Fields they are refused.
 	Fields []Field
-	// Upgrade is the protocol to change to, empty for none.
+	// Upgrade is the protocol to switch to. Empty: none.
 	Upgrade string
-	// AcceptTrailers tells the endpoint that trailers are passed on (TE: trailers).
+	// AcceptTrailers tells the endpoint that trailers are forwarded (TE: trailers).
 	AcceptTrailers bool
 
 	// Body is the body, nil for none.
 	Body io.Reader
-	// ContentLength is the length of Body, -1 if it is not known.
+	// ContentLength is the length of Body, or -1 if it is unknown.
 	ContentLength int64
-	// Trailers returns the trailers once Body has ended. Before that it returns fields
-	// with the names that are known by then. Optional.
+	// Trailers returns the trailers once Body has ended. Before that it returns the names
+	// that are known, without values. Optional.
 	Trailers func() []Field
-	// StopBody makes a Read of Body that is under way return. It is called when the
-	// response is closed before the body has been sent. Required with a Body.
+	// StopBody makes a running Read of Body return. It is called when the response is
+	// closed before the whole body was sent. Required with a Body.
 	StopBody func()
-	// ExpectContinue waits for 100 Continue before the body is read.
+	// ExpectContinue waits for 100 Continue before it reads the body.
 	ExpectContinue bool
 
 	// Informational is called for 1xx responses other than 100 and 101. Optional.
 	Informational func(status int, fields []Field)
 
-	// Deadline is when the response must have been read to its end. Zero: never.
+	// Deadline is when the response must have been read completely. Zero: no deadline.
 	Deadline time.Time
-	// HeaderTimeout bounds the wait of each attempt for the head of a response, once
-	// the request is sent. Zero: no bound.
+	// HeaderTimeout bounds, for each attempt, the wait for the head of the response after
+	// the request was sent. Zero: no bound.
 	HeaderTimeout time.Duration
-	// IdleTimeout bounds the wait for each further piece of the response's body. It does not
-	// hold for a stream. Zero: no bound.
+	// IdleTimeout bounds the wait for each further part of the response's body. It does not
+	// apply to a stream. Zero: no bound.
 	IdleTimeout time.Duration
-	// Retry says what is retried beyond what is safe anyway.
+	// Retry defines which requests are retried, besides those that are always safe to
+	// retry.
 	Retry Retry
 
-	replay []byte // the whole body, once it has been read
-	opened bool   // a byte of the body may have been taken
+	replay []byte // the whole body, if it was read in advance
+	opened bool   // a byte of the body may have been read
 
-	resent          int // how often it was sent again
+	resent          int // how often the request was sent again
 	budgetExhausted bool
 }
 
-// Resent returns how often the request was sent again, once Service.Do has returned.
+// Resent returns how often the request was sent again. Valid after Service.Do.
 func (r *Request) Resent() int { return r.resent }
 
-// BudgetExhausted reports whether the request would have been sent once more, had the
-// Service not used up its budget of retries.
+// BudgetExhausted reports whether one more retry was not sent, because the Service had used
+// up its retry budget.
 func (r *Request) BudgetExhausted() bool { return r.budgetExhausted }
 
-// Retry says which failed requests are sent again. Except after a failure to connect,
-// where nothing was sent, it applies to idempotent methods whose body is small enough to
-// be kept. Independently of it, a request is sent again when the endpoint cannot have
-// acted on it, or closed a kept connection at the moment that it was used.
+// Retry defines which failed requests are sent again. After a failure to connect, nothing
+// was sent, so every request may be. Otherwise it applies only to idempotent methods with a
+// body small enough to be kept. In addition, a request is always sent again in two cases:
+// the endpoint cannot have processed it, or the endpoint closed a kept connection when the
+// request was sent.
 type Retry struct {
-	// Attempts is how many times a request is sent again at most.
+	// Attempts bounds how many times a request is sent again.
 	Attempts int
-	// On are the causes.
+	// On are the causes for which a request is sent again.
 	On Causes
 }
 
 // Causes is a set of reasons to send a request again.
 type Causes uint8
 
-// The causes of a retry. Those with a status throw a response away.
+// These are the causes of a retry. For those with a status, a response is discarded.
 const (
 	OnConnectFailure Causes = 1 << iota
 	OnReset
@@ -116,7 +118,7 @@ const (
 	OnStatus504
 )
 
-// causeOf returns the cause that a status is, 0 for none.
+// causeOf returns the cause for a status, or 0.
 func causeOf(status int) Causes {
 	switch status {
 	case 502:
@@ -129,14 +131,14 @@ func causeOf(status int) Causes {
 	return 0
 }
 
-// MaxReplay is the size up to which a body is read before it is sent, so that it can be
-// sent again and goes out together with the head.
+// MaxReplay is the size up to which a body is read before it is sent. Then it can be sent
+// again, and is sent together with the head.
 const MaxReplay = 16 << 10
 
 var errHeadInvalid = errors.New("the request has an invalid")
 
-// appendHead appends the head of the request as HTTP/1.1. What could be read as something
-// else by the endpoint is refused, wherever it came from.
+// appendHead appends the head of the request as HTTP/1.1. It refuses everything that an
+// endpoint could read as something else, wherever it came from.
 func (r *Request) appendHead(b []byte) ([]byte, error) {
 	if !isToken(r.Method) {
 		return b, fmt.Errorf("%w method", errHeadInvalid)
@@ -221,9 +223,9 @@ func appendField(b []byte, name, value string) []byte {
 
 func (r *Request) hasBody() bool { return r.Body != nil && r.ContentLength != 0 }
 
-// distrusted reports whether an endpoint may see the end of the request elsewhere: where it
-// looks for no body (RFC 9110, 9.3), or takes what follows for another protocol. Its
-// connection then is for this request only.
+// distrusted reports whether an endpoint may see the end of the request elsewhere. It may
+// expect no body (RFC 9110, 9.3), or may treat what follows as another protocol. Such a
+// request gets a connection of its own.
 func (r *Request) distrusted() bool {
 	if !r.hasBody() {
 		return r.Upgrade != ""
@@ -235,11 +237,11 @@ func (r *Request) distrusted() bool {
 	return false
 }
 
-// replayable reports whether the request can be sent again as it was.
+// replayable reports whether the request can be sent again unchanged.
 func (r *Request) replayable() bool { return !r.hasBody() || r.replay != nil || !r.opened }
 
-// idempotent reports whether sending the request twice is the same as sending it once
-// (RFC 9110, 9.2.2).
+// idempotent reports whether sending the request twice has the same effect as sending it
+// once (RFC 9110, 9.2.2).
 func (r *Request) idempotent() bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
@@ -248,8 +250,8 @@ func (r *Request) idempotent() bool {
 	return false
 }
 
-// small reports whether the body is read whole before it is sent. A client that is slow
-// to send it then holds no connection to an endpoint either.
+// small reports whether the whole body is read before it is sent. So a slow client does not
+// occupy a connection to an endpoint.
 func (r *Request) small() bool {
 	return r.hasBody() && r.ContentLength > 0 && r.ContentLength <= MaxReplay && !r.ExpectContinue
 }
@@ -264,8 +266,8 @@ func (r *Request) keepBody(buffer []byte) error {
 	return nil
 }
 
-// headBy returns when the head of a response to a request sent now must have come, zero
-// for never.
+// headBy returns when the head of the response must have arrived, for a request that is
+// sent now. Zero: no bound.
 func (r *Request) headBy(now time.Time) time.Time {
 	if r.HeaderTimeout <= 0 {
 		return r.Deadline
@@ -273,7 +275,7 @@ func (r *Request) headBy(now time.Time) time.Time {
 	return earlier(r.Deadline, now.Add(r.HeaderTimeout))
 }
 
-// earlier returns the earlier of two times, of which the first may be zero for never.
+// earlier returns the earlier of two times. If end is zero, it returns other.
 func earlier(end, other time.Time) time.Time {
 	if !end.IsZero() && end.Before(other) {
 		return end

@@ -88,7 +88,7 @@ type received struct {
 	err      error
 }
 
-// understanding answers with 200 and reports the requests as net/http reads them.
+// understanding answers with 200, and reports the requests as net/http parses them.
 func understanding(t *testing.T) (*backend, chan received) {
 	got := make(chan received, 10)
 	b := listen(t, func(p *peer, _ int) {
@@ -198,7 +198,7 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// pipeBody is a body that the test feeds, and that can be stopped.
+// pipeBody is a body that the test writes, and that can be stopped.
 func pipeBody() (*Request, *io.PipeWriter, *atomic.Bool) {
 	reader, writer := io.Pipe()
 	stopped := new(atomic.Bool)

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Response is the answer to a request. It must be closed, after which nothing of it
-// may be used: the next response on the connection takes its place.
+// Response is the answer to a request. It must be closed. After that nothing of it may be
+// used, because the next response on the connection reuses its memory.
 type Response struct {
-	// Status is the status code, 101 or from 200.
+	// Status is the status code: 101, or 200 and above.
 	Status int
-	// Fields are the end-to-end fields, Content-Length among them.
+	// Fields are the end-to-end fields, including Content-Length.
 	Fields []Field
-	// ContentLength is what Content-Length says, -1 if it is missing. A response to HEAD
-	// and a 304 have one without a body.
+	// ContentLength is the value of Content-Length, or -1 if it is missing. A response to
+	// HEAD and a 304 may have one without a body.
 	ContentLength int64
-	// Upgrade is the protocol that a response 101 changes to.
+	// Upgrade is the protocol that a 101 response switches to.
 	Upgrade string
-	// Stream is set for a response that may be silent for as long as it likes: the endpoint
-	// says that it is of type text/event-stream or application/grpc.
+	// Stream is set for a response that may be silent without a bound, because its type is
+	// text/event-stream or application/grpc.
 	Stream bool
 	// Endpoint is the address that answered.
 	Endpoint string
@@ -26,7 +26,7 @@ type Response struct {
 	stream   stream
 	endpoint *endpoint
 	replay   *replayBuffer
-	gate     *gate // that the request has entered, nil for none
+	gate     *gate // the gate that the request has entered, or nil
 	pass     pass
 }
 
@@ -52,22 +52,22 @@ func isStream(fields []Field) bool {
 	return false
 }
 
-// Read reads the body. io.EOF means that it was whole.
+// Read reads the body. io.EOF means that the body is complete.
 func (r *Response) Read(p []byte) (int, error) { return r.stream.read(p) }
 
-// Buffered reports whether Read returns without waiting for the endpoint. Before it
-// waits, whoever passes the body on flushes what came.
+// Buffered reports whether Read returns without waiting for the endpoint. If it would wait,
+// the caller should flush what it has read.
 func (r *Response) Buffered() bool { return r.stream.buffered() }
 
 // Trailers returns the trailer fields, once Read has returned io.EOF.
 func (r *Response) Trailers() []Field { return r.stream.trailers() }
 
-// Tunnel returns the connection after a response 101. Closing the response closes it.
+// Tunnel returns the connection after a 101 response. Closing the response closes it.
 func (r *Response) Tunnel() net.Conn { return r.stream.tunnel() }
 
-// Close ends the exchange. The connection is kept if both messages went over it whole.
+// Close ends the exchange. The connection is kept if both messages are complete.
 func (r *Response) Close() {
-	endpoint, replay, gate, pass := r.endpoint, r.replay, r.gate, r.pass // before the connection has another response
+	endpoint, replay, gate, pass := r.endpoint, r.replay, r.gate, r.pass // before the connection is used for another response
 	r.stream.close()
 	endpoint.leave()
 	if gate != nil {
@@ -76,17 +76,17 @@ func (r *Response) Close() {
 	replay.release()
 }
 
-// tunnel is a connection of which some bytes have been read already.
+// tunnel is a connection from which some bytes were read already.
 type tunnel struct {
 	net.Conn
 
 	in *buffer
 }
 
-// Read returns what came with the head of the response first.
+// Read first returns the bytes that came with the head of the response.
 func (t *tunnel) Read(p []byte) (int, error) { return t.in.Read(p) }
 
-// CloseWrite ends the direction to the endpoint.
+// CloseWrite closes the write side.
 func (t *tunnel) CloseWrite() error {
 	if half, ok := t.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// maxSafeRetries bounds how often a request that no endpoint has seen is sent again.
+// maxSafeRetries bounds the retries of a request that no endpoint has processed.
 const maxSafeRetries = 3
 
-// try sends a request until there is an answer, or nothing that may be tried again.
+// try sends a request until there is a response or a failure that must not be retried.
 func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
 	var tried []*endpoint
 	fresh := false
@@ -50,9 +50,9 @@ func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
 	}
 }
 
-// pause returns how long to wait before the next attempt: a random time, on average
-// twice as long each time. Where an endpoint cannot be reached, and another has not been
-// tried, it is 0: the request is the first that anybody sees of it, and no burden.
+// pause returns how long to wait before the next attempt: a random time whose average
+// doubles each time. It is 0 if the endpoint cannot be reached and another one was not
+// tried yet, because then no endpoint has had any load from the request.
 func (s *Service) pause(failure *Error, retries, tried int) time.Duration {
 	if failure != nil && failure.Kind == Connect && tried+1 < len(*s.eligible.Load()) {
 		return 0
@@ -65,7 +65,7 @@ func (s *Service) pause(failure *Error, retries, tried int) time.Duration {
 	return longest - rand.N(longest/2+1)
 }
 
-// sleep waits. It reports false if the context ends before.
+// sleep waits. It returns false if the context ends first.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	if wait <= 0 {
 		return true
@@ -80,8 +80,8 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// safeToRepeat reports whether the endpoint cannot have acted on the request, or would
-// do the same again after closing a connection that was idle.
+// safeToRepeat reports whether the endpoint cannot have processed the request, or has
+// closed an idle connection under an idempotent request.
 func (e *Error) safeToRepeat(req *Request) bool {
 	if e == nil || e.Kind == Connect || !req.replayable() {
 		return false
@@ -89,7 +89,7 @@ func (e *Error) safeToRepeat(req *Request) bool {
 	return e.unprocessed || (e.stale && req.idempotent())
 }
 
-// retries reports whether the request's own rules cover an outcome.
+// retries reports whether the request's own rules allow a retry.
 func (r *Request) retries(response *Response, failure *Error) bool {
 	if !r.replayable() {
 		return false
@@ -108,12 +108,12 @@ func (r *Request) retries(response *Response, failure *Error) bool {
 	return r.Retry.On&cause != 0 && r.idempotent()
 }
 
-// inTime reports whether somebody still waits for the response after a while.
+// inTime reports whether the request is still wanted after the wait.
 func (s *Service) inTime(ctx context.Context, req *Request, wait time.Duration) bool {
 	return ctx.Err() == nil && (req.Deadline.IsZero() || s.options.Clock.Now().Add(wait).Before(req.Deadline))
 }
 
-// affords reports whether there is time and budget for another attempt after a while.
+// affords reports whether time and budget allow another attempt after the wait.
 func (s *Service) affords(ctx context.Context, req *Request, wait time.Duration) bool {
 	if !s.inTime(ctx, req, wait) {
 		return false
@@ -123,12 +123,12 @@ func (s *Service) affords(ctx context.Context, req *Request, wait time.Duration)
 }
 
 const (
-	// Of the requests to a Service one in five may be sent again, and ten in a second
-	// whatever their number: a Service that fails must not be asked several times as
-	// much for it.
+	// One in five requests to a Service may be sent again, and in addition ten per second.
+	// So a failing Service does not get several times its normal load.
 	budgetPerRequest = 0.2
 	budgetPerSecond  = 10
-	// maxBudget is what may be saved up: ten seconds of a Service with few requests.
+	// maxBudget bounds the saved budget. It is what a Service with few requests gets in ten
+	// seconds.
 	maxBudget = 100
 )
 
@@ -138,13 +138,13 @@ type budget struct {
 
 	mu       sync.Mutex
 	left     float64
-	counted  int64 // requests that left has been raised for
+	counted  int64 // the number of requests already counted in left
 	earnedAt time.Time
 }
 
 func (b *budget) start(now time.Time) { b.left, b.earnedAt = maxBudget, now }
 
-// take takes a retry out of the budget. It reports false if there is none left.
+// take takes one retry from the budget. It returns false if none is left.
 func (b *budget) take(now time.Time) bool {
 	requests := b.requests.Load()
 	b.mu.Lock()

@@ -81,9 +81,9 @@ func TestNobodyThereIsAnError(t *testing.T) {
 	wantKind(t, err, Connect)
 }
 
-// closingIdle answers one request per connection properly, and ends the connection
-// without a word when the second comes: what a request meets on a connection that the
-// endpoint closes at the same moment.
+// closingIdle answers one request per connection, and closes the connection without an
+// answer when the second one arrives. A request sees the same when the endpoint closes an
+// idle connection at that moment.
 func closingIdle(t *testing.T) (*backend, *atomic.Int64) {
 	seen := new(atomic.Int64)
 	b := listen(t, func(p *peer, _ int) {
@@ -197,7 +197,7 @@ func TestConfiguredRetries(t *testing.T) {
 	for name, test := range map[string]struct {
 		request func() *Request
 		retry   Retry
-		answers []string // by request; empty: the connection ends; "-": silence
+		answers []string // by request; empty: the connection ends; "-": no answer
 		status  int
 		kind    Kind
 		sent    int64
@@ -322,7 +322,7 @@ func TestNoRetryAfterTheDeadline(t *testing.T) {
 	}
 }
 
-// failingConn fails the first write, as a connection does that was reset.
+// failingConn fails the first write, like a connection that was reset.
 type failingConn struct {
 	net.Conn
 

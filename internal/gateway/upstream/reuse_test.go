@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A connection carries another request only if nobody can have seen the end of this one, or
-// of its response, elsewhere.
+// A connection is reused only if no server can have seen the end of the request or of the
+// response elsewhere.
 func TestConnectionsThatAreInDoubtAreNotUsedAgain(t *testing.T) {
 	body := func(method string, length int) *Request {
 		req := post(strings.NewReader(strings.Repeat("x", length)), int64(length))
@@ -23,7 +23,7 @@ func TestConnectionsThatAreInDoubtAreNotUsedAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		request  *Request
 		response string
-		late     string // what comes a moment after the response
+		late     string // what arrives shortly after the response
 		kept     bool
 	}{
 		"a small body":                 {request: body("POST", 10), response: okResponse, kept: true},
@@ -71,11 +71,12 @@ func TestConnectionsThatAreInDoubtAreNotUsedAgain(t *testing.T) {
 	}
 }
 
-// An endpoint that answers before it has the request may take the rest of it for another one.
+// An endpoint that answers before it has the whole request may treat the rest as another
+// request.
 func TestAnAnswerBeforeTheEndOfTheRequestIsTheLast(t *testing.T) {
 	received := make(chan struct{})
 	const rest = "rest"
-	begin := strings.Repeat("x", MaxReplay) // more than is read before it is sent
+	begin := strings.Repeat("x", MaxReplay) // more than is read in advance
 	b := listen(t, func(p *peer, number int) {
 		if number == 1 && p.head() != "" {
 			_, _ = io.CopyN(io.Discard, p.in, MaxReplay)

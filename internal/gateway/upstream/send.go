@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// chunkPrefix is room for the size of a chunk before its data.
+	// chunkPrefix is the room for a chunk's size before its data.
 	chunkPrefix = 8
 	pieceSize   = 32 << 10
 )
 
 var errRequestBody = errors.New("read the request's body")
 
-// piece holds a piece of a body under way; chunk framing fits around the data.
+// piece is a buffer for a part of a body, with room for the chunk framing around the data.
 type piece [chunkPrefix + pieceSize + 2]byte
 
 var pieces = sync.Pool{New: func() any { return new(piece) }}
@@ -29,11 +29,11 @@ var pieces = sync.Pool{New: func() any { return new(piece) }}
 type sender struct {
 	conn   *conn
 	result chan error
-	ended  atomic.Bool // nothing more is read of the body
-	whole  atomic.Bool // the last of the request is being sent, or has been
+	ended  atomic.Bool // the body is not read any more
+	whole  atomic.Bool // the last part of the request is being sent, or was sent
 }
 
-// startSender sends the body on a goroutine that ends with the exchange.
+// startSender sends the body on a goroutine. The goroutine ends with the exchange.
 func startSender(c *conn) *sender {
 	s := &sender{conn: c, result: make(chan error, 1)}
 	c.request.opened = true
@@ -45,18 +45,18 @@ func startSender(c *conn) *sender {
 }
 
 func (s *sender) send() error {
-	// The wait for the response begins when the request has been sent.
+	// The wait for the response starts when the request was sent.
 	s.setReadDeadline(s.conn.request.Deadline)
 	err := s.copy()
 	if errors.Is(err, errRequestBody) {
-		_ = s.conn.raw.Close() // the request cannot be completed, and the endpoint must see that
+		_ = s.conn.raw.Close() // the request cannot be completed, and the endpoint must notice that
 		return err
 	}
 	s.setReadDeadline(s.conn.request.headBy(s.conn.options.Clock.Now()))
 	return err
 }
 
-// setReadDeadline bounds the wait for the head of the response, unless it is there.
+// setReadDeadline bounds the wait for the head of the response, unless the head was read.
 func (s *sender) setReadDeadline(end time.Time) {
 	s.conn.deadline.Lock()
 	defer s.conn.deadline.Unlock()
@@ -89,8 +89,8 @@ func (s *sender) copy() error {
 	return nil
 }
 
-// next reads the next piece of the body, and tells whether it is the last one. left is how
-// much of a body of known length is still to come.
+// next reads the next part of the body. last is set for the final part. left is how much of
+// a body of known length is still to come.
 func (s *sender) next(into *piece, left *int64) (n int, last bool, err error) {
 	n, err = s.conn.request.Body.Read(into[chunkPrefix : chunkPrefix+pieceSize])
 	last = errors.Is(err, io.EOF)
@@ -112,7 +112,8 @@ func (s *sender) next(into *piece, left *int64) (n int, last bool, err error) {
 
 func (s *sender) chunked() bool { return s.conn.request.ContentLength < 0 }
 
-// frame returns n bytes of data that begin at chunkPrefix as they are sent.
+// frame returns n bytes of data, which begin at chunkPrefix, in the form in which they are
+// sent.
 func (s *sender) frame(piece *piece, n int) []byte {
 	if s.chunked() {
 		return frameChunk(piece[:], n)
@@ -120,7 +121,8 @@ func (s *sender) frame(piece *piece, n int) []byte {
 	return piece[chunkPrefix : chunkPrefix+n]
 }
 
-// frameChunk puts size and line ends around n bytes of data that begin at chunkPrefix.
+// frameChunk adds the size and the line ends around n bytes of data, which begin at
+// chunkPrefix.
 func frameChunk(piece []byte, n int) []byte {
 	var size [chunkPrefix]byte
 	line := append(strconv.AppendInt(size[:0], int64(n), 16), '\r', '\n')
@@ -153,7 +155,7 @@ func (s *sender) write(b []byte) error {
 	return err
 }
 
-// cut ends the sending, if it has not ended, and returns how it ended.
+// cut stops the sending if it is still running. It returns how the sending ended.
 func (s *sender) cut() error {
 	select {
 	case err := <-s.result:

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Service sends requests to the endpoints of one port of a Service.
+// Service sends requests to the endpoints of one port of a Kubernetes Service.
 type Service struct {
 	options   Options
 	ejector   ejector
 	gate      gate
 	budget    budget
 	endpoints atomic.Pointer[[]*endpoint]
-	// eligible are those endpoints that get requests: whom no check has found unhealthy, and
-	// all of them where that leaves none.
+	// eligible are the endpoints that get requests: those that no check has found
+	// unhealthy. If there are none, all endpoints are eligible.
 	eligible atomic.Pointer[[]*endpoint]
 
-	set      sync.Mutex // held while endpoints, their health, check or protocol change
+	set      sync.Mutex // held while endpoints, their health, the check or the protocol change
 	check    Check
 	protocol Protocol
-	asking   sync.WaitGroup // the gateway's own requests to endpoints under suspicion
-	key      string         // of the Registry
-	wake     func()         // has the Registry start checks
+	asking   sync.WaitGroup // the gateway's own requests to suspected endpoints
+	key      string         // the key in the Registry
+	wake     func()         // makes the Registry start checks
 }
 
 // NewService returns a Service without endpoints.
@@ -39,24 +39,24 @@ func NewService(options Options) *Service {
 	return s
 }
 
-// SetLimits bounds what the Service is asked for at a time. What is under way goes on.
+// SetLimits bounds the concurrent use of the Service. Requests in flight continue.
 func (s *Service) SetLimits(limits Limits) { s.gate.setLimits(limits) }
 
-// SetProtocol says what the endpoints are declared to speak.
+// SetProtocol sets the declared protocol of the endpoints.
 func (s *Service) SetProtocol(protocol Protocol) {
 	s.set.Lock()
 	defer s.set.Unlock()
 	s.protocol = protocol
 }
 
-// Set replaces the endpoints, given as host:port. Those that stay keep their connections
-// and health. Requests under way to those that go are not disturbed.
+// Set replaces the endpoints, given as host:port. Endpoints that stay keep their
+// connections and health. Requests in flight to removed endpoints continue.
 func (s *Service) Set(addresses []string) { s.change(addresses, false) }
 
-// Add adds endpoints, and leaves those that are there.
+// Add adds endpoints and keeps the others.
 func (s *Service) Add(addresses []string) { s.change(addresses, true) }
 
-// change makes these the endpoints, beside the others that there are or instead of them.
+// change sets the endpoints. With keepOthers it adds them to the existing ones.
 func (s *Service) change(addresses []string, keepOthers bool) {
 	s.set.Lock()
 	defer s.set.Unlock()
@@ -87,7 +87,7 @@ func (s *Service) change(addresses []string, keepOthers bool) {
 	}
 }
 
-// retire lets go of every connection that no request is on, now and later.
+// retire closes every connection as soon as it has no request.
 func (s *Service) retire() {
 	s.set.Lock()
 	defer s.set.Unlock()
@@ -99,14 +99,14 @@ func (s *Service) retire() {
 // Endpoints returns how many endpoints there are.
 func (s *Service) Endpoints() int { return len(*s.endpoints.Load()) }
 
-// Requests returns how many requests are under way or wait for a connection.
+// Requests returns how many requests are in flight or wait for a connection.
 func (s *Service) Requests() int {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	return s.gate.requests.Taken()
 }
 
-// Busy returns how many requests endpoints have, health checks included.
+// Busy returns how many requests the endpoints have, including health checks.
 func (s *Service) Busy() int64 {
 	busy := int64(0)
 	for _, e := range *s.endpoints.Load() {
@@ -115,7 +115,7 @@ func (s *Service) Busy() int64 {
 	return busy
 }
 
-// Ejected returns the addresses that are left out at the moment for failed requests.
+// Ejected returns the addresses that are ejected now.
 func (s *Service) Ejected() []string {
 	now := s.options.Clock.Now()
 	var out []string
@@ -127,7 +127,7 @@ func (s *Service) Ejected() []string {
 	return out
 }
 
-// Tidy closes connections that have been idle for too long. Somebody calls it now and then.
+// Tidy closes connections that were idle for too long. It must be called regularly.
 func (s *Service) Tidy() {
 	now := s.options.Clock.Now()
 	for _, e := range *s.endpoints.Load() {
@@ -136,8 +136,8 @@ func (s *Service) Tidy() {
 	}
 }
 
-// Do sends a request and returns the head of its response, from where the caller reads
-// on. The error is an *Error. The response must be closed.
+// Do sends a request and returns when the head of its response has arrived. The caller
+// reads the rest. The error is an *Error. The response must be closed.
 func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 	if s.Endpoints() == 0 {
 		return nil, &Error{Kind: NoEndpoints, Err: errors.New("the Service has no endpoints")}
@@ -162,7 +162,7 @@ func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 	return response, nil
 }
 
-// enter waits until the limits allow the request, as long as it has time.
+// enter waits until the limits allow the request, within its deadline.
 func (s *Service) enter(ctx context.Context, req *Request, p pass) *Error {
 	wait, kind := maxPendingWait, MaxConnections
 	if !req.Deadline.IsZero() {
@@ -177,7 +177,7 @@ func (s *Service) enter(ctx context.Context, req *Request, p pass) *Error {
 	return failure
 }
 
-// evict closes a connection to some endpoint that is idle. It reports false if none is.
+// evict closes an idle connection to any endpoint. It returns false if there is none.
 func (s *Service) evict() bool {
 	for _, e := range *s.endpoints.Load() {
 		if e.http1.evict() {
@@ -187,9 +187,9 @@ func (s *Service) evict() bool {
 	return false
 }
 
-// pick returns the less loaded of two eligible endpoints that are not ejected and were not
-// tried. When nothing else is left it takes what was tried or is ejected, nil if there is
-// none.
+// pick draws two eligible endpoints that are not ejected and were not tried, and returns
+// the one with less load. If there are none, it also uses endpoints that were tried or are
+// ejected. It returns nil if there are no endpoints.
 func (s *Service) pick(tried []*endpoint) *endpoint {
 	all := *s.eligible.Load()
 	switch {
@@ -219,7 +219,7 @@ func (s *Service) pick(tried []*endpoint) *endpoint {
 	return first
 }
 
-// draw returns a random endpoint that is usable, each with the same chance. nil: none is.
+// draw returns a random usable endpoint, or nil. Each has the same chance.
 func draw(all []*endpoint, usable func(*endpoint) bool) *endpoint {
 	for range 3 {
 		if e := all[rand.IntN(len(all))]; usable(e) {
@@ -240,7 +240,7 @@ func draw(all []*endpoint, usable func(*endpoint) bool) *endpoint {
 	return chosen
 }
 
-// replayBuffer holds a small body of a request.
+// replayBuffer holds the small body of a request.
 type replayBuffer [MaxReplay]byte
 
 var replayBuffers = sync.Pool{New: func() any { return new(replayBuffer) }}
@@ -251,7 +251,8 @@ func (b *replayBuffer) release() {
 	}
 }
 
-// readReplay reads a small body into a buffer, nil if there is none or it is not small.
+// readReplay reads a small body into a buffer. It returns nil if there is no body or if it
+// is not small.
 func (s *Service) readReplay(req *Request) (*replayBuffer, error) {
 	if !req.small() {
 		return nil, nil

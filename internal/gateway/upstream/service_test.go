@@ -169,7 +169,8 @@ func TestLeastLoadedOfTwo(t *testing.T) {
 	for range 3000 {
 		counts[s.pick(nil)]++
 	}
-	// The first is in two of three pairs and always the worse, the second in one.
+	// The first endpoint has the most load, so it is never picked. The second is picked
+	// only in the pair with the first, which is one of three pairs.
 	if counts[all[0]] != 0 || counts[all[1]] < 850 || counts[all[1]] > 1150 {
 		t.Errorf("got %d, %d and %d of 3000", counts[all[0]], counts[all[1]], counts[all[2]])
 	}
@@ -293,7 +294,8 @@ func TestFailingEndpointIsLeftOut(t *testing.T) {
 				}
 				_, _ = readAll(response)
 			}
-			// The 5 that it takes, and what comes while the gateway asks itself.
+			// Five failures are needed, and more come while the gateway sends its own
+			// request.
 			if failures < 5 || failures > 100 || len(s.Ejected()) != 1 {
 				t.Errorf("%d requests failed, ejected is %v", failures, s.Ejected())
 			}
@@ -325,7 +327,7 @@ func TestRegistryKeepsServicesByKey(t *testing.T) {
 	}
 	r.Keep(func(key string) bool { return key == "b:80" })
 	eventually(t, "the idle connection is closed", func() bool { return b.open.Load() == 0 })
-	fetch(t, s, get()) // by somebody who still holds it
+	fetch(t, s, get()) // a caller still holds the dropped Service
 	eventually(t, "and leaves nothing behind", func() bool { return b.open.Load() == 0 })
 	if r.Service("a:80") == s {
 		t.Error("a dropped Service came back")

@@ -1,13 +1,14 @@
 package upstream
 
-// States counts the endpoints of a Service by what is thought of them.
+// States counts the endpoints of a Service by their health.
 type States struct {
 	// Available endpoints get requests.
 	Available int
-	// Ejected are left out for a while, because requests to them have failed.
+	// Ejected endpoints get no requests for some time, because requests to them have
+	// failed.
 	Ejected int
-	// Unhealthy are left out because their health checks fail. Where that is all of them,
-	// they get requests all the same.
+	// Unhealthy endpoints get no requests, because their health checks fail. If all are
+	// unhealthy, they get requests nevertheless.
 	Unhealthy int
 }
 

@@ -2,7 +2,7 @@ package upstream
 
 import "strings"
 
-// What RFC 9110 (5.5, 5.6.2) and RFC 9112 (3) allow where, by byte.
+// These classes say which bytes RFC 9110 (5.5, 5.6.2) and RFC 9112 (3) allow where.
 const (
 	tokenByte = 1 << iota
 	visibleByte

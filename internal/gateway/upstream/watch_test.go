@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Whether the response comes before anybody looks at the context, or long after: it is
-// the same response, and the connection is kept.
+// The response is the same, and the connection is kept, whether the response comes before
+// the context is watched or long after.
 func TestResponsesThatComeAtOnceAndAfterAWhile(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"at once": 0, "after a while": 3 * unwatched} {
 		t.Run(name, func(t *testing.T) {
