@@ -12,8 +12,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// wire is the line to the API server. It can be cut and mended, and it knows what was
-// asked for.
+// wire is the connection to the API server. A test can break it and repair it. It records
+// the requests.
 type wire struct {
 	t       testing.TB
 	address string
@@ -22,7 +22,7 @@ type wire struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[net.Conn]bool
-	silenced chan struct{}   // closed when bytes pass again; nil: they do
+	silenced chan struct{}   // closed when bytes pass again; nil while they pass
 	asked    map[string]bool // method, path, query of the selector, status
 }
 
@@ -34,7 +34,7 @@ func newWire(t testing.TB, server string) *wire {
 	return w
 }
 
-// mend lets connections through.
+// mend allows connections again.
 func (w *wire) mend() {
 	w.t.Helper()
 	listener, err := net.Listen("tcp", w.address)
@@ -82,7 +82,7 @@ type gate struct {
 	from net.Conn
 }
 
-// Read returns what it has read once the wire is not silent.
+// Read waits while the wire is silent.
 func (g *gate) Read(p []byte) (int, error) {
 	n, err := g.from.Read(p)
 	g.wire.mu.Lock()
@@ -94,7 +94,7 @@ func (g *gate) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// silence keeps every connection open and lets no byte through until it is undone.
+// silence keeps every connection open, but passes no bytes until undo is called.
 func (w *wire) silence() (undo func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *wire) silence() (undo func()) {
 	})
 }
 
-// cut breaks all connections and lets none through.
+// cut closes all connections and allows none.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *wire) cut() {
 	}
 }
 
-// record wraps a transport so that it is known what was asked for.
+// record wraps a transport to record its requests.
 func (w *wire) record(next http.RoundTripper) http.RoundTripper { return &recorder{w, next} }
 
 type recorder struct {
@@ -139,7 +139,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (r *recorder) WrappedRoundTripper() http.RoundTripper { return r.next }
 
-// questions returns what was asked for and how it was answered, each once.
+// questions returns the recorded requests with their statuses, without duplicates.
 func (w *wire) questions() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// service is what is kept of a Service.
+// service is the part of a Service that is kept.
 type service struct {
 	name     string
 	external bool
@@ -26,12 +26,13 @@ type servicePort struct {
 	appProtocol string
 }
 
-// slice is what is kept of an EndpointSlice.
+// slice is the part of an EndpointSlice that is kept.
 type slice struct {
 	service string
 	family  discoveryv1.AddressType
 	ports   []slicePort
-	// ready are addresses that take requests, draining those that still could but end.
+	// ready are the addresses that are ready for requests. draining are terminating ones
+	// that still serve.
 	ready    []string
 	draining []string
 }
@@ -58,8 +59,8 @@ func sameService(a, b service) bool {
 	return a.name == b.name && a.external == b.external && a.family == b.family && slices.Equal(a.ports, b.ports)
 }
 
-// keepSlice sorts the endpoints by their conditions as kube-proxy does. A condition that
-// is not stated is taken for a good one, except terminating.
+// keepSlice sorts the endpoints by their conditions, as kube-proxy does. A missing
+// condition counts as good, except terminating.
 func keepSlice(in *discoveryv1.EndpointSlice) slice {
 	out := slice{service: in.Labels[discoveryv1.LabelServiceName], family: in.AddressType}
 	for _, port := range in.Ports {
@@ -71,7 +72,7 @@ func keepSlice(in *discoveryv1.EndpointSlice) slice {
 		if len(endpoint.Addresses) == 0 {
 			continue
 		}
-		// Nothing is said about what further addresses would mean.
+		// The API does not define the meaning of further addresses.
 		address, is := endpoint.Addresses[0], endpoint.Conditions
 		ready := is.Ready == nil || *is.Ready
 		serving := ready
@@ -93,7 +94,7 @@ func sameSlice(a, b slice) bool {
 		slices.Equal(a.ready, b.ready) && slices.Equal(a.draining, b.draining)
 }
 
-// resolve returns what a table needs of a Service, out of its EndpointSlices.
+// resolve returns the part of a Service that a table needs, with its endpoints.
 func resolve(in service, from []slice) table.Service {
 	out := table.Service{External: in.external, Ports: make(map[int32]table.ServicePort, len(in.ports))}
 	for _, port := range in.ports {
@@ -102,9 +103,10 @@ func resolve(in service, from []slice) table.Service {
 	return out
 }
 
-// endpoints returns the addresses behind a port. A pod has one of each family; so that it
-// counts once, those of the Service's own family are taken, and the others only where
-// there is none. Endpoints that end are better than none at all.
+// endpoints returns the addresses of a port. A dual-stack pod has one address per family.
+// Only those of the Service's first family are used, so that a pod counts once. The other
+// family is used if there are none. Terminating endpoints are used only if no endpoint is
+// ready.
 func endpoints(in service, port string, from []slice) []string {
 	other := discoveryv1.AddressTypeIPv6
 	if in.family == other {

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// endpoint is ready, serving and terminating as three letters say: y, n, or - where
-// nothing is said.
+// endpoint returns an endpoint whose conditions are three letters, for ready, serving and
+// terminating: y, n, or - if the condition is missing.
 func endpoint(address, conditions string) discoveryv1.Endpoint {
 	said := func(letter byte) *bool {
 		if letter == '-' {

@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 )
 
-// manyRoutes is an APIGateway as the API server sends it, and as many Services.
+// manyRoutes returns an APIGateway as the API server sends it, with one Service for each of
+// its routes.
 func manyRoutes(b *testing.B, n int) (text []byte, services, slices []any) {
 	b.Helper()
 	gateway := &slipwayv1alpha1.APIGateway{
@@ -39,8 +40,8 @@ func manyRoutes(b *testing.B, n int) (text []byte, services, slices []any) {
 	return text, services, slices
 }
 
-// What a changed spec costs from the bytes of the API server to the first request that
-// sees it, and a changed endpoint.
+// BenchmarkChange measures the cost of a changed spec, and of a changed endpoint, from the
+// bytes of the API server to the first request that uses the change.
 func BenchmarkChange(b *testing.B) {
 	for _, n := range []int{10, 1000} {
 		text, services, slices := manyRoutes(b, n)

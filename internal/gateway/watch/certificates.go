@@ -16,21 +16,21 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// keyring holds the certificates by the names of their Secrets. A Secret that is gone or
-// holds no certificate any more leaves its last good one in use: the clients of a host
-// gain nothing from having none.
+// keyring holds the certificates by the name of their Secret. If a Secret is deleted or
+// holds no valid certificate any more, its last good one stays in use, because clients
+// would gain nothing from having none.
 type keyring struct {
 	pairs map[string]keyPair
 }
 
-// keyPair is a certificate and what it was read from.
+// keyPair is a certificate with the data that it was parsed from.
 type keyPair struct {
 	crt, key    []byte
 	certificate tls.Certificate
 }
 
-// read returns the certificates of a target, what is wrong with them, and the time at
-// which this changes by itself; zero: never.
+// read returns the certificates of a target and their problems. again is the time at which
+// the problems change without a new event. It is zero if there is no such time.
 func (k *keyring) read(t *target, in *table.Input, now time.Time) (certificates []proxy.Certificate, problems []revision.Problem, next time.Time) {
 	pairs := map[string]keyPair{}
 	for i, spec := range t.tls {
@@ -72,7 +72,8 @@ func (k *keyring) read(t *target, in *table.Input, now time.Time) (certificates 
 	return certificates, problems, next
 }
 
-// pair returns what a Secret holds, or else what it held last and a reason.
+// pair returns the certificate in a Secret. If that is not valid, it returns the last good
+// one and a reason.
 func (k *keyring) pair(name string, in *table.Input) (pair keyPair, reason, message string) {
 	last := k.pairs[name]
 	data, found := in.Secrets[name]
@@ -93,8 +94,8 @@ func (k *keyring) pair(name string, in *table.Input) (pair keyPair, reason, mess
 // maxUncovered bounds how many hosts a message names.
 const maxUncovered = 3
 
-// uncovered says which hosts a certificate is served for and does not cover: their clients
-// are shown it, and refuse it.
+// uncovered lists the hosts for which a certificate is served although it does not contain
+// them. Clients of such a host get the certificate and refuse it.
 func uncovered(name string, certificate proxy.Certificate) string {
 	leaf := certificate.Leaf
 	if len(certificate.Hosts) == 0 && len(leaf.DNSNames) == 0 {
@@ -117,7 +118,7 @@ func uncovered(name string, certificate proxy.Certificate) string {
 	return fmt.Sprintf("the certificate in Secret %q does not cover %s%s (hosts beside it), for which it is served", name, strings.Join(hosts, ", "), more)
 }
 
-// validity says what is wrong with the time of a certificate, and when this changes.
+// validity says whether a certificate is expired or not valid yet, and when this changes.
 func validity(name string, certificate tls.Certificate, now time.Time) (message string, changes time.Time) {
 	leaf := certificate.Leaf
 	switch {

@@ -18,13 +18,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// newCertificate returns what a TLS Secret holds.
+// newCertificate returns the content of a TLS Secret.
 func newCertificate(t testing.TB, from, until time.Time) map[string][]byte {
 	t.Helper()
 	return newCertificateFor(t, from, until, "a.example.com")
 }
 
-// newCertificateFor returns what a TLS Secret holds whose certificate has the names.
+// newCertificateFor returns the content of a TLS Secret whose certificate has the given
+// names.
 func newCertificateFor(t testing.TB, from, until time.Time, names ...string) map[string][]byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -21,20 +21,21 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// How long a reflector waits before it tries again: at first, at most, and after how long
-// without a failure it begins anew. A gateway is behind for as long as it waits, so this
-// is shorter than what client-go does otherwise.
+// These are the waits of a reflector between failed attempts: the first wait, the longest
+// wait, and the time without a failure after which the first wait applies again. While a
+// reflector waits, the gateway's configuration may be stale. So the waits are shorter than
+// client-go's defaults.
 const (
 	firstDelay  = 50 * time.Millisecond
 	maxDelay    = time.Second
 	resetDelays = time.Minute
 )
 
-// dialTimeout bounds an attempt to connect to the API server.
+// dialTimeout bounds one attempt to connect to the API server.
 const dialTimeout = 2 * time.Second
 
-// clients speak to the API server about the kinds that a gateway reads, over one
-// connection. A generated clientset would bring every kind there is into the program.
+// clients are the clients for the kinds that a gateway reads. They share one connection. A
+// generated clientset would add all kinds of the API to the program.
 type clients struct {
 	namespace string
 	core      *rest.RESTClient
@@ -42,12 +43,13 @@ type clients struct {
 	slipway   *rest.RESTClient
 }
 
-// newClients leaves the access as it is.
+// newClients does not change access.
 func newClients(access *rest.Config, namespace string) (*clients, error) {
 	access = rest.CopyConfig(access)
-	access.QPS = -1 // a gateway asks for little, and for that at once
+	access.QPS = -1 // no rate limit: a gateway sends few requests, but all at the start
 	if access.Dial == nil {
-		// The kernel doubles the time between two attempts to connect: a new one is sooner.
+		// The kernel doubles the time between its attempts to connect. A new attempt from
+		// here comes sooner.
 		access.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
 	http, err := rest.HTTPClientFor(access)
@@ -90,7 +92,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// list returns how all objects of a kind are read, or the one of a name.
+// list returns a ListWatch for all objects of a kind, or for the one with a name.
 func (c *clients) list(client cache.Getter, resource, name string) *cache.ListWatch {
 	selector := fields.Everything()
 	if name != "" {
@@ -99,11 +101,11 @@ func (c *clients) list(client cache.Getter, resource, name string) *cache.ListWa
 	return cache.NewListWatchFromClient(client, resource, c.namespace, selector)
 }
 
-// reflect keeps a shelf as the API server says, until the context ends. failed is told why
-// nothing could be read; it is tried again and again.
-func reflect(ctx context.Context, what string, from cache.ListerWatcher, kind any, shelf cache.ReflectorStore, failed func(error)) {
+// reflect keeps a store up to date until the context ends. failed is called with each
+// error. The reflector then tries again.
+func reflect(ctx context.Context, what string, from cache.ListerWatcher, kind any, store cache.ReflectorStore, failed func(error)) {
 	backoff := wait.Backoff{Duration: firstDelay, Factor: 2, Jitter: 0.5, Cap: maxDelay, Steps: 10}
-	reflector := cache.NewReflectorWithOptions(from, kind, shelf, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(from, kind, store, cache.ReflectorOptions{
 		Name: what, TypeDescription: what, Backoff: &backoff,
 	})
 	delay := backoff.DelayWithReset(clock.RealClock{}, resetDelays)

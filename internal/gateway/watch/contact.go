@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// patience is how long a watch may be without its stream before what it has read counts
-	// as stale. The API server ends every watch from time to time, and the next one is there
-	// within milliseconds.
+	// patience is how long a watch may be without an open stream before its data counts as
+	// stale. The API server ends every watch from time to time. The next one is usually
+	// open within milliseconds.
 	patience = 500 * time.Millisecond
 	// firstPatience is the same for a watch that has not read anything yet.
 	firstPatience = 5 * time.Second
 )
 
-// contacts knows of every watch whether it hears the API server. It is safe for concurrent
-// use.
+// contacts records for each watch whether it receives changes from the API server. It is
+// safe for concurrent use.
 type contacts struct {
 	clock clock.Clock
-	// changed gets a value when a watch begins or ceases to hear.
+	// changed gets a value when the state of a watch changes.
 	changed chan struct{}
 	verdict atomic.Pointer[revision.View]
 
@@ -37,20 +37,20 @@ type contacts struct {
 	all   map[*contact]bool
 }
 
-// contact is what is known of one watch. The mutex of its contacts guards it.
+// contact is the state of one watch. The mutex of its contacts guards it.
 type contact struct {
 	of   *contacts
 	kind string
 
-	// hears: the stream is open, and what it began with is on the shelf.
-	hears bool
-	// filling: the stream is open, and begins with everything there is.
+	// synced: the stream is open, and its initial events are in the store.
+	synced bool
+	// filling: the stream is open, and it begins with all existing objects.
 	filling bool
-	// since is from when it has not heard anything.
+	// since is the time since which it is not synced.
 	since time.Time
-	// known: it has heard something before.
+	// known: it was synced before.
 	known bool
-	// refused: the API server answers, and what it says is that nothing may be read.
+	// refused: the API server answers that the gateway may not read the objects.
 	refused bool
 }
 
@@ -58,14 +58,14 @@ func newContacts(clock clock.Clock) *contacts {
 	return &contacts{clock: clock, changed: make(chan struct{}, 1), all: map[*contact]bool{}}
 }
 
-// add begins to look after a watch of that kind.
+// add starts to record the state of a watch of that kind.
 func (c *contacts) add(kind string) *contact {
 	one := &contact{of: c, kind: kind, since: c.clock.Now()}
 	c.change(func() { c.all[one] = true })
 	return one
 }
 
-// remove ends looking after a watch.
+// remove ends the recording for a watch.
 func (c *contacts) remove(one *contact) { c.change(func() { delete(c.all, one) }) }
 
 func (c *contacts) change(do func()) {
@@ -74,11 +74,11 @@ func (c *contacts) change(do func()) {
 	c.mutex.Unlock()
 	select {
 	case c.changed <- struct{}{}:
-	default: // somebody will look anyway
+	default: // a signal waits already
 	}
 }
 
-// view is what run last found.
+// view returns the last result of run.
 func (c *contacts) view() *revision.View { return c.verdict.Load() }
 
 // run calls wake whenever the view has changed, until the context ends.
@@ -94,7 +94,7 @@ func (c *contacts) run(ctx context.Context, wake func()) {
 	}
 }
 
-// wait waits until a watch has changed, or until a time that is not zero.
+// wait waits until the state of a watch has changed, or until next if that is not zero.
 func (c *contacts) wait(ctx context.Context, next time.Time) bool {
 	var due <-chan time.Time
 	if !next.IsZero() {
@@ -111,14 +111,15 @@ func (c *contacts) wait(ctx context.Context, next time.Time) bool {
 	return true
 }
 
-// look returns what is not heard of now, and when more is not if nothing changes; zero: never.
+// look returns which kinds are stale now. next is when that changes if no event comes. It
+// is zero if there is no such time.
 func (c *contacts) look() (view *revision.View, next time.Time) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.clock.Now()
 	view = &revision.View{Current: true}
 	for one := range c.all {
-		if one.hears || (one.refused && !one.known) {
+		if one.synced || (one.refused && !one.known) {
 			continue
 		}
 		limit := patience
@@ -142,7 +143,7 @@ func (c *contacts) look() (view *revision.View, next time.Time) {
 	return view, next
 }
 
-// through returns the same list and watch, and learns from it.
+// through returns the same list and watch, and records the state of its streams.
 func (c *contact) through(from *cache.ListWatch) *cache.ListWatch {
 	learning := *from
 	learning.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
@@ -151,49 +152,51 @@ func (c *contact) through(from *cache.ListWatch) *cache.ListWatch {
 			return nil, err
 		}
 		c.opened(options.SendInitialEvents != nil && *options.SendInitialEvents)
-		return &heardStream{Interface: stream, ended: sync.OnceFunc(c.closed)}, nil
+		return &watchedStream{Interface: stream, ended: sync.OnceFunc(c.closed)}, nil
 	}
 	return &learning
 }
 
-// heardStream tells when a reflector is done with a stream, which it always stops.
-type heardStream struct {
+// watchedStream reports when a reflector has finished with a stream. A reflector always stops
+// its streams.
+type watchedStream struct {
 	apiwatch.Interface
 
 	ended func()
 }
 
-// Stop ends the stream.
-func (h *heardStream) Stop() {
+// Stop stops the stream.
+func (h *watchedStream) Stop() {
 	h.Interface.Stop()
 	h.ended()
 }
 
-// opened notes that a stream was opened, and whether it begins with everything there is.
-// Otherwise everything was read just before, or it goes on where the last one ended.
+// opened records that a stream was opened. filling is set if the stream begins with all
+// existing objects. Otherwise they were read just before, or the stream continues the last
+// one.
 func (c *contact) opened(filling bool) {
-	c.of.change(func() { c.filling, c.hears = filling, !filling; c.learn() })
+	c.of.change(func() { c.filling, c.synced = filling, !filling; c.learn() })
 }
 
-// filled notes that everything was read.
+// filled records that all existing objects were read.
 func (c *contact) filled() {
-	c.of.change(func() { c.filling, c.hears = false, c.hears || c.filling; c.learn() })
+	c.of.change(func() { c.filling, c.synced = false, c.synced || c.filling; c.learn() })
 }
 
-// learn keeps what is true for as long as the watch lives. The mutex is held.
-func (c *contact) learn() { c.known = c.known || c.hears }
+// learn updates known. The caller holds the mutex.
+func (c *contact) learn() { c.known = c.known || c.synced }
 
-// closed notes that the stream has ended.
+// closed records that the stream has ended.
 func (c *contact) closed() {
 	c.of.change(func() {
-		if c.hears {
+		if c.synced {
 			c.since = c.of.clock.Now()
 		}
-		c.hears, c.filling = false, false
+		c.synced, c.filling = false, false
 	})
 }
 
-// failed notes why nothing could be read.
+// failed records why nothing could be read.
 func (c *contact) failed(err error) {
 	c.of.change(func() { c.refused = apierrors.IsForbidden(err) })
 }

@@ -13,7 +13,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// heardOf fails the test unless this is what is not heard of, for so long.
+// heardOf checks that exactly these kinds are stale, and for how long.
 func heardOf(t *testing.T, c *contacts, age time.Duration, kinds ...string) {
 	t.Helper()
 	view, _ := c.look()
@@ -33,7 +33,7 @@ func TestAViewIsStaleWhileAWatchHearsNothing(t *testing.T) {
 	clock.Step(firstPatience)
 	heardOf(t, c, firstPatience, "EndpointSlices", "Services")
 
-	services.opened(true) // it begins with everything, which takes its time
+	services.opened(true) // it begins with all objects, which takes time
 	heardOf(t, c, firstPatience, "EndpointSlices", "Services")
 	services.filled()
 	slices.filled() // a list, before the watch is open
@@ -56,7 +56,7 @@ func TestAViewIsStaleWhileAWatchHearsNothing(t *testing.T) {
 	clock.Step(patience)
 	heardOf(t, c, patience, "Services")
 	services.failed(errors.New("connection refused"))
-	services.closed() // another attempt is no word from the API server
+	services.closed() // another attempt does not mean that the API server answers
 	clock.Step(time.Minute)
 	heardOf(t, c, time.Minute+patience, "Services")
 	services.opened(true)
@@ -66,7 +66,8 @@ func TestAViewIsStaleWhileAWatchHearsNothing(t *testing.T) {
 	heardOf(t, c, 0)
 }
 
-// The answer that something may not be read is an answer; but what was read before gets old.
+// A refusal is an answer of the API server, so nothing is stale. But data that was read
+// before becomes stale.
 func TestASecretThatMayNotBeReadIsNotStale(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	c := newContacts(clock)
@@ -85,7 +86,7 @@ func TestASecretThatMayNotBeReadIsNotStale(t *testing.T) {
 	heardOf(t, c, time.Minute, "Secrets")
 }
 
-// It is said when it begins and when it ends.
+// The view changes when it becomes stale and when it is current again.
 func TestAStaleViewIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

@@ -1,9 +1,9 @@
-// Package watch is where a gateway in Kubernetes has its configuration from: its own
+// Package watch gets the configuration of a gateway from the API server: the gateway's own
 // APIGateway, the Services and EndpointSlices of the namespace, and the Secrets that the
-// spec names. It asks the API server for nothing else, keeps little of what it gets, and
-// serves on with what it has while the API server is away.
+// spec names. It reads nothing else, and keeps only what it needs. While the API server is
+// not reachable, the last configuration stays.
 //
-// Reflectors fill a shelf per kind. Whatever changes on one wakes the loop of Source,
-// which looks at everything there is, compiles it and hands it over. So a burst of
-// changes is one new table, and no order of events can lead to another end.
+// Reflectors fill one store per kind. A change in a store wakes the loop of Source, which
+// reads all stores, compiles a table and applies it. So a burst of changes leads to one new
+// table, and the order of events does not matter.
 package watch

@@ -23,22 +23,22 @@ import (
 
 var errRefused = errors.New("refused")
 
-// fixture is a Source whose shelves a test fills.
+// fixture is a Source whose stores a test fills.
 type fixture struct {
 	*Source
 
 	t       *testing.T
 	clock   *testingclock.FakeClock
 	applied []Config
-	refuse  bool            // Apply fails
-	missing map[string]bool // public keys
-	shelves map[string]*secretShelf
+	refuse  bool            // Apply returns an error
+	missing map[string]bool // missing public keys
+	stores  map[string]*secretStore
 	failed  map[string]func(error)
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, clock: testingclock.NewFakeClock(time.Now()), shelves: map[string]*secretShelf{}, failed: map[string]func(error){}}
+	f := &fixture{t: t, clock: testingclock.NewFakeClock(time.Now()), stores: map[string]*secretStore{}, failed: map[string]func(error){}}
 	f.Source = New(Options{
 		Namespace: "shop", Name: "edge", Clock: f.clock, Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(f.clock, "dev"),
 		Apply: func(config Config) error {
@@ -50,13 +50,13 @@ func newFixture(t *testing.T) *fixture {
 		},
 		MissingKeys: func() map[string]bool { return f.missing },
 	})
-	f.secrets.watch = func(_ context.Context, name string, shelf *secretShelf, failed func(error)) {
-		f.shelves[name], f.failed[name] = shelf, failed
+	f.secrets.watch = func(_ context.Context, name string, store *secretStore, failed func(error)) {
+		f.stores[name], f.failed[name] = store, failed
 	}
 	return f
 }
 
-// must fails the test when a shelf refuses what it gets.
+// must fails the test when a store returns an error.
 func (f *fixture) must(err error) {
 	f.t.Helper()
 	if err != nil {
@@ -64,7 +64,8 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// synced puts these Services and EndpointSlices on the shelves, which are complete then.
+// synced puts these Services and EndpointSlices into the stores, and marks the stores as
+// complete.
 func (f *fixture) synced(objects ...any) {
 	f.t.Helper()
 	services, slices := []any{}, []any{}
@@ -79,7 +80,7 @@ func (f *fixture) synced(objects ...any) {
 	f.must(f.slices.Replace(slices, ""))
 }
 
-// spec puts the APIGateway on its shelf.
+// spec puts the APIGateway into its store.
 func (f *fixture) spec(uid types.UID, generation int64, text string) {
 	f.t.Helper()
 	f.must(f.gateways.Update(gatewayObject(f.t, uid, generation, text)))
@@ -97,13 +98,13 @@ func gatewayObject(t testing.TB, uid types.UID, generation int64, text string) *
 	}
 }
 
-// secret says what a Secret holds.
+// secret sets the content of a Secret.
 func (f *fixture) secret(name string, data map[string][]byte) {
 	f.t.Helper()
-	f.must(f.shelves[name].Replace([]any{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}}, ""))
+	f.must(f.stores[name].Replace([]any{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}}, ""))
 }
 
-// woke reports whether the loop was woken since the last time.
+// woke reports whether the loop was woken since the last call.
 func (f *fixture) woke() bool {
 	select {
 	case <-f.woken:
@@ -113,8 +114,8 @@ func (f *fixture) woke() bool {
 	}
 }
 
-// says fails the test unless this is what is published: the generation, and reason and
-// part of the message of each problem.
+// says checks what is published: the generation, and for each problem its reason and a part
+// of its message.
 func (f *fixture) says(generation int64, problems ...string) {
 	f.t.Helper()
 	got := f.options.Board.Current()
@@ -128,7 +129,7 @@ func (f *fixture) says(generation int64, problems ...string) {
 	}
 }
 
-// routes are the names of the routes that are served.
+// routes returns the names of the served routes.
 func (f *fixture) routes() string {
 	if len(f.applied) == 0 {
 		return ""

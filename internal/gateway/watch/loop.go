@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxPause bounds the pause after a table. It is as long as making the table took, so
-	// that an endless burst of changes costs half a core at most.
+	// maxPause bounds the pause after a table. The pause is as long as making the table
+	// took. So an endless burst of changes uses at most half a core.
 	maxPause = 100 * time.Millisecond
-	// maxSleep bounds the time until somebody looks at the clock again, which may be set.
+	// maxSleep bounds a sleep, because the clock may be adjusted meanwhile.
 	maxSleep = time.Hour
 )
 
-// loop serves what there is whenever it has changed, until the context ends.
+// loop serves the current state whenever it has changed, until the context ends.
 func (s *Source) loop(ctx context.Context) {
 	for {
 		begin := s.options.Clock.Now()
@@ -38,7 +38,8 @@ func (s *Source) loop(ctx context.Context) {
 	}
 }
 
-// sleep waits, not for longer than until it is woken. It returns false when all ends.
+// sleep waits until it is woken, but not longer than duration. It returns false when the
+// context has ended.
 func (s *Source) sleep(ctx context.Context, duration time.Duration, woken <-chan struct{}) bool {
 	if duration <= 0 {
 		return ctx.Err() == nil
@@ -54,23 +55,24 @@ func (s *Source) sleep(ctx context.Context, duration time.Duration, woken <-chan
 	return true
 }
 
-// look serves what there is, if it is complete. It returns the time to look again though
-// nothing has changed; zero: there is none.
+// look serves the current state, if it is complete. again is when to look again without an
+// event. It is zero if there is no such time.
 func (s *Source) look(ctx context.Context) (again time.Time) {
-	// Before anything is read: what is then served is at least as new as is said.
+	// Read the view before the data, so that the served data is at least as new as the view
+	// says.
 	s.view = s.contacts.view()
 	s.advance()
 	if s.target == nil {
 		s.publish(nil)
 		return time.Time{}
 	}
-	// What is served goes on to follow its Services while its successor waits.
+	// The served target still follows its Services while the next one waits.
 	services, wanted := maps.Clone(s.target.services), maps.Clone(s.target.secrets)
 	if s.served != nil {
 		maps.Copy(services, s.served.services)
 		maps.Copy(wanted, s.served.secrets)
 	}
-	s.named.Store(&services) // before the shelves are read, so that no later change is missed
+	s.named.Store(&services) // before the stores are read, so that no later change is missed
 	s.secrets.want(ctx, wanted)
 	if !s.services.full() || !s.slices.full() {
 		s.publish(nil)
@@ -88,8 +90,8 @@ func (s *Source) look(ctx context.Context) (again time.Time) {
 	return earliest(end, s.serve(next))
 }
 
-// advance reads the newest version. One that is older than what was seen comes from an
-// API server that is behind the others; another UID is another object.
+// advance reads the newest version. An older generation than before comes from a stale API
+// server. Another UID is another object.
 func (s *Source) advance() {
 	newest, found := s.gateways.get(s.options.Name)
 	if !found || (newest.uid == s.seen.uid && newest.generation <= s.seen.generation) {
@@ -104,7 +106,7 @@ func (s *Source) advance() {
 	s.target, s.rejected = t, nil
 }
 
-// serve makes a table and serves it. It returns when what is wrong with it changes by itself.
+// serve makes a table and serves it. again is when its problems change without an event.
 func (s *Source) serve(t *target) (again time.Time) {
 	in := table.Input{
 		Routes: t.routes, Unknown: t.unknownRoutes, HealthChecks: t.healthChecks, UnknownChecks: t.unknownChecks,
@@ -132,8 +134,8 @@ func (s *Source) serve(t *target) (again time.Time) {
 	return again
 }
 
-// missingKeys are the routes that let nobody in because there are no public keys to check
-// tokens with.
+// missingKeys lists the routes that refuse all requests because there are no public keys to
+// check tokens.
 func (s *Source) missingKeys(served *table.Table) []revision.Problem {
 	if s.options.MissingKeys == nil {
 		return nil
@@ -153,7 +155,7 @@ func (s *Source) missingKeys(served *table.Table) []revision.Problem {
 	return problems
 }
 
-// backends returns what the table needs of these Services.
+// backends returns the Services that the table needs.
 func (s *Source) backends(named map[string]bool) map[string]table.Service {
 	of := map[string][]slice{}
 	s.slices.each(func(_ string, v slice) {
@@ -170,7 +172,7 @@ func (s *Source) backends(named map[string]bool) map[string]table.Service {
 	return services
 }
 
-// publish says what is served.
+// publish publishes what is served.
 func (s *Source) publish(problems []revision.Problem) {
 	document := revision.Document{Rejected: s.rejected, Problems: problems, View: s.view}
 	if s.served != nil {
@@ -206,7 +208,7 @@ func (s *Source) logView(view *revision.View) {
 	s.options.Log.Warn("the API server is not heard, what was read before is served", "since", view.Since, "of", view.Of)
 }
 
-// earliest returns the earlier of two times; zero is none.
+// earliest returns the earlier of two times. Zero means no time.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

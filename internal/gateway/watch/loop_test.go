@@ -58,7 +58,7 @@ func TestAnOlderGenerationIsNeverServed(t *testing.T) {
 	if f.routes() != "hello" {
 		t.Errorf("got routes %q", f.routes())
 	}
-	f.must(f.gateways.Replace(nil, "")) // the object is deleted
+	f.must(f.gateways.Replace(nil, "")) // the APIGateway is deleted
 	f.look(t.Context())
 	f.says(5)
 	f.spec("v", 1, `routes: [{name: new, directResponse: {statusCode: 200}}]`)
@@ -84,7 +84,7 @@ func TestASpecWaitsForTheSecretsItNames(t *testing.T) {
 	f.says(1)
 	f.must(f.slices.Update(sliceObject("app", "app-1")))
 	f.look(t.Context())
-	f.says(1, "NoEndpoints") // what is served is still followed
+	f.says(1, "NoEndpoints") // the served target is still followed
 	f.failed["new"](forbidden("new"))
 	again := f.look(t.Context())
 	f.says(1, "NoEndpoints")
@@ -101,7 +101,7 @@ func TestASpecWaitsForTheSecretsItNames(t *testing.T) {
 	}
 	f.look(t.Context())
 	f.says(2)
-	f.must(f.shelves["new"].Replace(nil, ""))
+	f.must(f.stores["new"].Replace(nil, ""))
 	f.look(t.Context())
 	f.says(2, `SecretNotFound: auth.apiKey.secretRef: Secret "new" does not exist`)
 	if f.secrets.watched["old"] != nil {
@@ -142,7 +142,7 @@ func TestTheLastGoodTableIsKept(t *testing.T) {
 			}
 			f.must(f.slices.Add(sliceObject("app", "app-1", "10.0.0.1")))
 			f.look(t.Context())
-			f.says(1) // the table is the old one, its endpoints are the new ones
+			f.says(1) // the old table with new endpoints
 			if f.options.Board.Current().Rejected == nil {
 				t.Error("it is not said any more that generation 2 is not served")
 			}
@@ -174,7 +174,7 @@ func TestWhatCannotBeAppliedIsRejectedUntilItCan(t *testing.T) {
 	}
 }
 
-// A field of a later version may be one that keeps requests out.
+// An unknown field may be one that restricts access.
 func TestAFieldThatIsNotKnownCostsItsRouteAndNoOther(t *testing.T) {
 	f := newFixture(t)
 	f.synced()
@@ -203,7 +203,7 @@ routes:
 	f.says(1)
 }
 
-// What a check that is not fully known would find could keep requests out.
+// A check with an unknown field could mark healthy endpoints as unhealthy.
 func TestAHealthCheckWithAFieldThatIsNotKnownIsNotMade(t *testing.T) {
 	f := newFixture(t)
 	f.synced(serviceObject("app", web), sliceObject("app", "app-1", "10.0.0.1"), serviceObject("api", web), sliceObject("api", "api-1", "10.0.0.2"))
@@ -302,7 +302,7 @@ func TestACertificateExpiresByItself(t *testing.T) {
 	f.passes(48*time.Hour, "CertificateExpired: the certificate in Secret \"edge\" has expired", "CertificateExpired: the certificate in Secret \"later\" has expired")
 }
 
-// passes lets time pass, hour by hour, until just these problems are said.
+// passes moves the time, hour by hour, until exactly these problems are published.
 func (f *fixture) passes(duration time.Duration, problems ...string) {
 	f.t.Helper()
 	until := f.clock.Now().Add(duration)

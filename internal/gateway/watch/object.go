@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 )
 
-// object is an APIGateway whose spec is read only when its generation is new: the
+// object is an APIGateway. Its spec is parsed only if its generation is new, because the
 // operator writes the status far more often than a user writes the spec.
 type object struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -49,7 +49,7 @@ func (l *objectList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// version is an APIGateway at one of its generations.
+// version is one generation of an APIGateway.
 type version struct {
 	uid        types.UID
 	generation int64
@@ -60,7 +60,7 @@ func keepVersion(in *object) version { return version{in.UID, in.Generation, in.
 
 func sameVersion(a, b version) bool { return a.uid == b.uid && a.generation == b.generation }
 
-// target is a version that has been read.
+// target is a version whose spec was parsed.
 type target struct {
 	version
 
@@ -74,14 +74,14 @@ type target struct {
 	tls             []slipwayv1alpha1.GatewayTLS
 	unknownTLS      map[int]string
 
-	services map[string]bool // that it names
+	services map[string]bool // the Services that it names
 	secrets  map[string]bool
 	digests  []string // of its routes
 }
 
-// wireSpec is the part of a spec that is the gateway's business. A field that is neither here
-// nor in operatorSpec is one of a later version, and may be one that keeps requests out: a
-// spec with it is not served.
+// wireSpec is the part of a spec that the gateway uses. A field that is neither here nor in
+// operatorSpec comes from a later version. It may restrict access, so a spec with such a
+// field is not served.
 type wireSpec struct {
 	operatorSpec
 
@@ -92,12 +92,12 @@ type wireSpec struct {
 	TLS             []json.RawMessage `json:"tls"`
 	TrustedProxies  []string          `json:"trustedProxies"`
 	AccessLog       json.RawMessage   `json:"accessLog"`
-	Expose          json.RawMessage   `json:"expose"` // of which the gateway knows the type
+	Expose          json.RawMessage   `json:"expose"` // the gateway only uses its type
 }
 
-// operatorSpec is the part that is the operator's business, whatever is in it. Nothing can be
-// added for gateways that run already: what else the operator will let users say goes into
-// one of these, or into pods, which no version of the API has yet.
+// operatorSpec is the part that only the operator uses, so the gateway ignores its values.
+// Gateways that already run know only these names. So new settings of the operator must go
+// into one of these fields, or into pods, which no version of the API has yet.
 type operatorSpec struct {
 	Replicas         ignored `json:"replicas"`
 	Image            ignored `json:"image"`
@@ -108,16 +108,16 @@ type operatorSpec struct {
 	Pods             ignored `json:"pods"`
 }
 
-// ignored is a field of which only the name matters.
+// ignored is a field whose value is not read.
 type ignored struct{}
 
-// UnmarshalJSON takes anything.
+// UnmarshalJSON accepts any value.
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// privateRanges are where the proxies of a cluster have their addresses.
+// privateRanges are the usual addresses of proxies in a cluster.
 var privateRanges = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}
 
-// read reads a version. On an error it cannot be served at all.
+// read parses a version. On an error the version cannot be served at all.
 func (v version) read() (*target, error) {
 	var wire wireSpec
 	if err := readPart("spec", v.spec, &wire); err != nil {
@@ -128,7 +128,7 @@ func (v version) read() (*target, error) {
 		return nil, err
 	}
 	t := &target{version: v, services: map[string]bool{}, secrets: map[string]bool{}}
-	t.spec = nil // it is not needed any more
+	t.spec = nil // to free its memory
 	if t.routes, t.unknownRoutes, err = readAll[slipwayv1alpha1.Route]("spec.routes", wire.Routes); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (v version) read() (*target, error) {
 	return t, err
 }
 
-// general reads what is about all requests.
+// general parses the fields about all requests.
 func (w *wireSpec) general() (*slipwayv1alpha1.APIGatewaySpec, error) {
 	spec := &slipwayv1alpha1.APIGatewaySpec{TrustedProxies: w.TrustedProxies}
 	if err := readPart("spec.connections", w.Connections, &spec.Connections); err != nil {
@@ -164,7 +164,7 @@ func (w *wireSpec) general() (*slipwayv1alpha1.APIGatewaySpec, error) {
 	if err := readPart("spec.accessLog", w.AccessLog, &spec.AccessLog); err != nil {
 		return nil, err
 	}
-	if len(w.Expose) > 0 { // what else is in it is the operator's business
+	if len(w.Expose) > 0 { // the rest of it is for the operator
 		if err := json.Unmarshal(w.Expose, &spec.Expose); err != nil {
 			return nil, fmt.Errorf("spec.expose: %w", err)
 		}
@@ -175,8 +175,8 @@ func (w *wireSpec) general() (*slipwayv1alpha1.APIGatewaySpec, error) {
 	return spec, nil
 }
 
-// readPart reads a part without which nothing can be served, if it is there. A field that is
-// not known is an error.
+// readPart parses a field without which nothing can be served, if it is set. An unknown
+// field in it is an error.
 func readPart[T any](field string, raw []byte, into *T) error {
 	if len(raw) == 0 {
 		return nil
@@ -192,7 +192,7 @@ func readPart[T any](field string, raw []byte, into *T) error {
 	}
 }
 
-// readAll also returns fields, by index, that this program does not know.
+// readAll parses a list. It also returns unknown fields, by index.
 func readAll[T any](field string, raw []json.RawMessage) ([]T, map[int]string, error) {
 	items, unknown := make([]T, len(raw)), map[int]string{}
 	for i := range raw {
@@ -223,7 +223,7 @@ func readOne[T any](raw []byte, into *T) (unknown string, err error) {
 	return strings.Trim(field, `"`), err
 }
 
-// behindProxy reports whether a proxy of the cluster stands in front of the gateway.
+// behindProxy reports whether a proxy of the cluster is in front of the gateway.
 func behindProxy(expose *slipwayv1alpha1.Expose) bool {
 	if expose == nil {
 		return true

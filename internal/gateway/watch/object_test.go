@@ -13,7 +13,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// fieldsOf are the names in JSON of the fields of a struct, without those that are embedded.
+// fieldsOf returns the JSON names of the fields of a struct, without embedded ones.
 func fieldsOf(of any) []string {
 	var names []string
 	for _, field := range goreflect.VisibleFields(goreflect.TypeOf(of)) {
@@ -25,8 +25,8 @@ func fieldsOf(of any) []string {
 	return names
 }
 
-// A new field of the API has to be put into wireSpec or operatorSpec. It belongs into the
-// latter only if a gateway that does not know it may serve as if it were not there.
+// A new field of the API must be added to wireSpec or operatorSpec. It belongs into
+// operatorSpec only if a gateway that does not know it may ignore it.
 func TestEveryFieldOfTheSpecIsTheGatewaysOrTheOperators(t *testing.T) {
 	ours, theirs := fieldsOf(wireSpec{}), fieldsOf(operatorSpec{})
 	for _, name := range ours {
@@ -34,15 +34,15 @@ func TestEveryFieldOfTheSpecIsTheGatewaysOrTheOperators(t *testing.T) {
 			t.Errorf("%s is the gateway's and the operator's", name)
 		}
 	}
-	both := slices.DeleteFunc(slices.Concat(ours, theirs), func(name string) bool { return name == "pods" }) // kept for later
+	both := slices.DeleteFunc(slices.Concat(ours, theirs), func(name string) bool { return name == "pods" }) // reserved for later
 	slices.Sort(both)
 	if diff := cmp.Diff(fieldsOf(slipwayv1alpha1.APIGatewaySpec{}), both); diff != "" {
 		t.Errorf("fields of the API and of this program (-API +program):\n%s", diff)
 	}
 }
 
-// The API server adds defaults to every object. A gateway that does not know such a field
-// would refuse what nobody wrote.
+// The API server writes defaults into every object. A gateway that does not know such a
+// field would refuse a spec in which the user has not set it.
 func TestNoFieldOfTheGatewayHasADefaultOfTheAPIServer(t *testing.T) {
 	text, err := os.ReadFile("../../../config/crd/slipway.dev_apigateways.yaml")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestNoFieldOfTheGatewayHasADefaultOfTheAPIServer(t *testing.T) {
 	if fields["replicas"].Default == nil {
 		t.Fatal("spec.replicas has a default, and the test sees none")
 	}
-	// What stands in v0.1.0 every gateway knows.
+	// Every gateway knows the fields of v0.1.0.
 	known := []string{"spec.accessLog.samplePercent"}
 	var check func(path string, field schema)
 	check = func(path string, field schema) {
@@ -81,7 +81,7 @@ func TestNoFieldOfTheGatewayHasADefaultOfTheAPIServer(t *testing.T) {
 		}
 	}
 	for name, field := range fields {
-		if !slices.Contains(operators, name) && name != "expose" { // of which only the type is read
+		if !slices.Contains(operators, name) && name != "expose" { // of expose only the type is read
 			check("spec."+name, field)
 		}
 	}
@@ -122,7 +122,7 @@ func TestASpecWithAFieldThatIsNotKnownIsNotServed(t *testing.T) {
 	}
 }
 
-// A pod that starts with such a spec has nothing that it could go on with.
+// A pod that starts with such a spec has no earlier configuration to serve.
 func TestAGatewayDoesNotBeginWithAFieldThatItDoesNotKnow(t *testing.T) {
 	f := newFixture(t)
 	f.synced()

@@ -12,32 +12,32 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// grace is how long a spec waits for a Secret that may not be read. The operator lets the
-// gateway read what a spec names as soon as it sees the spec, which may be a moment later
-// than the gateway does.
+// grace is how long a new spec waits for a Secret that the gateway may not read. The
+// operator grants the right when it sees the spec, which may be a moment later than the
+// gateway.
 const grace = time.Second
 
-type secretShelf = shelf[*corev1.Secret, map[string][]byte]
+type secretStore = store[*corev1.Secret, map[string][]byte]
 
-// secrets are the Secrets that are named, each watched by its name. Its methods are
-// called by one goroutine.
+// secrets are the Secrets that specs name. Each is watched by its name. Only one goroutine
+// may call the methods.
 type secrets struct {
 	clock clock.PassiveClock
-	// watch fills a shelf until the context ends. It does not block.
-	watch func(ctx context.Context, name string, shelf *secretShelf, failed func(error))
+	// watch fills a store until the context ends. It does not block.
+	watch func(ctx context.Context, name string, store *secretStore, failed func(error))
 	wake  func()
 
 	watched map[string]*watchedSecret
 }
 
 type watchedSecret struct {
-	shelf   *secretShelf
+	store   *secretStore
 	stop    context.CancelFunc
 	since   time.Time
 	refused atomic.Bool
 }
 
-// want watches these Secrets and no others.
+// want watches exactly these Secrets.
 func (s *secrets) want(ctx context.Context, names map[string]bool) {
 	for name, w := range s.watched {
 		if !names[name] {
@@ -55,13 +55,13 @@ func (s *secrets) want(ctx context.Context, names map[string]bool) {
 func (s *secrets) start(ctx context.Context, name string) *watchedSecret {
 	ctx, stop := context.WithCancel(ctx)
 	w := &watchedSecret{stop: stop, since: s.clock.Now()}
-	w.shelf = &secretShelf{
+	w.store = &secretStore{
 		keep:     func(in *corev1.Secret) map[string][]byte { return in.Data },
 		same:     func(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) },
 		changed:  func(_, _ *map[string][]byte) { s.wake() },
 		replaced: s.wake,
 	}
-	s.watch(ctx, name, w.shelf, func(err error) {
+	s.watch(ctx, name, w.store, func(err error) {
 		if apierrors.IsForbidden(err) && !w.refused.Swap(true) {
 			s.wake()
 		}
@@ -69,13 +69,13 @@ func (s *secrets) start(ctx context.Context, name string) *watchedSecret {
 	return w
 }
 
-// answered reports whether it is known of each of these Secrets what it holds, or that it
-// may not be read. If not, it returns the time at which waiting ends; zero: not yet known.
+// answered reports whether each of these Secrets was either read or refused. If not, end is
+// when the waiting ends. It is zero if that is not known yet.
 func (s *secrets) answered(names map[string]bool) (complete bool, end time.Time) {
 	complete = true
 	for name := range names {
 		w := s.watched[name]
-		if w.shelf.full() {
+		if w.store.full() {
 			continue
 		}
 		patience := w.since.Add(grace)
@@ -90,14 +90,15 @@ func (s *secrets) answered(names map[string]bool) (complete bool, end time.Time)
 	return complete, end
 }
 
-// contents returns what these Secrets hold, and which may not be read.
+// contents returns the contents of these Secrets, and the names of those that may not be
+// read.
 func (s *secrets) contents(names map[string]bool) (data map[string]map[string][]byte, unreadable map[string]bool) {
 	data, unreadable = map[string]map[string][]byte{}, map[string]bool{}
 	for name := range names {
-		shelf := s.watched[name].shelf
-		if content, found := shelf.get(name); found {
+		store := s.watched[name].store
+		if content, found := store.get(name); found {
 			data[name] = content
-		} else if !shelf.full() {
+		} else if !store.full() {
 			unreadable[name] = true
 		}
 	}

@@ -19,23 +19,23 @@ import (
 
 // Options configures a Source.
 type Options struct {
-	// Access is how the API server is reached.
+	// Access configures the access to the API server.
 	Access *rest.Config
-	// Namespace and Name are those of the APIGateway.
+	// Namespace and Name identify the APIGateway.
 	Namespace string
 	Name      string
-	// Clock is where the time comes from.
+	// Clock gives the time.
 	Clock clock.Clock
-	// Log is where it is told what is served and what fails.
+	// Log receives what is served and what fails.
 	Log *slog.Logger
-	// Board is where it is published what is served.
+	// Board publishes what is served.
 	Board *revision.Board
-	// Apply serves a configuration. When it returns every new request is served by it.
+	// Apply serves a configuration. When it returns, all new requests use it.
 	Apply func(Config) error
-	// MissingKeys tells the addresses from which public keys could not be fetched yet, for
-	// what is served. Optional.
+	// MissingKeys returns the addresses from which no public keys could be fetched yet, for
+	// the served configuration. Optional.
 	MissingKeys func() map[string]bool
-	// MissingKeysChanged gets a value when that has changed. Optional.
+	// MissingKeysChanged gets a value when the result of MissingKeys has changed. Optional.
 	MissingKeysChanged <-chan struct{}
 }
 
@@ -45,47 +45,47 @@ type Config struct {
 	Certificates []proxy.Certificate
 }
 
-// Source follows the API server.
+// Source gets the configuration from the API server.
 type Source struct {
 	options Options
 
-	gateways *shelf[*object, version]
-	services *shelf[*corev1.Service, service]
-	slices   *shelf[*discoveryv1.EndpointSlice, slice]
+	gateways *store[*object, version]
+	services *store[*corev1.Service, service]
+	slices   *store[*discoveryv1.EndpointSlice, slice]
 	secrets  secrets
 	keyring  keyring
-	// contacts tells whether the shelves are up to date.
+	// contacts tells whether the stores are up to date.
 	contacts *contacts
-	// named are the Services whose changes matter.
+	// named are the Services whose changes are relevant.
 	named     atomic.Pointer[map[string]bool]
 	woken     chan struct{}
 	following sync.WaitGroup
 
-	// What follows belongs to the goroutine of Run.
+	// The fields below belong to the goroutine of Run.
 
-	seen     version // the newest
-	target   *target // the newest that can be read
-	served   *target // what is served; the target, except while that waits for Secrets
+	seen     version // the newest version
+	target   *target // the newest version that could be parsed
+	served   *target // what is served: the target, or an earlier one while the target waits for Secrets
 	rejected *revision.Rejected
 	told     revision.Document
-	view     *revision.View // when what is served was read
+	view     *revision.View // the view when the served data was read
 }
 
 // New returns a Source.
 func New(options Options) *Source {
 	s := &Source{options: options, woken: make(chan struct{}, 1), contacts: newContacts(options.Clock)}
 	s.named.Store(&map[string]bool{})
-	s.gateways = &shelf[*object, version]{
+	s.gateways = &store[*object, version]{
 		keep: keepVersion, same: sameVersion,
 		changed:  func(_, _ *version) { s.wake() },
 		replaced: s.wake,
 	}
-	s.services = &shelf[*corev1.Service, service]{
+	s.services = &store[*corev1.Service, service]{
 		keep: keepService, same: sameService,
 		changed:  func(before, after *service) { s.wakeFor(nameOfService(before), nameOfService(after)) },
 		replaced: s.wake,
 	}
-	s.slices = &shelf[*discoveryv1.EndpointSlice, slice]{
+	s.slices = &store[*discoveryv1.EndpointSlice, slice]{
 		keep: keepSlice, same: sameSlice,
 		changed:  func(before, after *slice) { s.wakeFor(serviceOf(before), serviceOf(after)) },
 		replaced: s.wake,
@@ -98,15 +98,15 @@ func nameOfService(s *service) string { return value(s).name }
 
 func serviceOf(s *slice) string { return value(s).service }
 
-// wake makes the loop look at everything.
+// wake makes the loop look at the current state.
 func (s *Source) wake() {
 	select {
 	case s.woken <- struct{}{}:
-	default: // it will anyway
+	default: // a signal waits already
 	}
 }
 
-// wakeFor does so if one of the Services matters.
+// wakeFor wakes the loop if one of the Services is relevant.
 func (s *Source) wakeFor(services ...string) {
 	named := *s.named.Load()
 	for _, name := range services {
@@ -117,7 +117,7 @@ func (s *Source) wakeFor(services ...string) {
 	}
 }
 
-// wakeForKeys does so whenever it has changed which public keys are missing.
+// wakeForKeys wakes the loop whenever the set of missing public keys has changed.
 func (s *Source) wakeForKeys(ctx context.Context) {
 	for {
 		select {
@@ -129,7 +129,8 @@ func (s *Source) wakeForKeys(ctx context.Context) {
 	}
 }
 
-// Run follows until the context ends. It returns an error only when it cannot begin.
+// Run follows the API server until the context ends. It returns an error only if it cannot
+// start.
 func (s *Source) Run(ctx context.Context) error {
 	c, err := newClients(s.options.Access, s.options.Namespace)
 	if err != nil {
@@ -138,8 +139,8 @@ func (s *Source) Run(ctx context.Context) error {
 	follow(ctx, s, "APIGateway", "", c.list(c.slipway, "apigateways", s.options.Name), &object{}, s.gateways, nil)
 	follow(ctx, s, "Services", "", c.list(c.core, "services", ""), &corev1.Service{}, s.services, nil)
 	follow(ctx, s, "EndpointSlices", "", c.list(c.discovery, "endpointslices", ""), &discoveryv1.EndpointSlice{}, s.slices, nil)
-	s.secrets.watch = func(ctx context.Context, name string, shelf *secretShelf, failed func(error)) {
-		follow(ctx, s, "Secrets", name, c.list(c.core, "secrets", name), &corev1.Secret{}, shelf, failed)
+	s.secrets.watch = func(ctx context.Context, name string, store *secretStore, failed func(error)) {
+		follow(ctx, s, "Secrets", name, c.list(c.core, "secrets", name), &corev1.Secret{}, store, failed)
 	}
 	s.following.Go(func() { s.wakeForKeys(ctx) })
 	s.following.Go(func() { s.contacts.run(ctx, s.wake) })
@@ -148,20 +149,21 @@ func (s *Source) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow keeps a shelf filled in the background, until the context ends. name is that of
-// the object where one is followed. failed, if not nil, is told why nothing could be read.
+// follow keeps a store up to date in the background, until the context ends. If name is not
+// empty, only the object with this name is followed. failed is called with each error, if
+// it is not nil.
 func follow[O metav1.Object, T any](
-	ctx context.Context, s *Source, what, name string, from *cache.ListWatch, kind any, shelf *shelf[O, T], failed func(error),
+	ctx context.Context, s *Source, what, name string, from *cache.ListWatch, kind any, store *store[O, T], failed func(error),
 ) {
 	last := ""
 	heard := s.contacts.add(what)
-	replaced := shelf.replaced
-	shelf.replaced = func() { heard.filled(); replaced() }
+	replaced := store.replaced
+	store.replaced = func() { heard.filled(); replaced() }
 	s.following.Go(func() {
 		defer s.contacts.remove(heard)
-		reflect(ctx, what, heard.through(from), kind, shelf, func(err error) {
+		reflect(ctx, what, heard.through(from), kind, store, func(err error) {
 			heard.failed(err)
-			if text := err.Error(); text != last { // the same for an hour is one line
+			if text := err.Error(); text != last { // an error that lasts for an hour is logged once
 				last = text
 				s.options.Log.Warn("cannot read from the API server, what was read before is used", "what", what, "name", name, "error", err)
 			}

@@ -8,17 +8,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// shelf is where a reflector puts the objects of a kind: by name, and only what is needed
-// of each.
-type shelf[O metav1.Object, T any] struct {
-	// keep returns what is needed of an object.
+// store holds the objects of a kind for a reflector, by name. It keeps only the part of
+// each that is needed.
+type store[O metav1.Object, T any] struct {
+	// keep returns the part of an object that is needed.
 	keep func(O) T
-	// same reports whether a new state of an object says nothing new.
+	// same reports whether two states of an object are equal.
 	same func(T, T) bool
-	// changed is told what an object was and is; nil where there was or is none. It must
-	// not block.
+	// changed is called with the earlier and the new state of an object. A state is nil if
+	// the object does not exist. It must not block.
 	changed func(before, after *T)
-	// replaced is told that everything was read anew. It must not block.
+	// replaced is called after all objects were read again. It must not block.
 	replaced func()
 
 	mu     sync.RWMutex
@@ -26,21 +26,21 @@ type shelf[O metav1.Object, T any] struct {
 	filled bool
 }
 
-var _ cache.TransformingStore = (*shelf[metav1.Object, struct{}])(nil)
+var _ cache.TransformingStore = (*store[metav1.Object, struct{}])(nil)
 
-// kept is what is needed of an object, on its way to the shelf.
+// kept is the needed part of an object before it is stored.
 type kept[T any] struct {
 	name  string
 	value T
 }
 
-// Transformer is for the reflector, which collects everything there is before it comes to
-// the shelf: what is not needed is not even collected.
-func (s *shelf[O, T]) Transformer() cache.TransformFunc {
+// Transformer makes the reflector reduce each object when it reads it. Otherwise the
+// reflector would collect all complete objects first.
+func (s *store[O, T]) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return s.reduce(object) }
 }
 
-func (s *shelf[O, T]) reduce(object any) (kept[T], error) {
+func (s *store[O, T]) reduce(object any) (kept[T], error) {
 	switch object := object.(type) {
 	case kept[T]:
 		return object, nil
@@ -51,8 +51,8 @@ func (s *shelf[O, T]) reduce(object any) (kept[T], error) {
 	}
 }
 
-// Add puts an object on the shelf.
-func (s *shelf[O, T]) Add(object any) error {
+// Add stores an object.
+func (s *store[O, T]) Add(object any) error {
 	next, err := s.reduce(object)
 	if err != nil {
 		return err
@@ -73,11 +73,11 @@ func (s *shelf[O, T]) Add(object any) error {
 	return nil
 }
 
-// Update is Add: there is one place for a name.
-func (s *shelf[O, T]) Update(object any) error { return s.Add(object) }
+// Update is Add, because objects are stored by name.
+func (s *store[O, T]) Update(object any) error { return s.Add(object) }
 
-// Delete takes an object away.
-func (s *shelf[O, T]) Delete(object any) error {
+// Delete removes an object.
+func (s *store[O, T]) Delete(object any) error {
 	gone, err := s.reduce(object)
 	if err != nil {
 		return err
@@ -92,8 +92,8 @@ func (s *shelf[O, T]) Delete(object any) error {
 	return nil
 }
 
-// Replace puts these objects in the place of all.
-func (s *shelf[O, T]) Replace(objects []any, _ string) error {
+// Replace replaces all objects.
+func (s *store[O, T]) Replace(objects []any, _ string) error {
 	items := make(map[string]T, len(objects))
 	for _, object := range objects {
 		next, err := s.reduce(object)
@@ -109,25 +109,25 @@ func (s *shelf[O, T]) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync has nothing to do: nobody missed anything.
-func (s *shelf[O, T]) Resync() error { return nil }
+// Resync does nothing, because no event is lost.
+func (s *store[O, T]) Resync() error { return nil }
 
-// full reports whether everything was read once.
-func (s *shelf[O, T]) full() bool {
+// full reports whether all objects were read at least once.
+func (s *store[O, T]) full() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.filled
 }
 
-func (s *shelf[O, T]) get(name string) (T, bool) {
+func (s *store[O, T]) get(name string) (T, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	value, found := s.items[name]
 	return value, found
 }
 
-// each calls f for everything on the shelf, in any order. f must not block.
-func (s *shelf[O, T]) each(f func(name string, value T)) {
+// each calls f for each stored object, in any order. f must not block.
+func (s *store[O, T]) each(f func(name string, value T)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name, value := range s.items {
