@@ -15,14 +15,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
-// metricsGrace is how long an autoscaler may lack metrics before that is a failure. Pods
-// are measured within a minute of their start, or of that of what measures them.
+// metricsGrace is how long an autoscaler may have no metrics before it counts as failed.
+// Metrics of a pod exist within a minute of the start of the pod or of the metrics server.
 const metricsGrace = 2 * time.Minute
 
-// Autoscaler judges the HorizontalPodAutoscaler of a Deployment by what its controller says
-// of it. As long as no pod is ready there is nothing to measure, and nothing to judge. What
-// passes by itself when pods have just been started is Progressing at first; then left is
-// when it is a failure, if it lasts.
+// Autoscaler judges the HorizontalPodAutoscaler of a Deployment by the conditions of its
+// controller. While no pod is ready, there is nothing to measure, and the verdict is
+// Unknown. A problem that is normal shortly after a start is Progressing at first. Then
+// left is the time after which the problem counts as a failure.
 func Autoscaler(autoscaler *autoscalingv2.HorizontalPodAutoscaler, deployment *appsv1.Deployment, now time.Time) (verdict Verdict, left time.Duration) {
 	observed := autoscaler.Status.ObservedGeneration
 	if autoscaler.UID == "" || deployment.Status.ReadyReplicas == 0 || observed != nil && *observed < autoscaler.Generation {
@@ -51,14 +51,14 @@ func Autoscaler(autoscaler *autoscalingv2.HorizontalPodAutoscaler, deployment *a
 	return verdict, 0
 }
 
-// requestsNothing tells that no container of the pods requests any CPU.
+// requestsNothing reports whether no container requests any CPU.
 func requestsNothing(deployment *appsv1.Deployment) bool {
 	containers := deployment.Spec.Template.Spec.Containers
 	return !slices.ContainsFunc(containers, func(c corev1.Container) bool { return !c.Resources.Requests.Cpu().IsZero() })
 }
 
-// autoscalerProblem is what keeps an autoscaler from scaling, or nil. One that is
-// switched off because there are no pods is as asked.
+// autoscalerProblem returns the condition that prevents scaling, or nil. Scaling that is
+// disabled because of 0 replicas is no problem.
 func autoscalerProblem(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscalerCondition {
 	for i := range autoscaler.Status.Conditions {
 		c := &autoscaler.Status.Conditions[i]
@@ -70,14 +70,14 @@ func autoscalerProblem(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autos
 	return nil
 }
 
-// What differs between attempts in the words of an autoscaler.
+// These parts of an autoscaler's messages differ between attempts.
 var (
 	computing = regexp.MustCompile(`^the HPA (was unable to compute the replica count|controller was unable to get the target's current scale): `)
 	ofPod     = regexp.MustCompile(` (of|for) [Pp]od \S+`)
 	target    = regexp.MustCompile(`(Get|Post) "[^"]*": `)
 )
 
-// maxAutoscalerWords bounds how much of an autoscaler's words goes into a message.
+// maxAutoscalerWords bounds how much of an autoscaler's message is quoted.
 const maxAutoscalerWords = 384
 
 func autoscalerWords(message string) string {

@@ -82,8 +82,8 @@ func TestAnAutoscalerThatCannotScaleIsToldWithItsWordsAndTheField(t *testing.T) 
 	}
 }
 
-// requesting is a Deployment with so many ready pods, of a container that requests so much
-// CPU and of one that requests none.
+// requesting returns a Deployment with that many ready pods. One container requests that
+// much CPU, the other none.
 func requesting(cpu string, ready int32) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy"}, {

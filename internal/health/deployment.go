@@ -11,11 +11,11 @@ import (
 )
 
 // AnnotationRevision is set by the Deployment controller on a Deployment and on its
-// ReplicaSets: the one with the Deployment's own value is of the current template.
+// ReplicaSets. The ReplicaSet with the Deployment's value belongs to the current template.
 const AnnotationRevision = "deployment.kubernetes.io/revision"
 
-// Deployment judges a Deployment by what its controller says of it. A Deployment
-// that its controller has not looked at since the last change is Progressing.
+// Deployment judges a Deployment by the conditions of its controller. It is Progressing
+// until the controller has observed the last change.
 func Deployment(deployment *appsv1.Deployment) Verdict {
 	name := fmt.Sprintf("Deployment %q", deployment.Name)
 	if !deployment.DeletionTimestamp.IsZero() {
@@ -42,15 +42,15 @@ func Deployment(deployment *appsv1.Deployment) Verdict {
 	return Verdict{State: Progressing, Reason: slipwayv1alpha1.ReasonRolloutInProgress, Message: name + " is rolling out"}
 }
 
-// Finished tells that the rollout of the current template came to its end, as its
-// controller remembers, and that no pod of an earlier one is left: what is lacking since is
-// no matter of a rollout.
+// Finished reports whether the rollout of the current template once completed, and no pod
+// of an earlier template is left. If pods are missing after that, the rollout is not the
+// cause.
 func Finished(deployment *appsv1.Deployment) bool {
 	c := deploymentCondition(deployment, appsv1.DeploymentProgressing)
 	return c != nil && c.Reason == "NewReplicaSetAvailable" && deployment.Status.UpdatedReplicas == deployment.Status.Replicas
 }
 
-// wanted is how many pods a Deployment asks for.
+// wanted returns the desired number of pods.
 func wanted(deployment *appsv1.Deployment) int32 {
 	if deployment.Spec.Replicas != nil {
 		return *deployment.Spec.Replicas
@@ -58,8 +58,8 @@ func wanted(deployment *appsv1.Deployment) int32 {
 	return 1
 }
 
-// RolledOut tells that every pod of a Deployment is of the current template and
-// available, and none of an earlier template is left.
+// RolledOut reports whether every pod belongs to the current template and is available, and
+// no pod of an earlier template is left.
 func RolledOut(deployment *appsv1.Deployment) bool {
 	want := wanted(deployment)
 	status := deployment.Status
@@ -67,10 +67,10 @@ func RolledOut(deployment *appsv1.Deployment) bool {
 		status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want
 }
 
-// CurrentTemplate returns what identifies the pods of a Deployment's current template: the
-// value of their label pod-template-hash. Its ReplicaSet is the one with the Deployment's own
-// revision. It is empty while the Deployment's controller has not made that, or not looked
-// yet.
+// CurrentTemplate returns the value of the label pod-template-hash of the current
+// template's pods. It is found on the ReplicaSet with the Deployment's revision. It is
+// empty while the Deployment controller has not created that ReplicaSet, or has not
+// observed the Deployment.
 func CurrentTemplate(deployment *appsv1.Deployment, replicaSets []metav1.PartialObjectMetadata) string {
 	revision := deployment.Annotations[AnnotationRevision]
 	if deployment.UID == "" || deployment.Status.ObservedGeneration < deployment.Generation || revision == "" {

@@ -1,9 +1,7 @@
-// Package health judges objects: is it healthy, still on its way, failed, going
-// away, or unknown, and why. It is pure: objects in, verdicts out. It imports no
-// client, no clock and no logger.
+// Package health judges objects: healthy, progressing, failed, terminating or unknown, and
+// why. It is pure: objects in, verdicts out. It imports no client, no clock and no logger.
 //
-// Reasons and messages are stable: at every retry of the cluster the same trouble
-// gives the same words, so a condition made of them does not flap. Counters,
-// times, ports and alternating states of the same trouble (ErrImagePull and
-// ImagePullBackOff) are therefore not part of them.
+// Reasons and messages are stable: at every retry the same problem has the same text, so a
+// condition made from it does not flap. So they contain no counters, times and ports, and
+// alternating states of the same problem (ErrImagePull and ImagePullBackOff) look the same.
 package health

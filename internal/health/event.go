@@ -12,9 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
-// Unexplained tells that the status of a pod does not say why the pod does not serve, that
-// events of the pod may, and since when that has been so. It says that of every pod for a
-// moment while it starts.
+// Unexplained reports whether the status of a pod does not say why the pod is not ready,
+// although its events may. since is the time since which that is so. For a moment this
+// holds for every starting pod.
 func Unexplained(pod *corev1.Pod) (since time.Time, unexplained bool) {
 	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	if !pod.DeletionTimestamp.IsZero() || ended {
@@ -31,8 +31,8 @@ func Unexplained(pod *corev1.Pod) (since time.Time, unexplained bool) {
 	return time.Time{}, false
 }
 
-// FailsProbe tells that a container of the pod has been ready in this run and is no longer:
-// that is nothing that passes when the pod has started.
+// FailsProbe reports whether a container was ready in its current run and no longer is.
+// Unlike at the start, that does not pass by itself.
 func FailsProbe(pod *corev1.Pod) bool {
 	if !pod.DeletionTimestamp.IsZero() {
 		return false
@@ -45,8 +45,8 @@ func FailsProbe(pod *corev1.Pod) bool {
 	return false
 }
 
-// waitsForSandbox tells that a pod has a node, which has not made what its containers run
-// in yet, and since when.
+// waitsForSandbox reports whether a pod is assigned to a node that has not created the
+// pod's sandbox yet, and since when.
 func waitsForSandbox(pod *corev1.Pod) (time.Time, bool) {
 	scheduled := podCondition(pod, corev1.PodScheduled)
 	if pod.Status.Phase == corev1.PodRunning || scheduled == nil || scheduled.Status != corev1.ConditionTrue {
@@ -63,8 +63,8 @@ func waitsForSandbox(pod *corev1.Pod) (time.Time, bool) {
 	return scheduled.LastTransitionTime.Time, true
 }
 
-// failsProbe tells that a container runs and is not ready, and since when: since it was,
-// or since it was started.
+// failsProbe reports whether a container runs and is not ready, and since when. That is the
+// time when it became unready, or when it was started.
 func failsProbe(pod *corev1.Pod, status corev1.ContainerStatus) (time.Time, bool) {
 	ready := podCondition(pod, corev1.PodReady)
 	if pod.Status.Phase == corev1.PodSucceeded || status.State.Running == nil || status.Ready || ready != nil && ready.Status == corev1.ConditionTrue {
@@ -76,7 +76,7 @@ func failsProbe(pod *corev1.Pod, status corev1.ContainerStatus) (time.Time, bool
 	return status.State.Running.StartedAt.Time, true
 }
 
-// last is when an event was seen last, in seconds.
+// last returns when an event was last seen, in whole seconds.
 func last(event *corev1.Event) time.Time {
 	at := event.LastTimestamp.Time
 	if event.Series != nil && event.Series.LastObservedTime.After(at) {
@@ -90,8 +90,7 @@ func last(event *corev1.Event) time.Time {
 	return at.Truncate(time.Second)
 }
 
-// latest returns the last event for which matches holds and that was seen at that time or
-// later, or nil.
+// latest returns the last matching event that was seen at since or later, or nil.
 func latest(events []corev1.Event, since time.Time, matches func(*corev1.Event) bool) *corev1.Event {
 	var found *corev1.Event
 	for i := range events {
@@ -106,7 +105,7 @@ func latest(events []corev1.Event, since time.Time, matches func(*corev1.Event) 
 	return found
 }
 
-// sandbox reports why the containers of a pod cannot be started, which only events tell.
+// sandbox reports why the sandbox of a pod cannot be created. Only events tell that.
 func sandbox(pod *corev1.Pod, events []corev1.Event) *Verdict {
 	since, waits := waitsForSandbox(pod)
 	if !waits {
@@ -131,16 +130,16 @@ func sandbox(pod *corev1.Pod, events []corev1.Event) *Verdict {
 	}
 }
 
-// What the kubelet puts before events of one kind that differ in their words, and what
-// gRPC puts before an answer.
+// combined is the kubelet's prefix for several similar events. callError is gRPC's prefix
+// before an error.
 var (
 	combined  = regexp.MustCompile(`^\(combined from similar events\): `)
 	callError = regexp.MustCompile(`rpc error: code = \S+ desc = `)
 	spaces    = regexp.MustCompile(`\s+`)
 )
 
-// nodeWords are those of the kubelet without what differs at every attempt: identifiers,
-// addresses and what the call chain was.
+// nodeWords returns a message of the kubelet without the parts that differ at every
+// attempt: identifiers, addresses and the call chain.
 func nodeWords(message string) string {
 	message = combined.ReplaceAllString(message, "")
 	message = callError.ReplaceAllString(message, "")

@@ -21,7 +21,7 @@ import (
 
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// checkVerdict checks what holds of every verdict on an object.
+// checkVerdict checks the rules that every verdict must obey.
 func checkVerdict(t *testing.T, verdict health.Verdict, reasons map[string]truth.Reason, object string) {
 	t.Helper()
 	switch verdict.State {
@@ -55,7 +55,7 @@ func reasons(f *testing.F) map[string]truth.Reason {
 	return reasons
 }
 
-// Whatever a kubelet reports: one verdict, and the same one an hour later.
+// Any status of a pod leads to exactly one verdict. An hour later the verdict is the same.
 func FuzzPod(f *testing.F) {
 	generate.Seed(f, 100)
 	known := reasons(f)
@@ -86,7 +86,7 @@ func FuzzPod(f *testing.F) {
 	})
 }
 
-// delay makes everything that has a time happen later.
+// delay moves every time of a pod.
 func delay(pod *corev1.Pod, by time.Duration) {
 	later := func(at *metav1.Time) {
 		if !at.IsZero() {
@@ -129,7 +129,7 @@ func FuzzDeployment(f *testing.F) {
 	})
 }
 
-// stamps are the ways in which common loggers say when a line was written.
+// stamps are the forms in which common loggers write the time of a line.
 var stamps = []func(at time.Time, text string) string{
 	func(at time.Time, text string) string { return at.Format(time.RFC3339Nano) + " " + text },
 	func(at time.Time, text string) string { return at.Format("2006/01/02 15:04:05 ") + text },
@@ -154,8 +154,8 @@ var stamps = []func(at time.Time, text string) string{
 	},
 }
 
-// A container that says the same each time it ends gives one reason, whenever that is: a
-// condition made of it must not change with every restart.
+// A container that writes the same text each time it ends gives one message. Otherwise a
+// condition would change with every restart.
 func FuzzLastWords(f *testing.F) {
 	f.Add(uint8(0), "cannot open database", int64(0), int64(3600))
 	f.Add(uint8(1), "", int64(1_700_000_000), int64(1_800_000_000))
@@ -166,7 +166,7 @@ func FuzzLastWords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stamp uint8, text string, first, second int64) {
 		verdict := func(at int64) health.Verdict {
-			const years = 100 * 365 * 24 * 3600 // of four digits
+			const years = 100 * 365 * 24 * 3600 // all with four digits
 			words := stamps[int(stamp)%len(stamps)](time.Unix((at%years+years)%years, at%1e9).UTC(), text)
 			return health.Pod(app(corev1.ContainerStatus{State: ended(1, "Error", words)}))
 		}

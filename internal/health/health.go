@@ -5,40 +5,40 @@ type State string
 
 // The states.
 const (
-	// Healthy: the object does what it is for.
+	// Healthy: the object does its work.
 	Healthy State = "Healthy"
-	// Progressing: the object is on its way, and nothing has gone wrong.
+	// Progressing: the object is not ready yet, and nothing has failed.
 	Progressing State = "Progressing"
-	// Failed: something has gone wrong.
+	// Failed: something has failed.
 	Failed State = "Failed"
 	// Terminating: the object is being deleted.
 	Terminating State = "Terminating"
-	// Unknown: the object does not say.
+	// Unknown: the object's status does not tell.
 	Unknown State = "Unknown"
 )
 
-// Reasons of an object that is on its way. Those of one that has failed are condition
+// These are the reasons of a Progressing object. The reasons of a Failed one are condition
 // reasons of the API.
 const (
-	// ReasonNotReady: the pod does not serve yet.
+	// ReasonNotReady: the pod is not ready yet.
 	ReasonNotReady = "NotReady"
-	// ReasonNotObserved: the object's controller has not looked at its last change.
+	// ReasonNotObserved: the object's controller has not observed its last change.
 	ReasonNotObserved = "NotObserved"
 )
 
-// Verdict is what is known about one object.
+// Verdict is the state of one object, with the reason.
 type Verdict struct {
-	// State is the verdict.
+	// State is the state.
 	State State
-	// Reason is set unless Healthy. That of a Failed object is a condition reason of the API.
+	// Reason is empty if Healthy. If Failed, it is a condition reason of the API.
 	Reason string
 	// Message names the object and says what is wrong with it.
 	Message string
-	// Terminal tells that waiting will not help: the same pod will not get better.
+	// Terminal means that waiting does not help: the state of the object will not change.
 	Terminal bool
 }
 
-// Trouble is something that should work and does not, in the words of a condition.
+// Trouble is a problem, in the form of a condition.
 type Trouble struct {
 	// Reason is a condition reason of the API.
 	Reason string
@@ -46,5 +46,5 @@ type Trouble struct {
 	Message string
 }
 
-// Trouble is what a verdict tells.
+// Trouble returns the verdict's reason and message.
 func (v Verdict) Trouble() *Trouble { return &Trouble{Reason: v.Reason, Message: v.Message} }

@@ -234,7 +234,7 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// The answers of Kubernetes 1.36 to a ReplicaSet's controller.
+// These are Kubernetes 1.36's answers to the ReplicaSet controller.
 func TestARefusedPodIsToldWithTheRuleAndTheField(t *testing.T) {
 	tests := map[string]struct{ answer, reason, want string }{
 		"quota of two resources": {

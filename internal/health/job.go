@@ -13,17 +13,18 @@ import (
 
 // Reasons of a Job.
 const (
-	// ReasonJobSuspended: the Job runs no pods until somebody resumes it.
+	// ReasonJobSuspended: the Job runs no pods until it is resumed.
 	ReasonJobSuspended = "JobSuspended"
 	// ReasonJobRunning: the Job runs.
 	ReasonJobRunning = "JobRunning"
 )
 
-// Job judges a Job by what its controller says of it. The verdict is terminal when it will not change any more: a Job that is
-// complete, or that has failed, stays so.
+// Job judges a Job by the conditions of its controller. The verdict is terminal when it
+// will not change any more: a complete or failed Job stays so.
 //
-// The Job's controller decides first (FailureTarget, SuccessCriteriaMet), and says Failed or Complete when its pods have
-// ended. What is decided is told at once; it is terminal when the pods have ended.
+// The Job controller first sets FailureTarget or SuccessCriteriaMet. It sets Failed or
+// Complete when all pods have ended. The verdict follows the first condition at once, and
+// is terminal with the second.
 func Job(job *batchv1.Job) Verdict {
 	name := fmt.Sprintf("Job %q", job.Name)
 	switch failed, decided := jobCondition(job, batchv1.JobFailed), jobCondition(job, batchv1.JobFailureTarget); {
@@ -32,7 +33,7 @@ func Job(job *batchv1.Job) Verdict {
 	case failed != nil:
 		return jobFailed(name, failed, true)
 	case jobCondition(job, batchv1.JobComplete) != nil:
-		// Also while it is being deleted: what it did is done.
+		// This also holds for a Job that is being deleted, because its work is done.
 		return Verdict{State: Healthy, Terminal: true}
 	case !job.DeletionTimestamp.IsZero():
 		return Verdict{State: Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: name + " is being deleted"}
@@ -49,8 +50,8 @@ func Job(job *batchv1.Job) Verdict {
 	}
 }
 
-// jobFailed says why a Job failed. Of the controller's words only those about a failure policy and about indexes say more than
-// the reason does; the rest is the same for every Job.
+// jobFailed says why a Job failed. It quotes the controller's message only for reasons with
+// details in it. For other reasons the message is the same for every Job.
 func jobFailed(name string, c *batchv1.JobCondition, ended bool) Verdict {
 	verdict := Verdict{State: Failed, Reason: c.Reason, Terminal: ended}
 	switch c.Reason {
@@ -68,22 +69,24 @@ func jobFailed(name string, c *batchv1.JobCondition, ended bool) Verdict {
 		verdict.Reason = slipwayv1alpha1.ReasonPodFailed
 		verdict.Message = name + " failed"
 	default:
-		// A controller of its own (spec.managedBy) has its own reasons.
+		// A custom controller (spec.managedBy) has its own reasons.
 		verdict.Message = name + " failed: " + jobWords(c.Message)
 	}
 	return verdict
 }
 
-// podOfJob is how the Job's controller names a pod, which has another name in the next attempt.
+// podOfJob matches the name of a pod in a message of the Job controller. Each attempt has a
+// pod with another name.
 var podOfJob = regexp.MustCompile(`\b([Pp]od) \S+/\S+`)
 
-// jobWords are those of a Job's controller, without what differs from one attempt to the next.
+// jobWords returns a message of the Job controller without the parts that differ between
+// attempts.
 func jobWords(message string) string {
 	message = podOfJob.ReplaceAllString(message, "$1")
 	return text.Cut(withoutAddresses(message), maxTermination)
 }
 
-// jobCondition returns a condition that is true, or nil.
+// jobCondition returns the condition of that type if it is true, otherwise nil.
 func jobCondition(job *batchv1.Job, conditionType batchv1.JobConditionType) *batchv1.JobCondition {
 	for i := range job.Status.Conditions {
 		if c := &job.Status.Conditions[i]; c.Type == conditionType && c.Status == corev1.ConditionTrue {

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// job is one that its controller has seen, with true conditions.
+// job returns a Job that its controller has observed, with these conditions set to true.
 func job(change func(*batchv1.Job), conditions ...batchv1.JobCondition) *batchv1.Job {
 	started := metav1.NewTime(time.Unix(1, 0))
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "run-1", UID: "1"}, Status: batchv1.JobStatus{StartTime: &started, Conditions: conditions}}

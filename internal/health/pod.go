@@ -12,29 +12,29 @@ import (
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
-// terminalRestarts is how often a container may end before its pod counts as beyond
-// help. The kubelet restarts it at once, after 10 s and after 20 s, so the third
-// restart comes about half a minute after the first end.
+// terminalRestarts is how many restarts make a failing container's verdict terminal. The
+// kubelet restarts a container at once, then after 10 s and after 20 s. So the third
+// restart comes about half a minute after the first exit.
 const terminalRestarts = 3
 
-// Pod judges a pod by the first thing that keeps it from serving: not scheduled, its node,
-// an init container, a container, a probe. Events of the pod tell what its status does not.
-// A container that has not answered its probe yet is starting.
+// Pod judges a pod by the first problem in this order: scheduling, the node, init
+// containers, containers, probes. The events of the pod explain what its status does not. A
+// container that has never passed its probe counts as starting.
 func Pod(pod *corev1.Pod, events ...corev1.Event) Verdict {
 	return judgePod(pod, told{events: events})
 }
 
-// LatePod judges a pod that has had the time to start: one that has never answered its
-// probe has failed.
+// LatePod judges a pod that had enough time to start. A container that has never passed its
+// probe counts as failed.
 func LatePod(pod *corev1.Pod, events ...corev1.Event) Verdict {
 	return judgePod(pod, told{events: events, late: true})
 }
 
-// told is what is known of a pod besides the pod itself.
+// told is the information besides the pod itself.
 type told struct {
-	// events are events of the pod, all that may say something.
+	// events are events of the pod.
 	events []corev1.Event
-	// late tells that its containers have had the time to start.
+	// late means that the containers had enough time to start.
 	late bool
 }
 
@@ -70,7 +70,8 @@ func judgePod(pod *corev1.Pod, told told) Verdict {
 }
 
 func failedPod(pod *corev1.Pod) Verdict {
-	// The kubelet's reasons are free text, such as OutOfexample.com/gpu: no condition reason.
+	// The kubelet's reasons are free text, such as OutOfexample.com/gpu, so they cannot be
+	// condition reasons.
 	verdict := Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonPodFailed, Message: fmt.Sprintf("pod %q failed", pod.Name)}
 	if pod.Status.Reason == slipwayv1alpha1.ReasonEvicted {
 		verdict.Reason = slipwayv1alpha1.ReasonEvicted
@@ -83,7 +84,7 @@ func failedPod(pod *corev1.Pod) Verdict {
 	return verdict
 }
 
-// container returns nil when nothing is wrong with the container.
+// container returns nil if the container has no problem.
 func container(pod *corev1.Pod, status corev1.ContainerStatus, told told) *Verdict {
 	where := fmt.Sprintf("pod %q container %q", pod.Name, status.Name)
 	if isInit(pod, status.Name) {
@@ -100,9 +101,9 @@ func container(pod *corev1.Pod, status corev1.ContainerStatus, told told) *Verdi
 	return endedContainer(pod, where, status, told.events)
 }
 
-// wasReady tells that a container which runs has been ready in this run, so that what
-// ended its last one is history. The pod's readiness last changed after the container
-// was started: it became ready, or it was and is no longer.
+// wasReady reports whether a running container was ready in its current run. Then the end
+// of its last run does not matter any more. It was ready if the pod's readiness changed
+// after the container was started.
 func wasReady(pod *corev1.Pod, status corev1.ContainerStatus) bool {
 	ready := podCondition(pod, corev1.PodReady)
 	return status.State.Running != nil && ready != nil && ready.LastTransitionTime.After(status.State.Running.StartedAt.Time)
@@ -132,13 +133,13 @@ func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
 	}
 }
 
-// imagePull tells a missing image from a denied one by the registry's answer, which
-// the kubelet passes on as text. The alternation of ErrImagePull and
-// ImagePullBackOff gives the same verdict, but only the latter, when the kubelet has
-// given up for the moment, is terminal.
+// imagePull distinguishes a missing image from a refused one by the registry's answer,
+// which the kubelet quotes. ErrImagePull and ImagePullBackOff alternate, and give the same
+// reason and message. Only ImagePullBackOff is terminal, because then the kubelet has given
+// up for some time.
 func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verdict {
 	verdict := &Verdict{State: Failed, Terminal: waiting.Reason == "ImagePullBackOff"}
-	// Without the image's own name, which may hold any of these words.
+	// The image's name is removed, because it may contain any of these words.
 	text := strings.ReplaceAll(strings.ToLower(waiting.Message), strings.ToLower(image), "")
 	switch {
 	case contains(text, "unauthorized", "authorization failed", "authentication required", "forbidden", "denied", "no basic auth credentials"):
@@ -149,16 +150,15 @@ func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verd
 		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q does not exist: check spec.image", where, image)
 	default:
 		verdict.Reason = slipwayv1alpha1.ReasonImagePullBackOff
-		// The registry may be away for a moment.
+		// The registry may be unavailable for a moment.
 		verdict.Terminal = false
 		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q cannot be pulled: the registry does not answer as it should", where, image)
 	}
 	return verdict
 }
 
-// endedContainer reports a container that ended with an error and has not become
-// ready since, whether it waits, runs again or has just ended: the three follow each
-// other in a crash loop.
+// endedContainer reports a container that ended with an error and has not been ready since.
+// It may be waiting, running again or just ended: in a crash loop these states alternate.
 func endedContainer(pod *corev1.Pod, where string, status corev1.ContainerStatus, events []corev1.Event) *Verdict {
 	ended := status.State.Terminated
 	if ended == nil {
@@ -194,11 +194,11 @@ func endedContainer(pod *corev1.Pod, where string, status corev1.ContainerStatus
 	return verdict
 }
 
-// maxTermination bounds how much of a container's last words goes into a message.
+// maxTermination bounds how much of a container's last output is quoted.
 const maxTermination = 256
 
-// Where the lines of common loggers say when: at the start, in a field of JSON, or in one
-// of logfmt. Some paint it.
+// These match the time that common loggers write: at the start of a line, in a JSON field,
+// or in a logfmt field. Some loggers add colors.
 var (
 	paint       = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 	leadingTime = regexp.MustCompile(`^\[?(\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}\S*|[IWEF]\d{4} \d{2}:\d{2}:\d{2}\.\d+ +\d+|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?|[AP]M)\]?)(\s+|$)`)
@@ -206,9 +206,9 @@ var (
 	timeSetting = regexp.MustCompile(`^(time|ts|timestamp)=("[^"]*"|\S+)(\s+|$)`)
 )
 
-// lastLine returns the last line of a termination message, which is the one that
-// says why: the kubelet fills it with the end of the log. It leaves out when the line
-// was written, which differs at every crash.
+// lastLine returns the last line of a termination message, because it usually has the
+// cause: the kubelet fills the message with the end of the log. The time of the line is
+// removed, because it differs at every crash.
 func lastLine(message string) string {
 	lines := strings.Split(strings.TrimSpace(paint.ReplaceAllString(message, "")), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
@@ -218,7 +218,7 @@ func lastLine(message string) string {
 	return text.Cut(last, maxTermination)
 }
 
-// Identifiers in the texts of container runtimes that differ at every attempt.
+// These identifiers in messages of container runtimes differ at every attempt.
 var (
 	podSuffix   = regexp.MustCompile(` \(pod: "[^"]*", container: [^)]*\)`)
 	containerID = regexp.MustCompile(`[0-9a-f]{64}`)
@@ -228,7 +228,7 @@ func configError(message string) string { return podSuffix.ReplaceAllString(mess
 
 func startError(message string) string {
 	message = containerID.ReplaceAllString(message, "")
-	// The cause comes last; what precedes it is the runtime's call chain.
+	// The cause is at the end. Before it is the call chain of the runtime.
 	if i := strings.LastIndex(message, "exec: "); i >= 0 {
 		message = message[i:]
 	}

@@ -12,25 +12,25 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// What the kubelet says of a probe, in events with this reason and by type of probe, and
-// what it puts before the error of a request.
+// reasonUnhealthy is the reason of the kubelet's events about failed probes.
 const reasonUnhealthy = "Unhealthy"
 
+// These match parts of the messages of such events.
 var (
 	probeEvent   = regexp.MustCompile(`(?s)^(Startup|Readiness|Liveness) probe (?:failed|errored and resulted in \S+ state): (.*)$`)
 	requestError = regexp.MustCompile(`^Get "[^"]*": `)
 	statusCode   = regexp.MustCompile(`^HTTP probe failed with statuscode: (\d+)$`)
 )
 
-// Fields of a WebApp that say how it is probed.
+// These fields of a WebApp configure its probes.
 const (
 	fieldPort    = "spec.port"
 	fieldPath    = "spec.health.path"
 	fieldTimeout = "spec.health.timeoutSeconds"
 )
 
-// failingProbe reports a container that runs and is not ready: what its probe asks for and
-// what comes back, as far as events tell.
+// failingProbe reports a container that runs and is not ready: the request of its probe,
+// and the answer if an event has it.
 func failingProbe(pod *corev1.Pod, status corev1.ContainerStatus, events []corev1.Event) *Verdict {
 	since, fails := failsProbe(pod, status)
 	if !fails || isInit(pod, status.Name) {
@@ -38,7 +38,7 @@ func failingProbe(pod *corev1.Pod, status corev1.ContainerStatus, events []corev
 	}
 	probe := probeOf(pod, status)
 	if wasReady(pod, status) {
-		// The last of the failures that made it unready came then, the first before.
+		// That was the time of the last failure. The first failures came before.
 		since = since.Add(-probe.patience())
 	}
 	return &Verdict{
@@ -47,8 +47,8 @@ func failingProbe(pod *corev1.Pod, status corev1.ContainerStatus, events []corev
 	}
 }
 
-// killedByProbe reports a container that the kubelet ended because a probe failed: its exit
-// code says no more than that it was told to stop.
+// killedByProbe reports a container that the kubelet stopped because a probe failed. The
+// exit code alone only shows that it was stopped.
 func killedByProbe(pod *corev1.Pod, status corev1.ContainerStatus, ended *corev1.ContainerStateTerminated, events []corev1.Event) *Verdict {
 	const terminated, killed = 143, 137
 	if ended.ExitCode != terminated && ended.ExitCode != killed || ended.Reason == slipwayv1alpha1.ReasonOOMKilled {
@@ -69,17 +69,18 @@ func killedByProbe(pod *corev1.Pod, status corev1.ContainerStatus, ended *corev1
 	return nil
 }
 
-// probe is what the kubelet asks of a container, and how often.
+// probe is a probe of a container.
 type probe struct {
 	container string
 	// kind is startup, readiness or liveness.
 	kind string
-	// spec is that of the readiness probe, which asks for the same as the others; nil where
-	// it is not known.
+	// spec is the readiness probe. The other probes send the same request. It is nil if the
+	// probe is not known.
 	spec *corev1.Probe
-	// port is the number of the port, or its name where there is no number, or empty.
+	// port is the number of the port. It is the name if the number is not known, and may be
+	// empty.
 	port string
-	// webApp: fields of a WebApp say what is asked for.
+	// webApp means that fields of a WebApp configure the probe.
 	webApp bool
 }
 
@@ -114,7 +115,8 @@ func portNumber(container *corev1.Container, port intstr.IntOrString) string {
 	return port.String()
 }
 
-// patience is how long before a container counts as not ready its probe began to fail.
+// patience is the longest time between the first failure of the probe and the moment at
+// which the container becomes unready.
 func (p probe) patience() time.Duration {
 	if p.spec == nil {
 		return time.Minute
@@ -122,7 +124,7 @@ func (p probe) patience() time.Duration {
 	return time.Duration(p.spec.FailureThreshold*(p.spec.PeriodSeconds+p.spec.TimeoutSeconds)+1) * time.Second
 }
 
-// asked is what the probe asks for, with the field that says so.
+// asked describes the request of the probe, with the field that configures it.
 func (p probe) asked() string {
 	switch {
 	case p.spec != nil && p.spec.HTTPGet != nil:
@@ -134,7 +136,7 @@ func (p probe) asked() string {
 	}
 }
 
-// request is what the probe sends, or empty.
+// request describes what the probe sends. It may be empty.
 func (p probe) request() string {
 	switch {
 	case p.spec != nil && p.spec.HTTPGet != nil:
@@ -153,8 +155,8 @@ func (p probe) field(name string) string {
 	return inField(name)
 }
 
-// says returns what was asked for and what came back, after a prefix, or the alternative
-// where no event tells.
+// says returns the request and the answer after a prefix. If no event has the answer, it
+// returns otherwise.
 func (p probe) says(since time.Time, events []corev1.Event, prefix, otherwise string) string {
 	event := latest(events, since, p.reports)
 	if event == nil {
@@ -163,14 +165,14 @@ func (p probe) says(since time.Time, events []corev1.Event, prefix, otherwise st
 	return prefix + p.result(event)
 }
 
-// reports tells that an event is of this probe of this container.
+// reports reports whether an event is about this probe of this container.
 func (p probe) reports(event *corev1.Event) bool {
 	m := probeEvent.FindStringSubmatch(combined.ReplaceAllString(event.Message, ""))
 	return event.Reason == reasonUnhealthy && m != nil && strings.EqualFold(m[1], p.kind) &&
 		event.InvolvedObject.FieldPath == fmt.Sprintf("spec.containers{%s}", p.container)
 }
 
-// result is what was asked for and what came back.
+// result returns the request and the answer.
 func (p probe) result(event *corev1.Event) string {
 	output := probeEvent.FindStringSubmatch(combined.ReplaceAllString(event.Message, ""))[2]
 	answer, field := probeAnswer(output)
@@ -186,8 +188,8 @@ func (p probe) result(event *corev1.Event) string {
 	return answer + p.field(field)
 }
 
-// probeAnswer puts the output of a probe into words that are the same at every attempt, and
-// names the field of a WebApp to look at, or none.
+// probeAnswer converts the output of a probe to a text that is the same at every attempt.
+// It also returns the field of a WebApp that may be wrong, or "".
 func probeAnswer(output string) (answer, field string) {
 	output = strings.TrimSpace(requestError.ReplaceAllString(strings.TrimSpace(output), ""))
 	if m := statusCode.FindStringSubmatch(output); m != nil {

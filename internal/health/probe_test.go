@@ -15,11 +15,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// at is a time in seconds after the beginning of a test's world.
+// at is a time, in seconds after the start of a test.
 func at(second int64) metav1.Time { return metav1.Unix(1000+second, 0) }
 
-// probed is a pod of a WebApp whose container runs since second 10 and is not ready, since
-// the given second or, at 0, never was.
+// probed returns a pod of a WebApp. Its container runs since second 10. It is not ready
+// since second unready, or was never ready if that is 0.
 func probed(unready int64, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := app(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(10)}}})
 	pod.UID = "uid"
@@ -49,7 +49,7 @@ func ofGateway(pod *corev1.Pod) {
 
 func startup(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Started = new(bool) }
 
-// unhealthy is the kubelet's event of a probe that failed at a second.
+// unhealthy is the kubelet's event about a failed probe.
 func unhealthy(second int64, message string) corev1.Event {
 	return corev1.Event{
 		InvolvedObject: corev1.ObjectReference{FieldPath: "spec.containers{app}"},
@@ -58,7 +58,7 @@ func unhealthy(second int64, message string) corev1.Event {
 	}
 }
 
-// The words are those of kubelet 1.36.
+// The texts are those of kubelet 1.36.
 func TestAPodThatStopsAnsweringSaysWhatWasAskedAndWhatCameBack(t *testing.T) {
 	const get = `GET /healthz on port 8080: `
 	readiness := func(output string) corev1.Event { return unhealthy(100, "Readiness probe failed: "+output) }
@@ -107,7 +107,7 @@ func TestAPodThatStopsAnsweringSaysWhatWasAskedAndWhatCameBack(t *testing.T) {
 	}
 }
 
-// Its probe is not the user's to change.
+// The user cannot change the probe of a gateway.
 func TestAGatewayThatStopsAnsweringNamesNoFieldOfAWebApp(t *testing.T) {
 	event := unhealthy(100, "Readiness probe failed: HTTP probe failed with statuscode: 503")
 	event.InvolvedObject.FieldPath = "spec.containers{gateway}"
@@ -287,7 +287,8 @@ func TestResourcesAreNamedWithTheirField(t *testing.T) {
 	}
 }
 
-// What a probe says differs at every attempt in addresses and ports; a condition must not.
+// The output of a probe contains different addresses and ports at every attempt. A
+// condition must not.
 func FuzzProbeWords(f *testing.F) {
 	f.Add("bad day", uint8(1), uint16(1), uint8(2), uint16(40000))
 	f.Add("connection refused\n", uint8(0), uint16(0), uint8(255), uint16(65535))

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// What the API server says of an object that a quota does not allow: that it uses too
-// much, or that it does not say how much it uses.
+// These are the API server's answers for an object that exceeds a quota, and for one that
+// does not set the resources that a quota requires.
 var (
 	exceededQuota = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)`)
 	failedQuota   = regexp.MustCompile(`failed quota: ([^:]+): (must specify .*)$`)
 	unspecified   = regexp.MustCompile(`(\S+) for: [^;]*`)
 )
 
-// Quota puts the answer of the API server to what a ResourceQuota does not allow into
-// words: what is asked for and by which field of the spec, what is used and what there is.
-// It is false for any other answer.
+// Quota explains the API server's answer for an object that a ResourceQuota does not allow:
+// what is requested and by which field of the spec, what is used and what the quota is. It
+// returns false for any other answer.
 func Quota(answer string) (string, bool) {
 	if m := failedQuota.FindStringSubmatch(answer); m != nil {
 		return fmt.Sprintf("ResourceQuota %q wants a value for every container: %s", m[1], unspecified.ReplaceAllStringFunc(m[2], func(part string) string {
@@ -37,7 +37,7 @@ func Quota(answer string) (string, bool) {
 	return fmt.Sprintf("ResourceQuota %q does not allow it: %s", m[1], strings.Join(parts, ", ")), true
 }
 
-// amounts reads name=value,name=value.
+// amounts parses name=value,name=value.
 func amounts(list string) map[string]string {
 	all := map[string]string{}
 	for _, pair := range strings.Split(list, ",") {
@@ -47,7 +47,7 @@ func amounts(list string) map[string]string {
 	return all
 }
 
-// quotaField is the field of the spec that asks for what a quota counts, or empty.
+// quotaField is the field of the spec for a resource of a quota, or "".
 func quotaField(name string) string {
 	switch {
 	case name == "pods", name == "count/pods":
@@ -63,7 +63,7 @@ func quotaField(name string) string {
 	}
 }
 
-// inField names a field in brackets, if there is one.
+// inField returns a field in brackets, or "" for no field.
 func inField(field string) string {
 	if field == "" {
 		return ""

@@ -8,18 +8,19 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// What the API server puts before the reason why it refuses a pod, with the name of one
-// that never existed.
+// These are the prefixes of the API server's answer when it refuses a pod. They contain the
+// name of a pod that never existed.
 var (
 	forbiddenPod = regexp.MustCompile(`^pods "([^"]*)" is forbidden: `)
 	invalidPod   = regexp.MustCompile(`^Pod "([^"]*)" is invalid: `)
 )
 
-// What a LimitRange says, which does not say its name.
+// limitRange matches the answer of a LimitRange. It does not contain the name of the
+// LimitRange.
 var limitRange = regexp.MustCompile(`(?:(?:minimum|maximum) (\S+) usage per \S+ is .*?(request|limit)|(\S+) max limit to request ratio per)\b`)
 
-// podCreation classifies the answer of the API server to the creation of a pod. subject
-// is what creates it.
+// podCreation classifies the API server's answer to the creation of a pod. subject is the
+// object that creates the pod.
 func podCreation(subject, answer string) Verdict {
 	answer, forbidden := withoutPod(answer)
 	failed := func(reason, format string, args ...any) Verdict {
@@ -40,7 +41,7 @@ func podCreation(subject, answer string) Verdict {
 	}
 }
 
-// withoutPod takes away from an answer what names the pod, and tells whether it said that
+// withoutPod removes the pod's name from an answer. It reports whether the answer says that
 // the pod is forbidden.
 func withoutPod(answer string) (text string, forbidden bool) {
 	for _, prefix := range []*regexp.Regexp{forbiddenPod, invalidPod} {
@@ -55,7 +56,8 @@ func withoutPod(answer string) (text string, forbidden bool) {
 	return answer, false
 }
 
-// limitedFields are the fields of the spec that a LimitRange speaks of, each once.
+// limitedFields returns the fields of the spec that the answer of a LimitRange is about,
+// without duplicates.
 func limitedFields(answer string) []string {
 	var fields []string
 	for _, m := range limitRange.FindAllStringSubmatch(answer, -1) {
@@ -70,9 +72,9 @@ func limitedFields(answer string) []string {
 	return fields
 }
 
-// Addresses in the texts of programs that talk to each other: of pods, and with ports
-// that differ at every attempt.
+// address matches addresses in the messages of network programs. Pod addresses and ports
+// differ at every attempt.
 var address = regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}(:\d+)?(->\d{1,3}(\.\d{1,3}){3}(:\d+)?)?|\[[0-9a-fA-F:]*:[0-9a-fA-F:]*\](:\d+)?(->\[[0-9a-fA-F:]*\](:\d+)?)?`)
 
-// withoutAddresses takes IP addresses out of a text.
+// withoutAddresses replaces the IP addresses in a text.
 func withoutAddresses(text string) string { return address.ReplaceAllString(text, "(address)") }

@@ -10,8 +10,8 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// isOwnContainer tells that a container is the one that a spec of Slipway asks for, so
-// that fields of that spec say how it is. Others were added by somebody else.
+// isOwnContainer reports whether Slipway added the container, so that a field of Slipway's
+// spec configures it. Other containers were injected by other programs.
 func isOwnContainer(pod *corev1.Pod, name string) bool {
 	switch {
 	case isWebApp(pod):
@@ -25,7 +25,7 @@ func isOwnContainer(pod *corev1.Pod, name string) bool {
 
 func isWebApp(pod *corev1.Pod) bool { return pod.Labels[slipwayv1alpha1.LabelWebApp] != "" }
 
-// specOf returns what the pod asks for a container, or nil.
+// specOf returns the spec of a container, or nil.
 func specOf(pod *corev1.Pod, name string) *corev1.Container {
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
@@ -36,8 +36,8 @@ func specOf(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// outOfMemory says which limit a container was killed at. One without a limit is killed
-// when its node has no memory left.
+// outOfMemory says which memory limit a container has exceeded. A container without a limit
+// is killed when its node has no memory left.
 func outOfMemory(pod *corev1.Pod, status corev1.ContainerStatus) string {
 	const field = "spec.resources.limits.memory"
 	limit, limited := memoryLimit(pod, status)
@@ -53,7 +53,8 @@ func outOfMemory(pod *corev1.Pod, status corev1.ContainerStatus) string {
 	}
 }
 
-// memoryLimit is what the kubelet enforces, where it says so, or what the pod asks for.
+// memoryLimit returns the limit that the kubelet reports. If it reports none, it returns
+// the limit of the spec.
 func memoryLimit(pod *corev1.Pod, status corev1.ContainerStatus) (string, bool) {
 	if status.Resources != nil {
 		if limit, ok := status.Resources.Limits[corev1.ResourceMemory]; ok {
@@ -68,8 +69,8 @@ func memoryLimit(pod *corev1.Pod, status corev1.ContainerStatus) (string, bool) 
 	return "", false
 }
 
-// unschedulable says what the scheduler does, after what the pod asks for and no node has.
-// What it tried to make room is left out.
+// unschedulable explains the scheduler's message. It first names the requests that no node
+// can satisfy. It leaves out what the scheduler says about preemption.
 func unschedulable(pod *corev1.Pod, message string) string {
 	message, _, _ = strings.Cut(message, " preemption: ")
 	message = strings.TrimSuffix(strings.TrimSuffix(message, ","), " no new claims to deallocate")

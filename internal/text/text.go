@@ -1,7 +1,7 @@
 // Package text bounds the texts that go into the API: messages of conditions, events and annotations.
 package text
 
-// Cut shortens a text to at most so many bytes, not in the middle of a character.
+// Cut shortens a text to at most limit bytes. It does not split a character.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
