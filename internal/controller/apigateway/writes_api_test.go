@@ -51,7 +51,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 	f.create(f.service("user-service"), f.service("product-service"))
 
 	made := f.asked(counter, func() { f.create(gateway) })
-	// What is older than the first object that an operator creates is read once: the gateway.
+	// What is older than the first status that an operator writes is read once: the gateway.
 	if made.Of(requests.Children) != 7 || made.Of(requests.Status) != 1 || made.Of(requests.Reads) != 1 || made.Of(requests.Lists) != 0 {
 		t.Errorf("the first gateway cost %v; want 7 children, 1 status and 1 live read", made)
 	}

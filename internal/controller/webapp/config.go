@@ -153,7 +153,10 @@ func (r *Reconciler) use(ctx context.Context, s *scope, ref configRef, recorded 
 		return found, nil
 	}
 	var err error
-	found.read, err = r.read(ctx, s.app.Namespace, ref)
+	if found.read, err = r.read(ctx, s.app.Namespace, ref); err == nil && found.read != nil && found.read.version == metadata.ResourceVersion {
+		// It need not be read again before a write.
+		r.kit.Fresh.Saw(metadata)
+	}
 	return found, err
 }
 

@@ -28,7 +28,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 	counter := &requests.Counter{}
 	env.StartOperator(t, counter.Watch)
 	f := newFixture(t)
-	// What is older than the first object that an operator creates is read once.
+	// What is older than the first status that an operator writes is read once.
 	first := f.app()
 	f.create(first)
 	environment.Eventually(t, func() error { return f.current([]*slipwayv1alpha1.WebApp{first}) })
@@ -77,6 +77,29 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 	made = counted(f.touch())
 	if len(made) != 0 {
 		t.Errorf("another look at %d WebApps without anything to do cost %v, want nothing", n, made)
+	}
+}
+
+// Its content is read to be hashed. That it is as the cache shows it is known from that read.
+func TestASecretIsReadOnceForANewWebApp(t *testing.T) {
+	counter := &requests.Counter{}
+	env.StartOperator(t, counter.Watch)
+	f := newFixture(t)
+	f.create(f.secret("config", map[string]string{"A": "1"}))
+	first := f.app()
+	f.create(first)
+	environment.Eventually(t, func() error { return f.current([]*slipwayv1alpha1.WebApp{first}) })
+	f.delete(first)
+	before := counter.Counts()
+	app := f.app(func(a *slipwayv1alpha1.WebApp) {
+		a.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "config"}}}
+	})
+	app.Name = "with-secret"
+	f.create(app)
+	environment.Eventually(t, func() error { return f.current([]*slipwayv1alpha1.WebApp{app}) })
+	environment.Quiet(t, 1500*time.Millisecond, func() string { return counter.Counts().In(f.namespace).String() })
+	if made := counter.Counts().Since(before).In(f.namespace); made.Of(requests.Reads) != 1 || made.Of(requests.Children) != 3 {
+		t.Errorf("a new WebApp with a Secret cost %v; want 3 children and 1 live read", made)
 	}
 }
 

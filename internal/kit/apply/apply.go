@@ -180,7 +180,7 @@ func (a *Applier) create(ctx context.Context, owner client.Object, child Child, 
 		return false, outcome.Classify(subject(child.Desired), err)
 	}
 	if a.Fresh != nil {
-		a.Fresh.created(child.Current)
+		a.Fresh.Wrote(child.Current)
 	}
 	a.settled.add(child, desired)
 	return true, nil
@@ -275,6 +275,9 @@ func (a *Applier) patch(ctx context.Context, owner client.Object, child Child, d
 		return a.failed(err, owner, child.Current)
 	}
 	current.Set(answer.Elem())
+	if a.Fresh != nil {
+		a.Fresh.Saw(child.Current)
+	}
 	return nil
 }
 

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,40 +23,77 @@ const freshMemory = 65536
 // may have acted on more than the cache of this one shows yet.
 //
 // Each object is compared with the API server once, before something is written because of
-// it. What the cache shows later can only be newer. The first object that this operator
-// creates fixes a resource version that nothing from before has reached. What the cache
-// shows at that version or a later one needs no comparison. So nothing is read for objects
-// that are made or changed while the operator runs, and nothing where nothing is written.
+// it. What the cache shows later can only be newer. Nothing is read where nothing is written.
 //
-// No reconcile waits until all caches have reached that version. Every write in the cluster
-// counts it up, and the cache of a kind that nobody changes hears of it once a minute.
+// A version that was written since this operator leads needs no comparison: the earlier leader
+// has seen nothing newer. The operator's own first write of a kind is such a version, and so
+// is every later one. So nothing is read for objects that are made or changed after that.
+//
+// Each kind has such a version of its own, because the versions of two kinds do not compare:
+// each kind may be kept in its own etcd (--etcd-servers-overrides), which counts for itself.
+// The operator never writes some kinds, such as Secrets: there, each object is compared.
+//
+// No reconcile waits until all caches have reached those versions. Every write in the cluster
+// counts them up, and the cache of a kind that nobody changes hears of it once a minute.
 type Freshness struct {
 	client client.Client
 	live   client.Reader
 	// known are objects by UID. True: the cache has shown it as it was. False: it is in
 	// doubt, at whatever version. Forgetting the former costs a live read.
 	known *lru.Cache
-	// begin is the resource version of the first object created, 0 before.
-	begin atomic.Int64
+
+	mu sync.RWMutex // guards begin
+	// begin are the resource versions that this operator wrote first, by kind.
+	begin map[schema.GroupKind]int64
 }
 
 // NewFreshness returns a Freshness that trusts nothing yet. live reads past the cache.
 func NewFreshness(cached client.Client, live client.Reader) *Freshness {
-	return &Freshness{client: cached, live: live, known: lru.New(freshMemory)}
+	return &Freshness{client: cached, live: live, known: lru.New(freshMemory), begin: map[schema.GroupKind]int64{}}
 }
 
-// created tells what this operator has created.
-func (f *Freshness) created(object client.Object) {
-	if version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64); err == nil {
-		f.begin.CompareAndSwap(0, version)
+// Wrote takes an object at a version that the operator's own request has made. A create makes
+// one. An update makes one when it is locked to the version before, and changes something. An
+// update without a lock proves nothing: where it changes nothing, the API server answers with
+// the version of the last writer, and that may be the earlier leader.
+func (f *Freshness) Wrote(object client.Object) {
+	kind, version, ok := f.versionOf(object)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.begin[kind] == 0 {
+		f.begin[kind] = version
+	}
+}
+
+// Saw takes an object that the API server has just answered with. The cache must not show an
+// older version of it. It never does for the answer to a write: reads wait for it.
+func (f *Freshness) Saw(object client.Object) {
+	if !f.isNew(object) {
+		f.known.Add(object.GetUID(), true)
 	}
 }
 
 // isNew tells that the cache shows an object as nobody from before has seen it.
 func (f *Freshness) isNew(object client.Object) bool {
-	begin := f.begin.Load()
-	version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
-	return err == nil && begin > 0 && version >= begin
+	kind, version, ok := f.versionOf(object)
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	begin := f.begin[kind]
+	return ok && begin > 0 && version >= begin
+}
+
+// versionOf returns the version of an object as a number. It compares with those of the same
+// kind alone.
+func (f *Freshness) versionOf(object client.Object) (kind schema.GroupKind, version int64, ok bool) {
+	is, err := f.client.GroupVersionKindFor(object)
+	if err != nil {
+		return kind, 0, false
+	}
+	version, err = strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	return is.GroupKind(), version, err == nil
 }
 
 // Invalidate puts objects in doubt: each is compared with the API server before it is

@@ -32,7 +32,7 @@ func isStaleCache(err error) bool {
 }
 
 // The operator that led before may have seen more than the cache shows. It has not seen what
-// is newer than the first object that this one creates.
+// is newer than the first object of that kind that this one creates.
 func TestAnObjectIsComparedLiveOnceUnlessItIsNew(t *testing.T) {
 	f := newFixture(t)
 	staleOwner := f.owner.DeepCopy()
@@ -49,11 +49,15 @@ func TestAnObjectIsComparedLiveOnceUnlessItIsNew(t *testing.T) {
 	live := &reads{Reader: env.Client}
 	fresh := apply.NewFreshness(env.Client, live)
 	created := func() client.Object {
-		// After the first object that this operator creates.
-		other := newFixture(t)
-		other.applier.Fresh = fresh
-		other.mustApply(80, &corev1.Service{}, apply.Created)
-		return newFixture(t).owner
+		// Not the first one that this operator creates.
+		var child *corev1.Service
+		for range 2 {
+			other := newFixture(t)
+			other.applier.Fresh = fresh
+			other.mustApply(80, &corev1.Service{}, apply.Created)
+			child = other.current()
+		}
+		return child
 	}
 	edited := func() client.Object {
 		f.edit(func(s *corev1.Service) { s.Labels["new"] = "again" })
@@ -72,7 +76,7 @@ func TestAnObjectIsComparedLiveOnceUnlessItIsNew(t *testing.T) {
 		{"a child that has gone", func() []client.Object { return []client.Object{f.owner, gone} }, true, 1},
 		{"a child as it is", func() []client.Object { return []client.Object{f.owner, child} }, false, 1},
 		{"the child again, as it was", func() []client.Object { return []client.Object{staleChild} }, false, 0},
-		{"an owner that is created now", func() []client.Object { return []client.Object{created()} }, false, 0},
+		{"a child that is created now", func() []client.Object { return []client.Object{created()} }, false, 0},
 		{"a child that is edited now", func() []client.Object { return []client.Object{edited()} }, false, 0},
 		{"a child that has gone before", func() []client.Object { return []client.Object{gone} }, true, 1},
 	}
@@ -85,6 +89,60 @@ func TestAnObjectIsComparedLiveOnceUnlessItIsNew(t *testing.T) {
 		if live.count != step.reads {
 			t.Errorf("%s: %d live reads, want %d", step.name, live.count, step.reads)
 		}
+	}
+}
+
+// Kinds may be kept in an etcd each. That of Services has not counted far here, or it is that
+// of all kinds: what was written of one says nothing of another.
+func TestAnObjectIsComparedLiveThoughAnotherKindWasWritten(t *testing.T) {
+	for name, wrote := range map[string]func(*fixture){
+		"the same etcd": func(f *fixture) { f.mustApply(80, &corev1.Service{}, apply.Created) },
+		"another etcd": func(f *fixture) {
+			f.applier.Fresh.Wrote(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", ResourceVersion: "2"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := newFixture(t)
+			live := &reads{Reader: env.Client}
+			fresh := first.begin(live)
+			wrote(first)
+			f := newFixture(t)
+			stale := f.owner.DeepCopy()
+			f.owner.Labels = map[string]string{"new": "yes"}
+			if err := env.Client.Update(t.Context(), f.owner); err != nil {
+				t.Fatal(err)
+			}
+			live.count = 0
+			if err := fresh.Confirm(t.Context(), stale); !isStaleCache(err) || live.count != 1 {
+				t.Errorf("as it was: %v after %d live reads, want a stale cache after 1", err, live.count)
+			}
+			if err := fresh.Confirm(t.Context(), f.owner); err != nil || live.count != 2 {
+				t.Errorf("as it is: %v after %d live reads, want 2", err, live.count)
+			}
+		})
+	}
+}
+
+// An apply that changes nothing has the version of whoever wrote last for an answer: that may
+// have been the operator that led before, which then went on.
+func TestAnUpdateProvesNothingOfOthersOfItsKind(t *testing.T) {
+	f, other := newFixture(t), newFixture(t)
+	f.mustApply(80, &corev1.Service{}, apply.Created)
+	cached := f.current()
+	f.mustApply(81, f.current(), apply.Updated)
+	other.mustApply(80, &corev1.Service{}, apply.Created)
+	stale := other.current()
+	other.edit(func(s *corev1.Service) { s.Labels["new"] = "yes" })
+
+	live := &reads{Reader: env.Client}
+	f.applier = &apply.Applier{Client: env.Client, Live: env.Client, FieldManager: f.applier.FieldManager}
+	fresh := f.begin(live)
+	f.mustApply(81, cached, apply.Updated)
+	if err := fresh.Confirm(t.Context(), cached); err != nil || live.count != 0 {
+		t.Errorf("what it has updated: %v after %d live reads, want 0", err, live.count)
+	}
+	if err := fresh.Confirm(t.Context(), stale); !isStaleCache(err) || live.count != 1 {
+		t.Errorf("another one as it was: %v after %d live reads, want a stale cache after 1", err, live.count)
 	}
 }
 

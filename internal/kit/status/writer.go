@@ -88,6 +88,9 @@ func (w *Writer) Write(ctx context.Context, before, after Object, onlyDetails bo
 		}
 		return false, 0, outcome.Classify(w.subject(after), err)
 	}
+	if after.GetResourceVersion() != before.GetResourceVersion() {
+		w.fresh.Wrote(after)
+	}
 	w.written.Add(after.GetUID(), w.clock.Now())
 	Record(w.recorder, w.news, after, before.GetConditions(), after.GetConditions())
 	return true, 0, nil

@@ -3,6 +3,7 @@
 package status_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -157,5 +158,32 @@ func TestAStatusThatMayBeUntrueIsNotWritten(t *testing.T) {
 				t.Errorf("written %v, error %v, events %q", written, err, f.recorder.told)
 			}
 		})
+	}
+}
+
+// reads counts what is read live.
+type reads struct {
+	client.Reader
+	count int
+}
+
+func (r *reads) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	r.count++
+	return r.Reader.Get(ctx, key, into, options...)
+}
+
+// What is made or changed after the first status that an operator writes of a kind is not
+// compared with the API server.
+func TestOneObjectOfAKindIsComparedLiveAndLaterOnesAreNot(t *testing.T) {
+	live := &reads{Reader: env.Client}
+	fresh := apply.NewFreshness(env.Client, live)
+	for i, want := range []int{1, 0, 0} {
+		f := newFixture(t)
+		f.writer = status.NewWriter(env.Client, fresh, f.recorder, f.clock, news)
+		live.count = 0
+		written, _, err := f.write(f.app, 1, status.True("Ready", "Ready", "all is well"), false)
+		if !written || err != nil || live.count != want {
+			t.Errorf("status %d: written %t, %v after %d live reads, want %d", i, written, err, live.count, want)
+		}
 	}
 }
