@@ -82,6 +82,27 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 	}
 }
 
+// What has a name that a child needs is looked for after a restart, and nothing is tried.
+func TestATakenNameCostsNoWriteAtARestart(t *testing.T) {
+	f := newFixture(t)
+	first := f.startOperator(nil)
+	taken := metav1.ObjectMeta{Name: "edge", Namespace: f.namespace}
+	ports := corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}
+	f.create(&corev1.Service{ObjectMeta: taken, Spec: ports}, &corev1.ServiceAccount{ObjectMeta: taken}, f.gateway())
+	f.waitFor(slipwayv1alpha1.ConditionStalled, metav1.ConditionTrue, slipwayv1alpha1.ReasonNameConflict)
+	f.settle()
+	first.Stop(t)
+
+	counter := &requests.Counter{}
+	made := f.asked(counter, func() {
+		f.startOperator(counter.Watch)
+		f.touch()
+	})
+	if made.Writes() != 0 || made.Of(requests.Reads) < 2 {
+		t.Errorf("after a restart it cost %v, want no write, and a look for what is in the way", made)
+	}
+}
+
 // touch makes the operator look at the gateway again and leaves it nothing to do. It
 // returns after the pass.
 func (f *fixture) touch() {

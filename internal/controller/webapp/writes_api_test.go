@@ -180,6 +180,43 @@ func passes() int {
 	return count
 }
 
+// What has a name that a child needs is looked for after a restart, and nothing is tried.
+func TestATakenNameCostsNoWriteAtARestart(t *testing.T) {
+	tests := map[string][]string{
+		"of a Deployment":  {"Deployment"},
+		"of a Service":     {"Service"},
+		"of two, told one": {"PodDisruptionBudget", "Service"},
+	}
+	for name, kinds := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			first := env.StartOperator(t, nil, f.namespace)
+			for _, kind := range kinds {
+				f.create(f.foreign()[kind])
+			}
+			f.create(f.app(func(a *slipwayv1alpha1.WebApp) { a.Spec.Replicas = ptr[int32](2) }))
+			f.waitFor(slipwayv1alpha1.ConditionStalled, metav1.ConditionTrue, slipwayv1alpha1.ReasonNameConflict)
+			f.settle()
+			first.Stop(t)
+
+			counter := &requests.Counter{}
+			env.StartOperator(t, counter.Watch, f.namespace)
+			made := func() requests.Counts { return counter.Counts().In(f.namespace) }
+			environment.Eventually(t, func() error {
+				if made().Of(requests.Reads) < len(kinds) {
+					return fmt.Errorf("it asked for %v: it has not looked yet", made())
+				}
+				return nil
+			})
+			environment.Quiet(t, 1500*time.Millisecond, func() string { return made().String() })
+			if made().Writes() != 0 {
+				t.Errorf("a restart cost %v, want no write", made())
+			}
+		})
+	}
+}
+
 // An operator that starts against an API server whose cache is stale is shown an earlier
 // spec. It must not act on it: the pods would be rolled back, and forward again.
 func TestAnEarlierSpecIsNotActedOn(t *testing.T) {

@@ -113,21 +113,42 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, child Child) 
 		return false, err
 	}
 	created, exists, err := a.createOrGet(ctx, owner, child, desired)
-	if err == nil && !created && !exists {
-		err = outcome.StaleCache(subject(child.Desired))
+	if err != nil || created || exists {
+		return created, err
 	}
-	return created, err
+	change, err := a.recreate(ctx, owner, child, desired)
+	return change == Created, err
 }
 
 // createOrGet creates a child that the cache does not have. One that exists after all is
-// read into child.Current.
+// read into child.Current. There may be none at the end: it was looked for first, or has
+// gone meanwhile.
 func (a *Applier) createOrGet(ctx context.Context, owner client.Object, child Child, desired []byte) (created, exists bool, err error) {
-	if created, err = a.create(ctx, owner, child, desired); err != nil || created {
-		return created, false, err
+	if !a.mayBeHidden(owner, child) {
+		if created, err = a.create(ctx, owner, child, desired); err != nil || created {
+			return created, false, err
+		}
 	}
 	exists, err = a.getLive(ctx, owner, child)
 	a.settled.setHidden(child, exists)
 	return false, exists, err
+}
+
+// mayBeHidden tells that a child may exist although the cache does not show it. Such a child is
+// looked for before it is created: a look is a read, and an attempt to create is a write. There
+// are two cases. The API server has shown it before. Or an earlier leader has written a status
+// of this generation: it has created all children, except those whose name was taken.
+func (a *Applier) mayBeHidden(owner client.Object, child Child) bool {
+	if a.settled.isHidden(child) {
+		return true
+	}
+	if a.Fresh == nil || a.Fresh.isNew(owner) || a.settled.knows(child) {
+		return false
+	}
+	object, ok := owner.(interface{ GetConditions() []metav1.Condition })
+	return ok && slices.ContainsFunc(object.GetConditions(), func(c metav1.Condition) bool {
+		return c.ObservedGeneration == owner.GetGeneration()
+	})
 }
 
 // recreate creates a child that has gone meanwhile. Whoever is faster is not overwritten.
@@ -161,13 +182,8 @@ func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCo
 
 // create creates an object that the cache does not have, and tells whether there was
 // none. The cache shows only objects with our label, and an apply would silently merge
-// into any other one, so the API server is asked to refuse when there is one. Where that
-// was its answer before, it is not asked again: an object that the cache does not show
-// for a while, or at all, costs a read at every reconcile and no write.
+// into any other one, so the API server is asked to refuse when there is one.
 func (a *Applier) create(ctx context.Context, owner client.Object, child Child, desired []byte) (created bool, err error) {
-	if a.settled.isHidden(child) {
-		return false, nil
-	}
 	absent, err := withMetadata(desired, "resourceVersion", noVersion)
 	if err != nil {
 		return false, fmt.Errorf("encode %s: %w", subject(child.Desired), err)
