@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,6 +154,41 @@ func (f *fixture) warned(reason string) error {
 		}
 	}
 	return fmt.Errorf("no event %s of the WebApp", reason)
+}
+
+// The Deployment's controller may be the first to give a rollout up. What the kubelet has said
+// since the events were read last is part of the verdict all the same.
+func TestAVerdictOfTheDeploymentSaysWhatCameBack(t *testing.T) {
+	counter := &requests.Counter{}
+	env.StartOperator(t, counter.Watch)
+	f := newFixture(t)
+	f.goodThenBad(withHealth)
+	status := failing(false)
+	// After so long the next read is minutes away.
+	status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(time.Now().Add(-10 * time.Minute))
+	f.stick(status)
+	environment.Eventually(t, func() error {
+		if eventReads(counter, f.namespace) == 0 {
+			return errors.New("no events were read")
+		}
+		return nil
+	})
+	f.kubeletSays(f.podOf(badImage), "app", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")
+	environment.Eventually(t, func() error {
+		deployment := &appsv1.Deployment{}
+		if err := f.get("shop", deployment); err != nil {
+			return err
+		}
+		deployment.Status.Conditions = []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: slipwayv1alpha1.ReasonProgressDeadlineExceeded,
+			LastTransitionTime: metav1.NewTime(time.Now()), LastUpdateTime: metav1.NewTime(time.Now()),
+		}}
+		return env.Client.Status().Update(t.Context(), deployment)
+	})
+	app := f.waitFor(slipwayv1alpha1.ConditionRolledBack, metav1.ConditionTrue, slipwayv1alpha1.ReasonProbeFailing)
+	if want := "HTTP status 503"; !strings.Contains(app.Status.Rollback.Message, want) {
+		t.Errorf("status.rollback says %q, want %q", app.Status.Rollback.Message, want)
+	}
 }
 
 // What the pods of the failed revision hung in is not forgotten with them.

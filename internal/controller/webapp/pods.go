@@ -10,7 +10,7 @@ import (
 func (r *Reconciler) listen(ctx context.Context, s *scope, now time.Time) {
 	current, others := s.workload().Split()
 	started := s.keptStartTime()
-	late := !started.IsZero() && s.timeLeft(now) <= 0
+	late := !started.IsZero() && s.isLate(now)
 	said, again := r.kit.Events.Listen(ctx, append(current, others...), late)
 	s.events = said
 	s.recheck.After(again.In())

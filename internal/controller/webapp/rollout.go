@@ -110,8 +110,7 @@ func (s *scope) keptStartTime() metav1.Time {
 func (s *scope) judgeRollout(now time.Time) *health.Trouble {
 	w := s.workload()
 	var pods []*corev1.Pod
-	made := w.Template() != ""
-	if made {
+	if w.Template() != "" {
 		pods, _ = w.Split()
 	}
 	for _, pod := range pods {
@@ -120,9 +119,8 @@ func (s *scope) judgeRollout(now time.Time) *health.Trouble {
 			return verdict.Trouble()
 		}
 	}
-	left := s.timeLeft(now)
-	if left > 0 && (!made || !s.deadlineExceeded()) {
-		s.recheck.After(left)
+	if !s.isLate(now) {
+		s.recheck.After(s.timeLeft(now))
 		return nil
 	}
 	return w.Stuck(s.rollout.Verdict, workload.Judging{Current: pods, Explain: s.withVolume}, "spec.rollout.progressDeadlineSeconds")
@@ -140,12 +138,19 @@ func (s *scope) toldFailed(reason string) bool {
 		degraded != nil && degraded.Reason == reason
 }
 
+// isLate tells that the rollout of the wanted revision has made no progress for too long, as
+// the operator or the Deployment's controller counts. The latter is mostly the first to say so.
+func (s *scope) isLate(now time.Time) bool {
+	return s.timeLeft(now) <= 0 || s.workload().Template() != "" && s.deadlineExceeded(now)
+}
+
 // deadlineExceeded tells that the Deployment's controller has given this rollout up. It
 // goes on saying so of the rollout before until it has looked at the new one.
-func (s *scope) deadlineExceeded() bool {
+func (s *scope) deadlineExceeded(now time.Time) bool {
+	started := s.startTime(now)
 	for _, c := range s.deployment.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Reason == slipwayv1alpha1.ReasonProgressDeadlineExceeded {
-			return !c.LastTransitionTime.Time.Before(s.rollout.startTime.Time)
+			return !c.LastTransitionTime.Time.Before(started.Time)
 		}
 	}
 	return false
