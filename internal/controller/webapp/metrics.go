@@ -37,20 +37,56 @@ var (
 // rolloutBuckets reach from an image that is already there to an hour, in seconds.
 var rolloutBuckets = []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}
 
+// The values of the labels. Each series starts at 0. Prometheus sees no increase in the first
+// value of a series, so a series that starts at 1 hides its first rollback.
+var (
+	// rollbackReasons are the reasons for which a rollout may fail.
+	rollbackReasons = []string{
+		slipwayv1alpha1.ReasonProgressDeadlineExceeded,
+		// What keeps pods from being made.
+		slipwayv1alpha1.ReasonPodsForbidden, slipwayv1alpha1.ReasonPodsNotCreated, slipwayv1alpha1.ReasonQuotaExceeded,
+		// What keeps them from being started.
+		slipwayv1alpha1.ReasonUnschedulable, slipwayv1alpha1.ReasonVolumePending, slipwayv1alpha1.ReasonSandboxFailed, slipwayv1alpha1.ReasonMountFailed,
+		slipwayv1alpha1.ReasonImageNotFound, slipwayv1alpha1.ReasonImagePullDenied, slipwayv1alpha1.ReasonImagePullBackOff, slipwayv1alpha1.ReasonInvalidImageName,
+		slipwayv1alpha1.ReasonContainerConfigError, slipwayv1alpha1.ReasonContainerStartError,
+		// What keeps them from serving.
+		slipwayv1alpha1.ReasonCrashLoopBackOff, slipwayv1alpha1.ReasonOOMKilled, slipwayv1alpha1.ReasonProbeFailing,
+		slipwayv1alpha1.ReasonPodFailed, slipwayv1alpha1.ReasonEvicted,
+	}
+	rolloutResults = []string{resultComplete, resultFailed}
+)
+
+const (
+	resultComplete = "complete"
+	resultFailed   = "failed"
+)
+
 type metrics struct {
 	rollbacks *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
 }
 
-// newMetrics registers the metrics. A second controller in the same process, as in
-// tests, shares the counters of the first.
-func newMetrics(reader client.Reader) *metrics {
+// newCounters makes what is counted as it happens.
+func newCounters() *metrics {
 	m := &metrics{
 		rollbacks: prometheus.NewCounterVec(prometheus.CounterOpts{Name: Rollbacks.Name, Help: Rollbacks.Help}, Rollbacks.Labels),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: RolloutDuration.Name, Help: RolloutDuration.Help, Buckets: rolloutBuckets,
 		}, RolloutDuration.Labels),
 	}
+	for _, reason := range rollbackReasons {
+		m.rollbacks.WithLabelValues(reason)
+	}
+	for _, result := range rolloutResults {
+		m.duration.WithLabelValues(result)
+	}
+	return m
+}
+
+// newMetrics registers the metrics. A second controller in the same process, as in
+// tests, shares the counters of the first.
+func newMetrics(reader client.Reader) *metrics {
+	m := newCounters()
 	m.rollbacks = metric.Registered(crmetrics.Registry, m.rollbacks)
 	m.duration = metric.Registered(crmetrics.Registry, m.duration)
 	kit.CountConditions(
@@ -81,9 +117,9 @@ func rolloutResult(before, after *slipwayv1alpha1.WebApp) string {
 		return ""
 	case after.Status.Rollback != nil && after.Status.Rollback.FromRevision == rollout.Revision,
 		!held(before) && held(after) && after.Status.Rollout != nil && after.Status.Rollout.Revision == rollout.Revision:
-		return "failed"
+		return resultFailed
 	case after.Status.Rollout == nil && after.Status.LastGoodRevision == rollout.Revision && !held(before):
-		return "complete"
+		return resultComplete
 	default:
 		return ""
 	}

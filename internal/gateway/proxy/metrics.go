@@ -63,9 +63,9 @@ type metrics struct {
 
 // routeMetrics are the metrics of a route. They are looked up only once.
 type routeMetrics struct {
-	name      string
 	requests  [len(classes)]prometheus.Counter
 	duration  prometheus.Observer
+	errors    map[upstream.Kind]prometheus.Counter
 	retries   prometheus.Counter
 	exhausted prometheus.Counter
 }
@@ -126,9 +126,14 @@ func (m *metrics) watchConnections(registerer prometheus.Registerer, open func()
 }
 
 func (m *metrics) newRoute(name string) *routeMetrics {
-	r := &routeMetrics{name: name, duration: m.duration.WithLabelValues(name)}
+	r := &routeMetrics{duration: m.duration.WithLabelValues(name)}
 	if name != noRoute { // without a route no request is sent to a backend
 		r.retries, r.exhausted = m.retries.WithLabelValues(name), m.exhausted.WithLabelValues(name)
+		// Each series starts at 0. Prometheus sees no increase in the first value of a series.
+		r.errors = map[upstream.Kind]prometheus.Counter{}
+		for _, kind := range upstream.Kinds() {
+			r.errors[kind] = m.errors.WithLabelValues(name, kind.String())
+		}
 	}
 	for i, class := range classes {
 		r.requests[i] = m.requests.WithLabelValues(name, class)
@@ -236,13 +241,11 @@ func (m *metrics) observe(s *state, route *table.Route, status int, duration tim
 	r.duration.Observe(duration.Seconds())
 }
 
-// failed counts a request without a response. It ignores a route that no longer exists,
-// because nothing would remove the new series.
+// failed counts a request without a response. The counters of a route that no longer exists
+// are not exported any more.
 func (m *metrics) failed(s *state, route *table.Route, kind upstream.Kind) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.of(s, route); m.routes[r.name] == r {
-		m.errors.WithLabelValues(r.name, kind.String()).Inc()
+	if counter := m.of(s, route).errors[kind]; counter != nil {
+		counter.Inc()
 	}
 }
 

@@ -65,6 +65,42 @@ func TestMetricsAreBoundedByRoutes(t *testing.T) {
 	}
 }
 
+// Prometheus sees no increase in the first value of a series. A series that starts at 100 hides
+// its first 100 failures.
+func TestFailuresOfARouteAreCountedFromZero(t *testing.T) {
+	backend, _ := recording(t)
+	registry := prometheus.NewPedanticRegistry()
+	g := start(t, Options{Metrics: registry}, `[{name: a, path: /a, backendService: {name: app, port: 80}}, {name: b, path: /b, backendService: {name: app, port: 80}}]`, backend)
+	kinds := func() map[string][]string {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds := map[string][]string{}
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				if family.GetName() == "slipway_gateway_upstream_errors_total" && m.GetCounter().GetValue() == 0 {
+					route := m.GetLabel()[1].GetValue()
+					kinds[route] = append(kinds[route], m.GetLabel()[0].GetValue())
+				}
+			}
+		}
+		return kinds
+	}
+	all := []string{
+		"canceled", "connect", "invalid_request", "malformed", "max_connections", "max_pending_requests", "max_requests",
+		"no_endpoints", "request_body", "reset", "timeout", "unknown", "wrong_protocol",
+	}
+	if diff := cmp.Diff(map[string][]string{"a": all, "b": all}, kinds()); diff != "" {
+		t.Errorf("counted from 0 (-want +got):\n%s", diff)
+	}
+	g.handler.Set(Config{Table: compile(t, `[{name: a, path: /a, backendService: {name: app, port: 80}}]`, nil, backend)})
+	if diff := cmp.Diff(map[string][]string{"a": all}, kinds()); diff != "" {
+		t.Errorf("when a route has gone (-want +got):\n%s", diff)
+	}
+}
+
 func TestRetriesAreCountedByRoute(t *testing.T) {
 	flaky := map[string]*atomic.Int64{"/once": new(atomic.Int64), "/twice": new(atomic.Int64)}
 	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
