@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// healGoal is how long a child may be missing, or other than stated.
+	// healGoal is how long a child may be missing, or other than desired.
 	healGoal = 250 * time.Millisecond
 	// healTries is how often a child is deleted and changed.
 	healTries = 25

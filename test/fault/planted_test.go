@@ -247,7 +247,7 @@ func fullUpdate(right client.Client) client.Client {
 	}}
 }
 
-// patching changes what is stated of a Deployment.
+// patching changes what is desired of a Deployment.
 type patching struct {
 	client.Client
 	change func(map[string]any)
@@ -259,12 +259,12 @@ func (c patching) Patch(ctx context.Context, object client.Object, patch client.
 		if err != nil {
 			return err
 		}
-		stated := map[string]any{}
-		if err := json.Unmarshal(raw, &stated); err != nil {
+		wanted := map[string]any{}
+		if err := json.Unmarshal(raw, &wanted); err != nil {
 			return err
 		}
-		c.change(stated)
-		if raw, err = json.Marshal(stated); err != nil {
+		c.change(wanted)
+		if raw, err = json.Marshal(wanted); err != nil {
 			return err
 		}
 		patch = client.RawPatch(patch.Type(), raw)

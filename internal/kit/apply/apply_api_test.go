@@ -48,7 +48,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) desired(port int32) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service("shop", f.owner.Namespace).
-		WithLabels(map[string]string{"stated": "yes"}).
+		WithLabels(map[string]string{"desired": "yes"}).
 		WithOwnerReferences(metav1ac.OwnerReference().
 			WithAPIVersion("slipway.dev/v1alpha1").WithKind("WebApp").WithName(f.owner.Name).WithUID(f.owner.UID).WithController(true)).
 		WithSpec(corev1ac.ServiceSpec().
@@ -110,12 +110,12 @@ func TestDriftIsWhatSomebodyDidToAStatedField(t *testing.T) {
 		edit func(*corev1.Service)
 		want apply.Change
 	}{
-		"another value":      {func(s *corev1.Service) { s.Labels["stated"] = "no" }, apply.Updated},
-		"taken away":         {func(s *corev1.Service) { delete(s.Labels, "stated") }, apply.Updated},
-		"no owner any more":  {func(s *corev1.Service) { s.OwnerReferences = nil }, apply.Updated},
-		"a label of theirs":  {func(s *corev1.Service) { s.Labels["theirs"] = "yes" }, apply.Unchanged},
-		"a field not stated": {func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, apply.Unchanged},
-		"a port of theirs":   {func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "x", Port: 9}) }, apply.Unchanged},
+		"another value":       {func(s *corev1.Service) { s.Labels["desired"] = "no" }, apply.Updated},
+		"taken away":          {func(s *corev1.Service) { delete(s.Labels, "desired") }, apply.Updated},
+		"no owner any more":   {func(s *corev1.Service) { s.OwnerReferences = nil }, apply.Updated},
+		"a label of theirs":   {func(s *corev1.Service) { s.Labels["theirs"] = "yes" }, apply.Unchanged},
+		"a field not desired": {func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, apply.Unchanged},
+		"a port of theirs":    {func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "x", Port: 9}) }, apply.Unchanged},
 		"a port of theirs first": {func(s *corev1.Service) {
 			s.Spec.Ports = append([]corev1.ServicePort{{Name: "x", Port: 9}}, s.Spec.Ports...)
 		}, apply.Unchanged},
@@ -127,7 +127,7 @@ func TestDriftIsWhatSomebodyDidToAStatedField(t *testing.T) {
 			f.edit(tc.edit)
 			f.mustApply(80, f.current(), tc.want)
 			f.mustApply(80, f.current(), apply.Unchanged)
-			if got := f.current(); got.Labels["stated"] != "yes" || !metav1.IsControlledBy(got, f.owner) {
+			if got := f.current(); got.Labels["desired"] != "yes" || !metav1.IsControlledBy(got, f.owner) {
 				t.Errorf("not restored: %+v", got.ObjectMeta)
 			}
 		})
@@ -204,7 +204,7 @@ func TestAnOwnObjectThatTheCacheDoesNotShowIsRepaired(t *testing.T) {
 	f.mustApply(80, &corev1.Service{}, apply.Created)
 	f.edit(func(s *corev1.Service) { s.Labels = nil })
 	f.mustApply(80, &corev1.Service{}, apply.Updated)
-	if f.current().Labels["stated"] != "yes" {
+	if f.current().Labels["desired"] != "yes" {
 		t.Error("the label is not back")
 	}
 }
@@ -249,11 +249,11 @@ func TestAnUpdateIsOfTheObjectThatWasSeen(t *testing.T) {
 func TestAFieldIsHandedOverWithoutALapse(t *testing.T) {
 	f := newFixture(t)
 	f.mustApply(80, &corev1.Service{}, apply.Created)
-	owns, err := f.applier.Owns(f.current(), "metadata", "labels", "stated")
+	owns, err := f.applier.Owns(f.current(), "metadata", "labels", "desired")
 	if err != nil || !owns {
 		t.Fatalf("owns the label: %v, %v", owns, err)
 	}
-	keep := corev1ac.Service("shop", f.owner.Namespace).WithLabels(map[string]string{"stated": "yes"})
+	keep := corev1ac.Service("shop", f.owner.Namespace).WithLabels(map[string]string{"desired": "yes"})
 	if err := f.applier.HandOver(t.Context(), f.owner, apply.Child{Desired: keep, Current: f.current()}); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestAFieldIsHandedOverWithoutALapse(t *testing.T) {
 	if _, err := f.applier.Apply(t.Context(), f.owner, apply.Child{Desired: without, Current: f.current()}); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.current().Labels["stated"]; got != "yes" {
+	if got := f.current().Labels["desired"]; got != "yes" {
 		t.Errorf("the label is %q", got)
 	}
 }

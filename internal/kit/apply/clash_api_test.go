@@ -71,7 +71,7 @@ func TestAPortWhoseNumberSomebodyChangedIsRepaired(t *testing.T) {
 			if diff := cmp.Diff(tc.told, *told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
-			// Nothing of the repair stays: the port goes when it is no longer stated.
+			// Nothing of the repair stays: the port goes when it is no longer desired.
 			f.mustApply(81, f.current(), apply.Updated)
 			if diff := cmp.Diff(append([]corev1.ServicePort{{Name: "http", Port: 81}}, tc.want...), f.current().Spec.Ports, onlyNumbers, anyOrder); diff != "" {
 				t.Errorf("ports after another statement (-want +got):\n%s", diff)

@@ -33,13 +33,13 @@ const manager = "slipway-test"
 
 var converter = applyconfigurations.NewTypeConverter(scheme.Scheme)
 
-// statedChild is something stated, and an empty object of its kind.
-type statedChild struct {
-	stated func() Configuration
-	empty  func() client.Object
+// desiredChild is something desired, and an empty object of its kind.
+type desiredChild struct {
+	build func() Configuration
+	empty func() client.Object
 }
 
-func statedChildren() map[string]statedChild {
+func desiredChildren() map[string]desiredChild {
 	replicas := int32(3)
 	app := &slipwayv1alpha1.WebApp{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "a", UID: "1"},
@@ -62,7 +62,7 @@ func statedChildren() map[string]statedChild {
 			App: app, Revision: desired.RevisionOf(app.Spec, "hash"), Replicas: &replicas, ConfigVersions: "v",
 		})
 	}
-	return map[string]statedChild{
+	return map[string]desiredChild{
 		"Deployment":              {deployment, func() client.Object { return &appsv1.Deployment{} }},
 		"Service":                 {func() Configuration { return desired.Service(app, app.Spec.Port) }, func() client.Object { return &corev1.Service{} }},
 		"HorizontalPodAutoscaler": {func() Configuration { return desired.HorizontalPodAutoscaler(app) }, func() client.Object { return &autoscalingv2.HorizontalPodAutoscaler{} }},
@@ -73,9 +73,9 @@ func statedChildren() map[string]statedChild {
 
 // live returns the object that a statement makes, its fields owned by the manager and
 // changed as asked.
-func live(t *testing.T, c statedChild, change func(map[string]any)) client.Object {
+func live(t *testing.T, c desiredChild, change func(map[string]any)) client.Object {
 	t.Helper()
-	fields := fieldsOf(t, c.stated())
+	fields := fieldsOf(t, c.build())
 	value, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: fields})
 	if err != nil {
 		t.Fatal(err)
@@ -93,16 +93,16 @@ func live(t *testing.T, c statedChild, change func(map[string]any)) client.Objec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, object); err != nil {
 		return nil // The change made something that is no such object.
 	}
-	object.GetObjectKind().SetGroupVersionKind(kindOf(c.stated()))
+	object.GetObjectKind().SetGroupVersionKind(kindOf(c.build()))
 	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{}}
 	entry.FieldsV1.SetRawBytes(owned)
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 	return object
 }
 
-func fieldsOf(t *testing.T, stated Configuration) map[string]any {
+func fieldsOf(t *testing.T, wanted Configuration) map[string]any {
 	t.Helper()
-	raw, err := json.Marshal(stated)
+	raw, err := json.Marshal(wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func fieldsOf(t *testing.T, stated Configuration) map[string]any {
 }
 
 // driftedBySchema says the same as compare, slowly: by the schema of the kind.
-func driftedBySchema(t *testing.T, c managedfields.TypeConverter, stated Configuration, object client.Object) bool {
+func driftedBySchema(t *testing.T, c managedfields.TypeConverter, wanted Configuration, object client.Object) bool {
 	t.Helper()
 	owned := &fieldpath.Set{}
 	if err := owned.FromJSON(bytes.NewReader(object.GetManagedFields()[0].FieldsV1.GetRawBytes())); err != nil {
@@ -124,7 +124,7 @@ func driftedBySchema(t *testing.T, c managedfields.TypeConverter, stated Configu
 	if err != nil {
 		return true
 	}
-	want, err := c.ObjectToTyped(&unstructured.Unstructured{Object: fieldsOf(t, stated)})
+	want, err := c.ObjectToTyped(&unstructured.Unstructured{Object: fieldsOf(t, wanted)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func driftedBySchema(t *testing.T, c managedfields.TypeConverter, stated Configu
 
 func TestCompareAgreesWithTheSchema(t *testing.T) {
 	applier := &Applier{FieldManager: manager}
-	for name, c := range statedChildren() {
+	for name, c := range desiredChildren() {
 		t.Run(name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			var drifts, same int
@@ -159,11 +159,11 @@ func TestCompareAgreesWithTheSchema(t *testing.T) {
 				if object == nil {
 					continue
 				}
-				got, err := applier.compare(c.stated(), object)
+				got, err := applier.compare(c.build(), object)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := driftedBySchema(t, converter, c.stated(), object)
+				want := driftedBySchema(t, converter, c.build(), object)
 				if got != want {
 					t.Fatalf("after %s: drifted is %v, by schema %v", what, got, want)
 				}
@@ -234,36 +234,36 @@ func TestAnEmptyValueIsKeptByLeavingItOut(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "a", UID: "1"},
 		Spec:       slipwayv1alpha1.WebAppSpec{Image: "shop:1", Port: 80, Env: map[string]slipwayv1alpha1.EnvValue{"EMPTY": ""}},
 	}
-	c := statedChild{
-		stated: func() Configuration {
+	c := desiredChild{
+		build: func() Configuration {
 			return desired.Deployment(desired.Inputs{App: app, Revision: desired.RevisionOf(app.Spec, "")})
 		},
 		empty: func() client.Object { return &appsv1.Deployment{} },
 	}
 	applier := &Applier{FieldManager: manager}
 	object := live(t, c, func(map[string]any) {})
-	if drifted, err := applier.compare(c.stated(), object); err != nil || drifted {
+	if drifted, err := applier.compare(c.build(), object); err != nil || drifted {
 		t.Errorf("drifted is %v (%v), want false", drifted, err)
 	}
 	object.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Env[0].Value = "full"
-	if drifted, err := applier.compare(c.stated(), object); err != nil || !drifted {
+	if drifted, err := applier.compare(c.build(), object); err != nil || !drifted {
 		t.Errorf("with another value drifted is %v (%v), want true", drifted, err)
 	}
 }
 
 func TestCompareFollowsWhatIsStated(t *testing.T) {
 	applier := &Applier{FieldManager: manager}
-	c := statedChildren()["Deployment"]
+	c := desiredChildren()["Deployment"]
 	object := live(t, c, func(map[string]any) {})
 	cases := map[string]func(map[string]any){
-		"a field is not stated any more": func(f map[string]any) { delete(f["spec"].(map[string]any), "replicas") },
-		"a field is stated anew":         func(f map[string]any) { f["spec"].(map[string]any)["paused"] = true },
-		"a label is stated anew":         func(f map[string]any) { f["metadata"].(map[string]any)["labels"].(map[string]any)["x"] = "y" },
-		"items are stated in another order": func(f map[string]any) {
+		"a field is not desired any more": func(f map[string]any) { delete(f["spec"].(map[string]any), "replicas") },
+		"another field is desired":        func(f map[string]any) { f["spec"].(map[string]any)["paused"] = true },
+		"another label is desired":        func(f map[string]any) { f["metadata"].(map[string]any)["labels"].(map[string]any)["x"] = "y" },
+		"items are desired in another order": func(f map[string]any) {
 			pod := f["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 			slices.Reverse(pod["containers"].([]any)[0].(map[string]any)["env"].([]any))
 		},
-		"an item is not stated any more": func(f map[string]any) {
+		"an item is not desired any more": func(f map[string]any) {
 			pod := f["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 			container := pod["containers"].([]any)[0].(map[string]any)
 			container["env"] = container["env"].([]any)[1:]
@@ -271,17 +271,17 @@ func TestCompareFollowsWhatIsStated(t *testing.T) {
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
-			fields := fieldsOf(t, c.stated())
+			fields := fieldsOf(t, c.build())
 			change(fields)
 			raw, err := json.Marshal(fields)
 			if err != nil {
 				t.Fatal(err)
 			}
-			stated := &appsv1ac.DeploymentApplyConfiguration{}
-			if err := json.Unmarshal(raw, stated); err != nil {
+			wanted := &appsv1ac.DeploymentApplyConfiguration{}
+			if err := json.Unmarshal(raw, wanted); err != nil {
 				t.Fatal(err)
 			}
-			drifted, err := applier.compare(stated, object)
+			drifted, err := applier.compare(wanted, object)
 			if err != nil || !drifted {
 				t.Errorf("drifted is %v (%v), want true", drifted, err)
 			}

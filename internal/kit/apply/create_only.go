@@ -7,7 +7,7 @@ import (
 )
 
 // CreateOnly makes a child that is never changed afterwards, such as a Job: its pod template is immutable, and what it has
-// done cannot be done otherwise. A child that exists is left as it is, whatever is stated of it. child.Current has it then,
+// done cannot be done otherwise. A child that exists is left as it is, whatever is desired of it. child.Current has it then,
 // and also when the cache did not show it.
 //
 // The ownership check is that of Apply: an object of that name which is not the owner's is Blocked with reason NameConflict,

@@ -24,24 +24,24 @@ import (
 )
 
 // generatedChildren are the children of a WebApp.
-func generatedChildren(s *generate.Source, app *slipwayv1alpha1.WebApp) map[string]statedChild {
+func generatedChildren(s *generate.Source, app *slipwayv1alpha1.WebApp) map[string]desiredChild {
 	in := desired.Inputs{App: app, Revision: desired.RevisionOf(app.Spec, generate.Pick(s, "", "hash")), Replicas: generate.Optional[int32](s, 0, 3), ConfigVersions: generate.Pick(s, "", "{}")}
-	children := map[string]statedChild{
+	children := map[string]desiredChild{
 		"Deployment": {func() Configuration { return desired.Deployment(in) }, func() client.Object { return &appsv1.Deployment{} }},
 		"Service":    {func() Configuration { return desired.Service(app, app.Spec.Port) }, func() client.Object { return &corev1.Service{} }},
 	}
 	if desired.HorizontalPodAutoscaler(app) != nil {
-		children["HorizontalPodAutoscaler"] = statedChild{
+		children["HorizontalPodAutoscaler"] = desiredChild{
 			func() Configuration { return desired.HorizontalPodAutoscaler(app) }, func() client.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
 		}
 	}
 	if desired.PodDisruptionBudget(app) != nil {
-		children["PodDisruptionBudget"] = statedChild{
+		children["PodDisruptionBudget"] = desiredChild{
 			func() Configuration { return desired.PodDisruptionBudget(app) }, func() client.Object { return &policyv1.PodDisruptionBudget{} },
 		}
 	}
 	if desired.PersistentVolumeClaim(app) != nil {
-		children["PersistentVolumeClaim"] = statedChild{
+		children["PersistentVolumeClaim"] = desiredChild{
 			func() Configuration { return desired.PersistentVolumeClaim(app) }, func() client.Object { return &corev1.PersistentVolumeClaim{} },
 		}
 	}
@@ -53,9 +53,9 @@ func generatedChildren(s *generate.Source, app *slipwayv1alpha1.WebApp) map[stri
 func FuzzCompare(f *testing.F) {
 	generate.Seed(f, 20)
 	applier := &Applier{FieldManager: manager}
-	drifted := func(t *testing.T, stated Configuration, object client.Object) bool {
+	drifted := func(t *testing.T, wanted Configuration, object client.Object) bool {
 		t.Helper()
-		drifted, err := applier.compare(stated, object)
+		drifted, err := applier.compare(wanted, object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,17 +72,17 @@ func FuzzCompare(f *testing.F) {
 		for _, kind := range slices.Sorted(maps.Keys(children)) {
 			c := children[kind]
 			object := live(t, c, func(map[string]any) {})
-			if drifted(t, c.stated(), object) {
+			if drifted(t, c.build(), object) {
 				t.Fatalf("%s: as applied, and drifted", kind)
 			}
 			if other, ok := others[kind]; ok {
-				differs := !reflect.DeepEqual(fieldsOf(t, c.stated()), fieldsOf(t, other.stated()))
-				if got := drifted(t, other.stated(), object); got != differs {
-					t.Errorf("%s: another statement, and drifted is %v (-is +stated):\n%s", kind, got, cmp.Diff(fieldsOf(t, c.stated()), fieldsOf(t, other.stated())))
+				differs := !reflect.DeepEqual(fieldsOf(t, c.build()), fieldsOf(t, other.build()))
+				if got := drifted(t, other.build(), object); got != differs {
+					t.Errorf("%s: another object is desired, and drifted is %v (-is +desired):\n%s", kind, got, cmp.Diff(fieldsOf(t, c.build()), fieldsOf(t, other.build())))
 				}
 			}
 			addOfOthers(object)
-			if drifted(t, c.stated(), object) {
+			if drifted(t, c.build(), object) {
 				t.Errorf("%s: others added something, and it drifted: %+v", kind, object)
 			}
 			for range 2 {
@@ -95,7 +95,7 @@ func FuzzCompare(f *testing.F) {
 				if object == nil || empty {
 					continue
 				}
-				if got, want := drifted(t, c.stated(), object), driftedBySchema(t, converter, c.stated(), object); got != want {
+				if got, want := drifted(t, c.build(), object), driftedBySchema(t, converter, c.build(), object); got != want {
 					t.Errorf("%s after %s: drifted is %v, by schema %v", kind, strings.Join(did, "; "), got, want)
 				}
 			}
@@ -124,7 +124,7 @@ func otherSpec(s *generate.Source, app *slipwayv1alpha1.WebApp) *slipwayv1alpha1
 	return other
 }
 
-// The API server reads what is stated as YAML. It must read what was meant.
+// The API server reads what is desired as YAML. It must read what was meant.
 func FuzzEncode(f *testing.F) {
 	for _, text := range []string{"", "info", "\x00\x1f", "\x7f", "a\u0085b", "\u009f", "a\u2028b", "\ufeff", "\uffff", "\U0001f600", "\xff", "{}", "~", "a: b # c"} {
 		f.Add(text)

@@ -30,7 +30,7 @@ func (f *fixture) forget() {
 
 func TestARepairNamesTheFieldsAndWhoChangedThem(t *testing.T) {
 	retarget := func(s *corev1.Service) { s.Spec.Selector["app"] = "other" }
-	unlabel := func(s *corev1.Service) { delete(s.Labels, "stated") }
+	unlabel := func(s *corev1.Service) { delete(s.Labels, "desired") }
 	tests := map[string]struct {
 		edit func(*corev1.Service)
 		// started tells that the operator has just been started.
@@ -38,8 +38,8 @@ func TestARepairNamesTheFieldsAndWhoChangedThem(t *testing.T) {
 		want    []string
 	}{
 		"changed":                        {retarget, false, []string{`Service "shop": spec.selector was changed by "somebody"; restored`}},
-		"removed":                        {unlabel, false, []string{`Service "shop": metadata.labels.stated was removed; restored`}},
-		"both":                           {func(s *corev1.Service) { retarget(s); unlabel(s) }, false, []string{`Service "shop": metadata.labels.stated was removed; spec.selector was changed by "somebody"; restored`}},
+		"removed":                        {unlabel, false, []string{`Service "shop": metadata.labels.desired was removed; restored`}},
+		"both":                           {func(s *corev1.Service) { retarget(s); unlabel(s) }, false, []string{`Service "shop": metadata.labels.desired was removed; spec.selector was changed by "somebody"; restored`}},
 		"a port":                         {func(s *corev1.Service) { s.Spec.Ports[0].Name, s.Spec.Ports[0].Port = "other", 9999 }, false, []string{`Service "shop": spec.ports[80/TCP] was removed; restored`}},
 		"its name":                       {func(s *corev1.Service) { s.Spec.Ports[0].Name = "other" }, false, []string{`Service "shop": spec.ports[80/TCP].name was changed by "somebody"; restored`}},
 		"something of somebody's own":    {func(s *corev1.Service) { s.Annotations = map[string]string{"their": "own"} }, false, nil},

@@ -39,7 +39,7 @@ func (o Owner) Labels() map[string]string {
 // Selector finds the pods. It can never change: a Deployment's selector is immutable.
 func (o Owner) Selector() map[string]string { return map[string]string{o.Label: o.Object.GetName()} }
 
-// MinReplicas is the number of pods that should run at the least: the stated one, or the autoscaler's lower bound.
+// MinReplicas is the number of pods that should run at the least: the desired one, or the autoscaler's lower bound.
 func MinReplicas(replicas *int32, autoscaling *slipwayv1alpha1.Autoscaling) int32 {
 	if autoscaling != nil {
 		return Or(autoscaling.MinReplicas, 1)
@@ -47,7 +47,7 @@ func MinReplicas(replicas *int32, autoscaling *slipwayv1alpha1.Autoscaling) int3
 	return Or(replicas, 1)
 }
 
-// MaxReplicas is the number of pods that may run at the most: the stated one, or the autoscaler's upper bound.
+// MaxReplicas is the number of pods that may run at the most: the desired one, or the autoscaler's upper bound.
 func MaxReplicas(replicas *int32, autoscaling *slipwayv1alpha1.Autoscaling) int32 {
 	if autoscaling != nil {
 		return autoscaling.MaxReplicas
