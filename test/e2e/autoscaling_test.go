@@ -39,7 +39,7 @@ func TestReplicasAreHandedToAnAutoscalerAndBackWithoutADip(t *testing.T) {
 	f.Gone(appName, &autoscalingv2.HorizontalPodAutoscaler{})
 	f.replicasAre(3)
 	f.ready()
-	load.stop("to an autoscaler and back")
+	load.Stop("to an autoscaler and back")
 	for _, s := range seen.All() {
 		if got := *s.Object.(*appsv1.Deployment).Spec.Replicas; got < 3 {
 			t.Errorf("the Deployment asked for %d pods for a moment, want never fewer than 3", got)

@@ -45,7 +45,7 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 		load := f.traffic(f.serviceURL())
 		f.setSecret("used", "GREETING", "two")
 		f.showsEverywhere("env: two", "file: eins")
-		load.stop("a restart because of a Secret")
+		load.Stop("a restart because of a Secret")
 	})
 
 	t.Run("a used key of the ConfigMap", func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 		load := f.traffic(f.serviceURL())
 		f.setConfigMap("files", "greeting", "zwei")
 		f.showsEverywhere("env: two", "file: zwei")
-		load.stop("a restart because of a ConfigMap")
+		load.Stop("a restart because of a ConfigMap")
 	})
 
 	if got := livecluster.Restarts(f.pods()); got != 0 {
@@ -91,7 +91,7 @@ func TestPodsOutliveTheirSecret(t *testing.T) {
 	f.wait(has(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonSecretNotFound, `Secret "db"`, "spec.envFrom[0].secretRef"),
 		is(slipwayv1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	f.forcePass()
-	load.stop("a deleted Secret")
+	load.Stop("a deleted Secret")
 
 	f.Create(secret("db", "GREETING", "kept"))
 	f.ready()

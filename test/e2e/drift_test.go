@@ -113,7 +113,7 @@ func TestAChangeByHandOfWhatTheOperatorStatesIsUndone(t *testing.T) {
 		return nil
 	})
 	f.ready()
-	load.stop("a wrong image and a wrong number of pods, undone")
+	load.Stop("a wrong image and a wrong number of pods, undone")
 
 	f.Kubectl("patch", "service", appName, "--type=json", `-p=[{"op":"replace","path":"/spec/ports/0/targetPort","value":1}]`)
 	f.Eventually(func() error {

@@ -323,7 +323,7 @@ func (f *gatewayFixture) loads(url string) *load {
 		through.Transport.(*http.Transport).DisableKeepAlives = i%2 == 0
 		l.done.Go(func() {
 			defer through.CloseIdleConnections()
-			ticker := time.NewTicker(5 * requestInterval)
+			ticker := time.NewTicker(5 * livetest.RequestInterval)
 			defer ticker.Stop()
 			for ctx.Err() == nil {
 				l.ask(ctx, through, url)
@@ -387,7 +387,7 @@ func (l *load) lostNoneSince(since time.Time, during string) {
 	if len(lost) > 0 {
 		l.f.Errorf("%d requests lost, such as %s", len(lost), strings.Join(lost[:min(3, len(lost))], "; "))
 	}
-	if after < enoughRequests {
+	if after < livetest.EnoughRequests {
 		l.f.Errorf("only %d requests: the test proves nothing", after)
 	}
 }

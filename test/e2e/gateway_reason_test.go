@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/livetest"
 )
 
 const (
@@ -60,7 +61,7 @@ func TestATroubledGatewaySaysWhyAndServesOn(t *testing.T) {
 	f.Create(f.troubledGateway())
 	f.waitGateway(gatewayReady(2, 1))
 	through := f.through(first, second)
-	load := []*traffic{f.trafficThrough(through, goodURL), f.trafficThrough(through, secureURL)}
+	load := []*livetest.Traffic{f.Traffic(through, goodURL), f.Traffic(through, secureURL)}
 
 	for _, trouble := range append(routeTroubles(), secretTroubles(second)...) {
 		f.goThrough(trouble)
@@ -71,7 +72,7 @@ func TestATroubledGatewaySaysWhyAndServesOn(t *testing.T) {
 	f.goThrough(hostConflict())
 	f.goThrough(incompatibleImage())
 	for _, l := range load {
-		l.stop("a gateway in every trouble")
+		l.Stop("a gateway in every trouble")
 	}
 	if cluster.Local {
 		f.goThrough(pausedReplica())

@@ -57,12 +57,12 @@ func TestAGatewayServesThroughEveryChange(t *testing.T) {
 	f.runsConfined()
 	f.kubectlUnderstands()
 
-	load := []*traffic{f.trafficThrough(through, usersURL), f.trafficThrough(through, productsURL)}
+	load := []*livetest.Traffic{f.Traffic(through, usersURL), f.Traffic(through, productsURL)}
 	f.scaleGateway(3)
 	f.scaleGateway(2)
 	f.addRoute(through)
 	for _, l := range load {
-		l.stop("a gateway scaled from 2 to 3 and back, and a new route")
+		l.Stop("a gateway scaled from 2 to 3 and back, and a new route")
 	}
 	f.deleteDeployment(through)
 	f.deleteGateway()

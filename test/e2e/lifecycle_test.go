@@ -73,7 +73,7 @@ func TestAnUpdateDropsNoRequest(t *testing.T) {
 		}
 		return nil
 	})
-	load.stop("two rollouts and a scaling down")
+	load.Stop("two rollouts and a scaling down")
 }
 
 func TestDeletingAnApplicationTakesItsChildrenAndNothingElse(t *testing.T) {
@@ -141,7 +141,7 @@ func TestAnOrphanedApplicationRunsOnAndIsTakenOver(t *testing.T) {
 	if diff := cmp.Diff(before, f.identities()); diff != "" {
 		t.Errorf("not everything was taken over as it was (-want +got):\n%s", diff)
 	}
-	load.stop("an orphaned application and its successor")
+	load.Stop("an orphaned application and its successor")
 }
 
 // identities waits until nothing of the application changes, and returns the UID of

@@ -89,7 +89,7 @@ func TestAnOperatorRestartChangesNothing(t *testing.T) {
 
 	f.deleteOperatorPods()
 	f.operatorHasLookedAtEverything()
-	load.stop("an operator restart")
+	load.Stop("an operator restart")
 
 	after := f.children()
 	for object, version := range before {

@@ -66,7 +66,7 @@ func TestAFailedRolloutIsRolledBackOnceAndNobodyNotices(t *testing.T) {
 				t.Errorf("the spec was changed: generation %d, want %d", app.Generation, asked.Generation)
 			}
 			f.staysRolledBack()
-			load.stop("a rollout that failed and was rolled back")
+			load.Stop("a rollout that failed and was rolled back")
 			f.answers(f.serviceURL()+"/config", "env: good")
 
 			// Only what the user asks for next ends it.
@@ -176,7 +176,7 @@ func TestOnFailureHoldReportsAndStays(t *testing.T) {
 	if after := f.deployment(); after.Generation != before.Generation || after.Spec.Template.Spec.Containers[0].Image == cluster.DemoImage {
 		t.Errorf("the Deployment was changed from generation %d to %d", before.Generation, after.Generation)
 	}
-	load.stop("a rollout that failed and is held")
+	load.Stop("a rollout that failed and is held")
 
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Image = cluster.DemoImage })
 	if err := lacks(slipwayv1alpha1.ConditionStalled)(f.ready()); err != nil {
