@@ -3,6 +3,7 @@
 # v0.1.0 had no chart: today's templates with its definitions, objects and rights stand for one.
 #
 #   hack/old-release.sh
+#   hack/old-release.sh --images    also images/slipway-operator.tar and images/slipway-gateway.tar, with the tag v0.1.0
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,7 +17,26 @@ if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
   exit 1
 fi
 
-rm -rf "$folder"
+# build_images builds the programs of the commit and packs them, once: the file with the name of the commit says that all is there.
+build_images() {
+  local images=$folder/images source=$folder/src name
+  if [[ -f $images/$commit ]]; then return; fi
+  echo "old-release: building the programs of $version (once)" >&2
+  rm -rf "$images"
+  mkdir -p "$images" "$source"
+  git archive "$commit" | tar -x -C "$source"
+  make --no-print-directory bin/image >&2
+  for name in slipway-operator slipway-gateway; do
+    CGO_ENABLED=0 go build -C "$source" -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$images/$name" "./cmd/$name"
+    bin/image build --binary "$images/$name" --version "$version" --tag "$name:$version" --output "$images/$name.tar" >&2
+    rm "$images/$name"
+  done
+  rm -r "$source"
+  touch "$images/$commit"
+}
+
+mkdir -p "$folder/images"
+find "$folder" -mindepth 1 -maxdepth 1 ! -name images -exec rm -r {} +
 mkdir -p "$folder/rules/operator"
 git archive "$commit" config dist/install.yaml | tar -x -C "$folder"
 sed "s/:dev\b/:$version/" "$folder/dist/install.yaml" >"$folder/install.yaml"
@@ -27,4 +47,5 @@ go run ./hack/chart -config "$folder/config" -rules "$folder/rules" -chart "$fol
 sed -i '/slipway.dev\/schema-revision:/d' "$folder"/chart/templates/crds/*.yaml
 sed -i 's/"1"/"0"/' "$folder/chart/config/schema-revisions.yaml"
 sed -i "s/^version:.*/version: ${version#v}/; s/^appVersion:.*/appVersion: $version/" "$folder/chart/Chart.yaml"
+if [[ ${1:-} == --images ]]; then build_images; fi
 echo "$folder"
