@@ -5,10 +5,11 @@
 # slipway-SUITE for another suite than e2e.
 #
 # The tests find in their environment: KUBECONFIG, KUBECTL, IMAGE, GATEWAY_IMAGE, DEMO_IMAGE, ECHO_IMAGE; bin is first in PATH.
+# The operator is installed for them; those of chartcluster do it themselves, with HELM and what is in OLD_RELEASE.
 #
 #   hack/test-e2e.sh SUITE [go test flags]
 #
-# SUITE is the build tag of the tests: e2e, chaos or change.
+# SUITE is the build tag of the tests: e2e, chaos, change or chartcluster.
 # TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -71,14 +72,27 @@ load_echo() {
   bin/localkube load --name "$name" bin/slipway-echo.tar
 }
 
+# find_releases sets HELM and OLD_RELEASE, for the tests of the chart.
+find_releases() {
+  [[ $CLUSTER == local ]] || die 'the tests of the chart install releases, so they need a local cluster'
+  HELM=$(hack/tool.sh helm)
+  OLD_RELEASE=$(hack/old-release.sh --images)
+  export HELM OLD_RELEASE
+}
+
 # Nothing is started for tests that do not exist.
 grep -rqsE "^//go:build .*\b$suite\b" test || die "there are no tests for $suite"
+if [[ $suite == chartcluster ]]; then find_releases; fi
 if [[ $CLUSTER == local ]]; then claim; fi
 build_images
 make --no-print-directory build bin/testsum
 start_cluster "$name"
 load_echo
-install_operator
+if [[ $suite == chartcluster ]]; then
+  bin/localkube load --name "$name" "$OLD_RELEASE"/images/*.tar
+else
+  install_operator
+fi
 
 say 'running the tests'
 testing=1

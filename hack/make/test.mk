@@ -8,6 +8,7 @@
 #   fault  the same, with everything that can go wrong       build tag faulttest
 #   e2e    a real single-node cluster with real pods               build tag e2e
 #   chaos  the same, with parts of it killed at random               build tag chaos
+#   chartcluster  the same, without an operator: the tests install it     build tag chartcluster
 #   observability  Prometheus, the two programs and an API server without nodes   build tag observability
 #   attack  the gateway's program and real servers from Debian       build tag attack
 #   change the same, a gateway that is changed under load (short: e2e)  build tag change
@@ -27,7 +28,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 
 # What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
 .PHONY: test-all
-test-all: test test-chart test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -151,6 +152,11 @@ test-chart: bin/testsum bin/localkube ## Install, upgrade, roll back and uninsta
 	@echo 'test-chart:'
 	@HELM=$$(hack/tool.sh helm) OLD_RELEASE=$$(hack/old-release.sh) KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
 	  hack/test-tagged.sh chart -count=1 $(TEST_FLAGS) | $(TESTSUM)
+
+.PHONY: test-chart-cluster
+test-chart-cluster: bin/testsum ## The same with pods, under load, on a local cluster of their own: from the last release to the chart, away and back, in some namespaces only.
+	@echo 'test-chart-cluster:'
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chartcluster $(TEST_FLAGS)
 
 # Each of the two starts a local cluster of its own, called slipway-change. The first takes 15 to 20 minutes.
 .PHONY: bench-gateway-change

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/testing/livecluster"
@@ -24,7 +25,7 @@ type Traffic struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	sent   int
+	sent   atomic.Int64
 	failed []string
 	// enough is closed when there were so many requests that they prove something.
 	enough chan struct{}
@@ -43,8 +44,7 @@ func (f *Fixture) Traffic(client *http.Client, url string) *Traffic {
 			if ctx.Err() != nil {
 				return
 			}
-			t.sent++
-			if t.sent == EnoughRequests {
+			if t.sent.Add(1) == EnoughRequests {
 				close(t.enough)
 			}
 			if err != nil {
@@ -61,6 +61,9 @@ func (f *Fixture) Traffic(client *http.Client, url string) *Traffic {
 	return t
 }
 
+// Sent returns how many requests there were up to now.
+func (t *Traffic) Sent() int { return int(t.sent.Load()) }
+
 // Stop ends the stream, once it has been long enough, and fails the test if any request
 // was not answered.
 func (t *Traffic) Stop(during string) {
@@ -71,11 +74,11 @@ func (t *Traffic) Stop(during string) {
 	}
 	t.cancel()
 	t.done.Wait()
-	t.f.Measured("%s: %d of %d requests failed", during, len(t.failed), t.sent)
+	t.f.Measured("%s: %d of %d requests failed", during, len(t.failed), t.Sent())
 	if len(t.failed) > 0 {
-		t.f.Errorf("%d of %d requests failed, the first at %s", len(t.failed), t.sent, strings.Join(t.failed[:min(3, len(t.failed))], "; "))
+		t.f.Errorf("%d of %d requests failed, the first at %s", len(t.failed), t.Sent(), strings.Join(t.failed[:min(3, len(t.failed))], "; "))
 	}
-	if t.sent < EnoughRequests {
-		t.f.Errorf("only %d requests were sent: the test proves nothing", t.sent)
+	if t.Sent() < EnoughRequests {
+		t.f.Errorf("only %d requests were sent: the test proves nothing", t.Sent())
 	}
 }
