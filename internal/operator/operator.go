@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -86,7 +87,8 @@ type Options struct {
 	// GatewayAdminPort is where gateway pods are asked what they serve, as a test does
 	// whose pods are elsewhere. Default: the port of the pods that the operator makes.
 	GatewayAdminPort int
-	// WebhookPort is where admission webhooks are served. 0 serves none.
+	// WebhookPort is where admission webhooks are served. 0 serves none. It does not go with
+	// Namespaces: the operator would need a right in the cluster.
 	WebhookPort int
 	// WebhookHost is the DNS name or the IP address by which the API server calls the
 	// webhooks. Required with WebhookPort.
@@ -129,8 +131,15 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
+// errWebhookInNamespaces is a combination of options for which there is no set of rights.
+var errWebhookInNamespaces = errors.New("--webhook-port does not go with --namespaces: " +
+	"webhooks need a right in the whole cluster, which an operator for some namespaces does not have; leave one of the two out")
+
 // NewManager returns a manager with every controller registered.
 func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) {
+	if len(options.Namespaces) > 0 && options.WebhookPort != 0 {
+		return nil, errWebhookInNamespaces
+	}
 	managed := managerOptions(options)
 	var certificates *webhook.Certificates
 	if options.WebhookPort != 0 {

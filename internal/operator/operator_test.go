@@ -1,11 +1,24 @@
 package operator
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 )
+
+// The API server's trust in the webhooks is an object of the cluster. An operator that may not
+// read it would end every two minutes.
+func TestWebhooksAreRefusedWhereTheOperatorHasNoRightInTheCluster(t *testing.T) {
+	_, err := NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, Options{
+		Namespaces: []string{"team-a"}, WebhookPort: 9443, WebhookHost: "slipway-webhook.slipway-system.svc",
+	})
+	if err == nil || !strings.Contains(err.Error(), "--webhook-port") || !strings.Contains(err.Error(), "--namespaces") {
+		t.Errorf("it starts with %v, want an error that names both flags", err)
+	}
+}
 
 // What docs/reliability.md promises follows from three numbers, whatever the moment of
 // the crash is.
