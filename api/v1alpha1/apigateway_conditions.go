@@ -62,6 +62,8 @@ const (
 	ReasonKindNotFound = "KindNotFound"
 	// ReasonParentNotFound: the Gateway that spec.expose.gateway names does not exist.
 	ReasonParentNotFound = "ParentNotFound"
+	// ReasonParentNotWatched: the Gateway that spec.expose.gateway names has not taken the HTTPRoute, and the operator may not look whether it exists.
+	ReasonParentNotWatched = "ParentNotWatched"
 	// ReasonParentRefused: the Gateway that spec.expose.gateway names does not take the HTTPRoute.
 	ReasonParentRefused = "ParentRefused"
 	// ReasonImageIncompatible: what spec.image runs is no gateway, or one that does not understand this API.

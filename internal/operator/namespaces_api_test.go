@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -44,6 +46,11 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 // elsewhere.
 func TestAnOperatorForSomeNamespacesNeedsNoRightInTheCluster(t *testing.T) {
 	first, second, other := env.Namespace(t), env.Namespace(t), env.Namespace(t)
+	err := env.InstallModule(t.Context(), "sigs.k8s.io/gateway-api",
+		"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml", "config/crd/standard/gateway.networking.k8s.io_gateways.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +95,9 @@ func TestAnOperatorForSomeNamespacesNeedsNoRightInTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, parent := range []string{second, other} {
+		attach(t, first, parent)
+	}
 	for _, namespace := range []string{second, first} {
 		environment.Eventually(t, func() error { return told(t, namespace) })
 	}
@@ -104,6 +114,34 @@ func TestAnOperatorForSomeNamespacesNeedsNoRightInTheCluster(t *testing.T) {
 			t.Errorf("it asked for %s: %d", what, status)
 		}
 	}
+}
+
+// attach makes an APIGateway that attaches to a Gateway in the namespace parent. It waits until
+// the HTTPRoute exists and status speaks of the spec.
+func attach(t *testing.T, namespace, parent string) {
+	t.Helper()
+	gateway := &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "attached-" + parent, Namespace: namespace}, Spec: slipwayv1alpha1.APIGatewaySpec{
+		Expose: &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeHTTPRoute, Gateway: &slipwayv1alpha1.ParentGateway{
+			LocalReference: slipwayv1alpha1.LocalReference{Name: "shared"}, Namespace: parent,
+		}},
+		Routes: []slipwayv1alpha1.Route{{BackendService: &slipwayv1alpha1.BackendService{Name: "shop", Port: 8080}}},
+	}}
+	if err := env.Client.Create(t.Context(), gateway); err != nil {
+		t.Fatal(err)
+	}
+	key := client.ObjectKeyFromObject(gateway)
+	environment.Eventually(t, func() error {
+		if err := env.Client.Get(t.Context(), key, &gatewayv1.HTTPRoute{}); err != nil {
+			return err
+		}
+		if err := env.Client.Get(t.Context(), key, gateway); err != nil {
+			return err
+		}
+		if gateway.Status.ObservedGeneration != gateway.Generation {
+			return fmt.Errorf("%s attaches to namespace %s: status speaks of generation %d, want %d", key, parent, gateway.Status.ObservedGeneration, gateway.Generation)
+		}
+		return nil
+	})
 }
 
 // told returns an error until the Deployments of a namespace exist and both objects have a

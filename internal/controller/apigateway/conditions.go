@@ -57,7 +57,10 @@ func (s *scope) ready(routes slipwayv1alpha1.RoutesStatus) metav1.Condition {
 	case s.workload().Serves() && desired.MinReplicas(s.gateway) == 0 && s.served.ready == 0:
 		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonScaledToZero, "nothing runs, as spec.replicas says")
 	case s.workload().Serves() && s.served.current > 0:
-		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, "every replica serves every route")
+		if t := s.exposureUnknown(); t != nil {
+			return no(t.Reason, t.Message)
+		}
+		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, s.readyMessage())
 	case s.workload().Rolling():
 		return no(slipwayv1alpha1.ReasonRolloutInProgress, s.rolloutMessage())
 	case s.workload().Serves():
@@ -66,6 +69,14 @@ func (s *scope) ready(routes slipwayv1alpha1.RoutesStatus) metav1.Condition {
 		missing := s.notReady()
 		return no(missing.Reason, missing.Message)
 	}
+}
+
+func (s *scope) readyMessage() string {
+	message := "every replica serves every route"
+	if s.parentNotWatched {
+		message += fmt.Sprintf("; status has no addresses of Gateway %q: this operator does not work in namespace %q", parentKey(s.gateway), parentKey(s.gateway).Namespace)
+	}
+	return message
 }
 
 // notAccepted is the first thing wrong with the routes as they are written, or nil.

@@ -19,11 +19,28 @@ func (s *scope) notExposed() *health.Trouble {
 	if len(s.existingHTTPRoutes()) == 0 || parentKey(s.gateway).Name == "" {
 		return nil
 	}
-	if s.parent.UID == "" {
+	if s.parent.UID == "" && !s.parentNotWatched {
 		return &health.Trouble{Reason: slipwayv1alpha1.ReasonParentNotFound, Message: fmt.Sprintf("spec.expose.gateway: there is no Gateway %q", parentKey(s.gateway))}
 	}
 	_, refusal := s.parentTakes()
 	return refusal
+}
+
+// exposureUnknown tells that nothing shows whether the HTTPRoutes are reached: the operator
+// may not look at the Gateway, and the Gateway has not taken them. It is no trouble, because
+// the Gateway may be about to take them.
+func (s *scope) exposureUnknown() *health.Trouble {
+	if !s.parentNotWatched {
+		return nil
+	}
+	if takes, _ := s.parentTakes(); takes {
+		return nil
+	}
+	return &health.Trouble{
+		Reason: slipwayv1alpha1.ReasonParentNotWatched,
+		Message: fmt.Sprintf("spec.expose.gateway: Gateway %q has not taken every HTTPRoute, and this operator may not look whether it exists: it does not work in namespace %q",
+			parentKey(s.gateway), parentKey(s.gateway).Namespace),
+	}
 }
 
 func (s *scope) existingHTTPRoutes() []*gatewayv1.HTTPRoute {

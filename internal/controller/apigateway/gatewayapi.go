@@ -167,10 +167,22 @@ func (g *gatewayAPI) load(ctx context.Context, s *scope) error {
 	if key.Name == "" {
 		return nil
 	}
+	if !g.watches(key.Namespace) {
+		// The cache fails for a namespace that it does not watch. Its error is not NotFound.
+		s.parentNotWatched = true
+		return nil
+	}
 	if err := s.gatewayAPI.Client.Get(ctx, key, s.parent); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Gateway %q: %w", key, err)
 	}
 	return nil
+}
+
+// watches tells whether the cache has the objects of a namespace.
+func (g *gatewayAPI) watches(namespace string) bool {
+	namespaces := g.options.DefaultNamespaces
+	_, named := namespaces[namespace]
+	return named || len(namespaces) == 0
 }
 
 // loadHTTPRoutes reads those that there are, and has room for those that may be made. One

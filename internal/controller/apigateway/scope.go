@@ -47,8 +47,11 @@ type scope struct {
 	// parent is the Gateway that the HTTPRoutes attach to, empty where there is none. Set
 	// by load.
 	parent *gatewayv1.Gateway
+	// parentNotWatched tells that the operator may not look whether that Gateway exists, because
+	// it does not work in its namespace. Set by load.
+	parentNotWatched bool
 	// gatewayAPI applies HTTPRoutes. Without it the cluster did not have the kinds when load
-	// read, and the three above are empty for that. Set by load.
+	// read, and the four above are empty for that. Set by load.
 	gatewayAPI *apply.Applier
 	// pods are all pods of the gateway, by name, shared with the cache: not to be changed.
 	// Set by load.
