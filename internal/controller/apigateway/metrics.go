@@ -1,7 +1,7 @@
 package apigateway
 
 import (
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
@@ -19,9 +19,9 @@ var (
 )
 
 // registerMetrics registers the metrics.
-func registerMetrics(reader client.Reader) {
+func registerMetrics(cached cache.Cache) {
 	kit.CountConditions(
-		reader, GatewaysByCondition, &slipwayv1alpha1.APIGatewayList{},
+		cached, GatewaysByCondition, &slipwayv1alpha1.APIGateway{}, &slipwayv1alpha1.APIGatewayList{},
 		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs,
 		slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing,
 		slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled)

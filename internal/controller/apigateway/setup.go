@@ -71,7 +71,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := mgr.Add(follower); err != nil {
 		return fmt.Errorf("add what follows the gateway pods: %w", err)
 	}
-	registerMetrics(mgr.GetClient())
+	registerMetrics(mgr.GetCache())
 	r := newReconciler(mgr, options, follower)
 	var err error
 	if r.kit.Blockers, err = blocker.Setup(mgr); err != nil {

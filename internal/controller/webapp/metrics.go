@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -85,12 +85,12 @@ func newCounters() *metrics {
 
 // newMetrics registers the metrics. A second controller in the same process, as in
 // tests, shares the counters of the first.
-func newMetrics(reader client.Reader) *metrics {
+func newMetrics(cached cache.Cache) *metrics {
 	m := newCounters()
 	m.rollbacks = metric.Registered(crmetrics.Registry, m.rollbacks)
 	m.duration = metric.Registered(crmetrics.Registry, m.duration)
 	kit.CountConditions(
-		reader, AppsByCondition, &slipwayv1alpha1.WebAppList{},
+		cached, AppsByCondition, &slipwayv1alpha1.WebApp{}, &slipwayv1alpha1.WebAppList{},
 		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing,
 		slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack,
 		slipwayv1alpha1.ConditionPaused)

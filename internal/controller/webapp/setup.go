@@ -84,7 +84,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 			Good: []string{slipwayv1alpha1.ConditionReady},
 			Bad:  []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack},
 		}}),
-		metrics: newMetrics(mgr.GetClient()),
+		metrics: newMetrics(mgr.GetCache()),
 		digests: lru.New(kit.Memory),
 		keys:    options.Keys,
 		names:   newNames(),

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 // Registered registers a collector, or returns the one that is registered already: a
@@ -28,12 +27,12 @@ func Registered[C prometheus.Collector](registry prometheus.Registerer, collecto
 type ByCondition struct {
 	description *prometheus.Desc
 	types       []string
-	list        func(context.Context) ([][]metav1.Condition, error)
+	list        func(context.Context) (conditions [][]metav1.Condition, known bool)
 }
 
-// NewByCondition returns a collector. list returns the conditions of every object; types
-// are those that are counted.
-func NewByCondition(definition Definition, types []string, list func(context.Context) ([][]metav1.Condition, error)) *ByCondition {
+// NewByCondition returns a collector. list returns the conditions of every object, and
+// whether they are known; it must not wait. types are those that are counted.
+func NewByCondition(definition Definition, types []string, list func(context.Context) (conditions [][]metav1.Condition, known bool)) *ByCondition {
 	return &ByCondition{
 		description: prometheus.NewDesc(definition.Name, definition.Help, definition.Labels, nil),
 		types:       types, list: list,
@@ -43,18 +42,13 @@ func NewByCondition(definition Definition, types []string, list func(context.Con
 // Describe implements prometheus.Collector.
 func (c *ByCondition) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- c.description }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. What is not known has no series: an invalid metric
+// would fail the whole page, with the metrics that say why.
 func (c *ByCondition) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:forbidigo // the collector interface has no context
 	defer cancel()
-	objects, err := c.list(ctx)
-	// The metrics are served before the caches are started. Nothing is known then, which must
-	// not fail the whole page.
-	if notStarted := new(cache.ErrCacheNotStarted); errors.As(err, &notStarted) {
-		return
-	}
-	if err != nil {
-		metrics <- prometheus.NewInvalidMetric(c.description, err)
+	objects, known := c.list(ctx)
+	if !known {
 		return
 	}
 	for key, count := range countByCondition(c.types, objects) {

@@ -2,13 +2,11 @@ package metric
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 func TestEveryConditionIsCountedForEveryObject(t *testing.T) {
@@ -23,21 +21,15 @@ func TestEveryConditionIsCountedForEveryObject(t *testing.T) {
 	}
 }
 
-func TestMetricsAreReadableBeforeTheCachesAreStarted(t *testing.T) {
-	for name, test := range map[string]struct {
-		err      error
-		readable bool
-	}{
-		"the caches are not started": {err: &cache.ErrCacheNotStarted{}, readable: true},
-		"another error":              {err: errors.New("no such index")},
-	} {
+func TestMetricsAreReadableWhenTheObjectsAreNotKnown(t *testing.T) {
+	for name, known := range map[string]bool{"they are known": true, "they are not": false} {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			Registered(registry, NewByCondition(Definition{Name: "objects", Help: "h", Labels: []string{"condition", "status"}}, []string{"Ready"},
-				func(context.Context) ([][]metav1.Condition, error) { return nil, test.err }))
+				func(context.Context) ([][]metav1.Condition, bool) { return nil, known }))
 			families, err := registry.Gather()
-			if readable := err == nil; readable != test.readable || len(families) != 0 {
-				t.Errorf("Gather = %v, %v, want readable %v and no series", families, err, test.readable)
+			if err != nil || (len(families) == 1) != known {
+				t.Errorf("Gather = %v, %v, want series %v and no error", families, err, known)
 			}
 		})
 	}
