@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -53,6 +54,37 @@ func TestGolden(t *testing.T) {
 				t.Errorf("-want +got (go test -tags helm ./test/chart -update rewrites it):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Objects come from config, which names the namespace of install.yaml. A name of it that stays
+// points at nothing, or at another release.
+func TestNothingNamesAnotherNamespaceThanTheReleases(t *testing.T) {
+	for _, file := range valueSets(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			for line := range strings.Lines(render(t, "elsewhere", "-f", file)) {
+				if strings.Contains(line, "slipway-system") {
+					t.Errorf("helm template -n elsewhere has %q", strings.TrimSpace(line))
+				}
+			}
+		})
+	}
+}
+
+// The API server has to find the Service, wherever the release is.
+func TestTheWebhookPointsAtItsService(t *testing.T) {
+	objects := parse(t, render(t, "elsewhere"))
+	named(t, objects, "Service", "elsewhere", "slipway-webhook")
+	configuration := as[admissionregistrationv1.ValidatingWebhookConfiguration](t, named(t, objects, "ValidatingWebhookConfiguration", "", "slipway.dev"))
+	if len(configuration.Webhooks) == 0 {
+		t.Error("there is no webhook")
+	}
+	for _, webhook := range configuration.Webhooks {
+		service := webhook.ClientConfig.Service
+		if service.Namespace != "elsewhere" || service.Name != "slipway-webhook" {
+			t.Errorf("%s asks %s/%s", webhook.Name, service.Namespace, service.Name)
+		}
 	}
 }
 

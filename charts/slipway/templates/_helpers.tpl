@@ -47,6 +47,9 @@
 {{- range $object.subjects -}}
   {{- $_ := set . "namespace" $root.Release.Namespace -}}
 {{- end -}}
+{{- range $object.webhooks -}}
+  {{- $_ := set .clientConfig.service "namespace" $root.Release.Namespace -}}
+{{- end -}}
 {{- $release := dict "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) "app.kubernetes.io/instance" $root.Release.Name "app.kubernetes.io/version" $root.Chart.AppVersion "app.kubernetes.io/managed-by" $root.Release.Service -}}
 {{- $_ := set $metadata "labels" (merge $release ($metadata.labels | default dict)) -}}
 ---
