@@ -20,7 +20,7 @@ import (
 // later are selectors of series that appear later than in this test, and why.
 var later = map[string]string{
 	`ALERTS{alertname=~"Slipway.*",alertstate="firing",severity=~"critical|warning"}`: "most alerts want trouble to last for minutes; the one that fires here at once is information",
-	`rest_client_requests_total{code!~"2..",job="slipway-operator"}`:                  "until a request to the API server is refused",
+	`rest_client_requests_total{code!~"2..",job="slipway-operator",namespace=~".*"}`:  "until a request to the API server is refused",
 	`rest_client_requests_total{code=~"5..|429|<error>",job="slipway-operator"}`:      "until the API server fails",
 }
 
@@ -60,7 +60,7 @@ func scrapeStatically(t *testing.T, programs ports) {
 	eventually(t, time.Minute, func() error { return p.healthy(2) })
 	eventually(t, time.Minute, func() error { return p.rulesWork(len(loadRules(t))) })
 	// The alerts of a gateway name it by these labels.
-	for _, selector := range []string{`slipway_gateway_generation{job="slipway-gateway",namespace="default",apigateway="edge"}`, `slipway_webapp_apps{job="slipway-operator"}`} {
+	for _, selector := range []string{`slipway_gateway_generation{job="slipway-gateway",namespace="default",apigateway="edge"}`, `slipway_webapp_apps{job="slipway-operator",namespace="slipway-system"}`} {
 		if is, err := p.exists(selector); !is || err != nil {
 			t.Errorf("there is no %s: %v", selector, err)
 		}
