@@ -106,6 +106,12 @@ func TestWhatContradictsItselfIsRefused(t *testing.T) {
 		"authentication without rights in the cluster": {[]string{"namespaces={a}", "metrics.authentication=true"}, "metrics.authentication: an install that is limited"},
 		"authentication of nothing":                    {[]string{"metrics.enabled=false", "metrics.authentication=true"}, "there is nothing to protect"},
 		"a certificate for nothing":                    {[]string{"metrics.certificateSecret=a"}, "nothing is served with it"},
+		"a webhook of a kind that is off":              {[]string{"gateway.enabled=false", "webhook.enabled=true"}, "webhook.enabled: gateway.enabled is false"},
+		"peers of policies that are not made":          {[]string{"networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b"}, "networkPolicy.metricsFrom: networkPolicy.enabled is false"},
+		"clients of policies that are not made":        {[]string{"networkPolicy.clientsFrom[0].ipBlock.cidr=10.0.0.0/8"}, "networkPolicy.clientsFrom: networkPolicy.enabled is false"},
+		"namespaces of policies that are not made":     {[]string{"networkPolicy.gatewayNamespaces={a}"}, "networkPolicy.gatewayNamespaces: networkPolicy.enabled is false"},
+		"clients of gateways that there are not":       {[]string{"networkPolicy.enabled=true", "gateway.enabled=false", "networkPolicy.clientsFrom[0].ipBlock.cidr=10.0.0.0/8"}, "networkPolicy.clientsFrom: gateway.enabled is false"},
+		"namespaces of gateways that there are not":    {[]string{"networkPolicy.enabled=true", "gateway.enabled=false", "networkPolicy.gatewayNamespaces={a}"}, "networkPolicy.gatewayNamespaces: gateway.enabled is false"},
 		"a peer that lets in everybody":                {[]string{"networkPolicy.metricsFrom[0]=null"}, "/networkPolicy/metricsFrom/0"},
 	}
 	for name, tc := range tests {
@@ -118,6 +124,22 @@ func TestWhatContradictsItselfIsRefused(t *testing.T) {
 			output, err := helm(t.Context(), args...)
 			if err == nil || !strings.Contains(output, tc.want) {
 				t.Errorf("error %v, want one with %q:\n%s", err, tc.want, output[:min(len(output), 500)])
+			}
+		})
+	}
+}
+
+// Helm takes null for: as if the value were not there. What is a map or a list may be none.
+func TestAMapOrAListMayBeNull(t *testing.T) {
+	whole := render(t, "ops")
+	for _, name := range []string{
+		"resources", "namespaces", "podLabels", "podAnnotations", "nodeSelector", "tolerations", "images.pullSecrets",
+		"networkPolicy.metricsFrom", "networkPolicy.clientsFrom", "networkPolicy.gatewayNamespaces",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(whole, render(t, "ops", "--set", name+"=null")); diff != "" {
+				t.Errorf("-default +null:\n%s", diff)
 			}
 		})
 	}

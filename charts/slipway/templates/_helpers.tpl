@@ -16,6 +16,19 @@
 {{- if and .Values.metrics.certificateSecret (not .Values.metrics.authentication) -}}
   {{- fail "metrics.certificateSecret: metrics.authentication is false, so nothing is served with it" -}}
 {{- end -}}
+{{- if and .Values.webhook.enabled (not .Values.gateway.enabled) -}}
+  {{- fail "webhook.enabled: gateway.enabled is false, and the webhook is for APIGateways alone: leave it out, or set gateway.enabled=true" -}}
+{{- end -}}
+{{- range $name := list "metricsFrom" "clientsFrom" "gatewayNamespaces" -}}
+  {{- if and (index $.Values.networkPolicy $name) (not $.Values.networkPolicy.enabled) -}}
+    {{- fail (printf "networkPolicy.%s: networkPolicy.enabled is false, so there is no policy that it would change: leave it out, or set networkPolicy.enabled=true" $name) -}}
+  {{- end -}}
+{{- end -}}
+{{- range $name := list "clientsFrom" "gatewayNamespaces" -}}
+  {{- if and (index $.Values.networkPolicy $name) (not $.Values.gateway.enabled) -}}
+    {{- fail (printf "networkPolicy.%s: gateway.enabled is false, so gateways get no policy: leave it out, or set gateway.enabled=true" $name) -}}
+  {{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* slipway.webhook: "true" where the admission webhook is on. */}}
