@@ -98,8 +98,8 @@ charts() {
   for chart in charts/*/; do
     if [[ ! -f $chart/Chart.yaml ]]; then continue; fi
     helm=$(hack/tool.sh helm)
-    mkdir -p "$work/charts"
-    cp -R "$chart" "$work/charts/"
+    # Not from the folder: there may be files that git ignores.
+    git archive HEAD "$chart" | tar -x -C "$work"
     chart=$work/charts/$(basename "$chart")
     cp LICENSE "$chart/LICENSE"
     [[ $(grep -cx '  registry: ""' "$chart/values.yaml") == 1 ]] || die "$chart/values.yaml has no images.registry to set"
@@ -128,6 +128,8 @@ chmod 644 "$out"/*
 if [[ -n ${SIGNING_KEY:-} ]]; then
   "$work/release" sign --key "$SIGNING_KEY" "$out"
   say 'signed the checksums'
+else
+  say 'NOT signed: no SIGNING_KEY'
 fi
 # What is about to be published is looked at as somebody who does not trust it would.
 "$work/release" inspect --version "$version" "$out"
