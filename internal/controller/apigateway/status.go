@@ -60,8 +60,9 @@ func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.APIGatewayStatu
 	next.Summary.Reason = slipwayv1alpha1.ReasonTerminating
 	conditions := status.Terminating(desired.Kind, s.gateway, deployed.ReadyReplicas > 0)
 	going := conditions[0].Message
+	seen := s.generationOfSpec()
 	for _, conditionType := range []string{slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs} {
-		if said := meta.FindStatusCondition(s.gateway.Status.Conditions, conditionType); said != nil {
+		if said := meta.FindStatusCondition(s.gateway.Status.Conditions, conditionType); said != nil && said.ObservedGeneration >= seen {
 			conditions = append(conditions, *said)
 			continue
 		}
@@ -72,6 +73,17 @@ func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.APIGatewayStatu
 	conditions = append(conditions, status.False(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonTerminating, going))
 	next.Conditions = status.Merge(s.gateway.Status.Conditions, conditions, s.gateway.Generation, metav1.NewTime(now))
 	return next
+}
+
+// generationOfSpec is the first generation of a gateway that is being deleted with the spec that
+// it has. The API server counts the deletion as an edit. A status that tells of the deletion is
+// younger than that, so what changed since is the spec.
+func (s *scope) generationOfSpec() int64 {
+	ready := meta.FindStatusCondition(s.gateway.Status.Conditions, slipwayv1alpha1.ConditionReady)
+	if ready != nil && ready.Reason == slipwayv1alpha1.ReasonTerminating {
+		return s.gateway.Generation
+	}
+	return s.gateway.Generation - 1
 }
 
 // maxAddresses is how many status holds.
