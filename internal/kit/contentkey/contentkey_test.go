@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -171,6 +172,44 @@ func TestTheStoredKeyCounts(t *testing.T) {
 				t.Error("the key in use is not the one that is stored")
 			}
 		})
+	}
+}
+
+// hanging is an API server that does not answer.
+type hanging struct {
+	API
+	asked chan struct{}
+}
+
+func (h hanging) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	h.asked <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestNobodyWaitsLongerThanHisContext(t *testing.T) {
+	api := hanging{asked: make(chan struct{}, 2)}
+	installation := NewInstallation(api, "slipway-system")
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	wait.Go(func() { _, _ = installation.For(ctx, "team") })
+	<-api.asked
+	gaveUp := make(chan error, 1)
+	wait.Go(func() {
+		ended, end := context.WithCancel(t.Context())
+		end()
+		_, err := installation.For(ended, "team")
+		gaveUp <- err
+	})
+	select {
+	case err := <-gaveUp:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v, want that the context has ended", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it waits for the request of another reconcile")
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,31 +43,41 @@ type Installation struct {
 	api       API
 	namespace string
 
-	mu     sync.Mutex
-	master []byte
+	// turn is held by the one who asks the API server. Those who wait for it give up when their
+	// context ends, which they could not with a mutex.
+	turn   chan struct{}
+	master atomic.Pointer[[]byte]
 }
 
 // NewInstallation returns the keys of the installation whose operator is in that namespace.
 func NewInstallation(api API, namespace string) *Installation {
-	return &Installation{api: api, namespace: namespace}
+	return &Installation{api: api, namespace: namespace, turn: make(chan struct{}, 1)}
 }
 
 // For returns the key of a namespace. The rights that it needs are those of the Role in
 // config/rbac/contentkey.yaml: they are in the operator's own namespace, whichever that is.
 func (i *Installation) For(ctx context.Context, namespace string) (Key, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.master == nil {
-		master, err := i.read(ctx)
-		if apierrors.IsNotFound(err) {
-			master, err = i.make(ctx)
-		}
-		if err != nil {
-			return Key{}, outcome.Classify(i.what(), err)
-		}
-		i.master = master
+	if master := i.master.Load(); master != nil {
+		return Derive(*master, namespace), nil
 	}
-	return Derive(i.master, namespace), nil
+	select {
+	case i.turn <- struct{}{}:
+		defer func() { <-i.turn }()
+	case <-ctx.Done():
+		return Key{}, outcome.Classify(i.what(), fmt.Errorf("wait for the key: %w", ctx.Err()))
+	}
+	if master := i.master.Load(); master != nil {
+		return Derive(*master, namespace), nil
+	}
+	master, err := i.read(ctx)
+	if apierrors.IsNotFound(err) {
+		master, err = i.make(ctx)
+	}
+	if err != nil {
+		return Key{}, outcome.Classify(i.what(), err)
+	}
+	i.master.Store(&master)
+	return Derive(master, namespace), nil
 }
 
 // what is the Secret in messages.
