@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -275,4 +276,43 @@ func TestStatusIsNotWrittenOfAnEarlierDeployment(t *testing.T) {
 		t.Errorf("written before the Deployment was put right: %s %s", w, w.Body)
 	}
 	t.Error("the Deployment was never written")
+}
+
+// What repairs a port whose number somebody changed patches metadata. The client would watch the
+// metadata of all Services from then on.
+func TestARepairStartsNoWatch(t *testing.T) {
+	counter := &requests.Counter{}
+	env.StartOperator(t, counter.Watch)
+	f := newFixture(t)
+	app := f.app()
+	f.create(app)
+	environment.Eventually(t, func() error { return f.current([]*slipwayv1alpha1.WebApp{app}) })
+	service := &corev1.Service{}
+	key := types.NamespacedName{Namespace: f.namespace, Name: app.Name}
+	if err := env.Client.Get(t.Context(), key, service); err != nil {
+		t.Fatal(err)
+	}
+	before, number := counter.Counts(), service.Spec.Ports[0].Port
+	service.Spec.Ports[0].Port = 9
+	if err := env.Client.Update(t.Context(), service, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	environment.Eventually(t, func() error {
+		if err := env.Client.Get(t.Context(), key, service); err != nil {
+			return err
+		}
+		if port := service.Spec.Ports[0].Port; port != number {
+			return fmt.Errorf("the port is %d, want %d", port, number)
+		}
+		return nil
+	})
+	asked := counter.Counts().Since(before)
+	if asked[requests.Kind{Verb: "patch", Resource: "services", Namespace: f.namespace}] == 0 {
+		t.Errorf("the repair patched no metadata: %v", asked)
+	}
+	for kind, count := range asked {
+		if (kind.Verb == "list" || kind.Verb == "watch") && kind.Resource == "services" {
+			t.Errorf("%d %s because of a repair", count, kind)
+		}
+	}
 }
