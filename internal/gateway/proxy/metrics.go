@@ -43,6 +43,11 @@ const (
 // classes are the classes of status codes. The first is for values that are no status code.
 var classes = [...]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
+// startingKinds are the kinds of failure that are counted from 0: those of the alerts, and the
+// most frequent ones. Prometheus sees no increase in the first value of a series. Each kind costs
+// a series for each route, so the others have one from the first failure.
+var startingKinds = [...]upstream.Kind{upstream.Connect, upstream.Timeout, upstream.MaxRequests, upstream.MaxPending, upstream.MaxConnections}
+
 type metrics struct {
 	requests  *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
@@ -63,6 +68,7 @@ type metrics struct {
 
 // routeMetrics are the metrics of a route. They are looked up only once.
 type routeMetrics struct {
+	name      string
 	requests  [len(classes)]prometheus.Counter
 	duration  prometheus.Observer
 	errors    map[upstream.Kind]prometheus.Counter
@@ -126,12 +132,11 @@ func (m *metrics) watchConnections(registerer prometheus.Registerer, open func()
 }
 
 func (m *metrics) newRoute(name string) *routeMetrics {
-	r := &routeMetrics{duration: m.duration.WithLabelValues(name)}
+	r := &routeMetrics{name: name, duration: m.duration.WithLabelValues(name)}
 	if name != noRoute { // without a route no request is sent to a backend
 		r.retries, r.exhausted = m.retries.WithLabelValues(name), m.exhausted.WithLabelValues(name)
-		// Each series starts at 0. Prometheus sees no increase in the first value of a series.
 		r.errors = map[upstream.Kind]prometheus.Counter{}
-		for _, kind := range upstream.Kinds() {
+		for _, kind := range startingKinds {
 			r.errors[kind] = m.errors.WithLabelValues(name, kind.String())
 		}
 	}
@@ -244,8 +249,15 @@ func (m *metrics) observe(s *state, route *table.Route, status int, duration tim
 // failed counts a request without a response. The counters of a route that no longer exists
 // are not exported any more.
 func (m *metrics) failed(s *state, route *table.Route, kind upstream.Kind) {
-	if counter := m.of(s, route).errors[kind]; counter != nil {
+	r := m.of(s, route)
+	if counter := r.errors[kind]; counter != nil {
 		counter.Inc()
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.routes[r.name] == r {
+		m.errors.WithLabelValues(r.name, kind.String()).Inc()
 	}
 }
 

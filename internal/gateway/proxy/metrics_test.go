@@ -88,10 +88,8 @@ func TestFailuresOfARouteAreCountedFromZero(t *testing.T) {
 		}
 		return kinds
 	}
-	all := []string{
-		"canceled", "connect", "invalid_request", "malformed", "max_connections", "max_pending_requests", "max_requests",
-		"no_endpoints", "request_body", "reset", "timeout", "unknown", "wrong_protocol",
-	}
+	// One more costs 1,000 series in each pod of a gateway with 1,000 routes.
+	all := []string{"connect", "max_connections", "max_pending_requests", "max_requests", "timeout"}
 	if diff := cmp.Diff(map[string][]string{"a": all, "b": all}, kinds()); diff != "" {
 		t.Errorf("counted from 0 (-want +got):\n%s", diff)
 	}

@@ -33,15 +33,6 @@ const (
 	MaxConnections
 )
 
-// Kinds are all kinds of failure, and 0, which is none of them.
-func Kinds() []Kind {
-	var kinds []Kind
-	for kind := Kind(0); kind <= MaxConnections; kind++ {
-		kinds = append(kinds, kind)
-	}
-	return kinds
-}
-
 // String returns the kind as a label value.
 func (k Kind) String() string {
 	switch k {
