@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -82,8 +83,15 @@ func (r Referrers) Map(ctx context.Context, object client.Object) []reconcile.Re
 			options = append(options, client.InNamespace(object.GetNamespace()))
 		}
 		list, ok := r.List.DeepCopyObject().(client.ObjectList)
-		if !ok || r.Reader.List(ctx, list, options...) != nil {
-			// The cache is being stopped: the restarted operator looks at everything.
+		if !ok {
+			return nil
+		}
+		if err := r.Reader.List(ctx, list, options...); err != nil {
+			// When the operator ends this is no news: the next one looks at everything.
+			if ctx.Err() == nil {
+				logf.FromContext(ctx).Error(err, "An event is lost: those that refer to the object are not reconciled",
+					"object", client.ObjectKeyFromObject(object), "index", r.Index)
+			}
 			return nil
 		}
 		_ = meta.EachListItem(list, func(item runtime.Object) error {

@@ -3,12 +3,15 @@ package watch_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -81,6 +84,36 @@ func TestThoseThatReferToAnObjectAreFound(t *testing.T) {
 				if diff := cmp.Diff(tc.want, referrers.Map(t.Context(), object)); diff != "" {
 					t.Error(diff)
 				}
+			}
+		})
+	}
+}
+
+// What is not looked at again is worth a line. When the operator ends it is not: the next one
+// looks at everything.
+func TestAnErrorOfTheCacheIsLoggedUnlessTheOperatorEnds(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, tc := range map[string]struct {
+		ctx  context.Context
+		want int
+	}{
+		"it runs":      {t.Context(), 1},
+		"it has ended": {ended, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lines []string
+			logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+			referrers := watch.Referrers{
+				Reader: index{err: errors.New("no such index")}, List: &slipwayv1alpha1.WebAppList{}, Index: "slipway.dev/config",
+				Values: func(client.Object) []string { return []string{"a"} },
+			}
+			object := &slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "it"}}
+			if got := referrers.Map(logf.IntoContext(tc.ctx, logger), object); got != nil {
+				t.Errorf("it returns %v", got)
+			}
+			if len(lines) != tc.want || tc.want > 0 && !strings.Contains(lines[0], "no such index") {
+				t.Errorf("%d lines, want %d: %v", len(lines), tc.want, lines)
 			}
 		})
 	}
