@@ -111,7 +111,9 @@ func (t *Tools) Forget(ctx context.Context, key types.NamespacedName) (ctrl.Resu
 // Conclude ends a reconcile. It watches what is in the way, has the status written, and makes the result of what went wrong.
 // recheck is when to look again though nothing changes; writeStatus may ask for it, too.
 //
-// After a conflict no status is written: the cache may be stale, so there is nothing true to say yet.
+// Where conflicts and a stale cache are all that went wrong, no status is written: there is nothing true to say yet. Other
+// trouble beside them is told, or a conflict that lasts would hide it. The Writer compares the objects that a status speaks
+// of with the API server, so a status of a stale cache is refused there.
 func (t *Tools) Conclude(ctx context.Context, key types.NamespacedName, phases error, recheck *outcome.Recheck, writeStatus func() error) (ctrl.Result, error) {
 	t.Blockers.Keep(ctx, key, outcome.Blockers(phases))
 	if phases != nil && outcome.Worst(phases) == nil {
