@@ -165,6 +165,7 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 	if err := addProbes(mgr); err != nil {
 		return nil, err
 	}
+	setMetrics(mgr.GetLogger(), options)
 	return mgr, addControllers(mgr, options)
 }
 

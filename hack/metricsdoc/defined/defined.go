@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/operator"
 )
 
 // BySection returns the metrics by the section of docs/metrics.md that shows them.
@@ -16,6 +17,7 @@ func BySection() map[string][]metric.Definition {
 	return map[string][]metric.Definition{
 		"WebApp":     webapp.Metrics,
 		"APIGateway": apigateway.Metrics,
+		"Operator":   operator.Metrics,
 		"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
 	}
 }
