@@ -97,11 +97,17 @@ func TestTheWebhookRefusesWhatTheSchemaCannotSee(t *testing.T) {
 	// Nobody answers yet, and nothing is held up: what is wrong comes in.
 	f.create(bad)
 	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
-		options.Namespaces = []string{f.namespace}
 		options.GatewayAdminPort = f.cluster.Gateways.Port
 		options.WebhookPort, options.WebhookHost = port, "127.0.0.1"
 	})
-	f.create(f.gateway())
+	// The operator works in all namespaces, so what other tests have left must not have the host.
+	const host = "webhook.example.com"
+	ownHost := func(g *slipwayv1alpha1.APIGateway) {
+		for i := range g.Spec.Routes {
+			g.Spec.Routes[i].Host = host
+		}
+	}
+	f.create(f.gateway(ownHost))
 
 	expression := bad.DeepCopy()
 	expression.ResourceVersion, expression.Name, expression.Spec.Routes[0].Host = "", "other", "other.example.com"
@@ -127,14 +133,14 @@ func TestTheWebhookRefusesWhatTheSchemaCannotSee(t *testing.T) {
 	}{
 		"an expression": {expression, "spec.routes[0]: Invalid value: path: the regular expression \"/(\" does not compile"},
 		"a host that is taken": {
-			f.gateway(named),
-			fmt.Sprintf("spec.routes[0].host: Invalid value: \"api.example.com\": it belongs to APIGateway \"%s/edge\", which is exposed at the same place", f.namespace),
+			f.gateway(named, ownHost),
+			fmt.Sprintf("spec.routes[0].host: Invalid value: %q: it belongs to APIGateway \"%s/edge\", which is exposed at the same place", host, f.namespace),
 		},
-		"a host that is taken elsewhere": {f.gateway(named, func(g *slipwayv1alpha1.APIGateway) {
+		"a host that is taken elsewhere": {f.gateway(named, ownHost, func(g *slipwayv1alpha1.APIGateway) {
 			g.Spec.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeClusterIP}
 		}), ""},
 		"an older one that takes a host by an edit": {change(bad, func(g *slipwayv1alpha1.APIGateway) {
-			g.Spec.Routes[1].Host = "api.example.com"
+			g.Spec.Routes[1].Host = host
 		}), "it belongs to APIGateway"},
 		"what was wrong before": {change(bad, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Routes[1].Path = "/other" }), ""},
 		"a label":               {change(bad, func(g *slipwayv1alpha1.APIGateway) { g.Labels = map[string]string{"a": "b"} }), ""},
