@@ -19,8 +19,8 @@
 // to run now, and how many slots were missed. At most one slot is run after a pause, however long the pause was. RunName
 // gives the run of a slot its name, so that a slot that is started twice leads to one object.
 //
-// Many backups have the same schedule. Jitter spreads them: add it to each slot, and pass the present time without it to
-// Due.
+// Many backups have the same schedule. Jitter spreads them: a run starts that long after its slot. Subtract it from the time
+// that is passed to Due.
 //
 //	jitter := schedule.Jitter(string(backup.UID), 10*time.Minute)
 //	due := s.Due(last, now.Add(-jitter), deadline)
