@@ -61,10 +61,10 @@ func periodsAround(d date, zone *time.Location) []period {
 	}
 }
 
-// occurrences returns when a local time is shown by the clock, in order. It is shown twice when the clock is set back. When
-// the clock jumps over it, there is no occurrence. Then jump is the moment after the jump, and unshifted is when the time
-// would have come without the jump.
-func occurrences(wall int64, periods []period) (shown []int64, jump, unshifted int64) {
+// appendOccurrences appends the times at which the clock shows a local time, in order. It is shown twice when the clock is
+// set back. When the clock jumps over it, nothing is appended. Then jump is the moment after the jump, and unshifted is when
+// the time would have come without the jump.
+func appendOccurrences(shown []int64, wall int64, periods []period) (_ []int64, jump, unshifted int64) {
 	for i, p := range periods {
 		at := wall - p.offset
 		if p.start <= at && at < p.end {

@@ -98,7 +98,7 @@ func randomCron(random *rand.Rand) string {
 }
 
 func TestSlotsAreThoseOfAClock(t *testing.T) {
-	count, source := property.Inputs(t, 1000, 40)
+	count, source := property.Inputs(t, 300, 30)
 	random := source(1)
 	found := 0
 	for range count {
@@ -124,6 +124,9 @@ func checkSlots(t *testing.T, s Schedule, name string, from, until time.Time, wa
 			t.Fatalf("%s: slot %d after %v is %v, want %v", name, i, from, got, time.Unix(slot, 0).In(s.zone))
 		}
 		at = time.Unix(slot, 0)
+		if i%7 != 0 {
+			continue
+		}
 		if got := s.Latest(at); !got.Equal(at) {
 			t.Fatalf("%s: the latest slot until %v is %v", name, at.In(s.zone), got)
 		}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -87,7 +88,7 @@ func (s Schedule) slotsOf(d date) []int64 {
 		return nil
 	}
 	periods := periodsAround(d, s.zone)
-	var slots []int64
+	slots := make([]int64, 0, bits.OnesCount64(s.hours&allHours)*bits.OnesCount64(s.minutes))
 	for hour := range 24 {
 		if s.hours&(1<<hour) == 0 {
 			continue
@@ -107,15 +108,15 @@ func (s Schedule) appendSlots(slots []int64, wall int64, periods []period) []int
 	if len(periods) == 1 {
 		return append(slots, wall-periods[0].offset)
 	}
-	shown, jump, unshifted := occurrences(wall, periods)
-	switch {
-	case len(shown) == 0 && s.everyHour():
+	all, jump, unshifted := appendOccurrences(slots, wall, periods)
+	switch skipped := len(all) == len(slots); {
+	case skipped && s.everyHour():
 		return append(slots, unshifted)
-	case len(shown) == 0:
+	case skipped:
 		return append(slots, jump)
 	case s.everyHour():
-		return append(slots, shown...)
+		return all
 	default:
-		return append(slots, shown[0])
+		return all[:len(slots)+1]
 	}
 }
