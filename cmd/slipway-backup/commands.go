@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/slipway-dev/slipway/internal/repository"
+)
+
+// onRepository opens the repository for a command, and closes it.
+func onRepository(command func(context.Context, *work, *repository.Repository) error) func(context.Context, *work) error {
+	return func(ctx context.Context, w *work) error {
+		r, err := repository.Open(ctx, w.options)
+		if err != nil {
+			return err
+		}
+		w.result.RepositoryID = r.ID()
+		return errors.Join(command(ctx, w, r), r.Close(ctx))
+	}
+}
+
+// takeSnapshot makes the repository first, when it was never there and the configuration says so.
+func takeSnapshot(ctx context.Context, w *work) error {
+	err := onRepository(snapshot)(ctx, w)
+	if !w.config.Repository.Create || w.result.RepositoryID != "" || repository.KindOf(err) != repository.KindNotFound {
+		return err
+	}
+	id, err := repository.Create(ctx, w.options)
+	if err != nil {
+		return err
+	}
+	w.options.ExpectedID = id
+	return onRepository(snapshot)(ctx, w)
+}
+
+func snapshot(ctx context.Context, w *work, r *repository.Repository) error {
+	c := w.config.Snapshot
+	made, err := r.Snapshot(ctx, repository.SnapshotOptions{
+		Source: c.Source, Run: c.Run, Paths: c.Paths, Exclude: c.Exclude,
+		AllowPartial: c.AllowPartial, AllowEmpty: c.AllowEmpty,
+		IgnoreChangeTime: c.IgnoreChangeTime, ReadAll: c.ReadAll, Parallel: c.Parallel, Meter: w.meter,
+	})
+	if err == nil {
+		w.result.Snapshot = &made
+	}
+	return err
+}
+
+func verify(ctx context.Context, w *work, r *repository.Repository) error {
+	c := w.config.Verify
+	verified, err := r.Verify(ctx, repository.VerifyOptions{
+		Run: c.Run, Snapshots: c.Snapshots, ReadPercent: c.ReadPercent, Parallel: c.Parallel, Meter: w.meter,
+	})
+	if err == nil {
+		w.result.setSnapshots(verified.Snapshots)
+		verified.Snapshots = nil
+		w.result.Verify = &verified
+	}
+	return err
+}
+
+func restore(ctx context.Context, w *work, r *repository.Repository) error {
+	c := w.config.Restore
+	restored, err := r.Restore(ctx, repository.RestoreOptions{
+		Snapshot: c.Snapshot, Run: c.Run, Target: c.Target, Paths: c.Paths, Overwrite: c.Overwrite, Parallel: c.Parallel, Meter: w.meter,
+	})
+	if err == nil {
+		w.result.Restore = &restored
+	}
+	return err
+}
+
+func expire(ctx context.Context, w *work, r *repository.Repository) error {
+	expired, err := r.Expire(ctx, repository.ExpireOptions{Snapshots: w.config.Expire.Snapshots})
+	if err == nil {
+		w.result.Expire = &expireResult{Removed: len(expired.Removed), Missing: len(expired.Missing), Kept: expired.Kept}
+	}
+	return err
+}
+
+func maintain(ctx context.Context, w *work, r *repository.Repository) error {
+	maintained, err := r.Maintain(ctx)
+	if err == nil {
+		w.result.Maintain = &maintained
+	}
+	return err
+}
+
+func list(ctx context.Context, w *work, r *repository.Repository) error {
+	listed, err := r.List(ctx, repository.ListOptions{Run: w.config.List.Run})
+	slices.Reverse(listed)
+	w.result.setSnapshots(listed)
+	return err
+}
+
+func deleteRepository(ctx context.Context, w *work) error {
+	w.result.RepositoryID = w.options.ExpectedID
+	deleted, err := repository.Delete(ctx, w.options)
+	if err == nil {
+		w.result.Delete = &deleted
+	}
+	return err
+}

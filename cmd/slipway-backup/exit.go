@@ -1,0 +1,35 @@
+package main
+
+import "github.com/slipway-dev/slipway/internal/repository"
+
+// The exit codes. They stay as they are: scripts depend on them.
+const (
+	exitInternal = 1
+	exitInvalid  = 2
+)
+
+var exitCodes = map[repository.Kind]int{
+	repository.KindInternal:         exitInternal,
+	repository.KindInvalid:          exitInvalid,
+	repository.KindWrongPassword:    10,
+	repository.KindWrongRepository:  11,
+	repository.KindNotFound:         12,
+	repository.KindAlreadyExists:    13,
+	repository.KindUnreachable:      14,
+	repository.KindAccessDenied:     15,
+	repository.KindNoSpace:          16,
+	repository.KindSourceUnreadable: 17,
+	repository.KindSourceEmpty:      18,
+	repository.KindTargetNotEmpty:   19,
+	repository.KindTargetUnwritable: 20,
+	repository.KindCorrupt:          21,
+	repository.KindCanceled:         22,
+}
+
+// exitCode is never 0 for an error.
+func exitCode(err error) int {
+	if code, found := exitCodes[repository.KindOf(err)]; found {
+		return code
+	}
+	return exitInternal
+}

@@ -1,0 +1,49 @@
+// Command slipway-backup keeps a volume in a repository, and brings it back. It knows no Kubernetes: a Job of a Backup or a
+// Restore runs it, and so can anybody.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	flags := pflag.NewFlagSet("slipway-backup", pflag.ContinueOnError)
+	configFile := flags.String("config", "", "file with the configuration in JSON: docs/disaster-recovery.md")
+	resultFile := flags.String("result", "/dev/termination-log", "file that the result is written to, as JSON of at most 4 KiB; empty for none")
+	interval := flags.Duration("progress", 30*time.Second, "how often to write a line of progress")
+	showVersion := flags.Bool("version", false, "print the version and exit")
+	flags.Usage = func() {
+		fmt.Fprintf(os.Stderr, "Usage: slipway-backup (%s) --config FILE\n%s", strings.Join(commandNames(), "|"), flags.FlagUsages())
+	}
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		if err != pflag.ErrHelp { //nolint:errorlint // pflag returns it as it is
+			fmt.Fprintln(os.Stderr, "slipway-backup:", err)
+		}
+		os.Exit(exitInvalid)
+	}
+	if *showVersion {
+		fmt.Println(version)
+		return
+	}
+	if flags.NArg() != 1 || !slices.Contains(commandNames(), flags.Arg(0)) || *configFile == "" || *interval <= 0 {
+		flags.Usage()
+		os.Exit(exitInvalid)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	p := program{output: os.Stdout, resultFile: *resultFile, interval: *interval, clock: clock.RealClock{}}
+	os.Exit(p.run(ctx, flags.Arg(0), *configFile))
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slipway-dev/slipway/internal/repository"
+)
+
+// maxResult is what a container may say when it ends.
+const maxResult = 4096
+
+// result is what came of a command.
+type result struct {
+	Command string `json:"command"`
+	// OK tells whether all was done. Otherwise Kind and Message say why not.
+	OK      bool            `json:"ok"`
+	Kind    repository.Kind `json:"kind,omitempty"`
+	Message string          `json:"message,omitempty"`
+	// RepositoryID is to be kept by whoever runs the program, and given to it the next time.
+	RepositoryID string `json:"repositoryID,omitempty"`
+	// PeakMemoryBytes is the most memory that the process had.
+	PeakMemoryBytes int64 `json:"peakMemoryBytes"`
+
+	Snapshot *repository.SnapshotResult `json:"snapshot,omitempty"`
+	Verify   *repository.VerifyResult   `json:"verify,omitempty"`
+	Restore  *repository.RestoreResult  `json:"restore,omitempty"`
+	Expire   *expireResult              `json:"expire,omitempty"`
+	Maintain *repository.MaintainResult `json:"maintain,omitempty"`
+	Delete   *repository.DeleteResult   `json:"delete,omitempty"`
+	// Snapshots are those that were listed, the newest first, or verified. When they are too many for the file, only some
+	// are in it; SnapshotCount counts all.
+	Snapshots     []snapshotLine `json:"snapshots,omitempty"`
+	SnapshotCount int            `json:"snapshotCount"`
+}
+
+type snapshotLine struct {
+	ID         string    `json:"id"`
+	Run        string    `json:"run"`
+	Start      time.Time `json:"start"`
+	Files      int64     `json:"files"`
+	Bytes      int64     `json:"bytes"`
+	Unreadable int64     `json:"unreadable,omitempty"`
+}
+
+type expireResult struct {
+	Removed int `json:"removed"`
+	Missing int `json:"missing"`
+	Kept    int `json:"kept"`
+}
+
+func (r *result) setSnapshots(snapshots []repository.Snapshot) {
+	r.SnapshotCount = len(snapshots)
+	for _, s := range snapshots {
+		r.Snapshots = append(r.Snapshots, snapshotLine{
+			ID: s.ID, Run: s.Run, Start: s.Start, Files: s.Stats.Files, Bytes: s.Stats.Bytes, Unreadable: s.Stats.Unreadable,
+		})
+	}
+}
+
+// conclude notes how the command ended.
+func (r *result) conclude(err error) {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) == nil {
+		r.PeakMemoryBytes = usage.Maxrss << 10
+	}
+	r.OK = err == nil
+	if err != nil {
+		r.Kind, r.Message = repository.KindOf(err), err.Error()
+	}
+}
+
+// marshal writes the result, and leaves out what does not fit.
+func (r *result) marshal(scrub *scrubber) ([]byte, error) {
+	short := *r
+	short.Snapshots = slices.Clone(r.Snapshots)
+	short.Message = cut(short.Message, 1024)
+	for {
+		raw, err := json.Marshal(&short)
+		if err != nil {
+			return nil, err
+		}
+		raw = scrub.clean(raw)
+		if len(raw) <= maxResult {
+			return raw, nil
+		}
+		if !short.shorten() {
+			return json.Marshal(&result{Command: r.Command, OK: r.OK, Kind: r.Kind, RepositoryID: r.RepositoryID})
+		}
+	}
+}
+
+// shorten leaves out something, and tells whether there was anything to leave out.
+func (r *result) shorten() bool {
+	switch {
+	case len(r.Snapshots) > 0:
+		r.Snapshots = r.Snapshots[:len(r.Snapshots)-1]
+	case r.Snapshot != nil && len(r.Snapshot.Stats.UnreadableExamples)+len(r.Snapshot.Stats.SkippedExamples) > 0:
+		shorter := *r.Snapshot
+		shorter.Stats.UnreadableExamples, shorter.Stats.SkippedExamples = nil, nil
+		r.Snapshot = &shorter
+	case r.Restore != nil && len(r.Restore.Examples)+len(r.Restore.Snapshot.Stats.UnreadableExamples)+len(r.Restore.Snapshot.Stats.SkippedExamples) > 0:
+		shorter := *r.Restore
+		shorter.Examples, shorter.Snapshot.Stats.UnreadableExamples, shorter.Snapshot.Stats.SkippedExamples = nil, nil, nil
+		r.Restore = &shorter
+	case r.Message != "":
+		r.Message = ""
+	default:
+		return false
+	}
+	return true
+}
+
+// cut shortens a text to so many bytes, not within a character.
+func cut(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	for length > 0 && !utf8.RuneStart(text[length]) {
+		length--
+	}
+	return text[:length]
+}
+
+// scrubber replaces secrets in what is written. Nothing should hold one; this is for a server that repeats what it was sent.
+type scrubber struct{ secrets []string }
+
+// newScrubber knows secrets as they are, and as JSON writes them.
+func newScrubber(secrets []string) *scrubber {
+	s := &scrubber{}
+	for _, secret := range secrets {
+		if len(secret) < 4 {
+			continue // it would be found everywhere
+		}
+		s.secrets = append(s.secrets, secret)
+		if raw, err := json.Marshal(secret); err == nil {
+			s.secrets = append(s.secrets, strings.Trim(string(raw), `"`))
+		}
+	}
+	return s
+}
+
+func (s *scrubber) clean(text []byte) []byte {
+	for _, secret := range s.secrets {
+		text = bytes.ReplaceAll(text, []byte(secret), []byte("(secret)"))
+	}
+	return text
+}
+
+// writer cleans each line, which slog writes at once.
+func (s *scrubber) writer(w io.Writer) io.Writer { return &cleanWriter{scrub: s, w: w} }
+
+type cleanWriter struct {
+	scrub *scrubber
+	w     io.Writer
+}
+
+func (c *cleanWriter) Write(p []byte) (int, error) {
+	if _, err := c.w.Write(c.scrub.clean(bytes.Clone(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

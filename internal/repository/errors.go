@@ -1,0 +1,171 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+
+	"github.com/kopia/kopia/repo"
+	"github.com/kopia/kopia/repo/blob"
+	"github.com/kopia/kopia/repo/manifest"
+	"github.com/kopia/kopia/snapshot"
+	"github.com/minio/minio-go/v7"
+)
+
+// Kind says what is wrong, so that a caller can decide what to do about it.
+type Kind string
+
+const (
+	// KindInvalid means that an option is wrong: asking again changes nothing.
+	KindInvalid Kind = "Invalid"
+	// KindWrongPassword means that the password does not open the repository.
+	KindWrongPassword Kind = "WrongPassword"
+	// KindWrongRepository means that there is a repository, but not the expected one.
+	KindWrongRepository Kind = "WrongRepository"
+	// KindNotFound means that the repository, its bucket or folder, the snapshot or the path in it does not exist.
+	KindNotFound Kind = "NotFound"
+	// KindAlreadyExists means that Create found something where the repository should be made.
+	KindAlreadyExists Kind = "AlreadyExists"
+	// KindUnreachable means that the storage did not answer, or not in time. It may do so later.
+	KindUnreachable Kind = "Unreachable"
+	// KindAccessDenied means that the storage refuses these credentials.
+	KindAccessDenied Kind = "AccessDenied"
+	// KindNoSpace means that the storage, the target or the cache is full.
+	KindNoSpace Kind = "NoSpace"
+	// KindSourceUnreadable means that something of the source could not be read, so there is no snapshot.
+	KindSourceUnreadable Kind = "SourceUnreadable"
+	// KindSourceEmpty means that the source holds nothing to keep, so there is no snapshot.
+	KindSourceEmpty Kind = "SourceEmpty"
+	// KindTargetNotEmpty means that the target of a restore holds something.
+	KindTargetNotEmpty Kind = "TargetNotEmpty"
+	// KindTargetUnwritable means that the target of a restore does not take what should be written.
+	KindTargetUnwritable Kind = "TargetUnwritable"
+	// KindCorrupt means that data in the repository is damaged or missing.
+	KindCorrupt Kind = "Corrupt"
+	// KindCanceled means that the caller ended the work.
+	KindCanceled Kind = "Canceled"
+	// KindInternal is everything else: a mistake in this program or in the library.
+	KindInternal Kind = "Internal"
+)
+
+// Error is what every function of this package returns.
+type Error struct {
+	// Kind says what is wrong.
+	Kind Kind
+	// Doing says what was being done, such as "open the repository".
+	Doing string
+	// Err is the cause. Its text names no secret.
+	Err error
+}
+
+func (e *Error) Error() string { return e.Doing + ": " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of an error, and KindInternal for one that is not of this package.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return KindInternal
+}
+
+// fail makes an error of a kind.
+func fail(kind Kind, doing, format string, arguments ...any) error {
+	return &Error{Kind: kind, Doing: doing, Err: fmt.Errorf(format, arguments...)}
+}
+
+// storageError is an error of the storage itself. The library wraps it, and what comes out without one was an error in the
+// data. It has no Unwrap: the library would look for an *os.PathError in it and hand out just that.
+type storageError struct {
+	kind Kind
+	err  error
+}
+
+func (e *storageError) Error() string { return e.err.Error() }
+
+// Is makes errors.Is look at the cause.
+func (e *storageError) Is(target error) bool { return errors.Is(e.err, target) }
+
+// storageKind says what an error of a storage is about.
+func storageKind(err error) Kind {
+	var response minio.ErrorResponse
+	var network net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return KindCanceled
+	case isNoSpace(err):
+		return KindNoSpace
+	case errors.Is(err, blob.ErrInvalidCredentials), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EROFS):
+		return KindAccessDenied
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		return KindNotFound
+	case errors.As(err, &response):
+		return responseKind(response)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return KindUnreachable
+	default:
+		return KindUnreachable // a storage that answers nonsense, or a disk that cannot be read
+	}
+}
+
+// responseKind says what an answer of an S3 server is about.
+func responseKind(response minio.ErrorResponse) Kind {
+	switch response.Code {
+	case minio.NoSuchBucket:
+		return KindNotFound
+	case "XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "InsufficientStorage":
+		return KindNoSpace
+	}
+	switch response.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return KindAccessDenied
+	case http.StatusInsufficientStorage:
+		return KindNoSpace
+	default:
+		return KindUnreachable
+	}
+}
+
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// classify gives an error of the library its kind, and otherwise when nothing is known about it. While data are read,
+// otherwise is KindCorrupt: errors of the storage are known, so what remains are the data.
+func classify(ctx context.Context, doing string, otherwise Kind, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return &Error{Kind: kindOfCause(ctx, otherwise, err), Doing: doing, Err: err}
+}
+
+func kindOfCause(ctx context.Context, otherwise Kind, err error) Kind {
+	var ofStorage *storageError
+	var ofSource *sourceError
+	switch {
+	case ctx.Err() != nil, errors.Is(err, context.Canceled):
+		return KindCanceled
+	case errors.Is(err, repo.ErrInvalidPassword):
+		return KindWrongPassword
+	case errors.Is(err, snapshot.ErrSnapshotNotFound), errors.Is(err, manifest.ErrNotFound):
+		return KindNotFound
+	case errors.As(err, &ofStorage):
+		return ofStorage.kind
+	case errors.As(err, &ofSource):
+		return KindSourceUnreadable
+	case isNoSpace(err): // of the cache
+		return KindNoSpace
+	default:
+		return otherwise
+	}
+}

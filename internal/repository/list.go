@@ -1,0 +1,102 @@
+package repository
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/kopia/kopia/snapshot"
+)
+
+// The tags of a snapshot. The program of kopia shows and finds them without the prefix "tag:".
+const (
+	runTag     = "tag:slipway-run"
+	partialTag = "tag:slipway-partial"
+)
+
+// Snapshot describes a snapshot.
+type Snapshot struct {
+	// ID names it in this repository.
+	ID string `json:"id"`
+	// Run is what SnapshotOptions.Run was.
+	Run string `json:"run"`
+	// Start and End are when the source was read.
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+	// Stats say what it holds.
+	Stats Stats `json:"stats"`
+}
+
+// ListOptions restrict what is listed.
+type ListOptions struct {
+	// Run lists the snapshot of this run only. Default: all.
+	Run string
+}
+
+// List returns the snapshots, the oldest first. It lists all or fails: one that cannot be read is an error.
+func (r *Repository) List(ctx context.Context, options ListOptions) ([]Snapshot, error) {
+	all, err := r.manifests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listed := []Snapshot{}
+	for _, m := range all {
+		if !isComplete(m) || (options.Run != "" && m.Tags[runTag] != options.Run) {
+			continue
+		}
+		s, err := describe(m)
+		if err != nil {
+			return nil, err
+		}
+		listed = append(listed, s)
+	}
+	return listed, nil
+}
+
+// manifests returns what there is of us in the repository, the oldest first: snapshots, and what interrupted runs left.
+func (r *Repository) manifests(ctx context.Context) ([]*snapshot.Manifest, error) {
+	const doing = "list the snapshots"
+	if err := r.rep.Refresh(ctx); err != nil {
+		return nil, classify(ctx, doing, KindCorrupt, err)
+	}
+	ids, err := snapshot.ListSnapshotManifests(ctx, r.rep, &sourceInfo, nil)
+	if err != nil {
+		return nil, classify(ctx, doing, KindCorrupt, err)
+	}
+	all := make([]*snapshot.Manifest, 0, len(ids))
+	for _, id := range ids {
+		// The library's way to load many leaves out those that it cannot read.
+		m, err := snapshot.LoadSnapshot(ctx, r.rep, id)
+		if err != nil {
+			return nil, classify(ctx, doing, KindCorrupt, err)
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b *snapshot.Manifest) int {
+		if order := begun(a).Compare(begun(b)); order != 0 {
+			return order
+		}
+		return slices.Compare([]byte(a.ID), []byte(b.ID))
+	})
+	return all, nil
+}
+
+func isComplete(m *snapshot.Manifest) bool {
+	return m.IncompleteReason == "" && m.Tags[runTag] != ""
+}
+
+// describe returns what a snapshot says of itself.
+func describe(m *snapshot.Manifest) (Snapshot, error) {
+	var stats Stats
+	if err := json.Unmarshal([]byte(m.Description), &stats); err != nil {
+		return Snapshot{}, fail(KindCorrupt, "read the snapshot", "the description of %s: %w", m.ID, err)
+	}
+	return toSnapshot(m, stats), nil
+}
+
+func toSnapshot(m *snapshot.Manifest, stats Stats) Snapshot {
+	return Snapshot{
+		ID: string(m.ID), Run: m.Tags[runTag], Start: begun(m).UTC(), End: m.EndTime.ToTime().UTC(), Stats: stats,
+	}
+}

@@ -1,0 +1,192 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/kopia/kopia/repo/blob"
+	"github.com/kopia/kopia/repo/blob/filesystem"
+	"github.com/kopia/kopia/repo/blob/s3"
+	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
+)
+
+// storage is what is between the library and the files or objects of a repository.
+type storage struct {
+	blob.Storage
+
+	timeout time.Duration
+	// folder is synced to disk; empty for what is durable when it is acknowledged.
+	folder string
+	// clock gives files their time when it is not the machine's. Nil otherwise.
+	clock clock.PassiveClock
+
+	written atomic.Int64 // bytes in files or objects that were written
+	deleted atomic.Int64 // bytes are not known; files or objects
+
+	mu    sync.Mutex
+	dirty bool // something was written and not synced
+}
+
+// openStorage connects to where a repository is or shall be. Only with create are folders made.
+func openStorage(ctx context.Context, options Options, create bool) (*storage, error) {
+	const doing = "open the storage"
+	if err := options.Location.check(); err != nil {
+		return nil, err
+	}
+	s := &storage{timeout: options.OperationTimeout}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+
+	var err error
+	if options.Location.S3 != nil {
+		s.Storage, err = s3.New(ctx, options.Location.S3.options(), create)
+	} else {
+		s.folder = options.Location.Filesystem.Path
+		s.clock = options.Clock
+		s.Storage, err = openFolder(ctx, s.folder, create)
+	}
+	if err != nil {
+		return nil, classify(ctx, doing, KindUnreachable, s.typed(err))
+	}
+	return s, nil
+}
+
+func openFolder(ctx context.Context, folder string, create bool) (blob.Storage, error) {
+	if create {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return filesystem.New(ctx, &filesystem.Options{Path: folder}, create)
+}
+
+// typed marks an error as one of the storage. What the library decides by stays what it is, and so does an error of a folder
+// that is not one of the system: then a file is not as it should be.
+func (s *storage) typed(err error) error {
+	var already *storageError
+	var ofSystem syscall.Errno
+	switch {
+	case err == nil, errors.As(err, &already),
+		errors.Is(err, blob.ErrBlobNotFound), errors.Is(err, blob.ErrInvalidRange),
+		errors.Is(err, blob.ErrSetTimeUnsupported), errors.Is(err, blob.ErrUnsupportedPutBlobOption):
+		return err
+	case s.folder != "" && !errors.As(err, &ofSystem) && !errors.Is(err, context.DeadlineExceeded):
+		return err
+	default:
+		return &storageError{kind: storageKind(err), err: err}
+	}
+}
+
+// limited runs a call of the storage and ends it when it takes too long.
+func (s *storage) limited(ctx context.Context, call func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := call(limited)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.typed(err)
+}
+
+func (s *storage) GetBlob(ctx context.Context, id blob.ID, offset, length int64, output blob.OutputBuffer) error {
+	return s.limited(ctx, func(ctx context.Context) error { return s.Storage.GetBlob(ctx, id, offset, length, output) })
+}
+
+func (s *storage) GetMetadata(ctx context.Context, id blob.ID) (blob.Metadata, error) {
+	var metadata blob.Metadata
+	err := s.limited(ctx, func(ctx context.Context) (err error) {
+		metadata, err = s.Storage.GetMetadata(ctx, id)
+		return err
+	})
+	return metadata, err
+}
+
+func (s *storage) PutBlob(ctx context.Context, id blob.ID, data blob.Bytes, options blob.PutOptions) error {
+	if s.clock != nil {
+		options.SetModTime = s.clock.Now()
+	}
+	s.mu.Lock()
+	s.dirty = true
+	s.mu.Unlock()
+	if err := s.limited(ctx, func(ctx context.Context) error { return s.Storage.PutBlob(ctx, id, data, options) }); err != nil {
+		return err
+	}
+	s.written.Add(int64(data.Length()))
+	return nil
+}
+
+// DeleteBlob first brings to disk what replaces the deleted.
+func (s *storage) DeleteBlob(ctx context.Context, id blob.ID) error {
+	if err := s.sync(); err != nil {
+		return err
+	}
+	if err := s.limited(ctx, func(ctx context.Context) error { return s.Storage.DeleteBlob(ctx, id) }); err != nil {
+		return err
+	}
+	s.deleted.Add(1)
+	return nil
+}
+
+func (s *storage) ListBlobs(ctx context.Context, prefix blob.ID, callback func(blob.Metadata) error) error {
+	var refused error
+	err := s.limited(ctx, func(ctx context.Context) error {
+		return s.Storage.ListBlobs(ctx, prefix, func(metadata blob.Metadata) error {
+			refused = callback(metadata)
+			return refused
+		})
+	})
+	if refused != nil {
+		return refused
+	}
+	return err
+}
+
+// sync brings all that was written to disk. The library writes files without it: a machine that loses power would lose what
+// was reported as kept.
+func (s *storage) sync() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.folder == "" || !s.dirty {
+		return nil
+	}
+	if err := syncFilesystem(s.folder); err != nil {
+		return s.typed(err)
+	}
+	s.dirty = false
+	return nil
+}
+
+// syncFilesystem writes the whole file system of a folder to disk, and says when that failed.
+func syncFilesystem(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Syncfs(int(f.Fd()))
+}
+
+// The library opens a storage by the type in a configuration file. This type stands for the storage in the context: so no
+// credential is written to a file, and the library uses the storage above.
+const storageType = "slipway"
+
+type storageKey struct{}
+
+type noConfiguration struct{}
+
+// registerStorage tells the library of the type, whose table is the library's and global.
+var registerStorage = sync.OnceFunc(func() {
+	blob.AddSupportedStorage(storageType, noConfiguration{}, func(ctx context.Context, _ *noConfiguration, _ bool) (blob.Storage, error) {
+		s, ok := ctx.Value(storageKey{}).(*storage)
+		if !ok {
+			return nil, errors.New("the context has no storage")
+		}
+		return s, nil
+	})
+})

@@ -1,0 +1,280 @@
+package repository
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"sync"
+	"time"
+
+	kopiafs "github.com/kopia/kopia/fs"
+	"github.com/kopia/kopia/snapshot"
+	"golang.org/x/sys/unix"
+)
+
+// target is the folder that a snapshot is restored to. No path leads out of it.
+type target struct {
+	path      string
+	root      *os.Root
+	overwrite bool
+
+	mu     sync.Mutex
+	result RestoreResult
+}
+
+func openTarget(options RestoreOptions) (*target, error) {
+	const doing = "open the target"
+	root, err := os.OpenRoot(options.Target)
+	if err != nil {
+		return nil, &Error{Kind: KindTargetUnwritable, Doing: doing, Err: err}
+	}
+	t := &target{path: options.Target, root: root, overwrite: options.Overwrite}
+	if t.overwrite {
+		return t, nil
+	}
+	entries, err := os.ReadDir(options.Target)
+	if err != nil {
+		return nil, errors.Join(&Error{Kind: KindTargetUnwritable, Doing: doing, Err: err}, root.Close())
+	}
+	for _, e := range entries {
+		if e.Name() != "lost+found" {
+			return nil, errors.Join(fail(KindTargetNotEmpty, doing, "there is %q", e.Name()), root.Close())
+		}
+	}
+	return t, nil
+}
+
+func (t *target) close() error { return t.root.Close() }
+
+// sync brings the file system of the target to disk.
+func (t *target) sync() error {
+	if err := syncFilesystem(t.path); err != nil {
+		return targetError(".", err)
+	}
+	return nil
+}
+
+// count changes the result, which several goroutines do.
+func (t *target) count(change func(*RestoreResult)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.result)
+}
+
+func (t *target) notKept(relative string, err error, counter func(*RestoreResult) *int64) {
+	t.count(func(r *RestoreResult) {
+		*counter(r)++
+		if len(r.Examples) < maxExamples {
+			r.Examples = append(r.Examples, fmt.Sprintf("%q: %v", relative, err))
+		}
+	})
+}
+
+// makeFolder makes a folder, which only we may enter until it is finished.
+func (t *target) makeFolder(relative string) error {
+	err := t.root.Mkdir(relative, 0o700)
+	if errors.Is(err, fs.ErrExist) && (t.overwrite || relative == "lost+found") {
+		var info fs.FileInfo
+		if info, err = t.root.Lstat(relative); err == nil && !info.IsDir() {
+			err = fmt.Errorf("something that is no folder is in the way: %w", fs.ErrExist)
+		}
+		if err == nil && info.Mode().Perm()&0o700 != 0o700 {
+			err = t.root.Chmod(relative, 0o700)
+		}
+	}
+	if err != nil {
+		return targetError(relative, err)
+	}
+	t.count(func(r *RestoreResult) { r.Folders++ })
+	return nil
+}
+
+// finishFolder gives a folder its attributes. Of the target itself an owner or mode that cannot be set is only counted.
+func (t *target) finishFolder(relative string, e *snapshot.DirEntry, extended map[string][]byte) error {
+	opened, err := t.root.OpenFile(relative, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return targetError(relative, err)
+	}
+	defer opened.Close()
+	return t.finish(opened, relative, e, extended)
+}
+
+// clear removes a file that is in the way. What it is linked to otherwise stays as it is.
+func (t *target) clear(relative string) error {
+	if !t.overwrite {
+		return nil
+	}
+	info, err := t.root.Lstat(relative)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("a folder is in the way: %w", fs.ErrExist)
+	default:
+		return t.root.Remove(relative)
+	}
+}
+
+// file writes a file.
+func (t *target) file(relative string, content io.Reader, e *snapshot.DirEntry, extended map[string][]byte) error {
+	if err := t.clear(relative); err != nil {
+		return targetError(relative, err)
+	}
+	opened, err := t.root.OpenFile(relative, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return targetError(relative, err)
+	}
+	size, err := writeSparse(opened, relative, content)
+	if err == nil && size != e.FileSize {
+		err = fmt.Errorf("%q has %d bytes, it should have %d", relative, size, e.FileSize)
+	}
+	if err == nil {
+		err = t.finish(opened, relative, e, extended)
+	}
+	if closed := opened.Close(); err == nil && closed != nil {
+		err = targetError(relative, closed)
+	}
+	if err == nil {
+		t.count(func(r *RestoreResult) { r.Files++; r.Bytes += size })
+	}
+	return err
+}
+
+// holeSize is the length of zeros that become a hole.
+const holeSize = 64 << 10
+
+// writeSparse copies content, and leaves holes where it is zero: a sparse file stays one.
+func writeSparse(f *os.File, relative string, content io.Reader) (int64, error) {
+	block, zeros := make([]byte, holeSize), make([]byte, holeSize)
+	var size int64
+	for {
+		n, err := io.ReadFull(content, block)
+		if n > 0 && !bytes.Equal(block[:n], zeros[:n]) {
+			if _, err := f.WriteAt(block[:n], size); err != nil {
+				return size, targetError(relative, err)
+			}
+		}
+		size += int64(n)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return size, fmt.Errorf("%q: %w", relative, err)
+		}
+	}
+	if err := f.Truncate(size); err != nil {
+		return size, targetError(relative, err)
+	}
+	return size, nil
+}
+
+// finish gives an open file or folder its owner, mode, extended attributes and time, in this order: each takes something of
+// the one before away.
+func (t *target) finish(f *os.File, relative string, e *snapshot.DirEntry, extended map[string][]byte) error {
+	t.own(relative, e.UserID, e.GroupID, f.Chown)
+	if err := f.Chmod(fs.FileMode(e.Permissions) & kopiafs.ModBits); err != nil {
+		if relative != "." || !errors.Is(err, fs.ErrPermission) {
+			return targetError(relative, err)
+		}
+		t.notKept(relative, err, func(r *RestoreResult) *int64 { return &r.OwnersNotKept })
+	}
+	for name, value := range extended {
+		if !keepsExtended(name) {
+			continue
+		}
+		if err := unix.Fsetxattr(int(f.Fd()), name, value, 0); err != nil {
+			t.notKept(relative, fmt.Errorf("%s: %w", name, err), func(r *RestoreResult) *int64 { return &r.AttributesNotKept })
+		}
+	}
+	modified := e.ModTime.ToTime()
+	if err := t.root.Chtimes(relative, modified, modified); err != nil && relative != "." {
+		return targetError(relative, err)
+	}
+	return nil
+}
+
+// own sets an owner, which may not be ours to set.
+func (t *target) own(relative string, user, group uint32, chown func(uid, gid int) error) {
+	if err := chown(int(user), int(group)); err != nil {
+		t.notKept(relative, err, func(r *RestoreResult) *int64 { return &r.OwnersNotKept })
+	}
+}
+
+// symlink makes a symbolic link, which may point anywhere: nothing here follows it.
+func (t *target) symlink(relative, pointsTo string, e *snapshot.DirEntry) error {
+	err := t.clear(relative)
+	if err == nil {
+		err = t.root.Symlink(pointsTo, relative)
+	}
+	if err != nil {
+		return targetError(relative, err)
+	}
+	t.own(relative, e.UserID, e.GroupID, func(uid, gid int) error { return t.root.Lchown(relative, uid, gid) })
+	if err := t.setTime(relative, e.ModTime.ToTime()); err != nil {
+		return targetError(relative, err)
+	}
+	t.count(func(r *RestoreResult) { r.Links++ })
+	return nil
+}
+
+// setTime sets the time of a symbolic link or pipe itself.
+func (t *target) setTime(relative string, modified time.Time) error {
+	folder, err := t.root.Open(path.Dir(relative))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	times, err := unix.TimeToTimespec(modified)
+	if err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(int(folder.Fd()), path.Base(relative), []unix.Timespec{times, times}, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// link makes another name of a file that is written.
+func (t *target) link(l hardLink) error {
+	err := t.clear(l.relative)
+	if err == nil {
+		err = t.root.Link(l.first, l.relative)
+	}
+	if err != nil {
+		return targetError(l.relative, err)
+	}
+	t.count(func(r *RestoreResult) { r.Files++; r.Bytes += l.size })
+	return nil
+}
+
+// pipe makes a named pipe.
+func (t *target) pipe(relative string, p pipe) error {
+	if err := t.makePipe(relative, p); err != nil {
+		return targetError(relative, err)
+	}
+	t.count(func(r *RestoreResult) { r.Pipes++ })
+	return nil
+}
+
+func (t *target) makePipe(relative string, p pipe) error {
+	if err := t.clear(relative); err != nil {
+		return err
+	}
+	folder, err := t.root.Open(path.Dir(relative))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	at, name := int(folder.Fd()), path.Base(relative)
+	if err := unix.Mkfifoat(at, name, 0o600); err != nil {
+		return err
+	}
+	t.own(relative, p.Owner, p.Group, func(uid, gid int) error { return unix.Fchownat(at, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW) })
+	if err := unix.Fchmodat(at, name, p.Mode&0o7777, 0); err != nil {
+		return err
+	}
+	return t.setTime(relative, time.Unix(0, p.ModTime))
+}
