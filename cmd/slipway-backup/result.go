@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
-	"strings"
+	"strconv"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -100,7 +100,7 @@ func (r *result) marshal(scrub *scrubber) ([]byte, error) {
 func (r *result) shorten() bool {
 	switch {
 	case len(r.Snapshots) > 0:
-		r.Snapshots = r.Snapshots[:len(r.Snapshots)-1]
+		r.Snapshots = r.Snapshots[:len(r.Snapshots)*9/10]
 	case r.Snapshot != nil && len(r.Snapshot.Stats.UnreadableExamples)+len(r.Snapshot.Stats.SkippedExamples) > 0:
 		shorter := *r.Snapshot
 		shorter.Stats.UnreadableExamples, shorter.Stats.SkippedExamples = nil, nil
@@ -131,20 +131,24 @@ func cut(text string, length int) string {
 // scrubber replaces secrets in what is written. Nothing should hold one; this is for a server that repeats what it was sent.
 type scrubber struct{ secrets []string }
 
-// newScrubber knows secrets as they are, and as JSON writes them.
+// newScrubber knows secrets as they are, and as they are quoted in errors and in JSON.
 func newScrubber(secrets []string) *scrubber {
 	s := &scrubber{}
 	for _, secret := range secrets {
 		if len(secret) < 4 {
 			continue // it would be found everywhere
 		}
-		s.secrets = append(s.secrets, secret)
-		if raw, err := json.Marshal(secret); err == nil {
-			s.secrets = append(s.secrets, strings.Trim(string(raw), `"`))
+		for _, text := range []string{secret, unquoted(strconv.Quote(secret))} {
+			s.secrets = append(s.secrets, text)
+			if raw, err := json.Marshal(text); err == nil {
+				s.secrets = append(s.secrets, unquoted(string(raw)))
+			}
 		}
 	}
 	return s
 }
+
+func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 func (s *scrubber) clean(text []byte) []byte {
 	for _, secret := range s.secrets {

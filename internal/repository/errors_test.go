@@ -24,17 +24,17 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		damage func()
 		want   Kind
 	}{
-		"another password":             {change: func(o *Options) { o.Password = "another" }, want: KindWrongPassword},
-		"no password":                  {change: func(o *Options) { o.Password = "" }, want: KindInvalid},
-		"another ID":                   {change: func(o *Options) { o.ExpectedID = strings.Repeat("0", 64) }, want: KindWrongRepository},
-		"a folder that is missing":     {change: func(o *Options) { o.Location.Filesystem = &Filesystem{Path: folder + "-missing"} }, want: KindNotFound},
-		"an empty folder":              {change: func(o *Options) { o.Location.Filesystem = &Filesystem{Path: t.TempDir()} }, want: KindNotFound},
-		"a file instead of a folder":   {change: func(o *Options) { o.Location.Filesystem = &Filesystem{Path: "/proc/version"} }, want: KindNotFound},
-		"a path that is not absolute":  {change: func(o *Options) { o.Location.Filesystem = &Filesystem{Path: "here"} }, want: KindInvalid},
-		"no location":                  {change: func(o *Options) { o.Location = Location{} }, want: KindInvalid},
-		"no such cache folder":         {change: func(o *Options) { o.WorkFolder = "/nowhere" }, want: KindInternal},
-		"the beginning is damaged":     {damage: func() { write(t, folder, "kopia.repository.f", "{") }, want: KindCorrupt},
-		"the beginning is missing":     {damage: func() { _ = os.Remove(filepath.Join(folder, "kopia.repository.f")) }, want: KindCorrupt},
+		"another password":            {change: func(o *Options) { o.Password = "another" }, want: KindWrongPassword},
+		"no password":                 {change: func(o *Options) { o.Password = "" }, want: KindInvalid},
+		"another ID":                  {change: func(o *Options) { o.ExpectedID = strings.Repeat("0", 64) }, want: KindWrongRepository},
+		"a folder that is missing":    {change: func(o *Options) { o.Location.Filesystem = &Filesystem{Path: folder + "-missing"} }, want: KindNotFound},
+		"an empty folder":             {change: func(o *Options) { o.Location.Filesystem = &Filesystem{Path: t.TempDir()} }, want: KindNotFound},
+		"a file instead of a folder":  {change: func(o *Options) { o.Location.Filesystem = &Filesystem{Path: "/proc/version"} }, want: KindNotFound},
+		"a path that is not absolute": {change: func(o *Options) { o.Location.Filesystem = &Filesystem{Path: "here"} }, want: KindInvalid},
+		"no location":                 {change: func(o *Options) { o.Location = Location{} }, want: KindInvalid},
+		"no such cache folder":        {change: func(o *Options) { o.WorkFolder = "/nowhere" }, want: KindInternal},
+		"the beginning is damaged":    {damage: func() { write(t, folder, "kopia.repository.f", "{") }, want: KindCorrupt},
+		"the beginning is missing":    {damage: func() { _ = os.Remove(filepath.Join(folder, "kopia.repository.f")) }, want: KindCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := options
