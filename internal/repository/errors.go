@@ -146,6 +146,11 @@ func classify(ctx context.Context, doing string, otherwise Kind, err error) erro
 	if errors.As(err, &known) {
 		return err
 	}
+	// A context that ended because of the storage says more than what that led to.
+	var ofStorage *storageError
+	if errors.As(context.Cause(ctx), &ofStorage) {
+		return &Error{Kind: ofStorage.kind, Doing: doing, Err: ofStorage}
+	}
 	return &Error{Kind: kindOfCause(ctx, otherwise, err), Doing: doing, Err: err}
 }
 

@@ -29,6 +29,8 @@ type ExpireResult struct {
 
 // Expire removes snapshots. The space that only they used is freed by Maintain.
 func (r *Repository) Expire(ctx context.Context, options ExpireOptions) (ExpireResult, error) {
+	ctx, done := r.storage.guard(ctx)
+	defer done()
 	const doing = "expire snapshots"
 	result := ExpireResult{Removed: []string{}, Missing: []string{}}
 	before, err := r.completeIDs(ctx)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kopia/kopia/repo"
 	"github.com/kopia/kopia/snapshot"
 )
 
@@ -36,6 +37,8 @@ type ListOptions struct {
 
 // List returns the snapshots, the oldest first. It lists all or fails: one that cannot be read is an error.
 func (r *Repository) List(ctx context.Context, options ListOptions) ([]Snapshot, error) {
+	ctx, done := r.storage.guard(ctx)
+	defer done()
 	all, err := r.manifests(ctx)
 	if err != nil {
 		return nil, err
@@ -60,18 +63,9 @@ func (r *Repository) manifests(ctx context.Context) ([]*snapshot.Manifest, error
 	if err := r.rep.Refresh(ctx); err != nil {
 		return nil, classify(ctx, doing, KindCorrupt, err)
 	}
-	ids, err := snapshot.ListSnapshotManifests(ctx, r.rep, &sourceInfo, nil)
+	all, err := loadManifests(ctx, r.rep)
 	if err != nil {
 		return nil, classify(ctx, doing, KindCorrupt, err)
-	}
-	all := make([]*snapshot.Manifest, 0, len(ids))
-	for _, id := range ids {
-		// The library's way to load many leaves out those that it cannot read.
-		m, err := snapshot.LoadSnapshot(ctx, r.rep, id)
-		if err != nil {
-			return nil, classify(ctx, doing, KindCorrupt, err)
-		}
-		all = append(all, m)
 	}
 	slices.SortFunc(all, func(a, b *snapshot.Manifest) int {
 		if order := begun(a).Compare(begun(b)); order != 0 {
@@ -79,6 +73,23 @@ func (r *Repository) manifests(ctx context.Context) ([]*snapshot.Manifest, error
 		}
 		return slices.Compare([]byte(a.ID), []byte(b.ID))
 	})
+	return all, nil
+}
+
+// loadManifests loads all or fails. The library's way to load many leaves out those that it cannot read.
+func loadManifests(ctx context.Context, rep repo.Repository) ([]*snapshot.Manifest, error) {
+	ids, err := snapshot.ListSnapshotManifests(ctx, rep, &sourceInfo, nil)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*snapshot.Manifest, 0, len(ids))
+	for _, id := range ids {
+		m, err := snapshot.LoadSnapshot(ctx, rep, id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
 	return all, nil
 }
 

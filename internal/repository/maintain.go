@@ -31,6 +31,8 @@ type MaintainResult struct {
 // them was written elsewhere. So a writer that nobody knows of loses nothing. With a run a day the space is free after six,
 // but for at most two packs of 20 MiB, which are written anew only together with another one.
 func (r *Repository) Maintain(ctx context.Context) (MaintainResult, error) {
+	ctx, done := r.storage.guard(ctx)
+	defer done()
 	const doing = "maintain the repository"
 	var result MaintainResult
 	if err := r.readAllManifests(ctx); err != nil {

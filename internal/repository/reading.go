@@ -72,7 +72,7 @@ func (f *file) DirEntryOrNil(ctx context.Context) (*snapshot.DirEntry, error) {
 func (f *file) Open(context.Context) (kopiafs.Reader, error) {
 	opened, err := f.source.root.OpenFile(f.relative, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, &sourceError{path: f.relative, err: err}
+		return nil, &sourceError{path: f.relative, err: f.source.opening(err)}
 	}
 	if err := f.opened(opened); err != nil {
 		return nil, errors.Join(&sourceError{path: f.relative, err: err}, opened.Close())
@@ -93,7 +93,7 @@ func (f *file) opened(opened *os.File) error {
 	if inodeOf(stat) != inodeOf(f.now()) {
 		info, err := f.source.root.Lstat(f.relative)
 		if err != nil {
-			return err
+			return f.source.opening(err)
 		}
 		if !info.Mode().IsRegular() {
 			return errReplaced

@@ -191,6 +191,8 @@ func missing(ctx context.Context, st *storage) error {
 
 // open lets the library open the repository.
 func (r *Repository) open(ctx context.Context, options Options) (err error) {
+	ctx, done := r.storage.guard(ctx)
+	defer done()
 	const doing = "open the repository"
 	registerStorage()
 	r.work, err = os.MkdirTemp(options.WorkFolder, "slipway-repository-")

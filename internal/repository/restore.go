@@ -55,6 +55,8 @@ type RestoreResult struct {
 // Restore writes a snapshot to a folder: contents, owners, modes, times, links, extended attributes. When it returns without
 // an error, all of it is durable. Otherwise the target holds a part, and Overwrite is needed to try again.
 func (r *Repository) Restore(ctx context.Context, options RestoreOptions) (RestoreResult, error) {
+	ctx, done := r.storage.guard(ctx)
+	defer done()
 	const doing = "restore"
 	m, err := r.find(ctx, options)
 	if err != nil {

@@ -49,6 +49,8 @@ type SnapshotOptions struct {
 	Parallel int
 	// Meter shows the progress. Default: none.
 	Meter *Meter
+
+	checkpointEvery time.Duration // for tests: how often unfinished work is made reusable; default 45 minutes
 }
 
 // Stats say what a snapshot holds, and what it does not.
@@ -88,6 +90,8 @@ type SnapshotResult struct {
 // Snapshot keeps the source. When it returns without an error, the snapshot is in the repository and durable. Otherwise
 // there is no snapshot of this run. Let another process Verify it before you rely on it.
 func (r *Repository) Snapshot(ctx context.Context, options SnapshotOptions) (SnapshotResult, error) {
+	ctx, done := r.storage.guard(ctx)
+	defer done()
 	const doing = "make the snapshot"
 	if options.Run == "" || len(options.Run) > 200 {
 		return SnapshotResult{}, fail(KindInvalid, doing, "the name of the run is empty, or longer than 200 bytes")
@@ -199,9 +203,13 @@ func (k *keeper) keep(ctx context.Context) (*snapshot.Manifest, Stats, error) {
 	return made, stats, k.dropCheckpoints(ctx)
 }
 
-// dropCheckpoints removes what interrupted runs left for this one to begin with.
+// dropCheckpoints removes what this run and interrupted ones left for the next to begin with.
 func (k *keeper) dropCheckpoints(ctx context.Context) error {
-	for _, m := range k.earlier {
+	all, err := loadManifests(ctx, k.writer)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
 		if m.IncompleteReason == "" {
 			continue
 		}
@@ -228,6 +236,9 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 	uploader.ParallelUploads = k.options.Parallel
 	if uploader.ParallelUploads == 0 {
 		uploader.ParallelUploads = runtime.NumCPU()
+	}
+	if k.options.checkpointEvery > 0 {
+		uploader.CheckpointInterval = k.options.checkpointEvery
 	}
 	defer context.AfterFunc(ctx, uploader.Cancel)()
 

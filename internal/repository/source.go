@@ -20,6 +20,7 @@ import (
 // no path leads out of the folder, and what a name stands for is asked again when it is opened.
 type source struct {
 	root      *os.Root
+	escapes   error // what root says of a path that leads out
 	filter    *filter
 	collector *collector // nil while only counting
 	previous  *reuse     // nil while only counting
@@ -67,7 +68,21 @@ func openSource(folder string, filter *filter) (*source, error) {
 			return nil, errors.Join(&Error{Kind: KindNotFound, Doing: doing, Err: err}, root.Close())
 		}
 	}
-	return &source{root: root, filter: filter}, nil
+	s := &source{root: root, filter: filter}
+	var refused *fs.PathError
+	if _, err := root.Lstat(".."); errors.As(err, &refused) {
+		s.escapes = refused.Err
+	}
+	return s, nil
+}
+
+// opening says what it means that a listed path cannot be opened. None leads out of the source or through something that is
+// no folder, unless it was replaced.
+func (s *source) opening(err error) error {
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || (s.escapes != nil && errors.Is(err, s.escapes)) {
+		return fmt.Errorf("%w: %w", errReplaced, err)
+	}
+	return err
 }
 
 func (s *source) close() error { return s.root.Close() }
@@ -237,7 +252,7 @@ func (s *source) list(e *entry, each func(child *entry, target string, err error
 func (s *source) openFolder(e *entry) (*os.File, error) {
 	opened, err := s.root.OpenFile(e.relative, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil, err
+		return nil, s.opening(err)
 	}
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(opened.Fd()), &stat); err != nil {

@@ -29,8 +29,37 @@ type storage struct {
 	written atomic.Int64 // bytes in files or objects that were written
 	deleted atomic.Int64 // bytes are not known; files or objects
 
-	mu    sync.Mutex
-	dirty bool // something was written and not synced
+	mu     sync.Mutex
+	dirty  bool // something was written and not synced
+	failed int  // how many calls have failed since the last that has not
+	giveUp context.CancelCauseFunc
+}
+
+// maxFailed is after how many failed calls in a row, each with retries of its own, the work ends. The library would try
+// some of them for ever.
+const maxFailed = 3
+
+// guard returns a context that ends when the storage keeps failing, with its error as the cause.
+func (s *storage) guard(ctx context.Context) (guarded context.Context, done func()) {
+	guarded, cancel := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed, s.giveUp = 0, cancel
+	return guarded, func() { cancel(nil) }
+}
+
+// note counts failed calls.
+func (s *storage) note(err error) {
+	var failure *storageError
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !errors.As(err, &failure) {
+		s.failed = 0
+		return
+	}
+	if s.failed++; s.failed >= maxFailed && s.giveUp != nil {
+		s.giveUp(failure)
+	}
 }
 
 // openStorage connects to where a repository is or shall be. Only with create are folders made.
@@ -40,16 +69,16 @@ func openStorage(ctx context.Context, options Options, create bool) (*storage, e
 		return nil, err
 	}
 	s := &storage{timeout: options.OperationTimeout}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 
 	var err error
 	if options.Location.S3 != nil {
-		s.Storage, err = s3.New(ctx, options.Location.S3.options(), create)
+		s.Storage, err = s3.New(limited, options.Location.S3.options(), create)
 	} else {
 		s.folder = options.Location.Filesystem.Path
 		s.clock = options.Clock
-		s.Storage, err = openFolder(ctx, s.folder, create)
+		s.Storage, err = openFolder(limited, s.folder, create)
 	}
 	if err != nil {
 		return nil, classify(ctx, doing, KindUnreachable, s.typed(err))
@@ -91,7 +120,9 @@ func (s *storage) limited(ctx context.Context, call func(context.Context) error)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.typed(err)
+	err = s.typed(err)
+	s.note(err)
+	return err
 }
 
 func (s *storage) GetBlob(ctx context.Context, id blob.ID, offset, length int64, output blob.OutputBuffer) error {
@@ -114,11 +145,19 @@ func (s *storage) PutBlob(ctx context.Context, id blob.ID, data blob.Bytes, opti
 	s.mu.Lock()
 	s.dirty = true
 	s.mu.Unlock()
+	// The library asks for the time of an object even when writing it failed, and then says that it is not found.
+	modified := options.GetModTime
+	options.GetModTime = nil
 	if err := s.limited(ctx, func(ctx context.Context) error { return s.Storage.PutBlob(ctx, id, data, options) }); err != nil {
 		return err
 	}
 	s.written.Add(int64(data.Length()))
-	return nil
+	if modified == nil {
+		return nil
+	}
+	metadata, err := s.GetMetadata(ctx, id)
+	*modified = metadata.Timestamp
+	return err
 }
 
 // DeleteBlob first brings to disk what replaces the deleted.

@@ -49,6 +49,8 @@ type VerifyResult struct {
 // content looked for in the packs, a share of the files read. Run it in another process than Snapshot, so that nothing comes
 // from a cache. It ends with the first damage that it finds.
 func (r *Repository) Verify(ctx context.Context, options VerifyOptions) (VerifyResult, error) {
+	ctx, done := r.storage.guard(ctx)
+	defer done()
 	const doing = "verify"
 	var result VerifyResult
 	if options.ReadPercent < 0 || options.ReadPercent > 100 || (options.Run != "" && len(options.Snapshots) > 0) {
