@@ -12,6 +12,7 @@
 #   observability  Prometheus, the two programs and an API server without nodes   build tag observability
 #   attack  the gateway's program and real servers from Debian       build tag attack
 #   change the same, a gateway that is changed under load (short: e2e)  build tag change
+#   backup-kill  slipway-backup, killed at random moments    none: some of it is part of unit
 #   localkube  that cluster itself, killed and repaired              build tag selftest
 TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 
@@ -28,7 +29,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 
 # What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup-kill test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -157,6 +158,15 @@ test-chart: bin/testsum bin/localkube ## Install, upgrade, roll back and uninsta
 test-chart-cluster: bin/testsum ## The same with pods, under load, on a local cluster of their own: from the last release to the chart, away and back, in some namespaces only.
 	@echo 'test-chart-cluster:'
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chartcluster $(TEST_FLAGS)
+
+# How many processes of slipway-backup are killed. make test-unit kills 20.
+KILLS ?= 1000
+
+.PHONY: test-backup-kill
+test-backup-kill: bin/testsum ## Kill slipway-backup 1,000 times, or KILLS, in all that it does; nothing completed may be lost. SEED= repeats a run.
+	@echo 'test-backup-kill:'
+	@go test -json -count=1 -timeout 3h -run TestNothingCompletedIsLost $(TEST_FLAGS) ./cmd/slipway-backup \
+	  -args -kills $(KILLS) -kill-seed $(or $(SEED),$$(date +%s)) | $(TESTSUM) -each
 
 # Each of the two starts a local cluster of its own, called slipway-change. The first takes 15 to 20 minutes.
 .PHONY: bench-gateway-change
