@@ -130,7 +130,7 @@ func (t *target) file(relative string, content io.Reader, e *snapshot.DirEntry, 
 	if err != nil {
 		return targetError(relative, err)
 	}
-	size, err := writeSparse(opened, relative, content)
+	size, err := writeSparse(opened, relative, content, e.FileSize)
 	if err == nil && size != e.FileSize {
 		err = fmt.Errorf("%q has %d bytes, it should have %d", relative, size, e.FileSize)
 	}
@@ -149,9 +149,11 @@ func (t *target) file(relative string, content io.Reader, e *snapshot.DirEntry, 
 // holeSize is the length of zeros that become a hole.
 const holeSize = 64 << 10
 
+var zeros [holeSize]byte // never written to
+
 // writeSparse copies content, and leaves holes where it is zero: a sparse file stays one.
-func writeSparse(f *os.File, relative string, content io.Reader) (int64, error) {
-	block, zeros := make([]byte, holeSize), make([]byte, holeSize)
+func writeSparse(f *os.File, relative string, content io.Reader, expected int64) (int64, error) {
+	block := make([]byte, min(holeSize, max(expected, 512)))
 	var size int64
 	for {
 		n, err := io.ReadFull(content, block)
