@@ -115,48 +115,48 @@ func TestVerifyFindsDamage(t *testing.T) {
 		}
 		return info.Size()
 	}
-	for _, prefix := range []string{"p", "q", "xn"} {
-		for damage, do := range map[string]func(path string){
-			// A pack begins with 32 bytes of noise, and ends with a copy of its index, which only a repair needs.
-			"a bit":     func(path string) { flip(path, 64) },
-			"cut short": func(path string) { _ = os.Truncate(path, 64) },
-			"empty":     func(path string) { _ = os.Truncate(path, 0) },
-			"missing":   func(path string) { _ = os.Remove(path) },
-		} {
-			t.Run(prefix+" "+damage, func(t *testing.T) {
-				t.Parallel()
-				options := inFolder(t)
-				r := created(t, options)
-				source := tree(t)
-				write(t, source, "large", noise(1, 1<<20))
-				made := kept(t, r, "one", source)
-				files := packs(t, options, prefix)
-				if len(files) == 0 {
-					t.Fatal("no such file")
-				}
-				slices.SortFunc(files, func(a, b string) int { return int(size(b) - size(a)) })
-				damaged := files[:1]
-				if prefix != "p" {
-					damaged = files // each snapshot depends on some of them
-				}
-				for _, path := range damaged {
-					do(path)
-				}
-				other, err := Open(t.Context(), options)
-				if err != nil {
-					wantKind(t, err, KindCorrupt)
-					return
-				}
-				defer other.Close(t.Context())
-				_, err = other.Verify(t.Context(), VerifyOptions{Snapshots: []string{made.ID}, ReadPercent: 100})
-				wantKind(t, err, KindCorrupt)
-				_, err = other.Restore(t.Context(), RestoreOptions{Snapshot: made.ID, Target: t.TempDir()})
-				if kind := KindOf(err); err == nil || (kind != KindCorrupt && kind != KindNotFound) {
-					t.Errorf("restore: %v", err)
-				}
-			})
-		}
+	type damage struct {
+		prefix string
+		do     func(path string)
 	}
+	cases := map[string]damage{}
+	for _, prefix := range []string{"p", "q", "xn"} {
+		// A pack begins with 32 bytes of noise, and ends with a copy of its index, which only a repair needs.
+		cases[prefix+" a bit"] = damage{prefix, func(path string) { flip(path, 64) }}
+		cases[prefix+" cut short"] = damage{prefix, func(path string) { _ = os.Truncate(path, 64) }}
+		cases[prefix+" empty"] = damage{prefix, func(path string) { _ = os.Truncate(path, 0) }}
+		cases[prefix+" missing"] = damage{prefix, func(path string) { _ = os.Remove(path) }}
+	}
+	together(t, cases, func(t *testing.T, _ string, c damage) {
+		options := inFolder(t)
+		r := created(t, options)
+		source := tree(t)
+		write(t, source, "large", noise(1, 1<<20))
+		made := kept(t, r, "one", source)
+		files := packs(t, options, c.prefix)
+		if len(files) == 0 {
+			t.Fatal("no such file")
+		}
+		slices.SortFunc(files, func(a, b string) int { return int(size(b) - size(a)) })
+		if c.prefix == "p" {
+			files = files[:1] // of the others each snapshot depends on some
+		}
+		for _, path := range files {
+			c.do(path)
+		}
+		other, err := Open(t.Context(), options)
+		if err != nil {
+			wantKind(t, err, KindCorrupt)
+			return
+		}
+		defer other.Close(t.Context())
+		_, err = other.Verify(t.Context(), VerifyOptions{Snapshots: []string{made.ID}, ReadPercent: 100})
+		wantKind(t, err, KindCorrupt)
+		_, err = other.Restore(t.Context(), RestoreOptions{Snapshot: made.ID, Target: t.TempDir()})
+		if kind := KindOf(err); err == nil || (kind != KindCorrupt && kind != KindNotFound) {
+			t.Errorf("restore: %v", err)
+		}
+	})
 }
 
 func TestDamageThatNoSnapshotNeedsIsNone(t *testing.T) {

@@ -213,3 +213,13 @@ func packs(t *testing.T, options Options, prefix string) []string {
 	}
 	return found
 }
+
+// together runs cases at once, however few tests may run in parallel: they mostly wait for the library to try again.
+func together[C any](t *testing.T, cases map[string]C, run func(t *testing.T, name string, c C)) {
+	t.Helper()
+	var running sync.WaitGroup
+	for name, c := range cases {
+		running.Go(func() { t.Run(name, func(t *testing.T) { run(t, name, c) }) })
+	}
+	running.Wait()
+}

@@ -195,14 +195,17 @@ func sometimes(fault func(http.ResponseWriter, *http.Request) bool) func(http.Re
 	}
 }
 
+// s3Fault is something that goes wrong, and what is said of it.
+type s3Fault struct {
+	fault   func(http.ResponseWriter, *http.Request) bool
+	gone    bool
+	timeout time.Duration
+	opening Kind // when Open meets it; empty: it opens
+	keeping Kind // when Snapshot meets it after Open; empty: it is kept
+}
+
 func TestFaultsOfS3(t *testing.T) {
-	for name, c := range map[string]struct {
-		fault   func(http.ResponseWriter, *http.Request) bool
-		gone    bool
-		timeout time.Duration
-		opening Kind // when Open meets it; empty: it opens
-		keeping Kind // when Snapshot meets it after Open; empty: it is kept
-	}{
+	together(t, map[string]s3Fault{
 		"answers 503":                 {fault: status(503, "SlowDown"), opening: KindUnreachable, keeping: KindUnreachable},
 		"answers 503 sometimes":       {fault: sometimes(status(503, "SlowDown")), timeout: time.Minute},
 		"answers 500 to writing":      {fault: onlyPuts(status(500, "InternalError")), keeping: KindUnreachable},
@@ -217,39 +220,36 @@ func TestFaultsOfS3(t *testing.T) {
 		"full":                        {fault: onlyPuts(status(507, "InsufficientStorage")), timeout: time.Minute, keeping: KindNoSpace},
 		"the quota is used up":        {fault: onlyPuts(status(403, "QuotaExceeded")), timeout: time.Minute, keeping: KindNoSpace},
 		"an answer that is no answer": {fault: status(400, "Nonsense"), timeout: time.Minute, opening: KindUnreachable, keeping: KindUnreachable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBucket(t)
-			options := b.options(t)
-			r := created(t, options)
-			source := tree(t)
-			kept(t, r, "before", source)
-			if c.timeout > 0 {
-				options.OperationTimeout = c.timeout
-			}
-			later := opened(t, options)
-			write(t, source, "new", noise(1, 1<<20))
+	}, func(t *testing.T, _ string, c s3Fault) {
+		b := newBucket(t)
+		options := b.options(t)
+		r := created(t, options)
+		source := tree(t)
+		kept(t, r, "before", source)
+		if c.timeout > 0 {
+			options.OperationTimeout = c.timeout
+		}
+		later := opened(t, options)
+		write(t, source, "new", noise(1, 1<<20))
 
-			b.set(c.fault)
-			b.gone = c.gone
-			other, err := Open(t.Context(), options)
-			check(t, "open", err, c.opening)
-			if err == nil {
-				defer other.Close(t.Context())
-			}
-			_, err = later.Snapshot(t.Context(), SnapshotOptions{Run: "meanwhile", Source: source})
-			check(t, "snapshot", err, c.keeping)
-			b.set(nil)
-			b.gone = false
+		b.set(c.fault)
+		b.gone = c.gone
+		other, err := Open(t.Context(), options)
+		check(t, "open", err, c.opening)
+		if err == nil {
+			defer other.Close(t.Context())
+		}
+		_, err = later.Snapshot(t.Context(), SnapshotOptions{Run: "meanwhile", Source: source})
+		check(t, "snapshot", err, c.keeping)
+		b.set(nil)
+		b.gone = false
 
-			after := opened(t, options)
-			kept(t, after, "after", source)
-			if _, err := opened(t, options).Verify(t.Context(), VerifyOptions{ReadPercent: 100}); err != nil {
-				t.Errorf("afterwards: %v", err)
-			}
-		})
-	}
+		after := opened(t, options)
+		kept(t, after, "after", source)
+		if _, err := opened(t, options).Verify(t.Context(), VerifyOptions{ReadPercent: 100}); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
 }
 
 func check(t *testing.T, doing string, err error, want Kind) {
@@ -263,34 +263,27 @@ func check(t *testing.T, doing string, err error, want Kind) {
 }
 
 func TestAnOutageIsNotTakenForDamage(t *testing.T) {
-	for name, c := range map[string]struct {
-		fault func(http.ResponseWriter, *http.Request) bool
-		gone  bool
-		want  Kind
-	}{
-		"it never answers":     {fault: never, want: KindUnreachable},
-		"it hangs up":          {fault: hangUp, want: KindUnreachable},
-		"the bucket is gone":   {gone: true, want: KindNotFound},
-		"credentials are gone": {fault: status(403, "AccessDenied"), want: KindAccessDenied},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBucket(t)
-			options := b.options(t)
-			kept(t, created(t, options), "one", tree(t))
-			options.OperationTimeout = 20 * time.Second
-			r := opened(t, options)
-			if _, err := r.List(t.Context(), ListOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			b.set(c.fault)
-			b.gone = c.gone
-			_, err := r.Verify(t.Context(), VerifyOptions{ReadPercent: 100})
-			wantKind(t, err, c.want)
-			_, err = r.Restore(t.Context(), RestoreOptions{Run: "one", Target: t.TempDir()})
-			wantKind(t, err, c.want)
-			b.set(nil)
-			b.gone = false
-		})
-	}
+	together(t, map[string]s3Fault{
+		"it never answers":     {fault: never, opening: KindUnreachable},
+		"it hangs up":          {fault: hangUp, opening: KindUnreachable},
+		"the bucket is gone":   {gone: true, opening: KindNotFound},
+		"credentials are gone": {fault: status(403, "AccessDenied"), opening: KindAccessDenied},
+	}, func(t *testing.T, _ string, c s3Fault) {
+		b := newBucket(t)
+		options := b.options(t)
+		kept(t, created(t, options), "one", tree(t))
+		options.OperationTimeout = 20 * time.Second
+		r := opened(t, options)
+		if _, err := r.List(t.Context(), ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		b.set(c.fault)
+		b.gone = c.gone
+		_, err := r.Verify(t.Context(), VerifyOptions{ReadPercent: 100})
+		wantKind(t, err, c.opening)
+		_, err = r.Restore(t.Context(), RestoreOptions{Run: "one", Target: t.TempDir()})
+		wantKind(t, err, c.opening)
+		b.set(nil)
+		b.gone = false
+	})
 }
