@@ -15,6 +15,7 @@ import (
 )
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	options := inFolder(t)
 	r := created(t, options)
 	kept(t, r, "one", tree(t))

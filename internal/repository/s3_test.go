@@ -205,6 +205,7 @@ type s3Fault struct {
 }
 
 func TestFaultsOfS3(t *testing.T) {
+	t.Parallel()
 	together(t, map[string]s3Fault{
 		"answers 503":                 {fault: status(503, "SlowDown"), opening: KindUnreachable, keeping: KindUnreachable},
 		"answers 503 sometimes":       {fault: sometimes(status(503, "SlowDown")), timeout: time.Minute},
@@ -263,16 +264,19 @@ func check(t *testing.T, doing string, err error, want Kind) {
 }
 
 func TestAnOutageIsNotTakenForDamage(t *testing.T) {
+	t.Parallel()
 	together(t, map[string]s3Fault{
 		"it never answers":     {fault: never, opening: KindUnreachable},
 		"it hangs up":          {fault: hangUp, opening: KindUnreachable},
 		"the bucket is gone":   {gone: true, opening: KindNotFound},
-		"credentials are gone": {fault: status(403, "AccessDenied"), opening: KindAccessDenied},
+		"credentials are gone": {fault: status(403, "AccessDenied"), timeout: time.Minute, opening: KindAccessDenied},
 	}, func(t *testing.T, _ string, c s3Fault) {
 		b := newBucket(t)
 		options := b.options(t)
 		kept(t, created(t, options), "one", tree(t))
-		options.OperationTimeout = 20 * time.Second
+		if c.timeout > 0 {
+			options.OperationTimeout = c.timeout
+		}
 		r := opened(t, options)
 		if _, err := r.List(t.Context(), ListOptions{}); err != nil {
 			t.Fatal(err)

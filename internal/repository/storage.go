@@ -57,7 +57,9 @@ func (s *storage) note(err error) {
 		s.failed = 0
 		return
 	}
-	if s.failed++; s.failed >= maxFailed && s.giveUp != nil {
+	s.failed++
+	lasting := failure.kind != KindUnreachable // no waiting helps
+	if (lasting || s.failed >= maxFailed) && s.giveUp != nil {
 		s.giveUp(failure)
 	}
 }
