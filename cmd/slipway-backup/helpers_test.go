@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -129,4 +132,23 @@ func (b *bench) wantKind(t testing.TB, command string, kind repository.Kind) {
 	if o.result.OK || o.result.Kind != kind || o.code != exitCodes[kind] || o.result.Message == "" {
 		t.Fatalf("%s: exit code %d, result %s, want %s", command, o.code, o.raw, kind)
 	}
+}
+
+// contents are the checksums of the files in a folder.
+func contents(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		relative, _ := filepath.Rel(folder, path)
+		found[relative] = fmt.Sprintf("%x", sha256.Sum256(raw))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }

@@ -1,13 +1,13 @@
+//go:build backuptest
+
 package main
 
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -301,23 +301,4 @@ func (c *campaign) removeCaches() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-}
-
-// contents are the checksums of the files in a folder.
-func contents(t *testing.T, folder string) map[string]string {
-	t.Helper()
-	found := map[string]string{}
-	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		relative, _ := filepath.Rel(folder, path)
-		found[relative] = fmt.Sprintf("%x", sha256.Sum256(raw))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }

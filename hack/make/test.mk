@@ -12,7 +12,7 @@
 #   observability  Prometheus, the two programs and an API server without nodes   build tag observability
 #   attack  the gateway's program and real servers from Debian       build tag attack
 #   change the same, a gateway that is changed under load (short: e2e)  build tag change
-#   backup-kill  slipway-backup, killed at random moments    none: some of it is part of unit
+#   backup the engine of backups with failing storage and full disks, and killed   build tag backuptest
 #   localkube  that cluster itself, killed and repaired              build tag selftest
 TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 
@@ -29,7 +29,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 
 # What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup-kill test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-kill test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
@@ -159,13 +159,19 @@ test-chart-cluster: bin/testsum ## The same with pods, under load, on a local cl
 	@echo 'test-chart-cluster:'
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chartcluster $(TEST_FLAGS)
 
-# How many processes of slipway-backup are killed. make test-unit kills 20.
+# Full disks are small file systems that the tests mount, as root or in a user namespace of their own.
+.PHONY: test-backup
+test-backup: bin/testsum ## Try the engine of backups with failing storage, damaged repositories, full disks, and a few kills.
+	@echo 'test-backup:'
+	@hack/test-tagged.sh backuptest -race -count=1 -timeout 20m $(TEST_FLAGS) | $(TESTSUM)
+
+# How many processes of slipway-backup are killed. make test-backup kills 20.
 KILLS ?= 1000
 
 .PHONY: test-backup-kill
 test-backup-kill: bin/testsum ## Kill slipway-backup 1,000 times, or KILLS, in all that it does; nothing completed may be lost. SEED= repeats a run.
 	@echo 'test-backup-kill:'
-	@go test -json -count=1 -timeout 3h -run TestNothingCompletedIsLost $(TEST_FLAGS) ./cmd/slipway-backup \
+	@go test -tags backuptest -json -count=1 -timeout 3h -run TestNothingCompletedIsLost $(TEST_FLAGS) ./cmd/slipway-backup \
 	  -args -kills $(KILLS) -kill-seed $(or $(SEED),$$(date +%s)) | $(TESTSUM) -each
 
 # Each of the two starts a local cluster of its own, called slipway-change. The first takes 15 to 20 minutes.
