@@ -66,4 +66,4 @@ To work with the cluster:
   kubectl get slipway -A
   kubectl slipway status webapp/demo -n demo
 TXT
-say 'done; `make down` undoes it'
+say "done; \`make down${CLUSTER_NAME:+ CLUSTER_NAME=$CLUSTER_NAME}\` undoes it"

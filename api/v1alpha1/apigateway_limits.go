@@ -63,8 +63,9 @@ type ConnectionLimits struct {
 	// +optional
 	Max *int32 `json:"max,omitempty"`
 	// maxPerClient is how many of them one client address has, from 1 to 1000000; a client of
-	// IPv6 is its /64. It does not hold for trustedProxies. Default: a client gets
-	// another one as long as it has fewer than three times those that are free.
+	// IPv6 is its /64. It does not hold for trustedProxies. Default: no fixed number. A
+	// client may open one more connection while it has fewer than three times the number
+	// of connections that are free.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional

@@ -44,9 +44,9 @@ type Route struct {
 
 	// path is compared with the path of the request, as pathType says; at most 512
 	// characters. A request's path is compared with escapes decoded (except %2F), empty
-	// segments left out, and '.' and '..' resolved. One that servers are known to read in
-	// another way, as the path of a route that asks for more, is answered with 400. Default
-	// /, which with pathType Prefix is every path.
+	// segments left out, and '.' and '..' resolved. A request is answered with 400 if some
+	// servers would read its path in another way, so that it could reach a route that asks
+	// for more, such as a key. Default /, which with pathType Prefix is every path.
 	// +kubebuilder:default="/"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

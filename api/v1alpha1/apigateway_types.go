@@ -83,10 +83,10 @@ type APIGatewaySpec struct {
 	Routes []Route `json:"routes,omitempty"`
 
 	// healthChecks ask the endpoints of backends whether they are well, at most 100: one for
-	// each port of a Service. An endpoint that is not gets no requests, unless no
-	// endpoint of its backend is. A check of a port that no route names does nothing.
-	// Default: none; an endpoint that fails requests, and then one of the gateway's own, is
-	// left out for a while either way.
+	// each port of a Service. An endpoint that is not well gets no requests. If none of a
+	// backend is, all get requests. A check of a port that no route names does nothing.
+	// Default: none. With or without a check, an endpoint gets no requests for a while
+	// after requests to it have failed, and then a request of the gateway's own as well.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
@@ -94,9 +94,9 @@ type APIGatewaySpec struct {
 	// +optional
 	HealthChecks []BackendHealthCheck `json:"healthChecks,omitempty"`
 
-	// backendPolicies say what backends speak and how much is asked of them at a time, at
-	// most 100: one for each port of a Service. One of a port that no route names does
-	// nothing. Default: the appProtocol of the port, and the bounds of the fields.
+	// backendPolicies set the protocol of backends, and bound their connections and requests,
+	// at most 100: one for each port of a Service. A policy for a port that no route names
+	// has no effect. Default: the appProtocol of the port, and the defaults of the fields.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name

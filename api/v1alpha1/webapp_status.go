@@ -42,9 +42,9 @@ type WebAppStatus struct {
 	// rollout is present from the start of a rollout until it is complete or rolled back.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
-	// rollback is present from a rollback until something else is asked for: another spec
-	// (replicas, autoscaling, paused and the volume's size do not count), or other
-	// content of the configuration that it uses.
+	// rollback is set after a rollback. It is removed when the spec changes, or the content
+	// of the Secrets and ConfigMaps that the application uses. Changes of replicas,
+	// autoscaling, paused and the volume's size do not count.
 	// +optional
 	Rollback *RollbackStatus `json:"rollback,omitempty"`
 	// summary holds what kubectl get shows.

@@ -83,10 +83,10 @@ type WebAppSpec struct {
 	// +optional
 	Env map[string]EnvValue `json:"env,omitempty"`
 
-	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. Where
-	// several give the same variable, an entry with keys wins over one without, then a
-	// later entry over an earlier one; env wins over all. Pods restart, rolling, when the
-	// content of a key that they use changes.
+	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. If several
+	// set the same variable, env wins, then an entry with keys, then one without. Of two
+	// alike the later one wins. Pods restart, rolling, when the content of a key that they
+	// use changes.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
@@ -296,9 +296,9 @@ const (
 
 // Storage is one volume of the application.
 type Storage struct {
-	// size of the volume, for example 10Gi. It can grow where the storage class allows
-	// it, and never shrink: what was asked for can be taken back, down to
-	// status.storageSize.
+	// size of the volume, for example 10Gi. It can grow if the storage class allows it. It
+	// cannot shrink. A larger size that is not granted yet can be lowered again, but not
+	// below status.storageSize.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) > 0",message="spec.storage.size must be greater than 0"
 	// +required
 	Size resource.Quantity `json:"size"`

@@ -174,7 +174,7 @@ func TestWhyForViewers(t *testing.T) {
 		return err
 	})
 	f.expect(1, []string{
-		"NotObserved: the operator has not looked at generation 1 yet; if that lasts, see whether it runs",
+		"NotObserved: the operator has not looked at generation 1 yet; if that lasts, see whether it runs, and whether it is limited to other namespaces",
 		`Not looked at, because you may not read it: events, Secret "db"`,
 	}, "why", "shop", "--as", "jane")
 }

@@ -57,7 +57,7 @@ func explain(f *findings) whyView {
 		root.State, root.Reason, root.Message = health.Failed, "NotAsReported", "its status says that all is well, but it is not"
 	}
 	if root.Reason == health.ReasonNotObserved {
-		root.Message += "; if that lasts, see whether it runs"
+		root.Message += "; if that lasts, see whether it runs, and whether it is limited to other namespaces"
 	}
 	if root.State != health.Healthy {
 		root.Events = ownWarnings(f, root.Message)

@@ -13,8 +13,9 @@ type ConnectionLimitsApplyConfiguration struct {
 	// max is how many connections a replica has, from 1 to 1000000. Default 10000.
 	Max *int32 `json:"max,omitempty"`
 	// maxPerClient is how many of them one client address has, from 1 to 1000000; a client of
-	// IPv6 is its /64. It does not hold for trustedProxies. Default: a client gets
-	// another one as long as it has fewer than three times those that are free.
+	// IPv6 is its /64. It does not hold for trustedProxies. Default: no fixed number. A
+	// client may open one more connection while it has fewer than three times the number
+	// of connections that are free.
 	MaxPerClient *int32 `json:"maxPerClient,omitempty"`
 	// maxRequests is how many requests of clients are under way, over all connections, those
 	// that wait and WebSockets included, from 1 to 1000000. Above it they are answered with

@@ -14,9 +14,9 @@ import (
 //
 // Storage is one volume of the application.
 type StorageApplyConfiguration struct {
-	// size of the volume, for example 10Gi. It can grow where the storage class allows
-	// it, and never shrink: what was asked for can be taken back, down to
-	// status.storageSize.
+	// size of the volume, for example 10Gi. It can grow if the storage class allows it. It
+	// cannot shrink. A larger size that is not granted yet can be lowered again, but not
+	// below status.storageSize.
 	Size *resource.Quantity `json:"size,omitempty"`
 	// mountPath is the directory of the volume in the container, an absolute path.
 	MountPath *string `json:"mountPath,omitempty"`

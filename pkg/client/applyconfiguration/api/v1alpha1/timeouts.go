@@ -22,11 +22,11 @@ type TimeoutsApplyConfiguration struct {
 	// try, up to 24h, for example 5s; 0s is no bound. The body may take longer. Exceeded
 	// it is answered with 504. Default 60s.
 	Backend *apiv1alpha1.Duration `json:"backend,omitempty"`
-	// idle is how long nothing may come of a body that has begun to be waited for: of the
-	// request's from the client, or of the response's from the backend, up to 24h; 0s is no
-	// bound. Exceeded it ends the request, with 408 where the response has not begun. It
-	// does not hold for a response of type text/event-stream or application/grpc, nor for
-	// a backend whose protocol is gRPC. Default: 60s for the client, 5m for the backend.
+	// idle is the longest pause while a body is received: the request's body from the
+	// client, or the response's body from the backend. Up to 24h; 0s is no bound. A longer
+	// pause ends the request, with 408 if the response has not begun. It does not hold for
+	// a response of type text/event-stream or application/grpc, nor for a backend whose
+	// protocol is gRPC. Default: 60s for the client, 5m for the backend.
 	Idle *apiv1alpha1.Duration `json:"idle,omitempty"`
 }
 

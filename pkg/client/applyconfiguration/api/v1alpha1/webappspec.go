@@ -24,10 +24,10 @@ type WebAppSpecApplyConfiguration struct {
 	// env are environment variables by name, at most 200 of at most 32 KiB each. They
 	// win over envFrom.
 	Env map[string]apiv1alpha1.EnvValue `json:"env,omitempty"`
-	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. Where
-	// several give the same variable, an entry with keys wins over one without, then a
-	// later entry over an earlier one; env wins over all. Pods restart, rolling, when the
-	// content of a key that they use changes.
+	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. If several
+	// set the same variable, env wins, then an entry with keys, then one without. Of two
+	// alike the later one wins. Pods restart, rolling, when the content of a key that they
+	// use changes.
 	EnvFrom []EnvFromSourceApplyConfiguration `json:"envFrom,omitempty"`
 	// files mounts Secrets and ConfigMaps as read-only directories, at most 32. Pods
 	// restart, rolling, when the content of a key that they use changes.

@@ -37,9 +37,9 @@ type WebAppStatusApplyConfiguration struct {
 	StorageSize *resource.Quantity `json:"storageSize,omitempty"`
 	// rollout is present from the start of a rollout until it is complete or rolled back.
 	Rollout *RolloutStatusApplyConfiguration `json:"rollout,omitempty"`
-	// rollback is present from a rollback until something else is asked for: another spec
-	// (replicas, autoscaling, paused and the volume's size do not count), or other
-	// content of the configuration that it uses.
+	// rollback is set after a rollback. It is removed when the spec changes, or the content
+	// of the Secrets and ConfigMaps that the application uses. Changes of replicas,
+	// autoscaling, paused and the volume's size do not count.
 	Rollback *RollbackStatusApplyConfiguration `json:"rollback,omitempty"`
 	// summary holds what kubectl get shows.
 	Summary *WebAppSummaryApplyConfiguration `json:"summary,omitempty"`
