@@ -3,6 +3,7 @@
 package repository
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"sync"
@@ -64,9 +65,9 @@ func sometimes(fault func(http.ResponseWriter, *http.Request) bool) func(http.Re
 type s3Fault struct {
 	fault   func(http.ResponseWriter, *http.Request) bool
 	gone    bool
-	timeout time.Duration
-	opening Kind // when Open meets it; empty: it opens
-	keeping Kind // when Snapshot meets it after Open; empty: it is kept
+	timeout time.Duration // for an operation; default 3 s
+	opening Kind          // when Open meets it; empty: it opens
+	keeping Kind          // when Snapshot meets it after Open; empty: it is kept
 }
 
 func TestFaultsOfS3(t *testing.T) {
@@ -92,9 +93,7 @@ func TestFaultsOfS3(t *testing.T) {
 		r := created(t, options)
 		source := tree(t)
 		kept(t, r, "before", source)
-		if c.timeout > 0 {
-			options.OperationTimeout = c.timeout
-		}
+		options.OperationTimeout = cmp.Or(c.timeout, 3*time.Second)
 		later := opened(t, options)
 		write(t, source, "new", noise(1, 1<<20))
 
@@ -137,9 +136,7 @@ func TestAnOutageIsNotTakenForDamage(t *testing.T) {
 		b := newBucket(t)
 		options := b.options(t)
 		kept(t, created(t, options), "one", tree(t))
-		if c.timeout > 0 {
-			options.OperationTimeout = c.timeout
-		}
+		options.OperationTimeout = cmp.Or(c.timeout, 3*time.Second)
 		r := opened(t, options)
 		if _, err := r.List(t.Context(), ListOptions{}); err != nil {
 			t.Fatal(err)

@@ -46,7 +46,7 @@ func (b *bucket) options(t *testing.T) Options {
 			AccessKeyID: "access", SecretAccessKey: "secret",
 			CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.server.Certificate().Raw}),
 		}},
-		Password: "correct horse", WorkFolder: t.TempDir(), OperationTimeout: 3 * time.Second,
+		Password: "correct horse", WorkFolder: t.TempDir(), OperationTimeout: time.Minute,
 	}
 }
 
