@@ -289,8 +289,11 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 // What repairs a port whose number somebody changed patches metadata. The client would watch the
 // metadata of all Services from then on.
 func TestARepairStartsNoWatch(t *testing.T) {
+	f := newFixture(t)
 	counter := &requests.Counter{}
 	var watches atomic.Int64
+	// In its own namespace alone: foreign objects that earlier tests left behind are watched for
+	// themselves, and by their metadata too.
 	env.StartOperator(t, func(config *rest.Config) {
 		counter.Watch(config)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -302,8 +305,7 @@ func TestARepairStartsNoWatch(t *testing.T) {
 				return next.RoundTrip(request)
 			})
 		})
-	})
-	f := newFixture(t)
+	}, f.namespace)
 	app := f.app()
 	f.create(app)
 	environment.Eventually(t, func() error { return f.current([]*slipwayv1alpha1.WebApp{app}) })
