@@ -1,3 +1,5 @@
+//go:build backuptest
+
 package main
 
 import (

@@ -31,11 +31,13 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 .PHONY: test-all
 test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-kill test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
+# The tag "testing" is kopia's: keys of repositories are derived quickly, and not safely. With the race detector, what is
+# safe takes seconds for each repository that a test opens. `make test-backup` goes without the tag.
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
 	@echo 'test-unit:'
 	@{ failed=0; for module in $$(hack/modules.sh own); do \
-	  PROPERTY_SEED='$(SAMPLE)' go -C "$$module" test -race -json $(TEST_FLAGS) ./... || failed=1; \
+	  PROPERTY_SEED='$(SAMPLE)' go -C "$$module" test -race -json -tags testing $(TEST_FLAGS) ./... || failed=1; \
 	done; exit $$failed; } | $(TESTSUM)
 
 # A test program is linked once for both, and packages that wait for their API server run beside others.
@@ -43,7 +45,7 @@ test-unit: bin/testsum ## Run the tests that need nothing but Go, in every modul
 test-go: bin/testsum bin/localkube ## Run the tests of test-unit and test-api at once, which is faster than one after the other.
 	@echo 'test-go: SEED=$(SAMPLE)'
 	@{ failed=0; PROPERTY_SEED='$(SAMPLE)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
-	  go test -race -json -tags apitest -count=1 -timeout 15m -p 4 $(TEST_FLAGS) ./internal/controller/... ./... || failed=1; \
+	  go test -race -json -tags apitest,testing -count=1 -timeout 15m -p 4 $(TEST_FLAGS) ./internal/controller/... ./... || failed=1; \
 	for module in $$(hack/modules.sh own | grep -vx '[.]'); do \
 	  go -C "$$module" test -race -json -count=1 $(TEST_FLAGS) ./... || failed=1; \
 	done; exit $$failed; } | $(TESTSUM)

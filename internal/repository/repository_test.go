@@ -191,6 +191,7 @@ func TestExpireRemovesWhatItIsTold(t *testing.T) {
 }
 
 func TestMaintainFreesWhatExpiredAndNothingElse(t *testing.T) {
+	t.Parallel()
 	options := inFolder(t)
 	clock := &fakeClock{}
 	options.Clock = clock

@@ -117,6 +117,7 @@ func refuse(w http.ResponseWriter, status int, code string) {
 }
 
 func TestS3(t *testing.T) {
+	t.Parallel()
 	b := newBucket(t)
 	b.objects["team/shopping/other"] = []byte("of somebody else")
 	options := b.options(t)

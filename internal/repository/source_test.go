@@ -161,6 +161,8 @@ func TestSocketsAndDevicesAreSkippedAndCounted(t *testing.T) {
 
 // TestASourceThatChanges makes snapshots while files grow, vanish and are replaced, by folders and by links that lead out.
 func TestASourceThatChanges(t *testing.T) {
+	t.Parallel()
+	const snapshots = 4
 	r := created(t, inFolder(t))
 	source, outside := t.TempDir(), t.TempDir()
 	write(t, outside, "secret", "the password of the repository")
@@ -184,7 +186,7 @@ func TestASourceThatChanges(t *testing.T) {
 			}
 		})
 	}
-	for i := range 10 {
+	for i := range snapshots {
 		made, err := r.Snapshot(t.Context(), SnapshotOptions{Source: source, Run: fmt.Sprint(i), Parallel: 4})
 		if err != nil {
 			t.Errorf("snapshot %d: %v", i, err)
@@ -197,10 +199,10 @@ func TestASourceThatChanges(t *testing.T) {
 	close(stop)
 	changing.Wait()
 	verified, err := r.Verify(t.Context(), VerifyOptions{ReadPercent: 100})
-	if err != nil || len(verified.Snapshots) != 10 {
+	if err != nil || len(verified.Snapshots) != snapshots {
 		t.Fatalf("verified %d, %v", len(verified.Snapshots), err)
 	}
-	for i := range 10 {
+	for i := range snapshots {
 		target, _ := restored(t, r, fmt.Sprint(i))
 		for _, line := range look(t, target) {
 			if strings.Contains(line, contentOf("the password of the repository")) {
