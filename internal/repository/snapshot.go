@@ -229,7 +229,8 @@ const (
 func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) {
 	meter := meterOrNone(k.options.Meter)
 	k.source.previous = k.reuse(meter)
-	uploader := upload.NewUploader(keepManifests{k.writer})
+	writer := &uploadWriter{DirectRepositoryWriter: k.writer}
+	uploader := upload.NewUploader(writer)
 	seen := &observer{meter: meter, cancel: uploader.Cancel, forget: k.source.collector.forget}
 	uploader.Progress = seen
 	uploader.DisableIgnoreRules = true // the source has its own
@@ -248,6 +249,7 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 	})
 	root := &folder{entry: &entry{source: k.source, relative: "."}, previous: k.previousRoots(ctx)}
 	made, err := uploader.Upload(ctx, root, tree, sourceInfo)
+	writer.end()
 	switch {
 	case ctx.Err() != nil:
 		return nil, Stats{}, ctx.Err()
@@ -342,11 +344,47 @@ func (k *keeper) writeAttributes(ctx context.Context, made *snapshot.Manifest, s
 	return e, nil
 }
 
-// keepManifests keeps the library from removing snapshots: at a checkpoint it would, by rules of its own.
-type keepManifests struct{ repo.DirectRepositoryWriter }
+// uploadWriter is what the library writes to while it uploads. It keeps the library from removing snapshots, which it would
+// do at a checkpoint by rules of its own. And it keeps it from writing when the upload is over: a checkpoint that has begun
+// by then goes on in a goroutine of its own, which nobody waits for.
+type uploadWriter struct {
+	repo.DirectRepositoryWriter
+
+	mu   sync.Mutex
+	over bool
+}
+
+var errOver = errors.New("the upload is over")
+
+// end waits for the manifest that is being written, and refuses every other one.
+func (w *uploadWriter) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+}
 
 // DeleteManifest removes nothing.
-func (keepManifests) DeleteManifest(context.Context, manifest.ID) error { return nil }
+func (w *uploadWriter) DeleteManifest(context.Context, manifest.ID) error { return nil }
+
+// PutManifest writes a manifest unless the upload is over.
+func (w *uploadWriter) PutManifest(ctx context.Context, labels map[string]string, payload any) (manifest.ID, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return "", errOver
+	}
+	return w.DirectRepositoryWriter.PutManifest(ctx, labels, payload)
+}
+
+// Flush makes durable what was written unless the upload is over.
+func (w *uploadWriter) Flush(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return errOver
+	}
+	return w.DirectRepositoryWriter.Flush(ctx)
+}
 
 var sourceInfo = snapshot.SourceInfo{Host: hostName, UserName: userName, Path: "/" + dataName}
 
