@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Measures slipway-gateway beside nginx, Caddy and Traefik (docs/performance.md). Arguments go to hack/gatewaybench.
 #
-# nginx and wrk come from Debian, Caddy and Traefik from their Go modules, pinned in hack/gatewaybench/peers. They are built once,
-# which takes minutes, into ${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/peers/<hash of pin and Go version>.
+# nginx and wrk come from Debian. Caddy and Traefik come from their Go modules, pinned in hack/gatewaybench/peers. They are
+# built once, which takes minutes, into ${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/peers/<hash of pin and Go version>.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 PATH=$PATH:/usr/sbin # where Debian has nginx
 
-# install installs the Debian packages whose program is not there. Where systemd runs, that of nginx starts a service too, which the
-# measurement does not use.
+# install installs the Debian packages of missing programs. Where systemd runs, the package of nginx also starts a service.
+# The measurement does not use it.
 install() {
   local packages=() name
   for name in nginx wrk; do

@@ -7,7 +7,7 @@
 #   DOWNLOAD=address    where the files will be found, for the manifest for krew
 #   SOURCE_DATE_EPOCH   the time of everything in the release, in seconds since 1970; default: the last commit's
 #
-# The same commit and the same Go give the same bytes, in whatever folder. So nothing is taken from the work tree that is not committed.
+# The same commit and the same Go version give the same bytes, in any folder. So only what is committed is used.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 umask 022
@@ -24,10 +24,10 @@ tags=$(git tag --points-at HEAD 'v*')
 [[ -z $tags || $'\n'$tags$'\n' == *$'\n'"$version"$'\n'* ]] || die "the commit has the tag $tags, and VERSION says $version"
 commit=$(git rev-parse HEAD)
 registry=${REGISTRY:-}
-[[ $registry =~ ^([a-z0-9.:-]+(/[a-z0-9._-]+)*)?$ ]] || die "REGISTRY is $registry, which is not such as registry.example.com/slipway"
+[[ $registry =~ ^([a-z0-9.:-]+(/[a-z0-9._-]+)*)?$ ]] || die "REGISTRY is $registry; it must look like registry.example.com/slipway"
 download=${DOWNLOAD:-https://downloads.example.com/slipway/$version}
 
-# Whatever decides what Go writes is said here, not by whoever runs it.
+# Every setting that changes what Go writes is fixed here, so that the caller's environment changes nothing.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT='' GOFLAGS=-mod=readonly GOWORK=off LC_ALL=C TZ=UTC
 unset GOOS GOARCH GOFIPS140
@@ -77,7 +77,7 @@ image() {
     "$work/image" build --binary "$folder/$program" "${common[@]}" --license "$folder/LICENSE" --license "$folder/THIRD-PARTY-LICENSES" \
       --output "$out/$program-$version-$architecture.tar"
   done
-  cmp -s "$work"/linux-{amd64,arm64}/"$program"/THIRD-PARTY-LICENSES || die "$program contains other work for amd64 than for arm64"
+  cmp -s "$work"/linux-{amd64,arm64}/"$program"/THIRD-PARTY-LICENSES || die "$program has other licences for amd64 than for arm64"
   "$work/image" index "${binaries[@]}" "${common[@]}" --license "$folder/LICENSE" --license "$folder/THIRD-PARTY-LICENSES" \
     --output "$out/$program-$version.oci.tar"
 } >"$work/log"
@@ -98,7 +98,7 @@ charts() {
   for chart in charts/*/; do
     if [[ ! -f $chart/Chart.yaml ]]; then continue; fi
     helm=$(hack/tool.sh helm)
-    # Not from the folder: there may be files that git ignores.
+    # Not copied from the folder, because that may hold files that git ignores.
     git archive HEAD "$chart" | tar -x -C "$work"
     chart=$work/charts/$(basename "$chart")
     cp LICENSE "$chart/LICENSE"
@@ -131,7 +131,7 @@ if [[ -n ${SIGNING_KEY:-} ]]; then
 else
   say 'NOT signed: no SIGNING_KEY'
 fi
-# What is about to be published is looked at as somebody who does not trust it would.
+# Check the files the way somebody would who does not trust them.
 "$work/release" inspect --version "$version" "$out"
 "$work/release" verify --version "$version" "$out" >"$work/log"
 

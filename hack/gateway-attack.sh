@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Attacks the gateway with real servers behind it and in front of it (docs/dev/gateway-attacks.md), and prints what came of it.
-# Arguments go to `go test`. Everything runs on loopback; the servers are run by the tests, never as services.
+# Attacks the gateway with real servers behind it and in front of it (docs/dev/gateway-attacks.md), and prints the results.
+# Arguments go to `go test`. Everything runs on loopback. The tests start the servers; no service is used.
 #
-# The servers come from Debian. Where a package would start its service, that is forbidden while it is installed.
+# The servers come from Debian. While a package is installed, it may not start its service.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=$PATH:/usr/sbin # where Debian has nginx, apache2 and haproxy

@@ -36,8 +36,8 @@ step() {
   awk -v n="$name" -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "generate: %-16s %5.1f s\n", n, b - a }'
 }
 
-# sync makes the folder $2 hold exactly the generated files of the folder $1: new and changed ones are copied, ones that are
-# no longer generated are removed. What else lives in $2 under a name that $3 (a find pattern) does not match stays.
+# sync copies new and changed files from the folder $1 to the folder $2. It removes files from $2 that are not in $1 and whose
+# name matches $3 (a find pattern; default: all names).
 sync() {
   local from=$1 to=$2 pattern=${3:-*} file
   mkdir -p "$to"
@@ -63,7 +63,7 @@ deepcopy() {
   local package
   for package in $(api_packages); do
     mkdir -p "$tmp/object/$package"
-    # Generated from nothing, so that an old file which no longer compiles cannot stand in the way.
+    # Generated into an empty folder, so that an old file which no longer compiles does not matter.
     "$controller_gen" object:headerFile="$header" paths="./$package" output:object:dir="$tmp/object/$package"
     sync "$tmp/object/$package" "$package" 'zz_generated.deepcopy.go'
   done
@@ -137,7 +137,7 @@ install_yaml() {
   sync "$tmp/dist" dist 'install.yaml'
 }
 
-# chart hands the chart's generator the operator's rights, by controller.
+# chart collects the operator's rights for each controller, and runs the generator of the chart with them.
 chart() {
   local controller name version others=()
   for controller in internal/controller/*/; do

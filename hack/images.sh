@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Packs the operator, the gateway and the demo into image archives, without Docker: bin/images/NAME.tar, and the image's name in
-# bin/images/NAME.tag. The tag is TAG, or else derived from the program's content, so that a new build is a new image and a
-# cluster that has the old one notices. VERSION is what the programs of the release were built as; the demo stays dev.
+# bin/images/NAME.tag. The tag is TAG, or else it comes from the program's content: a new build then has a new name, and a
+# cluster cannot take the old image for it. VERSION is the version that operator and gateway were built with. The demo stays
+# dev.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

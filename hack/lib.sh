@@ -24,7 +24,7 @@ esac
 build_images() {
   if [[ $CLUSTER == existing ]]; then
     [[ -n ${IMAGE:-} && -n ${GATEWAY_IMAGE:-} && -n ${DEMO_IMAGE:-} ]] ||
-      die 'CLUSTER=existing needs IMAGE, GATEWAY_IMAGE and DEMO_IMAGE, names from which that cluster can pull (make images builds archives of them)'
+      die 'CLUSTER=existing needs IMAGE, GATEWAY_IMAGE and DEMO_IMAGE: names of images that the cluster can pull (make images builds archives of them)'
     return
   fi
   say 'building programs and images'
@@ -34,13 +34,13 @@ build_images() {
   DEMO_IMAGE=$(<bin/images/slipway-demo.tag)
 }
 
-# start_cluster NAME makes sure of a cluster with the images, and sets KUBECONFIG and KUBECTL for it.
+# start_cluster NAME makes sure that a cluster runs and has the images, and sets KUBECONFIG and KUBECTL for it.
 start_cluster() {
   local name=$1
   if [[ $CLUSTER == local ]]; then
     make --no-print-directory bin/localkube
     say "starting the local cluster $name"
-    bin/localkube up --name "$name" 8>&- # the lock of hack/test-e2e.sh must not live on in the cluster's processes
+    bin/localkube up --name "$name" 8>&- # the cluster's processes must not inherit the lock of hack/test-e2e.sh
     KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
     say 'loading images'
     bin/localkube load --name "$name" bin/images/slipway-operator.tar bin/images/slipway-gateway.tar bin/images/slipway-demo.tar
@@ -74,7 +74,7 @@ patches:
       - op: replace
         path: /spec/template/spec/containers/0/image
         value: "$IMAGE"
-      - op: test # an argument has no name: it must still be the one that is replaced
+      - op: test # arguments have no names: check that this is the one to replace
         path: /spec/template/spec/containers/0/args/3
         value: --gateway-image=slipway-gateway:dev
       - op: replace
@@ -102,6 +102,6 @@ diagnose() {
   "$KUBECTL" get all,events -n "$1" || true
   echo "---- $1: pods"
   "$KUBECTL" describe pods -n "$1" | tail -n 60 || true
-  echo '---- slipway-system: the last words of the operator'
+  echo '---- slipway-system: the last log lines of the operator'
   "$KUBECTL" logs -n slipway-system -l app.kubernetes.io/component=operator --all-containers --prefix --tail=40 || true
 } >&2

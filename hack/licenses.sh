@@ -5,23 +5,23 @@
 #   hack/licenses.sh check FOLDER GOOS PACKAGE...       the same for packages of another module
 #   hack/licenses.sh collect FILE GOOS GOARCH PACKAGE   writes the texts that have to travel with a program into one file
 #
-# What is linked depends on the system: check looks at each that a program is released for.
+# What is linked depends on the system, so check looks at every system that a program is released for.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 allowed=Apache-2.0,MIT,BSD-2-Clause,BSD-2-Clause-FreeBSD,BSD-3-Clause,ISC,MPL-2.0,CC0-1.0
-# CC0 puts a work into the public domain and is silent about patents. So it is allowed by name only: the hash that the backup
-# engine links.
+# CC0 puts a work into the public domain and grants no patent rights. So it is allowed only for the modules named here: the
+# hash that the backup engine links.
 public_domain='^github\.com/zeebo/blake3,'
 go_licenses=$(hack/tool.sh go-licenses)
-# Without it a tool that was built with -trimpath takes every package for one of the standard library, and finds nothing wrong.
+# Without GOROOT, a tool built with -trimpath takes every package for one of the standard library, and reports no problem.
 GOROOT=$(go env GOROOT)
 export GOROOT
 log=$(mktemp)
 texts=$(mktemp -d)
 trap 'rm -rf "$log" "$texts"' EXIT
 
-# run runs go-licenses for a system, and shows what it says only when it fails: at each run it warns of every assembler file.
+# run runs go-licenses for a system. It shows the output only after a failure: each run warns of every assembler file.
 run() {
   local folder=$1 system=$2 architecture=$3
   shift 3
@@ -36,7 +36,7 @@ check() {
   run "$folder" "$system" amd64 check "$@" --allowed_licenses="$allowed" || return 1
   run "$folder" "$system" amd64 report "$@" || return 1
   if grep ',CC0-1.0$' "$log" | grep -vE "$public_domain" >&2; then
-    echo "licenses: this is under CC0-1.0 and not among what may be" >&2
+    echo "licenses: this is under CC0-1.0, which is allowed for named modules only" >&2
     return 1
   fi
   local found
@@ -48,11 +48,11 @@ check() {
   echo "licenses: $system: $found licences of what is linked into $*, all allowed"
 }
 
-# collect writes the licences and notices, each below the path that it holds for, in a fixed order.
+# collect writes the licences and notices in a fixed order, each below the path that it applies to.
 collect() {
   local file=$1 system=$2 architecture=$3 package=$4 text
   run . "$system" "$architecture" save "$package" --save_path="$texts/all"
-  cp "$(go env GOROOT)/LICENSE" "$texts/go" # the standard library is no module, so it is not among them
+  cp "$(go env GOROOT)/LICENSE" "$texts/go" # the standard library is not a module, so go-licenses does not save its licence
   {
     echo 'This program contains the work of others, under these licences.'
     printf '\n==== Go, its standard library and runtime\n\n'

@@ -2,8 +2,8 @@
 # Prints the folder of every Go module of the repository, the main one (".") first.
 #
 #   hack/modules.sh         all
-#   hack/modules.sh own     without those that only pin and assemble the programs of others: linting, testing and checking
-#                           them would mean doing that to all of Kubernetes
+#   hack/modules.sh own     without those that only pin and build the programs of others: linting and testing them would mean
+#                           linting and testing all of Kubernetes
 #   hack/modules.sh tidy    without those that only a measurement or a long test builds: tidying them would mean downloading,
 #                           for every change, what the tests of Caddy, Traefik and Prometheus need
 set -euo pipefail

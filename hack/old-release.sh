@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints a folder with what the last release left to users, from the history of the repository: install.yaml, and a chart of it.
-# v0.1.0 had no chart: today's templates with its definitions, objects and rights stand for one.
+# Prints a folder with the last release, made from the history of the repository: its install.yaml, and a chart.
+# v0.1.0 had no chart. This one has today's templates, with the definitions, objects and rights of v0.1.0.
 #
 #   hack/old-release.sh
 #   hack/old-release.sh --images    also images/slipway-operator.tar and images/slipway-gateway.tar, with the tag v0.1.0
@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=v0.1.0
-# No tag says which commit v0.1.0 was: the last one whose state was recorded as that release, in test/fault/testdata.
+# No tag says which commit v0.1.0 was. This is the last commit whose state test/fault/testdata recorded as v0.1.0.
 commit=c7b0aad7c194b0b262a06bd201468b8cf00c18a5
 
 folder=$PWD/bin/old-release
@@ -17,7 +17,7 @@ if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
   exit 1
 fi
 
-# build_images builds the programs of the commit and packs them, once: the file with the name of the commit says that all is there.
+# build_images builds the programs of the commit and packs them, once. A file named after the commit marks that this is done.
 build_images() {
   local images=$folder/images source=$folder/src name
   if [[ -f $images/$commit ]]; then return; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the last commit's release twice and tests it (hack/release/dist*_test.go, docs/dev/release.md). Arguments go to `go test`.
-# FRESH=1 lets the second build compile everything again. The tools that users have too come from Debian.
+# FRESH=1 lets the second build compile everything again. The tools with which users check a release come from Debian.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

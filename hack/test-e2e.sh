@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the tests of a suite that needs real pods on a local cluster of their own, and ends it whatever happens. KEEP=1 leaves
-# it running to look at, and the next run from the same checkout takes it over. A cluster of that name which this checkout
-# did not start is somebody else's: it is refused, never touched. CLUSTER_NAME names another; the default is slipway-test, or
-# slipway-SUITE for another suite than e2e.
+# Runs the tests of a suite that needs real pods on a local cluster of their own. The cluster ends with the run, also when
+# tests fail. KEEP=1 leaves it running to look at, and the next run from the same checkout uses it again. A cluster of that
+# name which this checkout did not start is refused and never touched. CLUSTER_NAME names another; the default is
+# slipway-test, or slipway-SUITE for another suite than e2e.
 #
 # The tests find in their environment: KUBECONFIG, KUBECTL, IMAGE, GATEWAY_IMAGE, DEMO_IMAGE, ECHO_IMAGE; bin is first in PATH.
-# The operator is installed for them; those of chartcluster do it themselves, with HELM and what is in OLD_RELEASE.
+# This script installs the operator. The tests of chartcluster install it themselves, with HELM and what is in OLD_RELEASE.
 #
 #   hack/test-e2e.sh SUITE [go test flags]
 #
@@ -24,7 +24,7 @@ state=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/e2e
 owner=$state/$name.owner # holds the checkout that started the cluster
 ours=                    # set once the cluster is known to be ours to end
 
-# keep_logs saves what the control plane and the kubelet wrote, which ends with the cluster.
+# keep_logs saves the logs of the control plane and the kubelet, which are removed with the cluster.
 keep_logs() {
   rm -rf "bin/logs/$suite" && mkdir -p bin/logs && cp -r "$(bin/localkube logs --name "$name")" "bin/logs/$suite" &&
     echo "---- the logs of the cluster's programs are in bin/logs/$suite" >&2
@@ -97,6 +97,6 @@ fi
 say 'running the tests'
 testing=1
 export IMAGE GATEWAY_IMAGE DEMO_IMAGE ECHO_IMAGE=${ECHO_IMAGE:-} PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
-# Most of the time a test waits for pods, so more of them run at a time than the machine has cores. Packages follow each other.
+# Most of the time a test waits for pods, so more tests run at a time than the machine has cores. Packages run one by one.
 hack/test-tagged.sh "$suite" -count=1 -p 1 -timeout 30m -parallel 8 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of our own modules for a while, and prints what `go test -json` prints. What a target finds is a file in
-# testdata/fuzz beside it: commit it with the fix, and it is tried in every run from then on.
+# Runs every fuzz target of our own modules for a while, and prints what `go test -json` prints. An input that
+# fails is saved to a file in testdata/fuzz beside its target. Commit it with the fix: every later run tries it again.
 #
-#   hack/test-fuzz.sh TIME [NAME]     TIME for each target: 200x is so many inputs, 60s is a minute; only targets with NAME in theirs
+#   hack/test-fuzz.sh TIME [NAME]     TIME for each target: 200x is 200 inputs, 60s is a minute; only targets with NAME in their name
 #
-# A package's test program is built once, and as many packages as there are processors are fuzzed side by side, by one worker each.
-# COVERAGE=no leaves out what tells the fuzzer which lines an input reaches: it then draws inputs without learning from them. For
-# a few hundred inputs that costs little, and all packages need not be compiled once more, which takes minutes on a new machine.
-# Inputs are better than a time where nobody looks: Go may call the end of a time a failure, "context deadline exceeded"
-# (golang/go#75804).
+# A package's test program is built once. As many packages are fuzzed at a time as there are processors, by one worker each.
+# COVERAGE=no builds without coverage, so the fuzzer does not learn which inputs reach new lines. For a few hundred inputs
+# that matters little, and it saves compiling all packages once more, which takes minutes on a new machine.
+# In a run that nobody watches, give a number of inputs and not a time: at the end of the time Go may report a failure,
+# "context deadline exceeded" (golang/go#75804).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 time=${1:?usage: hack/test-fuzz.sh TIME [NAME]}
@@ -16,7 +16,7 @@ name=${2:-}
 instrument=(-fuzz .)
 if [[ ${COVERAGE:-yes} == no ]]; then instrument=(); fi
 work=$(mktemp -d)
-# Each job is a process group of its own, so that nothing goes on after an interrupt.
+# Each job is a process group of its own, so that an interrupt ends all of it.
 set -m
 trap 'for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || true; done; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -24,11 +24,11 @@ trap 'exit 130' INT TERM
 # targets FOLDER prints the fuzz targets of a package.
 targets() { cat "$1"/*_test.go | sed -nE 's/^func (Fuzz[A-Z0-9_][A-Za-z0-9_]*)\(.*/\1/p' | grep -F -- "$name" || true; }
 
-# fuzz FOLDER fuzzes a package, and writes the events to a file of its own: two at a time would mix theirs.
+# fuzz FOLDER fuzzes a package, and writes the events to a file of its own, because packages run at the same time.
 fuzz() {
   local folder=$1 id=${1//\//_} package cache target
   package=$(go -C "$folder" list .)
-  # Interesting inputs of earlier runs help to find more, and cost time: a run that counts inputs does without them.
+  # Interesting inputs of earlier runs help to find more, and cost time. A run for a number of inputs starts without them.
   cache=$(go env GOCACHE)/fuzz/$package
   if [[ $time == *x ]]; then cache=$work/$id.corpus; fi
   {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the main module's tests behind a build tag, and only those: the packages that have such files, and in them the tests that stand in
-# such files, so that nothing which `make test-unit` runs is run and counted again. Prints what `go test -json` prints.
+# Runs only those tests of the main module that are in files with a build tag, so that the tests of `make test-unit` are not
+# run and counted again. Prints what `go test -json` prints.
 #
 #   hack/test-tagged.sh TAG [go test flags]
 set -euo pipefail

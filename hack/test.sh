@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
-# Runs what `make test` is made of. Suites that mostly wait run beside suites that compute; suites that measure run beside
-# nothing but work of the lowest priority. With `make -k` every suite runs, even when one before it failed.
+# Runs the suites of `make test`. A suite that mostly waits runs in the background of suites that compute. In the background
+# of suites that measure, only work of the lowest priority runs. With `make -k` every suite runs, even when one before it
+# failed.
 #
-# What runs beside goes to a file and is printed when it has ended.
+# The output of a suite in the background goes to a file, and is printed when the suite has ended.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
-beside= # the process that runs beside
+beside= # the process in the background
 failed=0
 flags=${MAKEFLAGS:-}
 trap 'if [[ -n $beside ]]; then kill -- "-$beside" 2>/dev/null || true; fi; rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# go_on tells whether there is a reason to run more.
+# go_on tells whether to run the next suite.
 go_on() { [[ $failed == 0 || ${flags%% *} == *k* ]]; }
 
-# start COMMAND... runs beside what follows, until join. It is a process group of its own, so that nothing of it goes on after
-# an interrupt.
+# start COMMAND... runs a command in the background, until join. It is a process group of its own, so that an interrupt ends
+# all of it.
 start() {
   setsid "$@" >"$work/log" 2>&1 &
   beside=$!
@@ -42,7 +43,7 @@ start make test-localkube
 run test-go
 join
 
-# The end-to-end tests and the sample of the faults measure how soon something happens. A random input may come late.
+# The end-to-end tests and the sample of the faults measure how soon something happens. The fuzz targets do not.
 if go_on; then
   start nice -n 19 make test-fuzz-sample
   run test-h2spec test-helm test-e2e test-fault-sample

@@ -7,18 +7,18 @@
 # A file "tags" beside a go.mod holds the build tags of its tools.
 #
 # The cache is ${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/tools/<hash>. The hash covers go.mod, go.sum and tags
-# of the tool's module and the Go version, so a changed pin never meets an old binary.
+# of the tool's module and the Go version, so a changed pin never runs an old binary.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 name=${1:?usage: hack/tool.sh NAME}
 
-# tool_in prints the package of the tool, when that folder's go.mod has a directive for it.
+# tool_in prints the package of the tool, when that folder's go.mod has a directive for it. The name has no suffix for a major
+# version, such as /v2.
 tool_in() {
   sed -n -e '/^tool (/,/^)/p' -e 's/^tool \([^(]\)/\1/p' "$1/go.mod" | awk '{ print $1 }' | grep -E "/$name(/v[0-9]+)?\$" || true
 }
 
-# A major version suffix is not the tool's name.
 package=
 for module in "$root/hack/tools" "$root"/hack/tools/*/; do
   if [[ ! -f $module/go.mod ]]; then continue; fi
@@ -26,7 +26,7 @@ for module in "$root/hack/tools" "$root"/hack/tools/*/; do
   if [[ -n $package ]]; then break; fi
 done
 if [[ -z $package ]]; then
-  echo "hack/tool.sh: $name is not a tool of hack/tools/go.mod, nor of one below" >&2
+  echo "hack/tool.sh: $name is not a tool of hack/tools/go.mod, nor of a go.mod in a folder below" >&2
   exit 1
 fi
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The gate, in three phases: write what can be written, check what can only be read, and then insist that nothing changed.
+# The gate, in three phases: generate and format files, check everything else, and then fail when a file has changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,7 +16,7 @@ phase tidy make tidy
 phase fmt make fmt
 phase lint make lint
 phase vuln make vuln
-# Every kind has the same files, and is known wherever kinds are: docs/dev/add-a-kind.md.
+# Every kind has the same files, and is registered in every place that lists kinds: docs/dev/add-a-kind.md.
 phase rooms go test ./internal/controller
 phase docs hack/docs.sh
 phase licenses make licenses

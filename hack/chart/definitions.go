@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// revisionAnnotation tells of a CustomResourceDefinition which set of fields it has. The
-// chart's admission policy refuses to go back to a lower number: the API server would drop
-// from objects what the older definition does not know.
+// revisionAnnotation numbers the set of fields of a CustomResourceDefinition. The chart's
+// admission policy refuses a lower number: with an older definition, the API server would
+// drop the fields of objects that this definition does not know.
 const revisionAnnotation = "slipway.dev/schema-revision"
 
 // definitions returns a template for each CustomResourceDefinition, by file name, and their
-// revisions, by their names. It keeps the file of revisions.
+// revisions, by their names. It also updates the file of revisions.
 func definitions(p paths) (templates map[string][]byte, revisions map[string]string, err error) {
 	names, err := filepath.Glob(filepath.Join(p.config, "crd", "*_*.yaml"))
 	if err != nil || len(names) == 0 {
@@ -57,8 +57,8 @@ func definitions(p paths) (templates map[string][]byte, revisions map[string]str
 	return templates, revisions, os.WriteFile(p.revisions, []byte(known), 0o644)
 }
 
-// revise returns the number of a definition with these fields, and the file of revisions,
-// with a line more when they are not those of the last line about it.
+// revise returns the text of the file of revisions, and the revision of a definition. When
+// the fields differ from those in the definition's last line, the text gets one more line.
 func revise(known, crd, digest string) (string, int, error) {
 	last, lastDigest := 0, ""
 	for line := range strings.Lines(known) {
@@ -68,7 +68,7 @@ func revise(known, crd, digest string) (string, int, error) {
 		}
 		number, err := strconv.Atoi(words[1])
 		if err != nil || number <= last {
-			return known, 0, fmt.Errorf("%q: after %d comes a greater number", strings.TrimSpace(line), last)
+			return known, 0, fmt.Errorf("%q: the revision after %d must be a greater number", strings.TrimSpace(line), last)
 		}
 		last, lastDigest = number, words[2]
 	}
@@ -112,8 +112,9 @@ func digest(fields []string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(fields, "\n"))))[:16]
 }
 
-// template makes a template of a definition: kept when the chart is uninstalled, with its
-// revision, and with what Helm would take for its own put so that it comes out as it is.
+// template makes a template of a definition. It adds the revision, and the annotation that
+// keeps the definition when the chart is uninstalled. It escapes the braces that Helm would
+// interpret.
 func template(raw []byte, revision int) ([]byte, error) {
 	const head = "  annotations:\n"
 	before, after, found := bytes.Cut(bytes.TrimPrefix(raw, []byte("---\n")), []byte(head))

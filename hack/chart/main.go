@@ -59,8 +59,8 @@ func run(p paths) error {
 	return write(filepath.Join(p.chart, "config"), files)
 }
 
-// objects adds every object of the bases but the namespace, which is Helm's affair, the
-// definitions, and the ClusterRole of the operator, whose rules stand in files of their own.
+// objects adds every object of the bases except for the namespace, which a user gives to
+// Helm, the definitions, and the operator's ClusterRole, whose rules are in files of their own.
 func objects(config string, files map[string][]byte) error {
 	for _, base := range []string{"rbac", "manager", "webhook"} {
 		names, err := filepath.Glob(filepath.Join(config, base, "*.yaml"))
@@ -125,7 +125,7 @@ func rules(folder string, files map[string][]byte) error {
 	return nil
 }
 
-// write makes a folder hold exactly these files, and touches none that is right already.
+// write makes a folder hold exactly these files. It does not write a file that is up to date.
 func write(folder string, files map[string][]byte) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

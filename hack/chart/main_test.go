@@ -82,7 +82,7 @@ spec: say {{ ` + "`{{`" + ` }} this {{ ` + "`}}`" + ` }}
 	}
 }
 
-// What the chart has of config is what config says now, and nothing stays of what it said.
+// The chart has the objects that config has now, and no older ones.
 func TestTheChartHasWhatConfigHas(t *testing.T) {
 	root := t.TempDir()
 	put := func(path, text string) {

@@ -27,8 +27,8 @@ var limits = []limit{{1, "idle", idle, 25}, {1000, "after load", loaded, 60}}
 // maxRoutingCost is how much more 5,000 routes may cost than one.
 const maxRoutingCost = 0.05
 
-// goalTable says which goals were met. The processor time of a request decides: requests per second are capped by the
-// load where a proxy is fast, and by whatever else runs on the machine.
+// goalTable says which goals were met. The processor time of a request decides. Requests per second do not: with a fast
+// proxy, the load generator is their limit, and other programs on the machine reduce them.
 func goalTable(all groups) string {
 	var text strings.Builder
 	row := func(what, goal, measured string, met bool) {

@@ -63,14 +63,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	plain := flags.String("plain", "1,100,1000,5000", "numbers of routes, without policies")
 	policies := flags.String("policies", "1", "numbers of routes, with API key, rate limit and access log")
-	profile := flags.String("profile", "", "measure nothing but write a profile of slipway's processor time to this file")
+	profile := flags.String("profile", "", "measure slipway alone, and write a profile of its processor time to this file")
 	flags.IntVar(&b.rounds, "rounds", 3, "how often each is measured")
 	flags.DurationVar(&b.duration, "duration", 3*time.Second, "how long a measurement is")
 	flags.DurationVar(&b.warmUp, "warm-up", time.Second, "load before a measurement")
 	flags.IntVar(&b.connections, "connections", 64, "connections of the load, all of them busy")
 	flags.IntVar(&b.proxyCPU, "proxy-cpu", 0, "core of the proxy that is measured")
 	flags.IntVar(&b.loadCPU, "load-cpu", 1, "core of load and backend")
-	flags.IntVar(&b.nice, "nice", 0, "niceness of everything; below 0 other programs on the machine disturb less")
+	flags.IntVar(&b.nice, "nice", 0, "niceness of all programs; with a value below 0, other programs on the machine disturb less")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

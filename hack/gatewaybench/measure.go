@@ -40,8 +40,8 @@ func (r result) rate() float64 { return float64(r.Requests) / (float64(r.Micros)
 // cost is microseconds of the core per request.
 func (r result) cost() float64 { return float64(r.CPU.Microseconds()) / float64(r.Requests) }
 
-// measureAll measures every proxy in every scenario, in turns. What it returns beside an
-// error was measured before it.
+// measureAll measures every proxy in every scenario, in turns. Together with an error it
+// returns what was measured before.
 func (b *bench) measureAll(ctx context.Context) ([]result, error) {
 	backendPort, err := freePort(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *bench) measureAll(ctx context.Context) ([]result, error) {
 	var results []result
 	for round := range b.rounds {
 		for _, s := range b.scenarios {
-			// Each has each neighbour, over the rounds.
+			// A random order, so that no proxy always runs after the same one.
 			order := rand.Perm(len(b.proxies))
 			for _, i := range order {
 				got, err := b.measure(ctx, b.proxies[i], s, backendPort)

@@ -25,7 +25,7 @@ type process struct {
 	ended   chan struct{}
 }
 
-// start runs a program on a core, as the only one of its Go threads, with its output thrown away.
+// start runs a program on one core, a Go program with one thread for Go code. It discards the standard output.
 func (b *bench) start(ctx context.Context, cpu int, p proxy, c settings) (*process, error) {
 	if err := p.write(c); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (b *bench) command(ctx context.Context, cpu int, name string, args ...strin
 	return command
 }
 
-// stop ends the program and waits for that.
+// stop ends the program and waits until it has ended.
 func (p *process) stop() {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
 	<-p.ended
@@ -116,7 +116,7 @@ func ticksOf(stat string) (int64, error) {
 	return user + system, err
 }
 
-// busy is how long a core has done something since the machine started, or was taken away by the machine below it.
+// busy is how long a core was busy since the machine started. Time that the hypervisor took away (steal) counts as busy.
 func busy(cpu int) (time.Duration, error) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway"
 )
 
-// serve is slipway-gateway as far as it is measured, with a profile of its processor time.
+// serve runs slipway-gateway with the flags that the measurement needs, and writes a profile of its processor time.
 func serve(ctx context.Context, args []string) error {
 	options := gateway.Options{Log: slog.New(slog.NewJSONHandler(os.Stderr, nil))}
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	flags.StringVar(&options.ConfigFile, "config", "", "configuration")
 	flags.StringVar(&options.HTTP, "http", "", "where to listen")
 	flags.StringVar(&options.Admin, "admin", "", "where to listen for the admin port")
-	flags.DurationVar(&options.DrainDelay, "drain-delay", 0, "how long to serve on after the signal to end")
+	flags.DurationVar(&options.DrainDelay, "drain-delay", 0, "how long to go on serving after the signal to end")
 	accessLog := flags.Bool("access-log", false, "write the access log to standard output")
 	profile := flags.String("cpuprofile", "", "file for the profile")
 	if err := flags.Parse(args); err != nil {

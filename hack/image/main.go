@@ -7,7 +7,7 @@
 //
 //	go run . index --binary amd64/demo --binary arm64/demo --tag slipway-demo:dev --output demo.oci.tar
 //
-// SOURCE_DATE_EPOCH, seconds since 1970, is the time of the image and its files. Without it that is 1970.
+// SOURCE_DATE_EPOCH, in seconds since 1970, is the time of the image and its files. The default is 0.
 package main
 
 import (
@@ -141,7 +141,7 @@ func read(options buildOptions) ([]archive.Program, error) {
 
 func build(options buildOptions, programs []archive.Program) error {
 	if len(programs) > 1 {
-		return errors.New("an archive of build has one --binary; index takes several")
+		return errors.New("build takes one --binary; index takes several")
 	}
 	image, err := archive.Image(programs[0])
 	if err != nil {

@@ -49,7 +49,7 @@ func TestEndToEnd(t *testing.T) {
 	t.Run("another cluster beside it", func(t *testing.T) { e.with(t).testOtherCluster() })
 	t.Run("repair", func(t *testing.T) { e.with(t).testRepair() })
 
-	// The other cluster is younger, and would keep copies of this one's mounts.
+	// The other cluster is younger, so it began with copies of this one's mounts. They must go, too.
 	e.localkube("up", "--name", e2eOther)
 	e.timed("down", func() { e.localkube("down", "--name", e2eName) })
 	e.noLeftovers(e.cluster)
@@ -97,8 +97,8 @@ func (e *environment) testDNS() {
 	})
 }
 
-// testVolume has a pod that is not root write to a claim's volume; then the
-// claim goes, and its files with it.
+// testVolume has a pod that is not root write to a claim's volume. Then it deletes
+// the claim, and expects that the files are gone.
 func (e *environment) testVolume() {
 	e.kubectl("apply", "-f", "testdata/volume.yaml")
 	e.kubectl("-n", "selftest", "rollout", "status", "deployment/writer", "--timeout=120s")
@@ -143,7 +143,7 @@ func (e *environment) testRegistry() {
 	e.kubectl("-n", "selftest", "delete", "-f", "testdata/pull.yaml", "--grace-period=1")
 }
 
-// testAuthorization shows that RBAC is asked: a new service account may nothing.
+// testAuthorization shows that RBAC decides: a new service account may do nothing.
 func (e *environment) testAuthorization() {
 	answer, err := e.tryKubectl("auth", "can-i", "list", "secrets", "--as=system:serviceaccount:selftest:default", "-n", "selftest")
 	if err == nil || !strings.Contains(answer, "no") {
@@ -300,7 +300,7 @@ func newEnvironment(t *testing.T) *environment {
 	e.program = filepath.Join(e.folder, "localkube")
 	e.run("go", "build", "-o", e.program, ".")
 	for _, name := range []string{e2eName, e2eOther} {
-		// A run that was killed leaves a dead cluster; one that is alive is in use.
+		// This removes what a killed run left. A cluster that runs is in use, so down refuses it.
 		e.run(e.program, "down", "--leftover", "--name", name)
 		t.Cleanup(func() {
 			if output, err := exec.Command(e.program, "down", "--name", name).CombinedOutput(); err != nil {

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Command localkube runs a real single-node Kubernetes on this machine, built
-// from Go modules: no container engine, no registry, no download but modules
-// and Debian packages.
+// from Go modules. It needs no container engine and no registry, and downloads
+// only Go modules and Debian packages.
 package main
 
 import (
@@ -28,10 +28,10 @@ Commands:
   up                    start the cluster, or repair it; does nothing when all is well
   down                  end it and remove every trace of it but the cache
   status                say what runs; the exit code is 1 when the cluster cannot be used
-  load <image.tar>...   give image archives to the node
+  load <image.tar>...   load image archives into the node
   kubeconfig            print the path of the administrator's kubeconfig
-  logs                  print the folder with a log of each program, such as kube-controller-manager.log
-  assets                build etcd, kube-apiserver and kubectl for envtest, print their folder
+  logs                  print the folder that holds the log of each program, such as kube-controller-manager.log
+  assets                build etcd, kube-apiserver and kubectl for envtest, and print their folder
 
 Flags:
 `
@@ -55,7 +55,7 @@ func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 {
 		arguments = []string{"help"}
 	}
-	// A user's PATH often lacks the folders of ip, nft and their like.
+	// A user's PATH often lacks the folders that hold programs such as ip and nft.
 	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin"); err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func parse(command string, arguments []string) (options, error) {
 	flags.StringVar(&parsed.name, "name", "slipway", "name of the cluster; clusters of different names run side by side")
 	flags.StringVar(&parsed.state, "state-dir", cluster.DefaultRoot, "folder for the clusters' state, one folder each")
 	flags.StringVar(&parsed.cache, "cache-dir", "", "folder for built programs (default: $SLIPWAY_CACHE, or slipway in the user's cache folder)")
-	flags.BoolVar(&parsed.fsync, "fsync", false, "let the database write through to the disk: slower, and survives a power cut")
-	flags.BoolVar(&parsed.leftover, "leftover", false, "down: only what a killed run left; a cluster of which any program runs is refused")
+	flags.BoolVar(&parsed.fsync, "fsync", false, "let the database write through to the disk: slower, but data survive a power cut")
+	flags.BoolVar(&parsed.leftover, "leftover", false, "down: remove only what a killed run left; refuse a cluster of which a program still runs")
 	flags.Usage = func() {
 		fmt.Fprint(os.Stderr, usage)
 		flags.PrintDefaults()
@@ -120,7 +120,7 @@ func parse(command string, arguments []string) (options, error) {
 			return parsed, err
 		}
 	}
-	// The tools of the project share the folder.
+	// Other tools of the project use the same cache folder, so localkube takes a subfolder.
 	if parsed.cache, err = filepath.Abs(filepath.Join(parsed.cache, "localkube")); err != nil {
 		return parsed, err
 	}

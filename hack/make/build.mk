@@ -20,7 +20,7 @@ build: ## Build the programs of cmd into bin.
 images: build ## Build the image archives of operator, gateway and demo into bin, without Docker.
 	@VERSION='$(VERSION)' hack/images.sh
 
-# A release is of the version in the file VERSION, whatever git describe says.
+# A release has the version in the file VERSION, not the one that git describe prints.
 .PHONY: dist
 dist: ## Make what a release ships in dist/<version>, from what is committed. SIGNING_KEY= signs it.
 	@hack/dist.sh

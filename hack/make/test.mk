@@ -1,25 +1,27 @@
 # Tests. Every suite runs through hack/testsum: readable output, and counts for TEST_COUNTS (a file) when that is set.
 
 # Where a suite runs, from fast to slow:
-#   unit   nothing but Go
-#   fuzz   nothing but Go
-#   h2spec the tool of that name, which speaks HTTP/2 to the gateway   build tag h2spec
-#   api    a real API server and etcd per package, no nodes        build tag apitest
-#   fault  the same, with everything that can go wrong       build tag faulttest
-#   e2e    a real single-node cluster with real pods               build tag e2e
-#   chaos  the same, with parts of it killed at random               build tag chaos
-#   chartcluster  the same, without an operator: the tests install it     build tag chartcluster
-#   observability  Prometheus, the two programs and an API server without nodes   build tag observability
-#   attack  the gateway's program and real servers from Debian       build tag attack
-#   change the same, a gateway that is changed under load (short: e2e)  build tag change
-#   backup the engine of backups with failing storage and full disks, and killed   build tag backuptest
-#   localkube  that cluster itself, killed and repaired              build tag selftest
+#   unit           nothing but Go
+#   fuzz           nothing but Go
+#   h2spec         the tool of that name, which speaks HTTP/2 to the gateway             build tag h2spec
+#   api            a real API server and etcd for each package, no nodes                 build tag apitest
+#   fault          a real API server and etcd, with everything that can go wrong         build tag faulttest
+#   e2e            a real single-node cluster with real pods                             build tag e2e
+#   chaos          a cluster like that of e2e, with parts of it killed at random         build tag chaos
+#   chartcluster   a cluster like that of e2e, without an operator: the tests install it build tag chartcluster
+#   observability  Prometheus, the two programs and an API server without nodes          build tag observability
+#   attack         the gateway's program and real servers from Debian                    build tag attack
+#   change         a cluster like that of e2e, with a gateway changed under load         build tag change
+#                  (a short run is part of e2e)
+#   backup         the engine of backups, with failing storage, full disks and kills     build tag backuptest
+#   localkube      the local cluster itself, killed and repaired                         build tag selftest
 TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 
-# What `go test` gets besides, for example TEST_FLAGS='-run TestRollback -count 10'.
+# Additional flags for `go test`, for example TEST_FLAGS='-run TestRollback -count 10'.
 TEST_FLAGS ?=
 
-# The committed tree chooses random inputs, and the faults of the sample, so that each change tries others. SEED= repeats them.
+# The hash of the committed tree chooses the random inputs and the faults of the sample, so each change tries others. SEED=
+# repeats them.
 SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
 
 .PHONY: test
@@ -27,12 +29,13 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 	@echo 'test: SEED=$(SAMPLE) chooses the random inputs and the faults'
 	@hack/test.sh
 
-# What takes hours, or programs that the project does not build. docs/dev/testing.md says when it is due.
+# Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
+# them.
 .PHONY: test-all
 test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-kill test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
-# The tag "testing" is kopia's: keys of repositories are derived quickly, and not safely. With the race detector, what is
-# safe takes seconds for each repository that a test opens. `make test-backup` goes without the tag.
+# The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
+# seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
 .PHONY: test-unit
 test-unit: bin/testsum ## Run the tests that need nothing but Go, in every module, with the race detector.
 	@echo 'test-unit:'
@@ -40,7 +43,7 @@ test-unit: bin/testsum ## Run the tests that need nothing but Go, in every modul
 	  PROPERTY_SEED='$(SAMPLE)' go -C "$$module" test -race -json -tags testing $(TEST_FLAGS) ./... || failed=1; \
 	done; exit $$failed; } | $(TESTSUM)
 
-# A test program is linked once for both, and packages that wait for their API server run beside others.
+# A test program is linked once for both, and while one package waits for its API server, others run.
 .PHONY: test-go
 test-go: bin/testsum bin/localkube ## Run the tests of test-unit and test-api at once, which is faster than one after the other.
 	@echo 'test-go: SEED=$(SAMPLE)'
@@ -51,7 +54,7 @@ test-go: bin/testsum bin/localkube ## Run the tests of test-unit and test-api at
 	done; exit $$failed; } | $(TESTSUM)
 
 .PHONY: test-property
-test-property: bin/testsum ## Try all random inputs of the tests that try a share of them otherwise.
+test-property: bin/testsum ## Try all random inputs of the tests that try only a share of them in other suites.
 	@echo 'test-property: SEED=$(SAMPLE)'
 	@PROPERTY_SEED='$(SAMPLE)' PROPERTY_WHOLE=yes go test -race -json -count=1 $(TEST_FLAGS) \
 	  $$(git grep -lF 'property.Inputs(' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') | $(TESTSUM)
@@ -90,7 +93,7 @@ test-e2e: bin/testsum ## Run the end-to-end tests on a local cluster of their ow
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh e2e $(TEST_FLAGS)
 
 .PHONY: test-truth
-test-truth: bin/testsum ## Get objects into every trouble on real pods and compare what status says; prints the table. make test-e2e tries half of them.
+test-truth: bin/testsum ## Cause every problem that an object can have, on real pods, and compare what status says; prints the table. make test-e2e tries half of them.
 	@echo 'test-truth:'
 	@TRUTH=whole TRUTH_TABLE=$(CURDIR)/bin/truth-table.md TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh e2e -run TestStatusTellsEveryFault $(TEST_FLAGS); \
 	  code=$$?; cat bin/truth-table.md; exit $$code
@@ -100,12 +103,13 @@ test-localkube: bin/testsum ## Test the local cluster itself: start, repair afte
 	@echo 'test-localkube:'
 	@go -C hack/localkube test -tags selftest -json -count=1 -timeout 20m -run TestEndToEnd $(TEST_FLAGS) . | $(TESTSUM)
 
-# Most of the time a run waits to see that nothing happens, so many run at a time. They leave thousands of namespaces, which
-# are not worth collecting garbage for as long as there is memory: both limits are for the API server, too, each its own.
+# Most of the time a run waits to see that nothing happens, so many run at a time. They leave thousands of namespaces in
+# memory. With GOGC and GOMEMLIMIT, Go rarely collects garbage while there is memory left. The tests and the API server get
+# both settings, each for itself.
 FAULT_TEST = GOGC=400 GOMEMLIMIT=6GiB KUBEBUILDER_ASSETS=$$(bin/localkube assets) FAULT_TABLE=$(CURDIR)/bin/fault-table.md \
   go test -json -tags faulttest -count=1 -parallel 256 ./test/fault
 
-# $(call fault,FLAGS) plays cases, and prints their table whatever came of them.
+# $(call fault,FLAGS) plays cases, and prints their table even when cases fail.
 fault = code=0; rm -f bin/fault-table.md; $(FAULT_TEST) -run '$(or $(CASE),.)' -kind '$(KIND)' $(1) $(TEST_FLAGS) | $(TESTSUM) || code=$$?; \
   cat bin/fault-table.md; exit $$code
 
@@ -119,7 +123,7 @@ test-fault-sample: bin/testsum bin/localkube ## Try every fault in every scenari
 	@echo 'test-fault-sample: the sample is SEED=$(SAMPLE)'
 	@$(call fault,-timeout 30m -sample '$(SAMPLE)')
 
-# How many mixes, and how many of them on one API server: nothing collects what they leave.
+# How many mixes to play, and how many of them on one API server, where nothing removes what they leave.
 MIXES ?= 10000
 MIXES_AT_ONCE ?= 1000
 
@@ -157,7 +161,7 @@ test-chart: bin/testsum bin/localkube ## Install, upgrade, roll back and uninsta
 	  hack/test-tagged.sh chart -count=1 $(TEST_FLAGS) | $(TESTSUM)
 
 .PHONY: test-chart-cluster
-test-chart-cluster: bin/testsum ## The same with pods, under load, on a local cluster of their own: from the last release to the chart, away and back, in some namespaces only.
+test-chart-cluster: bin/testsum ## Upgrade from the last release to the Helm chart, uninstall and install again, and install for some namespaces only: with pods, under load, on a local cluster of their own.
 	@echo 'test-chart-cluster:'
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh chartcluster $(TEST_FLAGS)
 
@@ -222,7 +226,7 @@ test-dist: ## Build the release of the last commit twice, compare, and check arc
 dist-reproducible: ## Build the release of the last commit in two folders, the second time from nothing, and compare every byte.
 	@FRESH=1 hack/test-dist.sh -run TestTwoBuildsAreEqual
 
-# What a version leaves in a cluster is recorded until it has a tag, at its last change of code.
+# To be run after the last change of a version's code. Once the version has a tag, its record stays as it is.
 .PHONY: record-release
 record-release: bin/testsum bin/localkube ## Record what the version in VERSION leaves in a cluster: the fixtures of F12, once the code is final.
 	@version=$$(<VERSION); \
@@ -231,7 +235,7 @@ record-release: bin/testsum bin/localkube ## Record what the version in VERSION 
 	  $(FAULT_TEST) -timeout 30m -run '^TestUpgrade$$' -record "$$version" $(TEST_FLAGS) | $(TESTSUM); \
 	  git status --short test/fault/testdata
 
-# The Go build cache knows better than make what is out of date.
+# These are always built: the Go build cache knows better than make what is out of date.
 .PHONY: bin/testsum
 bin/testsum:
 	@go build -o $@ ./hack/testsum

@@ -21,5 +21,5 @@ licenses: ## Check that everything linked into a program is under a licence that
 	@hack/licenses.sh check
 
 .PHONY: tidy
-tidy: ## Run go mod tidy in every module but those of the proxies that the gateway is measured beside.
+tidy: ## Run go mod tidy in every module, except for those that only a measurement or a long test builds.
 	@hack/modules.sh tidy | while read -r module; do echo "tidy: $$module"; go -C "$$module" mod tidy; done

@@ -206,8 +206,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// What unpacking writes, where, and with which mode: TestEntriesThatAreRefused and its
-// neighbours say what is refused.
+// The release holds nothing that is refused: TestEntriesThatAreRefused and the tests beside
+// it, in package inspect, say what that is.
 func TestContents(t *testing.T) {
 	release := inspect.Release{Version: made.version, Created: made.created}
 	if err := release.Folder(made.first); err != nil {
@@ -293,8 +293,8 @@ func TestManifestsNameTheImages(t *testing.T) {
 	output(t, helm, "lint", "--strict", chart)
 }
 
-// A program for arm64 does more than to say its version: the gateway proxies a request,
-// and the demo answers it.
+// On each architecture the gateway does more than print its version: it proxies a
+// request to a backend of this test.
 func TestGatewayServes(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s from the backend", r.URL.Path)

@@ -214,8 +214,8 @@ func TestKrewManifest(t *testing.T) {
 	}
 }
 
-// The licenses of what is linked are in each image; one that may not be shipped stops the
-// build. A wrong call of the tool once found none at all, and nothing wrong.
+// Each image holds the licenses of what is linked, and a license that may not be shipped
+// stops the build. A wrong call of the tool once found no license, and reported no problem.
 func TestLicenses(t *testing.T) {
 	for _, image := range images(t, "slipway-operator") {
 		text := string(image.Licenses["THIRD-PARTY-LICENSES"])
@@ -256,7 +256,7 @@ func TestLicenses(t *testing.T) {
 	}
 }
 
-// A release is made of what is committed, and of the version that its tag says.
+// A release is refused when something is not committed, or when the commit's tag names another version.
 func TestWhatIsNotARelease(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	output(t, "git", "clone", "-q", "--no-local", "../..", clone)

@@ -2,15 +2,15 @@
 //
 //	release install --version v1.2.3 [--registry R] <dist/install.yaml >install.yaml
 //	release plugin --binary FILE --license FILE --license FILE --output ARCHIVE
-//	release chart-yaml --version v1.2.3 --changelog FILE --crds FOLDER [--registry R] CHART.YAML
+//	release chart-yaml --version v1.2.3 [--changelog FILE] [--crds FOLDER] [--registry R] CHART.YAML
 //	release repack CHART.tgz OUTPUT.tgz
-//	release krew --version v1.2.3 --changelog FILE --address URL FOLDER >slipway.yaml
+//	release krew --version v1.2.3 [--changelog FILE] --address URL FOLDER >slipway.yaml
 //	release sums FOLDER
 //	release sign --key FILE FOLDER
 //	release inspect --version v1.2.3 FOLDER
 //	release verify [--key FILE] [--version v1.2.3] FOLDER
 //
-// What writes archives takes their time from SOURCE_DATE_EPOCH.
+// Commands that write or inspect archives take the time of everything in them from SOURCE_DATE_EPOCH.
 package main
 
 import (
@@ -204,7 +204,7 @@ func verify(o options, arguments []string) error {
 		return err
 	}
 	if o.key == "" {
-		_, err := fmt.Println("all files are as the checksums say; who made these was not checked, for lack of a --key")
+		_, err := fmt.Println("all files match the checksums; without --key it was not checked who made the checksums")
 		return err
 	}
 	_, err := fmt.Println("all files are as the owner of the key signed them")

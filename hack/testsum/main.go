@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// An interrupt ends the tests; what they say about it is still wanted.
+	// An interrupt ends the tests. testsum goes on, to print what they still write.
 	signal.Ignore(os.Interrupt)
 	code, err := run(os.Args[1:], os.Stdin, os.Stdout)
 	if err != nil {

@@ -75,7 +75,7 @@ func newSummary(out io.Writer, slow time.Duration, each bool) *summary {
 	}
 }
 
-// read takes in the whole stream. A line that is no event is passed through: it is the word of some other program.
+// read reads the whole stream. A line that is not an event comes from another program, and is printed as it is.
 func (s *summary) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -134,7 +134,7 @@ func (s *summary) handlePackage(p *pkg, e event) {
 func (s *summary) handleTest(p *pkg, e event) {
 	t := p.tests[e.Test]
 	if t == nil && e.Action == "output" {
-		p.output.WriteString(e.Output) // said after its end
+		p.output.WriteString(e.Output) // written after the test's end
 		return
 	}
 	if t == nil {
@@ -181,7 +181,7 @@ func (p *pkg) parent(name string) *test {
 	}
 }
 
-// failTest prints a failed test with all it said and counts it, unless a subtest has been counted in its place.
+// failTest prints a failed test with all its output, and counts it, unless one of its subtests has been counted.
 func (s *summary) failTest(p *pkg, pkgName, name, how string) {
 	t := p.tests[name]
 	if output := t.output.String(); output != "" || !t.blamed {
@@ -196,7 +196,7 @@ func (s *summary) failTest(p *pkg, pkgName, name, how string) {
 	}
 }
 
-// measuredMark stands before a number that a test has measured and that is worth showing though the test passes.
+// measuredMark stands before a number that a test has measured. Such a number is shown even when the test passes.
 const measuredMark = "measured: "
 
 func (s *summary) showMeasured(e event) {
@@ -244,8 +244,8 @@ func (s *summary) endPackage(p *pkg, e event) {
 	fmt.Fprintf(s.out, "%-4s  %s  %s  %.1f s%s\n", word, e.Package, p.counts, e.Elapsed, note)
 }
 
-// failPackage finds out why a package failed, so that no failure goes uncounted: tests that never ended, a build that
-// failed, or, when no test is to blame, the package itself.
+// failPackage finds out why a package failed, so that every failure is counted: tests that never ended, a build that
+// failed, or the package itself when no test has failed.
 func (s *summary) failPackage(p *pkg, e event) {
 	for _, name := range p.unfinished() {
 		s.failTest(p, e.Package, name, "did not end")
@@ -254,7 +254,7 @@ func (s *summary) failPackage(p *pkg, e event) {
 		fmt.Fprintf(s.out, "--- FAIL  %s does not build\n", e.Package)
 		if output := s.builds[e.FailedBuild]; output != nil {
 			fmt.Fprint(s.out, indent(output.String()))
-			output.Reset() // said once, although several packages may stumble over it
+			output.Reset() // printed once, although several packages may need this build
 		}
 		p.failed++
 		return
@@ -278,7 +278,7 @@ func (p *pkg) unfinished() []string {
 	return names
 }
 
-// finish prints the end of the story.
+// finish prints the slow tests and the counts of the whole run.
 func (s *summary) finish() {
 	// A stream that breaks off leaves packages open.
 	var open []string

@@ -4,10 +4,10 @@
 {{- define "slipway.check" -}}
 {{- if .Values.namespaces -}}
   {{- if .Values.webhook.enabled -}}
-    {{- fail "webhook.enabled: an install that is limited to namespaces has no right in the cluster, and a webhook needs one: leave it out, or leave namespaces empty" -}}
+    {{- fail "webhook.enabled: an install that is limited to namespaces has no rights in the whole cluster, and a webhook needs some: leave it out, or leave namespaces empty" -}}
   {{- end -}}
   {{- if .Values.metrics.authentication -}}
-    {{- fail "metrics.authentication: an install that is limited to namespaces has no right in the cluster, and asking the API server who somebody is needs one: leave it out, or leave namespaces empty" -}}
+    {{- fail "metrics.authentication: an install that is limited to namespaces has no rights in the whole cluster, and authentication by the API server needs some: leave it out, or leave namespaces empty" -}}
   {{- end -}}
 {{- end -}}
 {{- if and .Values.metrics.authentication (not .Values.metrics.enabled) -}}

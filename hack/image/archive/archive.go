@@ -24,8 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// DefaultUser is the user that images run as unless told otherwise: a number,
-// because the kubelet can prove of a number that it is not root.
+// DefaultUser is the user that images run as by default. It is a number, because
+// the kubelet cannot tell whether a user name means root.
 const DefaultUser = 65532
 
 // Program says what goes into an image.
@@ -41,7 +41,7 @@ type Program struct {
 	// Licenses are the texts that have to travel with the program, by file name. They
 	// are put into the folder /licenses.
 	Licenses map[string][]byte
-	// Created is the time of the image and of its files. Nothing stands for 1970.
+	// Created is the time of the image and of its files. The zero value means 1970.
 	Created time.Time
 }
 
@@ -61,7 +61,7 @@ func Image(program Program) (v1.Image, error) {
 	return build(program, empty.Image, types.DockerLayer)
 }
 
-// build adds the program's files and configuration to an image without any.
+// build adds the program's files and configuration to an empty image.
 func build(program Program, base v1.Image, layerType types.MediaType) (v1.Image, error) {
 	if !programName.MatchString(program.Name) || slices.Contains(folders, program.Name) {
 		return nil, fmt.Errorf("program name %q is not a plain file name", program.Name)
@@ -118,8 +118,8 @@ func Write(image v1.Image, tag, output string) error {
 	})
 }
 
-// writeWhole lets write fill a file that appears under its name only when all of it
-// is there.
+// writeWhole lets write fill a file. The file gets its name when it is complete, so
+// nobody sees a part of it.
 func writeWhole(output string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(path.Dir(output), path.Base(output)+".*")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Index builds one image for several architectures, as the OCI defines it: whoever
-// pulls it gets the program of the own machine.
+// Index builds one image for several architectures, as the OCI defines it: a machine
+// that pulls it gets the program for its own architecture.
 func Index(programs ...Program) (v1.ImageIndex, error) {
 	if len(programs) == 0 {
 		return nil, errors.New("no program")
@@ -75,7 +75,7 @@ func WriteIndex(index v1.ImageIndex, tag, output string, created time.Time) erro
 	})
 }
 
-// containerdName is what containerd, and so a pod, calls the image when it was imported.
+// containerdName is the image's name in containerd after an import. Pods use this name.
 func containerdName(reference name.Tag) string {
 	if rest, ok := strings.CutPrefix(reference.Name(), name.DefaultRegistry+"/"); ok {
 		return "docker.io/" + rest

@@ -69,9 +69,9 @@ func layerContent(program Program) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// architecture tells what machine a program is for, as Go calls it. It refuses one that
-// needs a dynamic linker: an image without one would only say "no such file or
-// directory" when it starts.
+// architecture returns Go's name of the architecture that a program is for. It refuses
+// a program that needs a dynamic linker: the image has none, so a container would only
+// say "no such file or directory" when it starts.
 func architecture(binary []byte) (string, error) {
 	file, err := elf.NewFile(bytes.NewReader(binary))
 	if err != nil {
@@ -88,5 +88,5 @@ func architecture(binary []byte) (string, error) {
 	case file.Machine == elf.EM_AARCH64 && file.Data == elf.ELFDATA2LSB:
 		return "arm64", nil
 	}
-	return "", fmt.Errorf("images are for amd64 and arm64, and it is for %s", file.Machine)
+	return "", fmt.Errorf("it is for %s; images are for amd64 and arm64 only", file.Machine)
 }

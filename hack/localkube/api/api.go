@@ -69,10 +69,10 @@ func (c *Client) Get(ctx context.Context, path string, result any) error {
 	return json.Unmarshal(body, result)
 }
 
-// Ready reports whether the API server serves.
+// Ready returns an error unless the API server serves.
 func (c *Client) Ready(ctx context.Context) error { return c.Get(ctx, "/readyz", nil) }
 
-// NodeReady reports why the node is not ready, or nothing.
+// NodeReady returns the reason why the node is not ready, or nil.
 func (c *Client) NodeReady(ctx context.Context, name string) error {
 	var node struct {
 		Status struct {
@@ -101,8 +101,8 @@ func (c *Client) NodeReady(ctx context.Context, name string) error {
 	return fmt.Errorf("node %s has not reported yet", name)
 }
 
-// NodeRenewedSince reports whether the kubelet has reported since then: the API
-// server remembers a ready node also when the kubelet is long gone.
+// NodeRenewedSince returns an error unless the kubelet has reported since then. The
+// API server can still show a node as ready when its kubelet ended long ago.
 func (c *Client) NodeRenewedSince(ctx context.Context, name string, since time.Time) error {
 	var lease struct {
 		Spec struct{ RenewTime time.Time }
@@ -116,7 +116,7 @@ func (c *Client) NodeRenewedSince(ctx context.Context, name string, since time.T
 	return nil
 }
 
-// DefaultStorageClass reports whether there is one.
+// DefaultStorageClass returns an error unless there is one.
 func (c *Client) DefaultStorageClass(ctx context.Context) error {
 	var classes struct {
 		Items []struct {

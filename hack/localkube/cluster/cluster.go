@@ -56,11 +56,10 @@ func (c Cluster) Path(elements ...string) string {
 // Kubeconfig is the administrator's.
 func (c Cluster) Kubeconfig() string { return c.Path("kubeconfig") }
 
-// NetworkNamespace and MountNamespace are the files that keep the cluster's
-// namespaces alive.
+// NetworkNamespace is the file that keeps the cluster's network namespace alive.
 func (c Cluster) NetworkNamespace() string { return c.Path("namespaces", "net") }
 
-// MountNamespace is the other one.
+// MountNamespace is the file that keeps the cluster's mount namespace alive.
 func (c Cluster) MountNamespace() string { return c.Path("namespaces", "private", "mnt") }
 
 // Cgroup is the control group of the cluster's pods, seen from the root of each
@@ -150,8 +149,8 @@ func Load(root, name string) (Cluster, error) {
 	if err := json.Unmarshal(content, &loaded); err != nil {
 		return Cluster{}, fmt.Errorf("%s: %w", loaded.Path("cluster.json"), err)
 	}
-	// The folder may have been moved, and nothing outside of it is ever touched
-	// because of what a file says.
+	// The folder may have been moved. And a file must never make localkube change
+	// something outside of the cluster's folder.
 	loaded.Name, loaded.Root = name, root
 	return loaded, nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A name that is allowed is one element of every path and name that is made of it.
+// An allowed name is a single element of every path that is made of it.
 func FuzzCheckName(f *testing.F) {
 	for _, name := range []string{"slipway", "a", "", "..", "a/b", "a-", strings.Repeat("a", 40), strings.Repeat("a", 41), "a\n"} {
 		f.Add(name)
@@ -23,7 +23,7 @@ func FuzzCheckName(f *testing.F) {
 	})
 }
 
-// A new cluster's network is nobody's, and there is one as long as there can be.
+// A new cluster gets a network that nobody uses, as long as there is one.
 func FuzzChooseSlot(f *testing.F) {
 	f.Add("slipway", []byte{})
 	f.Add("slipway", []byte{10, 200, 0, 0, 8})

@@ -28,7 +28,7 @@ func TryLock(name string) (func(), error) {
 	return func() { _ = listener.Close() }, nil
 }
 
-// Lock takes the lock as soon as the one who holds it lets go.
+// Lock waits until no other process holds the lock, and takes it.
 func Lock(ctx context.Context, name string, progress io.Writer) (func(), error) {
 	said := false
 	for {
@@ -37,7 +37,7 @@ func Lock(ctx context.Context, name string, progress io.Writer) (func(), error) 
 			return unlock, err
 		}
 		if !said {
-			fmt.Fprintln(progress, "another localkube is at work on this; waiting for it")
+			fmt.Fprintln(progress, "another localkube is working on this; waiting for it")
 			said = true
 		}
 		select {

@@ -22,8 +22,8 @@ type Builder struct {
 	Progress io.Writer
 }
 
-// FindSources returns the components folder: beside this program's sources when
-// they are where they were compiled, or else below the working directory.
+// FindSources returns the components folder. It looks beside the sources that this
+// program was compiled from, and then below the working directory.
 func FindSources() (string, error) {
 	candidates := []string{"components", filepath.Join("hack", "localkube", "components")}
 	if _, file, _, ok := runtime.Caller(0); ok {
@@ -108,7 +108,7 @@ func (b Builder) removeLeftovers() {
 }
 
 // lock keeps two builds from doing the same work at once on few cores. The
-// kernel lets go of it when the process ends, however it ends.
+// kernel releases it when the process ends, however it ends.
 func (b Builder) lock() (func(), error) {
 	file, err := os.OpenFile(filepath.Join(b.Cache, "build.lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -29,8 +29,8 @@ func cgroups(c cluster.Cluster) ([]string, error) {
 	return folders, nil
 }
 
-// hierarchies lists the mount points of the control group file systems, of the
-// old kind and of the new.
+// hierarchies lists the mount points of the control group file systems, of
+// version 1 and of version 2.
 func hierarchies(mountinfo []byte) []string {
 	var points []string
 	for line := range bytes.Lines(mountinfo) {
@@ -46,7 +46,7 @@ func hierarchies(mountinfo []byte) []string {
 	return points
 }
 
-// makeCgroups makes the folders, which the kubelet expects to find.
+// makeCgroups makes the folders, because the kubelet expects that they exist.
 func makeCgroups(c cluster.Cluster) error {
 	folders, err := cgroups(c)
 	if err != nil {

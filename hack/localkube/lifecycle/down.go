@@ -18,8 +18,8 @@ import (
 )
 
 // Down ends everything that belongs to the cluster and removes every trace of
-// it but the cache. With leftover it does so only when none of the cluster's
-// programs runs, and is refused otherwise.
+// it but the cache. With leftover it refuses a cluster of which a program still
+// runs.
 func Down(ctx context.Context, root, name string, leftover bool, progress io.Writer) error {
 	if err := CheckHost(); err != nil {
 		return err
@@ -41,7 +41,7 @@ func Down(ctx context.Context, root, name string, leftover bool, progress io.Wri
 		return fmt.Errorf("cluster %s is in use: its %s runs", name, program)
 	}
 	started := time.Now()
-	// The supervisor goes first, or it starts again what ends.
+	// The supervisor ends first: otherwise it would restart the programs that end.
 	if record, err := supervise.ReadRecord(c, supervise.Supervisor); err == nil {
 		if err := kill([]process.Identity{record.Identity}); err != nil {
 			return err
@@ -76,8 +76,9 @@ func running(c cluster.Cluster) string {
 	return ""
 }
 
-// releaseNetwork removes the cluster's network. What the machine's clusters share
-// goes with the last of them, so no other one may be about to claim its network.
+// releaseNetwork removes the cluster's network. The last cluster also removes what
+// all clusters of the machine share. The lock keeps another cluster from claiming its
+// network meanwhile.
 func releaseNetwork(ctx context.Context, c cluster.Cluster, progress io.Writer) error {
 	unlock, err := cluster.Lock(ctx, networkLock, progress)
 	if err != nil {
@@ -87,8 +88,8 @@ func releaseNetwork(ctx context.Context, c cluster.Cluster, progress io.Writer) 
 	return network.Remove(c)
 }
 
-// stopPrograms ends the supervisor and the cluster's own programs, in case it
-// could not do so itself.
+// stopPrograms ends the supervisor, and then the cluster's programs that the
+// supervisor has left running.
 func stopPrograms(c cluster.Cluster) error {
 	if record, err := supervise.ReadRecord(c, supervise.Supervisor); err == nil {
 		if err := record.Stop(30 * time.Second); err != nil {
@@ -140,7 +141,7 @@ func nodeProcesses(c cluster.Cluster) ([]process.Identity, error) {
 	return slices.Concat(recorded(c), marked, inside), nil
 }
 
-// recorded lists the processes that were written down and still run.
+// recorded lists the processes that have a record and still run.
 func recorded(c cluster.Cluster) []process.Identity {
 	var found []process.Identity
 	for _, name := range slices.Concat([]string{supervise.Supervisor}, supervise.Names) {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// elsewhere ends every refusal: the local cluster is a convenience, not a need.
+// elsewhere ends every refusal, because any other cluster works as well.
 const elsewhere = "Any other cluster (kind, minikube, a remote one) works instead: point KUBECONFIG at it and use `make up CLUSTER=existing`."
 
-// needed maps each Debian package to a file of it that the cluster uses.
+// needed lists the Debian packages, each with a file of it that the cluster uses.
 var needed = []struct {
 	name string
 	// program is looked up in PATH; path is a file.
@@ -45,7 +45,7 @@ func EnsurePackages(ctx context.Context, progress io.Writer) error {
 	}
 	list := strings.Join(missing, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("these programs are missing: %s (named by their Debian package), and there is no apt-get to install them; install them with the system's own package manager. %s", list, elsewhere)
+		return fmt.Errorf("these Debian packages are missing: %s. There is no apt-get here: install the same programs with the system's own package manager. %s", list, elsewhere)
 	}
 	fmt.Fprintf(progress, "installing packages: %s\n", list)
 	install := append([]string{"install", "--yes", "--no-install-recommends"}, missing...)

@@ -85,7 +85,7 @@ func await(ctx context.Context, check func(context.Context) error) error {
 	}
 }
 
-// Healthy says why the cluster cannot be used as it is.
+// Healthy returns the reason why the cluster cannot be used, or nil.
 func Healthy(ctx context.Context, c cluster.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -96,7 +96,7 @@ func Healthy(ctx context.Context, c cluster.Cluster) error {
 		}
 	}
 	if !network.Whole(c) {
-		return fmt.Errorf("the network of cluster %s is not whole", c.Name)
+		return fmt.Errorf("the network of cluster %s is not complete", c.Name)
 	}
 	client, err := api.New(c)
 	if err != nil {
@@ -113,7 +113,7 @@ func Healthy(ctx context.Context, c cluster.Cluster) error {
 
 // resolves asks the cluster's DNS for a name of the cluster, from outside.
 func resolves(ctx context.Context, c cluster.Cluster) error {
-	// A lost packet must not cost more than asking again.
+	// After a lost packet it is faster to ask again than to wait longer.
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	resolver := net.Resolver{

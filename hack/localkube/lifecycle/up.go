@@ -1,4 +1,4 @@
-// Package lifecycle brings a cluster up, takes it down and says how it is.
+// Package lifecycle starts a cluster, removes it and reports its status.
 package lifecycle
 
 import (
@@ -87,8 +87,8 @@ func unchanged(c cluster.Cluster, programs map[string]string, fsync bool) bool {
 	return maps.Equal(c.Programs, programs) && c.Fsync == fsync
 }
 
-// recovers reports whether the cluster runs, or is brought back by its
-// supervisor alone.
+// recovers reports whether the cluster is healthy, or becomes healthy because its
+// supervisor restarts what has ended.
 func recovers(ctx context.Context, c cluster.Cluster, progress io.Writer) bool {
 	reason := Healthy(ctx, c)
 	if reason == nil {
@@ -99,7 +99,7 @@ func recovers(ctx context.Context, c cluster.Cluster, progress io.Writer) bool {
 	if err != nil || !record.Alive() || !network.Whole(c) {
 		return false
 	}
-	fmt.Fprintf(progress, "cluster %s: %v; its supervisor is at work on it\n", c.Name, reason)
+	fmt.Fprintf(progress, "cluster %s: %v; waiting for its supervisor to repair it\n", c.Name, reason)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := settle(ctx, c, progress); err != nil {
@@ -149,8 +149,8 @@ func prepareRestart(c cluster.Cluster) error {
 		return err
 	}
 	if !network.Pinned(c) {
-		// Without the namespaces nothing of the old cluster can be reached, the
-		// pods neither.
+		// Without its namespaces the old cluster cannot be reached, and its pods
+		// cannot either.
 		if err := killAll(c); err != nil {
 			return err
 		}
@@ -159,14 +159,14 @@ func prepareRestart(c cluster.Cluster) error {
 		return err
 	}
 	if c.Boot != boot || !network.Pinned(c) {
-		// This is what a machine forgets when it boots.
+		// The folder holds the cluster's /run, which has to be empty after a boot.
 		return os.RemoveAll(c.Path("system", "run"))
 	}
 	return nil
 }
 
-// claimNetwork chooses a free slot for a new cluster. The slot counts as taken
-// from the moment its route exists, so both happen under one lock.
+// claimNetwork chooses a free slot for a new cluster. A slot counts as taken once
+// its route exists, so one lock covers choosing the slot and making the route.
 func claimNetwork(ctx context.Context, c cluster.Cluster, progress io.Writer) (cluster.Cluster, error) {
 	unlock, err := cluster.Lock(ctx, networkLock, progress)
 	if err != nil {
@@ -186,7 +186,7 @@ func claimNetwork(ctx context.Context, c cluster.Cluster, progress io.Writer) (c
 	if c.Boot, err = process.BootID(); err != nil {
 		return c, err
 	}
-	// The record comes first: down finds by it what the next lines make.
+	// The record is saved first: down needs it to find what the next lines make.
 	if err := c.Save(); err != nil {
 		return c, err
 	}

@@ -11,8 +11,8 @@ import (
 // kernel writes a path as the kernel does in mountinfo.
 var kernel = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`)
 
-// What is found below a folder is unmounted: exactly what is there, whatever it is called,
-// and nothing else.
+// What is found below a folder gets unmounted. So every mount point there must be found,
+// whatever its name, and no other one.
 func FuzzMountsBelow(f *testing.F) {
 	f.Add("/state/a", "namespaces/net", "b")
 	f.Add("/state/a b", `c\040d`, " - ")

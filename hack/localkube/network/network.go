@@ -1,7 +1,7 @@
-// Package network gives a cluster a network and a mount namespace of its own,
-// joined to the machine by one virtual cable. Whatever the cluster's programs
-// make in there (bridges, routes, nftables tables, mounts) is out of the
-// machine's way, and goes away with the namespaces.
+// Package network gives a cluster a network namespace and a mount namespace of its
+// own. One virtual cable (a veth pair) joins them to the machine. What the
+// cluster's programs make inside (bridges, routes, nftables tables, mounts) does
+// not disturb the machine, and goes away with the namespaces.
 package network
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/hack/localkube/cluster"
 )
 
-// sharedFolders are the folders that the cluster's programs insist on. Each
-// cluster sees its own in their place.
+// sharedFolders are the folders whose paths the cluster's programs do not let one
+// choose. Each cluster sees its own folders at these paths.
 var sharedFolders = []string{
 	"/run/containerd", "/var/lib/cni", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods",
 }
@@ -67,14 +67,14 @@ func ensureNamespaces(c cluster.Cluster) error {
 	if err := unpin(c); err != nil {
 		return err
 	}
-	// Other mount namespaces, such as another cluster's, copy what is mounted when
-	// they begin. What is shared goes from their copies as well when it is
-	// unmounted here; otherwise they would keep this network alive.
+	// A new mount namespace, such as another cluster's, begins with a copy of all
+	// mounts. When a shared mount is unmounted here, it goes from the copies as
+	// well. A mount that is not shared would stay there and keep this network alive.
 	if err := bind(filepath.Dir(c.NetworkNamespace()), syscall.MS_SHARED); err != nil {
 		return err
 	}
-	// A mount namespace can only be kept below a mount that is not shared. The
-	// kernel leaves it out of copies.
+	// The file of a mount namespace can only lie below a mount that is not shared.
+	// The kernel leaves this file out of the copies.
 	if err := bind(filepath.Dir(c.MountNamespace()), syscall.MS_PRIVATE); err != nil {
 		return err
 	}
@@ -104,11 +104,11 @@ func bind(folder string, propagation uintptr) error {
 	return nil
 }
 
-// bindFolders puts folders of the cluster in the place of the shared ones, seen
-// only from inside.
+// bindFolders mounts folders of the cluster over the shared ones. Only processes
+// inside of the namespace see them.
 func bindFolders(c cluster.Cluster) error {
-	// Everything of the cluster lies on a mount that spreads to the containers,
-	// which the kubelet needs for volumes.
+	// The cluster's folder becomes a shared mount: what the kubelet mounts below it
+	// for volumes must appear in the containers.
 	script := "mount --bind $1 $1 && mount --make-rshared $1"
 	if _, err := run(Enter(c, "sh", "-c", script, "sh", c.Folder())...); err != nil {
 		return err
@@ -180,8 +180,8 @@ table ip %[1]s {
 	return nil
 }
 
-// InUse lists the networks that the machine has routes to, the default route
-// aside.
+// InUse lists the networks that the machine has routes to, without the default
+// route.
 func InUse() ([]netip.Prefix, error) {
 	output, err := run("ip", "-4", "-json", "route", "show", "table", "all")
 	if err != nil {

@@ -63,7 +63,7 @@ func unpin(c cluster.Cluster) error {
 func mountsBelow(mountinfo []byte, folder string) []string {
 	var mounts []string
 	for line := range bytes.Lines(mountinfo) {
-		// The kernel escapes the blank, and no other space that a name may hold.
+		// strings.Fields would split a name at white space that the kernel does not escape.
 		fields := strings.Split(string(line), " ")
 		if len(fields) < 5 {
 			continue

@@ -43,7 +43,7 @@ func servers(c cluster.Cluster) map[string]Subject {
 // stay, so that a repaired cluster keeps its identity.
 func Ensure(c cluster.Cluster, now time.Time) error {
 	folder := c.Path("pki")
-	// What an authority signed is of no use without it.
+	// Certificates are of no use without the authority that signed them.
 	if _, err := os.Stat(filepath.Join(folder, "ca.crt")); os.IsNotExist(err) {
 		if err := os.RemoveAll(folder); err != nil {
 			return err
@@ -87,8 +87,8 @@ func ensureAuthority(folder, name string, now time.Time) (Authority, error) {
 	return ParseAuthority(pair)
 }
 
-// ensurePair reads a pair, or makes one. The key is written first: a
-// certificate without its key would otherwise look complete after a crash.
+// ensurePair reads a pair, or makes one. The key is written first, so that a
+// certificate is never there without its key after a crash.
 func ensurePair(folder, name string, make func() (Pair, error)) (Pair, error) {
 	certificateFile, keyFile := filepath.Join(folder, name+".crt"), filepath.Join(folder, name+".key")
 	certificate, certificateErr := os.ReadFile(certificateFile)

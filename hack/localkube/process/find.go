@@ -33,8 +33,8 @@ func InNetwork(path string) ([]Identity, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: no inode number", path)
 	}
-	// A plain file may have any inode number, and what is found is ended: only the number
-	// of a namespace counts, and never that of our own.
+	// The caller ends every process that is found. A plain file may have the inode number of
+	// a namespace, so it does not count, and neither does our own namespace.
 	if !IsNamespace(path) {
 		return nil, nil
 	}

@@ -21,7 +21,7 @@ func FuzzParseStat(f *testing.F) {
 		if err != nil || got != started || zombie != (state == "Z" || state == "X") {
 			t.Errorf("parseStat(%q) = %d, %t, %v", stat, got, zombie, err)
 		}
-		// A line that breaks off is no reason to take the process for another one.
+		// A line that breaks off must give no start time: it would be that of another process.
 		short := stat[:strings.LastIndexByte(stat, ')')+1]
 		if _, _, err := parseStat([]byte(short)); err == nil {
 			t.Errorf("parseStat(%q) finds a start time", short)

@@ -1,6 +1,5 @@
-// Package process identifies processes so that they can be ended without ever
-// ending another one: a number alone is used again by the kernel, so a process
-// is known by its number together with its start time.
+// Package process identifies a process by its number and its start time. The
+// kernel uses numbers again, so a number alone could end another process.
 package process
 
 import (

@@ -89,7 +89,8 @@ func Files(values Values) error {
 }
 
 // registries lets the node pull from registries that run on the machine. Inside
-// of the cluster's network localhost is the node, so it is led to the machine.
+// of the cluster's network localhost is the node, so images of localhost are
+// pulled from the machine's address.
 func registries(c cluster.Cluster) error {
 	for port := FirstRegistryPort; port <= LastRegistryPort; port++ {
 		address := net.JoinHostPort(c.HostAddress().String(), strconv.Itoa(port))
@@ -155,9 +156,9 @@ func execute(name string, values any) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// MachineNameservers reads the name servers that a cluster can reach. One at a
-// loopback address is the machine's own stub, of which a cluster sees nothing,
-// so the file behind the stub is asked as well.
+// MachineNameservers reads the name servers that a cluster can reach. It cannot
+// reach a stub resolver at a loopback address of the machine. The second file lists
+// the servers that such a stub asks.
 func MachineNameservers() []string {
 	for _, path := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
 		content, err := os.ReadFile(path)

@@ -59,7 +59,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// rendered reads the files back, with the state folder's name made the same.
+// rendered reads the files back, with a fixed name in the place of the state folder's.
 func rendered(t *testing.T, c cluster.Cluster) map[string]string {
 	t.Helper()
 	got := map[string]string{}

@@ -15,8 +15,8 @@ type Program struct {
 	Command []string
 	// NeedsAPI holds the program back until the API server serves.
 	NeedsAPI bool
-	// Proxy passes the machine's proxy settings on: only what fetches images
-	// wants them.
+	// Proxy passes the machine's proxy settings on: only a program that fetches
+	// images needs them.
 	Proxy bool
 }
 

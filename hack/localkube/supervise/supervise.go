@@ -1,5 +1,6 @@
 // Package supervise keeps the programs of one cluster running. It runs in a
-// process of its own, started by up, which outlives the command.
+// process of its own. The command up starts this process, and it keeps running
+// when the command has ended.
 package supervise
 
 import (
@@ -24,9 +25,9 @@ import (
 const (
 	firstBackoff = 200 * time.Millisecond
 	lastBackoff  = 10 * time.Second
-	// healthyAfter is how long a program must live for its next failure to
-	// count as a first one. One that has lived as long as the longest wait does
-	// no harm when it is started again at once.
+	// healthyAfter is how long a program must run before the backoff starts over.
+	// It equals the longest wait: a program that has run for that long does no harm
+	// when it is started again at once.
 	healthyAfter = lastBackoff
 	stopGrace    = 5 * time.Second
 	logLimit     = 64 << 20
@@ -87,7 +88,7 @@ func Run(ctx context.Context, c cluster.Cluster, log io.Writer) error {
 		awaitAPI(ctx, client)
 		close(apiReady)
 	}()
-	// etcd ends last: the others want to say goodbye to the API server.
+	// etcd ends last: while the others end, they still write to the API server.
 	etcdContext, stopEtcd := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEtcd()
 	var others, etcd sync.WaitGroup
@@ -165,7 +166,7 @@ func (k *keeper) once(ctx context.Context, record *Record) error {
 	command := exec.Command(line[0], line[1:]...)
 	command.Stdout, command.Stderr = output, output
 	command.Env = environment(k.cluster, k.program)
-	// A session of its own keeps a terminal's signals away.
+	// In a session of its own the program gets no signals from a terminal.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := command.Start(); err != nil {
 		return err
@@ -201,8 +202,8 @@ func (k *keeper) await(ctx context.Context, command *exec.Cmd, output *os.File, 
 	}
 }
 
-// stop uses the child's process handle: a child that nobody has waited for
-// keeps its number.
+// stop needs no process.Identity: the kernel does not give the number of a child
+// to another process before somebody has waited for the child.
 func stop(command *exec.Cmd, ended <-chan error) error {
 	_ = command.Process.Signal(syscall.SIGTERM)
 	select {
@@ -221,8 +222,8 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 }
 
-// limit empties a log that has grown too large. The program writes on at the
-// file's end, which is then its beginning.
+// limit empties a log that has grown too large. The log is open for appending, so
+// the program goes on writing at the start of the empty file.
 func limit(file *os.File) {
 	if info, err := file.Stat(); err == nil && info.Size() > logLimit {
 		_ = file.Truncate(0)

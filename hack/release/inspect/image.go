@@ -87,7 +87,7 @@ func (r Release) Images(content []byte, program string) ([]Image, error) {
 	return images, nil
 }
 
-// index follows index.json, and takes out of blobs whatever it has led to.
+// index reads index.json and all that it leads to, and removes from blobs what it has read.
 func (r Release) index(blobs map[string][]byte, program string) ([]Image, error) {
 	var outer, inner manifest
 	if err := json.Unmarshal(blobs["index.json"], &outer); err != nil {
@@ -142,7 +142,7 @@ func take(blobs map[string][]byte, from descriptor, into any) error {
 	return json.Unmarshal(content, into)
 }
 
-// blob takes out what a descriptor names, and checks that it is that.
+// blob removes the blob that a descriptor names, and checks its digest and size.
 func blob(blobs map[string][]byte, from descriptor) ([]byte, error) {
 	name := "blobs/sha256/" + strings.TrimPrefix(from.Digest, "sha256:")
 	content, ok := blobs[name]
@@ -195,7 +195,7 @@ func (r Release) image(settings, layer []byte, program string) (Image, error) {
 	return image, checkProgram(image.Program, c.OS, c.Architecture)
 }
 
-// layer inspects the files of an image: these, with these modes, in this order.
+// layer inspects the files of an image. Their names, modes and order are fixed.
 func (r Release) layer(unpacked []byte, program string) (Image, error) {
 	want := []string{"etc/ 5 0755", "etc/group 0 0644", "etc/passwd 0 0644", "tmp/ 5 1777", "licenses/ 5 0755"}
 	for _, name := range LicenseFiles {

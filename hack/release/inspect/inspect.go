@@ -18,7 +18,7 @@ import (
 // Release is what a folder is compared with.
 type Release struct {
 	Version string
-	// Created is the time that everything in the release bears.
+	// Created is the time of everything in the release.
 	Created time.Time
 }
 
@@ -33,7 +33,7 @@ var (
 	text   = regexp.MustCompile(`^(install\.yaml|slipway\.yaml|SHA256SUMS|[a-z-]+-v[^/]*\.cdx\.json)$`)
 )
 
-// Folder inspects every file of a release. Only SHA256SUMS.sig has a content that means nothing here.
+// Folder inspects every file of a release. It does not read SHA256SUMS.sig, which package seal checks.
 func (r Release) Folder(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -93,8 +93,8 @@ func (r Release) version(got string) error {
 	return nil
 }
 
-// plugin inspects an archive of the kubectl plugin: the program and the licences, and
-// not a byte besides.
+// plugin inspects an archive of the kubectl plugin. It must hold the program and the
+// licences, and nothing else.
 func (r Release) plugin(content []byte, system, architecture, format string) error {
 	read, write := readTarGz, pack.TarGz
 	program := "kubectl-slipway"
@@ -147,8 +147,9 @@ func (r Release) chart(content []byte) error {
 	return sameBytes(content, files, pack.TarGz, r.Created)
 }
 
-// sameBytes packs what was read again. What is not the same may hide something that one
-// program sees and another does not: a link, an owner, a second archive behind the first.
+// sameBytes packs the files that were read once more, and compares the archives. A
+// difference may hide something that only some programs see: a link, an owner, a second
+// archive behind the first.
 func sameBytes(content []byte, files []pack.File, write func([]pack.File, time.Time) ([]byte, error), created time.Time) error {
 	again, err := write(files, created)
 	if err != nil {

@@ -161,7 +161,7 @@ func raw(t *testing.T, headers ...tar.Header) []byte {
 	return buffer.Bytes()
 }
 
-// What unpacking would do to somebody's machine.
+// Unpacking such an entry could harm somebody's machine.
 func TestEntriesThatAreRefused(t *testing.T) {
 	tests := map[string]struct {
 		headers []tar.Header
@@ -217,7 +217,7 @@ func TestZipsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	// Programs that look for the end, and others that read from the front, would see two archives.
+	// Some programs read an archive from its end, others from its start: they would see different things.
 	zipped, err := pack.Zip(pluginFiles(t, "windows/amd64"), this.Created)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// Repack makes of what helm packages what this package accepts.
+// Repack turns a chart that helm packaged into one that this package accepts.
 func TestRepack(t *testing.T) {
 	packaged := raw(t, tar.Header{Name: "slipway/values.yaml", Typeflag: tar.TypeReg, Uid: 1000, Uname: "builder", Mode: 0o600},
 		tar.Header{Name: "slipway/Chart.yaml", Typeflag: tar.TypeReg})

@@ -64,7 +64,7 @@ func readZip(content []byte) ([]pack.File, error) {
 	return files, nil
 }
 
-// gunzip unpacks what one member of gzip holds, and nothing behind it.
+// gunzip unpacks a single gzip member, and refuses anything behind it.
 func gunzip(content []byte) ([]byte, error) {
 	source := bytes.NewReader(content)
 	reader, err := gzip.NewReader(source)
@@ -93,9 +93,9 @@ func readAll(reader io.Reader) ([]byte, error) {
 	return content, err
 }
 
-// eachEntry calls do with every entry of a tar archive, after looking at what no entry
-// of a release may have: a name that leads elsewhere or comes twice, an owner, more than
-// the oldest header says, or anything behind the end.
+// eachEntry calls do with every entry of a tar archive. It refuses what no release may
+// have: a name that leads out of the folder or comes twice, an owner, a link, a device,
+// extended header fields, or anything behind the end.
 func eachEntry(content []byte, do func(header *tar.Header, content []byte) error) error {
 	source := bytes.NewReader(content)
 	reader := tar.NewReader(source)
@@ -142,10 +142,10 @@ func onlyZeros(rest []byte) error {
 	return nil
 }
 
-// sameTime tells whether an entry bears the time of the release, in seconds.
+// sameTime tells whether an entry has the time of the release, in seconds.
 func sameTime(got, want time.Time) bool { return got.Unix() == want.Unix() }
 
-// Repack writes an archive of plain files again, as this package would write it.
+// Repack reads an archive of plain files, and writes these files in the form that this package accepts.
 func Repack(content []byte, created time.Time) ([]byte, error) {
 	unpacked, err := gunzipAny(content)
 	if err != nil {

@@ -117,7 +117,8 @@ func definitions(folder string) ([]definition, error) {
 	return all, nil
 }
 
-// Chart adds to a Chart.yaml what Artifact Hub shows. What is there already stays.
+// Chart adds the annotations for Artifact Hub to a Chart.yaml. It replaces changes, CRDs and images; what
+// else is there already stays.
 func Chart(chart []byte, crds, registry, version string, changes []Change) ([]byte, error) {
 	fields := map[string]any{}
 	if err := yaml.Unmarshal(chart, &fields); err != nil {

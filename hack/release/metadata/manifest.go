@@ -28,7 +28,7 @@ func Install(development, registry, version string) (string, error) {
 		text = strings.Replace(text, old, where+Image(registry, program, version)+"\n", 1)
 	}
 	if strings.Contains(text, ":dev") {
-		return "", fmt.Errorf("the manifest names an image :dev besides")
+		return "", fmt.Errorf("the manifest names another image with the tag :dev")
 	}
 	return fmt.Sprintf("# Slipway %s: kubectl apply --server-side -f install.yaml\n", version) + text, nil
 }

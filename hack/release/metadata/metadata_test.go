@@ -35,7 +35,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// An image that nobody replaced would be one that no cluster has.
+// If a name were not replaced, it would be the name of an image that no cluster can pull.
 func TestInstallRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"a manifest of somebody else": strings.TrimPrefix(development, header),

@@ -1,5 +1,6 @@
-// Package pack writes archives that depend on nothing but their files' names and
-// content: no owner, no time but the given one, no order but the names'.
+// Package pack writes archives that depend only on the names and content of their
+// files, on which are programs, and on the given time. Files have no owner, and are
+// sorted by name.
 package pack
 
 import (
@@ -92,7 +93,7 @@ func Zip(files []File, modified time.Time) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// prepare returns the files in the order of their names, after looking at these.
+// prepare checks the names of the files, and returns the files sorted by name.
 func prepare(files []File) ([]File, error) {
 	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
 	seen := map[string]bool{}

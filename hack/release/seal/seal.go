@@ -1,5 +1,5 @@
-// Package seal makes a release hard to change unseen: checksums of all its files, and
-// a signature of the checksums.
+// Package seal makes changes to a release visible, with checksums of all its files
+// and a signature of the checksums.
 package seal
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// Names of the two files that a release has beside what it ships.
+// Names of the two files that protect the other files of a release.
 const (
 	SumsFile      = "SHA256SUMS"
 	SignatureFile = "SHA256SUMS.sig"
@@ -76,7 +76,7 @@ func Sign(folder, keyFile string) error {
 }
 
 // Verify compares a folder with its checksums. With the file of a public key it checks
-// the signature before it believes them. With a version it refuses the files of another.
+// the signature first. With a version it refuses the files of another version.
 func Verify(folder, keyFile, version string) error {
 	text, err := readSums(folder)
 	if err != nil {
@@ -106,7 +106,7 @@ func Verify(folder, keyFile, version string) error {
 		case !known:
 			problems = append(problems, fmt.Errorf("%s is not in %s", name, SumsFile))
 		case got != want:
-			problems = append(problems, fmt.Errorf("%s has been changed: its checksum is another one than in %s", name, SumsFile))
+			problems = append(problems, fmt.Errorf("%s has been changed: its checksum is not the one in %s", name, SumsFile))
 		case version != "" && !ofVersion(name, version):
 			problems = append(problems, fmt.Errorf("%s is not of %s", name, version))
 		}
@@ -118,8 +118,8 @@ func Verify(folder, keyFile, version string) error {
 }
 
 // ofVersion tells whether a file may belong to a release. All but the manifests have its
-// version in their names, so that the files of an older release, which are signed too,
-// are not taken for the ones of this.
+// version in their names. The files of an older release are signed too, and must not be
+// taken for those of this one.
 func ofVersion(name, version string) bool {
 	if name == "install.yaml" || name == "slipway.yaml" {
 		return true
@@ -151,8 +151,8 @@ func checkSignature(folder, keyFile string, text []byte) error {
 	return nil
 }
 
-// list returns the names of the files of a release, without the two that seal it. What
-// is not a plain file has no place there.
+// list returns the names of the files of a release, without the two that protect it. It
+// refuses anything that is not a plain file.
 func list(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -79,7 +79,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Whoever changes anything is found out.
+// Every change is found.
 func TestVerifyRefuses(t *testing.T) {
 	private, public := newKeys(t)
 	otherPrivate, otherPublic := newKeys(t)
@@ -155,7 +155,7 @@ func TestVerifyRefusesAnotherVersion(t *testing.T) {
 	}
 }
 
-// Checksums that were signed are still read with care.
+// A malformed line is refused, even when its file is signed.
 func TestSumsThatAreRefused(t *testing.T) {
 	sum := strings.Repeat("0", 64)
 	for name, text := range map[string]string{
