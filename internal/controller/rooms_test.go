@@ -1,5 +1,5 @@
-// Package controller_test holds what all kinds have in common: each has a room of its own here, with the same files, and is
-// told of in the same places. docs/dev/add-a-kind.md is the list for people.
+// Package controller_test holds what all kinds have in common: each has a package of its own here, with the same files, and is
+// registered in the same places. docs/dev/add-a-kind.md is the list for people.
 package controller_test
 
 import (
@@ -13,14 +13,14 @@ import (
 // root is the root of the project, from here.
 const root = "../.."
 
-// files are those of every room.
+// files are those of every kind's package.
 var files = []string{
 	"doc.go", "controller.go", "scope.go", "children.go", "status.go", "setup.go", "metrics.go",
 	"main_api_test.go", "writes_api_test.go", "drift_api_test.go", "fuzz_test.go",
 	"desired/doc.go", "desired/desired.go", "desired/desired_test.go",
 }
 
-// rooms are the names of the kinds that have one.
+// rooms are the names of the kinds that have a package.
 func rooms(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(".")
@@ -59,7 +59,7 @@ func first(t *testing.T, pattern, text string) string {
 	return found[1]
 }
 
-func TestEveryRoomHasTheSameFilesAndItsDocNamesThem(t *testing.T) {
+func TestEveryPackageOfAKindHasTheSameFilesAndItsDocNamesThem(t *testing.T) {
 	for _, room := range rooms(t) {
 		t.Run(room, func(t *testing.T) {
 			for _, file := range files {

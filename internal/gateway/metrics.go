@@ -15,11 +15,11 @@ import (
 func StateMetrics() []metric.Definition {
 	return []metric.Definition{
 		{Name: "slipway_gateway_generation", Type: metric.Gauge, Help: "Generation of the spec that is served; 0 before the first. A gateway that runs from a file counts the contents of the file."},
-		{Name: "slipway_gateway_configuration_rejected", Type: metric.Gauge, Help: "1 while a newer generation cannot be served at all and the last good one is, otherwise 0."},
+		{Name: "slipway_gateway_configuration_rejected", Type: metric.Gauge, Help: "1 while a newer generation cannot be served at all and the last good one is served instead, otherwise 0."},
 		{Name: "slipway_gateway_problems", Type: metric.Gauge, Labels: []string{"reason"}, Help: "Routes, certificates and health checks that are not served as written, by reason. Without a problem there is no series."},
-		{Name: "slipway_gateway_view_current", Type: metric.Gauge, Help: "1 while every change of the cluster is heard, 0 while what is served may be old. A gateway that runs from a file says 1."},
+		{Name: "slipway_gateway_view_current", Type: metric.Gauge, Help: "1 while the gateway receives every change of the cluster, 0 while what it serves may be stale. Always 1 for a gateway that runs from a file."},
 		{Name: "slipway_gateway_endpoints", Type: metric.Gauge, Labels: []string{"service", "port", "state"}, Help: "Endpoints of a backend, by Service, port and state: available, ejected (requests to it failed) or unhealthy (its health checks fail)."},
-		{Name: "slipway_gateway_certificate_expiry_timestamp_seconds", Type: metric.Gauge, Labels: []string{"secret"}, Help: "When a certificate that is served ends, by the name of its Secret, in seconds since 1970."},
+		{Name: "slipway_gateway_certificate_expiry_timestamp_seconds", Type: metric.Gauge, Labels: []string{"secret"}, Help: "When a certificate that is served expires, by the name of its Secret, in seconds since 1970."},
 	}
 }
 

@@ -247,7 +247,7 @@ func (f *failover) longestWait() time.Duration {
 	return longest
 }
 
-// onePerApp checks that the change of leaders made nothing twice, and nothing anew.
+// onePerApp checks that the change of leaders made nothing twice, and recreated nothing.
 func (f *failover) onePerApp() {
 	f.Helper()
 	var s *state

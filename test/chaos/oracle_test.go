@@ -24,8 +24,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
-// violation is what must not be at any time. Everything else that the oracle returns may
-// be about to come right.
+// violation is an error that must never occur. Any other error that the oracle returns may
+// still go away by itself.
 type violation struct{ error }
 
 func violated(format string, args ...any) error { return violation{fmt.Errorf(format, args...)} }
@@ -231,7 +231,7 @@ func (s *state) compareScaling(a *app, live *slipwayv1alpha1.WebApp) error {
 	return nil
 }
 
-// compareRestarts looks for containers that were started anew: nobody has killed any.
+// compareRestarts looks for containers that were restarted: nobody has killed any.
 func (s *state) compareRestarts(a *app) error {
 	if n := livecluster.Restarts(of(s.pods.Items, a.name)); n > 0 {
 		return violated("containers were started anew %d times", n)

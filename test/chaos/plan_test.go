@@ -60,7 +60,7 @@ type round struct {
 	changes []change
 	kills   []kill
 	// settle: the next round waits until the cluster is what the model says. Otherwise it
-	// strikes while everybody is still busy with this one.
+	// begins while everybody is still busy with this one.
 	settle bool
 }
 

@@ -32,7 +32,7 @@ type report struct {
 	// or went, though nothing had been asked for that would explain it.
 	pods     map[types.UID]bool
 	baseless int
-	// outdated are those that the kubelet started with a Secret's content of earlier.
+	// outdated are those that the kubelet started with an earlier content of a Secret.
 	outdated map[types.UID]bool
 	// templates is how many changes of a pod template were asked for, and rollouts how many
 	// of them the Deployments went through: changes that come quickly may be one rollout.

@@ -347,7 +347,7 @@ func (r *runner) nothingLeft() {
 }
 
 // quiet waits until nothing of the namespace has changed for a while: the controllers of
-// Kubernetes have some last words after a rollout.
+// Kubernetes still write for a moment after a rollout.
 func (r *runner) quiet() map[string]string {
 	r.Helper()
 	const while = 2 * time.Second

@@ -29,7 +29,7 @@ func TestReplicasAreHandedToAnAutoscalerAndBackWithoutADip(t *testing.T) {
 	f.autoscaled(2, 5)
 	f.servesUnscaled("3/3")
 	f.scaledByHand(4)
-	f.forcePass()
+	f.forceReconcile()
 	f.servesUnscaled("4/4")
 	if got := *f.deployment().Spec.Replicas; got != 4 {
 		t.Errorf("the autoscaler's 4 replicas became %d", got)

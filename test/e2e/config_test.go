@@ -34,7 +34,7 @@ func TestAChangedKeyReachesThePodsAndNothingElseRestartsThem(t *testing.T) {
 			f.Create(secret(fmt.Sprintf("s-%d", i), "GREETING", "no"),
 				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d", i)}, Data: map[string]string{"greeting": "no"}})
 		}
-		f.forcePass()
+		f.forceReconcile()
 		if after := f.deployment().Generation; after != before {
 			t.Errorf("the Deployment went from generation %d to %d", before, after)
 		}
@@ -72,7 +72,7 @@ func TestAnApplicationStartsByItselfWhenItsSecretComes(t *testing.T) {
 	f.Create(secret("late", "GREETING", "at last"))
 	f.ready()
 	f.answers(f.serviceURL()+"/config", "env: at last")
-	f.forcePass()
+	f.forceReconcile()
 	if d := f.deployment(); d.Generation != 1 || livecluster.Restarts(f.pods()) != 0 {
 		t.Errorf("the Deployment has generation %d and its pods restarted %d times, want 1 and 0", d.Generation, livecluster.Restarts(f.pods()))
 	}
@@ -90,7 +90,7 @@ func TestPodsOutliveTheirSecret(t *testing.T) {
 	f.Delete(secretIn(f, "db"))
 	f.wait(has(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonSecretNotFound, `Secret "db"`, "spec.envFrom[0].secretRef"),
 		is(slipwayv1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
-	f.forcePass()
+	f.forceReconcile()
 	load.Stop("a deleted Secret")
 
 	f.Create(secret("db", "GREETING", "kept"))

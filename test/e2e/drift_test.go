@@ -144,7 +144,7 @@ func TestWhatOthersStateSurvives(t *testing.T) {
 		return nil
 	})
 	f.ready()
-	f.forcePass()
+	f.forceReconcile()
 
 	deployment, service := f.deployment(), mustGet(f, appName, &corev1.Service{})
 	if deployment.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] == "" {

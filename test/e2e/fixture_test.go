@@ -175,10 +175,10 @@ func (f *fixture) deployment() *appsv1.Deployment {
 	return mustGet(f, appName, &appsv1.Deployment{})
 }
 
-// forcePass makes the operator look at the application once more and waits until it
+// forceReconcile makes the operator look at the application once more and waits until it
 // has: it changes the Service by hand and waits until the change is undone. This is
 // how a test shows that something does not happen.
-func (f *fixture) forcePass() {
+func (f *fixture) forceReconcile() {
 	f.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: appName, Namespace: f.Namespace}}
 	update(f, service, func(s *corev1.Service) { delete(s.Labels, slipwayv1alpha1.LabelName) })

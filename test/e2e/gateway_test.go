@@ -43,8 +43,8 @@ const (
 	newURL      = "http://api.example.com/new"
 )
 
-// The life of one gateway: made, scaled, changed, meddled with, deleted. It runs before the
-// parallel tests: it measures.
+// One gateway is made, scaled, changed, changed by others, and deleted. The test runs before
+// the parallel tests, because it measures.
 func TestAGatewayServesThroughEveryChange(t *testing.T) {
 	f := newGatewayFixture(newFixture(t))
 	f.Create(f.demo("user-service", 8080), f.demo("product-service", 8081))

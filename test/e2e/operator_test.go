@@ -52,8 +52,7 @@ func (f *fixture) waitForLeader() *corev1.Pod {
 	return leader
 }
 
-// killLeader ends the operator's leader without a chance to say goodbye, so that its
-// lease has to run out.
+// killLeader kills the operator's leader. It cannot release its Lease, which has to expire.
 func (f *fixture) killLeader() {
 	f.Helper()
 	leader := f.waitForLeader()
@@ -105,8 +104,8 @@ func TestAnOperatorRestartChangesNothing(t *testing.T) {
 	}
 }
 
-// settled waits until nothing of the application has changed for a second: the
-// controllers of Kubernetes have some last words after a rollout.
+// settled waits until nothing of the application has changed for a second: the controllers of
+// Kubernetes still write for a moment after a rollout.
 func (f *fixture) settled() map[string]string {
 	f.Helper()
 	last, since := f.children(), time.Now()

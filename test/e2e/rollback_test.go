@@ -109,7 +109,7 @@ func (f *fixture) staysRolledBack() {
 	f.Helper()
 	before := f.deployment()
 	for range 3 {
-		f.forcePass()
+		f.forceReconcile()
 	}
 	if after := f.deployment(); after.Generation != before.Generation {
 		f.Errorf("the Deployment went from generation %d to %d", before.Generation, after.Generation)
@@ -171,7 +171,7 @@ func TestOnFailureHoldReportsAndStays(t *testing.T) {
 		lacks(slipwayv1alpha1.ConditionRolledBack))
 	before := f.deployment()
 	for range 3 {
-		f.forcePass()
+		f.forceReconcile()
 	}
 	if after := f.deployment(); after.Generation != before.Generation || after.Spec.Template.Spec.Containers[0].Image == cluster.DemoImage {
 		t.Errorf("the Deployment was changed from generation %d to %d", before.Generation, after.Generation)
@@ -210,7 +210,7 @@ func TestAnApplicationThatFailsLaterIsNotRolledBack(t *testing.T) {
 		})
 	}
 	f.wait(has(slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ReasonCrashLoopBackOff, `pod "shop-`, "exit code 7"))
-	f.forcePass()
+	f.forceReconcile()
 	app := f.ready()
 	if app.Status.Revision != second.Status.Revision || app.Status.Rollback != nil {
 		t.Errorf("revision %q runs after rollback %+v, want %q", app.Status.Revision, app.Status.Rollback, second.Status.Revision)

@@ -41,9 +41,9 @@ type injection struct {
 	trial scenario.Trial
 }
 
-// TestMatrix plays every scenario with everything that may go wrong at a write or a step,
-// each alone: a run has at most one thing go wrong before everything has to be at steady state
-// again, as it is without.
+// TestMatrix plays every scenario with everything that may go wrong at a write or a step, one
+// at a time. After each fault everything has to reach the steady state that it has without the
+// fault, before a run has another.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	everyScenario(t, func(t *testing.T, kind scenario.Kind, s scenario.Scenario, all func()) {
@@ -86,8 +86,9 @@ func playAll(t *testing.T, s scenario.Scenario, reference *scenario.Outcome, cel
 	}
 }
 
-// haveInjected tells whether all did, and fails the test where one did not though there was
-// such a write. Fewer writes may do, when several states of a rollout are seen at once.
+// haveInjected tells whether all faults were injected, and fails the test if one was not
+// although the run made that write. A run may make fewer writes, because several states of a
+// rollout may be seen at once.
 func haveInjected(t *testing.T, s scenario.Scenario, injections []injection, outcome *scenario.Outcome) bool {
 	t.Helper()
 	all := true
@@ -107,10 +108,10 @@ func haveInjected(t *testing.T, s scenario.Scenario, injections []injection, out
 	return all
 }
 
-// play plays a scenario and fails the test when something is not as it is without what
-// goes wrong. A machine that is busy enough can make any case late, so one that fails is
-// played again, unless no lateness explains it, and what went wrong the first time is
-// told: the table names the run, and mayBePlayedAgain bounds how many there are.
+// play plays a scenario, and fails the test when something is not as it is without the fault.
+// A busy machine can make any case late, so one that fails is played again, unless lateness
+// cannot explain it. What went wrong the first time is printed: the table names the run, and
+// mayBePlayedAgain bounds how many there are.
 func play(t *testing.T, on *scenario.Bench, s scenario.Scenario, trial scenario.Trial, reference *scenario.Outcome) *scenario.Outcome {
 	t.Helper()
 	outcome, err := on.Play(t, s, trial, reference)
@@ -123,7 +124,8 @@ func play(t *testing.T, on *scenario.Bench, s scenario.Scenario, trial scenario.
 		return outcome
 	}
 	t.Logf("played again, because: %v", err)
-	// What made it late mostly lasts: it takes longer to come to steady state, too, and to be seen.
+	// What made it late mostly lasts: the second time, steady state comes later too, and so
+	// does the proof of it.
 	trial.Idle += restlessness
 	trial.Live = true
 	again, secondErr := on.Play(t, s, trial, reference)

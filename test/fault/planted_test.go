@@ -23,9 +23,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/scenario"
 )
 
-// A matrix in which everything passes proves nothing by itself: it has to find the
-// mistakes that operators are known to make, and one that is merely late. Each is put into ours, and has to be
-// caught by the scenario named here.
+// A matrix in which everything passes proves nothing by itself. It has to find the mistakes
+// that operators typically make, and one that is only late. Each is put into our operator, and
+// the scenario named here has to catch it.
 func TestPlantedBugsAreCaught(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -130,7 +130,7 @@ func planted(bug func(client.Client) client.Client) client.NewClientFunc {
 	}
 }
 
-// trustNames shows every object as owned by who has the name of its owner now.
+// trustNames shows every object as owned by the object that has the name of its owner now.
 func trustNames(right client.Client) client.Client { return namesOnly{right} }
 
 type namesOnly struct{ client.Client }
@@ -153,7 +153,7 @@ func (c namesOnly) Get(ctx context.Context, key client.ObjectKey, object client.
 	return nil
 }
 
-// statusFirst keeps what children are written back until status is.
+// statusFirst holds the writes of children back until status is written.
 func statusFirst(right client.Client) client.Client { return &postponing{Client: right} }
 
 type postponing struct {
@@ -217,8 +217,8 @@ func (s hesitantStatus) Patch(ctx context.Context, object client.Object, patch c
 	return s.SubResourceWriter.Patch(ctx, object, patch, options...)
 }
 
-// mapOrder states environment variables in another order than that of their names, as
-// who ranges over a map mostly does.
+// mapOrder applies environment variables in another order than by name, as code that ranges
+// over a map mostly does.
 func mapOrder(right client.Client) client.Client {
 	return patching{right, func(deployment map[string]any) {
 		for _, container := range containers(deployment) {
@@ -238,7 +238,7 @@ func containers(deployment map[string]any) []any {
 	return list
 }
 
-// fullUpdate states the default number of pods where none is wanted.
+// fullUpdate applies the default number of pods where none is desired.
 func fullUpdate(right client.Client) client.Client {
 	return patching{right, func(deployment map[string]any) {
 		if spec, ok := deployment["spec"].(map[string]any); ok && spec["replicas"] == nil {

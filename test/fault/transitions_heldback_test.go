@@ -15,8 +15,9 @@ import (
 )
 
 // holdBack gives every object a value that cannot be carried out, and takes it back, or
-// replaces it by another: what was made of the object stays meanwhile, status says why,
-// and the good value is carried out. So it is with an object born with the value.
+// replaces it by another. Meanwhile the children of the object stay, and status says why. Then
+// the good value is carried out. The same holds for an object that is created with such a
+// value.
 func (s *specTrial) holdBack(t *testing.T, value heldBack) {
 	s.everyObject(func(i int) {
 		for _, to := range []int{s.at[i], s.next(i, 1)} {

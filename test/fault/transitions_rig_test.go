@@ -26,8 +26,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 )
 
-// How long nothing may happen to an object and what was made of it for it to be at
-// rest. The states that all others are compared with are given longer.
+// How long nothing may happen to an object and its children for them to be in a steady state.
+// The states that all others are compared with are given longer.
 const (
 	shortRest = 150 * time.Millisecond
 	longRest  = time.Second

@@ -21,11 +21,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
-// specTrial is one property in one base. Each valid value has an object of its own,
-// which is born with it: its state is what the value leads to. Then all objects move
-// on, by one value, by two, and so on, until each value has been changed to each other;
-// or only one further and one back, where nothing is made of the property. Of values
-// that only one object can have, one object goes through all changes.
+// specTrial is one property in one base. Each valid value has an object of its own that is
+// created with it: its state is what the value leads to. Then all objects move on, by one
+// value, by two, and so on, until each value has been changed to each other. If the property
+// is in no child, they move only one value further and one back. If only one object can have a
+// value, one object goes through all changes.
 type specTrial struct {
 	kind     *specKind
 	rig      *transitionRig

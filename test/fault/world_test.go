@@ -127,8 +127,8 @@ func allowed(namespace string, want bool) error {
 	return fmt.Errorf("the API server does not come to allowed = %v", want)
 }
 
-// A namespace is deleted at every write: the operator comes to rest, and what it cannot
-// make is not tried over and over.
+// A namespace is deleted at every write: the operator reaches a steady state, and does not try
+// over and over to make what cannot be made.
 func TestADeletedNamespaceIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	everyScenario(t, func(t *testing.T, kind scenario.Kind, s scenario.Scenario, _ func()) {

@@ -50,7 +50,8 @@ type judge struct {
 	found   map[*played][]violation
 	// reached counts the requests of each attack that its backend saw.
 	reached map[*played]int
-	// prefaces are the attacks that are blamed for backends that are spoken to in HTTP/2: that has no id.
+	// prefaces are the attacks that are blamed when a backend is spoken to in HTTP/2: the
+	// preface has no id.
 	prefaces map[*lane]*played
 	// relayed are the requests that a proxy in front of the gateway has sent to it, as often as it did; nil where there
 	// is none. Where there is one, what it makes of an attack is its own business: then the gateway is judged by what it

@@ -17,9 +17,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// A pass that read before the Gateway API was found takes its Gateway for missing: it
-// must neither make the HTTPRoute nor speak of it.
-func TestAPassFromBeforeTheGatewayAPIWasFoundIsRepeated(t *testing.T) {
+// A reconcile that read its objects before the Gateway API was found takes its Gateway for
+// missing. It must neither make the HTTPRoute nor report on it.
+func TestAReconcileFromBeforeTheGatewayAPIWasFoundIsRepeated(t *testing.T) {
 	s := runningScope()
 	s.gateway.Spec.Expose = &slipwayv1alpha1.Expose{
 		Type: slipwayv1alpha1.ExposeHTTPRoute, Gateway: &slipwayv1alpha1.ParentGateway{LocalReference: slipwayv1alpha1.LocalReference{Name: "shared"}},

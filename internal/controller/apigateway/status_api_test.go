@@ -103,7 +103,7 @@ func TestAMissingBackendIsNamedAndCleared(t *testing.T) {
 	f.promptly(func() { f.create(f.service("user-service")) }, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }
 
-// One replica of two has another opinion.
+// One of two replicas reports something else than the other.
 func TestWhatAReplicaSaysIsTold(t *testing.T) {
 	f := newFixture(t)
 	f.startOperator(nil)

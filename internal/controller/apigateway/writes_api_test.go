@@ -104,27 +104,27 @@ func TestATakenNameCostsNoWriteAtARestart(t *testing.T) {
 }
 
 // touch makes the operator look at the gateway again and leaves it nothing to do. It
-// returns after the pass.
+// returns after the reconcile.
 func (f *fixture) touch() {
 	f.Helper()
 	meta := metav1.ObjectMeta{Namespace: f.namespace, Name: "edge"}
 	for _, object := range []client.Object{&slipwayv1alpha1.APIGateway{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta}} {
-		before := passes()
+		before := reconciles()
 		body := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, before)
 		if err := env.Client.Patch(f.Context(), object, client.RawPatch(types.MergePatchType, body), client.FieldOwner("somebody")); err != nil {
 			f.Fatal(err)
 		}
 		environment.Eventually(f, func() error {
-			if passes() == before {
-				return errors.New("no pass")
+			if reconciles() == before {
+				return errors.New("no reconcile")
 			}
 			return nil
 		})
 	}
 }
 
-// passes is how often Reconcile has returned in this process.
-func passes() int {
+// reconciles is how often Reconcile has returned in this process.
+func reconciles() int {
 	// A collector of an operator that has stopped cannot answer any more; the others do.
 	families, _ := crmetrics.Registry.Gather()
 	count := 0

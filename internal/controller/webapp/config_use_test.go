@@ -84,8 +84,8 @@ func TestWhatIsWrittenIsKeyedUnlessTheSameIsWrittenAlready(t *testing.T) {
 	}
 }
 
-// Whatever it was made with: what is recorded of the versions that there are is of their
-// content.
+// The record of the versions that exist is a record of their content, whatever it was made
+// with.
 func TestWhatIsRecordedOfTheSameVersionsStays(t *testing.T) {
 	at := func(hash string) *digest { return &digest{version: "2", hash: hash} }
 	record := func(secret, files digest) map[string]digest {

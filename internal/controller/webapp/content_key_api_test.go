@@ -236,8 +236,8 @@ func (f *fixture) restsWithoutAsking(own string, before *appsv1.Deployment) {
 	started.Stop(f)
 }
 
-// A change that fails is undone, and taken back by the user: the pods of a release without a
-// key never end.
+// The pods that a release without a key has left must go on running: a change fails, is rolled
+// back, and then the user takes it back.
 func TestARollbackToAHashWithoutAKeyStays(t *testing.T) {
 	f := newFixture(t)
 	own := env.Namespace(t)

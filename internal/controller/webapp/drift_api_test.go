@@ -244,9 +244,9 @@ func scale(f *fixture, replicas int32) {
 	}
 }
 
-// The cache shows what has our label, so it tells nothing of the end of a child that lost
-// it on its way out.
-func TestAChildThatGoesWithoutOurLabelIsMadeAnewWhenItIsGone(t *testing.T) {
+// The cache shows only objects with our label. So it does not report the end of a child that
+// lost the label while it was being deleted.
+func TestAChildThatGoesWithoutOurLabelIsRecreatedWhenItIsGone(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
 	f.running()

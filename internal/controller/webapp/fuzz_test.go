@@ -30,7 +30,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
-// facts are what the phases of a pass find.
+// facts are what the phases of a reconcile find.
 type facts struct {
 	deployment  appsv1.Deployment
 	pods        []corev1.Pod
@@ -125,7 +125,7 @@ func (f facts) pass(t *testing.T, app *slipwayv1alpha1.WebApp, names *names, now
 }
 
 // Whatever the phases find: the conditions do not contradict each other or the facts, and
-// passes that find the same come to an end.
+// reconciles that find the same reach a steady state.
 func FuzzStatus(f *testing.F) {
 	generate.Seed(f, 20)
 	f.Fuzz(checkHistory)

@@ -59,7 +59,7 @@ func TestRolloutResult(t *testing.T) {
 	}
 }
 
-// Whatever is said of pods and of what makes them may be why a rollout fails.
+// Every reason that concerns pods, or what creates them, may be the reason of a failed rollout.
 func TestRolloutsAreCountedFromZero(t *testing.T) {
 	reasons, err := truth.Reasons()
 	if err != nil {

@@ -56,7 +56,8 @@ func (f *fixture) revisions() []appsv1.ControllerRevision {
 	return list.Items
 }
 
-// Deleting an application and making it again overtakes the garbage collector.
+// An application that is deleted and recreated may exist again before the garbage collector
+// has deleted the old children.
 func TestChildrenOfADeletedWebAppOfTheNameAreWaitedFor(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)

@@ -164,9 +164,9 @@ func TestAVolumeGrowsOnceItsClassAllowsIt(t *testing.T) {
 	}
 }
 
-// Nothing is in a volume that is not bound, so another size, the correction of a slip
-// maybe, costs nothing but the claim.
-func TestAClaimThatIsNotBoundIsMadeAnewInAnotherSize(t *testing.T) {
+// A claim that is not bound holds no data. So another size, perhaps the correction of a
+// mistake, costs nothing but the claim.
+func TestAClaimThatIsNotBoundIsRecreatedInAnotherSize(t *testing.T) {
 	env.StartOperator(t, nil)
 	for _, size := range []string{"1Gi", "9Gi"} {
 		t.Run(size, func(t *testing.T) {

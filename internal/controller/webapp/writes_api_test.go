@@ -146,7 +146,7 @@ func (f *fixture) current(apps []*slipwayv1alpha1.WebApp) error {
 
 // touch returns a change that makes the operator look at a WebApp again and leaves
 // it nothing to do: another client annotates the WebApp and its Deployment. It returns
-// after the pass.
+// after the reconcile.
 func (f *fixture) touch() func(*slipwayv1alpha1.WebApp) error {
 	touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/touched":"yes"}}}`))
 	return func(app *slipwayv1alpha1.WebApp) error {
@@ -154,13 +154,13 @@ func (f *fixture) touch() func(*slipwayv1alpha1.WebApp) error {
 			&slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}},
 			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}},
 		} {
-			before := passes()
+			before := reconciles()
 			if err := env.Client.Patch(f.Context(), object, touch, client.FieldOwner("somebody")); err != nil {
 				return err
 			}
 			environment.Eventually(f, func() error {
-				if passes() == before {
-					return fmt.Errorf("no pass over WebApp %q", app.Name)
+				if reconciles() == before {
+					return fmt.Errorf("no reconcile of WebApp %q", app.Name)
 				}
 				return nil
 			})
@@ -169,8 +169,8 @@ func (f *fixture) touch() func(*slipwayv1alpha1.WebApp) error {
 	}
 }
 
-// passes is how often Reconcile has returned in this process.
-func passes() int {
+// reconciles is how often Reconcile has returned in this process.
+func reconciles() int {
 	// A collector of an operator that has stopped cannot answer any more; the others do.
 	families, _ := crmetrics.Registry.Gather()
 	count := 0

@@ -20,14 +20,14 @@ const noRoute = "-"
 // that a client sends becomes a label.
 func Definitions() []metric.Definition {
 	return []metric.Definition{
-		{Name: "slipway_gateway_requests_total", Type: metric.Counter, Labels: []string{"route", "status"}, Help: "Requests answered, by route and class of status; route - where none matched."},
+		{Name: "slipway_gateway_requests_total", Type: metric.Counter, Labels: []string{"route", "status"}, Help: "Requests answered, by route and class of status. The route is - if none matched."},
 		{Name: "slipway_gateway_request_duration_seconds", Type: metric.Histogram, Labels: []string{"route"}, Help: "Time from the arrival of a request to the end of its response, in seconds."},
-		{Name: "slipway_gateway_upstream_errors_total", Type: metric.Counter, Labels: []string{"route", "kind"}, Help: "Requests that got no response from their backend, by what went wrong."},
+		{Name: "slipway_gateway_upstream_errors_total", Type: metric.Counter, Labels: []string{"route", "kind"}, Help: "Requests that got no response from their backend, by route and kind of error."},
 		{Name: "slipway_gateway_health_checks_total", Type: metric.Counter, Labels: []string{"service", "port", "result"}, Help: "Health checks of the endpoints of a backend, by Service, port and result: ok or error."},
 		{Name: "slipway_gateway_retries_total", Type: metric.Counter, Labels: []string{"route"}, Help: "Times that a request was sent to its backend again, by route."},
 		{Name: "slipway_gateway_retry_budget_exhausted_total", Type: metric.Counter, Labels: []string{"route"}, Help: "Requests that were not sent again because their Service had used up its retries, by route."},
 		{Name: "slipway_gateway_jwks_fetches_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Fetches of the public keys (JWKS) that tokens are checked with, by result: ok or error."},
-		{Name: "slipway_gateway_password_checks_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Passwords of basic authentication by what became of them: right, wrong, client_busy (429: its address has too many waiting), busy (503: the queue is full, or the wait was too long), timeout, canceled."},
+		{Name: "slipway_gateway_password_checks_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Password checks of basic authentication, by result: right, wrong, client_busy (429: its address has too many waiting), busy (503: the queue is full, or the wait was too long), timeout, canceled."},
 		{Name: "slipway_gateway_access_log_lines_dropped_total", Type: metric.Counter, Help: "Lines of the access log that were dropped because the output did not take them."},
 		{Name: "slipway_gateway_connections", Type: metric.Gauge, Help: "Connections of clients that are open."},
 		{Name: "slipway_gateway_connections_refused_total", Type: metric.Counter, Labels: []string{"limit"}, Help: "Connections of clients that were closed at once, by the limit: max or max_per_client."},

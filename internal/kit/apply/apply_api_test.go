@@ -209,8 +209,8 @@ func TestAnOwnObjectThatTheCacheDoesNotShowIsRepaired(t *testing.T) {
 	}
 }
 
-// An apply makes what is not there. What the cache still shows may have gone, with its
-// owner; and what is there instead may be somebody else's.
+// An apply creates what does not exist. An object that the cache still shows may be gone,
+// together with its owner. An object that exists in its place may be somebody else's.
 func TestAnUpdateIsOfTheObjectThatWasSeen(t *testing.T) {
 	for name, replaced := range map[string]bool{"gone": false, "replaced": true} {
 		t.Run(name, func(t *testing.T) {
@@ -298,8 +298,8 @@ func (p *patches) Patch(ctx context.Context, object client.Object, patch client.
 	return p.Client.Patch(ctx, object, patch, options...)
 }
 
-// A cache that lags, or that does not show the object at all, costs one write, however
-// often one looks.
+// A cache that is stale, or that does not show the object at all, costs one write, however
+// often the object is reconciled.
 func TestAnObjectThatTheCacheDoesNotShowIsNotWrittenAgainAndAgain(t *testing.T) {
 	f := newFixture(t)
 	f.mustApply(80, &corev1.Service{}, apply.Created)

@@ -122,7 +122,7 @@ func TestAContainerPortWhoseNumberSomebodyChangedIsRepaired(t *testing.T) {
 	}
 }
 
-// Whoever looks at an object that has changed meanwhile takes nothing from anybody.
+// An operator that sees an earlier version of an object must not take a port from anybody.
 func TestAStaleCacheClaimsNoPort(t *testing.T) {
 	f := newFixture(t)
 	f.mustApply(80, &corev1.Service{}, apply.Created)

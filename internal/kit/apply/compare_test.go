@@ -227,8 +227,8 @@ func mutate(random *rand.Rand, node any, path string) string {
 	return "nothing"
 }
 
-// The API server leaves an empty value out of what it keeps. That is no drift; by
-// schema it looks like one for ever.
+// The API server does not store an empty value. That is no drift, although a comparison by
+// schema reports drift every time.
 func TestAnEmptyValueIsKeptByLeavingItOut(t *testing.T) {
 	app := &slipwayv1alpha1.WebApp{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "a", UID: "1"},
@@ -251,7 +251,7 @@ func TestAnEmptyValueIsKeptByLeavingItOut(t *testing.T) {
 	}
 }
 
-func TestCompareFollowsWhatIsStated(t *testing.T) {
+func TestCompareFollowsWhatIsDesired(t *testing.T) {
 	applier := &Applier{FieldManager: manager}
 	c := desiredChildren()["Deployment"]
 	object := live(t, c, func(map[string]any) {})

@@ -92,8 +92,8 @@ func TestAnObjectIsComparedLiveOnceUnlessItIsNew(t *testing.T) {
 	}
 }
 
-// Kinds may be kept in an etcd each. That of Services has not counted far here, or it is that
-// of all kinds: what was written of one says nothing of another.
+// Each kind may be stored in an etcd of its own, with versions of its own. So a write of one
+// kind proves nothing about another.
 func TestAnObjectIsComparedLiveThoughAnotherKindWasWritten(t *testing.T) {
 	for name, wrote := range map[string]func(*fixture){
 		"the same etcd": func(f *fixture) { f.mustApply(80, &corev1.Service{}, apply.Created) },
@@ -123,8 +123,8 @@ func TestAnObjectIsComparedLiveThoughAnotherKindWasWritten(t *testing.T) {
 	}
 }
 
-// An apply that changes nothing has the version of whoever wrote last for an answer: that may
-// have been the operator that led before, which then went on.
+// The answer to an apply that changes nothing has the version of the last write. That may have
+// been a write of the operator that led before, which may have written other objects since.
 func TestAnUpdateProvesNothingOfOthersOfItsKind(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
 	f.mustApply(80, &corev1.Service{}, apply.Created)
@@ -179,9 +179,8 @@ func (f *fixture) begin(live *reads) *apply.Freshness {
 	return f.applier.Fresh
 }
 
-// A stale cache shows a new operator an owner that has just been created, without
-// children, though it has been edited and has some: what it asked for then must not undo
-// what it asks for now.
+// A stale cache shows a new operator an owner as it was created, without children. In fact it
+// was edited since, and has children. The earlier spec must not undo the present one.
 func TestAnOwnerAsItWasCreatesNothing(t *testing.T) {
 	f := newFixture(t)
 	asCreated := f.owner.DeepCopy()
@@ -265,7 +264,8 @@ func TestALostChildIsRestoredForAnOwnerThatIsThere(t *testing.T) {
 	}
 }
 
-// The same where a child is not wanted any more: one that is orphaned is to stay.
+// The owner is also read live before a child that is not wanted any more is deleted: an
+// orphaned child is to stay.
 func TestAnOrphanedChildIsDeletedForAnOwnerThatIsThere(t *testing.T) {
 	for name, isGone := range map[string]bool{"there": false, "gone": true} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// Kinds may be kept in an etcd each. Then the versions of one say nothing of another.
+// Each kind may be stored in an etcd of its own. Then the versions of one kind say nothing
+// about those of another.
 func TestTheVersionsOfKindsDoNotCompare(t *testing.T) {
 	at := func(version string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: "shop", ResourceVersion: version}

@@ -42,9 +42,9 @@ func (c answering) Delete(ctx context.Context, object client.Object, options ...
 	return c.err
 }
 
-// Nobody knows whether a write was made that got no answer. The owner may ask for what it
-// asked for before: then there is nothing to write, and status must not speak of what the
-// cache shows before that is what there is.
+// If a write got no answer, nobody knows whether it was committed. The owner may then ask for
+// what it asked for before, so that the stale cache shows nothing to write. Status must not
+// report what the cache shows until the cache is current.
 func TestAWriteWithoutAnAnswerKeepsStatusFromTrustingTheCache(t *testing.T) {
 	update := func(f *fixture, cached *corev1.Service) error {
 		_, err := f.apply(81, cached.DeepCopy())

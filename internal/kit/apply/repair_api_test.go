@@ -68,8 +68,9 @@ func TestARepairNamesTheFieldsAndWhoChangedThem(t *testing.T) {
 	}
 }
 
-// What we say anew undoes nothing, whoever looks at it.
-func TestANewStatementIsNoRepair(t *testing.T) {
+// An object that differs because our desired state has changed is no drift. No operator reports
+// a repair, not even one that has just started.
+func TestAChangeOfWhatIsDesiredIsNoRepair(t *testing.T) {
 	f := newFixture(t)
 	told := f.repairs()
 	f.mustApply(80, &corev1.Service{}, apply.Created)

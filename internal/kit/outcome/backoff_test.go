@@ -19,7 +19,7 @@ func TestAPauseGrowsWithRetriesAlone(t *testing.T) {
 			after: []time.Duration{0, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 100 * time.Millisecond},
 			want:  []time.Duration{20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, limit, limit},
 		},
-		"failures of passes that changes caused": {
+		"failures of reconciles that changes caused": {
 			after: []time.Duration{0, 0, 5 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 10 * time.Millisecond},
 			want:  []time.Duration{base, base, 15 * time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, 30 * time.Millisecond},
 		},

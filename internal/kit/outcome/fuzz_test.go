@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
-// anError makes what a phase of a pass may return.
+// anError makes what a phase of a reconcile may return.
 func anError(s *generate.Source) error {
 	after := time.Duration(s.Below(4)) * time.Second
 	switch s.Below(7) {
@@ -51,8 +51,8 @@ func answer(s *generate.Source) *apierrors.StatusError {
 	}}
 }
 
-// The order in which errors come, and how they are wrapped and joined, decides nothing.
-// Nothing that wants another look is left without one.
+// The result does not depend on the order of the errors, or on how they are wrapped and joined.
+// Every error that needs a requeue gets one.
 func FuzzResult(f *testing.F) {
 	generate.Seed(f, 40)
 	f.Fuzz(func(t *testing.T, data []byte) {

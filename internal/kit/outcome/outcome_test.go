@@ -80,7 +80,7 @@ func TestAnswersOfTheAPIServerGetAPolicy(t *testing.T) {
 	}
 }
 
-func TestErrorsOfAPassBecomeOneResult(t *testing.T) {
+func TestErrorsOfAReconcileBecomeOneResult(t *testing.T) {
 	bad := outcome.Invalidf("Bad", "bad")
 	blocked := outcome.Blockedf(0, "Blocked", "blocked")
 	looked := outcome.Blockedf(10*time.Second, "Blocked", "blocked")

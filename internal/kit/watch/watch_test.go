@@ -89,8 +89,8 @@ func TestThoseThatReferToAnObjectAreFound(t *testing.T) {
 	}
 }
 
-// What is not looked at again is worth a line. When the operator ends it is not: the next one
-// looks at everything.
+// An object that is not requeued is worth a log line. When the operator ends it is not, because
+// the next operator reconciles everything.
 func TestAnErrorOfTheCacheIsLoggedUnlessTheOperatorEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -18,7 +18,7 @@ var volatile = []string{
 	"lastTransitionTime", "lastUpdateTime", "startTime", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
 }
 
-// counted are fields that count what went before. That they are there counts here.
+// counted are fields whose value depends on what went before. Only their presence is compared.
 var counted = []string{"slipway.dev/generation"}
 
 // Of returns an object without what differs from run to run. Its namespace is called

@@ -52,7 +52,8 @@ func NewTimedCacheDelay() *CacheDelay { return &CacheDelay{seen: map[string][]ti
 // NewCacheDelayForAll returns a cache delay that shows every kind the same way.
 func NewCacheDelayForAll(view View) *CacheDelay { return &CacheDelay{every: view} }
 
-// Seen returns when events of each kind came by; only a recorder knows.
+// Seen returns when the events of each kind arrived, if NewTimedCacheDelay made the cache
+// delay.
 func (l *CacheDelay) Seen() map[string][]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +179,8 @@ func (w *delayed) watch(ctx context.Context, options metav1.ListOptions) (watch.
 	w.open++
 	w.mu.Unlock()
 	if first {
-		// The delay outlives the operator, whose end is no blindness.
+		// The delay lives longer than the operator. That the operator has ended must not count
+		// as Blind.
 		context.AfterFunc(ctx, func() { w.delay.forget(w) })
 	}
 	through := &delayedWatch{of: w, source: source, notBefore: notBefore, result: make(chan watch.Event), stopped: make(chan struct{})}

@@ -93,7 +93,7 @@ type Gate struct {
 	before int
 	// inFlight is how many writes are on the way.
 	inFlight int
-	// life counts the operators, and those that act together as one: requests of earlier
+	// life counts the operators. Those that act together count as one. Requests of earlier
 	// ones, which have crashed, are dropped.
 	life    int
 	crashes int
@@ -101,18 +101,17 @@ type Gate struct {
 	wait time.Time
 }
 
-// NewGate returns a gate at which a plan goes wrong.
+// NewGate returns a gate that injects the faults of a plan.
 func NewGate(plan Plan) *Gate { return &Gate{plan: plan} }
 
-// Begin counts writes anew, of which another plan says what goes wrong.
+// Begin counts writes from 1 again. From now on this plan says what goes wrong.
 func (g *Gate) Begin(plan Plan) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.plan, g.before = plan, len(g.writes)
 }
 
-// Crashes is how often an operator has crashed. The next one has to be started by
-// whoever asks.
+// Crashes is how often an operator has crashed. The caller has to start the next one.
 func (g *Gate) Crashes() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

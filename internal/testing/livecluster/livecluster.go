@@ -83,7 +83,7 @@ func Staying(pods []corev1.Pod) []corev1.Pod {
 	return staying
 }
 
-// Restarts counts how often the containers of the pods were started anew.
+// Restarts counts how often the containers of the pods were restarted.
 func Restarts(pods []corev1.Pod) (total int32) {
 	for i := range pods {
 		for _, status := range pods[i].Status.ContainerStatuses {

@@ -25,21 +25,21 @@ import (
 const (
 	// idle is how long nothing may be written for a step to be over.
 	idle = 300 * time.Millisecond
-	// soon is when the operator may not mean to look again for a step to be over: a status that
-	// waits for pods, or holds details back, does so for a second. Later it looks again for
-	// what nothing tells it of, and writes nothing if nothing has changed.
+	// soon is how soon a requeue must be due for a step to wait for it. A status that waits
+	// for pods, or holds details back, is requeued after a second. A later requeue is for what
+	// no watch reports, and writes nothing if nothing has changed.
 	soon = 1100 * time.Millisecond
 	// quietAfterwards is how long nothing may be written at the end.
 	quietAfterwards = 5 * time.Second
-	// stuck is how long nothing may happen for a run to count as busy: it waits for its own
-	// pauses then, or for nothing.
+	// stuck is after how long without any event a run no longer counts as busy: it waits for
+	// its own pauses then, or for nothing.
 	stuck = 3 * time.Second
 	// referenceIdle is idle for the run that all others are compared with: nothing that
 	// comes late may be missing in it.
 	referenceIdle = 2 * time.Second
-	// allowance is how many writes of an object more than without the fault are fine, for
-	// each write with an injected fault, and once where there was none: the one that was lost or
-	// refused is tried again, and status may tell of it and take it back.
+	// allowance is how many more writes of an object than without the fault are allowed, for
+	// each write with an injected fault, and once where there was none. The write that was
+	// lost or refused is tried again, and status may report that and take it back.
 	allowance = 3
 )
 
@@ -48,9 +48,9 @@ const (
 type Trial struct {
 	// Faults are injected at the operator's writes.
 	Faults fault.Plan
-	// Injected is instead of Faults and AfterCrash what goes wrong in single stages, by their
-	// first step, from 0: each when everything is at steady state again, as if nothing had gone wrong
-	// before.
+	// Injected is used instead of Faults and AfterCrash. It says what goes wrong in single
+	// stages, by their first step, from 0. Each fault comes when everything is in a steady
+	// state again, as if nothing had gone wrong before.
 	Injected map[int]InjectedFault
 	// CrashAtStep crashes the operator right after that step was done, counted from 1; the
 	// next one is started before anything else happens. Default: it does not.
@@ -66,8 +66,8 @@ type Trial struct {
 	Plant func(*operator.Options)
 	// Access changes how the operator reaches the API server, in a namespace.
 	Access func(config *rest.Config, namespace string)
-	// Ends tells that the run ends with the fault: nothing is as without it afterwards,
-	// but the operator has to come to rest.
+	// Ends tells that the run ends with the fault. Nothing is as without the fault afterwards,
+	// but the operator has to reach a steady state.
 	Ends bool
 	// Withheld tells that the operator can do nothing in a namespace at the moment, for
 	// another reason than what CacheDelay and Faults do. Default: it can.
@@ -79,9 +79,9 @@ type Trial struct {
 	// everything: for a trial that breaks the watches of all, or may be late for another
 	// reason. It costs a list of every kind. Default: only a run without a reference asks.
 	Live bool
-	// OwnWatches tells that the operator asks the API server itself for what it lists,
-	// watches and discovers, as it does in a cluster. Default: it shares the bench's relay.
-	// What others are compared with does not, so that the relay cannot be wrong unnoticed.
+	// OwnWatches tells that the operator asks the API server itself for what it lists, watches
+	// and discovers, as it does in a cluster. Default: it shares the bench's relay. The runs
+	// that others are compared with do not share it, so that a bug in the relay is noticed.
 	OwnWatches bool
 }
 
@@ -128,8 +128,8 @@ type run struct {
 	stages []stage
 	// place is one of the Places, while something is going on.
 	place *Place
-	// urgent tells that others may wait for what comes of it: it waits for no place, and they
-	// have fewer.
+	// urgent tells that other runs may wait for the result of this one. It waits for no place,
+	// and leaves fewer to the others.
 	urgent bool
 }
 
@@ -243,8 +243,8 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 	return outcome, errors.Join(problems...)
 }
 
-// allInjected tells whether everything that goes wrong did so, or has had its stage, before the
-// i-th step.
+// allInjected tells whether, before the i-th step, every fault was injected or its stage is
+// over.
 func (r *run) allInjected(i int) bool {
 	if r.trial.CrashAtStep > 0 {
 		return i >= r.trial.CrashAtStep
@@ -289,7 +289,7 @@ func (r *run) step(i int, want map[string]any) error {
 	return r.settle(want, within)
 }
 
-// safe notes what was seen on the way, and finds what must not be.
+// safe notes what was seen during the run, and finds what must never happen.
 func (r *run) safe(reference, outcome *Outcome, ended bool) error {
 	history := r.Recorder.History(r.namespace)
 	outcome.ways, outcome.claims = waysOf(history), claimsOf(history)

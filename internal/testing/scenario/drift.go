@@ -123,7 +123,7 @@ func (r *run) drift(child *unstructured.Unstructured, path fieldpath.Path, want 
 	defer r.place.Leave()
 	start := time.Now()
 	var changed int64
-	// The stand-in for the cluster may write at the same time.
+	// The simulated cluster may write at the same time.
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
 		changed, err = r.change(child, path)
 		return err

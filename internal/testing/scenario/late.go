@@ -15,8 +15,8 @@ import (
 // justBefore is how many writes from before the end are told: a late one follows from them.
 const justBefore = 5
 
-// Late is what no machine is too busy for either: something was written after the operator
-// had nothing left to do.
+// Late is an error that a busy machine does not excuse, like Unsafe: something was written
+// after the operator had nothing left to do.
 type Late struct{ error }
 
 // Unwrap returns what was written.

@@ -79,16 +79,17 @@ func moved(outcome *Outcome, starts []time.Time) []map[string]bool {
 // unseen is how late the operator may be shown a write, and what follows from it.
 const unseen = 200 * time.Millisecond
 
-// Unsafe is what no machine is too busy for: something was done that nobody asked for, or
-// said that was not so.
+// Unsafe is an error that a busy machine does not excuse: something was done that nobody asked
+// for, or status said something that was not true.
 type Unsafe struct{ error }
 
 // Unwrap returns what it was.
 func (u Unsafe) Unwrap() error { return u.error }
 
-// checkSafety finds what must not be at any moment, however long anything takes. Claims
-// are told only of a run that came to its end: what a recorder sees that is behind may be
-// a claim without what it stands on, while a way that breaks off is none that strays.
+// checkSafety finds what must never happen, however long anything takes. Claims are checked
+// only in a run that reached its end: a recorder that is behind may have seen a claim, but not
+// yet the objects that the claim is about. Ways are always checked: a way whose end is missing
+// is still a right one.
 func checkSafety(reference, got *Outcome, history []Version, ended bool, operators int) error {
 	problems := checkWays(reference.ways, got.ways, operators)
 	if len(problems) > 0 {
@@ -122,11 +123,10 @@ func waysOf(history []Version) map[string][]string {
 	return ways
 }
 
-// checkWays finds objects that went another way than without the fault: that were
-// deleted, scaled, given another template, or made, though nobody asked for it. To
-// leave something out is fine: a state that is overtaken need not be reached. Where two
-// operators act at once, one may undo for a moment what the other has done: its write was
-// under way already.
+// checkWays finds objects that went another way than without the fault: they were deleted,
+// scaled, given another template, or made, though nobody asked for it. A value may be left
+// out: a state that is overtaken need not be reached. If two operators act at once, one may
+// undo for a moment what the other has done, because its write was under way already.
 func checkWays(reference, got map[string][]string, operators int) []error {
 	var problems []error
 	for _, object := range slices.Sorted(maps.Keys(got)) {
@@ -247,8 +247,8 @@ func Declared(object *unstructured.Unstructured) truth.Object {
 	return declared
 }
 
-// checkClaims finds objects that said they were ready while what they had made was not
-// as it is without the fault when they say so.
+// checkClaims finds objects that said they were ready while their children were not as they
+// are at such a moment without the fault.
 func checkClaims(reference, got *Outcome) []error {
 	allowed := allowedClaims(reference)
 	var problems []error
@@ -307,9 +307,9 @@ func allowedClaims(reference *Outcome) map[claimKey]*truths {
 	return allowed
 }
 
-// refusals is how many writes of an object may be refused in a step, beside the
-// allowance: a growing pause between tries fits so often into the time for which an
-// operator may be mistaken.
+// refusals is how many writes of an object may be refused in a step, beside the allowance. The
+// pause between tries grows. So many tries fit into the time for which an operator may be
+// mistaken.
 const refusals = 8
 
 // checkWrites finds objects that were written more often than without the fault, and

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// SettleWithin is how long an operator may take after a step, or after it was started
-// anew, until everything is as it should be and nothing happens any more. What counts is
-// its own time: not that for which it cannot know what has happened, or cannot act,
-// because of what goes wrong.
+// SettleWithin is how long an operator may take after a step, or after its start, until
+// everything is as it should be and nothing happens any more. Only its own time counts. Time
+// in which a fault keeps it from knowing what has happened, or from acting, does not count.
 const SettleWithin = 10 * time.Second
 
 const (
-	// withheldAtMost bounds the time of a step that is not the operator's. The longest that
-	// goes wrong here is that watches are broken by 19 runs at a time: a client waits up to
-	// half a minute before it watches again, and may find its watch broken once more.
+	// withheldAtMost bounds the time of a step that is not the operator's. The longest case is
+	// that 19 runs at a time break watches: a client waits up to half a minute before it
+	// watches again, and may find its watch broken once more.
 	withheldAtMost = 2 * time.Minute
 	// restAtMost is how long it may take beyond what is asked for to see that a cluster is
 	// at steady state. That is the test's own affair.

@@ -2,8 +2,8 @@ package scenario
 
 import "sync"
 
-// Places are for runs in which something is going on. Most runs wait to see that nothing
-// happens, which costs nothing, so many are played at a time; but when all are busy at
+// Places are for runs in which something is going on. Most runs only wait to see that nothing
+// happens. That costs nothing, so many are in progress at a time. But when all are busy at
 // once, each waits longer for the processors than it may take.
 type Places struct {
 	mu    sync.Mutex
@@ -58,9 +58,9 @@ func (p *Place) Leave() {
 	p.of.left.Signal()
 }
 
-// busy leaves the place when the run is idle. When it is busy again it has the place at
-// once, if need be beside all others: an operator that goes on cannot be stopped, only
-// who has not begun yet can.
+// busy leaves the place when the run is idle. When it is busy again it has the place at once,
+// if need be beside all others: a running operator cannot be stopped. Only a run that has not
+// begun yet can wait.
 func (p *Place) busy(is bool) {
 	if !is {
 		p.Leave()

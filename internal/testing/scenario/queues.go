@@ -136,7 +136,8 @@ func (q *queue) Done(request reconcile.Request) {
 func (q *queue) idle(within time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// What was added again between being handed out and being noted so is in here alone.
+	// A request that was added again after it was handed out, but before that was noted, is
+	// only in this queue.
 	if q.Len() > 0 {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // The end of a step is when the operator has nothing left to do. That it has written nothing
-// for a while is not enough: one that was started anew may not have begun.
+// for a while is not enough: an operator that was just started may not have begun.
 func TestAnOperatorIsIdleWhenNothingIsLeftToDo(t *testing.T) {
 	const within, pause = time.Second, 30 * time.Second
 	shop := reconcile.Request{NamespacedName: types.NamespacedName{Name: "shop"}}

@@ -52,8 +52,8 @@ func Random(kind Kind, seed uint64) Mix {
 	}}
 	for range 2 + source.IntN(4) {
 		step := pool[source.IntN(len(pool))]
-		// What is passed on the way would be a matter of time, and with it what is kept when
-		// a later step cannot be done.
+		// Otherwise timing decides which states are skipped, and with that what is kept when a
+		// later step cannot be done.
 		step.Together, step.Begun = false, false
 		step.Within = longestWithin(pool, step)
 		mix.Scenario.Steps = append(mix.Scenario.Steps, step)
@@ -71,9 +71,9 @@ func Random(kind Kind, seed uint64) Mix {
 	return mix
 }
 
-// longestWithin is how long it may take until anything happens because of a step: whose
-// the object is that it deletes depends on the steps before, and so whether the operator
-// is told.
+// longestWithin is how long it may take until anything happens because of a step. Who owns the
+// object that a step deletes depends on the steps before. So does whether the operator is
+// told.
 func longestWithin(pool []Step, step Step) metav1.Duration {
 	longest := step.Within
 	for _, other := range pool {

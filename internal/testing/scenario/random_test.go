@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A scenario in which the object is the operator's says nothing of how late another's is
-// missed.
+// A scenario in which the operator owns the object does not say how late it notices that an
+// object of somebody else is gone.
 func TestAMixWaitsForAnObjectThatMayBeAnothers(t *testing.T) {
 	deletes := func(name string, within time.Duration) Step {
 		return Step{Delete: &Reference{Kind: "Ingress", Name: name}, Within: metav1.Duration{Duration: within}}

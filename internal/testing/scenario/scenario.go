@@ -24,8 +24,8 @@ type Kind struct {
 	// Observed are the kinds whose objects are the state of a namespace: what a user
 	// declares, and what the operator makes of it.
 	Observed []Reference `json:"observed"`
-	// State are the fields of children that hold what nothing else knows, by kind: a change
-	// of one cannot be told from what it was. They are not tried as drift.
+	// State are the fields of children, by kind, that hold what is known nowhere else. Nobody
+	// can tell that such a field was changed, so they are not tried as drift.
 	State map[string][]string `json:"state"`
 	// Controllers are the ones that act on the kind, by name. Default: all of the operator's.
 	Controllers []string `json:"controllers"`
@@ -73,7 +73,8 @@ type Scenario struct {
 	Controllers []string `json:"-"`
 	// Drift asks for every owned field of every child to be changed at the end.
 	Drift bool `json:"drift"`
-	// Steps follow each other, each when the cluster has come to rest after the one before.
+	// Steps follow each other, each when the cluster has reached a steady state after the one
+	// before.
 	Steps []Step `json:"steps"`
 }
 

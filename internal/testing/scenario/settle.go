@@ -38,7 +38,7 @@ func (r *run) settle(want map[string]any, within time.Duration) error {
 	}
 }
 
-// settling is a step that comes to rest.
+// settling is a step on its way to a steady state.
 type settling struct {
 	*run
 	want map[string]any
@@ -121,9 +121,9 @@ func (r *run) withheld() bool {
 }
 
 // nothingToDo tells that what the steps did was seen, that every operator has looked at it,
-// and that none means to look again soon. That nothing is written for a while tells less:
-// on a busy machine an operator that was started anew may not have begun by then, and one
-// that runs may not have heard of the step, after which everything is to be as before.
+// and that none means to look again soon. That nothing is written for a while proves less. On
+// a busy machine an operator that was just started may not have begun. A running one may not
+// know of the step yet, and after the step everything may have to be as before.
 func (r *run) nothingToDo() bool {
 	numbers := r.Recorder.Numbers(r.namespace)
 	for object, number := range r.done {
@@ -138,9 +138,9 @@ func (r *run) nothingToDo() bool {
 	return !slices.ContainsFunc(r.queues, func(q *queues) bool { return !q.idle(soon) })
 }
 
-// shown tells whether the recorder has seen the namespace as it is. What all others are
-// compared with must not be what a busy machine shows late; elsewhere only a trial that
-// breaks watches pays for the question.
+// shown tells whether the recorder has seen the namespace as it is. A reference always asks the
+// API server, because it must not miss what a busy machine shows late. Other runs ask only if
+// their trial is Live.
 func (r *run) shown(want map[string]any) (bool, error) {
 	if want != nil && !r.trial.Live {
 		return true, nil
@@ -173,9 +173,9 @@ func (r *run) begun(since int) error {
 	return nil
 }
 
-// mayBeAccepted tells that a write was accepted, or that nobody waits for its answer any
-// more: that of an operator that was stopped may have been committed, and then there is
-// nothing left to begin with for the next one.
+// mayBeAccepted tells that a write was accepted, or that nobody waits for its answer any more.
+// The write of an operator that was stopped may have been committed. Then the next operator
+// has nothing left to begin with.
 func (r *run) mayBeAccepted(w fault.Write) bool {
 	return w.Accepted() || w.Code == 0 && r.gate.InFlight() == 0
 }
@@ -188,7 +188,7 @@ func (r *run) isAs(want map[string]any) bool {
 	return (want == nil || reflect.DeepEqual(want, r.Recorder.State(r.namespace))) && r.truthful() == nil
 }
 
-// differs says why the cluster has not come to rest in the wanted state.
+// differs says why the cluster has not reached a steady state in the wanted state.
 func (r *run) differs(want map[string]any, late error) error {
 	state := r.Recorder.State(r.namespace)
 	switch err := r.truthful(); {

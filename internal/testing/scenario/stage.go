@@ -25,12 +25,13 @@ type InjectedFault struct {
 	AfterCrash func(version string) *fault.CacheDelay
 }
 
-// injectedRefusals is refusals for a stage in which something goes wrong, where none can be
-// left over from others: what is seen to change meanwhile is tried to be told as well.
+// injectedRefusals is the value of refusals for a stage in which something goes wrong. Such a
+// stage cannot use what is left over from others, and the operator tries to report what
+// changes meanwhile as well.
 const injectedRefusals = 2 * refusals
 
-// stage is one that has begun: with its first step, after so many writes, and after
-// something happened to so many of them.
+// stage is a stage that has begun: its first step, and how many writes, and injected faults,
+// there were before it.
 type stage struct{ first, writes, injected int }
 
 // begins begins a stage.
@@ -44,8 +45,8 @@ func (r *run) begins(first int) {
 	r.trial.AfterCrash = injected.AfterCrash
 }
 
-// restsAfter waits after the i-th step until nothing that went wrong before it can be
-// written about any more, unless the run is over then, which ends with the same.
+// restsAfter waits after the i-th step until nothing that went wrong before it can lead to a
+// write any more. After the last step it returns at once: the end of the run waits for the same.
 func (r *run) restsAfter(i int) error {
 	_, injects := r.trial.Injected[r.scenario.Stage(i)]
 	if !injects || !r.scenario.Steps[i].settles() || i == len(r.scenario.Steps)-1 {
@@ -55,7 +56,7 @@ func (r *run) restsAfter(i int) error {
 	return r.staysQuiet()
 }
 
-// injectedIn returns to how many writes something happened in each stage.
+// injectedIn returns how many faults were injected in each stage.
 func (r *run) injectedIn() map[int]int {
 	injected, until := map[int]int{}, r.gate.Injected()
 	for _, s := range slices.Backward(r.stages) {
@@ -64,8 +65,8 @@ func (r *run) injectedIn() map[int]int {
 	return injected
 }
 
-// checkWrites finds objects that were written too often: in a stage, where each has
-// something go wrong of its own, or in all.
+// checkWrites finds objects that were written too often: in a stage, if each stage has a fault
+// of its own, otherwise in the whole run.
 func (r *run) checkWrites(reference, got *Outcome) []error {
 	if len(r.trial.Injected) == 0 {
 		// Each of several operators writes what it finds to be done.

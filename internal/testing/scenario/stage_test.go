@@ -21,8 +21,8 @@ func TestStepsThatFollowAtOnceAreOneStage(t *testing.T) {
 	}
 }
 
-// Where something goes wrong in each stage, what is left over in one is not to be spent in
-// another.
+// If each stage has a fault of its own, a stage may not use the writes that another one has
+// left over.
 func TestWritesAreBoundedInEachStage(t *testing.T) {
 	writes := func(n int) []fault.Write {
 		return slices.Repeat([]fault.Write{{Kind: requests.Kind{Verb: "apply", Resource: "services", Namespace: "team"}, Path: "/api/v1/namespaces/team/services/shop", Code: 200}}, n)

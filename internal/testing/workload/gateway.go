@@ -25,10 +25,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// Gateways stands in for the admin ports of gateway pods: each has a loopback address
-// and says truthfully what a gateway would serve that has read its APIGateway just now,
-// with an endpoint behind every port of every Service. Of the Secrets, those of routes
-// are looked at, and no certificate.
+// Gateways simulates the admin ports of gateway pods. Each has a loopback address. It answers
+// what a gateway would serve that has just read its APIGateway, with an endpoint behind every
+// port of every Service. It reads the Secrets of routes, and no certificates.
 type Gateways struct {
 	// Port is the admin port of every pod.
 	Port int
@@ -97,8 +96,8 @@ func (g *Gateways) Close() {
 	_ = g.reserved.Close()
 }
 
-// Replace has a pod answer with a handler, or truthfully again with nil. Questions that
-// are held back are cut off.
+// Replace lets a handler answer for a pod; nil brings back the answer of a real gateway.
+// Requests that wait for an answer are cut off.
 func (g *Gateways) Replace(pod types.NamespacedName, handler http.Handler) error {
 	g.mutex.Lock()
 	known := g.pods[pod]

@@ -29,8 +29,8 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 // Cluster acts on the workloads of an API server.
 type Cluster struct {
 	Client client.Client
-	// WithoutReadyPods leaves ready pods to the imagination: statuses count them, and they
-	// do not exist. It saves most of the requests. Those that Gateways answers for exist.
+	// WithoutReadyPods makes no ready pods: statuses count them, but they do not exist. It
+	// saves most of the requests. Those that Gateways answers for exist.
 	WithoutReadyPods bool
 	// Gateways answers for the pods of APIGateways. Default: they have no address.
 	Gateways *Gateways

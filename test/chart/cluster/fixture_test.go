@@ -73,7 +73,7 @@ func (w *world) deleteEverything() {
 	w.bare(ctx)
 }
 
-// release takes the finalizers from what a failed test leaves, which nobody would.
+// release removes the finalizers from what a failed test leaves: nobody else would.
 func (w *world) release(ctx context.Context) {
 	for _, kind := range []string{"WebApp", "APIGateway"} {
 		for _, object := range list(ctx, w, slipwayv1alpha1.SchemeGroupVersion.WithKind(kind)) {

@@ -34,9 +34,9 @@ const (
 	finalizer = "example.com/takes-time"
 )
 
-// From install.yaml of the last release to the chart, on, back, away and back again, as
-// docs/install.md says. Nobody who sends requests notices.
-func TestNobodyNoticesTheLifeOfTheChart(t *testing.T) {
+// From install.yaml of the last release to the chart, upgraded, rolled back, uninstalled and
+// installed again, as docs/install.md says. Nobody who sends requests notices.
+func TestNoRequestFailsThroughUpgradeRollbackAndUninstallOfTheChart(t *testing.T) {
 	w := begin(t)
 	w.installLastRelease()
 	before, pods := w.objects(), w.appPods()

@@ -176,7 +176,7 @@ func (w *world) keeps(after string) {
 	}
 }
 
-func TestTheLifeOfTheChart(t *testing.T) {
+func TestTheChartIsUpgradedRolledBackAndInstalledAgain(t *testing.T) {
 	w := begin(t)
 	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
 	if output, err := exec.CommandContext(t.Context(), kubectl, "apply", "--server-side", "-f", os.Getenv("OLD_RELEASE")+"/install.yaml").CombinedOutput(); err != nil {
