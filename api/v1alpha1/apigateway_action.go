@@ -202,13 +202,13 @@ type CORS struct {
 	// +optional
 	AllowMethods []HTTPMethod `json:"allowMethods,omitempty"`
 	// allowHeaders are the request headers that a page may set, at most 16. Default: only
-	// those that need no permission.
+	// those that browsers allow by default.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=set
 	// +optional
 	AllowHeaders []HeaderName `json:"allowHeaders,omitempty"`
 	// exposeHeaders are the response headers that a page may read, at most 16. Default:
-	// only those that need no permission.
+	// only those that browsers allow by default.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=set
 	// +optional

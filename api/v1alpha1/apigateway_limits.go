@@ -71,8 +71,9 @@ type ConnectionLimits struct {
 	// +optional
 	MaxPerClient *int32 `json:"maxPerClient,omitempty"`
 	// maxRequests is how many requests of clients are under way, over all connections, those
-	// that wait and WebSockets included, from 1 to 1000000. Above it they are answered with
-	// 503. A client address that has three times as many as are free is answered with 429.
+	// that wait and WebSockets included, from 1 to 1000000. Requests above the bound are answered
+	// with 503. A client address that has three times as many requests under way as are free
+	// is answered with 429.
 	// Default 10000, or max where that is more.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000

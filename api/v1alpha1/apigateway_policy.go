@@ -51,9 +51,10 @@ const (
 	Retry504 RetryCause = "504"
 )
 
-// Retries say when a request is sent again. Except after ConnectFailure, where nothing
-// was sent, only a request that may safely be repeated is: its method is GET, HEAD,
-// OPTIONS, TRACE, PUT or DELETE, and its body has not been consumed.
+// Retries say when a request is sent again. After ConnectFailure nothing was sent, so any
+// request is sent again. After other causes only a request that may safely be repeated is sent
+// again: its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, and its body has not been
+// consumed.
 type Retries struct {
 	// attempts is how often a request is sent again at most, from 0 to 10. Default 2.
 	// +kubebuilder:default=2
@@ -69,8 +70,8 @@ type Retries struct {
 	RetryOn []RetryCause `json:"retryOn,omitempty"`
 }
 
-// BackendHealthCheck asks every endpoint of a backend whether it is well: GET over HTTP/1.1, or
-// over HTTP/2 where that is what the backend speaks. A status from 200 to
+// BackendHealthCheck checks with a GET request whether every endpoint of a backend is healthy:
+// over HTTP/1.1, or over HTTP/2 where that is what the backend speaks. A status from 200 to
 // 399 is a success; redirects are not followed. Every replica of the gateway checks for
 // itself. An endpoint counts as healthy until its checks say otherwise.
 type BackendHealthCheck struct {
@@ -159,14 +160,14 @@ type APIKeyAuth struct {
 
 // BasicAuth asks for a user name and a password. The Secret holds no password, only its
 // hash: a user's name is a key of the Secret, and its value is one line per valid
-// password, at most two: its bcrypt hash of a cost from 4 to 15, as htpasswd -nB writes it after
-// the colon.
+// password, at most two. A line is the bcrypt hash of the password, of a cost from 4 to 15: what
+// htpasswd -nB writes after the colon.
 type BasicAuth struct {
 	// secretRef names the Secret with the users and the hashes of their passwords.
 	// +required
 	SecretRef LocalReference `json:"secretRef"`
-	// realm is what a browser shows with its question, at most 128 characters. Default: the
-	// name of the APIGateway.
+	// realm is the text that a browser shows when it asks for the password, at most 128
+	// characters. Default: the name of the APIGateway.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-A-Za-z0-9 ._:/@]*$')",message="realm must hold only letters, digits, blanks and -._:/@"
@@ -255,7 +256,7 @@ type RateLimit struct {
 	// +kubebuilder:validation:Maximum=1000000
 	// +required
 	Requests int32 `json:"requests"`
-	// period is the length of time that requests is for, from 1s to 24h. Default 1s.
+	// period is the length of time to which the number in requests applies, from 1s to 24h. Default 1s.
 	// +kubebuilder:default="1s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="rateLimit.period must be at least 1s"
 	// +optional

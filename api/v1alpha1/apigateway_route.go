@@ -119,7 +119,7 @@ type Route struct {
 	Mirror *Mirror `json:"mirror,omitempty"`
 
 	// cors lets pages of other origins use the route. Preflight requests are answered by
-	// the gateway. Default: the backend's business.
+	// the gateway. Default: the gateway leaves CORS to the backend.
 	// +optional
 	CORS *CORS `json:"cors,omitempty"`
 

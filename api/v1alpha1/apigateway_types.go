@@ -82,11 +82,11 @@ type APIGatewaySpec struct {
 	// +optional
 	Routes []Route `json:"routes,omitempty"`
 
-	// healthChecks ask the endpoints of backends whether they are well, at most 100: one for
-	// each port of a Service. An endpoint that is not well gets no requests. If none of a
-	// backend is, all get requests. A check of a port that no route names does nothing.
-	// Default: none. With or without a check, an endpoint gets no requests for a while
-	// after requests to it have failed, and then a request of the gateway's own as well.
+	// healthChecks check whether the endpoints of backends are healthy, at most 100: one for
+	// each port of a Service. An unhealthy endpoint gets no requests. If all endpoints of a
+	// backend are unhealthy, all get requests. A check of a port that no route names does
+	// nothing. Default: none. With or without a check, an endpoint gets no requests for a
+	// while after requests, and then a request of the gateway itself, have failed.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name

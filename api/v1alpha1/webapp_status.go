@@ -7,7 +7,7 @@ import (
 
 // WebAppStatus is the application as it runs.
 type WebAppStatus struct {
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// replicas is the number of pods that exist, of whatever revision.
@@ -63,7 +63,7 @@ type RolloutStatus struct {
 	// revision that is being rolled out.
 	// +required
 	Revision string `json:"revision"`
-	// startTime is when this revision was first asked of the Deployment.
+	// startTime is when this revision was first applied to the Deployment.
 	// +required
 	StartTime metav1.Time `json:"startTime"`
 }
@@ -75,8 +75,8 @@ type RollbackStatus struct {
 	// stands as long as they are what the user asks for.
 	// +required
 	Intent string `json:"intent"`
-	// spec identifies the spec alone. It stands in for intent while the configuration is
-	// incomplete.
+	// spec identifies the spec alone. It is used instead of intent while the configuration
+	// is incomplete.
 	// +optional
 	Spec string `json:"spec,omitempty"`
 	// fromRevision is the revision that failed.

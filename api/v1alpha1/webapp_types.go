@@ -85,8 +85,8 @@ type WebAppSpec struct {
 
 	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. If several
 	// set the same variable, env wins, then an entry with keys, then one without. Of two
-	// alike the later one wins. Pods restart, rolling, when the content of a key that they
-	// use changes.
+	// entries of the same sort the later one wins. Pods restart, rolling, when the content of
+	// a key that they use changes.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
@@ -115,7 +115,7 @@ type WebAppSpec struct {
 	// +optional
 	Args []string `json:"args,omitempty"`
 
-	// resources are the container's compute resources. Default: none asked, none limited.
+	// resources are the container's compute resources. Default: no requests and no limits.
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
 

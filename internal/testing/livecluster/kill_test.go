@@ -2,12 +2,16 @@ package livecluster
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
 func TestOnlyTheProcessThatIsMeantIsKilled(t *testing.T) {
@@ -20,6 +24,14 @@ func TestOnlyTheProcessThatIsMeantIsKilled(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
 	t.Cleanup(func() { _ = command.Process.Kill() })
+	// Start returns a moment before the kernel shows the environment of the new program.
+	environ := filepath.Join("/proc", strconv.Itoa(command.Process.Pid), "environ")
+	environment.Eventually(t, func() error {
+		if raw, err := os.ReadFile(environ); err != nil || !strings.Contains(string(raw), folder) {
+			return fmt.Errorf("the environment is %q, %v", raw, err)
+		}
+		return nil
+	})
 
 	if err := send(syscall.SIGKILL, command.Process.Pid, "SLIPWAY_LOCALKUBE="+filepath.Join(folder, "other")); !errors.Is(err, errOther) {
 		t.Errorf("a process of another cluster: %v, want %v", err, errOther)

@@ -26,11 +26,11 @@ type APIGatewaySpecApplyConfiguration struct {
 	// parameters, and at last the order in this list. A request that no route matches is
 	// answered with 404. A route that is in error takes no other route down.
 	Routes []RouteApplyConfiguration `json:"routes,omitempty"`
-	// healthChecks ask the endpoints of backends whether they are well, at most 100: one for
-	// each port of a Service. An endpoint that is not well gets no requests. If none of a
-	// backend is, all get requests. A check of a port that no route names does nothing.
-	// Default: none. With or without a check, an endpoint gets no requests for a while
-	// after requests to it have failed, and then a request of the gateway's own as well.
+	// healthChecks check whether the endpoints of backends are healthy, at most 100: one for
+	// each port of a Service. An unhealthy endpoint gets no requests. If all endpoints of a
+	// backend are unhealthy, all get requests. A check of a port that no route names does
+	// nothing. Default: none. With or without a check, an endpoint gets no requests for a
+	// while after requests, and then a request of the gateway itself, have failed.
 	HealthChecks []BackendHealthCheckApplyConfiguration `json:"healthChecks,omitempty"`
 	// backendPolicies set the protocol of backends, and bound their connections and requests,
 	// at most 100: one for each port of a Service. A policy for a port that no route names

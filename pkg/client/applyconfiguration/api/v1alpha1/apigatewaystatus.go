@@ -13,7 +13,7 @@ import (
 //
 // APIGatewayStatus is the gateway as it runs.
 type APIGatewayStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// replicas is the number of gateway pods that exist.
 	Replicas *int32 `json:"replicas,omitempty"`

@@ -11,8 +11,8 @@ import (
 // BackendHealthCheckApplyConfiguration represents a declarative configuration of the BackendHealthCheck type for use
 // with apply.
 //
-// BackendHealthCheck asks every endpoint of a backend whether it is well: GET over HTTP/1.1, or
-// over HTTP/2 where that is what the backend speaks. A status from 200 to
+// BackendHealthCheck checks with a GET request whether every endpoint of a backend is healthy:
+// over HTTP/1.1, or over HTTP/2 where that is what the backend speaks. A status from 200 to
 // 399 is a success; redirects are not followed. Every replica of the gateway checks for
 // itself. An endpoint counts as healthy until its checks say otherwise.
 type BackendHealthCheckApplyConfiguration struct {

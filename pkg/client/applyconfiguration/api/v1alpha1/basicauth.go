@@ -13,13 +13,13 @@ import (
 //
 // BasicAuth asks for a user name and a password. The Secret holds no password, only its
 // hash: a user's name is a key of the Secret, and its value is one line per valid
-// password, at most two: its bcrypt hash of a cost from 4 to 15, as htpasswd -nB writes it after
-// the colon.
+// password, at most two. A line is the bcrypt hash of the password, of a cost from 4 to 15: what
+// htpasswd -nB writes after the colon.
 type BasicAuthApplyConfiguration struct {
 	// secretRef names the Secret with the users and the hashes of their passwords.
 	SecretRef *LocalReferenceApplyConfiguration `json:"secretRef,omitempty"`
-	// realm is what a browser shows with its question, at most 128 characters. Default: the
-	// name of the APIGateway.
+	// realm is the text that a browser shows when it asks for the password, at most 128
+	// characters. Default: the name of the APIGateway.
 	Realm *string `json:"realm,omitempty"`
 	// userHeader is the header in which the backend gets the user's name. Default: none.
 	UserHeader *apiv1alpha1.HeaderName `json:"userHeader,omitempty"`

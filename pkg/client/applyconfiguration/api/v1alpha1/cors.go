@@ -20,10 +20,10 @@ type CORSApplyConfiguration struct {
 	// methods where it names some, otherwise GET, HEAD and POST.
 	AllowMethods []apiv1alpha1.HTTPMethod `json:"allowMethods,omitempty"`
 	// allowHeaders are the request headers that a page may set, at most 16. Default: only
-	// those that need no permission.
+	// those that browsers allow by default.
 	AllowHeaders []apiv1alpha1.HeaderName `json:"allowHeaders,omitempty"`
 	// exposeHeaders are the response headers that a page may read, at most 16. Default:
-	// only those that need no permission.
+	// only those that browsers allow by default.
 	ExposeHeaders []apiv1alpha1.HeaderName `json:"exposeHeaders,omitempty"`
 	// allowCredentials lets a page send cookies and authorization. Default false.
 	AllowCredentials *bool `json:"allowCredentials,omitempty"`

@@ -15,7 +15,7 @@ import (
 type RateLimitApplyConfiguration struct {
 	// requests is how many requests a period allows, from 1 to 1000000.
 	Requests *int32 `json:"requests,omitempty"`
-	// period is the length of time that requests is for, from 1s to 24h. Default 1s.
+	// period is the length of time to which the number in requests applies, from 1s to 24h. Default 1s.
 	Period *apiv1alpha1.Duration `json:"period,omitempty"`
 	// burst is how many requests may come at once after a pause, from 1 to 1000000.
 	// Default: requests.

@@ -11,9 +11,10 @@ import (
 // RetriesApplyConfiguration represents a declarative configuration of the Retries type for use
 // with apply.
 //
-// Retries say when a request is sent again. Except after ConnectFailure, where nothing
-// was sent, only a request that may safely be repeated is: its method is GET, HEAD,
-// OPTIONS, TRACE, PUT or DELETE, and its body has not been consumed.
+// Retries say when a request is sent again. After ConnectFailure nothing was sent, so any
+// request is sent again. After other causes only a request that may safely be repeated is sent
+// again: its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, and its body has not been
+// consumed.
 type RetriesApplyConfiguration struct {
 	// attempts is how often a request is sent again at most, from 0 to 10. Default 2.
 	Attempts *int32 `json:"attempts,omitempty"`

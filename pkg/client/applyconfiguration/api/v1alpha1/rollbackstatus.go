@@ -13,8 +13,8 @@ type RollbackStatusApplyConfiguration struct {
 	// intent identifies the spec and configuration whose rollout failed. The rollback
 	// stands as long as they are what the user asks for.
 	Intent *string `json:"intent,omitempty"`
-	// spec identifies the spec alone. It stands in for intent while the configuration is
-	// incomplete.
+	// spec identifies the spec alone. It is used instead of intent while the configuration
+	// is incomplete.
 	Spec *string `json:"spec,omitempty"`
 	// fromRevision is the revision that failed.
 	FromRevision *string `json:"fromRevision,omitempty"`

@@ -15,7 +15,7 @@ import (
 type RolloutStatusApplyConfiguration struct {
 	// revision that is being rolled out.
 	Revision *string `json:"revision,omitempty"`
-	// startTime is when this revision was first asked of the Deployment.
+	// startTime is when this revision was first applied to the Deployment.
 	StartTime *v1.Time `json:"startTime,omitempty"`
 }
 

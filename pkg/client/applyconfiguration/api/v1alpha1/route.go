@@ -56,7 +56,7 @@ type RouteApplyConfiguration struct {
 	// mirror sends a copy of requests to another Service and ignores its answers.
 	Mirror *MirrorApplyConfiguration `json:"mirror,omitempty"`
 	// cors lets pages of other origins use the route. Preflight requests are answered by
-	// the gateway. Default: the backend's business.
+	// the gateway. Default: the gateway leaves CORS to the backend.
 	CORS *CORSApplyConfiguration `json:"cors,omitempty"`
 	// maxBodyBytes is the size of the largest request body, in bytes, from 1 to 2^50. A
 	// larger one is answered with 413. Default: no limit.

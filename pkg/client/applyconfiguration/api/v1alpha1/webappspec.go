@@ -26,8 +26,8 @@ type WebAppSpecApplyConfiguration struct {
 	Env map[string]apiv1alpha1.EnvValue `json:"env,omitempty"`
 	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. If several
 	// set the same variable, env wins, then an entry with keys, then one without. Of two
-	// alike the later one wins. Pods restart, rolling, when the content of a key that they
-	// use changes.
+	// entries of the same sort the later one wins. Pods restart, rolling, when the content of
+	// a key that they use changes.
 	EnvFrom []EnvFromSourceApplyConfiguration `json:"envFrom,omitempty"`
 	// files mounts Secrets and ConfigMaps as read-only directories, at most 32. Pods
 	// restart, rolling, when the content of a key that they use changes.
@@ -37,7 +37,7 @@ type WebAppSpecApplyConfiguration struct {
 	Command []string `json:"command,omitempty"`
 	// args are the arguments of the entry point, at most 128. Default: the image's.
 	Args []string `json:"args,omitempty"`
-	// resources are the container's compute resources. Default: none asked, none limited.
+	// resources are the container's compute resources. Default: no requests and no limits.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
 	// health says how to tell that a pod can serve. Default: it accepts TCP
 	// connections on port.

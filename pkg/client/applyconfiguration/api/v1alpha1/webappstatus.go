@@ -14,7 +14,7 @@ import (
 //
 // WebAppStatus is the application as it runs.
 type WebAppStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// replicas is the number of pods that exist, of whatever revision.
 	Replicas *int32 `json:"replicas,omitempty"`
