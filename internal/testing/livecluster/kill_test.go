@@ -27,10 +27,11 @@ func TestOnlyTheProcessThatIsMeantIsKilled(t *testing.T) {
 	// Start returns a moment before the kernel shows the environment of the new program.
 	environ := filepath.Join("/proc", strconv.Itoa(command.Process.Pid), "environ")
 	environment.Eventually(t, func() error {
-		if raw, err := os.ReadFile(environ); err != nil || !strings.Contains(string(raw), folder) {
-			return fmt.Errorf("the environment is %q, %v", raw, err)
+		raw, err := os.ReadFile(environ)
+		if err == nil && !strings.Contains(string(raw), folder) {
+			err = fmt.Errorf("the environment is %q", raw)
 		}
-		return nil
+		return err
 	})
 
 	if err := send(syscall.SIGKILL, command.Process.Pid, "SLIPWAY_LOCALKUBE="+filepath.Join(folder, "other")); !errors.Is(err, errOther) {
