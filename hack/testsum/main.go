@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 )
 
@@ -28,7 +29,7 @@ func main() {
 // run reads the events from in, writes what a person reads to out, and returns the exit code.
 func run(args []string, in io.Reader, out io.Writer) (int, error) {
 	flags := flag.NewFlagSet("testsum", flag.ContinueOnError)
-	counts := flags.String("counts", "", "file to append one line of counts to")
+	counts := flags.String("counts", "", "file to append a line for each failure and one line of counts to")
 	slow := flags.Duration("slow", 5*time.Second, "list tests that took at least this long")
 	each := flags.Bool("each", false, "print a line for every top-level test as it ends, and what tests log as \"measured: ...\"")
 	if err := flags.Parse(args); err != nil {
@@ -42,7 +43,7 @@ func run(args []string, in io.Reader, out io.Writer) (int, error) {
 	s.finish()
 
 	if *counts != "" {
-		if err := appendLine(*counts, s.total.String()); err != nil {
+		if err := appendLines(*counts, append(s.failures, s.total.String())); err != nil {
 			return 1, err
 		}
 	}
@@ -55,12 +56,12 @@ func run(args []string, in io.Reader, out io.Writer) (int, error) {
 	return 0, nil
 }
 
-func appendLine(path, line string) error {
+func appendLines(path string, lines []string) error {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(file, line); err != nil {
+	if _, err := fmt.Fprintln(file, strings.Join(lines, "\n")); err != nil {
 		_ = file.Close()
 		return err
 	}

@@ -14,6 +14,7 @@ var runCases = []struct {
 	stream string
 	code   int
 	counts string
+	failed string   // the line of the failure, before the counts
 	want   []string // in the output
 	absent []string // not in the output
 }{
@@ -54,6 +55,7 @@ var runCases = []struct {
 {"Action":"fail","Package":"p","Elapsed":0.003}`,
 		code:   1,
 		counts: "1 passed, 1 failed, 0 skipped",
+		failed: "failed: p TestA/one/deep: a_test.go:3: boo second line\n",
 		want:   []string{"--- FAIL  p TestA/one/deep", "boo\n            second line", "the parent's word", "FAIL  p"},
 		absent: []string{"--- FAIL: TestA", "--- FAIL  p TestA/one (0"},
 	},
@@ -66,6 +68,7 @@ var runCases = []struct {
 {"Action":"fail","Package":"p","Elapsed":0.1}`,
 		code:   1,
 		counts: "1 passed, 1 failed, 0 skipped",
+		failed: "failed: p TestA\n",
 	},
 	{
 		name: "a package that does not build is one failure",
@@ -76,6 +79,7 @@ var runCases = []struct {
 {"Action":"fail","Package":"p","Elapsed":0,"FailedBuild":"p [p.test]"}`,
 		code:   1,
 		counts: "0 passed, 1 failed, 0 skipped",
+		failed: "failed: p does not build: p/a_test.go:3:28: declared and not used: x\n",
 		want:   []string{"p does not build", "declared and not used: x"},
 	},
 	{
@@ -86,6 +90,7 @@ var runCases = []struct {
 {"Action":"fail","Package":"p","Elapsed":3}`,
 		code:   1,
 		counts: "0 passed, 1 failed, 0 skipped",
+		failed: "failed: p TestA/x: panic: test timed out after 3s\n",
 		want:   []string{"TestA/x (did not end)", "timed out after 3s"},
 	},
 	{
@@ -95,6 +100,7 @@ var runCases = []struct {
 {"Action":"fail","Package":"p","Elapsed":0.1}`,
 		code:   1,
 		counts: "0 passed, 1 failed, 0 skipped",
+		failed: "failed: p: no environment\n",
 		want:   []string{"no environment"},
 	},
 	{
@@ -103,6 +109,7 @@ var runCases = []struct {
 {"Action":"run","Package":"p","Test":"TestA"}`,
 		code:   1,
 		counts: "0 passed, 1 failed, 0 skipped",
+		failed: "failed: p TestA\n",
 		want:   []string{"TestA (did not end)"},
 	},
 	{
@@ -113,6 +120,7 @@ var runCases = []struct {
 {"Action":"fail","Package":"p","Elapsed":0.1}`,
 		code:   1,
 		counts: "1 passed, 1 failed, 0 skipped",
+		failed: "failed: p: too late\n",
 		want:   []string{"too late"},
 	},
 	{
@@ -160,7 +168,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := string(counts), "earlier\n"+tc.counts+"\n"; got != want {
+			if got, want := string(counts), "earlier\n"+tc.failed+tc.counts+"\n"; got != want {
 				t.Errorf("counts %q, want %q", got, want)
 			}
 			for _, want := range tc.want {

@@ -64,6 +64,7 @@ type summary struct {
 	packages map[string]*pkg
 	builds   map[string]*strings.Builder // compiler output by ImportPath
 	total    counts
+	failures []string // a line for each failure
 	slowest  []slowTest
 }
 
@@ -184,10 +185,12 @@ func (p *pkg) parent(name string) *test {
 // failTest prints a failed test with all its output, and counts it, unless one of its subtests has been counted.
 func (s *summary) failTest(p *pkg, pkgName, name, how string) {
 	t := p.tests[name]
-	if output := t.output.String(); output != "" || !t.blamed {
+	output := t.output.String()
+	if output != "" || !t.blamed {
 		fmt.Fprintf(s.out, "--- FAIL  %s %s (%s)\n%s", pkgName, name, how, indent(output))
 	}
 	if !t.blamed {
+		s.remember(pkgName+" "+name, output)
 		p.failed++
 	}
 	for parent := p.parent(name); parent != nil; parent = p.parent(name) {
@@ -254,6 +257,7 @@ func (s *summary) failPackage(p *pkg, e event) {
 		fmt.Fprintf(s.out, "--- FAIL  %s does not build\n", e.Package)
 		if output := s.builds[e.FailedBuild]; output != nil {
 			fmt.Fprint(s.out, indent(output.String()))
+			s.remember(e.Package+" does not build", output.String())
 			output.Reset() // printed once, although several packages may need this build
 		}
 		p.failed++
@@ -263,8 +267,22 @@ func (s *summary) failPackage(p *pkg, e event) {
 		fmt.Fprintf(s.out, "--- FAIL  %s\n%s", e.Package, indent(output))
 	}
 	if p.failed == 0 {
+		s.remember(e.Package, p.output.String())
 		p.failed++
 	}
+}
+
+// maxFailureText bounds what the line of a failure says, in bytes.
+const maxFailureText = 300
+
+// remember keeps a failure as one line, with the begin of what it wrote. A reader of a long log finds all of them in one
+// place.
+func (s *summary) remember(what, output string) {
+	said := strings.Join(strings.Fields(output), " ")
+	if len(said) > maxFailureText {
+		said = strings.ToValidUTF8(said[:maxFailureText], "") + "..."
+	}
+	s.failures = append(s.failures, strings.TrimRight(fmt.Sprintf("failed: %s: %s", what, said), ": "))
 }
 
 // unfinished returns the tests without an end, subtests before the tests they belong to.
