@@ -82,10 +82,12 @@ func containerState(s *Source) corev1.ContainerState {
 func Deployment(s *Source, deployment *appsv1.Deployment) {
 	deployment.Generation = 2
 	deployment.Spec.Replicas = Optional[int32](s, 1, 0, 2, 3)
-	count := func() int32 { return int32(s.Below(4)) }
-	deployment.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: int64(1 + s.Below(2)), Replicas: count(), UpdatedReplicas: count(), ReadyReplicas: count(), AvailableReplicas: count(),
-	}
+	upTo := func(most int32) int32 { return int32(s.Below(int(most) + 1)) }
+	// The API server refuses a status with more updated or ready pods than pods, or more available pods than ready ones.
+	status := appsv1.DeploymentStatus{ObservedGeneration: int64(1 + s.Below(2)), Replicas: upTo(3)}
+	status.UpdatedReplicas, status.ReadyReplicas = upTo(status.Replicas), upTo(status.Replicas)
+	status.AvailableReplicas = upTo(status.ReadyReplicas)
+	deployment.Status = status
 	if s.Maybe() {
 		deployment.Status.Conditions = append(deployment.Status.Conditions, appsv1.DeploymentCondition{
 			Type: appsv1.DeploymentProgressing, Status: Pick(s, corev1.ConditionTrue, corev1.ConditionFalse),
