@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/slipway-dev/slipway/internal/gateway"
+	"github.com/slipway-dev/slipway/internal/memory"
 )
 
 // version is set by the linker.
@@ -55,7 +56,7 @@ func main() {
 	options.Log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	klog.SetSlogLogger(options.Log) // client-go logs through klog
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { options.Log.Warn("traces are lost", "error", err) }))
-	if err := limitMemory(); err != nil {
+	if err := memory.KeepBelowLimit(); err != nil {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
 	}
 	if err := noticeDeadConnections(); err != nil {

@@ -1,4 +1,4 @@
-// Package memory reads how much memory the container of a program may use.
+// Package memory reads how much memory the container of a program may use, and keeps Go below it.
 package memory
 
 import (
