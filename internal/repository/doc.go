@@ -23,9 +23,10 @@
 //	names.go       file names that are no UTF-8
 //	attributes.go  what is kept beside the tree of files
 //	snapshot.go    Snapshot, and progress.go what it says on the way
+//	upload.go      what the library writes to, and how it calls a source
 //	list.go        List
 //	tree.go        the tree of files as it is stored
-//	verify.go      Verify
+//	verify.go      Verify, and verification.go what is noted of it
 //	restore.go     Restore, and target.go how it writes
 //	expire.go      Expire
 //	maintain.go    Maintain

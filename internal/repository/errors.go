@@ -48,6 +48,8 @@ const (
 	KindCorrupt Kind = "Corrupt"
 	// KindCanceled means that the caller ended the work.
 	KindCanceled Kind = "Canceled"
+	// KindMassDeletion means that more snapshots would expire at once than the caller allows.
+	KindMassDeletion Kind = "MassDeletion"
 	// KindInternal is everything else: a mistake in this program or in the library.
 	KindInternal Kind = "Internal"
 )
@@ -121,6 +123,9 @@ func responseKind(response minio.ErrorResponse) Kind {
 		return KindNotFound
 	case "XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "InsufficientStorage":
 		return KindNoSpace
+	// With whatever status: versitygw has the last of these codes for a key that nobody has, and says 404.
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "AccessDenied", "XAdminUserNotFound":
+		return KindAccessDenied
 	}
 	switch response.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:

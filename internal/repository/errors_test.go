@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/minio/minio-go/v7"
 	"golang.org/x/sys/unix"
 )
 
@@ -150,5 +151,18 @@ func TestEveryErrorHasAKind(t *testing.T) {
 	wrapped := fmt.Errorf("outside: %w", &Error{Kind: KindNoSpace, Doing: "x", Err: unix.ENOSPC})
 	if kind := KindOf(wrapped); kind != KindNoSpace || !errors.Is(wrapped, unix.ENOSPC) {
 		t.Errorf("got %s", kind)
+	}
+}
+
+// Servers differ in what they say of keys that nobody has: versitygw has a code of its own, and the status 404.
+func TestWhatAServerRefusesIsDenied(t *testing.T) {
+	for code, want := range map[string]Kind{
+		"InvalidAccessKeyId": KindAccessDenied, "SignatureDoesNotMatch": KindAccessDenied, "ExpiredToken": KindAccessDenied,
+		"XAdminUserNotFound": KindAccessDenied,
+		"NoSuchBucket":       KindNotFound, "NoSuchKey": KindUnreachable,
+	} {
+		if got := responseKind(minio.ErrorResponse{Code: code, StatusCode: 404}); got != want {
+			t.Errorf("%s is %s, want %s", code, got, want)
+		}
 	}
 }

@@ -56,7 +56,7 @@ func (r *Repository) Expire(ctx context.Context, options ExpireOptions) (ExpireR
 					return fmt.Errorf("remove %s: %w", id, err)
 				}
 			}
-			return nil
+			return forgetVerifications(ctx, w, result.Removed)
 		})
 		if err != nil {
 			return result, classify(ctx, doing, KindInternal, err)

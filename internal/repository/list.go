@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kopia/kopia/repo"
+	"github.com/kopia/kopia/repo/manifest"
 	"github.com/kopia/kopia/snapshot"
 )
 
@@ -22,11 +23,15 @@ type Snapshot struct {
 	ID string `json:"id"`
 	// Run is what SnapshotOptions.Run was.
 	Run string `json:"run"`
+	// Volume is what SnapshotOptions.Volume was.
+	Volume string `json:"volume,omitempty"`
 	// Start and End are when the source was read.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
 	// Stats say what it holds.
 	Stats Stats `json:"stats"`
+	// Verified is the last time that it was read back without a fault. Nil: never, as far as the repository knows.
+	Verified *Verification `json:"verified,omitempty"`
 }
 
 // ListOptions restrict what is listed.
@@ -43,6 +48,10 @@ func (r *Repository) List(ctx context.Context, options ListOptions) ([]Snapshot,
 	if err != nil {
 		return nil, err
 	}
+	verified, err := verifications(ctx, r.rep)
+	if err != nil {
+		return nil, classify(ctx, "list the snapshots", KindCorrupt, err)
+	}
 	listed := []Snapshot{}
 	for _, m := range all {
 		if !isComplete(m) || (options.Run != "" && m.Tags[runTag] != options.Run) {
@@ -51,6 +60,9 @@ func (r *Repository) List(ctx context.Context, options ListOptions) ([]Snapshot,
 		s, err := describe(m)
 		if err != nil {
 			return nil, err
+		}
+		if v, found := verified[s.ID]; found {
+			s.Verified = &v.Verification
 		}
 		listed = append(listed, s)
 	}
@@ -78,17 +90,21 @@ func (r *Repository) manifests(ctx context.Context) ([]*snapshot.Manifest, error
 
 // loadManifests loads all or fails. The library's way to load many leaves out those that it cannot read.
 func loadManifests(ctx context.Context, rep repo.Repository) ([]*snapshot.Manifest, error) {
-	ids, err := snapshot.ListSnapshotManifests(ctx, rep, &sourceInfo, nil)
+	found, err := rep.FindManifests(ctx, map[string]string{
+		manifest.TypeLabelKey: snapshot.ManifestType, snapshot.HostnameLabel: hostName, snapshot.UsernameLabel: userName,
+	})
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*snapshot.Manifest, 0, len(ids))
-	for _, id := range ids {
-		m, err := snapshot.LoadSnapshot(ctx, rep, id)
+	all := make([]*snapshot.Manifest, 0, len(found))
+	for _, entry := range found {
+		m, err := snapshot.LoadSnapshot(ctx, rep, entry.ID)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, m)
+		if _, ours := volumeOf(m.Source); ours {
+			all = append(all, m)
+		}
 	}
 	return all, nil
 }
@@ -107,7 +123,8 @@ func describe(m *snapshot.Manifest) (Snapshot, error) {
 }
 
 func toSnapshot(m *snapshot.Manifest, stats Stats) Snapshot {
+	volume, _ := volumeOf(m.Source)
 	return Snapshot{
-		ID: string(m.ID), Run: m.Tags[runTag], Start: begun(m).UTC(), End: m.EndTime.ToTime().UTC(), Stats: stats,
+		ID: string(m.ID), Run: m.Tags[runTag], Volume: volume, Start: begun(m).UTC(), End: m.EndTime.ToTime().UTC(), Stats: stats,
 	}
 }

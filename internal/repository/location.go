@@ -37,6 +37,9 @@ type Location struct {
 type Filesystem struct {
 	// Path is the folder, absolute. Create makes it and the folders above it.
 	Path string
+	// Shared lets every user of the machine read and write what is made, as far as the process's umask does. Without it only
+	// the user that runs the process may.
+	Shared bool
 }
 
 // S3 is a prefix in a bucket that holds one repository and nothing else.
@@ -50,13 +53,13 @@ type S3 struct {
 	// Prefix goes before the name of each object. A slash is added where it has none at its end. Default: none, and the
 	// bucket is the repository's alone.
 	Prefix string
-	// AccessKeyID and SecretAccessKey are the credentials. Both empty: those of the environment or the machine, as the
-	// SDKs of S3 find them.
+	// AccessKeyID and SecretAccessKey are the credentials. Both are required: the library would take those of the machine,
+	// which in a cluster are the node's, and no user of a namespace may work with them.
 	AccessKeyID     Secret
 	SecretAccessKey Secret
 	// SessionToken belongs to temporary credentials. Default: none.
 	SessionToken Secret
-	// CA holds certificates in PEM that are trusted beside those of the system. Default: none.
+	// CA holds certificates in PEM that are trusted instead of those of the system. Default: none.
 	CA []byte
 	// Plaintext speaks HTTP instead of HTTPS. The repository is encrypted, the names of its objects and the access key's
 	// ID are not. Default: false.
@@ -87,8 +90,8 @@ func (l Location) check() error {
 		return fail(KindInvalid, doing, "a repository cannot be the root folder")
 	case l.S3 != nil && l.S3.Bucket == "":
 		return fail(KindInvalid, doing, "the bucket is missing")
-	case l.S3 != nil && (l.S3.AccessKeyID == "") != (l.S3.SecretAccessKey == ""):
-		return fail(KindInvalid, doing, "of access key ID and secret access key one is missing")
+	case l.S3 != nil && (l.S3.AccessKeyID == "" || l.S3.SecretAccessKey == ""):
+		return fail(KindInvalid, doing, "the access key ID or the secret access key is missing")
 	case l.S3 != nil && strings.Contains(l.S3.Endpoint, "/"):
 		return fail(KindInvalid, doing, "the endpoint %q is not host:port", l.S3.Endpoint)
 	default:

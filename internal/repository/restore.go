@@ -28,6 +28,10 @@ type RestoreOptions struct {
 	// filled, what is not in the snapshot stays. A folder in the way of a file, or a file in the way of a folder, is an
 	// error. Default: false.
 	Overwrite bool
+	// Attempt names what several attempts have in common. One that finds the target empty marks it, and takes the mark away
+	// when all is written. Another of the same name finds the mark, and goes on although the target is not empty. Default:
+	// none, and what an interrupted restore has written is in the way of the next.
+	Attempt string
 	// Parallel is how many files are written at a time. Default: the number of processors.
 	Parallel int
 	// Meter shows the progress. Default: none.
@@ -53,7 +57,7 @@ type RestoreResult struct {
 }
 
 // Restore writes a snapshot to a folder: contents, owners, modes, times, links, extended attributes. When it returns without
-// an error, all of it is durable. Otherwise the target holds a part, and Overwrite is needed to try again.
+// an error, all of it is durable. Otherwise the target holds a part, and Overwrite or Attempt is needed to try again.
 func (r *Repository) Restore(ctx context.Context, options RestoreOptions) (RestoreResult, error) {
 	ctx, done := r.storage.guard(ctx)
 	defer done()
@@ -203,6 +207,26 @@ func (w *restorer) restore(ctx context.Context, p parts, options RestoreOptions)
 	}
 	for i := len(w.folders) - 1; i >= 0; i-- {
 		f := w.folders[i]
+		if err := w.target.finishFolder(f.relative, f.entry, w.attributes[f.stored].Extended); err != nil {
+			return err
+		}
+	}
+	if err := w.target.sync(); err != nil {
+		return err
+	}
+	return w.unmark()
+}
+
+// unmark takes the mark away, once everything is on disk. The folder gets its time back, which that has changed.
+func (w *restorer) unmark() error {
+	if w.target.mark == "" {
+		return nil
+	}
+	if err := w.target.root.Remove(w.target.mark); err != nil {
+		return targetError(w.target.mark, err)
+	}
+	if len(w.folders) > 0 && w.folders[0].relative == "." {
+		f := w.folders[0]
 		if err := w.target.finishFolder(f.relative, f.entry, w.attributes[f.stored].Extended); err != nil {
 			return err
 		}

@@ -150,7 +150,7 @@ func forged(t *testing.T, r *Repository, run string, lines []attributes, entries
 			return err
 		}
 		_, err = snapshot.SaveSnapshot(ctx, w, &snapshot.Manifest{
-			Source: sourceInfo, Description: "{}", RootEntry: newEntry("", snapshot.EntryTypeDirectory, root, 0), Tags: map[string]string{runTag: run},
+			Source: sourceOf(""), Description: "{}", RootEntry: newEntry("", snapshot.EntryTypeDirectory, root, 0), Tags: map[string]string{runTag: run},
 		})
 		return err
 	})
@@ -234,7 +234,11 @@ func TestCheckpointsRemoveNoSnapshot(t *testing.T) {
 	}
 	all, err := r.manifests(t.Context())
 	if err != nil || slices.ContainsFunc(all, func(m *snapshot.Manifest) bool { return !isComplete(m) }) {
-		t.Errorf("checkpoints are left, %v", err)
+		for _, m := range all {
+			if !isComplete(m) {
+				t.Errorf("left: %s %v %q %v", m.ID, m.Source, m.IncompleteReason, m.Tags)
+			}
+		}
 	}
 	t.Logf("%d bytes written", r.storage.written.Load()-before)
 }
@@ -266,5 +270,52 @@ func TestAnInterruptedRunIsGoneOnFromItsCheckpoint(t *testing.T) {
 	}
 	if _, err := other.Verify(t.Context(), VerifyOptions{ReadPercent: 100}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAnotherAttemptGoesOnWithWhatTheLastHasWritten(t *testing.T) {
+	r := created(t, inFolder(t))
+	source := t.TempDir()
+	for i := range 40 {
+		write(t, source, fmt.Sprintf("%02d", i), noise(uint64(i), 1<<20))
+	}
+	kept(t, r, "one", source)
+	target := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	meter := &Meter{}
+	go func() {
+		for meter.Progress().Files < 5 && ctx.Err() == nil {
+			<-time.After(time.Millisecond)
+		}
+		cancel()
+	}()
+	options := RestoreOptions{Run: "one", Target: target, Attempt: "a", Parallel: 1}
+	interrupted := options
+	interrupted.Meter = meter
+	_, err := r.Restore(ctx, interrupted)
+	wantKind(t, err, KindCanceled)
+
+	for name, other := range map[string]string{"of another restore": "b", "of none": ""} {
+		options := options
+		options.Attempt = other
+		if _, err := r.Restore(t.Context(), options); KindOf(err) != KindTargetNotEmpty {
+			t.Errorf("an attempt %s: %v", name, err)
+		}
+	}
+	// What is half restored is no backup of the mark.
+	if made := kept(t, r, "half", target); made.Stats.Files > 39 {
+		t.Errorf("%d files are in a snapshot of the target", made.Stats.Files)
+	}
+	if _, err := r.Restore(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(look(t, source), look(t, target)); diff != "" {
+		t.Errorf("(-source +target):\n%s", diff)
+	}
+	if _, err := r.Restore(t.Context(), options); KindOf(err) != KindTargetNotEmpty {
+		t.Errorf("another restore to a target that is done: %v", err)
+	}
+	if _, err := r.Restore(t.Context(), RestoreOptions{Run: "one", Target: t.TempDir(), Attempt: "../a"}); KindOf(err) != KindInvalid {
+		t.Errorf("a name with a slash: %v", err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	kopiafs "github.com/kopia/kopia/fs"
 	"github.com/kopia/kopia/repo"
 	"github.com/kopia/kopia/repo/compression"
-	"github.com/kopia/kopia/repo/manifest"
 	"github.com/kopia/kopia/repo/object"
 	"github.com/kopia/kopia/snapshot"
 	"github.com/kopia/kopia/snapshot/policy"
@@ -29,6 +28,9 @@ type SnapshotOptions struct {
 	// Run names the run that makes the snapshot, at most 200 bytes. When there is a snapshot of this run already, it is
 	// returned, and the source is not read again.
 	Run string
+	// Volume tells the sources of a repository apart, when there are several: what is unchanged is looked for in snapshots
+	// of the same one only. Default: none, for a repository with one source. Of a name, such as that of a volume claim.
+	Volume string
 	// Paths restricts the snapshot to these files and folders in the source. Each has to exist. Default: all.
 	Paths []string
 	// Exclude leaves out what matches one of these patterns. A pattern without a slash is for a name in any folder, one
@@ -95,6 +97,9 @@ func (r *Repository) Snapshot(ctx context.Context, options SnapshotOptions) (Sna
 	const doing = "make the snapshot"
 	if options.Run == "" || len(options.Run) > 200 {
 		return SnapshotResult{}, fail(KindInvalid, doing, "the name of the run is empty, or longer than 200 bytes")
+	}
+	if strings.Contains(options.Volume, "/") || len(options.Volume) > 253 {
+		return SnapshotResult{}, fail(KindInvalid, doing, "the name of the volume holds a slash, or is longer than 253 bytes")
 	}
 	earlier, err := r.manifests(ctx)
 	if err != nil {
@@ -210,7 +215,7 @@ func (k *keeper) dropCheckpoints(ctx context.Context) error {
 		return err
 	}
 	for _, m := range all {
-		if m.IncompleteReason == "" {
+		if m.IncompleteReason == "" || m.Source != sourceOf(k.options.Volume) {
 			continue
 		}
 		if err := k.writer.DeleteManifest(ctx, m.ID); err != nil {
@@ -248,7 +253,7 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 		MetadataCompressionPolicy: policy.MetadataCompressionPolicy{CompressorName: metadataCompression},
 	})
 	root := &folder{entry: &entry{source: k.source, relative: "."}, previous: k.previousRoots(ctx)}
-	made, err := uploader.Upload(ctx, root, tree, sourceInfo)
+	made, err := uploader.Upload(ctx, root, tree, sourceOf(k.options.Volume))
 	writer.end()
 	switch {
 	case ctx.Err() != nil:
@@ -278,8 +283,9 @@ func (k *keeper) previousRoots(ctx context.Context) []previousFolder {
 		return nil
 	}
 	var newest *snapshot.Manifest
+	ours := sourceOf(k.options.Volume)
 	for _, m := range k.earlier {
-		if isComplete(m) && (newest == nil || m.StartTime.After(newest.StartTime)) {
+		if m.Source == ours && isComplete(m) && (newest == nil || m.StartTime.After(newest.StartTime)) {
 			newest = m
 		}
 	}
@@ -290,7 +296,7 @@ func (k *keeper) previousRoots(ctx context.Context) []previousFolder {
 		}
 	}
 	for _, m := range k.earlier {
-		if m.IncompleteReason != "" && m.RootEntry != nil && (newest == nil || m.StartTime.After(newest.StartTime)) {
+		if m.Source == ours && m.IncompleteReason != "" && m.RootEntry != nil && (newest == nil || m.StartTime.After(newest.StartTime)) {
 			roots = append(roots, previousFolder{object: m.RootEntry.ObjectID, begun: m.StartTime.ToTime()})
 		}
 	}
@@ -343,50 +349,6 @@ func (k *keeper) writeAttributes(ctx context.Context, made *snapshot.Manifest, s
 	e.FileSize = size.n
 	return e, nil
 }
-
-// uploadWriter is what the library writes to while it uploads. It keeps the library from removing snapshots, which it would
-// do at a checkpoint by rules of its own. And it keeps it from writing when the upload is over: a checkpoint that has begun
-// by then goes on in a goroutine of its own, which nobody waits for.
-type uploadWriter struct {
-	repo.DirectRepositoryWriter
-
-	mu   sync.Mutex
-	over bool
-}
-
-var errOver = errors.New("the upload is over")
-
-// end waits for the manifest that is being written, and refuses every other one.
-func (w *uploadWriter) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.over = true
-}
-
-// DeleteManifest removes nothing.
-func (w *uploadWriter) DeleteManifest(context.Context, manifest.ID) error { return nil }
-
-// PutManifest writes a manifest unless the upload is over.
-func (w *uploadWriter) PutManifest(ctx context.Context, labels map[string]string, payload any) (manifest.ID, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over {
-		return "", errOver
-	}
-	return w.DirectRepositoryWriter.PutManifest(ctx, labels, payload)
-}
-
-// Flush makes durable what was written unless the upload is over.
-func (w *uploadWriter) Flush(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over {
-		return errOver
-	}
-	return w.DirectRepositoryWriter.Flush(ctx)
-}
-
-var sourceInfo = snapshot.SourceInfo{Host: hostName, UserName: userName, Path: "/" + dataName}
 
 func isSourceError(err error) bool {
 	var ofSource *sourceError

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -302,8 +303,12 @@ func (s *source) lookAt(folder int, name, relative string, each func(*entry, str
 	each(child, target, err)
 }
 
-// ofFilesystem tells whether a path belongs to the file system and not to its user: fsck keeps what it finds there.
+// ofFilesystem tells whether a path is not of the source's user: fsck keeps what it finds in lost+found, and a restore marks
+// its target with a file while it goes on.
 func ofFilesystem(relative string, stat unix.Stat_t) bool {
+	if strings.HasPrefix(relative, markPrefix) {
+		return true
+	}
 	return relative == "lost+found" && stat.Mode&unix.S_IFMT == unix.S_IFDIR && stat.Uid == 0
 }
 

@@ -80,7 +80,7 @@ func openStorage(ctx context.Context, options Options, create bool) (*storage, e
 	} else {
 		s.folder = options.Location.Filesystem.Path
 		s.clock = options.Clock
-		s.Storage, err = openFolder(limited, s.folder, create)
+		s.Storage, err = openFolder(limited, *options.Location.Filesystem, create)
 	}
 	if err != nil {
 		return nil, classify(ctx, doing, KindUnreachable, s.typed(err))
@@ -88,13 +88,17 @@ func openStorage(ctx context.Context, options Options, create bool) (*storage, e
 	return s, nil
 }
 
-func openFolder(ctx context.Context, folder string, create bool) (blob.Storage, error) {
+func openFolder(ctx context.Context, folder Filesystem, create bool) (blob.Storage, error) {
+	options := &filesystem.Options{Path: folder.Path, DirectoryMode: 0o700, FileMode: 0o600}
+	if folder.Shared {
+		options.DirectoryMode, options.FileMode = 0o777, 0o666
+	}
 	if create {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
+		if err := os.MkdirAll(folder.Path, options.DirectoryMode); err != nil {
 			return nil, err
 		}
 	}
-	return filesystem.New(ctx, &filesystem.Options{Path: folder}, create)
+	return filesystem.New(ctx, options, create)
 }
 
 // typed marks an error as one of the storage. What the library decides by stays what it is, and so does an error of a folder

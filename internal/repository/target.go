@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	kopiafs "github.com/kopia/kopia/fs"
@@ -21,6 +23,7 @@ type target struct {
 	path      string
 	root      *os.Root
 	overwrite bool
+	mark      string // the name of the file that marks the target; empty: none
 
 	mu     sync.Mutex
 	result RestoreResult
@@ -36,16 +39,46 @@ func openTarget(options RestoreOptions) (*target, error) {
 	if t.overwrite {
 		return t, nil
 	}
-	entries, err := os.ReadDir(options.Target)
+	if err := t.claim(options.Attempt); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return t, nil
+}
+
+// markPrefix begins the name of a file in a target that is being restored to. The name of the attempts follows. Snapshots do
+// not keep it.
+const markPrefix = ".slipway-restore-"
+
+// claim makes sure that the target is empty, or holds what an earlier attempt has left.
+func (t *target) claim(attempt string) error {
+	const doing = "open the target"
+	if strings.Contains(attempt, "/") || len(attempt) > 200 {
+		return fail(KindInvalid, doing, "the name of the attempts holds a slash, or is longer than 200 bytes")
+	}
+	mark := markPrefix + attempt
+	if attempt != "" {
+		if info, err := t.root.Lstat(mark); err == nil && info.Mode().IsRegular() {
+			t.mark, t.overwrite = mark, true
+			return nil
+		}
+	}
+	entries, err := os.ReadDir(t.path)
 	if err != nil {
-		return nil, errors.Join(&Error{Kind: KindTargetUnwritable, Doing: doing, Err: err}, root.Close())
+		return &Error{Kind: KindTargetUnwritable, Doing: doing, Err: err}
 	}
 	for _, e := range entries {
 		if e.Name() != "lost+found" {
-			return nil, errors.Join(fail(KindTargetNotEmpty, doing, "there is %q", e.Name()), root.Close())
+			return fail(KindTargetNotEmpty, doing, "there is %q", e.Name())
 		}
 	}
-	return t, nil
+	if attempt == "" {
+		return nil
+	}
+	if err := t.root.WriteFile(mark, nil, 0o600); err != nil {
+		return targetError(mark, err)
+	}
+	t.mark = mark
+	return t.sync()
 }
 
 func (t *target) close() error { return t.root.Close() }
@@ -179,12 +212,8 @@ func writeSparse(f *os.File, relative string, content io.Reader, expected int64)
 // finish gives an open file or folder its owner, mode, extended attributes and time, in this order: each takes something of
 // the one before away.
 func (t *target) finish(f *os.File, relative string, e *snapshot.DirEntry, extended map[string][]byte) error {
-	t.own(relative, e.UserID, e.GroupID, f.Chown)
-	if err := f.Chmod(fs.FileMode(e.Permissions) & kopiafs.ModBits); err != nil {
-		if relative != "." || !errors.Is(err, fs.ErrPermission) {
-			return targetError(relative, err)
-		}
-		t.notKept(relative, err, func(r *RestoreResult) *int64 { return &r.OwnersNotKept })
+	if err := t.ownAndMode(f, relative, e); err != nil {
+		return err
 	}
 	for name, value := range extended {
 		if !keepsExtended(name) {
@@ -199,6 +228,38 @@ func (t *target) finish(f *os.File, relative string, e *snapshot.DirEntry, exten
 		return targetError(relative, err)
 	}
 	return nil
+}
+
+// ownAndMode gives an open file or folder its owner and mode. The target itself is often root's, and already as it should be:
+// then nothing is to be told of what may not be set.
+func (t *target) ownAndMode(f *os.File, relative string, e *snapshot.DirEntry) error {
+	mode := fs.FileMode(e.Permissions) & kopiafs.ModBits
+	owned := f.Chown(int(e.UserID), int(e.GroupID))
+	moded := f.Chmod(mode)
+	if moded != nil && (relative != "." || !errors.Is(moded, fs.ErrPermission)) {
+		return targetError(relative, moded)
+	}
+	if relative == "." && isOf(f, e.UserID, mode) {
+		return nil
+	}
+	for _, err := range []error{owned, moded} {
+		if err != nil {
+			t.notKept(relative, err, func(r *RestoreResult) *int64 { return &r.OwnersNotKept })
+		}
+	}
+	return nil
+}
+
+// isOf tells whether a file has this owner and mode. The group, and what it may do, is not looked at: of the folder of a
+// volume the kubelet changes both, when a pod has an fsGroup.
+func isOf(f *os.File, user uint32, mode fs.FileMode) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	const ofGroup = fs.ModeSetgid | 0o070
+	return ok && stat.Uid == user && (info.Mode()&kopiafs.ModBits)&^ofGroup == mode&^ofGroup
 }
 
 // own sets an owner, which may not be ours to set.

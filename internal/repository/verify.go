@@ -104,6 +104,7 @@ func (r *Repository) choose(ctx context.Context, options VerifyOptions) ([]*snap
 	if err != nil {
 		return nil, err
 	}
+	everything := len(options.Snapshots) == 0 && options.Run == ""
 	wanted := map[string]bool{}
 	for _, id := range options.Snapshots {
 		wanted[id] = true
@@ -113,7 +114,7 @@ func (r *Repository) choose(ctx context.Context, options VerifyOptions) ([]*snap
 		if !isComplete(m) {
 			continue
 		}
-		if (len(wanted) == 0 && options.Run == "") || wanted[string(m.ID)] || (options.Run != "" && m.Tags[runTag] == options.Run) {
+		if everything || wanted[string(m.ID)] || (options.Run != "" && m.Tags[runTag] == options.Run) {
 			chosen = append(chosen, m)
 			delete(wanted, string(m.ID))
 		}
