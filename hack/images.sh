@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
-# Packs the operator, the gateway and the demo into image archives, without Docker: bin/images/NAME.tar, and the image's name in
-# bin/images/NAME.tag. The tag is TAG, or else it comes from the program's content: a new build then has a new name, and a
-# cluster cannot take the old image for it. VERSION is the version that operator and gateway were built with. The demo stays
-# dev.
+# Packs the operator, the gateway, the program for backups, the demo and versitygw into image archives, without Docker:
+# bin/images/NAME.tar, and the image's name in bin/images/NAME.tag. The tag is TAG, or else it comes from the program's
+# content: a new build then has a new name, and a cluster cannot take the old image for it. VERSION is the version that
+# operator, gateway and slipway-backup were built with. The demo stays dev. versitygw is the S3 server of tests and of the demo:
+# no part of a release.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p bin/images
 CGO_ENABLED=0 go build -C hack/demo -trimpath -buildvcs=false -ldflags '-s -w' -o "$PWD/bin/slipway-demo" .
+cp -u "$(hack/tool.sh versitygw)" bin/versitygw
 make --no-print-directory bin/image
 
-for name in slipway-operator slipway-gateway slipway-demo; do
+for name in slipway-operator slipway-gateway slipway-backup slipway-demo versitygw; do
   archive=bin/images/$name.tar
   image=$name:${TAG:-dev-$(sha256sum "bin/$name" | cut -c1-12)}
   version=${VERSION:-dev}
-  if [[ $name == slipway-demo ]]; then
-    version=dev
-  fi
+  case $name in
+    slipway-demo) version=dev ;;
+    versitygw) version=$(awk '$1 == "github.com/versity/versitygw" { print $2 }' hack/tools/versitygw/go.mod) ;;
+  esac
   if [[ -f $archive && -f bin/images/$name.tag && $archive -nt bin/image && $(<"bin/images/$name.tag") == "$image" ]]; then
     continue # this content is packed already
   fi

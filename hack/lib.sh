@@ -1,7 +1,8 @@
 # Shared by the scripts that work on a cluster: hack/up.sh, hack/down.sh, hack/test-e2e.sh. To be sourced, from the root.
 #
 # CLUSTER=local (default) is a cluster that hack/localkube runs on this machine; CLUSTER=existing is the one that KUBECONFIG
-# names, which must be able to pull IMAGE (the operator), GATEWAY_IMAGE (the gateway) and DEMO_IMAGE (the demo).
+# names, which must be able to pull IMAGE (the operator), GATEWAY_IMAGE (the gateway), BACKUP_IMAGE (slipway-backup),
+# DEMO_IMAGE (the demo) and S3_IMAGE (an S3 server, versitygw).
 
 CLUSTER=${CLUSTER:-local}
 SECONDS=0
@@ -20,18 +21,20 @@ case $CLUSTER in
   *) die "CLUSTER is $CLUSTER; it must be local or existing" ;;
 esac
 
-# build_images sets IMAGE, GATEWAY_IMAGE and DEMO_IMAGE, after building them for a local cluster.
+# build_images sets IMAGE, GATEWAY_IMAGE, BACKUP_IMAGE, DEMO_IMAGE and S3_IMAGE, after building them for a local cluster.
 build_images() {
   if [[ $CLUSTER == existing ]]; then
-    [[ -n ${IMAGE:-} && -n ${GATEWAY_IMAGE:-} && -n ${DEMO_IMAGE:-} ]] ||
-      die 'CLUSTER=existing needs IMAGE, GATEWAY_IMAGE and DEMO_IMAGE: names of images that the cluster can pull (make images builds archives of them)'
+    [[ -n ${IMAGE:-} && -n ${GATEWAY_IMAGE:-} && -n ${BACKUP_IMAGE:-} && -n ${DEMO_IMAGE:-} && -n ${S3_IMAGE:-} ]] ||
+      die 'CLUSTER=existing needs IMAGE, GATEWAY_IMAGE, BACKUP_IMAGE, DEMO_IMAGE and S3_IMAGE: names of images that the cluster can pull (make images builds archives of them)'
     return
   fi
   say 'building programs and images'
   make --no-print-directory images
   IMAGE=$(<bin/images/slipway-operator.tag)
   GATEWAY_IMAGE=$(<bin/images/slipway-gateway.tag)
+  BACKUP_IMAGE=$(<bin/images/slipway-backup.tag)
   DEMO_IMAGE=$(<bin/images/slipway-demo.tag)
+  S3_IMAGE=$(<bin/images/versitygw.tag)
 }
 
 # start_cluster NAME makes sure that a cluster runs and has the images, and sets KUBECONFIG and KUBECTL for it.
@@ -43,7 +46,7 @@ start_cluster() {
     bin/localkube up --name "$name" 8>&- # the cluster's processes must not inherit the lock of hack/test-e2e.sh
     KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
     say 'loading images'
-    bin/localkube load --name "$name" bin/images/slipway-operator.tar bin/images/slipway-gateway.tar bin/images/slipway-demo.tar
+    bin/localkube load --name "$name" bin/images/{slipway-operator,slipway-gateway,slipway-backup,slipway-demo,versitygw}.tar
   fi
   export KUBECONFIG
   find_kubectl
@@ -60,7 +63,7 @@ find_kubectl() {
   export KUBECTL
 }
 
-# write_overlay makes bin/local: config/default, with the images of the operator and of its gateways replaced.
+# write_overlay makes bin/local: config/default, with the images of the operator, of its gateways and of its backups replaced.
 write_overlay() {
   mkdir -p bin/local
   cat >bin/local/kustomization.yaml <<YAML
@@ -80,6 +83,12 @@ patches:
       - op: replace
         path: /spec/template/spec/containers/0/args/3
         value: "--gateway-image=$GATEWAY_IMAGE"
+      - op: test
+        path: /spec/template/spec/containers/0/args/4
+        value: --backup-image=slipway-backup:dev
+      - op: replace
+        path: /spec/template/spec/containers/0/args/4
+        value: "--backup-image=$BACKUP_IMAGE"
 YAML
 }
 

@@ -17,6 +17,17 @@ const (
 	LabelWebApp = "slipway.dev/webapp"
 	// LabelAPIGateway names the APIGateway that an object belongs to. It is part of the pod selector.
 	LabelAPIGateway = "slipway.dev/apigateway"
+	// LabelBackup names the Backup that an object belongs to.
+	LabelBackup = "slipway.dev/backup"
+	// LabelBackupRun names the BackupRun that an object belongs to.
+	LabelBackupRun = "slipway.dev/backuprun"
+	// LabelRestore names the Restore that an object belongs to.
+	LabelRestore = "slipway.dev/restore"
+	// LabelRetentionRules stands on a Job that removes old copies. Its value identifies the rules by which it does.
+	LabelRetentionRules = "slipway.dev/retention-rules"
+	// AnnotationMayExpire stands on a Backup. Its value, a number, is how many copies retention may remove at once. Without
+	// it, that is 10.
+	AnnotationMayExpire = "slipway.dev/may-expire"
 	// AnnotationConfigHash stands on the pod template. It changes when a Secret or
 	// ConfigMap key that the pods use changes, which is what restarts them.
 	AnnotationConfigHash = "slipway.dev/config-hash"

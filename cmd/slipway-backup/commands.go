@@ -23,7 +23,7 @@ func onRepository(command func(context.Context, *work, *repository.Repository) e
 // takeSnapshot makes the repository first, when it was never there and the configuration says so.
 func takeSnapshot(ctx context.Context, w *work) error {
 	err := onRepository(snapshot)(ctx, w)
-	if !w.config.Repository.Create || w.result.RepositoryID != "" || repository.KindOf(err) != repository.KindNotFound {
+	if !w.config.Repository.Create || w.options.ExpectedID != "" || w.result.RepositoryID != "" || repository.KindOf(err) != repository.KindNotFound {
 		return err
 	}
 	id, err := repository.Create(ctx, w.options)
@@ -37,7 +37,7 @@ func takeSnapshot(ctx context.Context, w *work) error {
 func snapshot(ctx context.Context, w *work, r *repository.Repository) error {
 	c := w.config.Snapshot
 	made, err := r.Snapshot(ctx, repository.SnapshotOptions{
-		Source: c.Source, Run: c.Run, Paths: c.Paths, Exclude: c.Exclude,
+		Source: c.Source, Run: c.Run, Volume: c.Volume, Paths: c.Paths, Exclude: c.Exclude,
 		AllowPartial: c.AllowPartial, AllowEmpty: c.AllowEmpty,
 		IgnoreChangeTime: c.IgnoreChangeTime, ReadAll: c.ReadAll, Parallel: c.Parallel, Meter: w.meter,
 	})
@@ -52,18 +52,31 @@ func verify(ctx context.Context, w *work, r *repository.Repository) error {
 	verified, err := r.Verify(ctx, repository.VerifyOptions{
 		Run: c.Run, Snapshots: c.Snapshots, ReadPercent: c.ReadPercent, Parallel: c.Parallel, Meter: w.meter,
 	})
-	if err == nil {
-		w.result.setSnapshots(verified.Snapshots)
-		verified.Snapshots = nil
-		w.result.Verify = &verified
+	if err != nil {
+		return err
 	}
-	return err
+	if err := r.NoteVerified(ctx, verified, c.ReadPercent); err != nil {
+		return err
+	}
+	w.result.setSnapshots(verified.Snapshots)
+	verified.Snapshots = nil
+	w.result.Verify = &verified
+	return nil
 }
 
 func restore(ctx context.Context, w *work, r *repository.Repository) error {
 	c := w.config.Restore
+	if c.Latest {
+		all, err := r.List(ctx, repository.ListOptions{})
+		if err != nil {
+			return err
+		}
+		if c.Snapshot, err = latest(all, c); err != nil {
+			return err
+		}
+	}
 	restored, err := r.Restore(ctx, repository.RestoreOptions{
-		Snapshot: c.Snapshot, Run: c.Run, Target: c.Target, Paths: c.Paths, Overwrite: c.Overwrite, Parallel: c.Parallel, Meter: w.meter,
+		Snapshot: c.Snapshot, Run: c.Run, Target: c.Target, Paths: c.Paths, Overwrite: c.Overwrite, Attempt: c.Attempt, Parallel: c.Parallel, Meter: w.meter,
 	})
 	if err == nil {
 		w.result.Restore = &restored
@@ -72,7 +85,19 @@ func restore(ctx context.Context, w *work, r *repository.Repository) error {
 }
 
 func expire(ctx context.Context, w *work, r *repository.Repository) error {
-	expired, err := r.Expire(ctx, repository.ExpireOptions{Snapshots: w.config.Expire.Snapshots})
+	c := w.config.Expire
+	if c.Retention != nil {
+		all, err := r.List(ctx, repository.ListOptions{})
+		if err != nil {
+			return err
+		}
+		planned, err := planned(all, *c.Retention, w.now())
+		if err != nil {
+			return err
+		}
+		c.Snapshots = append(c.Snapshots, planned...)
+	}
+	expired, err := r.Expire(ctx, repository.ExpireOptions{Snapshots: c.Snapshots})
 	if err == nil {
 		w.result.Expire = &expireResult{Removed: len(expired.Removed), Missing: len(expired.Missing), Kept: expired.Kept}
 	}

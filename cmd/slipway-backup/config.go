@@ -5,95 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
 )
 
-// config is the configuration file. It holds no secret: those are in files that it names.
-type config struct {
-	Repository repositoryConfig `json:"repository"`
-	Snapshot   snapshotConfig   `json:"snapshot"`
-	Verify     verifyConfig     `json:"verify"`
-	Restore    restoreConfig    `json:"restore"`
-	Expire     expireConfig     `json:"expire"`
-	List       listConfig       `json:"list"`
-}
-
-type repositoryConfig struct {
-	// Filesystem or S3 says where the repository is.
-	Filesystem *filesystemConfig `json:"filesystem"`
-	S3         *s3Config         `json:"s3"`
-	// PasswordFile holds the password. A line end at its end does not count.
-	PasswordFile string `json:"passwordFile"`
-	// ID is the ID of the repository, from the result of the first run. Any other is refused.
-	ID string `json:"id"`
-	// Create lets snapshot make the repository when there is none. Not together with ID.
-	Create bool `json:"create"`
-	// WorkFolder is for the cache. Default: the folder for temporary files.
-	WorkFolder string `json:"workFolder"`
-	// CacheBytes bounds each of two caches. Default: 256 MiB.
-	CacheBytes int64 `json:"cacheBytes"`
-}
-
-type filesystemConfig struct {
-	Path string `json:"path"`
-}
-
-type s3Config struct {
-	Endpoint  string `json:"endpoint"`
-	Region    string `json:"region"`
-	Bucket    string `json:"bucket"`
-	Prefix    string `json:"prefix"`
-	Plaintext bool   `json:"plaintext"`
-	// CAFile holds certificates in PEM.
-	CAFile string `json:"caFile"`
-	// The credentials. None: those of the environment or the machine.
-	AccessKeyIDFile     string `json:"accessKeyIDFile"`
-	SecretAccessKeyFile string `json:"secretAccessKeyFile"`
-	SessionTokenFile    string `json:"sessionTokenFile"`
-}
-
-type snapshotConfig struct {
-	Source           string   `json:"source"`
-	Run              string   `json:"run"`
-	Paths            []string `json:"paths"`
-	Exclude          []string `json:"exclude"`
-	AllowPartial     bool     `json:"allowPartial"`
-	AllowEmpty       bool     `json:"allowEmpty"`
-	IgnoreChangeTime bool     `json:"ignoreChangeTime"`
-	ReadAll          bool     `json:"readAll"`
-	Parallel         int      `json:"parallel"`
-}
-
-type verifyConfig struct {
-	Run         string   `json:"run"`
-	Snapshots   []string `json:"snapshots"`
-	ReadPercent float64  `json:"readPercent"`
-	Parallel    int      `json:"parallel"`
-}
-
-type restoreConfig struct {
-	Snapshot  string   `json:"snapshot"`
-	Run       string   `json:"run"`
-	Target    string   `json:"target"`
-	Paths     []string `json:"paths"`
-	Overwrite bool     `json:"overwrite"`
-	Parallel  int      `json:"parallel"`
-}
-
-type expireConfig struct {
-	Snapshots []string `json:"snapshots"`
-}
-
-type listConfig struct {
-	Run string `json:"run"`
-}
-
 // readConfig reads the configuration file. A field that nobody knows is an error: it may be one that protects data.
-func readConfig(file string) (config, error) {
-	var c config
+func readConfig(file string) (mover.Config, error) {
+	var c mover.Config
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return c, err
@@ -109,44 +32,69 @@ func readConfig(file string) (config, error) {
 	return c, nil
 }
 
-// options reads the secrets.
-func (c repositoryConfig) options() (repository.Options, error) {
+// optionsOf reads the secrets.
+func optionsOf(c mover.Repository) (repository.Options, error) {
 	options := repository.Options{ExpectedID: c.ID, WorkFolder: c.WorkFolder, CacheBytes: c.CacheBytes}
-	secrets := []secretFile{{c.PasswordFile, &options.Password}}
+	password, err := readSecret(c.EncryptionFolder, "password")
+	if err != nil {
+		return options, err
+	}
+	options.Password = repository.Secret(password)
+	known, err := readSecret(c.EncryptionFolder, "repositoryID")
+	switch {
+	case err != nil:
+		return options, err
+	case known == "":
+	case c.ID != "" && c.ID != known:
+		return options, fmt.Errorf("the ID of the repository is %s, and %s beside the password", c.ID, known)
+	default:
+		options.ExpectedID = known
+	}
 	if c.Filesystem != nil {
-		options.Location.Filesystem = &repository.Filesystem{Path: c.Filesystem.Path}
+		options.Location.Filesystem = &repository.Filesystem{Path: c.Filesystem.Path, Shared: c.Filesystem.Shared}
 	}
 	if c.S3 != nil {
-		s := &repository.S3{
-			Endpoint: c.S3.Endpoint, Region: c.S3.Region, Bucket: c.S3.Bucket, Prefix: c.S3.Prefix, Plaintext: c.S3.Plaintext,
-		}
-		options.Location.S3 = s
-		secrets = append(secrets, secretFile{c.S3.AccessKeyIDFile, &s.AccessKeyID},
-			secretFile{c.S3.SecretAccessKeyFile, &s.SecretAccessKey}, secretFile{c.S3.SessionTokenFile, &s.SessionToken})
-		if c.S3.CAFile != "" {
-			raw, err := os.ReadFile(c.S3.CAFile)
-			if err != nil {
-				return options, err
-			}
-			s.CA = raw
-		}
+		options.Location.S3, err = bucketOf(*c.S3)
 	}
-	for _, s := range secrets {
-		if s.file == "" {
-			continue
-		}
-		raw, err := os.ReadFile(s.file)
-		if err != nil {
-			return options, err
-		}
-		*s.secret = repository.Secret(strings.TrimSuffix(strings.TrimSuffix(string(raw), "\n"), "\r"))
-	}
-	return options, nil
+	return options, err
 }
 
-type secretFile struct {
-	file   string
-	secret *repository.Secret
+func bucketOf(c mover.S3) (*repository.S3, error) {
+	s := &repository.S3{Bucket: c.Bucket, Prefix: c.Prefix}
+	var accessKeyID, secretAccessKey, sessionToken, endpoint, ca string
+	for name, value := range map[string]*string{
+		"accessKeyID": &accessKeyID, "secretAccessKey": &secretAccessKey, "sessionToken": &sessionToken,
+		"endpoint": &endpoint, "region": &s.Region, "ca.crt": &ca,
+	} {
+		var err error
+		if *value, err = readSecret(c.CredentialsFolder, name); err != nil {
+			return nil, err
+		}
+	}
+	s.AccessKeyID, s.SecretAccessKey, s.SessionToken = repository.Secret(accessKeyID), repository.Secret(secretAccessKey), repository.Secret(sessionToken)
+	s.CA = []byte(ca)
+	if endpoint == "" {
+		return s, nil
+	}
+	address, err := url.Parse(endpoint)
+	if err != nil || address.Host == "" || strings.Trim(address.Path, "/") != "" || address.User != nil || address.RawQuery != "" ||
+		(address.Scheme != "https" && address.Scheme != "http") {
+		return nil, errors.New("the endpoint is not an address such as https://s3.example.com")
+	}
+	s.Endpoint, s.Plaintext = address.Host, address.Scheme == "http"
+	return s, nil
+}
+
+// readSecret reads a file of a folder. One line end at its end does not count. A file that is not there is empty.
+func readSecret(folder, name string) (string, error) {
+	if folder == "" {
+		return "", nil
+	}
+	raw, err := os.ReadFile(filepath.Join(folder, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(raw), "\n"), "\r"), err
 }
 
 // secretsOf are the texts that nobody may read in what the program says.

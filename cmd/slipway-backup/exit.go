@@ -24,6 +24,7 @@ var exitCodes = map[repository.Kind]int{
 	repository.KindTargetUnwritable: 20,
 	repository.KindCorrupt:          21,
 	repository.KindCanceled:         22,
+	repository.KindMassDeletion:     23,
 }
 
 // exitCode is never 0 for an error.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
 )
 
@@ -22,6 +23,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(rootsVariable) != "" {
+		tellRoots()
+	}
 	if os.Getenv(helperVariable) == "" {
 		os.Exit(m.Run())
 	}
@@ -45,19 +49,19 @@ const password = "canary-password-3f9a\"\\ with odd characters"
 // bench has a repository and what is needed to run commands on it.
 type bench struct {
 	folder string
-	config config
+	config mover.Config
 }
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
 	b := &bench{folder: t.TempDir()}
 	b.write(t, "secret/password", password+"\n")
-	b.config.Repository = repositoryConfig{
-		Filesystem:   &filesystemConfig{Path: b.path("repository/team/shop")},
-		PasswordFile: b.path("secret/password"),
-		WorkFolder:   b.folder,
+	b.config.Repository = mover.Repository{
+		Filesystem:       &mover.Filesystem{Path: b.path("repository/team/shop")},
+		EncryptionFolder: b.path("secret"),
+		WorkFolder:       b.folder,
 	}
-	b.config.Snapshot = snapshotConfig{Source: b.path("source")}
+	b.config.Snapshot = mover.Snapshot{Source: b.path("source")}
 	return b
 }
 

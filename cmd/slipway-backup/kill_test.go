@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
 )
 
@@ -89,7 +90,7 @@ func (c *campaign) round() {
 	case chance < 40:
 		c.snapshot()
 	case chance < 50:
-		c.config.Verify = verifyConfig{ReadPercent: 100}
+		c.config.Verify = mover.Verify{ReadPercent: 100}
 		c.attempt("verify")
 	case chance < 65:
 		c.expire()
@@ -125,7 +126,7 @@ func (c *campaign) snapshot() {
 
 // accept verifies a snapshot in another process. From then on it has to be there.
 func (c *campaign) accept(run string) {
-	c.config.Verify = verifyConfig{Run: run, ReadPercent: 100}
+	c.config.Verify = mover.Verify{Run: run, ReadPercent: 100}
 	id := c.finish("verify").Snapshots[0].ID
 	c.held[id] = contents(c.t, c.path("source"))
 	c.completed++
@@ -159,7 +160,7 @@ func (c *campaign) restore() {
 	ids := slices.Sorted(maps.Keys(c.held))
 	id := ids[c.random.IntN(len(ids))]
 	target := c.target()
-	c.config.Restore = restoreConfig{Snapshot: id, Target: target}
+	c.config.Restore = mover.Restore{Snapshot: id, Target: target}
 	if _, killed := c.attempt("restore"); killed {
 		c.config.Restore.Overwrite = true
 		c.finish("restore")
@@ -216,7 +217,7 @@ func (c *campaign) restoreAll() {
 }
 
 func (c *campaign) open() *repository.Repository {
-	options, err := c.config.Repository.options()
+	options, err := optionsOf(c.config.Repository)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -13,7 +13,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	// The image has no CA roots. Where a system has some, those are used.
+	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/memory"
 )
 
 // version is set by the linker.
@@ -41,6 +45,9 @@ func main() {
 	if flags.NArg() != 1 || !slices.Contains(commandNames(), flags.Arg(0)) || *configFile == "" || *interval <= 0 {
 		flags.Usage()
 		os.Exit(exitInvalid)
+	}
+	if err := memory.KeepBelowLimit(); err != nil {
+		fmt.Fprintln(os.Stderr, "slipway-backup: the container's memory limit is unknown, Go does not keep below it:", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

@@ -43,10 +43,13 @@ type result struct {
 type snapshotLine struct {
 	ID         string    `json:"id"`
 	Run        string    `json:"run"`
+	Volume     string    `json:"volume,omitempty"`
 	Start      time.Time `json:"start"`
 	Files      int64     `json:"files"`
 	Bytes      int64     `json:"bytes"`
 	Unreadable int64     `json:"unreadable,omitempty"`
+	// Verified is when it was last read back without a fault.
+	Verified *time.Time `json:"verified,omitempty"`
 }
 
 type expireResult struct {
@@ -58,9 +61,13 @@ type expireResult struct {
 func (r *result) setSnapshots(snapshots []repository.Snapshot) {
 	r.SnapshotCount = len(snapshots)
 	for _, s := range snapshots {
-		r.Snapshots = append(r.Snapshots, snapshotLine{
-			ID: s.ID, Run: s.Run, Start: s.Start, Files: s.Stats.Files, Bytes: s.Stats.Bytes, Unreadable: s.Stats.Unreadable,
-		})
+		line := snapshotLine{
+			ID: s.ID, Run: s.Run, Volume: s.Volume, Start: s.Start, Files: s.Stats.Files, Bytes: s.Stats.Bytes, Unreadable: s.Stats.Unreadable,
+		}
+		if s.Verified != nil {
+			line.Verified = &s.Verified.Time
+		}
+		r.Snapshots = append(r.Snapshots, line)
 	}
 }
 

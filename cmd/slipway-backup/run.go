@@ -9,10 +9,12 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
 )
 
@@ -27,10 +29,12 @@ type program struct {
 
 // work is one run of a command.
 type work struct {
-	config  config
+	config  mover.Config
 	options repository.Options
 	meter   *repository.Meter
 	result  *result
+	// now tells the time of the repository.
+	now func() time.Time
 }
 
 // commands are the subcommands.
@@ -48,11 +52,11 @@ func commandNames() []string { return slices.Sorted(maps.Keys(commands)) }
 
 // run runs a command, tells what came of it, and returns the exit code.
 func (p program) run(ctx context.Context, command, configFile string) int {
-	w := &work{meter: &repository.Meter{}, result: &result{Command: command}}
+	w := &work{meter: &repository.Meter{}, result: &result{Command: command}, now: p.clock.Now}
 	var err error
 	w.config, err = readConfig(configFile)
 	if err == nil {
-		w.options, err = w.config.Repository.options()
+		w.options, err = optionsOf(w.config.Repository)
 	}
 	if err != nil {
 		err = &repository.Error{Kind: repository.KindInvalid, Doing: "read the configuration", Err: err}
@@ -60,6 +64,9 @@ func (p program) run(ctx context.Context, command, configFile string) int {
 	w.options.Clock = p.repositoryClock()
 	scrub := newScrubber(secretsOf(w.options))
 	log := slog.New(slog.NewJSONHandler(scrub.writer(p.output), nil))
+	if folder := w.options.Location.Filesystem; folder != nil && folder.Shared {
+		syscall.Umask(0) // it would take the rights of the others away
+	}
 	if err == nil {
 		log.Info("starting", "version", version, "command", command, "repository", w.options.Location.String())
 		stop := p.tellProgress(log, w.meter)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
 )
 
@@ -28,7 +29,7 @@ func TestTheLifeOfARepository(t *testing.T) {
 	}
 	b.config.Repository.Create, b.config.Repository.ID = false, made.RepositoryID
 
-	b.config.Verify = verifyConfig{Run: "run-1", ReadPercent: 100}
+	b.config.Verify = mover.Verify{Run: "run-1", ReadPercent: 100}
 	verified := b.must(t, "verify")
 	if verified.Verify.Files != 2 || verified.Verify.ReadFiles != 2 || verified.Snapshots[0].ID != made.Snapshot.ID {
 		t.Fatalf("got %+v", verified)
@@ -39,7 +40,7 @@ func TestTheLifeOfARepository(t *testing.T) {
 	if listed.SnapshotCount != 2 || listed.Snapshots[0].Run != "run-2" || listed.Snapshots[1].Files != 2 {
 		t.Fatalf("got %+v", listed)
 	}
-	b.config.Restore = restoreConfig{Run: "run-1", Target: b.path("target")}
+	b.config.Restore = mover.Restore{Run: "run-1", Target: b.path("target")}
 	if err := os.Mkdir(b.path("target"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestTheLifeOfARepository(t *testing.T) {
 	if expired := b.must(t, "expire").Expire; expired.Removed != 1 || expired.Kept != 1 {
 		t.Errorf("got %+v", expired)
 	}
-	b.config.Verify = verifyConfig{Snapshots: []string{made.Snapshot.ID, second.Snapshot.ID}}
+	b.config.Verify = mover.Verify{Snapshots: []string{made.Snapshot.ID, second.Snapshot.ID}}
 	b.wantKind(t, "verify", repository.KindCorrupt)
 	b.must(t, "maintain")
 	b.config.Repository.ID = strings.Repeat("0", 64)
@@ -96,9 +97,10 @@ func TestAConfigurationThatNobodyUnderstandsIsRefused(t *testing.T) {
 		"an unknown field":   `{"repository": {}, "snapshot": {"exlude": ["x"]}}`,
 		"create and an ID":   `{"repository": {"create": true, "id": "1"}}`,
 		"no location":        `{"repository": {}}`,
-		"a missing password": `{"repository": {"filesystem": {"path": "/x"}, "passwordFile": "/nowhere"}}`,
+		"a missing password": `{"repository": {"filesystem": {"path": "/x"}, "encryptionFolder": "/nowhere"}}`,
 		"no password":        `{"repository": {"filesystem": {"path": "/x"}}}`,
 		"no bucket":          `{"repository": {"s3": {}}}`,
+		"no credentials":     `{"repository": {"s3": {"bucket": "x"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -157,9 +159,9 @@ func TestNoSecretIsSaid(t *testing.T) {
 	b := newBench(t)
 	secrets := []string{password, "canary-access-key-77", "canary-secret-key-88", "canary-token-99"}
 	b.write(t, "source/a", "x")
-	b.write(t, "secret/access", secrets[1]+"\n")
-	b.write(t, "secret/secret", secrets[2]+"\n")
-	b.write(t, "secret/token", secrets[3]+"\n")
+	b.write(t, "secret/accessKeyID", secrets[1]+"\n")
+	b.write(t, "secret/secretAccessKey", secrets[2]+"\n")
+	b.write(t, "secret/sessionToken", secrets[3]+"\n")
 	var said strings.Builder
 	note := func(o outcome) {
 		said.WriteString(o.output)
@@ -171,15 +173,13 @@ func TestNoSecretIsSaid(t *testing.T) {
 		note(b.run(t, command))
 	}
 	b.write(t, "target/"+strings.ReplaceAll(password, "/", "")+"-in-a-name", "x")
-	b.config.Restore = restoreConfig{Run: "1", Target: b.path("target")}
+	b.config.Restore = mover.Restore{Run: "1", Target: b.path("target")}
 	note(b.run(t, "restore")) // names a file that is in the way
 
 	b.config.Repository.Filesystem = nil
-	b.config.Repository.S3 = &s3Config{
-		Endpoint: "127.0.0.1:1", Bucket: "bucket", AccessKeyIDFile: b.path("secret/access"),
-		SecretAccessKeyFile: b.path("secret/secret"), SessionTokenFile: b.path("secret/token"),
-	}
-	options, err := b.config.Repository.options()
+	b.write(t, "secret/endpoint", "https://127.0.0.1:1\n")
+	b.config.Repository.S3 = &mover.S3{Bucket: "bucket", CredentialsFolder: b.path("secret")}
+	options, err := optionsOf(b.config.Repository)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestNoSecretIsWrittenToAFile(t *testing.T) {
 	b.write(t, "source/a", "x")
 	b.config.Snapshot.Run = "1"
 	b.config.Repository.Create = true
-	options, err := b.config.Repository.options()
+	options, err := optionsOf(b.config.Repository)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -40,6 +41,10 @@ func cacheOptions(namespaces []string) cache.Options {
 			// The declared objects, all of them.
 			&slipwayv1alpha1.WebApp{}:     {Transform: cache.TransformStripManagedFields()},
 			&slipwayv1alpha1.APIGateway{}: {Transform: cache.TransformStripManagedFields()},
+			&slipwayv1alpha1.Backup{}:     {Transform: cache.TransformStripManagedFields()},
+			&slipwayv1alpha1.Restore{}:    {Transform: cache.TransformStripManagedFields()},
+			// A Backup makes its runs, so what it states of them is kept.
+			&slipwayv1alpha1.BackupRun{}: {Transform: keepOwnManagedFields},
 
 			// Children: only Slipway's own. Their managed fields are what drift is found with.
 			&appsv1.Deployment{}:                     child,
@@ -52,6 +57,7 @@ func cacheOptions(namespaces []string) cache.Options {
 			&rbacv1.Role{}:                           child,
 			&rbacv1.RoleBinding{}:                    child,
 			&networkingv1.Ingress{}:                  child,
+			&batchv1.Job{}:                           child,
 
 			// Pods of Slipway's applications: status says why one does not start. Of the spec,
 			// which is most of a pod, only what is told of in such words: what a container asks

@@ -28,6 +28,9 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
+	"github.com/slipway-dev/slipway/internal/controller/backup"
+	"github.com/slipway-dev/slipway/internal/controller/backuprun"
+	"github.com/slipway-dev/slipway/internal/controller/restore"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
@@ -84,6 +87,10 @@ type Options struct {
 	// GatewayImage is what the pods of an APIGateway run that names no image. Default
 	// "slipway-gateway:dev".
 	GatewayImage string
+	// BackupImage is that of slipway-backup, which Jobs of BackupRuns and Restores run. Default "slipway-backup:dev".
+	BackupImage string
+	// MaxBackupRuns is how many BackupRuns have a pod at a time. Default: backuprun.DefaultMaxRuns.
+	MaxBackupRuns int
 	// GatewayAdminPort is where gateway pods are asked what they serve, as a test does
 	// whose pods are elsewhere. Default: the port of the pods that the operator makes.
 	GatewayAdminPort int
@@ -106,7 +113,7 @@ type Options struct {
 	// one, and needs no right there. Its Lease is in LeaderElectionNamespace and its key in
 	// Namespace all the same. Default: all.
 	Namespaces []string
-	// Controllers are the ones to run, by name: webapp, apigateway. Default: all.
+	// Controllers are the ones to run, by name: webapp, apigateway, backup, backuprun, restore. Default: all.
 	Controllers []string
 	// NewCache replaces the cache, as a test that delays events does. Default: the
 	// cluster's, within the cache budget.
@@ -119,8 +126,11 @@ type Options struct {
 	NewQueue outcome.NewQueue
 }
 
-// defaultGatewayImage is what a build that is no release runs.
-const defaultGatewayImage = "slipway-gateway:dev"
+// The images of a build that is no release.
+const (
+	defaultGatewayImage = "slipway-gateway:dev"
+	defaultBackupImage  = "slipway-backup:dev"
+)
 
 // Scheme returns the kinds that the operator knows.
 func Scheme() *runtime.Scheme {
@@ -171,6 +181,7 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 
 // addControllers registers the controllers.
 func addControllers(mgr ctrl.Manager, options Options) error {
+	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
 	all := map[string]func() error{
 		"webapp": func() error {
 			keys, err := contentKeys(mgr, options)
@@ -186,6 +197,21 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 				GatewayAPICache:         gatewayAPICacheOptions(options.Namespaces),
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles,
 				NewQueue:                options.NewQueue,
+			})
+		},
+		"backup": func() error {
+			return backup.Setup(mgr, backup.Options{
+				Image: backupImage, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
+			})
+		},
+		"backuprun": func() error {
+			return backuprun.Setup(mgr, backuprun.Options{
+				Image: backupImage, MaxRuns: options.MaxBackupRuns, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
+			})
+		},
+		"restore": func() error {
+			return restore.Setup(mgr, restore.Options{
+				Image: backupImage, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
 			})
 		},
 	}

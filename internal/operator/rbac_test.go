@@ -28,11 +28,12 @@ func shippedRoles(t *testing.T) (rbacv1.ClusterRole, rbacv1.Role) {
 	return cluster, own
 }
 
-// Secrets are written nowhere but in the operator's own namespace, and none is changed there.
-func TestTheRolesLetTheOperatorMakeItsKeyAndNoOtherSecret(t *testing.T) {
+// In the cluster the operator makes the Secret with the password of a Backup, and notes the ID of the repository in it. None is
+// ever deleted. In its own namespace it makes its key, and never changes it.
+func TestTheRolesLetTheOperatorMakeKeysAndDeleteNone(t *testing.T) {
 	cluster, own := shippedRoles(t)
 	for _, rule := range cluster.Rules {
-		if slices.Contains(rule.Resources, "secrets") && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
+		if slices.Contains(rule.Resources, "secrets") && !slices.Equal(rule.Verbs, []string{"create", "get", "list", "patch", "watch"}) {
 			t.Errorf("in the cluster: %v of %v", rule.Verbs, rule.Resources)
 		}
 	}
@@ -48,8 +49,11 @@ func TestTheRolesLetTheOperatorMakeItsKeyAndNoOtherSecret(t *testing.T) {
 // The role is generated from markers, where a verb too many is easily overlooked.
 func TestTheRoleLetsTheOperatorDeleteNeitherWhatServesNorWhatHoldsData(t *testing.T) {
 	role, _ := shippedRoles(t)
-	// What exposes an APIGateway is replaced when spec.expose says so: the gateway serves on.
-	deletable := []string{"controllerrevisions", "horizontalpodautoscalers", "poddisruptionbudgets", "ingresses", "httproutes"}
+	// What exposes an APIGateway is replaced when spec.expose says so: the gateway serves on. A BackupRun is history, and its
+	// copy stays in the repository. A Job is deleted once its result is known.
+	deletable := []string{
+		"controllerrevisions", "horizontalpodautoscalers", "poddisruptionbudgets", "ingresses", "httproutes", "backupruns", "jobs",
+	}
 	for _, rule := range role.Rules {
 		for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs) {
 			if word == "*" || word == "deletecollection" {

@@ -206,8 +206,34 @@ func TestWithoutGatewaysThereAreNoRightsForThem(t *testing.T) {
 		}
 	}
 	deployment := as[appsv1.Deployment](t, named(t, objects, "Deployment", "slipway-system", operatorName))
-	if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--controllers=webapp") {
+	if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--controllers=backup,backuprun,restore,webapp") {
 		t.Errorf("the arguments are %v", args)
+	}
+}
+
+func TestWithoutBackupsThereAreNoRightsForThem(t *testing.T) {
+	objects := parse(t, render(t, "slipway-system", "--set", "backup.enabled=false"))
+	role := as[rbacv1.ClusterRole](t, named(t, objects, "ClusterRole", "", operatorName))
+	all := grants(role.Rules)
+	for _, grant := range all {
+		for _, word := range []string{"backups", "backupruns", "restores", "jobs", "statefulsets", "pods/log"} {
+			if strings.Contains(grant, "/"+word) {
+				t.Errorf("the operator may %s", grant)
+			}
+		}
+	}
+	if slices.Contains(all, "create /secrets []") {
+		t.Error("the operator may create Secrets")
+	}
+	deployment := as[appsv1.Deployment](t, named(t, objects, "Deployment", "slipway-system", operatorName))
+	args := deployment.Spec.Template.Spec.Containers[0].Args
+	if !slices.Contains(args, "--controllers=apigateway,webapp") {
+		t.Errorf("the arguments are %v", args)
+	}
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "--backup-image") {
+			t.Errorf("the operator is told %s", arg)
+		}
 	}
 }
 

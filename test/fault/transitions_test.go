@@ -29,6 +29,9 @@ func TestTransitionsOfASpecLeadToTheStateOfANewObject(t *testing.T) {
 	t.Parallel()
 	for _, played := range kinds {
 		file := filepath.Join("testdata", played.Name, "transitions.yaml")
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		kind, err := readSpecKind(file)
 		if err != nil {
 			t.Fatal(err)

@@ -32,8 +32,8 @@ type ports struct {
 	operators, gateways []int
 }
 
-// startOperators starts a leader and a standby, and gives them something to do: an application that was rolled back, and a
-// gateway.
+// startOperators starts a leader and a standby, and gives them something to do: an application that was rolled back, a
+// Backup, and a gateway.
 func startOperators(t *testing.T, c *cluster) []int {
 	t.Helper()
 	var found []int
@@ -60,6 +60,8 @@ func startOperators(t *testing.T, c *cluster) []int {
 		t.Fatal(err)
 	}
 	waitFor(t, c, slipwayv1alpha1.ConditionRolledBack)
+	c.create(t, decode(t, `{apiVersion: slipway.dev/v1alpha1, kind: Backup, metadata: {namespace: shop, name: data}, spec: {source: data,
+destination: "s3://backups", schedule: "@daily"}}`)[0])
 	c.create(t, decode(t, `{apiVersion: slipway.dev/v1alpha1, kind: APIGateway, metadata: {namespace: shop, name: edge}, spec: {routes: [
 {path: /, backendService: {name: none, port: 80}}]}}`)[0])
 	return found

@@ -147,8 +147,8 @@ func servingFaults() map[string]fault {
 			subject: theApp, usual: true,
 			start: creating(), cause: failing("1h"), known: notReadyAndProbed(),
 			says: trouble(slipwayv1alpha1.ReasonProbeFailing, servesNobody), warns: slipwayv1alpha1.ReasonProbeFailing,
-			names: []string{`pod "shop-`, "8080", "/healthz", "500"},
-			mend:  failing("0s"), good: rolledOut,
+			names: []string{`pod "shop-`, "8080", "/healthz"}, answer: "500",
+			mend: failing("0s"), good: rolledOut,
 		},
 		"a new port that nothing listens on, after one that works": {
 			subject: theApp, usual: true,

@@ -5,6 +5,7 @@ package truth
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,10 @@ type fault struct {
 	// names is what the message of every claim that is True for trouble must hold: the
 	// object and the field.
 	names []string
+	// answer is what it must hold besides as soon as an event of the kubelet says it. Such an
+	// event may come much later than the trouble: the kubelet waits ten seconds after one that
+	// it could not write. Optional.
+	answer string
 	// ends is what the subject must say in the end, however long it takes. Optional.
 	ends []claim
 	// innocent tells that nothing is wrong: from the cause on the subject must never say so.
@@ -133,6 +138,9 @@ func try(t *testing.T, name string, fault fault) {
 		}
 	}
 	result := result{name: name, subject: kindOf(fault.subject), told: f.late(told.At, known, "told"), message: f.message(told.Object)}
+	if fault.answer != "" {
+		result.message = f.message(f.answered(begun, known))
+	}
 	if fault.warns != "" {
 		f.warned()
 	}
@@ -269,6 +277,32 @@ func (f *trial) late(said, known time.Time, what string) time.Duration {
 		f.Errorf("it was %s %v after the cluster knew, want at most %v", what, late.Round(time.Millisecond), goal)
 	}
 	return late
+}
+
+// answered waits until status holds the answer of the kubelet's event, and returns the subject
+// as it says so. The events of a pod are read less and less often: after half as long again as
+// its trouble lasts.
+func (f *trial) answered(begun, known time.Time) client.Object {
+	f.Helper()
+	names := append(slices.Clone(f.fault.names), f.fault.answer)
+	says := f.fault.says[0]
+	told := f.subject.First(begun, says.condition+" with "+f.fault.answer, func(s livetest.Sighting) bool {
+		object := f.isSubject(s)
+		return object != nil && truth.Observed(object) && says.check(object, names) == nil
+	})
+	written := livetest.Earliest(begun, func(o client.Object) bool {
+		event, ok := o.(*corev1.Event)
+		return ok && strings.Contains(event.Message, f.fault.answer)
+	}, f.seen...)
+	if written.IsZero() {
+		f.Fatalf("no event has ever said %q", f.fault.answer)
+	}
+	// The first failure is written before the pod is unready, and asks for nothing yet.
+	after := max(0, written.Sub(known))
+	if late, most := told.At.Sub(known.Add(after)), goal+after/2; late > most {
+		f.Errorf("it said %q %v after the kubelet did, want at most %v", f.fault.answer, late.Round(time.Millisecond), most.Round(time.Millisecond))
+	}
+	return told.Object
 }
 
 // warned waits for the event.

@@ -36,6 +36,14 @@
 {{- if and .Values.gateway.enabled (not .Values.namespaces) (ne (toString .Values.webhook.enabled) "false") }}true{{ end -}}
 {{- end }}
 
+{{/* slipway.off: the controllers that do not run, with spaces between them. */}}
+{{- define "slipway.off" -}}
+{{- $off := list -}}
+{{- if not .Values.gateway.enabled }}{{ $off = append $off "apigateway" }}{{ end -}}
+{{- if not .Values.backup.enabled }}{{ $off = concat $off (list "backup" "backuprun" "restore") }}{{ end -}}
+{{- join " " $off -}}
+{{- end }}
+
 {{/* slipway.userRoles: "true" where the ClusterRoles for users are made. */}}
 {{- define "slipway.userRoles" -}}
 {{- if kindIs "bool" .Values.userRoles.create -}}

@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
+	"github.com/slipway-dev/slipway/internal/controller/backup"
+	"github.com/slipway-dev/slipway/internal/controller/backuprun"
+	"github.com/slipway-dev/slipway/internal/controller/restore"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
@@ -17,6 +20,9 @@ func BySection() map[string][]metric.Definition {
 	return map[string][]metric.Definition{
 		"WebApp":     webapp.Metrics,
 		"APIGateway": apigateway.Metrics,
+		"Backup":     backup.Metrics,
+		"BackupRun":  backuprun.Metrics,
+		"Restore":    restore.Metrics,
 		"Operator":   operator.Metrics,
 		"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
 	}

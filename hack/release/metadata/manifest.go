@@ -20,6 +20,7 @@ func Install(development, registry, version string) (string, error) {
 	for program, where := range map[string]string{
 		"slipway-operator": "image: ",
 		"slipway-gateway":  "--gateway-image=",
+		"slipway-backup":   "--backup-image=",
 	} {
 		old := where + program + ":dev\n"
 		if count := strings.Count(text, old); count != 1 {

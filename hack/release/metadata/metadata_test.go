@@ -16,13 +16,14 @@ import (
 const development = header + `kind: Deployment
 args:
 - --gateway-image=slipway-gateway:dev
+- --backup-image=slipway-backup:dev
 image: slipway-operator:dev
 `
 
 func TestInstall(t *testing.T) {
 	for registry, want := range map[string]string{
-		"":                           "args:\n- --gateway-image=slipway-gateway:v1.2.3\nimage: slipway-operator:v1.2.3\n",
-		"registry.example.com/team/": "args:\n- --gateway-image=registry.example.com/team/slipway-gateway:v1.2.3\nimage: registry.example.com/team/slipway-operator:v1.2.3\n",
+		"":                           "args:\n- --gateway-image=slipway-gateway:v1.2.3\n- --backup-image=slipway-backup:v1.2.3\nimage: slipway-operator:v1.2.3\n",
+		"registry.example.com/team/": "args:\n- --gateway-image=registry.example.com/team/slipway-gateway:v1.2.3\n- --backup-image=registry.example.com/team/slipway-backup:v1.2.3\nimage: registry.example.com/team/slipway-operator:v1.2.3\n",
 	} {
 		got, err := Install(development, registry, "v1.2.3")
 		if err != nil {
@@ -207,7 +208,7 @@ func TestChart(t *testing.T) {
 		}
 		kinds = append(kinds, d.Kind)
 	}
-	if !strings.Contains(strings.Join(kinds, " "), "APIGateway WebApp") {
+	if !strings.Contains(strings.Join(kinds, " "), "APIGateway BackupRun Backup Restore WebApp") {
 		t.Errorf("the kinds are %q", kinds)
 	}
 	delete(got.Annotations, "artifacthub.io/crds")
@@ -219,7 +220,8 @@ func TestChart(t *testing.T) {
 		"artifacthub.io/operatorCapabilities": "Seamless Upgrades",
 		"artifacthub.io/prerelease":           "false",
 		"artifacthub.io/images": "- image: registry.example.com/team/slipway-operator:v1.2.3\n  name: slipway-operator\n  platforms:\n  - linux/amd64\n  - linux/arm64\n" +
-			"- image: registry.example.com/team/slipway-gateway:v1.2.3\n  name: slipway-gateway\n  platforms:\n  - linux/amd64\n  - linux/arm64\n",
+			"- image: registry.example.com/team/slipway-gateway:v1.2.3\n  name: slipway-gateway\n  platforms:\n  - linux/amd64\n  - linux/arm64\n" +
+			"- image: registry.example.com/team/slipway-backup:v1.2.3\n  name: slipway-backup\n  platforms:\n  - linux/amd64\n  - linux/arm64\n",
 	}
 	if diff := cmp.Diff(want, got.Annotations); diff != "" || got.Name != "slipway" {
 		t.Errorf("annotations of %s (-want +got):\n%s", got.Name, diff)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -143,8 +144,12 @@ func (w *Watches) run(ctx context.Context, resource schema.GroupVersionResource,
 			w.tell(at.owner)
 		}
 	}
+	var there atomic.Bool
 	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { look(identityOf(object)) },
+		AddFunc: func(object any) {
+			there.Store(true)
+			look(identityOf(object))
+		},
 		UpdateFunc: func(_, object any) { look(identityOf(object)) },
 		DeleteFunc: func(any) { look(identity{}) },
 	})
@@ -154,8 +159,9 @@ func (w *Watches) run(ctx context.Context, resource schema.GroupVersionResource,
 	}
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		// It may have gone before the watch began.
-		if toolscache.WaitForCacheSync(ctx.Done(), handler.HasSynced) && len(informer.GetStore().ListKeys()) == 0 {
+		// It may have gone before the watch began. The store does not tell: it is empty, too, if the
+		// object went after the watch began, and then the handler tells.
+		if toolscache.WaitForCacheSync(ctx.Done(), handler.HasSynced) && !there.Load() {
 			w.tell(at.owner)
 		}
 	})

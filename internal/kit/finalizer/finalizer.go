@@ -47,6 +47,19 @@ func (f Finalizer) Add(ctx context.Context, object client.Object) error {
 	return f.set(ctx, object, append(slices.Clone(object.GetFinalizers()), f.Name))
 }
 
+// Remove holds an object no longer, because there is nothing to undo any more.
+func (f Finalizer) Remove(ctx context.Context, object client.Object) error {
+	if !f.Has(object) {
+		return nil
+	}
+	return f.set(ctx, object, f.without(object))
+}
+
+// without are the finalizers of others.
+func (f Finalizer) without(object client.Object) []string {
+	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == f.Name })
+}
+
 // Why is why an object that is being deleted goes.
 type Why string
 
@@ -81,8 +94,7 @@ func (f Finalizer) Finish(ctx context.Context, object client.Object, now time.Ti
 		}
 		why = Undone
 	}
-	rest := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == f.Name })
-	if err := f.set(ctx, object, rest); err != nil {
+	if err := f.set(ctx, object, f.without(object)); err != nil {
 		return Held, err
 	}
 	return why, nil

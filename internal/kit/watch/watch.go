@@ -49,12 +49,17 @@ func LabelIndex(label string) client.IndexerFunc {
 // ByLabel maps an object to the owner that its label names, in its namespace. It is for objects that others control, such
 // as pods, and for those that nobody controls.
 func ByLabel(label string) handler.EventHandler {
+	return By(func(object client.Object) string { return object.GetLabels()[label] })
+}
+
+// By maps an object to the one that it names, in its namespace. An empty name is none.
+func By(name func(client.Object) string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		name := object.GetLabels()[label]
-		if name == "" {
+		named := name(object)
+		if named == "" {
 			return nil
 		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: named}}}
 	})
 }
 

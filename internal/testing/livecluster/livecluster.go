@@ -35,6 +35,8 @@ type Cluster struct {
 	Kubectl string
 	// DemoImage can be asked for every kind of failure; see hack/demo.
 	DemoImage string
+	// S3Image is that of an S3 server, for config/samples/s3.yaml.
+	S3Image string
 	// Local says that the cluster is one of hack/localkube: it runs on this machine, and
 	// its node pulls from registries on this machine.
 	Local bool
@@ -47,6 +49,7 @@ type Cluster struct {
 func Connect() (*Cluster, error) {
 	ctrl.SetLogger(zap.New())
 	c := &Cluster{Local: os.Getenv("CLUSTER") != "existing"}
+	c.S3Image = os.Getenv("S3_IMAGE")
 	for variable, into := range map[string]*string{"KUBECTL": &c.Kubectl, "DEMO_IMAGE": &c.DemoImage} {
 		if *into = os.Getenv(variable); *into == "" {
 			return nil, fmt.Errorf("%s is not set; run the tests with hack/test-e2e.sh", variable)

@@ -68,7 +68,7 @@ func (f Fixture) In(t *testing.T) *Fixture {
 
 // dump logs what one would look at first.
 func (f *Fixture) dump(ctx context.Context) {
-	for _, args := range []string{"get webapps,apigateways -o yaml", "get all,pvc,controllerrevisions", "get events --sort-by=.lastTimestamp"} {
+	for _, args := range []string{"get slipway -o yaml", "get all,pvc,controllerrevisions", "get events --sort-by=.lastTimestamp"} {
 		output, err := f.RunKubectl(ctx, strings.Fields(args)...)
 		f.Logf("kubectl %s: %v\n%s", args, err, output)
 	}

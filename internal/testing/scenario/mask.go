@@ -9,8 +9,11 @@ import (
 // addresses.
 var volatile = []string{
 	"uid", "resourceVersion", "generation", "observedGeneration", "creationTimestamp", "time",
-	"lastTransitionTime", "lastUpdateTime", "startTime", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
+	"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "startTime", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
 	"slipway.dev/config-versions",
+	// Of Jobs, and of what they have done: UIDs, times, and what was left of a deadline.
+	"batch.kubernetes.io/controller-uid", "controller-uid", "slipway.dev/mover-config", "activeDeadlineSeconds",
+	"completionTime", "attemptTime", "sourceTime", "lastBackupTime", "nextRunTime", "lastSlot", "maintenanceTime", "duration",
 }
 
 // mask removes what differs from run to run.

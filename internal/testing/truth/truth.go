@@ -24,19 +24,27 @@ type Object interface {
 	GetConditions() []metav1.Condition
 }
 
-// alwaysPresent are the conditions that every object has once its controller has seen
-// it. All others exist only while they are true.
+// alwaysPresent are the conditions that every object of most kinds has once its controller has
+// seen it. All others exist only while they are true.
 var alwaysPresent = []string{
 	slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionAvailable,
 	slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionDegraded,
 }
 
-// presentOf are the conditions that every object of the kind has besides.
+// presentOf are the conditions that every object of the kind has once its controller has seen it.
 func presentOf(object Object) []string {
-	if _, ok := object.(*slipwayv1alpha1.APIGateway); ok {
+	switch object.(type) {
+	case *slipwayv1alpha1.APIGateway:
 		return append(slices.Clone(alwaysPresent), slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ConditionProgrammed)
+	case *slipwayv1alpha1.Backup:
+		return []string{
+			slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ConditionRetentionApplied,
+		}
+	case *slipwayv1alpha1.BackupRun, *slipwayv1alpha1.Restore:
+		return []string{slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing}
+	default:
+		return alwaysPresent
 	}
-	return alwaysPresent
 }
 
 // Check returns what is wrong with the conditions of an object that its controller

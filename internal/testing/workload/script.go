@@ -28,10 +28,14 @@ const (
 	Crash Behaviour = "crash"
 	// NotReady: the program runs and its readiness probe fails.
 	NotReady Behaviour = "notReady"
+	// SourceEmpty: the step of slipway-backup finds nothing to keep. Unreachable: its repository does not answer.
+	SourceEmpty Behaviour = "sourceEmpty"
+	Unreachable Behaviour = "unreachable"
 )
 
 // Player acts as the cluster for every Deployment of a namespace: it rolls out what is
-// asked, and makes the pods of an image behave as its script says.
+// asked, and makes the pods of an image behave as its script says. It runs the Jobs of
+// slipway-backup too, each step of which behaves as the script says of its name.
 type Player struct {
 	// Seen changes when what the reader shows does. Default: it is not known when that does.
 	Seen func() int
@@ -138,13 +142,17 @@ func (p *Player) look(ctx context.Context) error {
 		p.played[deployment.UID] = played
 		p.mu.Unlock()
 	}
-	return nil
+	return p.lookAtJobs(ctx)
 }
 
-// Idle tells that nothing is to be done for the Deployments that the reader shows.
+// Idle tells that nothing is to be done for the Deployments and Jobs that the reader shows.
 func (p *Player) Idle(ctx context.Context) bool {
 	todo, err := p.todo(ctx)
-	return err == nil && len(todo) == 0
+	if err != nil || len(todo) > 0 {
+		return false
+	}
+	jobs, err := p.jobs(ctx)
+	return err == nil && len(jobs) == 0
 }
 
 // todo are the Deployments for which something is to be done.

@@ -40,6 +40,34 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackendPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackendService"):
 		return &apiv1alpha1.BackendServiceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Backup"):
+		return &apiv1alpha1.BackupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupLastRun"):
+		return &apiv1alpha1.BackupLastRunApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupMover"):
+		return &apiv1alpha1.BackupMoverApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupRetention"):
+		return &apiv1alpha1.BackupRetentionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupRetentionStatus"):
+		return &apiv1alpha1.BackupRetentionStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupRun"):
+		return &apiv1alpha1.BackupRunApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupRunSpec"):
+		return &apiv1alpha1.BackupRunSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupRunStatus"):
+		return &apiv1alpha1.BackupRunStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupSpec"):
+		return &apiv1alpha1.BackupSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupStatus"):
+		return &apiv1alpha1.BackupStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupSummary"):
+		return &apiv1alpha1.BackupSummaryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupVerification"):
+		return &apiv1alpha1.BackupVerificationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupVerify"):
+		return &apiv1alpha1.BackupVerifyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupVolume"):
+		return &apiv1alpha1.BackupVolumeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BasicAuth"):
 		return &apiv1alpha1.BasicAuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimToHeader"):
@@ -82,6 +110,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RedirectApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceRequirements"):
 		return &apiv1alpha1.ResourceRequirementsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Restore"):
+		return &apiv1alpha1.RestoreApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RestoreClaim"):
+		return &apiv1alpha1.RestoreClaimApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RestoreRepository"):
+		return &apiv1alpha1.RestoreRepositoryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RestoreSpec"):
+		return &apiv1alpha1.RestoreSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RestoreStatus"):
+		return &apiv1alpha1.RestoreStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RestoreTarget"):
+		return &apiv1alpha1.RestoreTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Retries"):
 		return &apiv1alpha1.RetriesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Rewrite"):
@@ -104,6 +144,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.StorageApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Timeouts"):
 		return &apiv1alpha1.TimeoutsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TransferProgress"):
+		return &apiv1alpha1.TransferProgressApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TransferSummary"):
+		return &apiv1alpha1.TransferSummaryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WebApp"):
 		return &apiv1alpha1.WebAppApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WebAppSpec"):

@@ -55,11 +55,11 @@ func (w *world) deleteEverything() {
 		w.release(ctx)
 	}
 	for _, command := range []string{
-		"kubectl delete apigateways,webapps --all --all-namespaces",
+		"kubectl delete restores,backups,apigateways,webapps --all --all-namespaces",
 		"helm uninstall slipway -n slipway-system --wait",
-		"kubectl delete crd webapps.slipway.dev apigateways.slipway.dev",
+		"kubectl delete crd webapps.slipway.dev apigateways.slipway.dev backups.slipway.dev backupruns.slipway.dev restores.slipway.dev",
 		"kubectl delete validatingadmissionpolicy slipway-crds slipway-schema-revisions",
-		"kubectl delete validatingadmissionpolicybinding slipway-crds webapps.slipway.dev apigateways.slipway.dev",
+		"kubectl delete validatingadmissionpolicybinding slipway-crds webapps.slipway.dev apigateways.slipway.dev backups.slipway.dev backupruns.slipway.dev restores.slipway.dev",
 		"kubectl delete namespace slipway-system",
 	} {
 		program, args, _ := strings.Cut(command, " ")
@@ -75,7 +75,7 @@ func (w *world) deleteEverything() {
 
 // release removes the finalizers from what a failed test leaves: nobody else would.
 func (w *world) release(ctx context.Context) {
-	for _, kind := range []string{"WebApp", "APIGateway"} {
+	for _, kind := range []string{"WebApp", "APIGateway", "Backup"} {
 		for _, object := range list(ctx, w, slipwayv1alpha1.SchemeGroupVersion.WithKind(kind)) {
 			if err := cluster.Patch(ctx, &object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 				w.Log(err)
@@ -162,15 +162,15 @@ func helmArgs(command string, args []string) []string {
 // today and old are the arguments for the chart of this checkout and of the last release,
 // each with the images of its programs.
 func today(more ...string) []string {
-	return append([]string{chartFolder, "--force-conflicts", "--set", images(tag("IMAGE"), tag("GATEWAY_IMAGE"))}, more...)
+	return append([]string{chartFolder, "--force-conflicts", "--set", images(tag("IMAGE"), tag("GATEWAY_IMAGE"), tag("BACKUP_IMAGE"))}, more...)
 }
 
 func old(more ...string) []string {
-	return append([]string{os.Getenv("OLD_RELEASE") + "/chart", "--force-conflicts", "--set", images("v0.1.0", "v0.1.0")}, more...)
+	return append([]string{os.Getenv("OLD_RELEASE") + "/chart", "--force-conflicts", "--set", images("v0.1.0", "v0.1.0", "")}, more...)
 }
 
-func images(operator, gateway string) string {
-	return fmt.Sprintf("images.operator.tag=%s,images.gateway.tag=%s", operator, gateway)
+func images(operator, gateway, backup string) string {
+	return fmt.Sprintf("images.operator.tag=%s,images.gateway.tag=%s,images.backup.tag=%s", operator, gateway, backup)
 }
 
 // tag returns the tag of the image that a variable names.

@@ -41,6 +41,12 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 	// Group=slipway.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("apigateways"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().APIGateways().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("backups"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().Backups().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("backupruns"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().BackupRuns().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("restores"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().Restores().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("webapps"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().WebApps().Informer()}, nil
 

@@ -12,6 +12,30 @@ type APIGatewayListerExpansion interface{}
 // APIGatewayNamespaceLister.
 type APIGatewayNamespaceListerExpansion interface{}
 
+// BackupListerExpansion allows custom methods to be added to
+// BackupLister.
+type BackupListerExpansion interface{}
+
+// BackupNamespaceListerExpansion allows custom methods to be added to
+// BackupNamespaceLister.
+type BackupNamespaceListerExpansion interface{}
+
+// BackupRunListerExpansion allows custom methods to be added to
+// BackupRunLister.
+type BackupRunListerExpansion interface{}
+
+// BackupRunNamespaceListerExpansion allows custom methods to be added to
+// BackupRunNamespaceLister.
+type BackupRunNamespaceListerExpansion interface{}
+
+// RestoreListerExpansion allows custom methods to be added to
+// RestoreLister.
+type RestoreListerExpansion interface{}
+
+// RestoreNamespaceListerExpansion allows custom methods to be added to
+// RestoreNamespaceLister.
+type RestoreNamespaceListerExpansion interface{}
+
 // WebAppListerExpansion allows custom methods to be added to
 // WebAppLister.
 type WebAppListerExpansion interface{}

@@ -12,6 +12,12 @@ import (
 type Interface interface {
 	// APIGateways returns a APIGatewayInformer.
 	APIGateways() TypedAPIGatewayInformer
+	// Backups returns a BackupInformer.
+	Backups() TypedBackupInformer
+	// BackupRuns returns a BackupRunInformer.
+	BackupRuns() TypedBackupRunInformer
+	// Restores returns a RestoreInformer.
+	Restores() TypedRestoreInformer
 	// WebApps returns a WebAppInformer.
 	WebApps() TypedWebAppInformer
 }
@@ -30,6 +36,21 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // APIGateways returns a TypedAPIGatewayInformer.
 func (v *version) APIGateways() TypedAPIGatewayInformer {
 	return &aPIGatewayInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Backups returns a TypedBackupInformer.
+func (v *version) Backups() TypedBackupInformer {
+	return &backupInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// BackupRuns returns a TypedBackupRunInformer.
+func (v *version) BackupRuns() TypedBackupRunInformer {
+	return &backupRunInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Restores returns a TypedRestoreInformer.
+func (v *version) Restores() TypedRestoreInformer {
+	return &restoreInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // WebApps returns a TypedWebAppInformer.

@@ -15,6 +15,9 @@ import (
 type SlipwayV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	APIGatewaysGetter
+	BackupsGetter
+	BackupRunsGetter
+	RestoresGetter
 	WebAppsGetter
 }
 
@@ -25,6 +28,18 @@ type SlipwayV1alpha1Client struct {
 
 func (c *SlipwayV1alpha1Client) APIGateways(namespace string) APIGatewayInterface {
 	return newAPIGateways(c, namespace)
+}
+
+func (c *SlipwayV1alpha1Client) Backups(namespace string) BackupInterface {
+	return newBackups(c, namespace)
+}
+
+func (c *SlipwayV1alpha1Client) BackupRuns(namespace string) BackupRunInterface {
+	return newBackupRuns(c, namespace)
+}
+
+func (c *SlipwayV1alpha1Client) Restores(namespace string) RestoreInterface {
+	return newRestores(c, namespace)
 }
 
 func (c *SlipwayV1alpha1Client) WebApps(namespace string) WebAppInterface {

@@ -6,4 +6,10 @@ package v1alpha1
 
 type APIGatewayExpansion interface{}
 
+type BackupExpansion interface{}
+
+type BackupRunExpansion interface{}
+
+type RestoreExpansion interface{}
+
 type WebAppExpansion interface{}

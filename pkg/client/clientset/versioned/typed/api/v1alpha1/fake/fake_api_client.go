@@ -18,6 +18,18 @@ func (c *FakeSlipwayV1alpha1) APIGateways(namespace string) v1alpha1.APIGatewayI
 	return newFakeAPIGateways(c, namespace)
 }
 
+func (c *FakeSlipwayV1alpha1) Backups(namespace string) v1alpha1.BackupInterface {
+	return newFakeBackups(c, namespace)
+}
+
+func (c *FakeSlipwayV1alpha1) BackupRuns(namespace string) v1alpha1.BackupRunInterface {
+	return newFakeBackupRuns(c, namespace)
+}
+
+func (c *FakeSlipwayV1alpha1) Restores(namespace string) v1alpha1.RestoreInterface {
+	return newFakeRestores(c, namespace)
+}
+
 func (c *FakeSlipwayV1alpha1) WebApps(namespace string) v1alpha1.WebAppInterface {
 	return newFakeWebApps(c, namespace)
 }

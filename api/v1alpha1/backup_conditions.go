@@ -1,0 +1,123 @@
+package v1alpha1
+
+// Condition types of Backup, BackupRun and Restore.
+const (
+	// ConditionVerified is True when the newest run completed, so that its copies were read back.
+	ConditionVerified = "Verified"
+	// ConditionRPOMet is True while the newest verified copy is as new as the schedule promises: not older than the time
+	// between two runs, and what a run may take. RPO is short for recovery point objective.
+	ConditionRPOMet = "RPOMet"
+	// ConditionRetentionApplied is True when after the newest completed run those copies were removed that are not to be
+	// kept.
+	ConditionRetentionApplied = "RetentionApplied"
+	// ConditionSuspended is True while spec.suspend lets no run start. It is absent otherwise.
+	ConditionSuspended = "Suspended"
+	// ConditionLiveSource is True when a volume was read while pods could write to it, so that the copy is at best what a
+	// machine has on disk when it loses power. It is absent otherwise.
+	ConditionLiveSource = "LiveSource"
+	// ConditionOwnersNotKept is True when files were restored to another owner than they had. It is absent otherwise.
+	ConditionOwnersNotKept = "OwnersNotKept"
+)
+
+// Reasons of a Backup's conditions, and of a run's and a restore's phase.
+const (
+	// ReasonVerified: every copy of the run was read back.
+	ReasonVerified = "Verified"
+	// ReasonRestored: everything was written and is on disk.
+	ReasonRestored = "Restored"
+	// ReasonNoRun: no run has ended yet.
+	ReasonNoRun = "NoRun"
+	// ReasonQueued: the run waits until others have ended, of this Backup or in the cluster.
+	ReasonQueued = "Queued"
+	// ReasonTransferring: a pod reads or writes the volume.
+	ReasonTransferring = "Transferring"
+	// ReasonVerifying: a pod reads the copy back.
+	ReasonVerifying = "Verifying"
+	// ReasonRetrying: an attempt failed, and another one begins soon.
+	ReasonRetrying = "Retrying"
+	// ReasonRunFailed: the newest run failed.
+	ReasonRunFailed = "RunFailed"
+	// ReasonSuspended: spec.suspend lets no run start.
+	ReasonSuspended = "Suspended"
+	// ReasonWithinObjective: the newest verified copy is as new as the schedule promises.
+	ReasonWithinObjective = "WithinObjective"
+	// ReasonCopyTooOld: the newest verified copy is older than the schedule promises.
+	ReasonCopyTooOld = "CopyTooOld"
+	// ReasonNoCopy: there is no verified copy.
+	ReasonNoCopy = "NoCopy"
+	// ReasonNoSchedule: there is no schedule, so nothing is promised.
+	ReasonNoSchedule = "NoSchedule"
+	// ReasonRetentionApplied: what is not to be kept was removed.
+	ReasonRetentionApplied = "RetentionApplied"
+	// ReasonRetentionPending: copies that are not to be kept are being removed.
+	ReasonRetentionPending = "RetentionPending"
+	// ReasonNoRetention: neither spec.retention nor spec.retentionPolicy is set, so everything is kept.
+	ReasonNoRetention = "NoRetention"
+	// ReasonRetentionFailed: old copies could not be removed.
+	ReasonRetentionFailed = "RetentionFailed"
+	// ReasonMassDeletion: more copies would be removed at once than without a confirmation.
+	ReasonMassDeletion = "MassDeletion"
+	// ReasonNoVolumeSnapshot: the volume is read while pods may write to it, because no snapshot of it is taken.
+	ReasonNoVolumeSnapshot = "NoVolumeSnapshot"
+	// ReasonNotPermitted: the pod is not allowed to set owners, or the volume does not take them.
+	ReasonNotPermitted = "NotPermitted"
+	// ReasonKeyMade: a password was made. Of events only.
+	ReasonKeyMade = "KeyMade"
+	// ReasonRepositoryLeft: a repository that was to be deleted with its Backup could not be, and stays.
+	ReasonRepositoryLeft = "RepositoryLeft"
+	// ReasonSlotMissed: times of the schedule went by without a run. Of events only.
+	ReasonSlotMissed = "SlotMissed"
+)
+
+// Reasons why a run or a restore waits or fails.
+const (
+	// ReasonBackupNotFound: there is no such Backup.
+	ReasonBackupNotFound = "BackupNotFound"
+	// ReasonRunNotFound: there is no such BackupRun, or it has no verified copy.
+	ReasonRunNotFound = "RunNotFound"
+	// ReasonSourceNotFound: the claim or the workload that spec.source names does not exist.
+	ReasonSourceNotFound = "SourceNotFound"
+	// ReasonSourceHasNoVolume: the workload that spec.source names has no volume.
+	ReasonSourceHasNoVolume = "SourceHasNoVolume"
+	// ReasonVolumeNotBound: the claim has no volume yet.
+	ReasonVolumeNotBound = "VolumeNotBound"
+	// ReasonVolumeInUse: the volume can be mounted by one pod only, and one uses it.
+	ReasonVolumeInUse = "VolumeInUse"
+	// ReasonTargetNotFound: the claim that spec.target names does not exist.
+	ReasonTargetNotFound = "TargetNotFound"
+	// ReasonKeyMissing: the encryption Secret does not exist, though a repository was made with it.
+	ReasonKeyMissing = "KeyMissing"
+	// ReasonDeadlineExceeded: it took longer than spec.deadline.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonPodPending: the pod could not start for 10 minutes.
+	ReasonPodPending = "PodPending"
+	// ReasonPodLost: the pod ended without a result: it was deleted, evicted, or its node went away.
+	ReasonPodLost = "PodLost"
+
+	// ReasonWrongPassword: the password does not open the repository.
+	ReasonWrongPassword = "WrongPassword"
+	// ReasonWrongRepository: the destination holds another repository than the one that was used before.
+	ReasonWrongRepository = "WrongRepository"
+	// ReasonRepositoryNotFound: the repository, its bucket or the copy does not exist.
+	ReasonRepositoryNotFound = "RepositoryNotFound"
+	// ReasonDestinationNotEmpty: the place of a new repository holds something else.
+	ReasonDestinationNotEmpty = "DestinationNotEmpty"
+	// ReasonUnreachable: the destination does not answer.
+	ReasonUnreachable = "Unreachable"
+	// ReasonAccessDenied: the destination refuses the credentials.
+	ReasonAccessDenied = "AccessDenied"
+	// ReasonNoSpace: the destination, the target or the cache is full.
+	ReasonNoSpace = "NoSpace"
+	// ReasonSourceUnreadable: something of the volume could not be read.
+	ReasonSourceUnreadable = "SourceUnreadable"
+	// ReasonSourceEmpty: the volume holds no file.
+	ReasonSourceEmpty = "SourceEmpty"
+	// ReasonTargetNotEmpty: the target of a restore holds something.
+	ReasonTargetNotEmpty = "TargetNotEmpty"
+	// ReasonTargetUnwritable: the target of a restore takes no files.
+	ReasonTargetUnwritable = "TargetUnwritable"
+	// ReasonCorrupt: data in the repository is damaged or missing.
+	ReasonCorrupt = "Corrupt"
+	// ReasonMoverFailed: the program that moves the data failed in a way that it does not know.
+	ReasonMoverFailed = "MoverFailed"
+)

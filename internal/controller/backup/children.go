@@ -1,0 +1,132 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/schedule"
+)
+
+// defaultHistory is how many runs that have ended are kept where the spec says nothing.
+const defaultHistory = 10
+
+// check reads what the schema cannot check, and plans.
+func (s *scope) check(now time.Time) error {
+	var err error
+	if s.place, err = mover.ParseDestination(s.backup.Spec.Destination); err != nil {
+		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination: %v", err)
+	}
+	if _, err := mover.ParseSource(s.backup.Spec.Source); err != nil {
+		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.source: %v", err)
+	}
+	if policy := s.backup.Spec.RetentionPolicy; policy != "" {
+		if _, err := schedule.ParseRetentionPolicy(policy); err != nil {
+			return invalid(err)
+		}
+	}
+	if s.plan, err = planned(s.backup, now, s.lastBackup()); err != nil {
+		return err
+	}
+	for _, at := range []time.Time{s.plan.next, s.plan.late} {
+		if !at.IsZero() {
+			s.recheck.After(at.Sub(now))
+		}
+	}
+	return nil
+}
+
+// start makes the run that is due, once the one before it has ended. Its name comes from the slot, so there is one run for a
+// slot whoever makes it.
+func (r *Reconciler) start(ctx context.Context, s *scope) error {
+	if s.plan.slot.IsZero() {
+		s.see()
+		return nil
+	}
+	if s.open() != nil || s.working() {
+		return nil // the end of it is an event
+	}
+	run := &slipwayv1alpha1.BackupRun{}
+	name := schedule.RunName(s.backup.Name, s.plan.slot)
+	if _, err := r.kit.Get(ctx, types.NamespacedName{Namespace: s.backup.Namespace, Name: name}, run); err != nil {
+		return err
+	}
+	if _, err := r.kit.Applier.CreateOnly(ctx, s.backup, apply.Child{Desired: desired.Run(s.backup, s.plan.slot), Current: run}); err != nil {
+		return err
+	}
+	s.started = name
+	s.see()
+	return nil
+}
+
+// see notes the slots that were seen to.
+func (s *scope) see() {
+	if s.plan.handled.IsZero() || (s.lastSlot != nil && !s.plan.handled.After(s.lastSlot.Time)) || (s.lastSlot == nil && s.plan.slot.IsZero() && s.plan.missed == 0) {
+		return
+	}
+	handled := metav1.NewTime(s.plan.handled)
+	s.lastSlot = &handled
+	s.missed += s.plan.missed
+}
+
+// working tells whether a Job of the Backup itself is under way.
+func (s *scope) working() bool {
+	for i := range s.jobs {
+		if state := mover.Observe(&s.jobs[i], s.pods, stepsOf(&s.jobs[i])).State; state == mover.Starting || state == mover.Working {
+			return true
+		}
+	}
+	return false
+}
+
+// tidy deletes runs that are history, and Jobs whose results stand in the status.
+func (r *Reconciler) tidy(ctx context.Context, s *scope) error {
+	var err error
+	for _, run := range history(s.runs, int(limitOf(s.backup))) {
+		err = errors.Join(err, r.kit.Applier.Delete(ctx, s.backup, run))
+	}
+	for i := range s.jobs {
+		if s.obsolete(&s.jobs[i]) {
+			err = errors.Join(err, r.kit.Applier.Delete(ctx, s.backup, &s.jobs[i]))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("delete what is history: %w", err)
+	}
+	return nil
+}
+
+func limitOf(backup *slipwayv1alpha1.Backup) int32 {
+	if backup.Spec.HistoryLimit != nil {
+		return *backup.Spec.HistoryLimit
+	}
+	return defaultHistory
+}
+
+// history are the runs that are not kept: those that have ended beyond the limit, but for the newest that completed.
+func history(newestFirst []slipwayv1alpha1.BackupRun, limit int) []*slipwayv1alpha1.BackupRun {
+	var old []*slipwayv1alpha1.BackupRun
+	ended, completed := 0, false
+	for i := range newestFirst {
+		run := &newestFirst[i]
+		if !run.Ended() {
+			continue
+		}
+		ended++
+		newest := !completed && run.Status.Phase == slipwayv1alpha1.BackupCompleted
+		completed = completed || newest
+		if ended > limit && !newest {
+			old = append(old, run)
+		}
+	}
+	return old
+}

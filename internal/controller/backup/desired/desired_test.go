@@ -1,0 +1,102 @@
+package desired_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+var updateGolden = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// input is what a case of testdata says.
+type input struct {
+	Backup *slipwayv1alpha1.Backup `json:"backup"`
+	// Maintain tells that unused space is to be freed, and Delete that the repository is to be deleted.
+	Maintain bool `json:"maintain"`
+	Delete   bool `json:"delete"`
+}
+
+var slot = time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC)
+
+// Each case's input is testdata/<name>.in.yaml; what it leads to is testdata/<name>.out.yaml.
+func TestWhatABackupLeadsTo(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases in testdata (%v)", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".in.yaml")
+		t.Run(name, func(t *testing.T) {
+			got := render(t, file)
+			golden := filepath.Join("testdata", name+".out.yaml")
+			if *updateGolden {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("%v; -update writes it", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-want +got, -update rewrites the file:\n%s", diff)
+			}
+		})
+	}
+}
+
+// render returns the run for a slot, and the Job that works on the repository, if there is one to make.
+func render(t *testing.T, file string) string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in input
+	if err := yaml.UnmarshalStrict(raw, &in); err != nil {
+		t.Fatal(err)
+	}
+	in.Backup.Namespace, in.Backup.UID = "team", "backup-uid"
+	objects := []any{desired.Run(in.Backup, slot)}
+	name, steps := desired.KeepName(in.Backup, "shop-run"), desired.KeepSteps(in.Backup, in.Maintain)
+	if in.Delete {
+		name, steps = in.Backup.Name+"-delete", []mover.Step{mover.StepDelete}
+	}
+	if len(steps) > 0 {
+		objects = append(objects, jobOf(t, in.Backup, name, steps))
+	}
+	var out strings.Builder
+	for _, object := range objects {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString("---\n" + string(text))
+	}
+	return out.String()
+}
+
+func jobOf(t *testing.T, backup *slipwayv1alpha1.Backup, name string, steps []mover.Step) any {
+	t.Helper()
+	place, err := mover.ParseDestination(backup.Spec.Destination)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := desired.Job(desired.Inputs{
+		Backup: backup, Place: place, Image: "slipway-backup:1", Name: name, Steps: steps, Deadline: 2 * time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}

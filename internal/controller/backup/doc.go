@@ -1,0 +1,18 @@
+// Package backup is the controller of Backups: it makes a BackupRun for each time of the schedule, keeps the password and the
+// ID of the repository, has old copies removed, and says how new the newest verified copy is.
+//
+// It copies nothing itself: that is what BackupRuns do (package backuprun). What it must remember stands in status: the last
+// slot, so that none is run twice and missed ones are counted, and the ID of the repository, so that no other one is ever
+// taken for it.
+//
+//	controller.go  Reconcile
+//	setup.go       watches, indexes
+//	scope.go       what one reconcile knows
+//	plan.go        when runs are due, and what the schedule promises (pure)
+//	key.go         the Secret with the password, and the ID of the repository in it
+//	children.go    making runs and Jobs, and deleting what is history
+//	keep.go        removing old copies, and deleting the repository
+//	status.go      the status
+//	metrics.go     the metrics
+//	desired        the runs and the Jobs
+package backup

@@ -1,0 +1,214 @@
+package backup
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/finalizer"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+const (
+	// maintainEvery is how often unused space is freed. Less than a day, so that a daily backup does it each time.
+	maintainEvery = 20 * time.Hour
+	// keepDeadline is how long removing old copies may take.
+	keepDeadline = 2 * time.Hour
+)
+
+// currentKeep is the name of the Job that removes old copies after the newest completed run, or empty.
+func (s *scope) currentKeep() string {
+	run := s.newest(slipwayv1alpha1.BackupCompleted)
+	if run == nil {
+		return ""
+	}
+	return desired.KeepName(s.backup, run.Name)
+}
+
+// hasKept tells that what is to be removed after the newest completed run is, going by the status that is stored.
+func (s *scope) hasKept() bool {
+	return s.covers(s.backup.Status.Retention, s.newest(slipwayv1alpha1.BackupCompleted))
+}
+
+// covers tells that a retention was done by the present rules, after this run or a later one. A stale cache may not have the
+// later one yet: retention does not go back for it.
+func (s *scope) covers(kept *slipwayv1alpha1.BackupRetentionStatus, run *slipwayv1alpha1.BackupRun) bool {
+	if run == nil || kept == nil || kept.Rules != desired.Rules(s.backup) {
+		return false
+	}
+	return kept.Run == run.Name || kept.RunTime != nil && run.Status.CompletionTime.Before(kept.RunTime)
+}
+
+// obsolete tells that nobody waits any more for what a Job of retention does: its result stands in the status that is stored,
+// the rules have changed, or another run has completed since it was made. A Job whose run is not in a stale cache yet is not
+// obsolete: its work would be done twice.
+func (s *scope) obsolete(job *batchv1.Job) bool {
+	if job.Labels[slipwayv1alpha1.LabelRetentionRules] != desired.Rules(s.backup) {
+		return true
+	}
+	if job.Name == s.currentKeep() {
+		return s.hasKept()
+	}
+	kept := s.backup.Status.Retention
+	if kept != nil && job.Name == desired.KeepName(s.backup, kept.Run) {
+		return true
+	}
+	newest := s.newest(slipwayv1alpha1.BackupCompleted)
+	return newest != nil && job.CreationTimestamp.Before(newest.Status.CompletionTime)
+}
+
+// keep has old copies removed after each run that completed, and unused space freed about once a day.
+func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
+	run := s.newest(slipwayv1alpha1.BackupCompleted)
+	if run == nil || s.hasKept() || s.started != "" || s.open() != nil || s.repositoryID == "" {
+		return nil
+	}
+	if s.backup.Status.RepositoryID == "" {
+		return nil // the status says it first: then no Job can make another repository
+	}
+	steps := desired.KeepSteps(s.backup, s.maintenanceDue(now))
+	kept := &slipwayv1alpha1.BackupRetentionStatus{Run: run.Name, RunTime: run.Status.CompletionTime, Rules: desired.Rules(s.backup)}
+	if before := s.backup.Status.Retention; before != nil {
+		kept.MaintenanceTime = before.MaintenanceTime
+	}
+	if len(steps) == 0 {
+		s.kept = kept
+		return nil
+	}
+	job := &batchv1.Job{}
+	name := s.currentKeep()
+	for i := range s.jobs {
+		if s.jobs[i].Name == name {
+			job = &s.jobs[i]
+		}
+	}
+	s.keeping = true
+	if job.UID == "" && s.working() {
+		return nil // one at a time; the end of it is an event
+	}
+	if job.UID == "" {
+		return r.makeJob(ctx, s, job, name, steps, keepDeadline)
+	}
+	return r.readKept(ctx, s, job, kept, now)
+}
+
+// maintenanceDue tells whether unused space is to be freed.
+func (s *scope) maintenanceDue(now time.Time) bool {
+	kept := s.backup.Status.Retention
+	return kept == nil || kept.MaintenanceTime == nil || now.Sub(kept.MaintenanceTime.Time) >= maintainEvery
+}
+
+// makeJob makes a Job that works on the repository.
+func (r *Reconciler) makeJob(ctx context.Context, s *scope, job *batchv1.Job, name string, steps []mover.Step, deadline time.Duration) error {
+	built, err := desired.Job(desired.Inputs{
+		Backup: s.backup, Place: s.place, Image: r.image, Name: name, Steps: steps, Deadline: deadline,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.kit.Applier.CreateOnly(ctx, s.backup, apply.Child{Desired: built, Current: job})
+	return err
+}
+
+// readKept reads what came of the Job.
+func (r *Reconciler) readKept(ctx context.Context, s *scope, job *batchv1.Job, kept *slipwayv1alpha1.BackupRetentionStatus, now time.Time) error {
+	seen, err := transfer.Observe(ctx, r.kit.Live, job, s.pods, stepsOf(job))
+	if err != nil {
+		return err
+	}
+	if result := seen.Results[mover.StepMaintain]; result != nil && result.OK && result.Maintain != nil {
+		at := metav1.NewTime(now.Truncate(time.Second))
+		kept.MaintenanceTime = &at
+		s.size = &result.Maintain.BytesAfter
+	}
+	if result := seen.Results[mover.StepExpire]; result != nil && result.OK && result.Expire != nil {
+		kept.Removed = result.Expire.Removed
+		s.snapshots = &result.Expire.Kept
+	}
+	switch seen.State {
+	case mover.Succeeded:
+	case mover.Failed:
+		kept.Reason, kept.Message = slipwayv1alpha1.ReasonRetentionFailed, seen.Trouble.Reason+": "+seen.Trouble.Message
+		if seen.Trouble.Reason == slipwayv1alpha1.ReasonMassDeletion {
+			kept.Reason, kept.Message = seen.Trouble.Reason, seen.Trouble.Message+
+				"; to let them go, annotate the Backup with "+slipwayv1alpha1.AnnotationMayExpire+" and that number"
+		}
+	default:
+		return nil
+	}
+	s.kept, s.keeping = kept, false
+	return nil
+}
+
+// stepsOf are the steps of a Job, in order.
+func stepsOf(job *batchv1.Job) []mover.Step {
+	var steps []mover.Step
+	for i := range job.Spec.Template.Spec.InitContainers {
+		steps = append(steps, mover.Step(job.Spec.Template.Spec.InitContainers[i].Name))
+	}
+	for i := range job.Spec.Template.Spec.Containers {
+		steps = append(steps, mover.Step(job.Spec.Template.Spec.Containers[i].Name))
+	}
+	return steps
+}
+
+// hold keeps a Backup until its repository is deleted, where that is asked for, and lets it go where it is not any more.
+func (r *Reconciler) hold(ctx context.Context, s *scope) error {
+	if s.backup.Spec.DeletionPolicy == slipwayv1alpha1.DeletionDelete {
+		return r.finalizer.Add(ctx, s.backup)
+	}
+	return r.finalizer.Remove(ctx, s.backup)
+}
+
+// finish deletes the repository of a Backup that is being deleted, where that is asked for.
+func (r *Reconciler) finish(ctx context.Context, s *scope, now time.Time) error {
+	why, err := r.finalizer.Finish(ctx, s.backup, now, &s.recheck, func(ctx context.Context) (bool, error) {
+		return r.deleteRepository(ctx, s)
+	})
+	if why == finalizer.LetGo || why == finalizer.OutOfTime {
+		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonRepositoryLeft, "the repository at spec.destination was not deleted: it stays there")
+	}
+	return err
+}
+
+// deleteRepository has a Job delete the repository, and tells whether that is done.
+func (r *Reconciler) deleteRepository(ctx context.Context, s *scope) (bool, error) {
+	if s.backup.Spec.DeletionPolicy != slipwayv1alpha1.DeletionDelete || s.backup.Status.RepositoryID == "" {
+		return true, nil
+	}
+	if err := s.check(r.kit.Clock.Now()); err != nil {
+		return false, err
+	}
+	// What still runs would write to a repository that is being deleted.
+	if open := s.open(); open != nil {
+		return false, r.kit.Applier.Delete(ctx, s.backup, open)
+	}
+	name := s.backup.Name + "-delete"
+	i := slices.IndexFunc(s.jobs, func(job batchv1.Job) bool { return job.Name == name })
+	if i < 0 {
+		return false, r.makeJob(ctx, s, &batchv1.Job{}, name, []mover.Step{mover.StepDelete}, r.finalizer.Limit)
+	}
+	seen, err := transfer.Observe(ctx, r.kit.Live, &s.jobs[i], s.pods, stepsOf(&s.jobs[i]))
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case seen.State == mover.Succeeded:
+		return true, nil
+	case seen.State == mover.Failed && seen.Trouble.Reason == slipwayv1alpha1.ReasonRepositoryNotFound:
+		return true, nil
+	case seen.State == mover.Failed:
+		return false, outcome.Blockedf(time.Minute, slipwayv1alpha1.ReasonRepositoryLeft,
+			"the repository could not be deleted (%s: %s)", seen.Trouble.Reason, seen.Trouble.Message)
+	default:
+		return false, nil
+	}
+}

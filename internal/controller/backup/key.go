@@ -1,0 +1,136 @@
+package backup
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// The keys of the encryption Secret.
+const (
+	keyPassword     = "password"
+	keyRepositoryID = "repositoryID"
+)
+
+// passwordBytes is the length of a password that is made: 256 bits.
+const passwordBytes = 32
+
+// unseen keeps the client from waiting until the cache shows what was written: the cache has no content of Secrets, and would
+// never show it.
+const unseen = client.DisableReadYourWritesConsistency
+
+// keepKey sees to the Secret with the password: it makes one before the first run, and notes the ID of the repository in it
+// after that.
+func (r *Reconciler) keepKey(ctx context.Context, s *scope) error {
+	name := s.backup.EncryptionSecret()
+	exists, err := r.secretExists(ctx, s.backup.Namespace, name)
+	if err != nil {
+		return err
+	}
+	told := s.toldRepositoryID()
+	switch {
+	case !exists && s.repositoryID == "" && told == "":
+		return r.makeKey(ctx, s, name)
+	case !exists:
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonKeyMissing,
+			"Secret %q (spec.encryption) is gone, and the copies can be read with its password alone: restore the Secret", name)
+	case s.repositoryID == "" && told != "":
+		if err := r.pin(ctx, s, name, told); err != nil {
+			return err
+		}
+		s.repositoryID = told
+	}
+	return nil
+}
+
+// toldRepositoryID is what a run has told of the repository.
+func (s *scope) toldRepositoryID() string {
+	for i := range s.runs {
+		if id := s.runs[i].Status.RepositoryID; id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+func (r *Reconciler) secretExists(ctx context.Context, namespace, name string) (bool, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.kit.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read the Secret %q: %w", name, err)
+	default:
+		return true, nil
+	}
+}
+
+// makeKey makes the Secret with a password, where the spec names none of its own. It has no owner: whoever deletes the Backup
+// still needs it to restore.
+func (r *Reconciler) makeKey(ctx context.Context, s *scope, name string) error {
+	if s.backup.Spec.Encryption != nil {
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "there is no Secret %q (spec.encryption)", name)
+	}
+	if err := r.kit.Fresh.Confirm(ctx, s.backup); err != nil {
+		return err
+	}
+	random := make([]byte, passwordBytes)
+	if _, err := rand.Read(random); err != nil {
+		return fmt.Errorf("make a password: %w", err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: s.backup.Namespace,
+			Labels: map[string]string{slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway, slipwayv1alpha1.LabelBackup: s.backup.Name},
+		},
+		StringData: map[string]string{keyPassword: hex.EncodeToString(random)},
+	}
+	err := r.kit.Client.Create(ctx, secret, client.FieldOwner(FieldManager), unseen)
+	if apierrors.IsAlreadyExists(err) {
+		return nil // its owner was faster: a password of theirs is as good
+	}
+	if err != nil {
+		return outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+	}
+	r.kit.Warn(s.backup, slipwayv1alpha1.ReasonKeyMade, fmt.Sprintf(
+		"a password was made in Secret %q: keep a copy of it outside of the cluster, because without it nobody can restore", name))
+	return nil
+}
+
+// pin notes the ID of the repository beside the password. One that is there already stays.
+func (r *Reconciler) pin(ctx context.Context, s *scope, name, id string) error {
+	secret := &corev1.Secret{}
+	if err := r.kit.Live.Get(ctx, types.NamespacedName{Namespace: s.backup.Namespace, Name: name}, secret); err != nil {
+		return outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+	}
+	switch known := string(secret.Data[keyRepositoryID]); known {
+	case id:
+		return nil
+	case "":
+	default:
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonWrongRepository,
+			"Secret %q (spec.encryption) is of another repository than the one at spec.destination: its %s differs", name, keyRepositoryID)
+	}
+	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{keyRepositoryID: []byte(id)}})
+	if err != nil {
+		return fmt.Errorf("write the ID of the repository: %w", err)
+	}
+	target := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.backup.Namespace}}
+	if err := r.kit.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager), unseen); err != nil {
+		return outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+// scope is what one reconcile knows. The phases fill it in the order of its fields; status is computed from it at the end.
+type scope struct {
+	// backup is the Backup as the cache has it. Its status is replaced at the end.
+	backup *slipwayv1alpha1.Backup
+	// runs are its runs, the newest first. Set by load.
+	runs []slipwayv1alpha1.BackupRun
+	// jobs are the Jobs of the Backup itself, and pods theirs. Set by load.
+	jobs []batchv1.Job
+	pods []corev1.Pod
+
+	// place is where repositories are. Set by check.
+	place mover.Place
+	// plan is when runs are due. Set by check.
+	plan plan
+
+	// repositoryID is that of the repository, empty before the first run. Set by keepKey.
+	repositoryID string
+	// lastSlot is the newest slot that was seen to, and missed how many went by. Set by start.
+	lastSlot *metav1.Time
+	missed   int64
+	// started is the run that was made. Set by start.
+	started string
+	// kept is how the removal of old copies went. Set by keep.
+	kept *slipwayv1alpha1.BackupRetentionStatus
+	// keeping tells that it goes on. Set by keep.
+	keeping bool
+	// snapshots and size are what the repository holds and takes, where that is news. Set by keep.
+	snapshots *int64
+	size      *int64
+
+	// err is what went wrong in the phases.
+	err error
+	// recheck is when to look again though nothing changes; zero: never.
+	recheck outcome.Recheck
+}
+
+// load reads the Backup and everything that belongs to it from the cache. It returns nil when the Backup is gone.
+func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope, error) {
+	s := &scope{backup: &slipwayv1alpha1.Backup{}}
+	if found, err := r.kit.Get(ctx, key, s.backup); !found || err != nil {
+		return nil, err
+	}
+	runs, jobs := &slipwayv1alpha1.BackupRunList{}, &batchv1.JobList{}
+	err := errors.Join(
+		r.kit.Client.List(ctx, runs, watch.Of(s.backup, indexBackup)),
+		r.kit.Client.List(ctx, jobs, watch.Of(s.backup, indexBackup)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("list BackupRuns and Jobs: %w", err)
+	}
+	s.runs = runs.Items
+	slices.SortFunc(s.runs, func(a, b slipwayv1alpha1.BackupRun) int {
+		if order := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); order != 0 {
+			return order
+		}
+		return strings.Compare(b.Name, a.Name)
+	})
+	for i := range jobs.Items {
+		if metav1.IsControlledBy(&jobs.Items[i], s.backup) {
+			s.jobs = append(s.jobs, jobs.Items[i])
+		}
+	}
+	s.pods, err = watch.Pods(ctx, r.kit.Client, s.backup, indexBackup)
+	s.lastSlot, s.missed, s.kept = s.backup.Status.LastSlot, s.backup.Status.MissedSlots, s.backup.Status.Retention
+	s.repositoryID = s.backup.Status.RepositoryID
+	return s, err
+}
+
+// open is a run that has not ended, or nil.
+func (s *scope) open() *slipwayv1alpha1.BackupRun {
+	for i := range s.runs {
+		if !s.runs[i].Ended() {
+			return &s.runs[i]
+		}
+	}
+	return nil
+}
+
+// newest is the newest run that has ended in one of these phases, or nil.
+func (s *scope) newest(phases ...slipwayv1alpha1.BackupPhase) *slipwayv1alpha1.BackupRun {
+	for i := range s.runs {
+		if slices.Contains(phases, s.runs[i].Status.Phase) {
+			return &s.runs[i]
+		}
+	}
+	return nil
+}
+
+// lastBackup is when the source of the newest verified copy was read, zero if there is none. It never goes back: a run whose
+// object was deleted has left its copy.
+func (s *scope) lastBackup() time.Time {
+	var last time.Time
+	if s.backup.Status.LastBackupTime != nil {
+		last = s.backup.Status.LastBackupTime.Time
+	}
+	for i := range s.runs {
+		if s.runs[i].Status.Phase != slipwayv1alpha1.BackupCompleted {
+			continue
+		}
+		// Of several volumes the copy is as old as the oldest.
+		var oldest time.Time
+		for _, v := range s.runs[i].Status.Volumes {
+			if v.SourceTime != nil && (oldest.IsZero() || v.SourceTime.Time.Before(oldest)) {
+				oldest = v.SourceTime.Time
+			}
+		}
+		if oldest.After(last) {
+			last = oldest
+		}
+	}
+	return last
+}

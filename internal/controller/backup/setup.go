@@ -1,0 +1,108 @@
+package backup
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/finalizer"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
+)
+
+const (
+	// indexBackup finds Jobs, pods and BackupRuns by the Backup that their label names.
+	indexBackup = "slipway.dev/of-backup"
+	// indexKey finds Backups by their encryption Secret.
+	indexKey = "slipway.dev/backup-key"
+)
+
+// finalizerName holds a Backup whose repository is to be deleted, and letGo is the annotation that gives that up.
+const (
+	finalizerName = "slipway.dev/backup"
+	letGo         = "slipway.dev/leave-repository"
+	// deleteLimit is how long deleting a repository may hold a Backup, and its namespace.
+	deleteLimit = time.Hour
+)
+
+// Options configures the controller.
+type Options struct {
+	// Image is that of slipway-backup. Required.
+	Image string
+	// MaxConcurrentReconciles is how many Backups are worked on at a time. Default: outcome.DefaultConcurrency.
+	MaxConcurrentReconciles int
+	// NewQueue replaces the queue. Default: controller-runtime's.
+	NewQueue outcome.NewQueue
+	// Clock tells the time. Default: the system's.
+	Clock clock.PassiveClock
+}
+
+// Setup registers the controller with the manager.
+func Setup(mgr ctrl.Manager, options Options) error {
+	ofLabel := watch.LabelIndex(slipwayv1alpha1.LabelBackup)
+	if err := watch.AddIndexes(
+		mgr,
+		watch.Index{Object: &batchv1.Job{}, Name: indexBackup, Values: ofLabel},
+		watch.Index{Object: &corev1.Pod{}, Name: indexBackup, Values: ofLabel},
+		watch.Index{Object: &slipwayv1alpha1.BackupRun{}, Name: indexBackup, Values: runIndex},
+		watch.Index{Object: &slipwayv1alpha1.Backup{}, Name: indexKey, Values: keyIndex},
+	); err != nil {
+		return err
+	}
+	keys := watch.Referrers{
+		Reader: mgr.GetClient(), List: &slipwayv1alpha1.BackupList{}, Index: indexKey, SameNamespace: true,
+		Values: func(object client.Object) []string { return []string{object.GetName()} },
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("backup").
+		For(&slipwayv1alpha1.Backup{}).
+		Owns(&batchv1.Job{}).
+		// A run by hand has no owner.
+		Watches(&slipwayv1alpha1.BackupRun{}, watch.By(func(object client.Object) string {
+			if run, ok := object.(*slipwayv1alpha1.BackupRun); ok {
+				return run.Spec.Backup
+			}
+			return ""
+		})).
+		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelBackup)).
+		WatchesMetadata(&corev1.Secret{}, keys.Handler()).
+		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
+		Complete(NewReconciler(mgr, options))
+}
+
+// NewReconciler returns the reconciler alone. It reads through the manager's cache, which Setup has given the indexes that
+// the reconciler needs.
+func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
+	return &Reconciler{
+		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
+			Good: []string{slipwayv1alpha1.ConditionReady},
+			Bad:  []string{slipwayv1alpha1.ConditionStalled},
+		}}),
+		metrics:   newMetrics(mgr.GetCache()),
+		image:     options.Image,
+		finalizer: finalizer.Finalizer{Client: mgr.GetClient(), Name: finalizerName, LetGo: letGo, Limit: deleteLimit},
+	}
+}
+
+func runIndex(object client.Object) []string {
+	run, ok := object.(*slipwayv1alpha1.BackupRun)
+	if !ok {
+		return nil
+	}
+	return []string{run.Spec.Backup}
+}
+
+func keyIndex(object client.Object) []string {
+	backup, ok := object.(*slipwayv1alpha1.Backup)
+	if !ok {
+		return nil
+	}
+	return []string{backup.EncryptionSecret()}
+}

@@ -1,0 +1,141 @@
+package backuprun
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+// prepare finds out what is to be copied, and what has been.
+func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
+	s.volumes = s.run.Status.Volumes
+	if s.backup.UID == "" {
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonBackupNotFound, "there is no Backup %q (spec.backup)", s.run.Spec.Backup)
+	}
+	place, err := mover.ParseDestination(s.backup.Spec.Destination)
+	if err != nil {
+		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of the Backup: %v", err)
+	}
+	s.place = place
+	if len(s.volumes) == 0 {
+		source, err := mover.ParseSource(s.backup.Spec.Source)
+		if err != nil {
+			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.source of the Backup: %v", err)
+		}
+		claims, err := r.claims(ctx, s.run.Namespace, source)
+		if err != nil {
+			return err
+		}
+		if len(claims) > maxVolumes {
+			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "%s has %d volumes: a Backup takes at most %d", source, len(claims), maxVolumes)
+		}
+		for _, claim := range claims {
+			s.volumes = append(s.volumes, slipwayv1alpha1.BackupVolume{Claim: claim})
+		}
+	}
+	for s.current < len(s.volumes) && s.volumes[s.current].Verified {
+		s.current++
+	}
+	if s.current == len(s.volumes) {
+		return nil
+	}
+	name := desired.JobName(s.run, s.current, s.attempt())
+	for i := range s.jobs {
+		if s.jobs[i].Name == name {
+			s.job = &s.jobs[i]
+		}
+	}
+	return nil
+}
+
+// maxVolumes is how many volumes a run may copy: so many does status.volumes hold.
+const maxVolumes = 32
+
+// transfer makes the Job of the present attempt, unless it is there.
+func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) error {
+	if s.current == len(s.volumes) || s.job.UID != "" {
+		return nil
+	}
+	if err := transfer.Secrets(ctx, r.kit.Client, s.run.Namespace, s.secrets()); err != nil {
+		return err
+	}
+	claim := s.volumes[s.current].Claim
+	used, err := transfer.Use(ctx, r.kit.Live, types.NamespacedName{Namespace: s.run.Namespace, Name: claim},
+		slipwayv1alpha1.ReasonSourceNotFound, "spec.source of the Backup")
+	if err != nil {
+		return err
+	}
+	left := s.course().Deadline().Sub(now)
+	if left <= 0 {
+		return nil // judge says so
+	}
+	job, err := desired.Job(desired.Inputs{
+		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
+		Volume: s.current, Claim: claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
+		Node: used.Node, Live: used.Live, Identity: used.Identity.As(s.backup.Spec.Mover), Deadline: left,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.kit.Applier.CreateOnly(ctx, s.run, apply.Child{Desired: job, Current: s.job})
+	return err
+}
+
+// secrets are the Secrets that the pod mounts, with the fields that name them.
+func (s *scope) secrets() map[string]string {
+	names := map[string]string{s.backup.EncryptionSecret(): "spec.encryption of the Backup"}
+	if s.place.Bucket != "" {
+		names[s.backup.CredentialsSecret()] = "spec.credentials of the Backup"
+	}
+	return names
+}
+
+// tidy deletes the Jobs whose results stand in the status. The last one of a run that failed stays with its log, as long as
+// the run does.
+func (r *Reconciler) tidy(ctx context.Context, s *scope) error {
+	var err error
+	for i := range s.jobs {
+		if job := &s.jobs[i]; !s.keeps(job) {
+			err = errors.Join(err, r.kit.Applier.Delete(ctx, s.run, job))
+		}
+	}
+	return err
+}
+
+// keeps tells which Jobs stay, going by the status that is stored: what it does not tell yet is only in the Job.
+func (s *scope) keeps(job *batchv1.Job) bool {
+	if s.run.Status.Phase == slipwayv1alpha1.BackupCompleted {
+		return false
+	}
+	current := 0
+	for current < len(s.run.Status.Volumes) && s.run.Status.Volumes[current].Verified {
+		current++
+	}
+	if job.Name != desired.JobName(s.run, current, s.attempt()) {
+		return false
+	}
+	if s.run.Status.Phase != slipwayv1alpha1.BackupFailed {
+		return true
+	}
+	// One that still runs, or waits for its pod, must not do so for ever.
+	return mover.Observe(job, s.pods, desired.Steps).State == mover.Failed
+}
+
+// children are what the status speaks of.
+func (s *scope) children() []client.Object {
+	if s.backup.UID == "" {
+		return apply.Existing(s.job)
+	}
+	return apply.Existing(s.backup, s.job)
+}

@@ -1,0 +1,101 @@
+package backuprun
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
+)
+
+// FieldManager owns the fields that this controller states.
+const FieldManager = "slipway-backuprun"
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// Reconciler makes BackupRuns true.
+type Reconciler struct {
+	// kit is what it has in common with the reconcilers of other kinds.
+	kit *kit.Tools
+	// metrics counts.
+	metrics *metrics
+	// image is that of slipway-backup.
+	image string
+	// turns says whose turn it is.
+	turns *turns
+	// logs reads how far a pod is.
+	logs transfer.Logs
+}
+
+// The operator's rights. Volumes, and the pods and workloads that use them, are read when a Job is made for them. They are
+// never changed.
+//
+// +kubebuilder:rbac:groups=slipway.dev,resources=backupruns,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slipway.dev,resources=backupruns/status,verbs=get;patch
+// +kubebuilder:rbac:groups=slipway.dev,resources=backupruns/finalizers,verbs=update
+// +kubebuilder:rbac:groups=slipway.dev,resources=backups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile makes one BackupRun true and says how far it got.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s, err := r.load(ctx, req.NamespacedName)
+	switch {
+	case err != nil:
+		return r.kit.Abort(req.NamespacedName, err)
+	case s == nil:
+		r.turns.leave(req.NamespacedName)
+		return r.kit.Forget(ctx, req.NamespacedName)
+	case !s.run.DeletionTimestamp.IsZero():
+		// Owner references delete the Jobs. The copy stays.
+		r.turns.leave(req.NamespacedName)
+		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error { return nil })
+	case s.run.Ended():
+		r.turns.leave(req.NamespacedName)
+		return r.kit.Conclude(ctx, req.NamespacedName, r.tidy(ctx, s), &s.recheck, func() error { return nil })
+	}
+
+	now := r.kit.Clock.Now()
+	s.err = r.prepare(ctx, s)
+	if s.err == nil {
+		s.err = r.wait(s, now)
+	}
+	if s.err == nil {
+		s.err = r.transfer(ctx, s, now)
+	}
+	r.judge(ctx, s, now)
+	r.listen(ctx, s, now)
+	if s.err == nil {
+		s.err = r.tidy(ctx, s)
+	}
+	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
+		return r.writeStatus(ctx, s, s.status(now))
+	})
+}
+
+// writeStatus writes a status when it differs.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope, next slipwayv1alpha1.BackupRunStatus) error {
+	_, written, err := status.Update(ctx, r.kit.Statuses, s.run, &s.run.Status, next, withDetails, &s.recheck, s.children()...)
+	if written && s.run.Ended() {
+		r.metrics.observe(s.run)
+		r.turns.leave(keyOf(s.run))
+	}
+	return err
+}
+
+// withDetails returns a status with the numbers and words of another one.
+func withDetails(of, from slipwayv1alpha1.BackupRunStatus) slipwayv1alpha1.BackupRunStatus {
+	of.Progress, of.Message, of.Summary = from.Progress, from.Message, from.Summary
+	of.Conditions = status.WithMessagesOf(from.Conditions, of.Conditions)
+	return of
+}

@@ -1,0 +1,94 @@
+package desired_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+var updateGolden = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// input is what a case of testdata says.
+type input struct {
+	Backup       *slipwayv1alpha1.Backup `json:"backup"`
+	Volume       int                     `json:"volume"`
+	Claim        string                  `json:"claim"`
+	Attempt      int32                   `json:"attempt"`
+	RepositoryID string                  `json:"repositoryID"`
+	Node         string                  `json:"node"`
+	Identity     struct {
+		Root   bool    `json:"root"`
+		User   int64   `json:"user"`
+		Group  int64   `json:"group"`
+		Groups []int64 `json:"groups"`
+	} `json:"identity"`
+}
+
+// Each case's input is testdata/<name>.in.yaml; what it leads to is testdata/<name>.out.yaml.
+func TestWhatARunLeadsTo(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases in testdata (%v)", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".in.yaml")
+		t.Run(name, func(t *testing.T) {
+			got := render(t, file)
+			golden := filepath.Join("testdata", name+".out.yaml")
+			if *updateGolden {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("%v; -update writes it", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-want +got, -update rewrites the file:\n%s", diff)
+			}
+		})
+	}
+}
+
+func render(t *testing.T, file string) string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in input
+	if err := yaml.UnmarshalStrict(raw, &in); err != nil {
+		t.Fatal(err)
+	}
+	in.Backup.Namespace, in.Backup.UID = "team", "backup-uid"
+	run := &slipwayv1alpha1.BackupRun{}
+	run.Name, run.Namespace, run.UID = "shop-29630520", "team", "run-uid"
+	place, err := mover.ParseDestination(in.Backup.Spec.Destination)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := desired.Job(desired.Inputs{
+		Run: run, Backup: in.Backup, Place: place, Image: "slipway-backup:1", Volume: in.Volume, Claim: in.Claim, Attempt: in.Attempt,
+		RepositoryID: in.RepositoryID, Node: in.Node, Deadline: time.Hour,
+		Identity: mover.Identity{Root: in.Identity.Root, User: in.Identity.User, Group: in.Identity.Group, Groups: in.Identity.Groups},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := yaml.Marshal(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

@@ -1,0 +1,20 @@
+// Package backuprun is the controller of BackupRuns: it makes a verified copy of every volume of a Backup, or says why there
+// is none.
+//
+// A run goes from volume to volume, in the order of status.volumes. For each it makes a Job with two steps: snapshot, and
+// verify in another process. Only the result that the second one gives itself makes the copy count. An attempt that failed
+// for a reason that may pass is followed by another one, which finds what the first has stored. What is known stands in
+// status, so an operator that begins anew goes on where the last one ended.
+//
+//	controller.go  Reconcile
+//	setup.go       watches, indexes
+//	scope.go       what one reconcile knows
+//	source.go      which volumes there are, who uses them, and as which user
+//	turn.go        whose turn it is: the limit of runs at a time
+//	children.go    making and deleting Jobs
+//	judge.go       what the present attempt has come to, and what follows
+//	progress.go    how far a Job is, by its log
+//	status.go      the status
+//	metrics.go     the metrics
+//	desired        the Job
+package backuprun

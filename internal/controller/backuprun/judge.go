@@ -1,0 +1,142 @@
+package backuprun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+// course is how the run has gone so far.
+func (s *scope) course() mover.Course {
+	status := s.run.Status
+	course := mover.Course{
+		Phase: status.Phase, Reason: status.Reason, Message: status.Message, Attempt: s.attempt(), Created: s.run.CreationTimestamp.Time,
+	}
+	if status.StartTime != nil {
+		course.Began = status.StartTime.Time
+	}
+	if status.AttemptTime != nil {
+		course.AttemptBegan = status.AttemptTime.Time
+	}
+	if allowed, err := time.ParseDuration(string(s.backup.Spec.Deadline)); err == nil {
+		course.Allowed = allowed
+	}
+	return course
+}
+
+// judge decides what follows from what the Job has come to.
+func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
+	s.verification, s.repositoryTold = s.run.Status.Verification, s.run.Status.RepositoryID
+	var err error
+	if s.seen, err = transfer.Observe(ctx, r.kit.Live, s.job, s.pods, desired.Steps); s.err == nil {
+		s.err = err
+	}
+	s.live = s.job.Annotations[desired.AnnotationLive] != ""
+	for _, result := range s.seen.Results {
+		if result.RepositoryID != "" {
+			s.repositoryTold = result.RepositoryID
+		}
+	}
+	s.next = s.follow(now)
+	s.recheck.After(s.next.Recheck)
+}
+
+func (s *scope) follow(now time.Time) mover.Next {
+	course := s.course()
+	switch worst := outcome.Worst(s.err); {
+	case worst != nil && worst.Kind == outcome.Invalid:
+		return course.Fail(worst.Reason, worst.Message, now)
+	case worst != nil:
+		return course.Wait(worst.Trouble(), now)
+	case s.err != nil:
+		return course.Wait(nil, now)
+	case s.current == len(s.volumes):
+		return s.complete(now)
+	}
+	claim := s.volumes[s.current].Claim
+	next, decided := course.Follow(s.seen, map[mover.Step]string{
+		mover.StepSnapshot: fmt.Sprintf("volume %q is being read", claim),
+		mover.StepVerify:   fmt.Sprintf("the copy of volume %q is being read back", claim),
+	}, now)
+	if decided {
+		return next
+	}
+	return s.accept(now)
+}
+
+// accept takes the copy of the present volume, which another process has read back.
+func (s *scope) accept(now time.Time) mover.Next {
+	made, verified := s.seen.Results[mover.StepSnapshot], s.seen.Results[mover.StepVerify]
+	if problem := disagree(made, verified, desired.Tag(s.run, s.volumes[s.current].Claim)); problem != "" {
+		return s.course().FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: problem}, now)
+	}
+	start := metav1.NewTime(made.Snapshot.Start)
+	s.volumes = slices.Clone(s.volumes)
+	s.volumes[s.current] = slipwayv1alpha1.BackupVolume{
+		Claim: s.volumes[s.current].Claim, SnapshotID: made.Snapshot.ID, SourceTime: &start, Verified: true,
+		Files: made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
+		Unreadable: made.Snapshot.Stats.Unreadable, Skipped: made.Snapshot.Stats.Skipped,
+	}
+	verification := slipwayv1alpha1.BackupVerification{Mode: desired.Mode(s.backup)}
+	if s.verification != nil {
+		verification = *s.verification
+	}
+	verification.Time = metav1.NewTime(now)
+	verification.ReadFiles += verified.Verify.ReadFiles
+	verification.ReadBytes += verified.Verify.ReadBytes
+	s.verification = &verification
+	s.current++
+	if s.current == len(s.volumes) {
+		return s.complete(now)
+	}
+	return mover.Next{
+		Phase: slipwayv1alpha1.BackupRunning, Reason: slipwayv1alpha1.ReasonTransferring,
+		Message: fmt.Sprintf("volume %q is next", s.volumes[s.current].Claim), Attempt: 1, Begins: now,
+	}
+}
+
+// disagree says in what the two processes contradict each other, or what they did not do. It is empty when the copy counts.
+func disagree(made, verified *mover.Result, tag string) string {
+	switch {
+	case made == nil || made.Snapshot == nil || verified == nil || verified.Verify == nil:
+		return "a step did not say what it did"
+	case made.Snapshot.Run != tag:
+		return "the copy is of another run"
+	case made.RepositoryID == "" || made.RepositoryID != verified.RepositoryID:
+		return "the copy was made in one repository and verified in another"
+	case len(verified.Snapshots) != 1 || verified.Snapshots[0].ID != made.Snapshot.ID:
+		return "another copy was verified than was made"
+	case verified.Verify.Files != made.Snapshot.Stats.Files || verified.Verify.Bytes != made.Snapshot.Stats.Bytes:
+		return "the copy holds something else than was read"
+	default:
+		return ""
+	}
+}
+
+func (s *scope) complete(now time.Time) mover.Next {
+	next := mover.Next{
+		Phase: slipwayv1alpha1.BackupCompleted, Reason: slipwayv1alpha1.ReasonVerified, Message: "every copy was read back",
+		Attempt: s.attempt(), Begins: s.course().AttemptBegan,
+	}
+	if next.Begins.IsZero() {
+		next.Begins = now
+	}
+	var missing int64
+	for _, v := range s.volumes {
+		missing += v.Unreadable
+	}
+	if missing > 0 {
+		next.Message = fmt.Sprintf("every copy was read back; %d paths are missing, because they could not be read (spec.allowPartial of the Backup)", missing)
+	}
+	return next
+}

@@ -1,0 +1,19 @@
+package backuprun
+
+import (
+	"context"
+	"time"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+// listen reads how far the present step is.
+func (r *Reconciler) listen(ctx context.Context, s *scope, now time.Time) {
+	if s.err != nil || s.seen.State != mover.Working || s.next.Phase != slipwayv1alpha1.BackupRunning {
+		return
+	}
+	s.recheck.After(transfer.ListenEvery)
+	s.progress = transfer.Progress(ctx, r.logs, s.run.Namespace, s.seen, s.run.Status.Progress, now)
+}

@@ -1,0 +1,146 @@
+package backuprun
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
+)
+
+const (
+	// indexRun finds Jobs and pods by their BackupRun.
+	indexRun = "slipway.dev/backuprun"
+	// indexBackup finds BackupRuns by their Backup.
+	indexBackup = "slipway.dev/backup"
+	// indexOpen finds BackupRuns that have not ended, by their Backup.
+	indexOpen = "slipway.dev/open-backup"
+	// indexSecret finds Backups by the Secrets that their pods mount.
+	indexSecret = "slipway.dev/backup-secret"
+)
+
+// DefaultMaxRuns is how many runs have a pod at a time.
+const DefaultMaxRuns = 10
+
+// Options configures the controller.
+type Options struct {
+	// Image is that of slipway-backup. Required.
+	Image string
+	// MaxRuns is how many runs have a pod at a time, in the whole cluster. Default: DefaultMaxRuns.
+	MaxRuns int
+	// MaxConcurrentReconciles is how many BackupRuns are worked on at a time. Default: outcome.DefaultConcurrency.
+	MaxConcurrentReconciles int
+	// NewQueue replaces the queue. Default: controller-runtime's.
+	NewQueue outcome.NewQueue
+	// Clock tells the time. Default: the system's.
+	Clock clock.PassiveClock
+}
+
+// Setup registers the controller with the manager.
+func Setup(mgr ctrl.Manager, options Options) error {
+	if err := watch.AddIndexes(
+		mgr,
+		watch.Index{Object: &batchv1.Job{}, Name: indexRun, Values: watch.LabelIndex(slipwayv1alpha1.LabelBackupRun)},
+		watch.Index{Object: &corev1.Pod{}, Name: indexRun, Values: watch.LabelIndex(slipwayv1alpha1.LabelBackupRun)},
+		watch.Index{Object: &slipwayv1alpha1.BackupRun{}, Name: indexBackup, Values: backupIndex},
+		watch.Index{Object: &slipwayv1alpha1.BackupRun{}, Name: indexOpen, Values: openIndex},
+		watch.Index{Object: &slipwayv1alpha1.Backup{}, Name: indexSecret, Values: secretIndex},
+	); err != nil {
+		return err
+	}
+	reconciler, err := NewReconciler(mgr, options)
+	if err != nil {
+		return err
+	}
+	// A run waits for the one before it, for its Backup, and for the Secrets that this names.
+	open := watch.Referrers{Reader: mgr.GetClient(), List: &slipwayv1alpha1.BackupRunList{}, Index: indexOpen, SameNamespace: true}
+	ofRun, ofBackup := open, open
+	ofRun.Values = backupIndex
+	ofBackup.Values = func(object client.Object) []string { return []string{object.GetName()} }
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("backuprun").
+		For(&slipwayv1alpha1.BackupRun{}).
+		Owns(&batchv1.Job{}).
+		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelBackupRun)).
+		Watches(&slipwayv1alpha1.BackupRun{}, ofRun.Handler()).
+		Watches(&slipwayv1alpha1.Backup{}, ofBackup.Handler()).
+		WatchesMetadata(&corev1.Secret{}, ofSecret(mgr.GetClient(), ofBackup)).
+		WatchesRawSource(watch.Notices(reconciler.turns.notify)).
+		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
+		Complete(reconciler)
+}
+
+// NewReconciler returns the reconciler alone. It reads through the manager's cache, which Setup has given the indexes that
+// the reconciler needs.
+func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
+	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client for logs: %w", err)
+	}
+	if options.MaxRuns == 0 {
+		options.MaxRuns = DefaultMaxRuns
+	}
+	return &Reconciler{
+		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
+			Good: []string{slipwayv1alpha1.ConditionReady},
+			Bad:  []string{slipwayv1alpha1.ConditionStalled},
+		}}),
+		metrics: newMetrics(mgr.GetCache()),
+		image:   options.Image,
+		turns:   newTurns(options.MaxRuns),
+		logs:    transfer.PodLogs{Client: clients},
+	}, nil
+}
+
+func backupIndex(object client.Object) []string {
+	run, ok := object.(*slipwayv1alpha1.BackupRun)
+	if !ok {
+		return nil
+	}
+	return []string{run.Spec.Backup}
+}
+
+func openIndex(object client.Object) []string {
+	if run, ok := object.(*slipwayv1alpha1.BackupRun); ok && !run.Ended() {
+		return []string{run.Spec.Backup}
+	}
+	return nil
+}
+
+func secretIndex(object client.Object) []string {
+	backup, ok := object.(*slipwayv1alpha1.Backup)
+	if !ok {
+		return nil
+	}
+	return []string{backup.EncryptionSecret(), backup.CredentialsSecret()}
+}
+
+// ofSecret enqueues the runs whose Backup names a Secret.
+func ofSecret(reader client.Reader, runs watch.Referrers) handler.EventHandler {
+	backups := watch.Referrers{
+		Reader: reader, List: &slipwayv1alpha1.BackupList{}, Index: indexSecret, SameNamespace: true,
+		Values: func(object client.Object) []string { return []string{object.GetName()} },
+	}
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, secret client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, backup := range backups.Map(ctx, secret) {
+			named := &slipwayv1alpha1.Backup{}
+			named.Name, named.Namespace = backup.Name, backup.Namespace
+			requests = append(requests, runs.Map(ctx, named)...)
+		}
+		return requests
+	})
+}

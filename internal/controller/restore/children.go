@@ -1,0 +1,94 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/restore/desired"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+// transfer makes the volume, where it is asked to, and the Job of the present attempt.
+func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) error {
+	if begins := s.restore.Status.AttemptTime; begins != nil && begins.After(now) {
+		return outcome.Waitingf(begins.Sub(now), slipwayv1alpha1.ReasonRetrying, "another attempt begins soon")
+	}
+	if err := transfer.Secrets(ctx, r.kit.Client, s.restore.Namespace, s.origin.secrets()); err != nil {
+		return err
+	}
+	if err := r.makeVolume(ctx, s); err != nil {
+		return err
+	}
+	target := types.NamespacedName{Namespace: s.restore.Namespace, Name: s.restore.Spec.Target.Claim}
+	use, err := transfer.Use(ctx, r.kit.Live, target, slipwayv1alpha1.ReasonTargetNotFound, "spec.target.claim")
+	if err != nil {
+		return err
+	}
+	left := s.course().Deadline().Sub(now)
+	if left <= 0 {
+		return nil // judge says so
+	}
+	job, err := desired.Job(desired.Inputs{
+		Restore: s.restore, Place: s.origin.place, RepositoryID: s.origin.repositoryID,
+		Encryption: s.origin.encryption, Credentials: s.origin.credentials, Snapshot: s.origin.snapshot, Volume: s.origin.volume,
+		Image: r.image, Attempt: s.attempt(), Node: use.Node, Identity: use.Identity.As(s.restore.Spec.Mover), Deadline: left,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.kit.Applier.CreateOnly(ctx, s.restore, apply.Child{Desired: job, Current: s.job})
+	return err
+}
+
+// makeVolume makes the volume that the spec asks for. One that is there is refused unless this Restore has made it: the spec
+// says that it is a new one.
+func (r *Reconciler) makeVolume(ctx context.Context, s *scope) error {
+	claim := desired.Claim(s.restore)
+	if claim == nil {
+		return nil
+	}
+	current := &corev1.PersistentVolumeClaim{}
+	key := types.NamespacedName{Namespace: s.restore.Namespace, Name: s.restore.Spec.Target.Claim}
+	if _, err := r.kit.Get(ctx, key, current); err != nil {
+		return err
+	}
+	if current.UID != "" && current.Labels[slipwayv1alpha1.LabelRestore] == s.restore.Name {
+		return nil
+	}
+	_, err := r.kit.Applier.CreateOnly(ctx, s.restore, apply.Child{Desired: claim, Current: current})
+	return err
+}
+
+// tidy deletes the Jobs whose results stand in the status. The last one of a restore that failed stays with its log, as long
+// as the Restore does.
+func (r *Reconciler) tidy(ctx context.Context, s *scope) error {
+	var err error
+	for i := range s.jobs {
+		if job := &s.jobs[i]; !s.keeps(job) {
+			err = errors.Join(err, r.kit.Applier.Delete(ctx, s.restore, job))
+		}
+	}
+	return err
+}
+
+// keeps tells which Jobs stay, going by the status that is stored.
+func (s *scope) keeps(job *batchv1.Job) bool {
+	switch {
+	case s.restore.Status.Phase == slipwayv1alpha1.BackupCompleted, job.Name != desired.JobName(s.restore, s.attempt()):
+		return false
+	case s.restore.Status.Phase == slipwayv1alpha1.BackupFailed:
+		// One that still runs, or waits for its pod, must not do so for ever.
+		return mover.Observe(job, s.pods, desired.Steps).State == mover.Failed
+	default:
+		return true
+	}
+}

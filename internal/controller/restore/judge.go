@@ -1,0 +1,83 @@
+package restore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/restore/desired"
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+// course is how the restore has gone so far.
+func (s *scope) course() mover.Course {
+	status := s.restore.Status
+	course := mover.Course{
+		Phase: status.Phase, Reason: status.Reason, Message: status.Message, Attempt: s.attempt(), Created: s.restore.CreationTimestamp.Time,
+	}
+	if status.StartTime != nil {
+		course.Began = status.StartTime.Time
+	}
+	if status.AttemptTime != nil {
+		course.AttemptBegan = status.AttemptTime.Time
+	}
+	if allowed, err := time.ParseDuration(string(s.restore.Spec.Deadline)); err == nil {
+		course.Allowed = allowed
+	}
+	return course
+}
+
+// judge decides what follows from what the Job has come to.
+func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
+	var err error
+	if s.seen, err = transfer.Observe(ctx, r.kit.Live, s.job, s.pods, desired.Steps); s.err == nil {
+		s.err = err
+	}
+	s.next = s.follow(now)
+	s.recheck.After(s.next.Recheck)
+}
+
+func (s *scope) follow(now time.Time) mover.Next {
+	course := s.course()
+	switch worst := outcome.Worst(s.err); {
+	case worst != nil && worst.Kind == outcome.Invalid:
+		return course.Fail(worst.Reason, worst.Message, now)
+	case worst != nil:
+		return course.Wait(worst.Trouble(), now)
+	case s.err != nil:
+		return course.Wait(nil, now)
+	}
+	does := map[mover.Step]string{mover.StepRestore: fmt.Sprintf("PersistentVolumeClaim %q is being written", s.restore.Spec.Target.Claim)}
+	next, decided := course.Follow(s.seen, does, now)
+	if decided {
+		return next
+	}
+	result := s.result()
+	if result == nil || (s.origin.snapshot != "" && result.Snapshot.ID != s.origin.snapshot) {
+		return course.FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: "the Job did not say what it restored, or it is another copy"}, now)
+	}
+	next.Phase, next.Reason, next.Recheck = slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored, 0
+	next.Message = "everything was written and is on disk"
+	return next
+}
+
+// result is what came of the Job, or nil.
+func (s *scope) result() *mover.RestoreResult {
+	if result := s.seen.Results[mover.StepRestore]; result != nil && result.OK {
+		return result.Restore
+	}
+	return nil
+}
+
+// listen reads how far the Job is.
+func (r *Reconciler) listen(ctx context.Context, s *scope, now time.Time) {
+	if s.err != nil || s.seen.State != mover.Working || s.next.Phase != slipwayv1alpha1.BackupRunning {
+		return
+	}
+	s.recheck.After(transfer.ListenEvery)
+	s.progress = transfer.Progress(ctx, r.logs, s.restore.Namespace, s.seen, s.restore.Status.Progress, now)
+}

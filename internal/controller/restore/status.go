@@ -1,0 +1,58 @@
+package restore
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
+	"github.com/slipway-dev/slipway/internal/text"
+)
+
+// status computes the whole status from the scope.
+func (s *scope) status(now time.Time) slipwayv1alpha1.RestoreStatus {
+	before := s.restore.Status
+	next := slipwayv1alpha1.RestoreStatus{
+		ObservedGeneration: s.restore.Generation,
+		Phase:              s.next.Phase,
+		Reason:             s.next.Reason,
+		Message:            text.Cut(s.next.Message, transfer.MaxMessage),
+		Attempt:            s.next.Attempt,
+		StartTime:          before.StartTime,
+		Progress:           s.progress,
+	}
+	begun := s.next.Ended() || next.Phase == slipwayv1alpha1.BackupRunning || next.Reason == slipwayv1alpha1.ReasonRetrying
+	if begun {
+		if next.StartTime == nil {
+			next.StartTime = transfer.At(now)
+		}
+		next.AttemptTime = transfer.At(s.next.Begins)
+	}
+	if s.next.Ended() {
+		next.CompletionTime = transfer.At(now)
+		next.Progress = nil
+	}
+	if result := s.result(); result != nil && next.Phase == slipwayv1alpha1.BackupCompleted {
+		next.SnapshotID = result.Snapshot.ID
+		next.SourceTime = &metav1.Time{Time: result.Snapshot.Start}
+		next.Files, next.Bytes = result.Files, result.Bytes
+		next.OwnersNotKept, next.AttributesNotKept = result.OwnersNotKept, result.AttributesNotKept
+		next.Summary.Size = text.Bytes(result.Bytes)
+	}
+	if next.Progress != nil {
+		next.Summary.Progress = fmt.Sprintf("%d%%", next.Progress.Percent)
+	}
+	if next.CompletionTime != nil {
+		next.Summary.Duration = next.CompletionTime.Sub(next.StartTime.Time).String()
+	}
+	conditions := transfer.Conditions(s.next, "the restore has ended")
+	if next.OwnersNotKept > 0 {
+		conditions = append(conditions, status.True(slipwayv1alpha1.ConditionOwnersNotKept, slipwayv1alpha1.ReasonNotPermitted,
+			"files belong to another owner than in the copy: setting owners needs spec.mover.runAs Root"))
+	}
+	next.Conditions = status.Merge(before.Conditions, conditions, s.restore.Generation, metav1.NewTime(now))
+	return next
+}

@@ -1,0 +1,157 @@
+package mover
+
+import (
+	"fmt"
+	"time"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
+)
+
+const (
+	// PendingLimit is how long a pod, or what is waited for, may take to be there. A pod that cannot start holds its volumes,
+	// and a workload may need them.
+	PendingLimit = 10 * time.Minute
+	// DefaultDeadline is how long a run or a restore may take where the spec says nothing.
+	DefaultDeadline = 12 * time.Hour
+)
+
+// Course is how a run or a restore has gone so far, as its status has it.
+type Course struct {
+	// Phase, Reason and Message are those of the status.
+	Phase           slipwayv1alpha1.BackupPhase
+	Reason, Message string
+	// Attempt is the present one, from 1.
+	Attempt int32
+	// Began is when the first attempt began, or zero, and AttemptBegan when the present one began or will, or zero.
+	Began, AttemptBegan time.Time
+	// Created is when the object was made.
+	Created time.Time
+	// Allowed is how long it may take. Zero: DefaultDeadline.
+	Allowed time.Duration
+}
+
+// Deadline is when it has to be done.
+func (c Course) Deadline() time.Time {
+	began, allowed := c.Began, c.Allowed
+	if began.IsZero() {
+		began = c.Created
+	}
+	if allowed <= 0 {
+		allowed = DefaultDeadline
+	}
+	return began.Add(allowed)
+}
+
+// Next is what follows.
+type Next struct {
+	Phase           slipwayv1alpha1.BackupPhase
+	Reason, Message string
+	// Attempt is the present one, and Begins when it began, or will.
+	Attempt int32
+	Begins  time.Time
+	// Recheck is when to look again though nothing changes. Zero: never.
+	Recheck time.Duration
+}
+
+// Ended tells that nothing follows any more.
+func (n Next) Ended() bool {
+	return n.Phase == slipwayv1alpha1.BackupCompleted || n.Phase == slipwayv1alpha1.BackupFailed
+}
+
+// stay is that everything goes on as it is.
+func (c Course) stay(now time.Time) Next {
+	begins := c.AttemptBegan
+	if begins.IsZero() {
+		begins = now
+	}
+	return Next{Phase: c.Phase, Reason: c.Reason, Message: c.Message, Attempt: c.Attempt, Begins: begins, Recheck: max(0, c.Deadline().Sub(now))}
+}
+
+// Fail ends it.
+func (c Course) Fail(reason, message string, now time.Time) Next {
+	next := c.stay(now)
+	next.Phase, next.Reason, next.Message, next.Recheck = slipwayv1alpha1.BackupFailed, reason, message, 0
+	return next
+}
+
+// FailAttempt ends the attempt, and all of it when no other attempt is worth while.
+func (c Course) FailAttempt(trouble *health.Trouble, now time.Time) Next {
+	begins := now.Add(RetryAfter(c.Attempt))
+	if c.Attempt >= MaxAttempts || !WorthRetry(trouble.Reason) || !begins.Before(c.Deadline()) {
+		return c.Fail(trouble.Reason, trouble.Message, now)
+	}
+	return Next{
+		Phase: slipwayv1alpha1.BackupPending, Reason: slipwayv1alpha1.ReasonRetrying,
+		Message: fmt.Sprintf("attempt %d of %d failed (%s: %s); another one follows", c.Attempt, MaxAttempts, trouble.Reason, trouble.Message),
+		Attempt: c.Attempt + 1, Begins: begins, Recheck: begins.Sub(now),
+	}
+}
+
+// Wait says what it waits for. Where nobody mends that within PendingLimit, it fails. A turn in a queue comes by itself, and
+// so does the time of another attempt.
+func (c Course) Wait(trouble *health.Trouble, now time.Time) Next {
+	next := c.stay(now)
+	if next.Phase != slipwayv1alpha1.BackupRunning {
+		next.Phase = slipwayv1alpha1.BackupPending
+	}
+	if trouble == nil {
+		return next
+	}
+	switch trouble.Reason {
+	case slipwayv1alpha1.ReasonRetrying:
+		return next
+	case slipwayv1alpha1.ReasonQueued:
+		next.Reason, next.Message = trouble.Reason, trouble.Message
+		return next
+	}
+	since := c.AttemptBegan
+	if since.IsZero() {
+		since = c.Created
+	}
+	left := since.Add(PendingLimit).Sub(now)
+	if left <= 0 {
+		return c.Fail(trouble.Reason, trouble.Message, now)
+	}
+	next.Reason, next.Message, next.Recheck = trouble.Reason, trouble.Message, min(left, next.Recheck)
+	return next
+}
+
+// Follow says what follows from what a Job has come to. ok tells that it does: a Job that has succeeded is for the caller to
+// judge. does says in a sentence what each step does.
+func (c Course) Follow(seen Observation, does map[Step]string, now time.Time) (next Next, ok bool) {
+	next = c.stay(now)
+	switch {
+	case seen.State == Succeeded:
+		return next, false
+	case seen.State == Failed:
+		return c.FailAttempt(seen.Trouble, now), true
+	case !now.Before(c.Deadline()):
+		return c.Fail(slipwayv1alpha1.ReasonDeadlineExceeded, "it was not done within spec.deadline", now), true
+	}
+	next.Phase, next.Reason, next.Message = slipwayv1alpha1.BackupRunning, slipwayv1alpha1.ReasonTransferring, does[seen.Step]
+	if seen.Step == StepVerify {
+		next.Reason = slipwayv1alpha1.ReasonVerifying
+	}
+	if seen.State == Working {
+		return next, true
+	}
+	next.Message = "the pod starts"
+	since := seen.Since
+	if since.IsZero() {
+		since = now // the Job is being made
+	}
+	left := since.Add(PendingLimit).Sub(now)
+	if left <= 0 {
+		message := "the pod did not start within 10 minutes"
+		if seen.Trouble != nil {
+			message += ": " + seen.Trouble.Message
+		}
+		return c.Fail(slipwayv1alpha1.ReasonPodPending, message, now), true
+	}
+	if seen.Trouble != nil {
+		next.Reason, next.Message = seen.Trouble.Reason, seen.Trouble.Message
+	}
+	next.Recheck = min(left, next.Recheck)
+	return next, true
+}

@@ -1,0 +1,12 @@
+// Package mover is what the operator and the program slipway-backup have in common: the configuration that one writes and
+// the other reads, the result that goes the other way, and the Job that runs the program. It is pure.
+//
+//	place.go   where a repository is, and what is backed up, as users write it
+//	config.go  the configuration of slipway-backup
+//	result.go  what slipway-backup says in the end, and on the way
+//	use.go     how pods use a volume, and as which user
+//	job.go     the Job
+//	observe.go what a Job has come to
+//	retry.go   which failures are worth another attempt
+//	course.go  what follows from that: attempts, waiting, deadlines
+package mover

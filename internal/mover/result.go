@@ -1,0 +1,129 @@
+package mover
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// Result is what slipway-backup says when it ends: of what the program writes, that which the operator reads.
+type Result struct {
+	Command string `json:"command"`
+	// OK tells whether all was done. Otherwise Kind and Message say why not.
+	OK      bool   `json:"ok"`
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	// RepositoryID is the ID of the repository.
+	RepositoryID string `json:"repositoryID"`
+
+	Snapshot  *SnapshotResult `json:"snapshot"`
+	Verify    *VerifyResult   `json:"verify"`
+	Restore   *RestoreResult  `json:"restore"`
+	Expire    *ExpireResult   `json:"expire"`
+	Maintain  *MaintainResult `json:"maintain"`
+	Snapshots []SnapshotLine  `json:"snapshots"`
+}
+
+// SnapshotResult is what came of snapshot.
+type SnapshotResult struct {
+	ID         string    `json:"id"`
+	Run        string    `json:"run"`
+	Start      time.Time `json:"start"`
+	Stats      Stats     `json:"stats"`
+	AddedBytes int64     `json:"addedBytes"`
+}
+
+// Stats is what a snapshot holds.
+type Stats struct {
+	Files      int64 `json:"files"`
+	Bytes      int64 `json:"bytes"`
+	Skipped    int64 `json:"skipped"`
+	Unreadable int64 `json:"unreadable"`
+}
+
+// VerifyResult is what came of verify.
+type VerifyResult struct {
+	Files     int64 `json:"files"`
+	Bytes     int64 `json:"bytes"`
+	ReadFiles int64 `json:"readFiles"`
+	ReadBytes int64 `json:"readBytes"`
+}
+
+// RestoreResult is what came of restore.
+type RestoreResult struct {
+	Snapshot          SnapshotResult `json:"snapshot"`
+	Files             int64          `json:"files"`
+	Bytes             int64          `json:"bytes"`
+	OwnersNotKept     int64          `json:"ownersNotKept"`
+	AttributesNotKept int64          `json:"attributesNotKept"`
+}
+
+// ExpireResult is what came of expire.
+type ExpireResult struct {
+	Removed int64 `json:"removed"`
+	Kept    int64 `json:"kept"`
+}
+
+// MaintainResult is what came of maintain.
+type MaintainResult struct {
+	BytesAfter int64 `json:"bytesAfter"`
+}
+
+// SnapshotLine is a snapshot that was listed or verified.
+type SnapshotLine struct {
+	ID  string `json:"id"`
+	Run string `json:"run"`
+}
+
+// ParseResult parses the termination message of a container. A message that is cut off, or of another program, is an error:
+// then nobody knows what was done.
+func ParseResult(message string) (*Result, error) {
+	var r Result
+	if err := json.Unmarshal([]byte(message), &r); err != nil {
+		return nil, fmt.Errorf("the termination message is not a result: %w", err)
+	}
+	if r.Command == "" || (!r.OK && r.Kind == "") {
+		return nil, fmt.Errorf("the termination message is not a result")
+	}
+	return &r, nil
+}
+
+// Progress is how far slipway-backup says it has come.
+type Progress struct {
+	Bytes      int64 `json:"bytes"`
+	TotalBytes int64 `json:"totalBytes"`
+	// TotalKnown tells that the total will not grow any more.
+	TotalKnown bool `json:"totalKnown"`
+}
+
+// ParseProgress returns what a line of the log says of the progress, and whether it does.
+func ParseProgress(line []byte) (Progress, bool) {
+	var of struct {
+		Message  string    `json:"msg"`
+		Progress *Progress `json:"progress"`
+	}
+	if json.Unmarshal(line, &of) != nil || of.Message != "progress" || of.Progress == nil {
+		return Progress{}, false
+	}
+	return *of.Progress, true
+}
+
+// Of says how much is done, and when the rest will be if it goes on like this. since is when the step began.
+func (p Progress) Of(since, now time.Time) *slipwayv1alpha1.TransferProgress {
+	progress := &slipwayv1alpha1.TransferProgress{Bytes: p.Bytes, TotalBytes: p.TotalBytes}
+	if p.TotalBytes <= 0 || p.Bytes < 0 {
+		return progress
+	}
+	done := min(1, float64(p.Bytes)/float64(p.TotalBytes))
+	progress.Percent = int32(100 * done)
+	if p.TotalKnown && done > 0 && now.After(since) {
+		left := time.Duration(float64(now.Sub(since)) * (1 - done) / done)
+		estimate := metav1.NewTime(now.Add(left).Truncate(time.Second))
+		progress.EstimatedCompletionTime = &estimate
+	}
+	return progress
+}

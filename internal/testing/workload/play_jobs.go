@@ -1,0 +1,61 @@
+package workload
+
+import (
+	"context"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+// lookAtJobs ends the Jobs that have not ended, as the script says of their steps.
+func (p *Player) lookAtJobs(ctx context.Context) error {
+	names, err := p.jobs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		job := &batchv1.Job{}
+		err := p.cluster.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, job)
+		if err == nil && len(job.Status.Conditions) == 0 && job.DeletionTimestamp.IsZero() {
+			err = p.cluster.Move(ctx, job, p.moves)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moves is what a step says by the script.
+func (p *Player) moves(step mover.Step, result *mover.Result) *mover.Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch p.script[string(step)] {
+	case SourceEmpty:
+		return &mover.Result{Command: string(step), Kind: "SourceEmpty", Message: "read the source: it holds no file"}
+	case Unreachable:
+		return &mover.Result{Command: string(step), Kind: "Unreachable", Message: "open the storage: it does not answer"}
+	default:
+		return result
+	}
+}
+
+// jobs are the names of the Jobs that have not ended.
+func (p *Player) jobs(ctx context.Context) ([]string, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("JobList"))
+	if err := p.reader.List(ctx, list, client.InNamespace(p.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		conditions, _, err := unstructured.NestedFieldNoCopy(list.Items[i].Object, "status", "conditions")
+		if err == nil && conditions == nil && list.Items[i].GetDeletionTimestamp() == nil {
+			names = append(names, list.Items[i].GetName())
+		}
+	}
+	return names, nil
+}
