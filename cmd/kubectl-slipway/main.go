@@ -1,5 +1,5 @@
 // Command kubectl-slipway is the kubectl plugin of Slipway: kubectl slipway status,
-// why, history, rollback.
+// why, history, rollback, backup, restore.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
@@ -22,7 +23,9 @@ func main() {
 	code := cli.Run(ctx, cli.Options{
 		Version: version,
 		Streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
-		Clock:   clock.RealClock{},
+		// Only a terminal can rewrite a line.
+		Terminal: term.IsTerminal(int(os.Stdout.Fd())),
+		Clock:    clock.RealClock{},
 	}, os.Args[1:])
 	stop()
 	os.Exit(code)

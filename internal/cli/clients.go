@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,19 +46,44 @@ func (c *clients) webApps() typed.WebAppInterface {
 	return c.slipway.SlipwayV1alpha1().WebApps(c.namespace)
 }
 
+func (c *clients) backups() typed.BackupInterface {
+	return c.slipway.SlipwayV1alpha1().Backups(c.namespace)
+}
+
+func (c *clients) backupRuns() typed.BackupRunInterface {
+	return c.slipway.SlipwayV1alpha1().BackupRuns(c.namespace)
+}
+
+func (c *clients) restores() typed.RestoreInterface {
+	return c.slipway.SlipwayV1alpha1().Restores(c.namespace)
+}
+
 // getWebApp reads a WebApp from the API server's storage, not from its watch cache. So the
 // result includes the latest write.
 func (c *clients) getWebApp(ctx context.Context, name string) (*slipwayv1alpha1.WebApp, error) {
 	app, err := c.webApps().Get(ctx, name, metav1.GetOptions{})
+	return app, c.notGot(err, "WebApps", ref(name))
+}
+
+// getBackup reads a Backup.
+func (c *clients) getBackup(ctx context.Context, name string) (*slipwayv1alpha1.Backup, error) {
+	backup, err := c.backups().Get(ctx, name, metav1.GetOptions{})
+	return backup, c.notGot(err, "Backups", backupRef(name))
+}
+
+// notGot says why an object could not be read. kinds is the plural of its kind, object kind/name.
+func (c *clients) notGot(err error, kinds, object string) error {
+	_, name, _ := strings.Cut(object, "/")
 	switch {
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		// The path is missing, not the object: the API server does not know the kind.
-		return nil, fmt.Errorf("%s: this cluster has no WebApps: Slipway is not installed", ref(name))
+		return fmt.Errorf("%s: this cluster has no %s: Slipway is not installed", object, kinds)
 	case apierrors.IsNotFound(err):
-		return nil, &exitError{code: exitNotReady, message: fmt.Sprintf(
-			"Error from server (NotFound): webapps.%s %q not found in namespace %q", slipwayv1alpha1.GroupName, name, c.namespace)}
+		return &exitError{code: exitNotReady, message: fmt.Sprintf(
+			"Error from server (NotFound): %s.%s %q not found in namespace %q", strings.ToLower(kinds), slipwayv1alpha1.GroupName, name, c.namespace)}
 	case err != nil:
-		return nil, fmt.Errorf("get %s in namespace %q: %w", ref(name), c.namespace, err)
+		return fmt.Errorf("get %s in namespace %q: %w", object, c.namespace, err)
+	default:
+		return nil
 	}
-	return app, nil
 }

@@ -25,6 +25,8 @@ type Options struct {
 	Version string
 	// Streams are its input and output.
 	Streams genericiooptions.IOStreams
+	// Terminal tells that the output is a terminal, on which a line can be rewritten.
+	Terminal bool
 	// Clock gives the time from which ages are computed.
 	Clock clock.PassiveClock
 }
@@ -72,8 +74,9 @@ type program struct {
 
 const rootLong = `See and steer the applications that Slipway runs.
 
-A WebApp is named as webapp/NAME, app/NAME or just NAME; an APIGateway, of which why tells too, as
-apigateway/NAME or gw/NAME.`
+A WebApp is named as webapp/NAME, app/NAME or just NAME. The command why tells of all kinds: name others
+as apigateway/NAME, backup/NAME, backuprun/NAME or restore/NAME. backup and restore take the NAME of a
+Backup.`
 
 const rootExample = `  # Is it ready? Follow a rollout until it is, or has failed
   kubectl slipway status webapp/shop --watch
@@ -83,7 +86,12 @@ const rootExample = `  # Is it ready? Follow a rollout until it is, or has faile
 
   # What ran before, and back to it
   kubectl slipway history webapp/shop
-  kubectl slipway rollback webapp/shop --to 3`
+  kubectl slipway rollback webapp/shop --to 3
+
+  # Copies of a volume: make one, list them, bring one back
+  kubectl slipway backup now shop-data --wait
+  kubectl slipway backup ls shop-data
+  kubectl slipway restore shop-data --to shop-data-restored --create 10Gi --wait`
 
 func newRoot(options Options) *cobra.Command {
 	p := &program{Options: options, flags: genericclioptions.NewConfigFlags(true)}
@@ -116,6 +124,8 @@ func newRoot(options Options) *cobra.Command {
 		newWhyCommand(p),
 		newHistoryCommand(p),
 		newRollbackCommand(p),
+		newBackupCommand(p),
+		newRestoreCommand(p),
 		newVersionCommand(p),
 	)
 	return root

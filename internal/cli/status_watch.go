@@ -76,7 +76,7 @@ func (c *clients) await(ctx context.Context, from *slipwayv1alpha1.WebApp, show 
 	if done, err := step(from); done || err != nil {
 		return last, err
 	}
-	_, err := watchtools.UntilWithSync(ctx, c.watchOne(from.Name), &slipwayv1alpha1.WebApp{},
+	_, err := watchtools.UntilWithSync(ctx, watchOne(from.Name, c.webAppLister()), &slipwayv1alpha1.WebApp{},
 		func(store cache.Store) (bool, error) {
 			if len(store.List()) == 0 {
 				return false, gone
@@ -99,17 +99,26 @@ func (c *clients) await(ctx context.Context, from *slipwayv1alpha1.WebApp, show 
 	return last, err
 }
 
-// watchOne lists and watches the WebApp of one name.
-func (c *clients) watchOne(name string) cache.ListerWatcher {
+func (c *clients) webAppLister() lister {
+	return lister{
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return c.webApps().List(ctx, options)
+		},
+		watch: c.webApps().Watch,
+	}
+}
+
+// watchOne lists and watches the object of one name.
+func watchOne(name string, lister lister) cache.ListerWatcher {
 	one := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = one
-			return c.webApps().List(ctx, options)
+			return lister.list(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = one
-			return c.webApps().Watch(ctx, options)
+			return lister.watch(ctx, options)
 		},
 	}
 }

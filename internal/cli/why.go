@@ -8,10 +8,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-const whyLong = `Say why a WebApp or an APIGateway is not ready, followed down from its conditions to what causes
+const whyLong = `Say why an object of Slipway is not ready, followed down from its conditions to what causes
 them: a missing Secret or ConfigMap, the Deployment, its ReplicaSets and pods, the volume; of an
 APIGateway each route that is not live with its Service and the pods behind it, what exposes it, its
-certificates, and the replica that does not serve the spec. A container that ends or does not become
+certificates, and the replica that does not serve the spec; of a Backup its newest run; of that or of
+a Restore the Job and its pod. A container that ends or does not become
 ready shows its last log lines, and every object its recent warnings.
 
 Exit code 0 when all is well, 1 when something is not.`
@@ -21,6 +22,9 @@ const whyExample = `  # What is wrong?
 
   # Why does a route not answer?
   kubectl slipway why apigateway/edge
+
+  # Why is there no new copy?
+  kubectl slipway why backup/shop-data
 
   # What did others add to it: a sidecar, a port, a label?
   kubectl slipway why webapp/shop --foreign
@@ -39,8 +43,8 @@ type whyOptions struct {
 func newWhyCommand(p *program) *cobra.Command {
 	o := &whyOptions{program: p, output: formatTable}
 	command := &cobra.Command{
-		Use:               "why webapp/NAME|apigateway/NAME",
-		Short:             "Say why a WebApp or an APIGateway is not ready",
+		Use:               "why KIND/NAME",
+		Short:             "Say why an object of Slipway is not ready",
 		Long:              whyLong,
 		Example:           whyExample,
 		Args:              oneWhyTarget,
@@ -53,8 +57,16 @@ func newWhyCommand(p *program) *cobra.Command {
 	return command
 }
 
-// find reads everything that the tree of a WebApp or an APIGateway needs.
+// find reads everything that the tree needs.
 func (o *whyOptions) find(ctx context.Context, argument string) (*clients, *findings, error) {
+	if kind, name, ok := parseKept(argument); ok {
+		clients, err := o.clients()
+		if err != nil {
+			return nil, nil, err
+		}
+		found, err := clients.loadKept(ctx, kind, name)
+		return clients, found, err
+	}
 	name, isGateway := parseGateway(argument)
 	if !isGateway {
 		clients, app, err := o.target(ctx, argument)
@@ -76,10 +88,12 @@ func (o *whyOptions) find(ctx context.Context, argument string) (*clients, *find
 	return clients, found, err
 }
 
-// oneWhyTarget accepts a WebApp or an APIGateway.
+// oneWhyTarget accepts every kind.
 func oneWhyTarget(command *cobra.Command, args []string) error {
 	if len(args) == 1 {
-		if _, ok := parseGateway(args[0]); ok {
+		_, isGateway := parseGateway(args[0])
+		_, _, isKept := parseKept(args[0])
+		if isGateway || isKept {
 			return nil
 		}
 	}
@@ -93,6 +107,9 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 	clients, found, err := o.find(ctx, argument)
 	if err != nil {
 		return err
+	}
+	if o.foreign && found.backup != nil {
+		return usageErrorf("--foreign is about WebApps and APIGateways")
 	}
 	if o.foreign {
 		return o.runForeign(ctx, clients, found)

@@ -164,6 +164,10 @@ func lastSeen(event *corev1.Event) (metav1.Time, int32) {
 // headline is the first line of the tree.
 func headline(view whyView) string {
 	switch {
+	case view.State == health.Healthy && view.Replicas == "":
+		return fmt.Sprintf("%s is ready: %s", view.Object, printable(view.Message))
+	case view.Replicas == "":
+		return fmt.Sprintf("%s is not ready: %s", view.Object, because(view.Reason, view.Message))
 	case view.State == health.Healthy && view.Routes != "":
 		return fmt.Sprintf("%s is ready: %s replicas serve %s routes at %s", view.Object, view.Replicas, view.Routes, orNone(printable(view.Address)))
 	case view.Routes != "":

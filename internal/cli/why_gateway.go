@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -50,16 +49,7 @@ func gatewaySecrets(spec slipwayv1alpha1.APIGatewaySpec) []configUse {
 // getAPIGateway reads an APIGateway.
 func (c *clients) getAPIGateway(ctx context.Context, name string) (*slipwayv1alpha1.APIGateway, error) {
 	gateway, err := c.slipway.SlipwayV1alpha1().APIGateways(c.namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		return nil, fmt.Errorf("%s: this cluster has no APIGateways: Slipway is not installed", gatewayRef(name))
-	case apierrors.IsNotFound(err):
-		return nil, &exitError{code: exitNotReady, message: fmt.Sprintf(
-			"Error from server (NotFound): apigateways.%s %q not found in namespace %q", slipwayv1alpha1.GroupName, name, c.namespace)}
-	case err != nil:
-		return nil, fmt.Errorf("get %s in namespace %q: %w", gatewayRef(name), c.namespace, err)
-	}
-	return gateway, nil
+	return gateway, c.notGot(err, "APIGateways", gatewayRef(name))
 }
 
 // loadGateway reads everything that the tree of an APIGateway needs.

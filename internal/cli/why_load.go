@@ -21,10 +21,12 @@ import (
 
 // findings is everything that why reads. An object that does not exist is nil.
 type findings struct {
-	// app is the WebApp. It is nil when the command is about an APIGateway.
+	// app is the WebApp. It is nil when the command is about another kind.
 	app *slipwayv1alpha1.WebApp
 	// gateway has the findings that only an APIGateway has.
-	gateway     *gatewayFindings
+	gateway *gatewayFindings
+	// backup has those of a Backup, a BackupRun or a Restore. Then there are no others but pods and events.
+	backup      *backupFindings
 	config      []configFinding
 	deployment  *appsv1.Deployment
 	service     *corev1.Service
@@ -58,6 +60,9 @@ type logTail struct {
 
 // owner is the object that owns the children.
 func (f *findings) owner() declared {
+	if f.backup != nil {
+		return f.backup.object
+	}
 	if f.gateway != nil {
 		return f.gateway.object
 	}
@@ -66,6 +71,9 @@ func (f *findings) owner() declared {
 
 // ref formats the name of the owner.
 func (f *findings) ref() string {
+	if f.backup != nil {
+		return f.backup.ref
+	}
 	if f.gateway != nil {
 		return gatewayRef(f.gateway.object.Name)
 	}
@@ -74,6 +82,9 @@ func (f *findings) ref() string {
 
 // verdict is the verdict of the owner's status about its current spec.
 func (f *findings) verdict() health.Verdict {
+	if f.backup != nil {
+		return f.backup.verdict()
+	}
 	if f.gateway != nil {
 		return verdictOf(f.gateway.object, f.ref(), f.gateway.object.Status.ObservedGeneration, f.gateway.object.Generation)
 	}

@@ -33,7 +33,7 @@ type whyView struct {
 	node
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
-	Replicas  string `json:"replicas"`
+	Replicas  string `json:"replicas,omitempty"`
 	Image     string `json:"image,omitempty"`
 	// Routes is live/total. Only an APIGateway has it.
 	Routes string `json:"routes,omitempty"`
@@ -47,12 +47,15 @@ type whyView struct {
 func explain(f *findings) whyView {
 	v := f.verdict()
 	root := node{Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message}
-	if f.gateway != nil {
+	switch {
+	case f.backup != nil:
+		root.Causes = keptNodes(f)
+	case f.gateway != nil:
 		root.Causes = slices.Concat(routeNodes(f), configNodes(f), exposureNodes(f), serviceNodes(f), behindNodes(f), deploymentNodes(f))
-	} else {
+	default:
 		root.Causes = slices.Concat(configNodes(f), serviceNodes(f), deploymentNodes(f), claimNodes(f))
 	}
-	if root.State == health.Healthy && anyFailed(root.Causes) {
+	if root.State == health.Healthy && f.backup == nil && anyFailed(root.Causes) {
 		// The operator has not seen the change yet, or does not run.
 		root.State, root.Reason, root.Message = health.Failed, "NotAsReported", "its status says that all is well, but it is not"
 	}
@@ -61,6 +64,9 @@ func explain(f *findings) whyView {
 	}
 	if root.State != health.Healthy {
 		root.Events = ownWarnings(f, root.Message)
+	}
+	if f.backup != nil {
+		return whyView{node: root, Name: f.owner().GetName(), Namespace: f.owner().GetNamespace(), Unreadable: f.unreadable}
 	}
 	if f.gateway != nil {
 		return gatewayView(f, root)

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// backupNames are the names of the kind Backup that kubectl knows.
+var backupNames = []string{"backup", "backups", "bk", "backup.slipway.dev", "backups.slipway.dev"}
+
+// parseBackup returns the name of the Backup in an argument: NAME or backup/NAME.
+func parseBackup(argument string) (string, error) {
+	kind, name, found := strings.Cut(argument, "/")
+	if !found {
+		kind, name = "backup", argument
+	}
+	known := slices.ContainsFunc(backupNames, func(candidate string) bool { return strings.EqualFold(kind, candidate) })
+	if !known || name == "" || strings.Contains(name, "/") {
+		return "", usageErrorf("%q does not name a Backup: say backup/NAME", argument)
+	}
+	return name, nil
+}
+
+func oneBackup(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageErrorf("name one Backup: backup/NAME")
+	}
+	_, err := parseBackup(args[0])
+	return err
+}
+
+func newBackupCommand(p *program) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "backup",
+		Short: "Run a Backup now, or show its copies",
+		Args:  noArguments,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newBackupNowCommand(p), newBackupListCommand(p))
+	return command
+}
+
+const backupNowLong = `Run a Backup now, beside its schedule: it makes a BackupRun.
+
+With --wait it shows the progress and ends when the run does: exit code 0 when every copy was read
+back from the repository, 1 when the run failed, 2 when --timeout has passed. The run goes on when
+the command is interrupted.`
+
+const backupNowExample = `  # Before an upgrade
+  kubectl slipway backup now shop-data --wait && kubectl apply -f shop.yaml`
+
+func newBackupNowCommand(p *program) *cobra.Command {
+	o := &waitOptions{program: p, output: formatTable}
+	command := &cobra.Command{
+		Use:               "now backup/NAME",
+		Short:             "Run a Backup now",
+		Long:              backupNowLong,
+		Example:           backupNowExample,
+		Args:              oneBackup,
+		ValidArgsFunction: p.completeBackups,
+		RunE:              func(command *cobra.Command, args []string) error { return o.backupNow(command.Context(), args[0]) },
+	}
+	o.addFlags(command)
+	return command
+}
+
+func (o *waitOptions) backupNow(ctx context.Context, argument string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	clients, backup, err := o.backup(ctx, argument)
+	if err != nil {
+		return err
+	}
+	run, err := clients.backupRuns().Create(ctx, &slipwayv1alpha1.BackupRun{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: generateName(backup.Name, "now")},
+		Spec:       slipwayv1alpha1.BackupRunSpec{Backup: backup.Name},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("make a BackupRun of %s in namespace %q: %w", backupRef(backup.Name), clients.namespace, err)
+	}
+	return o.started(ctx, clients, run, run.Name, clients.runLister())
+}
+
+// maxTransferName bounds the names of BackupRuns and Restores, because Jobs are named after them.
+const maxTransferName = 52
+
+// generateName is what the name of a new object begins with, to which the API server adds five characters.
+func generateName(backup, what string) string {
+	end := "-" + what + "-"
+	return strings.TrimRight(backup[:min(len(backup), maxTransferName-len(end)-5)], "-") + end
+}
+
+// backup makes the clients and reads the Backup that an argument names.
+func (p *program) backup(ctx context.Context, argument string) (*clients, *slipwayv1alpha1.Backup, error) {
+	name, err := parseBackup(argument)
+	if err != nil {
+		return nil, nil, err
+	}
+	clients, err := p.clients()
+	if err != nil {
+		return nil, nil, err
+	}
+	backup, err := clients.getBackup(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return clients, backup, nil
+}
+
+// completeBackups offers the names of the namespace's Backups, with the prefix that was typed.
+func (p *program) completeBackups(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	clients, err := p.clients()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	list, err := clients.backups().List(command.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	prefix := ""
+	if kind, _, found := strings.Cut(typed, "/"); found {
+		prefix = kind + "/"
+	}
+	var names []string
+	for i := range list.Items {
+		if name := prefix + list.Items[i].Name; strings.HasPrefix(name, typed) {
+			names = append(names, name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// backupRef formats the name of a Backup for the output.
+func backupRef(name string) string { return "backup/" + name }
