@@ -15,6 +15,7 @@ fi
 find_kubectl
 if "$KUBECTL" get crd webapps.slipway.dev >/dev/null 2>&1; then
   say 'removing the demo'
+  "$KUBECTL" delete -n demo -f config/samples/s3.yaml --ignore-not-found --wait
   "$KUBECTL" delete -f config/samples/demo.yaml --ignore-not-found --wait
   others=$("$KUBECTL" get slipway -A -o name)
   if [[ -n $others ]]; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Brings up a cluster with the operator, a demo application and a gateway in front of it, and shows that both answer.
-# CLUSTER, KUBECONFIG, IMAGE, GATEWAY_IMAGE and DEMO_IMAGE: see hack/lib.sh. `make down` undoes it.
+# Brings up a cluster with the operator, a demo application and a gateway in front of it, and shows that both answer. Another
+# application keeps notes on a volume, which is backed up to an S3 server on the cluster. CLUSTER, KUBECONFIG, IMAGE and the
+# other images: see hack/lib.sh. `make down` undoes it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
@@ -19,19 +20,44 @@ answers_through_api() {
   "$KUBECTL" get --raw "$1" | sed 's/^/    /' || die "$1 does not answer"
 }
 
+# back_up writes a note, has a copy made of the volume, and waits until it was read back.
+back_up() {
+  local run
+  "$KUBECTL" rollout status deployment/s3 -n demo --timeout=120s >/dev/null || die 'the S3 server did not become ready'
+  "$KUBECTL" create --raw "/api/v1/namespaces/demo/services/notes:8080/proxy/notes" -f - <<<'Slipway keeps this.' >/dev/null ||
+    die 'the application takes no notes'
+  run=$("$KUBECTL" create -o name -f - <<YAML
+apiVersion: slipway.dev/v1alpha1
+kind: BackupRun
+metadata: {generateName: notes-data-, namespace: demo}
+spec: {backup: notes-data}
+YAML
+  )
+  if ! "$KUBECTL" wait --for=condition=Ready "$run" -n demo --timeout=180s; then
+    "$KUBECTL" get "$run" -n demo -o yaml >&2 || true
+    diagnose demo
+    die 'the backup did not complete'
+  fi
+  "$KUBECTL" wait --for=condition=Ready backup/notes-data -n demo --timeout=60s >/dev/null || die 'the Backup is not ready'
+}
+
 build_images
 start_cluster "$name"
 install_operator
 
 say "applying config/samples/demo.yaml, image $DEMO_IMAGE"
 sed "s|slipway-demo:dev|$DEMO_IMAGE|" config/samples/demo.yaml | "$KUBECTL" apply --server-side -f -
-for object in webapp/demo apigateway/edge; do
+sed "s|versitygw:dev|$S3_IMAGE|" config/samples/s3.yaml | "$KUBECTL" apply --server-side -n demo -f -
+for object in webapp/demo apigateway/edge webapp/notes; do
   if ! "$KUBECTL" wait --for=condition=Ready "$object" -n demo --timeout=180s; then
     "$KUBECTL" get "$object" -n demo -o yaml >&2 || true
     diagnose demo
     die "$object did not become ready"
   fi
 done
+
+say 'backing up the volume of the application "notes"'
+back_up
 
 say 'this runs:'
 "$KUBECTL" get slipway -A
@@ -57,6 +83,10 @@ else
   echo 'It answers through the gateway:'
   answers_through_api "/api/v1/namespaces/demo/services/edge:80/proxy/"
 fi
+
+echo 'The volume of the application "notes" is backed up, and the copy was read back:'
+"$KUBECTL" get backup notes-data -n demo
+"$KUBECTL" get backuprun -n demo
 
 cat <<TXT
 

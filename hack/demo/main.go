@@ -29,6 +29,12 @@ const (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "tree" {
+		if err := treeCommand(os.Args[2:], os.Stdout); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if message := os.Getenv("START_FAILURE"); message != "" {
 		fmt.Fprintln(os.Stderr, message)
 		// Outside of a pod there is no such file, and nobody who would read it.
@@ -124,6 +130,9 @@ func (a *app) handler() http.Handler {
 	mux.HandleFunc("GET /config", a.config)
 	mux.HandleFunc("/exit", a.stop)
 	mux.HandleFunc("/fail", a.fail)
+	kept := &notes{folder: a.getenv("NOTES_FOLDER")}
+	mux.HandleFunc("GET /notes", kept.list)
+	mux.HandleFunc("POST /notes", kept.add)
 	// A probe of this path shows a rollout that never becomes ready.
 	mux.HandleFunc("/never", func(response http.ResponseWriter, _ *http.Request) {
 		http.Error(response, "never", http.StatusServiceUnavailable)
@@ -181,7 +190,9 @@ func (a *app) fail(response http.ResponseWriter, request *http.Request) {
 		return
 	}
 	a.failing.Store(pause > 0)
-	time.AfterFunc(pause, func() { a.failing.Store(false) })
+	if pause > 0 {
+		time.AfterFunc(pause, func() { a.failing.Store(false) })
+	}
 	fmt.Fprintf(response, "the health check fails for %v\n", pause)
 }
 
