@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -56,13 +58,14 @@ func Use(ctx context.Context, live client.Reader, claim types.NamespacedName, mi
 // Secrets looks for the Secrets that a pod mounts: without them it would wait, and not say for what. fields says of each by
 // which field it is named.
 func Secrets(ctx context.Context, reader client.Reader, namespace string, fields map[string]string) error {
-	for name, field := range fields {
+	// In an order that is always the same: a status that names now one and now another would be written for ever.
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		secret := &metav1.PartialObjectMetadata{}
 		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 		err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
 		switch {
 		case apierrors.IsNotFound(err):
-			return outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "there is no Secret %q (%s)", name, field)
+			return outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "there is no Secret %q (%s)", name, fields[name])
 		case err != nil:
 			return fmt.Errorf("read the Secret %q: %w", name, err)
 		}

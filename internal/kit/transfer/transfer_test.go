@@ -3,11 +3,13 @@ package transfer_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
@@ -78,6 +80,18 @@ func TestConditionsSayWhatFollows(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// Each reconcile has to name the same Secret: otherwise each one writes another status.
+func TestOfSeveralMissingSecretsItIsAlwaysTheSameThatIsNamed(t *testing.T) {
+	fields := map[string]string{"a": "spec.a", "b": "spec.b", "c": "spec.c", "d": "spec.d"}
+	empty := fake.NewClientBuilder().Build()
+	for range 50 {
+		err := transfer.Secrets(t.Context(), empty, "team", fields)
+		if err == nil || !strings.Contains(err.Error(), `"a" (spec.a)`) {
+			t.Fatalf("Secrets = %v, want one about the Secret a", err)
+		}
 	}
 }
 
