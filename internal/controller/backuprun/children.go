@@ -92,13 +92,13 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	return err
 }
 
-// secrets are the Secrets that the pod mounts, with the fields that name them.
-func (s *scope) secrets() map[string]string {
-	names := map[string]string{s.backup.EncryptionSecret(): "spec.encryption of the Backup"}
+// secrets are the Secrets that the pod mounts. The credentials come first: nobody but the user makes them.
+func (s *scope) secrets() []transfer.Secret {
+	var list []transfer.Secret
 	if s.place.Bucket != "" {
-		names[s.backup.CredentialsSecret()] = "spec.credentials of the Backup"
+		list = append(list, transfer.Secret{Name: s.backup.CredentialsSecret(), Field: "spec.credentials of the Backup"})
 	}
-	return names
+	return append(list, transfer.Secret{Name: s.backup.EncryptionSecret(), Field: "spec.encryption of the Backup"})
 }
 
 // tidy deletes the Jobs whose results stand in the status. The last one of a run that failed stays with its log, as long as

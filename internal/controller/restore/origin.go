@@ -3,6 +3,7 @@ package restore
 import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/mover"
 )
 
@@ -90,11 +91,11 @@ func (s *scope) findRepository(repository *slipwayv1alpha1.RestoreRepository) er
 	return nil
 }
 
-// secrets are the Secrets that the pod mounts, with the fields that name them.
-func (o origin) secrets() map[string]string {
-	names := map[string]string{o.encryption: o.ofEncryption}
+// secrets are the Secrets that the pod mounts. The credentials come first: nobody but the user makes them.
+func (o origin) secrets() []transfer.Secret {
+	var list []transfer.Secret
 	if o.place.Bucket != "" {
-		names[o.credentials] = o.ofCredentials
+		list = append(list, transfer.Secret{Name: o.credentials, Field: o.ofCredentials})
 	}
-	return names
+	return append(list, transfer.Secret{Name: o.encryption, Field: o.ofEncryption})
 }

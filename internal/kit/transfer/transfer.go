@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -55,19 +53,26 @@ func Use(ctx context.Context, live client.Reader, claim types.NamespacedName, mi
 	}
 }
 
-// Secrets looks for the Secrets that a pod mounts: without them it would wait, and not say for what. fields says of each by
-// which field it is named.
-func Secrets(ctx context.Context, reader client.Reader, namespace string, fields map[string]string) error {
-	// In an order that is always the same: a status that names now one and now another would be written for ever.
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
+// Secret is one that a pod mounts.
+type Secret struct {
+	// Name is its name.
+	Name string
+	// Field is the field by which it is named.
+	Field string
+}
+
+// Secrets looks for the Secrets that a pod mounts: without them it would wait, and not say for what. The error is about the
+// first one that is missing, always the same: a status that names now one and now another would be written for ever.
+func Secrets(ctx context.Context, reader client.Reader, namespace string, list []Secret) error {
+	for _, wanted := range list {
 		secret := &metav1.PartialObjectMetadata{}
 		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
+		err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: wanted.Name}, secret)
 		switch {
 		case apierrors.IsNotFound(err):
-			return outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "there is no Secret %q (%s)", name, fields[name])
+			return outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "there is no Secret %q (%s)", wanted.Name, wanted.Field)
 		case err != nil:
-			return fmt.Errorf("read the Secret %q: %w", name, err)
+			return fmt.Errorf("read the Secret %q: %w", wanted.Name, err)
 		}
 	}
 	return nil
