@@ -104,7 +104,7 @@ type BackupRetentionStatus struct {
 	// run is the BackupRun after which it was done.
 	// +required
 	Run string `json:"run"`
-	// runTime is when that run ended.
+	// runTime is when that run was made.
 	// +optional
 	RunTime *metav1.Time `json:"runTime,omitempty"`
 	// rules identifies the rules by which it was done: what the spec and the annotation slipway.dev/may-expire said.

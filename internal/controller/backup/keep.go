@@ -44,12 +44,15 @@ func (s *scope) covers(kept *slipwayv1alpha1.BackupRetentionStatus, run *slipway
 	if run == nil || kept == nil || kept.Rules != desired.Rules(s.backup) {
 		return false
 	}
-	return kept.Run == run.Name || kept.RunTime != nil && run.Status.CompletionTime.Before(kept.RunTime)
+	if kept.Run == run.Name || kept.RunTime == nil {
+		return kept.Run == run.Name
+	}
+	return newestFirst(kept.RunTime.Time, kept.Run, run.CreationTimestamp.Time, run.Name) < 0
 }
 
 // obsolete tells that nobody waits any more for what a Job of retention does: its result stands in the status that is stored,
-// the rules have changed, or another run has completed since it was made. A Job whose run is not in a stale cache yet is not
-// obsolete: its work would be done twice.
+// the rules have changed, or a newer run than its own has completed. A Job whose run is not in a stale cache yet is not
+// obsolete: its work would be done twice. Only times of the API server are compared: the operator's clock may jump.
 func (s *scope) obsolete(job *batchv1.Job) bool {
 	if job.Labels[slipwayv1alpha1.LabelRetentionRules] != desired.Rules(s.backup) {
 		return true
@@ -62,7 +65,13 @@ func (s *scope) obsolete(job *batchv1.Job) bool {
 		return true
 	}
 	newest := s.newest(slipwayv1alpha1.BackupCompleted)
-	return newest != nil && job.CreationTimestamp.Before(newest.Status.CompletionTime)
+	if newest == nil {
+		return false
+	}
+	ofOlder := slices.ContainsFunc(s.runs, func(run slipwayv1alpha1.BackupRun) bool {
+		return compareRuns(*newest, run) < 0 && job.Name == desired.KeepName(s.backup, run.Name)
+	})
+	return ofOlder || job.CreationTimestamp.Before(&newest.CreationTimestamp)
 }
 
 // keep has old copies removed after each run that completed, and unused space freed about once a day.
@@ -75,7 +84,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 		return nil // the status says it first: then no Job can make another repository
 	}
 	steps := desired.KeepSteps(s.backup, s.maintenanceDue(now))
-	kept := &slipwayv1alpha1.BackupRetentionStatus{Run: run.Name, RunTime: run.Status.CompletionTime, Rules: desired.Rules(s.backup)}
+	kept := &slipwayv1alpha1.BackupRetentionStatus{Run: run.Name, RunTime: &run.CreationTimestamp, Rules: desired.Rules(s.backup)}
 	if before := s.backup.Status.Retention; before != nil {
 		kept.MaintenanceTime = before.MaintenanceTime
 	}

@@ -23,13 +23,15 @@ func completed(name string, then time.Time) slipwayv1alpha1.BackupRun {
 // keepingAfter is the retention that was done after a run.
 func keepingAfter(b *slipwayv1alpha1.Backup, run slipwayv1alpha1.BackupRun) {
 	b.Status.Retention = &slipwayv1alpha1.BackupRetentionStatus{
-		Run: run.Name, RunTime: run.Status.CompletionTime, Rules: desired.Rules(b),
+		Run: run.Name, RunTime: &run.CreationTimestamp, Rules: desired.Rules(b),
 	}
 }
 
 // After a restart the cache of the operator may be older than the status that it wrote itself.
 func TestRetentionIsNotRepeatedForAnOlderRun(t *testing.T) {
 	older, newer := completed("shop-a", at(3, 2, 5)), completed("shop-b", at(4, 2, 5))
+	twin, ahead := completed("shop-c", at(4, 2, 5)), older
+	ahead.Status.CompletionTime = &metav1.Time{Time: at(30, 0, 0)} // the operator's clock was wrong for a while
 	weekly := func(b *slipwayv1alpha1.Backup) { b.Spec.RetentionPolicy = "1w" }
 	tests := map[string]struct {
 		kept   slipwayv1alpha1.BackupRun
@@ -40,6 +42,8 @@ func TestRetentionIsNotRepeatedForAnOlderRun(t *testing.T) {
 		"nothing ran":                   {kept: newer},
 		"the newest run":                {kept: newer, cached: []slipwayv1alpha1.BackupRun{newer, older}, want: true},
 		"a run that the cache has not":  {kept: newer, cached: []slipwayv1alpha1.BackupRun{older}, want: true},
+		"a run of the same second":      {kept: twin, cached: []slipwayv1alpha1.BackupRun{newer}, want: true},
+		"whose clock was ahead":         {kept: ahead, cached: []slipwayv1alpha1.BackupRun{newer, ahead}},
 		"an older run":                  {kept: older, cached: []slipwayv1alpha1.BackupRun{newer, older}},
 		"an older run that was deleted": {kept: older, cached: []slipwayv1alpha1.BackupRun{newer}},
 		"the newest run by other rules": {kept: newer, then: weekly, cached: []slipwayv1alpha1.BackupRun{newer, older}},
@@ -64,6 +68,7 @@ func TestAJobOfRetentionIsObsoleteOnlyWhenNobodyWaitsForIt(t *testing.T) {
 	tests := map[string]struct {
 		run    slipwayv1alpha1.BackupRun
 		rules  string
+		made   time.Time
 		kept   bool
 		cached []slipwayv1alpha1.BackupRun
 		want   bool
@@ -74,6 +79,7 @@ func TestAJobOfRetentionIsObsoleteOnlyWhenNobodyWaitsForIt(t *testing.T) {
 		"of the newest run, told":                 {run: newer, kept: true, cached: []slipwayv1alpha1.BackupRun{newer, older}, want: true},
 		"of a run that the cache has not, told":   {run: newer, kept: true, cached: []slipwayv1alpha1.BackupRun{older}, want: true},
 		"of an older run":                         {run: older, cached: []slipwayv1alpha1.BackupRun{newer, older}, want: true},
+		"of an older run, made after it":          {run: older, made: at(4, 2, 6), cached: []slipwayv1alpha1.BackupRun{newer, older}, want: true},
 		"of an older run that was deleted":        {run: older, cached: []slipwayv1alpha1.BackupRun{newer}, want: true},
 		"of the newest run, by rules of the past": {run: newer, rules: "another", cached: []slipwayv1alpha1.BackupRun{newer}, want: true},
 	}
@@ -83,10 +89,13 @@ func TestAJobOfRetentionIsObsoleteOnlyWhenNobodyWaitsForIt(t *testing.T) {
 			if tt.kept {
 				keepingAfter(s.backup, tt.run)
 			}
+			if tt.made.IsZero() {
+				tt.made = tt.run.Status.CompletionTime.Add(time.Second)
+			}
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 				Name:              desired.KeepName(s.backup, tt.run.Name),
 				Labels:            map[string]string{slipwayv1alpha1.LabelRetentionRules: tt.rules},
-				CreationTimestamp: metav1.NewTime(tt.run.Status.CompletionTime.Add(time.Second)),
+				CreationTimestamp: metav1.NewTime(tt.made),
 			}}
 			if got := s.obsolete(job); got != tt.want {
 				t.Errorf("obsolete = %t, want %t", got, tt.want)

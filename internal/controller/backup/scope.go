@@ -70,12 +70,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		return nil, fmt.Errorf("list BackupRuns and Jobs: %w", err)
 	}
 	s.runs = runs.Items
-	slices.SortFunc(s.runs, func(a, b slipwayv1alpha1.BackupRun) int {
-		if order := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); order != 0 {
-			return order
-		}
-		return strings.Compare(b.Name, a.Name)
-	})
+	slices.SortFunc(s.runs, compareRuns)
 	for i := range jobs.Items {
 		if metav1.IsControlledBy(&jobs.Items[i], s.backup) {
 			s.jobs = append(s.jobs, jobs.Items[i])
@@ -85,6 +80,20 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	s.lastSlot, s.missed, s.kept = s.backup.Status.LastSlot, s.backup.Status.MissedSlots, s.backup.Status.Retention
 	s.repositoryID = s.backup.Status.RepositoryID
 	return s, err
+}
+
+// compareRuns is negative when a is newer than b.
+func compareRuns(a, b slipwayv1alpha1.BackupRun) int {
+	return newestFirst(a.CreationTimestamp.Time, a.Name, b.CreationTimestamp.Time, b.Name)
+}
+
+// newestFirst is negative when the run a is newer than the run b, going by when they were made. Names decide about runs that
+// were made in the same second.
+func newestFirst(aMade time.Time, a string, bMade time.Time, b string) int {
+	if order := bMade.Compare(aMade); order != 0 {
+		return order
+	}
+	return strings.Compare(b, a)
 }
 
 // open is a run that has not ended, or nil.

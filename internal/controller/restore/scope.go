@@ -2,7 +2,6 @@ package restore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -83,7 +82,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		}
 	}
 	s.pods, err = watch.Pods(ctx, r.kit.Client, s.restore, indexRestore)
-	return s, errors.Join(err)
+	return s, err
 }
 
 // backupName is the Backup whose repository has the copy, or empty.

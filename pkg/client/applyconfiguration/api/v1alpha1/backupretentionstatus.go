@@ -15,7 +15,7 @@ import (
 type BackupRetentionStatusApplyConfiguration struct {
 	// run is the BackupRun after which it was done.
 	Run *string `json:"run,omitempty"`
-	// runTime is when that run ended.
+	// runTime is when that run was made.
 	RunTime *v1.Time `json:"runTime,omitempty"`
 	// rules identifies the rules by which it was done: what the spec and the annotation slipway.dev/may-expire said.
 	Rules *string `json:"rules,omitempty"`
