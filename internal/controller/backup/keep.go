@@ -193,8 +193,10 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope) (bool, erro
 	if s.backup.Spec.DeletionPolicy != slipwayv1alpha1.DeletionDelete || s.backup.Status.RepositoryID == "" {
 		return true, nil
 	}
-	if err := s.check(r.kit.Clock.Now()); err != nil {
-		return false, err
+	// Of the spec only this has to be right: a schedule that is wrong keeps nothing from being deleted.
+	var err error
+	if s.place, err = mover.ParseDestination(s.backup.Spec.Destination); err != nil {
+		return false, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination: %v", err)
 	}
 	// What still runs would write to a repository that is being deleted.
 	if open := s.open(); open != nil {
