@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,12 @@ const (
 
 // usesVolume tells which steps see the volume.
 func (s Step) usesVolume() bool { return s == StepSnapshot || s == StepRestore }
+
+// Writes tells whether a pod may write to a repository: unless each of its steps only reads.
+func Writes(pod *corev1.PodSpec) bool {
+	writes := func(container corev1.Container) bool { return container.Name != string(StepRestore) }
+	return slices.ContainsFunc(pod.InitContainers, writes) || slices.ContainsFunc(pod.Containers, writes)
+}
 
 // Identity is who the processes of a pod run as.
 type Identity struct {

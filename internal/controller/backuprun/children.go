@@ -88,8 +88,7 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if err != nil {
 		return err
 	}
-	_, err = r.kit.Applier.CreateOnly(ctx, s.run, apply.Child{Desired: job, Current: s.job})
-	return err
+	return r.writers.Create(ctx, s.backup, s.run, apply.Child{Desired: job, Current: s.job})
 }
 
 // secrets are the Secrets that the pod mounts. The credentials come first: nobody but the user makes them.
