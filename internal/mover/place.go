@@ -24,8 +24,8 @@ type Place struct {
 // or claim, and a path that cannot lead out of it. Of a path the schema of the API takes the same.
 func ParseDestination(text string) (Place, error) {
 	scheme, rest, found := strings.Cut(text, "://")
-	name, at, _ := strings.Cut(rest, "/")
-	at = strings.TrimSuffix(at, "/")
+	name, after, _ := strings.Cut(rest, "/")
+	at := strings.TrimSuffix(after, "/")
 	if !found || (scheme != "s3" && scheme != "pvc") || name == "" {
 		return Place{}, fmt.Errorf("%q is neither s3://<bucket>/<prefix> nor pvc://<claim>/<path>", text)
 	}
@@ -33,7 +33,7 @@ func ParseDestination(text string) (Place, error) {
 		return Place{}, fmt.Errorf("%q names no bucket or claim: a name has lower case letters, digits, '-' and '.', and a letter or digit at both ends of each part", text)
 	}
 	for element := range strings.SplitSeq(at, "/") {
-		if at != "" && !isElement(element) {
+		if after != "" && !isElement(element) {
 			return Place{}, fmt.Errorf("%q has a path with an empty element, '.' or '..', or something else than letters, digits, '-', '_' and '.'", text)
 		}
 	}
