@@ -90,7 +90,12 @@ func (r *Reconciler) tidy(ctx context.Context, s *scope) error {
 		err = errors.Join(err, r.kit.Applier.Delete(ctx, s.backup, run))
 	}
 	for i := range s.jobs {
-		if s.obsolete(&s.jobs[i]) {
+		obsolete, failed := s.obsolete(&s.jobs[i]), error(nil)
+		if !obsolete {
+			obsolete, failed = r.orphaned(ctx, s, &s.jobs[i])
+		}
+		err = errors.Join(err, failed)
+		if obsolete {
 			err = errors.Join(err, r.kit.Applier.Delete(ctx, s.backup, &s.jobs[i]))
 		}
 	}

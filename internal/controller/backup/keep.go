@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
@@ -76,6 +77,23 @@ func (s *scope) obsolete(job *batchv1.Job) bool {
 		return compareRuns(*newest, run) < 0 && job.Name == desired.KeepName(s.backup, run.Name)
 	})
 	return ofOlder || job.CreationTimestamp.Before(&newest.CreationTimestamp)
+}
+
+// orphaned tells that a Job of retention has ended whose run somebody has deleted: no status will speak of it. A stale cache may
+// not have the run yet, so the API server is asked, once: then the Job goes.
+func (r *Reconciler) orphaned(ctx context.Context, s *scope, job *batchv1.Job) (bool, error) {
+	isOf := func(run slipwayv1alpha1.BackupRun) bool {
+		return run.Spec.Backup == s.backup.Name && job.Name == desired.KeepName(s.backup, run.Name)
+	}
+	ended := mover.Observe(job, s.pods, stepsOf(job)).State
+	if !desired.IsKeep(s.backup, job.Name) || (ended != mover.Succeeded && ended != mover.Failed) || slices.ContainsFunc(s.runs, isOf) {
+		return false, nil
+	}
+	runs := &slipwayv1alpha1.BackupRunList{}
+	if err := r.kit.Live.List(ctx, runs, client.InNamespace(s.backup.Namespace)); err != nil {
+		return false, outcome.Classify("the BackupRuns of the namespace", err)
+	}
+	return !slices.ContainsFunc(runs.Items, isOf), nil
 }
 
 // keep has old copies removed after each run that completed, and unused space freed about once a day.

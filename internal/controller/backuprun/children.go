@@ -44,6 +44,11 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 			s.volumes = append(s.volumes, slipwayv1alpha1.BackupVolume{Claim: claim})
 		}
 	}
+	for _, volume := range s.volumes {
+		if err := mover.CheckOwnClaim(place, volume.Claim); err != nil {
+			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of the Backup: %v", err)
+		}
+	}
 	for s.current < len(s.volumes) && s.volumes[s.current].Verified {
 		s.current++
 	}
@@ -83,7 +88,7 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	job, err := desired.Job(desired.Inputs{
 		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
 		Volume: s.current, Claim: claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
-		Node: used.Node, Live: used.Live, Identity: used.Identity.As(s.backup.Spec.Mover), Deadline: left,
+		Node: used.Node, Tolerations: used.Tolerations, Live: used.Live, Identity: used.Identity.As(s.backup.Spec.Mover), Deadline: left,
 	})
 	if err != nil {
 		return err
