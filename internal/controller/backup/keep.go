@@ -99,7 +99,7 @@ func (r *Reconciler) orphaned(ctx context.Context, s *scope, job *batchv1.Job) (
 // keep has old copies removed after each run that completed, and unused space freed about once a day.
 func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 	run := s.newest(slipwayv1alpha1.BackupCompleted)
-	if run == nil || s.hasKept() || s.started != "" || s.open() != nil || s.repositoryID == "" {
+	if run == nil || s.hasKept() || s.repositoryID == "" {
 		return nil
 	}
 	if s.backup.Status.RepositoryID == "" {
@@ -117,9 +117,12 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 		}
 	}
 	if job.UID != "" {
-		// Whatever would be done now: what it does is not done twice.
+		// Whatever would be done now: what it does is not done twice. A run may wait for it, and must not hide its result.
 		s.keeping = true
 		return r.readKept(ctx, s, job, kept, now)
+	}
+	if s.started != "" || s.open() != nil {
+		return nil // after the next run
 	}
 	steps := desired.KeepSteps(s.backup, s.maintenanceDue(now) && s.maintenanceFits(now))
 	if len(steps) == 0 {
