@@ -29,6 +29,8 @@ const (
 	ReasonNoRun = "NoRun"
 	// ReasonQueued: the run waits until others have ended, of this Backup or in the cluster.
 	ReasonQueued = "Queued"
+	// ReasonRepositoryBusy: another Job or pod of the Backup may still write to the repository, and one at a time may.
+	ReasonRepositoryBusy = "RepositoryBusy"
 	// ReasonTransferring: a pod reads or writes the volume.
 	ReasonTransferring = "Transferring"
 	// ReasonVerifying: a pod reads the copy back.

@@ -122,6 +122,9 @@ type BackupRetentionStatus struct {
 	// maintenanceTime is when unused space was last freed.
 	// +optional
 	MaintenanceTime *metav1.Time `json:"maintenanceTime,omitempty"`
+	// maintenanceSeconds is how long that took, in seconds.
+	// +optional
+	MaintenanceSeconds int64 `json:"maintenanceSeconds,omitempty"`
 }
 
 // GetConditions returns the conditions.

@@ -274,6 +274,17 @@ type BackupMover struct {
 	// resources are the compute resources of the pod. Default: 100m CPU and 256Mi memory asked, 1Gi memory at most.
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
+	// imagePullSecrets are the Secrets used to pull the images of the pod, at most 16, in the same namespace. Default: none.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
+	// priorityClassName is the PriorityClass of the pod, at most 253 characters. Default: that of the cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
 // MoverUser is who a mover runs as.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,12 @@ const (
 // usesVolume tells which steps see the volume.
 func (s Step) usesVolume() bool { return s == StepSnapshot || s == StepRestore }
 
+// Writes tells whether a pod may write to a repository: unless each of its steps only reads.
+func Writes(pod *corev1.PodSpec) bool {
+	writes := func(container corev1.Container) bool { return container.Name != string(StepRestore) }
+	return slices.ContainsFunc(pod.InitContainers, writes) || slices.ContainsFunc(pod.Containers, writes)
+}
+
 // Identity is who the processes of a pod run as.
 type Identity struct {
 	// Root runs them as root, with the capabilities that a step needs. User, Group and Groups do not count then.
@@ -82,6 +89,12 @@ type Job struct {
 	Claim string
 	// Node is the node that the pod has to be on, because a pod there uses the claim. Empty: any.
 	Node string
+	// Tolerations are those of the pod that uses the claim: it may be on a node that others keep away from.
+	Tolerations []corev1.Toleration
+	// NewClaim tells that the claim was made for this Job, so that nobody depends yet on what its files belong to.
+	NewClaim bool
+	// Mover is what a user says of the pod. Nil: nothing.
+	Mover *slipwayv1alpha1.BackupMover
 	// Identity is who it runs as.
 	Identity Identity
 	// Resources are those of each step. Nil: the defaults.
@@ -114,6 +127,10 @@ func (j Job) Build() (*batchv1ac.JobApplyConfiguration, error) {
 	if j.Node != "" {
 		pod.WithAffinity(onNode(j.Node))
 	}
+	for i := range j.Tolerations {
+		pod.WithTolerations(tolerationOf(&j.Tolerations[i]))
+	}
+	j.userWants(pod)
 	for i, step := range j.Steps {
 		if i < len(j.Steps)-1 {
 			pod.WithInitContainers(j.container(step))
@@ -187,7 +204,8 @@ func (j Job) volumes() []*corev1ac.VolumeApplyConfiguration {
 	return volumes
 }
 
-// podSecurity never sets an fsGroup: with one the kubelet would give the files of the volume to another group.
+// podSecurity sets no fsGroup: with one the kubelet would give the files of the volume to another group. A claim that was just
+// made has none, and often belongs to root alone: there the kubelet makes the root of the volume one that the pod may write to.
 func (j Job) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	if j.Identity.Root {
 		return corev1ac.PodSecurityContext().
@@ -205,6 +223,9 @@ func (j Job) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	context := children.PodSecurity().WithRunAsUser(user).WithRunAsGroup(group)
 	if len(j.Identity.Groups) > 0 {
 		context.WithSupplementalGroups(j.Identity.Groups...)
+	}
+	if j.NewClaim {
+		context.WithFSGroup(group).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	}
 	return context
 }

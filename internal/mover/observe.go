@@ -43,6 +43,8 @@ type Observation struct {
 	Pod string
 	// StepSince is when the step began that runs.
 	StepSince time.Time
+	// Took is how long each step took that has ended well.
+	Took map[Step]time.Duration
 }
 
 // Observe says what a Job has come to. Only what every step has said itself is a success: an exit code without a result is
@@ -51,7 +53,7 @@ func Observe(job *batchv1.Job, pods []corev1.Pod, steps []Step) Observation {
 	if job == nil || job.UID == "" {
 		return Observation{State: Absent}
 	}
-	o := Observation{State: Starting, Results: map[Step]*Result{}, Since: job.CreationTimestamp.Time, Step: steps[0]}
+	o := Observation{State: Starting, Results: map[Step]*Result{}, Took: map[Step]time.Duration{}, Since: job.CreationTimestamp.Time, Step: steps[0]}
 	pod := newest(job, pods)
 	if pod != nil {
 		o.ofPod(pod, steps)
@@ -133,6 +135,7 @@ func (o *Observation) ofStep(step Step, ended *corev1.ContainerStateTerminated) 
 	switch {
 	case err == nil && result.Command == string(step) && result.OK && ended.ExitCode == 0:
 		o.Results[step] = result
+		o.Took[step] = max(0, ended.FinishedAt.Sub(ended.StartedAt.Time))
 		return true
 	case err == nil && !result.OK:
 		o.Results[step] = result

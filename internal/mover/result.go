@@ -3,11 +3,13 @@ package mover
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // Result is what slipway-backup says when it ends: of what the program writes, that which the operator reads.
@@ -86,10 +88,49 @@ func ParseResult(message string) (*Result, error) {
 	if err := json.Unmarshal([]byte(message), &r); err != nil {
 		return nil, fmt.Errorf("the termination message is not a result: %w", err)
 	}
-	if r.Command == "" || (!r.OK && r.Kind == "") {
+	if r.Command == "" || (!r.OK && r.Kind == "") || (r.OK && r.Kind != "") {
 		return nil, fmt.Errorf("the termination message is not a result")
 	}
+	if !r.plain() {
+		return nil, fmt.Errorf("the termination message has an ID that is none, or a count below 0")
+	}
+	// It may quote a server or the name of a file.
+	r.Message = text.Cut(text.Printable(r.Message), maxText)
 	return &r, nil
+}
+
+// maxText bounds each text of a result, in bytes.
+const maxText = 1024
+
+// plain tells whether what is compared and kept is what slipway-backup writes: short words, and counts.
+func (r *Result) plain() bool {
+	words := []string{r.Command, r.Kind, r.RepositoryID}
+	var counts []int64
+	snapshot := func(s *SnapshotResult) {
+		words = append(words, s.ID, s.Run)
+		counts = append(counts, s.Stats.Files, s.Stats.Bytes, s.Stats.Skipped, s.Stats.Unreadable, s.AddedBytes)
+	}
+	if r.Snapshot != nil {
+		snapshot(r.Snapshot)
+	}
+	if v := r.Verify; v != nil {
+		counts = append(counts, v.Files, v.Bytes, v.ReadFiles, v.ReadBytes)
+	}
+	if v := r.Restore; v != nil {
+		snapshot(&v.Snapshot)
+		counts = append(counts, v.Files, v.Bytes, v.OwnersNotKept, v.AttributesNotKept)
+	}
+	if v := r.Expire; v != nil {
+		counts = append(counts, v.Removed, v.Kept)
+	}
+	if v := r.Maintain; v != nil {
+		counts = append(counts, v.BytesAfter)
+	}
+	for _, line := range r.Snapshots {
+		words = append(words, line.ID, line.Run)
+	}
+	bad := func(word string) bool { return len(word) > maxText || word != text.Printable(word) }
+	return !slices.ContainsFunc(words, bad) && !slices.ContainsFunc(counts, func(n int64) bool { return n < 0 })
 }
 
 // Progress is how far slipway-backup says it has come.
@@ -112,17 +153,23 @@ func ParseProgress(line []byte) (Progress, bool) {
 	return *of.Progress, true
 }
 
+// maxEstimate is how far ahead the end of a step is told: no step may take longer.
+const maxEstimate = 24 * time.Hour
+
 // Of says how much is done, and when the rest will be if it goes on like this. since is when the step began.
 func (p Progress) Of(since, now time.Time) *slipwayv1alpha1.TransferProgress {
-	progress := &slipwayv1alpha1.TransferProgress{Bytes: p.Bytes, TotalBytes: p.TotalBytes}
+	progress := &slipwayv1alpha1.TransferProgress{Bytes: max(0, p.Bytes), TotalBytes: max(0, p.TotalBytes)}
 	if p.TotalBytes <= 0 || p.Bytes < 0 {
 		return progress
 	}
 	done := min(1, float64(p.Bytes)/float64(p.TotalBytes))
 	progress.Percent = int32(100 * done)
 	if p.TotalKnown && done > 0 && now.After(since) {
-		left := time.Duration(float64(now.Sub(since)) * (1 - done) / done)
-		estimate := metav1.NewTime(now.Add(left).Truncate(time.Second))
+		left := float64(now.Sub(since)) * (1 - done) / done
+		if left > float64(maxEstimate) {
+			return progress // nobody can tell
+		}
+		estimate := metav1.NewTime(now.Add(time.Duration(left)).Truncate(time.Second))
 		progress.EstimatedCompletionTime = &estimate
 	}
 	return progress

@@ -14,6 +14,8 @@ import (
 type Use struct {
 	// Node is where the pod of a Job has to be, because a pod there uses the volume. Empty: anywhere.
 	Node string
+	// Tolerations are those of the pod there.
+	Tolerations []corev1.Toleration
 	// Live tells that a pod may write to it.
 	Live bool
 	// Identity is who the pods run as.
@@ -46,7 +48,7 @@ func UseOf(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (Use, *health
 			}
 		}
 		if !shared && pod.Spec.NodeName != "" {
-			u.Node = pod.Spec.NodeName
+			u.Node, u.Tolerations = pod.Spec.NodeName, tolerationsOf(pod)
 		}
 		u.Live = u.Live || !readOnly
 		u.Identity = identityOf(pod, volume)

@@ -170,13 +170,22 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 		if err := webhook.Setup(mgr, certificates); err != nil {
 			return nil, fmt.Errorf("set up the webhooks: %w", err)
 		}
-		apigateway.SetupWebhook(mgr)
+		setUpWebhooks(mgr, options.Controllers)
 	}
 	if err := addProbes(mgr); err != nil {
 		return nil, err
 	}
 	setMetrics(mgr.GetLogger(), options)
 	return mgr, addControllers(mgr, options)
+}
+
+// setUpWebhooks serves the webhooks of the kinds that are controlled; none named: all.
+func setUpWebhooks(mgr ctrl.Manager, controllers []string) {
+	for name, setUp := range map[string]func(ctrl.Manager){"apigateway": apigateway.SetupWebhook, "backup": backup.SetupWebhook} {
+		if len(controllers) == 0 || slices.Contains(controllers, name) {
+			setUp(mgr)
+		}
+	}
 }
 
 // addControllers registers the controllers.

@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 func TestParseRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ cron, zone, field, reason string }{
 		"nothing":                       {"", "", FieldSchedule, "not a cron expression"},
-		"six fields":                    {"0 0 2 * * *", "", FieldSchedule, "expected exactly 5 fields"},
-		"four fields":                   {"0 2 * *", "", FieldSchedule, "expected exactly 5 fields"},
+		"six fields":                    {"0 0 2 * * *", "", FieldSchedule, "it has 6 fields, and should have five: minute"},
+		"four fields":                   {"0 2 * *", "", FieldSchedule, "it has 4 fields, and should have five: minute"},
 		"a minute out of range":         {"60 * * * *", "", FieldSchedule, "above maximum"},
 		"an hour out of range":          {"0 24 * * *", "", FieldSchedule, "above maximum"},
 		"day 0":                         {"0 0 0 * *", "", FieldSchedule, "below minimum"},
@@ -22,6 +23,7 @@ func TestParseRefuses(t *testing.T) {
 		"a zone in the expression":      {"TZ=UTC 0 2 * * *", "", FieldSchedule, "use the field timeZone"},
 		"a cron zone in the expression": {"CRON_TZ=UTC 0 2 * * *", "", FieldSchedule, "use the field timeZone"},
 		"a zone that does not end":      {"TZ=UTC", "", FieldSchedule, "use the field timeZone"},
+		"letters that are not printed":  {"0 2 * * \u202e\x1b[31m", "", FieldSchedule, "not a cron expression"},
 		"30 February":                   {"0 0 30 2 *", "", FieldSchedule, "never fires"},
 		"31 in short months":            {"0 0 31 2,4,6,9,11 *", "", FieldSchedule, "never fires"},
 		"no minute":                     {", * * * *", "", FieldSchedule, "never fires"},
@@ -42,6 +44,9 @@ func TestParseRefuses(t *testing.T) {
 			}
 			if failure.Field != test.field || !strings.Contains(failure.Reason, test.reason) {
 				t.Errorf("got %q, want %s: ...%s...", err, test.field, test.reason)
+			}
+			if strings.ContainsFunc(failure.Reason, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%q has characters that are not printed", failure.Reason)
 			}
 		})
 	}

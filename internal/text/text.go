@@ -1,7 +1,25 @@
 // Package text bounds the texts that go into the API: messages of conditions, events and annotations.
 package text
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Printable returns a text in one line of characters that are printed, and nothing else: for what somebody else has written,
+// which may hold what moves the cursor of a terminal, or turns the direction of a line.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
 
 // Bytes writes a size for people, for example 1.2 GiB.
 func Bytes(n int64) string {

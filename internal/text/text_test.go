@@ -25,3 +25,19 @@ func TestCutEndsBetweenCharacters(t *testing.T) {
 		}
 	}
 }
+
+func TestPrintableHoldsNothingThatATerminalObeys(t *testing.T) {
+	for given, want := range map[string]string{
+		"":                      "",
+		"the bucket is missing": "the bucket is missing",
+		"Schlüssel 鍵 ✓":         "Schlüssel 鍵 ✓",
+		"a\nb\tc\r\u2028d":      "a b c  d",
+		"\x1b[2J\a":             "\ufffd[2J\ufffd",
+		"a\u202eb\u200b\x00":    "a\ufffdb\ufffd\ufffd",
+		"\xff\xc3":              "\ufffd\ufffd",
+	} {
+		if got := text.Printable(given); got != want {
+			t.Errorf("Printable(%q) = %q, want %q", given, got, want)
+		}
+	}
+}

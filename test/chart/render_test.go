@@ -88,6 +88,32 @@ func TestTheWebhookPointsAtItsService(t *testing.T) {
 	}
 }
 
+// The API server would ask an operator that does not serve the webhook.
+func TestAWebhookIsThereForTheKindsThatAreOn(t *testing.T) {
+	for set, want := range map[string][]string{
+		"gateway.enabled=true":  {"apigateways.slipway.dev", "backups.slipway.dev"},
+		"gateway.enabled=false": {"backups.slipway.dev"},
+		"backup.enabled=false":  {"apigateways.slipway.dev"},
+	} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			objects := parse(t, render(t, "slipway-system", "--set", set))
+			configuration := as[admissionregistrationv1.ValidatingWebhookConfiguration](t, named(t, objects, "ValidatingWebhookConfiguration", "", "slipway.dev"))
+			var got []string
+			for _, webhook := range configuration.Webhooks {
+				got = append(got, webhook.Name)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	neither := parse(t, render(t, "slipway-system", "--set", "gateway.enabled=false", "--set", "backup.enabled=false"))
+	if hooks := ofKind(neither, "ValidatingWebhookConfiguration"); len(hooks) > 0 {
+		t.Errorf("there is a webhook, and no kind for it: %v", hooks)
+	}
+}
+
 func TestWhatContradictsItselfIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		set  []string
@@ -106,7 +132,7 @@ func TestWhatContradictsItselfIsRefused(t *testing.T) {
 		"authentication without rights in the cluster": {[]string{"namespaces={a}", "metrics.authentication=true"}, "metrics.authentication: an install that is limited"},
 		"authentication of nothing":                    {[]string{"metrics.enabled=false", "metrics.authentication=true"}, "there is nothing to protect"},
 		"a certificate for nothing":                    {[]string{"metrics.certificateSecret=a"}, "nothing is served with it"},
-		"a webhook of a kind that is off":              {[]string{"gateway.enabled=false", "webhook.enabled=true"}, "webhook.enabled: gateway.enabled is false"},
+		"a webhook of kinds that are off":              {[]string{"gateway.enabled=false", "backup.enabled=false", "webhook.enabled=true"}, "webhook.enabled: gateway.enabled and backup.enabled are false"},
 		"peers of policies that are not made":          {[]string{"networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b"}, "networkPolicy.metricsFrom: networkPolicy.enabled is false"},
 		"clients of policies that are not made":        {[]string{"networkPolicy.clientsFrom[0].ipBlock.cidr=10.0.0.0/8"}, "networkPolicy.clientsFrom: networkPolicy.enabled is false"},
 		"namespaces of policies that are not made":     {[]string{"networkPolicy.gatewayNamespaces={a}"}, "networkPolicy.gatewayNamespaces: networkPolicy.enabled is false"},

@@ -16,8 +16,8 @@
 {{- if and .Values.metrics.certificateSecret (not .Values.metrics.authentication) -}}
   {{- fail "metrics.certificateSecret: metrics.authentication is false, so nothing is served with it" -}}
 {{- end -}}
-{{- if and .Values.webhook.enabled (not .Values.gateway.enabled) -}}
-  {{- fail "webhook.enabled: gateway.enabled is false, and the webhook is for APIGateways alone: leave it out, or set gateway.enabled=true" -}}
+{{- if and .Values.webhook.enabled (not .Values.gateway.enabled) (not .Values.backup.enabled) -}}
+  {{- fail "webhook.enabled: gateway.enabled and backup.enabled are false, and the webhook is for APIGateways and Backups alone: leave it out, or set one of them to true" -}}
 {{- end -}}
 {{- range $name := list "metricsFrom" "clientsFrom" "gatewayNamespaces" -}}
   {{- if and (index $.Values.networkPolicy $name) (not $.Values.networkPolicy.enabled) -}}
@@ -33,7 +33,7 @@
 
 {{/* slipway.webhook: "true" where the admission webhook is on. */}}
 {{- define "slipway.webhook" -}}
-{{- if and .Values.gateway.enabled (not .Values.namespaces) (ne (toString .Values.webhook.enabled) "false") }}true{{ end -}}
+{{- if and (or .Values.gateway.enabled .Values.backup.enabled) (not .Values.namespaces) (ne (toString .Values.webhook.enabled) "false") }}true{{ end -}}
 {{- end }}
 
 {{/* slipway.off: the controllers that do not run, with spaces between them. */}}
@@ -68,8 +68,14 @@
 {{- range $object.subjects -}}
   {{- $_ := set . "namespace" $root.Release.Namespace -}}
 {{- end -}}
-{{- range $object.webhooks -}}
-  {{- $_ := set .clientConfig.service "namespace" $root.Release.Namespace -}}
+{{- if $object.webhooks -}}
+  {{- $webhooks := list -}}
+  {{- range $object.webhooks -}}
+    {{- $_ := set .clientConfig.service "namespace" $root.Release.Namespace -}}
+    {{- $off := dict "apigateways.slipway.dev" (not $root.Values.gateway.enabled) "backups.slipway.dev" (not $root.Values.backup.enabled) -}}
+    {{- if not (get $off .name) }}{{ $webhooks = append $webhooks . }}{{ end -}}
+  {{- end -}}
+  {{- $_ := set $object "webhooks" $webhooks -}}
 {{- end -}}
 {{- $release := dict "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) "app.kubernetes.io/instance" $root.Release.Name "app.kubernetes.io/version" $root.Chart.AppVersion "app.kubernetes.io/managed-by" $root.Release.Service -}}
 {{- $_ := set $metadata "labels" (merge $release ($metadata.labels | default dict)) -}}

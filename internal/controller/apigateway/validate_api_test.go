@@ -3,65 +3,19 @@
 package apigateway_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
-
-// freePort returns a port that nobody listens at. It is below those that the system gives
-// to connections, which would take it at any time.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for range 100 {
-		port := 20000 + rand.IntN(12000)
-		if listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			_ = listener.Close()
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
-}
-
-// webhooks installs what config/webhook says, for the namespace of the test and an
-// operator on this machine.
-func (f *fixture) webhooks(port int) {
-	f.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "webhook", "configuration.yaml"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := yaml.UnmarshalStrict(raw, configuration); err != nil {
-		f.Fatal(err)
-	}
-	hook := &configuration.Webhooks[0]
-	url := fmt.Sprintf("https://127.0.0.1:%d%s", port, *hook.ClientConfig.Service.Path)
-	hook.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url}
-	hook.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "test", Expression: fmt.Sprintf("request.namespace == %q", f.namespace)}}
-	f.create(configuration)
-	f.Cleanup(func() {
-		if err := env.Client.Delete(context.Background(), configuration); err != nil {
-			f.Error(err)
-		}
-	})
-}
 
 // dry asks the API server what it would say to a change.
 func (f *fixture) dry(gateway *slipwayv1alpha1.APIGateway) error {
@@ -87,8 +41,8 @@ func (f *fixture) dry(gateway *slipwayv1alpha1.APIGateway) error {
 
 func TestTheWebhookRefusesWhatTheSchemaCannotSee(t *testing.T) {
 	f := newFixture(t)
-	port := freePort(t)
-	f.webhooks(port)
+	port := environment.FreePort(t)
+	env.Webhooks(t, f.namespace, port)
 	bad := f.gateway(func(g *slipwayv1alpha1.APIGateway) {
 		g.Name = "bad"
 		g.Spec.Routes = []slipwayv1alpha1.Route{route("bad.example.com", "/(", "a"), route("bad.example.com", "/ok", "a")}

@@ -22,17 +22,12 @@ const defaultHistory = 10
 
 // check reads what the schema cannot check, and plans.
 func (s *scope) check(now time.Time) error {
+	if wrong := problems(&s.backup.Spec); len(wrong) > 0 {
+		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.%s: %s", wrong[0].field, wrong[0].message)
+	}
 	var err error
 	if s.place, err = mover.ParseDestination(s.backup.Spec.Destination); err != nil {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination: %v", err)
-	}
-	if _, err := mover.ParseSource(s.backup.Spec.Source); err != nil {
-		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.source: %v", err)
-	}
-	if policy := s.backup.Spec.RetentionPolicy; policy != "" {
-		if _, err := schedule.ParseRetentionPolicy(policy); err != nil {
-			return invalid(err)
-		}
 	}
 	if s.plan, err = planned(s.backup, now, s.lastBackup()); err != nil {
 		return err
@@ -95,7 +90,12 @@ func (r *Reconciler) tidy(ctx context.Context, s *scope) error {
 		err = errors.Join(err, r.kit.Applier.Delete(ctx, s.backup, run))
 	}
 	for i := range s.jobs {
-		if s.obsolete(&s.jobs[i]) {
+		obsolete, failed := s.obsolete(&s.jobs[i]), error(nil)
+		if !obsolete {
+			obsolete, failed = r.orphaned(ctx, s, &s.jobs[i])
+		}
+		err = errors.Join(err, failed)
+		if obsolete {
 			err = errors.Join(err, r.kit.Applier.Delete(ctx, s.backup, &s.jobs[i]))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
+	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -21,6 +22,8 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 type Reconciler struct {
 	// kit is what it has in common with the reconcilers of other kinds.
 	kit *kit.Tools
+	// writers lets one Job at a time write to a repository.
+	writers lease.Writers
 	// metrics counts.
 	metrics *metrics
 	// image is that of slipway-backup.
@@ -37,6 +40,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=slipway.dev,resources=backups/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

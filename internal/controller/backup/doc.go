@@ -8,6 +8,7 @@
 //	controller.go  Reconcile
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
+//	validate.go    what the schema cannot check (pure), and the webhook that refuses it
 //	plan.go        when runs are due, and what the schedule promises (pure)
 //	key.go         the Secret with the password, and the ID of the repository in it
 //	children.go    making runs and Jobs, and deleting what is history

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
@@ -20,6 +21,10 @@ import (
 const (
 	// maintainEvery is how often unused space is freed. Less than a day, so that a daily backup does it each time.
 	maintainEvery = 20 * time.Hour
+	// maintainAtLast is after how long unused space is freed though a run may have to wait for that.
+	maintainAtLast = 72 * time.Hour
+	// maintainTakes is how long freeing unused space may take, at the least.
+	maintainTakes = 10 * time.Minute
 	// keepDeadline is how long removing old copies may take.
 	keepDeadline = 2 * time.Hour
 )
@@ -74,23 +79,35 @@ func (s *scope) obsolete(job *batchv1.Job) bool {
 	return ofOlder || job.CreationTimestamp.Before(&newest.CreationTimestamp)
 }
 
+// orphaned tells that a Job of retention has ended whose run somebody has deleted: no status will speak of it. A stale cache may
+// not have the run yet, so the API server is asked, once: then the Job goes.
+func (r *Reconciler) orphaned(ctx context.Context, s *scope, job *batchv1.Job) (bool, error) {
+	isOf := func(run slipwayv1alpha1.BackupRun) bool {
+		return run.Spec.Backup == s.backup.Name && job.Name == desired.KeepName(s.backup, run.Name)
+	}
+	ended := mover.Observe(job, s.pods, stepsOf(job)).State
+	if !desired.IsKeep(s.backup, job.Name) || (ended != mover.Succeeded && ended != mover.Failed) || slices.ContainsFunc(s.runs, isOf) {
+		return false, nil
+	}
+	runs := &slipwayv1alpha1.BackupRunList{}
+	if err := r.kit.Live.List(ctx, runs, client.InNamespace(s.backup.Namespace)); err != nil {
+		return false, outcome.Classify("the BackupRuns of the namespace", err)
+	}
+	return !slices.ContainsFunc(runs.Items, isOf), nil
+}
+
 // keep has old copies removed after each run that completed, and unused space freed about once a day.
 func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 	run := s.newest(slipwayv1alpha1.BackupCompleted)
-	if run == nil || s.hasKept() || s.started != "" || s.open() != nil || s.repositoryID == "" {
+	if run == nil || s.hasKept() || s.repositoryID == "" {
 		return nil
 	}
 	if s.backup.Status.RepositoryID == "" {
 		return nil // the status says it first: then no Job can make another repository
 	}
-	steps := desired.KeepSteps(s.backup, s.maintenanceDue(now))
 	kept := &slipwayv1alpha1.BackupRetentionStatus{Run: run.Name, RunTime: &run.CreationTimestamp, Rules: desired.Rules(s.backup)}
 	if before := s.backup.Status.Retention; before != nil {
-		kept.MaintenanceTime = before.MaintenanceTime
-	}
-	if len(steps) == 0 {
-		s.kept = kept
-		return nil
+		kept.MaintenanceTime, kept.MaintenanceSeconds = before.MaintenanceTime, before.MaintenanceSeconds
 	}
 	job := &batchv1.Job{}
 	name := s.currentKeep()
@@ -99,20 +116,51 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 			job = &s.jobs[i]
 		}
 	}
+	if job.UID != "" {
+		// Whatever would be done now: what it does is not done twice. A run may wait for it, and must not hide its result.
+		s.keeping = true
+		return r.readKept(ctx, s, job, kept, now)
+	}
+	if s.started != "" || s.open() != nil {
+		return nil // after the next run
+	}
+	steps := desired.KeepSteps(s.backup, s.maintenanceDue(now) && s.maintenanceFits(now))
+	if len(steps) == 0 {
+		s.kept = kept
+		return nil
+	}
 	s.keeping = true
-	if job.UID == "" && s.working() {
+	if s.working() {
 		return nil // one at a time; the end of it is an event
 	}
-	if job.UID == "" {
-		return r.makeJob(ctx, s, job, name, steps, keepDeadline)
+	return s.unlessBusy(r.makeJob(ctx, s, job, name, steps, keepDeadline))
+}
+
+// unlessBusy notes that another Job still writes to the repository. The Backup is no less ready for that.
+func (s *scope) unlessBusy(err error) error {
+	worst := outcome.Worst(err)
+	if worst == nil || worst.Reason != slipwayv1alpha1.ReasonRepositoryBusy {
+		return err
 	}
-	return r.readKept(ctx, s, job, kept, now)
+	s.busy = worst.Message
+	s.recheck.After(worst.After)
+	return nil
 }
 
 // maintenanceDue tells whether unused space is to be freed.
 func (s *scope) maintenanceDue(now time.Time) bool {
 	kept := s.backup.Status.Retention
 	return kept == nil || kept.MaintenanceTime == nil || now.Sub(kept.MaintenanceTime.Time) >= maintainEvery
+}
+
+// maintenanceFits tells whether freeing unused space can be expected to end before the next run is due. What has not been done
+// for days is done anyway: where runs follow each other closely there is never time.
+func (s *scope) maintenanceFits(now time.Time) bool {
+	last, takes := s.backup.CreationTimestamp.Time, maintainTakes
+	if kept := s.backup.Status.Retention; kept != nil && kept.MaintenanceTime != nil {
+		last, takes = kept.MaintenanceTime.Time, max(takes, 2*time.Duration(kept.MaintenanceSeconds)*time.Second)
+	}
+	return s.plan.next.IsZero() || now.Sub(last) >= maintainAtLast || !now.Add(takes).After(s.plan.next)
 }
 
 // makeJob makes a Job that works on the repository.
@@ -123,8 +171,7 @@ func (r *Reconciler) makeJob(ctx context.Context, s *scope, job *batchv1.Job, na
 	if err != nil {
 		return err
 	}
-	_, err = r.kit.Applier.CreateOnly(ctx, s.backup, apply.Child{Desired: built, Current: job})
-	return err
+	return r.writers.Create(ctx, s.backup, s.backup, apply.Child{Desired: built, Current: job})
 }
 
 // readKept reads what came of the Job.
@@ -135,7 +182,7 @@ func (r *Reconciler) readKept(ctx context.Context, s *scope, job *batchv1.Job, k
 	}
 	if result := seen.Results[mover.StepMaintain]; result != nil && result.OK && result.Maintain != nil {
 		at := metav1.NewTime(now.Truncate(time.Second))
-		kept.MaintenanceTime = &at
+		kept.MaintenanceTime, kept.MaintenanceSeconds = &at, int64(seen.Took[mover.StepMaintain]/time.Second)
 		s.size = &result.Maintain.BytesAfter
 	}
 	if result := seen.Results[mover.StepExpire]; result != nil && result.OK && result.Expire != nil {
@@ -193,8 +240,10 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope) (bool, erro
 	if s.backup.Spec.DeletionPolicy != slipwayv1alpha1.DeletionDelete || s.backup.Status.RepositoryID == "" {
 		return true, nil
 	}
-	if err := s.check(r.kit.Clock.Now()); err != nil {
-		return false, err
+	// Of the spec only this has to be right: a schedule that is wrong keeps nothing from being deleted.
+	var err error
+	if s.place, err = mover.ParseDestination(s.backup.Spec.Destination); err != nil {
+		return false, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination: %v", err)
 	}
 	// What still runs would write to a repository that is being deleted.
 	if open := s.open(); open != nil {

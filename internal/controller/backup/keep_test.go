@@ -103,3 +103,36 @@ func TestAJobOfRetentionIsObsoleteOnlyWhenNobodyWaitsForIt(t *testing.T) {
 		})
 	}
 }
+
+func TestFreeingSpaceDoesNotHoldUpTheNextRun(t *testing.T) {
+	now := at(10, 2, 0)
+	for name, tc := range map[string]struct {
+		next  time.Time
+		last  time.Time
+		takes int64
+		want  bool
+	}{
+		"no run is planned":                        {last: at(9, 2, 0), want: true},
+		"the next run is tomorrow":                 {next: at(11, 2, 0), last: at(9, 2, 0), want: true},
+		"the next run is soon":                     {next: at(10, 2, 9), last: at(9, 2, 0), want: false},
+		"just time enough":                         {next: at(10, 2, 10), last: at(9, 2, 0), want: true},
+		"it took an hour, and there is one":        {next: at(10, 3, 0), last: at(9, 2, 0), takes: 3600, want: false},
+		"it took an hour, and there are two":       {next: at(10, 4, 0), last: at(9, 2, 0), takes: 3600, want: true},
+		"there is never time, for three days":      {next: at(10, 2, 1), last: at(7, 2, 0), want: true},
+		"it was never done, and is nine days old":  {next: at(10, 2, 1), want: true},
+		"there is never time, for almost that":     {next: at(10, 2, 1), last: at(7, 2, 1), want: false},
+		"a clock that was ahead brings no overrun": {next: at(10, 2, 1), last: at(20, 2, 1), want: false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{backup: nightly(), plan: plan{next: tc.next}}
+			if !tc.last.IsZero() {
+				s.backup.Status.Retention = &slipwayv1alpha1.BackupRetentionStatus{
+					Run: "shop-a", MaintenanceTime: &metav1.Time{Time: tc.last}, MaintenanceSeconds: tc.takes,
+				}
+			}
+			if got := s.maintenanceFits(now); got != tc.want {
+				t.Errorf("maintenanceFits = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

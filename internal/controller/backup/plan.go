@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"errors"
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -85,9 +84,6 @@ func (p plan) met(last time.Time) bool { return p.expected.IsZero() || !last.Bef
 
 // invalid makes an error of package schedule one of the spec.
 func invalid(err error) error {
-	var of *schedule.Error
-	if errors.As(err, &of) {
-		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.%s: %s", of.Field, of.Reason)
-	}
-	return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.schedule: %v", err)
+	p := problemOf(err)
+	return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.%s: %s", p.field, p.message)
 }

@@ -45,6 +45,8 @@ type scope struct {
 	kept *slipwayv1alpha1.BackupRetentionStatus
 	// keeping tells that it goes on. Set by keep.
 	keeping bool
+	// busy says which Job it waits for. Set by keep.
+	busy string
 	// snapshots and size are what the repository holds and takes, where that is news. Set by keep.
 	snapshots *int64
 	size      *int64

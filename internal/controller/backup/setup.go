@@ -12,6 +12,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
+	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
@@ -80,11 +81,13 @@ func Setup(mgr ctrl.Manager, options Options) error {
 // NewReconciler returns the reconciler alone. It reads through the manager's cache, which Setup has given the indexes that
 // the reconciler needs.
 func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
+	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
+		Good: []string{slipwayv1alpha1.ConditionReady},
+		Bad:  []string{slipwayv1alpha1.ConditionStalled},
+	}})
 	return &Reconciler{
-		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
-			Good: []string{slipwayv1alpha1.ConditionReady},
-			Bad:  []string{slipwayv1alpha1.ConditionStalled},
-		}}),
+		kit:       tools,
+		writers:   lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock},
 		metrics:   newMetrics(mgr.GetCache()),
 		image:     options.Image,
 		finalizer: finalizer.Finalizer{Client: mgr.GetClient(), Name: finalizerName, LetGo: letGo, Limit: deleteLimit},

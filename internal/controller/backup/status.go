@@ -156,6 +156,8 @@ func (s *scope) retention() metav1.Condition {
 		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonNoRetention, "everything is kept: neither spec.retention nor spec.retentionPolicy is set")
 	case run == nil:
 		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonNoRun, "nothing is to be removed: no run has completed")
+	case !s.covers(s.kept, run) && s.busy != "":
+		return no(slipwayv1alpha1.ReasonRepositoryBusy, s.busy)
 	case !s.covers(s.kept, run):
 		return no(slipwayv1alpha1.ReasonRetentionPending, "copies that are not to be kept are being removed")
 	case s.kept.Reason != "":

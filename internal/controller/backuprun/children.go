@@ -44,6 +44,11 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 			s.volumes = append(s.volumes, slipwayv1alpha1.BackupVolume{Claim: claim})
 		}
 	}
+	for _, volume := range s.volumes {
+		if err := mover.CheckOwnClaim(place, volume.Claim); err != nil {
+			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of the Backup: %v", err)
+		}
+	}
 	for s.current < len(s.volumes) && s.volumes[s.current].Verified {
 		s.current++
 	}
@@ -83,13 +88,12 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	job, err := desired.Job(desired.Inputs{
 		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
 		Volume: s.current, Claim: claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
-		Node: used.Node, Live: used.Live, Identity: used.Identity.As(s.backup.Spec.Mover), Deadline: left,
+		Node: used.Node, Tolerations: used.Tolerations, Live: used.Live, Identity: used.Identity.As(s.backup.Spec.Mover), Deadline: left,
 	})
 	if err != nil {
 		return err
 	}
-	_, err = r.kit.Applier.CreateOnly(ctx, s.run, apply.Child{Desired: job, Current: s.job})
-	return err
+	return r.writers.Create(ctx, s.backup, s.run, apply.Child{Desired: job, Current: s.job})
 }
 
 // secrets are the Secrets that the pod mounts. The credentials come first: nobody but the user makes them.

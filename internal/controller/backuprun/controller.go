@@ -8,6 +8,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 )
@@ -25,6 +26,8 @@ type Reconciler struct {
 	metrics *metrics
 	// image is that of slipway-backup.
 	image string
+	// writers lets one Job at a time write to a repository.
+	writers lease.Writers
 	// turns says whose turn it is.
 	turns *turns
 	// logs reads how far a pod is.
@@ -39,6 +42,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slipway.dev,resources=backups,verbs=get;list;watch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch

@@ -15,6 +15,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
@@ -93,11 +94,13 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	if options.MaxRuns == 0 {
 		options.MaxRuns = DefaultMaxRuns
 	}
+	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
+		Good: []string{slipwayv1alpha1.ConditionReady},
+		Bad:  []string{slipwayv1alpha1.ConditionStalled},
+	}})
 	return &Reconciler{
-		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
-			Good: []string{slipwayv1alpha1.ConditionReady},
-			Bad:  []string{slipwayv1alpha1.ConditionStalled},
-		}}),
+		kit:     tools,
+		writers: lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock},
 		metrics: newMetrics(mgr.GetCache()),
 		image:   options.Image,
 		turns:   newTurns(options.MaxRuns),

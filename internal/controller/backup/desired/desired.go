@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,6 +74,11 @@ func KeepName(backup *slipwayv1alpha1.Backup, run string) string {
 	return fmt.Sprintf("%s-keep-%s", backup.Name, hex.EncodeToString(sum[:])[:8])
 }
 
+// IsKeep tells whether a Job has the name of one that removes old copies.
+func IsKeep(backup *slipwayv1alpha1.Backup, job string) bool {
+	return strings.HasPrefix(job, backup.Name+"-keep-")
+}
+
 // KeepSteps are what the Job does that removes old copies.
 func KeepSteps(backup *slipwayv1alpha1.Backup, maintain bool) []mover.Step {
 	var steps []mover.Step
@@ -117,6 +123,6 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 			Expire:     mover.Expire{Retention: Retention(in.Backup)},
 		},
 		Place: in.Place.Of(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
-		Resources: resources, Deadline: in.Deadline,
+		Mover: in.Backup.Spec.Mover, Resources: resources, Deadline: in.Deadline,
 	}.Build()
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -42,6 +43,8 @@ type Inputs struct {
 	Node string
 	// Live tells that pods may write to the volume meanwhile.
 	Live bool
+	// Tolerations are those of the pod there.
+	Tolerations []corev1.Toleration
 	// Identity is who the pod runs as.
 	Identity mover.Identity
 	// Deadline is how long the Job may take.
@@ -98,7 +101,7 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 			Verify: mover.Verify{Run: tag, ReadPercent: readPercent(Mode(in.Backup))},
 		},
 		Place: in.Place.Of(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
-		Claim: in.Claim, Node: in.Node, Identity: in.Identity, Resources: resources, Deadline: in.Deadline,
+		Claim: in.Claim, Node: in.Node, Tolerations: in.Tolerations, Mover: spec.Mover, Identity: in.Identity, Resources: resources, Deadline: in.Deadline,
 	}.Build()
 	if err == nil && in.Live {
 		job.WithAnnotations(map[string]string{AnnotationLive: "true"})

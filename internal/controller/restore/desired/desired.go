@@ -40,6 +40,8 @@ type Inputs struct {
 	Attempt int32
 	// Node is where a pod uses the volume. Empty: anywhere.
 	Node string
+	// Tolerations are those of the pod there.
+	Tolerations []corev1.Toleration
 	// Identity is who the pod runs as.
 	Identity mover.Identity
 	// Deadline is how long the Job may take.
@@ -74,7 +76,8 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 		Image: in.Image, Steps: Steps,
 		Config: mover.Config{Repository: mover.Repository{ID: in.RepositoryID}, Restore: restore},
 		Place:  in.Place, Encryption: in.Encryption, Credentials: in.Credentials,
-		Claim: spec.Target.Claim, Node: in.Node, Identity: in.Identity, Resources: resources, Deadline: in.Deadline,
+		Claim: spec.Target.Claim, NewClaim: spec.Target.Create != nil, Node: in.Node, Tolerations: in.Tolerations, Mover: spec.Mover,
+		Identity: in.Identity, Resources: resources, Deadline: in.Deadline,
 	}.Build()
 }
 

@@ -1,0 +1,158 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/schedule"
+	"github.com/slipway-dev/slipway/internal/text"
+)
+
+// ValidationPath is where the operator's webhook server validates Backups.
+const ValidationPath = "/validate-backup"
+
+// maxWarning is how much of a warning kubectl shows.
+const maxWarning = 250
+
+// problem is something that is wrong with a spec, and that the schema cannot see.
+type problem struct {
+	// field is the path of the field below spec.
+	field string
+	// message says what is wrong, and what would be right.
+	message string
+}
+
+// problems are all that is wrong with a spec. The webhook refuses what a reconcile would not accept: both ask here.
+func problems(spec *slipwayv1alpha1.BackupSpec) []problem {
+	var found []problem
+	note := func(field, message string) { found = append(found, problem{field, message}) }
+	place, err := mover.ParseDestination(spec.Destination)
+	if err != nil {
+		note("destination", err.Error())
+	}
+	source, err := mover.ParseSource(spec.Source)
+	if err != nil {
+		note("source", err.Error())
+	}
+	if err := mover.CheckOwnClaim(place, source.Claims()...); err != nil {
+		note("destination", err.Error())
+	}
+	if spec.Schedule != "" {
+		if _, err := schedule.Parse(spec.Schedule, spec.TimeZone); err != nil {
+			found = append(found, problemOf(err))
+		}
+	}
+	if spec.RetentionPolicy != "" {
+		if _, err := schedule.ParseRetentionPolicy(spec.RetentionPolicy); err != nil {
+			found = append(found, problemOf(err))
+		}
+	}
+	for _, pattern := range spec.Exclude {
+		if !isPattern(pattern) {
+			note("exclude", text.Printable(pattern)+
+				" is no pattern: it must name something, hold no empty element, and close each '[' with ']', such as *.tmp, cache/ or a/**/b")
+		}
+	}
+	return found
+}
+
+// problemOf makes an error of package schedule one of the spec.
+func problemOf(err error) problem {
+	var of *schedule.Error
+	if errors.As(err, &of) {
+		return problem{of.Field, of.Reason}
+	}
+	return problem{schedule.FieldSchedule, err.Error()}
+}
+
+// isPattern tells whether slipway-backup takes a pattern of spec.exclude: its test compares the two.
+func isPattern(pattern string) bool {
+	trimmed := strings.TrimPrefix(strings.TrimSuffix(pattern, "/"), "/")
+	for element := range strings.SplitSeq(trimmed, "/") {
+		if _, err := path.Match(element, "x"); err != nil || element == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// SetupWebhook serves the validation of Backups.
+func SetupWebhook(mgr ctrl.Manager) {
+	mgr.GetWebhookServer().Register(ValidationPath, admission.WithValidator(mgr.GetScheme(), &validator{clock: clock.RealClock{}}))
+}
+
+var _ admission.Validator[*slipwayv1alpha1.Backup] = (*validator)(nil)
+
+// validator refuses what the schema cannot see and what a reconcile would not accept. Only what a change brings in is refused,
+// so that what has come in otherwise keeps nobody from mending or deleting it.
+type validator struct{ clock clock.PassiveClock }
+
+// ValidateCreate refuses what is wrong.
+func (v *validator) ValidateCreate(_ context.Context, backup *slipwayv1alpha1.Backup) (admission.Warnings, error) {
+	return v.warnings(backup), refusal(nil, backup)
+}
+
+// ValidateUpdate refuses what is wrong and was not before. A Backup that is being deleted is not looked at: its finalizer has to
+// go, whatever its spec says.
+func (v *validator) ValidateUpdate(_ context.Context, before, backup *slipwayv1alpha1.Backup) (admission.Warnings, error) {
+	if !backup.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(before.Spec, backup.Spec) {
+		return nil, nil
+	}
+	var warnings admission.Warnings
+	if before.Spec.Schedule != backup.Spec.Schedule || before.Spec.TimeZone != backup.Spec.TimeZone {
+		warnings = v.warnings(backup)
+	}
+	return warnings, refusal(before, backup)
+}
+
+// ValidateDelete refuses nothing.
+func (v *validator) ValidateDelete(context.Context, *slipwayv1alpha1.Backup) (admission.Warnings, error) {
+	return nil, nil
+}
+
+// warnings are what of a schedule may not be what its author meant.
+func (v *validator) warnings(backup *slipwayv1alpha1.Backup) admission.Warnings {
+	if backup.Spec.Schedule == "" {
+		return nil
+	}
+	parsed, err := schedule.Parse(backup.Spec.Schedule, backup.Spec.TimeZone)
+	if err != nil {
+		return nil // it is refused
+	}
+	var warnings admission.Warnings
+	for _, advice := range parsed.Advice(backup.Spec.Schedule, v.clock.Now()) {
+		warnings = append(warnings, text.Cut("spec.schedule: "+text.Printable(advice), maxWarning))
+	}
+	return warnings
+}
+
+// refusal names all that is wrong and was not before.
+func refusal(before, backup *slipwayv1alpha1.Backup) error {
+	known := map[problem]bool{}
+	if before != nil {
+		for _, p := range problems(&before.Spec) {
+			known[p] = true
+		}
+	}
+	var refused field.ErrorList
+	for _, p := range problems(&backup.Spec) {
+		if !known[p] {
+			refused = append(refused, field.Invalid(field.NewPath("spec", strings.Split(p.field, ".")...), field.OmitValueType{}, p.message))
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(slipwayv1alpha1.SchemeGroupVersion.WithKind("Backup").GroupKind(), backup.Name, refused)
+}

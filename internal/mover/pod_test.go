@@ -1,0 +1,109 @@
+package mover
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// podOf is the pod of a Job, changed as asked.
+func podOf(t *testing.T, change func(*Job)) *corev1ac.PodSpecApplyConfiguration {
+	t.Helper()
+	j := Job{
+		Name: "shop", Namespace: "team", Owner: metav1ac.OwnerReference(), Image: "mover:1", Steps: []Step{StepRestore},
+		Place: Place{Bucket: "bucket"}, Claim: "data",
+	}
+	change(&j)
+	built, err := j.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built.Spec.Template.Spec
+}
+
+func TestAPodHasWhatAUserSays(t *testing.T) {
+	pod := podOf(t, func(j *Job) {
+		j.Mover = &slipwayv1alpha1.BackupMover{ImagePullSecrets: []slipwayv1alpha1.LocalReference{{Name: "registry"}}, PriorityClassName: "low"}
+	})
+	if len(pod.ImagePullSecrets) != 1 || *pod.ImagePullSecrets[0].Name != "registry" || *pod.PriorityClassName != "low" {
+		t.Errorf("pull secrets %v, priority %v", pod.ImagePullSecrets, pod.PriorityClassName)
+	}
+	if pod := podOf(t, func(*Job) {}); pod.ImagePullSecrets != nil || pod.PriorityClassName != nil || pod.Tolerations != nil {
+		t.Errorf("nobody asked for %+v", pod)
+	}
+}
+
+// An fsGroup changes what files belong to. Only a volume that nobody has used yet may have one.
+func TestOnlyANewClaimHasAnFSGroup(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Job)
+		want   int64 // 0: none
+	}{
+		"a claim that was there": {func(*Job) {}, 0},
+		"a source":               {func(j *Job) { j.Steps = []Step{StepSnapshot, StepVerify} }, 0},
+		"a new claim":            {func(j *Job) { j.NewClaim = true }, NobodyUser},
+		"of a user":              {func(j *Job) { j.NewClaim, j.Identity = true, Identity{User: 1000} }, 1000},
+		"of a group":             {func(j *Job) { j.NewClaim, j.Identity = true, Identity{User: 1000, Group: 2000} }, 2000},
+		"root needs none":        {func(j *Job) { j.NewClaim, j.Identity = true, Identity{Root: true} }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			security := podOf(t, tc.change).SecurityContext
+			switch {
+			case tc.want == 0 && security.FSGroup != nil:
+				t.Errorf("the fsGroup is %d", *security.FSGroup)
+			case tc.want != 0 && (security.FSGroup == nil || *security.FSGroup != tc.want || *security.FSGroupChangePolicy != corev1.FSGroupChangeOnRootMismatch):
+				t.Errorf("the security context is %+v, want the fsGroup %d", security, tc.want)
+			}
+		})
+	}
+}
+
+// The pod of a Job has to be able to follow the one that uses the volume.
+func TestAPodFollowsTheOneThatUsesTheVolume(t *testing.T) {
+	seconds := int64(300)
+	database := corev1.Toleration{Key: "only", Operator: corev1.TolerationOpEqual, Value: "databases", Effect: corev1.TaintEffectNoSchedule}
+	gone := corev1.Toleration{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+	}
+	using := corev1.Pod{Spec: corev1.PodSpec{
+		NodeName: "node-1", Tolerations: []corev1.Toleration{gone, database},
+		Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}},
+	}}
+	use, trouble := UseOf(claim, []corev1.Pod{using})
+	if trouble != nil || use.Node != "node-1" {
+		t.Fatalf("use %+v, %v", use, trouble)
+	}
+	if diff := cmp.Diff([]corev1.Toleration{database}, use.Tolerations); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	got := podOf(t, func(j *Job) { j.Node, j.Tolerations = use.Node, use.Tolerations }).Tolerations
+	if len(got) != 1 || *got[0].Key != "only" || *got[0].Value != "databases" || *got[0].Operator != corev1.TolerationOpEqual || got[0].TolerationSeconds != nil {
+		t.Errorf("the pod tolerates %+v", got)
+	}
+	// From anywhere, no node has to be tolerated.
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+	if use, _ := UseOf(claim, []corev1.Pod{using}); use.Node != "" || use.Tolerations != nil {
+		t.Errorf("use %+v", use)
+	}
+}
+
+func TestAPlaceOnTheSourceIsRefused(t *testing.T) {
+	err := CheckOwnClaim(Place{Claim: "data", Path: "copies"}, "logs", "data")
+	if err == nil || !strings.Contains(err.Error(), "spec.source") {
+		t.Errorf("got %v", err)
+	}
+	for _, place := range []Place{{Claim: "copies"}, {Bucket: "data"}, {}} {
+		if err := CheckOwnClaim(place, "data", ""); err != nil {
+			t.Errorf("%+v is refused: %v", place, err)
+		}
+	}
+}
