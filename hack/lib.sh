@@ -63,7 +63,8 @@ find_kubectl() {
   export KUBECTL
 }
 
-# write_overlay makes bin/local: config/default, with the images of the operator, of its gateways and of its backups replaced.
+# write_overlay makes bin/local: config/default, with the images of the operator, of its gateways and of its backups replaced,
+# and with the right to run hooks of Backups.
 write_overlay() {
   mkdir -p bin/local
   cat >bin/local/kustomization.yaml <<YAML
@@ -71,6 +72,8 @@ apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
   - ../../config/default
+components:
+  - ../../config/backup-hooks
 patches:
   - target: {kind: Deployment, name: slipway-operator}
     patch: |

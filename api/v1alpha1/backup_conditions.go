@@ -15,6 +15,9 @@ const (
 	// ConditionLiveSource is True when a volume was read while pods could write to it, so that the copy is at best what a
 	// machine has on disk when it loses power. It is absent otherwise.
 	ConditionLiveSource = "LiveSource"
+	// ConditionHookAfterFailed is True when the after hook could not be run in a pod, though its before hook had been begun: the
+	// workload may still be held. It is absent otherwise.
+	ConditionHookAfterFailed = "HookAfterFailed"
 	// ConditionOwnersNotKept is True when files were restored to another owner than they had. It is absent otherwise.
 	ConditionOwnersNotKept = "OwnersNotKept"
 )
@@ -122,4 +125,26 @@ const (
 	ReasonCorrupt = "Corrupt"
 	// ReasonMoverFailed: the program that moves the data failed in a way that it does not know.
 	ReasonMoverFailed = "MoverFailed"
+)
+
+// Reasons of hooks.
+const (
+	// ReasonQuiesced: pods could write to the volume, and the before hook had succeeded in all of them.
+	ReasonQuiesced = "Quiesced"
+	// ReasonHookRunning: the before hooks run.
+	ReasonHookRunning = "HookRunning"
+	// ReasonReleasing: the attempt has ended, and the after hooks run.
+	ReasonReleasing = "Releasing"
+	// ReasonHooksDisabled: the operator runs no hooks.
+	ReasonHooksDisabled = "HooksDisabled"
+	// ReasonHookNotAllowed: a pod does not allow the command of a hook.
+	ReasonHookNotAllowed = "HookNotAllowed"
+	// ReasonHookFailed: the command of a hook ended with another exit code than 0, or not in time.
+	ReasonHookFailed = "HookFailed"
+	// ReasonHookInterrupted: nobody knows how the command of a hook ended, or it could not be started.
+	ReasonHookInterrupted = "HookInterrupted"
+	// ReasonHookLeft: a run went before its after hook had run. Of events only.
+	ReasonHookLeft = "HookLeft"
+	// ReasonPodGone: the pod of a hook has gone.
+	ReasonPodGone = "PodGone"
 )

@@ -168,6 +168,11 @@ type BackupSpec struct {
 	// mover says how the pods run that read the volume.
 	// +optional
 	Mover *BackupMover `json:"mover,omitempty"`
+
+	// hooks are commands that run in the pods of the workload, before a volume is read and after. The pods have to allow
+	// them, and the operator has to have been given the right.
+	// +optional
+	Hooks *BackupHooks `json:"hooks,omitempty"`
 }
 
 // BackupPath is a path from the root of a volume, without a leading slash.

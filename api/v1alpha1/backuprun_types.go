@@ -112,10 +112,13 @@ type BackupRunStatus struct {
 	// repositoryID identifies the repository that holds the copies.
 	// +optional
 	RepositoryID string `json:"repositoryID,omitempty"`
+	// hooks is how the hooks do, of the last volume and attempt that had some.
+	// +optional
+	Hooks *BackupRunHooks `json:"hooks,omitempty"`
 	// summary holds what kubectl get shows.
 	// +optional
 	Summary TransferSummary `json:"summary,omitzero"`
-	// conditions: Ready and Progressing are always present; Stalled and LiveSource only while true.
+	// conditions: Ready and Progressing are always present; Stalled, LiveSource and HookAfterFailed only while true.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -34,6 +34,7 @@ func main() {
 	flags.IntVar(&options.MaxConcurrentReconciles, "max-concurrent-reconciles", 0, "how many objects of a kind are worked on at a time (default 10)")
 	flags.StringVar(&options.BackupImage, "backup-image", "", "image of slipway-backup, which reads and writes volumes (default \"slipway-backup:dev\")")
 	flags.IntVar(&options.MaxBackupRuns, "max-backup-runs", 0, "how many BackupRuns have a pod at a time (default 10)")
+	flags.BoolVar(&options.BackupHooks, "backup-hooks", false, "run the hooks of Backups in the pods of workloads; needs the right to create pods/exec")
 	flags.StringVar(&options.GatewayImage, "gateway-image", "", "image of the pods of an APIGateway that names none (default \"slipway-gateway:dev\")")
 	flags.IntVar(&options.WebhookPort, "webhook-port", 0, "where admission webhooks are served; 0 serves none")
 	flags.StringVar(&options.WebhookHost, "webhook-host", "", "name by which the API server calls them (default \"slipway-webhook.NAMESPACE.svc\" with the operator's own namespace from POD_NAMESPACE, or slipway-system)")

@@ -19,7 +19,7 @@ import (
 // equal when the trees are: tests of backups run it in pods.
 func treeCommand(arguments []string, output io.Writer) error {
 	if len(arguments) != 2 {
-		return errors.New("usage: demo tree (make|lock|list) FOLDER")
+		return errors.New("usage: demo tree (make|lock|list|mark|unmark) FOLDER")
 	}
 	switch arguments[0] {
 	case "make":
@@ -31,10 +31,17 @@ func treeCommand(arguments []string, output io.Writer) error {
 		return t.err
 	case "list":
 		return listTree(arguments[1], output)
+	case "mark": // what a hook can do before a backup, and undo after it
+		return os.WriteFile(filepath.Join(arguments[1], markFile), []byte("x"), 0o644)
+	case "unmark":
+		return os.Remove(filepath.Join(arguments[1], markFile))
 	default:
 		return fmt.Errorf("unknown command %q", arguments[0])
 	}
 }
+
+// markFile is what mark makes.
+const markFile = "marked"
 
 // Sizes of what makeTree makes.
 const (

@@ -91,6 +91,11 @@ type Options struct {
 	BackupImage string
 	// MaxBackupRuns is how many BackupRuns have a pod at a time. Default: backuprun.DefaultMaxRuns.
 	MaxBackupRuns int
+	// BackupHooks lets the operator run the hooks of Backups in the pods of workloads. It needs the right to create pods/exec.
+	// Default false.
+	BackupHooks bool
+	// BackupExec replaces how hooks are run, as a test does. Default: by the API server.
+	BackupExec backuprun.Execer
 	// GatewayAdminPort is where gateway pods are asked what they serve, as a test does
 	// whose pods are elsewhere. Default: the port of the pods that the operator makes.
 	GatewayAdminPort int
@@ -210,12 +215,14 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		},
 		"backup": func() error {
 			return backup.Setup(mgr, backup.Options{
-				Image: backupImage, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
+				Image: backupImage, Hooks: options.BackupHooks,
+				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
 			})
 		},
 		"backuprun": func() error {
 			return backuprun.Setup(mgr, backuprun.Options{
-				Image: backupImage, MaxRuns: options.MaxBackupRuns, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
+				Image: backupImage, MaxRuns: options.MaxBackupRuns, Hooks: options.BackupHooks, Exec: options.BackupExec,
+				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
 			})
 		},
 		"restore": func() error {

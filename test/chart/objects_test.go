@@ -237,6 +237,58 @@ func TestWithoutBackupsThereAreNoRightsForThem(t *testing.T) {
 	}
 }
 
+// Running commands in pods is a right that only who asks for it gives.
+func TestHooksHaveARoleOfTheirOwnAndOnlyWhereAskedFor(t *testing.T) {
+	const name = "slipway-backup-hooks"
+	var want *rbacv1.ClusterRole
+	for _, object := range parse(t, readFile(t, "..", "..", "config", "backup-hooks", "rbac.yaml")) {
+		if object.GetKind() == "ClusterRole" {
+			want = as[rbacv1.ClusterRole](t, object)
+		}
+	}
+	for set, namespaces := range map[string][]string{
+		"backup.hooks.enabled=false":                           nil,
+		"backup.hooks.enabled=true":                            {""},
+		"backup.hooks.enabled=true,namespaces={team-a,team-b}": {"team-a", "team-b"},
+	} {
+		t.Run(set, func(t *testing.T) {
+			objects := parse(t, render(t, "ops", "--set", set))
+			deployment := as[appsv1.Deployment](t, named(t, objects, "Deployment", "ops", operatorName))
+			told := slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "--backup-hooks")
+			if told != (namespaces != nil) {
+				t.Errorf("the operator is told to run hooks: %v", told)
+			}
+			var got []string
+			for _, object := range objects {
+				kind := object.GetKind()
+				if kind != "ClusterRole" && kind != "Role" {
+					continue
+				}
+				role := as[rbacv1.ClusterRole](t, object)
+				exec := slices.ContainsFunc(grants(role.Rules), func(grant string) bool { return strings.Contains(grant, "exec") })
+				if exec != (object.GetName() == name) {
+					t.Errorf("%s %s may exec: %v", kind, object.GetName(), exec)
+				}
+				if object.GetName() != name {
+					continue
+				}
+				got = append(got, object.GetNamespace())
+				if diff := cmp.Diff(grants(want.Rules), grants(role.Rules)); diff != "" {
+					t.Errorf("-config +chart:\n%s", diff)
+				}
+				bound := as[rbacv1.ClusterRoleBinding](t, named(t, objects, kind+"Binding", object.GetNamespace(), name))
+				subject := []rbacv1.Subject{{Kind: "ServiceAccount", Name: operatorName, Namespace: "ops"}}
+				if bound.RoleRef.Kind != kind || bound.RoleRef.Name != name || !cmp.Equal(subject, bound.Subjects) {
+					t.Errorf("the binding in %q is of %v to %v", object.GetNamespace(), bound.RoleRef, bound.Subjects)
+				}
+			}
+			if !slices.Equal(namespaces, got) {
+				t.Errorf("there are roles in %q, want %q", got, namespaces)
+			}
+		})
+	}
+}
+
 // A policy that selects nothing protects nothing; one that keeps the operator out is worse
 // than none.
 func TestTheNetworkPoliciesSelectWhatTheyAreAbout(t *testing.T) {

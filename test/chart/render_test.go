@@ -133,6 +133,7 @@ func TestWhatContradictsItselfIsRefused(t *testing.T) {
 		"authentication of nothing":                    {[]string{"metrics.enabled=false", "metrics.authentication=true"}, "there is nothing to protect"},
 		"a certificate for nothing":                    {[]string{"metrics.certificateSecret=a"}, "nothing is served with it"},
 		"a webhook of kinds that are off":              {[]string{"gateway.enabled=false", "backup.enabled=false", "webhook.enabled=true"}, "webhook.enabled: gateway.enabled and backup.enabled are false"},
+		"hooks of backups that are off":                {[]string{"backup.enabled=false", "backup.hooks.enabled=true"}, "backup.hooks.enabled: backup.enabled is false"},
 		"peers of policies that are not made":          {[]string{"networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b"}, "networkPolicy.metricsFrom: networkPolicy.enabled is false"},
 		"clients of policies that are not made":        {[]string{"networkPolicy.clientsFrom[0].ipBlock.cidr=10.0.0.0/8"}, "networkPolicy.clientsFrom: networkPolicy.enabled is false"},
 		"namespaces of policies that are not made":     {[]string{"networkPolicy.gatewayNamespaces={a}"}, "networkPolicy.gatewayNamespaces: networkPolicy.enabled is false"},

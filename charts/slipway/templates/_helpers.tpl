@@ -19,6 +19,9 @@
 {{- if and .Values.webhook.enabled (not .Values.gateway.enabled) (not .Values.backup.enabled) -}}
   {{- fail "webhook.enabled: gateway.enabled and backup.enabled are false, and the webhook is for APIGateways and Backups alone: leave it out, or set one of them to true" -}}
 {{- end -}}
+{{- if and .Values.backup.hooks.enabled (not .Values.backup.enabled) -}}
+  {{- fail "backup.hooks.enabled: backup.enabled is false, so there are no hooks to run: leave it out, or set backup.enabled=true" -}}
+{{- end -}}
 {{- range $name := list "metricsFrom" "clientsFrom" "gatewayNamespaces" -}}
   {{- if and (index $.Values.networkPolicy $name) (not $.Values.networkPolicy.enabled) -}}
     {{- fail (printf "networkPolicy.%s: networkPolicy.enabled is false, so there is no policy that it would change: leave it out, or set networkPolicy.enabled=true" $name) -}}
@@ -34,6 +37,11 @@
 {{/* slipway.webhook: "true" where the admission webhook is on. */}}
 {{- define "slipway.webhook" -}}
 {{- if and (or .Values.gateway.enabled .Values.backup.enabled) (not .Values.namespaces) (ne (toString .Values.webhook.enabled) "false") }}true{{ end -}}
+{{- end }}
+
+{{/* slipway.hooks: "true" where the operator runs hooks of Backups. */}}
+{{- define "slipway.hooks" -}}
+{{- if and .Values.backup.enabled .Values.backup.hooks.enabled }}true{{ end -}}
 {{- end }}
 
 {{/* slipway.off: the controllers that do not run, with spaces between them. */}}

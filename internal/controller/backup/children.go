@@ -43,6 +43,10 @@ func (s *scope) check(now time.Time) error {
 // start makes the run that is due, once the one before it has ended. Its name comes from the slot, so there is one run for a
 // slot whoever makes it.
 func (r *Reconciler) start(ctx context.Context, s *scope) error {
+	if s.backup.Spec.Hooks != nil && !r.hooks {
+		return outcome.Invalidf(slipwayv1alpha1.ReasonHooksDisabled,
+			"spec.hooks: this operator runs no commands in pods, so there are no runs; whoever installs it can let it, with --backup-hooks")
+	}
 	if s.plan.slot.IsZero() {
 		s.see()
 		return nil

@@ -37,6 +37,8 @@ const (
 type Options struct {
 	// Image is that of slipway-backup. Required.
 	Image string
+	// Hooks tells that the operator runs hooks. Default false: a Backup with hooks makes no run, and says so.
+	Hooks bool
 	// MaxConcurrentReconciles is how many Backups are worked on at a time. Default: outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: controller-runtime's.
@@ -90,6 +92,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		writers:   lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock},
 		metrics:   newMetrics(mgr.GetCache()),
 		image:     options.Image,
+		hooks:     options.Hooks,
 		finalizer: finalizer.Finalizer{Client: mgr.GetClient(), Name: finalizerName, LetGo: letGo, Limit: deleteLimit},
 	}
 }

@@ -183,5 +183,12 @@ func (s *scope) abnormal() []metav1.Condition {
 			}
 		}
 	}
+	if run := s.newest(slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.BackupFailed); run != nil {
+		for _, c := range run.Status.Conditions {
+			if c.Type == slipwayv1alpha1.ConditionHookAfterFailed {
+				list = append(list, status.True(c.Type, c.Reason, c.Message))
+			}
+		}
+	}
 	return list
 }

@@ -85,6 +85,9 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if left <= 0 {
 		return nil // judge says so
 	}
+	if ready, err := r.quiesce(ctx, s, claim, now); !ready || err != nil {
+		return err
+	}
 	job, err := desired.Job(desired.Inputs{
 		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
 		Volume: s.current, Claim: claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),

@@ -2,12 +2,16 @@ package backuprun
 
 import (
 	"context"
+	"errors"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/hook"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/background"
+	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
@@ -32,12 +36,19 @@ type Reconciler struct {
 	turns *turns
 	// logs reads how far a pod is.
 	logs transfer.Logs
+	// exec runs hooks. Nil: the operator runs none.
+	exec Execer
+	// calls are the hooks that run.
+	calls *background.Pool[call, hook.Ended]
+	// finalizer holds a run that owes its after hooks.
+	finalizer finalizer.Finalizer
 }
 
 // The operator's rights. Volumes, and the pods and workloads that use them, are read when a Job is made for them. They are
-// never changed.
+// never changed. The right to run hooks is not among them: it is in a role of its own, which only who asks for it gets. A run
+// that owes a hook is patched: it gets a finalizer.
 //
-// +kubebuilder:rbac:groups=slipway.dev,resources=backupruns,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slipway.dev,resources=backupruns,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns/status,verbs=get;patch
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slipway.dev,resources=backups,verbs=get;list;watch
@@ -59,17 +70,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Abort(req.NamespacedName, err)
 	case s == nil:
 		r.turns.leave(req.NamespacedName)
+		r.calls.Keep(req.NamespacedName, func(call) bool { return false })
 		return r.kit.Forget(ctx, req.NamespacedName)
+	}
+	now := r.kit.Clock.Now()
+	switch {
 	case !s.run.DeletionTimestamp.IsZero():
 		// Owner references delete the Jobs. The copy stays.
 		r.turns.leave(req.NamespacedName)
-		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error { return nil })
+		s.err = r.letGo(ctx, s, now)
+		return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
+			return r.writeStatus(ctx, s, s.terminatingStatus(now))
+		})
 	case s.run.Ended():
 		r.turns.leave(req.NamespacedName)
-		return r.kit.Conclude(ctx, req.NamespacedName, r.tidy(ctx, s), &s.recheck, func() error { return nil })
+		s.err = errors.Join(r.tidy(ctx, s), r.finalizer.Remove(ctx, s.run))
+		return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error { return nil })
 	}
 
-	now := r.kit.Clock.Now()
+	r.runHooks(s, now)
 	s.err = r.prepare(ctx, s)
 	if s.err == nil {
 		s.err = r.wait(s, now)

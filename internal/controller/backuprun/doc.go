@@ -13,6 +13,9 @@
 //	turn.go        whose turn it is: the limit of runs at a time
 //	children.go    making and deleting Jobs
 //	judge.go       what the present attempt has come to, and what follows
+//	hooks.go       the hooks: beginning them, and what their end leads to
+//	hookcall.go    running a hook in a pod
+//	captured.go    when the workload need not be held any more
 //	progress.go    how far a Job is, by its log
 //	status.go      the status
 //	metrics.go     the metrics

@@ -11,6 +11,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/hook"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/mover"
@@ -47,7 +48,10 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 			s.repositoryTold = result.RepositoryID
 		}
 	}
+	of := s.live && s.current < len(s.volumes) && hook.Of(s.hooks, s.volumes[s.current].Claim, s.attempt())
 	s.next = s.follow(now)
+	r.settle(ctx, s, now)
+	s.quiesced = of && hook.Quiet(s.hooks)
 	s.recheck.After(s.next.Recheck)
 }
 
@@ -64,12 +68,18 @@ func (s *scope) follow(now time.Time) mover.Next {
 		return s.complete(now)
 	}
 	claim := s.volumes[s.current].Claim
+	if trouble := s.hookTrouble(); trouble != nil && now.Before(course.Deadline()) {
+		return course.FailAttempt(trouble, now)
+	}
 	next, decided := course.Follow(s.seen, map[mover.Step]string{
 		mover.StepSnapshot: fmt.Sprintf("volume %q is being read", claim),
 		mover.StepVerify:   fmt.Sprintf("the copy of volume %q is being read back", claim),
 	}, now)
 	if decided {
 		return next
+	}
+	if hook.Owed(s.hooks) {
+		return s.staying(slipwayv1alpha1.ReasonReleasing, "the copy was read back; the after hook (spec.hooks.after of the Backup) runs", now)
 	}
 	return s.accept(now)
 }

@@ -3,6 +3,7 @@
 package backuprun_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -53,7 +54,25 @@ func newFixture(t *testing.T, change ...func(*slipwayv1alpha1.Backup)) *fixture 
 		c(f.backup)
 	}
 	f.create(f.backup)
+	t.Cleanup(f.endRuns)
 	return f
+}
+
+// endRuns deletes the runs that a test leaves: each takes one of the few turns of the cluster, also from the next test.
+func (f *fixture) endRuns() {
+	ctx := context.Background()
+	runs := &slipwayv1alpha1.BackupRunList{}
+	if err := env.Client.List(ctx, runs, client.InNamespace(f.namespace)); err != nil {
+		f.Error(err)
+	}
+	for i := range runs.Items {
+		run := &runs.Items[i]
+		letGo := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		err := errors.Join(client.IgnoreNotFound(env.Client.Delete(ctx, run)), client.IgnoreNotFound(env.Client.Patch(ctx, run, letGo)))
+		if err != nil {
+			f.Error(err)
+		}
+	}
 }
 
 func (f *fixture) secret(name string, keys ...string) *corev1.Secret {

@@ -49,6 +49,8 @@ var failureReasons = []string{
 	slipwayv1alpha1.ReasonRepositoryNotFound, slipwayv1alpha1.ReasonDestinationNotEmpty, slipwayv1alpha1.ReasonUnreachable,
 	slipwayv1alpha1.ReasonAccessDenied, slipwayv1alpha1.ReasonNoSpace, slipwayv1alpha1.ReasonSourceUnreadable,
 	slipwayv1alpha1.ReasonSourceEmpty, slipwayv1alpha1.ReasonCorrupt, slipwayv1alpha1.ReasonMoverFailed,
+	slipwayv1alpha1.ReasonHooksDisabled, slipwayv1alpha1.ReasonHookNotAllowed, slipwayv1alpha1.ReasonHookFailed,
+	slipwayv1alpha1.ReasonHookInterrupted, slipwayv1alpha1.ReasonPodGone,
 }
 
 const (
@@ -82,7 +84,8 @@ func newMetrics(cached cache.Cache) *metrics {
 	}
 	kit.CountConditions(
 		cached, RunsByCondition, &slipwayv1alpha1.BackupRun{}, &slipwayv1alpha1.BackupRunList{},
-		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionLiveSource)
+		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionLiveSource,
+		slipwayv1alpha1.ConditionHookAfterFailed)
 	return m
 }
 

@@ -36,6 +36,9 @@ type scope struct {
 	// current is the index in volumes of the one that has no verified copy yet, len(volumes) if all have one. Set by prepare.
 	current int
 
+	// hooks is how the hooks do: a copy of what the status has, which the phases change. Set by load.
+	hooks *slipwayv1alpha1.BackupRunHooks
+
 	// job is the Job of the present attempt, with no UID where there is none. Set by prepare, then by transfer.
 	job *batchv1.Job
 
@@ -43,6 +46,8 @@ type scope struct {
 	seen mover.Observation
 	// live tells that pods could write to the volume while it was read. Set by judge.
 	live bool
+	// quiesced tells that the before hooks had succeeded in those pods. Set by judge.
+	quiesced bool
 	// progress is how far it is. Set by listen.
 	progress *slipwayv1alpha1.TransferProgress
 	// verification and repositoryTold are what the Jobs have told. Set by judge.
@@ -63,6 +68,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	if found, err := r.kit.Get(ctx, key, s.run); !found || err != nil {
 		return nil, err
 	}
+	s.hooks = s.run.Status.Hooks.DeepCopy()
 	if _, err := r.kit.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: s.run.Spec.Backup}, s.backup); err != nil {
 		return nil, err
 	}

@@ -14,12 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/hook"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/background"
+	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
+	"github.com/slipway-dev/slipway/internal/podexec"
 )
 
 const (
@@ -46,6 +50,10 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: controller-runtime's.
 	NewQueue outcome.NewQueue
+	// Hooks lets it run the hooks of Backups in pods. It needs rights of its own. Default false.
+	Hooks bool
+	// Exec replaces how hooks are run, as a test does. Default: by the API server.
+	Exec Execer
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -66,6 +74,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
+	if err := mgr.Add(reconciler.calls); err != nil {
+		return fmt.Errorf("add what runs hooks: %w", err)
+	}
 	// A run waits for the one before it, for its Backup, and for the Secrets that this names.
 	open := watch.Referrers{Reader: mgr.GetClient(), List: &slipwayv1alpha1.BackupRunList{}, Index: indexOpen, SameNamespace: true}
 	ofRun, ofBackup := open, open
@@ -80,6 +91,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&slipwayv1alpha1.Backup{}, ofBackup.Handler()).
 		WatchesMetadata(&corev1.Secret{}, ofSecret(mgr.GetClient(), ofBackup)).
 		WatchesRawSource(watch.Notices(reconciler.turns.notify)).
+		WatchesRawSource(watch.Notices(reconciler.calls.Notify)).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Complete(reconciler)
 }
@@ -94,13 +106,25 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	if options.MaxRuns == 0 {
 		options.MaxRuns = DefaultMaxRuns
 	}
+	var exec Execer
+	if options.Hooks {
+		exec = options.Exec
+		if exec == nil {
+			exec = podexec.New(mgr.GetConfig(), clients)
+		}
+	}
 	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
 		Good: []string{slipwayv1alpha1.ConditionReady},
-		Bad:  []string{slipwayv1alpha1.ConditionStalled},
+		Bad:  []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionHookAfterFailed},
 	}})
 	return &Reconciler{
 		kit:     tools,
 		writers: lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock},
+		exec:    exec,
+		calls:   background.New[call, hook.Ended](maxCalls, maxCallsPerNamespace),
+		finalizer: finalizer.Finalizer{
+			Client: mgr.GetClient(), Name: finalizerHooks, LetGo: slipwayv1alpha1.AnnotationLeaveHooks, Limit: holdLimit,
+		},
 		metrics: newMetrics(mgr.GetCache()),
 		image:   options.Image,
 		turns:   newTurns(options.MaxRuns),

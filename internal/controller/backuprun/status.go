@@ -2,11 +2,14 @@ package backuprun
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/hook"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/text"
@@ -26,6 +29,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.BackupRunStatus {
 		Progress:           s.progress,
 		Verification:       s.verification,
 		RepositoryID:       s.repositoryTold,
+		Hooks:              s.hooks,
 	}
 	for _, volume := range s.volumes {
 		next.Files += volume.Files
@@ -67,12 +71,37 @@ func (s *scope) summary(next slipwayv1alpha1.BackupRunStatus) slipwayv1alpha1.Tr
 // conditions are those of every transfer, and that pods could write to a volume meanwhile.
 func (s *scope) conditions() []metav1.Condition {
 	list := transfer.Conditions(s.next, "the run has ended")
-	for _, c := range s.run.Status.Conditions {
-		s.live = s.live || c.Type == slipwayv1alpha1.ConditionLiveSource
-	}
-	if s.live {
+	before := meta.FindStatusCondition(s.run.Status.Conditions, slipwayv1alpha1.ConditionLiveSource)
+	switch {
+	case s.live && !s.quiesced, before != nil && before.Reason == slipwayv1alpha1.ReasonNoVolumeSnapshot:
 		list = append(list, status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonNoVolumeSnapshot,
 			"pods could write to a volume while it was read: the copy is at best what a machine has on disk when it loses power"))
+	case s.live, before != nil:
+		list = append(list, status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonQuiesced,
+			"pods could write to a volume while it was read, and the before hook had succeeded in all of them: the copy is as good as what the hook does"))
 	}
-	return list
+	return append(list, s.hookConditions()...)
+}
+
+// hookConditions say that an after hook did not run. That stays: nobody has released the workload since.
+func (s *scope) hookConditions() []metav1.Condition {
+	if trouble := hook.AfterTrouble(s.hooks); trouble != nil {
+		return []metav1.Condition{status.True(slipwayv1alpha1.ConditionHookAfterFailed, trouble.Reason, trouble.Message)}
+	}
+	if before := meta.FindStatusCondition(s.run.Status.Conditions, slipwayv1alpha1.ConditionHookAfterFailed); before != nil {
+		return []metav1.Condition{*before}
+	}
+	return nil
+}
+
+// terminatingStatus is the status of a run that is being deleted: how its hooks do is all that is still news.
+func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.BackupRunStatus {
+	next := *s.run.Status.DeepCopy()
+	next.Hooks = s.hooks
+	if hook.AfterTrouble(s.hooks) == nil {
+		return next
+	}
+	list := slices.DeleteFunc(next.Conditions, func(c metav1.Condition) bool { return c.Type == slipwayv1alpha1.ConditionHookAfterFailed })
+	next.Conditions = status.Merge(s.run.Status.Conditions, append(list, s.hookConditions()...), s.run.Generation, metav1.NewTime(now))
+	return next
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/hook"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
@@ -99,8 +100,11 @@ func (r *Reconciler) wait(s *scope, now time.Time) error {
 func (s *scope) earlier() string {
 	for i := range s.siblings {
 		other := &s.siblings[i]
-		if other.UID == s.run.UID || other.Ended() || !other.DeletionTimestamp.IsZero() {
+		if other.UID == s.run.UID || other.Ended() {
 			continue
+		}
+		if !other.DeletionTimestamp.IsZero() && !hook.Owed(other.Status.Hooks) {
+			continue // one that owes a hook would release what this one holds
 		}
 		if other.Status.Phase == slipwayv1alpha1.BackupRunning || before(other, s.run) {
 			return other.Name

@@ -315,6 +315,7 @@ func (r *run) start() {
 		options.Namespaces = []string{r.namespace}
 		options.Controllers = r.scenario.Controllers
 		options.GatewayAdminPort = r.gateways.Port
+		options.BackupHooks, options.BackupExec = true, workload.Containers{}
 		switch {
 		case !r.trial.OwnWatches:
 			r.Relay.Wrap(config)

@@ -38,7 +38,7 @@ func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	}
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(app))).
-		WithTemplate(template).
+		WithTemplate(allowHooks(template, app)).
 		WithStrategy(strategy(in.Revision)).
 		WithRevisionHistoryLimit(replicaSetHistory).
 		WithProgressDeadlineSeconds(ProgressDeadlineSeconds(app))

@@ -47,9 +47,11 @@ type BackupRunStatusApplyConfiguration struct {
 	Verification *BackupVerificationApplyConfiguration `json:"verification,omitempty"`
 	// repositoryID identifies the repository that holds the copies.
 	RepositoryID *string `json:"repositoryID,omitempty"`
+	// hooks is how the hooks do, of the last volume and attempt that had some.
+	Hooks *BackupRunHooksApplyConfiguration `json:"hooks,omitempty"`
 	// summary holds what kubectl get shows.
 	Summary *TransferSummaryApplyConfiguration `json:"summary,omitempty"`
-	// conditions: Ready and Progressing are always present; Stalled and LiveSource only while true.
+	// conditions: Ready and Progressing are always present; Stalled, LiveSource and HookAfterFailed only while true.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -189,6 +191,14 @@ func (b *BackupRunStatusApplyConfiguration) WithVerification(value *BackupVerifi
 // If called multiple times, the RepositoryID field is set to the value of the last call.
 func (b *BackupRunStatusApplyConfiguration) WithRepositoryID(value string) *BackupRunStatusApplyConfiguration {
 	b.RepositoryID = &value
+	return b
+}
+
+// WithHooks sets the Hooks field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Hooks field is set to the value of the last call.
+func (b *BackupRunStatusApplyConfiguration) WithHooks(value *BackupRunHooksApplyConfiguration) *BackupRunStatusApplyConfiguration {
+	b.Hooks = value
 	return b
 }
 

@@ -70,6 +70,9 @@ type BackupSpecApplyConfiguration struct {
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 	// mover says how the pods run that read the volume.
 	Mover *BackupMoverApplyConfiguration `json:"mover,omitempty"`
+	// hooks are commands that run in the pods of the workload, before a volume is read and after. The pods have to allow
+	// them, and the operator has to have been given the right.
+	Hooks *BackupHooksApplyConfiguration `json:"hooks,omitempty"`
 }
 
 // BackupSpecApplyConfiguration constructs a declarative configuration of the BackupSpec type for use with
@@ -231,5 +234,13 @@ func (b *BackupSpecApplyConfiguration) WithHistoryLimit(value int32) *BackupSpec
 // If called multiple times, the Mover field is set to the value of the last call.
 func (b *BackupSpecApplyConfiguration) WithMover(value *BackupMoverApplyConfiguration) *BackupSpecApplyConfiguration {
 	b.Mover = value
+	return b
+}
+
+// WithHooks sets the Hooks field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Hooks field is set to the value of the last call.
+func (b *BackupSpecApplyConfiguration) WithHooks(value *BackupHooksApplyConfiguration) *BackupSpecApplyConfiguration {
+	b.Hooks = value
 	return b
 }
