@@ -52,9 +52,9 @@ func TestAStreamIsKeptAsOneFileAndComesBack(t *testing.T) {
 	r := created(t, inFolder(t))
 	for name, content := range map[string][]byte{
 		"a byte":               []byte("x"),
-		"less than a buffer":   []byte(noise(7, streamBuffer - 1)),
+		"less than a buffer":   []byte(noise(7, streamBuffer-1)),
 		"a buffer":             []byte(noise(7, streamBuffer)),
-		"several chunks":       []byte(noise(7, 30<<20 + 17)),
+		"several chunks":       []byte(noise(7, 30<<20+17)),
 		"many times the same":  bytes.Repeat([]byte("the same line\n"), 1_000_000),
 		"nothing, as is asked": nil,
 	} {
@@ -115,7 +115,7 @@ func TestTheRestoreOfAStreamLeavesTheTargetItselfAsItIs(t *testing.T) {
 
 // A stream of which nobody said that it is complete leaves no snapshot, however much of it came.
 func TestAStreamThatDoesNotSayThatItIsCompleteLeavesNoSnapshot(t *testing.T) {
-	whole := []byte(noise(7, 10 << 20))
+	whole := []byte(noise(7, 10<<20))
 	failed := fail(KindDumpFailed, "run the command", "the command ended with exit code 1")
 	tests := map[string]struct {
 		bytes         int
