@@ -82,6 +82,8 @@ type Job struct {
 	Claim string
 	// Node is the node that the pod has to be on, because a pod there uses the claim. Empty: any.
 	Node string
+	// Dump is the container of a command whose output is kept instead of a volume. Nil: none.
+	Dump *DumpContainer
 	// Identity is who it runs as.
 	Identity Identity
 	// Resources are those of each step. Nil: the defaults.
@@ -100,6 +102,7 @@ func (j Job) Build() (*batchv1ac.JobApplyConfiguration, error) {
 	} else {
 		config.Repository.Filesystem = &Filesystem{Path: path.Join(repositoryFolder, j.Place.Path), Shared: true}
 	}
+	config.Snapshot.Dump = j.Dump.config()
 	raw, err := json.Marshal(config)
 	if err != nil {
 		return nil, fmt.Errorf("write the configuration: %w", err)
@@ -113,6 +116,11 @@ func (j Job) Build() (*batchv1ac.JobApplyConfiguration, error) {
 		WithVolumes(j.volumes()...)
 	if j.Node != "" {
 		pod.WithAffinity(onNode(j.Node))
+	}
+	if j.Dump != nil {
+		if err := j.Dump.addTo(pod, j.Image); err != nil {
+			return nil, err
+		}
 	}
 	for i, step := range j.Steps {
 		if i < len(j.Steps)-1 {
@@ -146,6 +154,9 @@ func (j Job) container(step Step) *corev1ac.ContainerApplyConfiguration {
 	}
 	if j.Claim != "" && step.usesVolume() {
 		mounts = append(mounts, corev1ac.VolumeMount().WithName("volume").WithMountPath(VolumeFolder).WithReadOnly(step != StepRestore))
+	}
+	if j.Dump != nil && step == StepSnapshot {
+		mounts = append(mounts, socketMount())
 	}
 	resources := children.Resources(j.Resources)
 	if resources == nil {

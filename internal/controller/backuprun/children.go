@@ -28,6 +28,9 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of the Backup: %v", err)
 	}
 	s.place = place
+	if len(s.volumes) == 0 && s.backup.Spec.Dump != nil {
+		s.volumes = []slipwayv1alpha1.BackupVolume{{Claim: slipwayv1alpha1.DumpVolume, Dump: s.backup.DumpName()}}
+	}
 	if len(s.volumes) == 0 {
 		source, err := mover.ParseSource(s.backup.Spec.Source)
 		if err != nil {
@@ -70,25 +73,38 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if err := transfer.Secrets(ctx, r.kit.Client, s.run.Namespace, s.secrets()); err != nil {
 		return err
 	}
-	claim := s.volumes[s.current].Claim
-	used, err := transfer.Use(ctx, r.kit.Live, types.NamespacedName{Namespace: s.run.Namespace, Name: claim},
-		slipwayv1alpha1.ReasonSourceNotFound, "spec.source of the Backup")
-	if err != nil {
+	in := desired.Inputs{
+		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
+		Volume: s.current, Claim: s.volumes[s.current].Claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
+	}
+	if err := r.use(ctx, s, &in); err != nil {
 		return err
 	}
-	left := s.course().Deadline().Sub(now)
-	if left <= 0 {
+	if in.Deadline = s.course().Deadline().Sub(now); in.Deadline <= 0 {
 		return nil // judge says so
 	}
-	job, err := desired.Job(desired.Inputs{
-		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
-		Volume: s.current, Claim: claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
-		Node: used.Node, Live: used.Live, Identity: used.Identity.As(s.backup.Spec.Mover), Deadline: left,
-	})
+	job, err := desired.Job(in)
 	if err != nil {
 		return err
 	}
 	_, err = r.kit.Applier.CreateOnly(ctx, s.run, apply.Child{Desired: job, Current: s.job})
+	return err
+}
+
+// use finds out how the pod gets at what it copies.
+func (r *Reconciler) use(ctx context.Context, s *scope, in *desired.Inputs) error {
+	if name := s.volumes[s.current].Dump; name != "" {
+		dump, id, err := r.dump(ctx, s)
+		if err != nil {
+			return err
+		}
+		dump.Name = name // as status has it, whatever the spec says by now
+		in.Dump, in.Identity = dump, id.As(s.backup.Spec.Mover)
+		return nil
+	}
+	used, err := transfer.Use(ctx, r.kit.Live, types.NamespacedName{Namespace: s.run.Namespace, Name: in.Claim},
+		slipwayv1alpha1.ReasonSourceNotFound, "spec.source of the Backup")
+	in.Node, in.Live, in.Identity = used.Node, used.Live, used.Identity.As(s.backup.Spec.Mover)
 	return err
 }
 
