@@ -24,7 +24,7 @@ const (
 )
 
 // streamOf is the output of a command, for the repository.
-func streamOf(c mover.Dump, close *func()) *repository.StreamOptions {
+func streamOf(c mover.Dump, hangUp *func()) *repository.StreamOptions {
 	return &repository.StreamOptions{Name: c.Name, Open: func(ctx context.Context) (repository.Stream, error) {
 		receiver, err := dump.Listen(c.Socket)
 		if err != nil {
@@ -35,7 +35,7 @@ func streamOf(c mover.Dump, close *func()) *repository.StreamOptions {
 			return nil, errors.Join(dumpError(err), receiver.Close())
 		}
 		// The receiver stays until the end: it turns away who would run the command once more.
-		*close = func() { _ = errors.Join(output.Close(), receiver.Close()) }
+		*hangUp = func() { _ = errors.Join(output.Close(), receiver.Close()) }
 		return stream{output}, nil
 	}}
 }

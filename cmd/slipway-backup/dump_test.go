@@ -92,7 +92,7 @@ func (d *dumping) stop(s side) {
 		if err != nil {
 			d.t.Errorf("%v: %s", err, s.output)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		d.t.Fatal("it does not end")
 	}
 }
@@ -209,7 +209,7 @@ func (d *dumping) waitFor(file string) {
 	d.t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	limit := time.After(30 * time.Second)
+	limit := time.After(3 * time.Minute) // a busy machine takes long to open a repository
 	for {
 		if _, err := os.Stat(file); err == nil {
 			return

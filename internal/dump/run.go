@@ -102,9 +102,7 @@ func (c Command) execute(ctx context.Context, to io.Writer) (end, error) {
 
 	runtime.LockOSThread() // the command is killed when the thread that started it ends
 	defer runtime.UnlockOSThread()
-	cmd := exec.Command(c.Words[0], c.Words[1:]...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = c.Environment, output.write, errorsOf.write
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd := c.process(output, errorsOf)
 	if err := cmd.Start(); err != nil {
 		return cannotStart(err), nil
 	}
@@ -118,24 +116,12 @@ func (c Command) execute(ctx context.Context, to io.Writer) (end, error) {
 
 	said := &tail{limit: maxText}
 	var copying sync.WaitGroup
-	copying.Go(func() {
-		_, _ = errorsOf.copyTo(make([]byte, 32<<10), 0, func(p []byte) error {
-			_, _ = said.Write(p)
-			_, _ = c.Errors.Write(p) // a log that takes nothing is no reason to end a dump
-			return nil
-		})
-	})
+	copying.Go(func() { c.log(errorsOf, said) })
 	var sent uint64
 	var all bool
 	var cut error
 	copying.Go(func() {
-		all, cut = output.copyTo(make([]byte, headerLength+maxData), headerLength, func(frame []byte) error {
-			putHeader(frame, kindData, len(frame)-headerLength)
-			sent += uint64(len(frame) - headerLength)
-			_, err := to.Write(frame)
-			return err
-		})
-		if cut != nil {
+		if sent, all, cut = send(output, to); cut != nil {
 			_ = syscall.Kill(group, syscall.SIGKILL) // nobody hears it any more
 		}
 	})
@@ -151,6 +137,34 @@ func (c Command) execute(ctx context.Context, to io.Writer) (end, error) {
 		e.how = held
 	}
 	return e, nil
+}
+
+// process is the command as a process, which leads a group of its own.
+func (c Command) process(output, errorsOf *pipe) *exec.Cmd {
+	cmd := exec.Command(c.Words[0], c.Words[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = c.Environment, output.write, errorsOf.write
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// log hands on what the command has to say, and keeps the end of it.
+func (c Command) log(from *pipe, said *tail) {
+	_, _ = from.copyTo(make([]byte, 32<<10), 0, func(p []byte) error {
+		_, _ = said.Write(p)
+		_, _ = c.Errors.Write(p) // a log that takes nothing is no reason to end a dump
+		return nil
+	})
+}
+
+// send sends the output in frames. It tells how much there was, and whether that was all.
+func send(from *pipe, to io.Writer) (sent uint64, all bool, err error) {
+	all, err = from.copyTo(make([]byte, headerLength+maxData), headerLength, func(frame []byte) error {
+		putHeader(frame, kindData, len(frame)-headerLength)
+		sent += uint64(len(frame) - headerLength)
+		_, err := to.Write(frame)
+		return err
+	})
+	return sent, all, err
 }
 
 // endOf says how a process ended.
