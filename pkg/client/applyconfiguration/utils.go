@@ -42,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackendServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Backup"):
 		return &apiv1alpha1.BackupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupDump"):
+		return &apiv1alpha1.BackupDumpApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupLastRun"):
 		return &apiv1alpha1.BackupLastRunApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupMover"):
