@@ -96,7 +96,8 @@ const (
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	// ReasonPodPending: the pod could not start for 10 minutes.
 	ReasonPodPending = "PodPending"
-	// ReasonPodLost: the pod ended without a result: it was deleted, evicted, or its node went away.
+	// ReasonPodLost: the pod ended without a result: it was deleted, evicted, or its node went away. Or the container that runs
+	// the command of spec.dump was ended from outside.
 	ReasonPodLost = "PodLost"
 
 	// ReasonWrongPassword: the password does not open the repository.
@@ -117,6 +118,8 @@ const (
 	ReasonSourceUnreadable = "SourceUnreadable"
 	// ReasonSourceEmpty: the volume holds no file.
 	ReasonSourceEmpty = "SourceEmpty"
+	// ReasonDumpFailed: the command of spec.dump failed, or did not say that it ended well.
+	ReasonDumpFailed = "DumpFailed"
 	// ReasonTargetNotEmpty: the target of a restore holds something.
 	ReasonTargetNotEmpty = "TargetNotEmpty"
 	// ReasonTargetUnwritable: the target of a restore takes no files.

@@ -50,6 +50,11 @@ type BackupList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.retentionPolicy)",message="spec: set at most one of retention and retentionPolicy"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || has(self.schedule)",message="spec.timeZone needs spec.schedule"
 // +kubebuilder:validation:XValidation:rule="!has(self.startingDeadline) || has(self.schedule)",message="spec.startingDeadline needs spec.schedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.dump) || !(has(self.include) || has(self.exclude) || (has(self.allowPartial) && self.allowPartial))",message="spec.dump does not go with include, exclude and allowPartial: they are for volumes"
+// +kubebuilder:validation:XValidation:rule="!has(self.dump) || has(self.dump.image) || self.source.matches('^(webapp|statefulset|deployment)/')",message="spec.dump.image is required where spec.source names no workload"
+// +kubebuilder:validation:XValidation:rule="!has(self.dump) || !has(self.dump.container) || self.source.matches('^(webapp|statefulset|deployment)/')",message="spec.dump.container needs a workload in spec.source"
+// +kubebuilder:validation:XValidation:rule="!has(self.dump) || !has(self.mover) || !has(self.mover.runAs) || self.mover.runAs != 'Root'",message="spec.dump does not go with mover.runAs Root: it reads no volume"
+// +kubebuilder:validation:XValidation:rule="!has(self.dump) || !has(self.hooks)",message="spec.dump does not go with hooks: they are for volumes"
 type BackupSpec struct {
 	// source is what to back up: the name of a PersistentVolumeClaim in the same namespace, also written pvc/<name>; or
 	// webapp/<name>, statefulset/<name> or deployment/<name> for all volumes of its pods.
@@ -122,6 +127,12 @@ type BackupSpec struct {
 	// +optional
 	Exclude []string `json:"exclude,omitempty"`
 
+	// dump backs up the output of a command instead of volumes. No volume of the source is read: source names the workload
+	// whose image, environment and user the command gets, or a PersistentVolumeClaim of whose pods it gets the user. The
+	// copy holds one file. include, exclude and allowPartial do not go with it.
+	// +optional
+	Dump *BackupDump `json:"dump,omitempty"`
+
 	// verify says how closely each copy is looked at before it counts.
 	// +optional
 	Verify *BackupVerify `json:"verify,omitempty"`
@@ -146,8 +157,8 @@ type BackupSpec struct {
 	// +optional
 	AllowPartial bool `json:"allowPartial,omitempty"`
 
-	// allowEmpty accepts a copy of a volume without any file. Default false: an empty volume is mostly one that lost its
-	// data.
+	// allowEmpty accepts a copy of a volume without any file, or of a dump without any output. Default false: an empty
+	// volume is mostly one that lost its data.
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 

@@ -127,14 +127,19 @@ type BackupRunStatus struct {
 
 // BackupVolume is the copy of one volume.
 type BackupVolume struct {
-	// claim is the PersistentVolumeClaim.
+	// claim is the PersistentVolumeClaim. Of a dump it is the word dump: no volume is read then.
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Claim string `json:"claim"`
+	// dump is the name of the file that holds the output of the command of spec.dump of the Backup. Absent: the copy is of a
+	// volume.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Dump string `json:"dump,omitempty"`
 	// snapshotID names the copy in the repository. Absent: there is none yet.
 	// +optional
 	SnapshotID string `json:"snapshotID,omitempty"`
-	// sourceTime is when the volume began to be read.
+	// sourceTime is when the volume began to be read, or just before the command of a dump was started.
 	// +optional
 	SourceTime *metav1.Time `json:"sourceTime,omitempty"`
 	// verified tells that the copy was read back.

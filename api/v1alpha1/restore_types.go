@@ -70,7 +70,8 @@ type RestoreSpec struct {
 	// there is none the restore fails: no other copy is taken.
 	// +optional
 	AsOf *metav1.Time `json:"asOf,omitempty"`
-	// volume is the PersistentVolumeClaim that the copy is of. Required where the repository holds copies of several.
+	// volume is the PersistentVolumeClaim that the copy is of, or dump. Required where the repository holds copies of
+	// several.
 	// +optional
 	Volume *LocalReference `json:"volume,omitempty"`
 	// paths restricts the restore to these files and folders, at most 100. They come to the same path in the target. Each

@@ -36,10 +36,16 @@ func takeSnapshot(ctx context.Context, w *work) error {
 
 func snapshot(ctx context.Context, w *work, r *repository.Repository) error {
 	c := w.config.Snapshot
+	var stream *repository.StreamOptions
+	if c.Dump != nil {
+		hangUp := func() {}
+		defer func() { hangUp() }()
+		stream = streamOf(*c.Dump, &hangUp)
+	}
 	made, err := r.Snapshot(ctx, repository.SnapshotOptions{
 		Source: c.Source, Run: c.Run, Volume: c.Volume, Paths: c.Paths, Exclude: c.Exclude,
 		AllowPartial: c.AllowPartial, AllowEmpty: c.AllowEmpty,
-		IgnoreChangeTime: c.IgnoreChangeTime, ReadAll: c.ReadAll, Parallel: c.Parallel, Meter: w.meter,
+		IgnoreChangeTime: c.IgnoreChangeTime, ReadAll: c.ReadAll, Parallel: c.Parallel, Meter: w.meter, Stream: stream,
 	})
 	if err == nil {
 		w.result.Snapshot = &made

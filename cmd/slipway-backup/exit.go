@@ -25,6 +25,8 @@ var exitCodes = map[repository.Kind]int{
 	repository.KindCorrupt:          21,
 	repository.KindCanceled:         22,
 	repository.KindMassDeletion:     23,
+	repository.KindDumpFailed:       30,
+	repository.KindDumpLost:         31,
 }
 
 // exitCode is never 0 for an error.

@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(helperVariable) == "" {
 		os.Exit(m.Run())
 	}
+	if os.Args[1] == commandDump || os.Args[1] == commandInstall {
+		os.Exit(beside(os.Args[1:]))
+	}
 	ahead, err := time.ParseDuration(os.Getenv(aheadVariable))
 	if err != nil {
 		panic(err)

@@ -24,13 +24,17 @@ import (
 var version = "dev"
 
 func main() {
+	if len(os.Args) > 1 && (os.Args[1] == commandDump || os.Args[1] == commandInstall) {
+		os.Exit(beside(os.Args[1:]))
+	}
 	flags := pflag.NewFlagSet("slipway-backup", pflag.ContinueOnError)
 	configFile := flags.String("config", "", "file with the configuration in JSON: docs/disaster-recovery.md")
 	resultFile := flags.String("result", "/dev/termination-log", "file that the result is written to, as JSON of at most 4 KiB; empty for none")
 	interval := flags.Duration("progress", 30*time.Second, "how often to write a line of progress")
 	showVersion := flags.Bool("version", false, "print the version and exit")
 	flags.Usage = func() {
-		fmt.Fprintf(os.Stderr, "Usage: slipway-backup (%s) --config FILE\n%s", strings.Join(commandNames(), "|"), flags.FlagUsages())
+		fmt.Fprintf(os.Stderr, "Usage: slipway-backup (%s) --config FILE\n"+
+			"       slipway-backup dump --socket FILE -- COMMAND\n       slipway-backup install FILE\n%s", strings.Join(commandNames(), "|"), flags.FlagUsages())
 	}
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		if err != pflag.ErrHelp { //nolint:errorlint // pflag returns it as it is
@@ -53,4 +57,11 @@ func main() {
 	defer stop()
 	p := program{output: os.Stdout, resultFile: *resultFile, interval: *interval, clock: clock.RealClock{}}
 	os.Exit(p.run(ctx, flags.Arg(0), *configFile))
+}
+
+// beside runs a command that needs no configuration.
+func beside(arguments []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	return runBeside(ctx, arguments, os.Stdout)
 }

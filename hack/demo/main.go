@@ -35,6 +35,12 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "dump" {
+		if err := dumpCommand(os.Args[2:], os.Getenv, os.Stdout); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if message := os.Getenv("START_FAILURE"); message != "" {
 		fmt.Fprintln(os.Stderr, message)
 		// Outside of a pod there is no such file, and nobody who would read it.

@@ -63,6 +63,16 @@ type Snapshot struct {
 	IgnoreChangeTime bool     `json:"ignoreChangeTime,omitempty"`
 	ReadAll          bool     `json:"readAll,omitempty"`
 	Parallel         int      `json:"parallel,omitempty"`
+	// Dump, instead of Source, is the output of a command.
+	Dump *Dump `json:"dump,omitempty"`
+}
+
+// Dump says where the output of a command comes from. Another process runs the command: slipway-backup dump.
+type Dump struct {
+	// Socket is where to listen for it.
+	Socket string `json:"socket"`
+	// Name is that of the file.
+	Name string `json:"name,omitempty"`
 }
 
 // Verify says what to read back: the snapshot of a run, or snapshots by their IDs, or all.

@@ -6,6 +6,7 @@
 //	result.go  what slipway-backup says in the end, and on the way
 //	use.go     how pods use a volume, and as which user
 //	job.go     the Job
+//	dump.go    the containers of a dump, and as which user they run
 //	observe.go what a Job has come to
 //	retry.go   which failures are worth another attempt
 //	course.go  what follows from that: attempts, waiting, deadlines

@@ -95,6 +95,8 @@ type Job struct {
 	NewClaim bool
 	// Mover is what a user says of the pod. Nil: nothing.
 	Mover *slipwayv1alpha1.BackupMover
+	// Dump is the container of a command whose output is kept instead of a volume. Nil: none.
+	Dump *DumpContainer
 	// Identity is who it runs as.
 	Identity Identity
 	// Resources are those of each step. Nil: the defaults.
@@ -113,6 +115,7 @@ func (j Job) Build() (*batchv1ac.JobApplyConfiguration, error) {
 	} else {
 		config.Repository.Filesystem = &Filesystem{Path: path.Join(repositoryFolder, j.Place.Path), Shared: true}
 	}
+	config.Snapshot.Dump = j.Dump.config()
 	raw, err := json.Marshal(config)
 	if err != nil {
 		return nil, fmt.Errorf("write the configuration: %w", err)
@@ -131,6 +134,11 @@ func (j Job) Build() (*batchv1ac.JobApplyConfiguration, error) {
 		pod.WithTolerations(tolerationOf(&j.Tolerations[i]))
 	}
 	j.userWants(pod)
+	if j.Dump != nil {
+		if err := j.Dump.addTo(pod, j.Image); err != nil {
+			return nil, err
+		}
+	}
 	for i, step := range j.Steps {
 		if i < len(j.Steps)-1 {
 			pod.WithInitContainers(j.container(step))
@@ -163,6 +171,9 @@ func (j Job) container(step Step) *corev1ac.ContainerApplyConfiguration {
 	}
 	if j.Claim != "" && step.usesVolume() {
 		mounts = append(mounts, corev1ac.VolumeMount().WithName("volume").WithMountPath(VolumeFolder).WithReadOnly(step != StepRestore))
+	}
+	if j.Dump != nil && step == StepSnapshot {
+		mounts = append(mounts, socketMount())
 	}
 	resources := children.Resources(j.Resources)
 	if resources == nil {

@@ -108,6 +108,7 @@ func (o *Observation) ofPod(pod *corev1.Pod, steps []Step) {
 		switch {
 		case state.Terminated != nil:
 			if !o.ofStep(step, state.Terminated) {
+				o.ofDump(statuses[ContainerDump])
 				return
 			}
 			o.State = Working // the next step begins
@@ -159,7 +160,7 @@ func (o *Observation) evicted(pod *corev1.Pod) {
 // waiting says what keeps a pod from starting.
 func (o *Observation) waiting(pod *corev1.Pod) {
 	if verdict := health.Pod(pod); verdict.State == health.Failed || verdict.Reason == slipwayv1alpha1.ReasonUnschedulable {
-		o.Trouble = verdict.Trouble()
+		o.Trouble = namesDump(verdict.Trouble())
 	}
 }
 

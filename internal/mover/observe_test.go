@@ -2,6 +2,7 @@ package mover
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,6 +128,62 @@ func TestWhatAJobHasComeTo(t *testing.T) {
 			}
 			if got.State != tc.state || got.Step != tc.step || reason != tc.reason {
 				t.Errorf("got %s in %q, %q, want %s in %q, %q", got.State, got.Step, reason, tc.state, tc.step, tc.reason)
+			}
+		})
+	}
+}
+
+// What became of the command of a dump is told by the step that keeps its output, and by the container of the command.
+func TestWhatADumpHasComeTo(t *testing.T) {
+	exit := ended(30, "Error", Result{Command: "snapshot", Kind: "DumpFailed", Message: "the command ended with exit code 1: disk full"})
+	cut := ended(31, "Error", Result{Command: "snapshot", Kind: "DumpLost", Message: "the command was cut off"})
+	full := ended(16, "Error", Result{Command: "snapshot", Kind: "NoSpace", Message: "the destination is full"})
+	killed := corev1.ContainerStatus{State: ended(137, "OOMKilled", ""), RestartCount: 1}
+	killedBefore := corev1.ContainerStatus{State: running, LastTerminationState: ended(137, "OOMKilled", "")}
+	waitsFor := func(reason, message string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Image: "no/such:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+	}
+	tests := map[string]struct {
+		phase            corev1.PodPhase
+		dump             corev1.ContainerStatus
+		snapshot, verify corev1.ContainerState
+		state            State
+		reason, says     string
+	}{
+		"the command waits for its turn":         {corev1.PodPending, corev1.ContainerStatus{State: running}, waiting, waiting, Starting, "", ""},
+		"the command runs":                       {corev1.PodPending, corev1.ContainerStatus{State: running}, running, waiting, Working, "", ""},
+		"all is well, and the container is left": {corev1.PodRunning, corev1.ContainerStatus{State: running}, made, readBack, Succeeded, "", ""},
+		"all is well, and the container is killed in the end": {
+			corev1.PodSucceeded, corev1.ContainerStatus{State: ended(137, "Error", "")}, made, readBack, Succeeded, "", "",
+		},
+		"the image is not there": {
+			corev1.PodPending, waitsFor("ImagePullBackOff", "no/such:1: not found"), waiting, waiting, Starting, "ImageNotFound", "check spec.dump.image",
+		},
+		"a Secret of its environment is missing": {
+			corev1.PodPending, waitsFor("CreateContainerConfigError", `secret "shop-db" not found`), waiting, waiting, Starting, "CreateContainerConfigError", "shop-db",
+		},
+		"the command failed":                     {corev1.PodFailed, corev1.ContainerStatus{State: running}, exit, waiting, Failed, "DumpFailed", "exit code 1: disk full"},
+		"its container was killed":               {corev1.PodFailed, corev1.ContainerStatus{State: ended(137, "Error", "")}, cut, waiting, Failed, "PodLost", "cut off"},
+		"its container was out of memory":        {corev1.PodFailed, killed, cut, waiting, Failed, "OOMKilled", "spec.dump.resources"},
+		"its container was, and runs again":      {corev1.PodFailed, killedBefore, cut, waiting, Failed, "OOMKilled", "spec.dump.resources"},
+		"the command was, and said so":           {corev1.PodFailed, killedBefore, exit, waiting, Failed, "OOMKilled", "spec.dump.resources"},
+		"it was, and that is not why":            {corev1.PodFailed, killedBefore, full, waiting, Failed, "NoSpace", "full"},
+		"it was, and the copy is damaged":        {corev1.PodFailed, killedBefore, made, ended(21, "Error", Result{Command: "verify", Kind: "Corrupt", Message: "x"}), Failed, "Corrupt", "x"},
+		"the container that keeps it was killed": {corev1.PodFailed, corev1.ContainerStatus{State: running}, ended(137, "OOMKilled", ""), waiting, Failed, "OOMKilled", `"snapshot"`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := aPod(tc.phase, tc.snapshot, tc.verify)
+			tc.dump.Name = ContainerDump
+			pod.Spec.InitContainers = []corev1.Container{{Name: ContainerDump}, {Name: "snapshot"}}
+			pod.Status.InitContainerStatuses = append([]corev1.ContainerStatus{{Name: ContainerInstall, State: ended(0, "Completed", "")}, tc.dump}, pod.Status.InitContainerStatuses...)
+			got := Observe(aJob(), []corev1.Pod{pod}, []Step{StepSnapshot, StepVerify})
+			var reason, message string
+			if got.Trouble != nil {
+				reason, message = got.Trouble.Reason, got.Trouble.Message
+			}
+			if got.State != tc.state || reason != tc.reason || !strings.Contains(message, tc.says) {
+				t.Errorf("got %s, %q: %q, want %s, %q: %q", got.State, reason, message, tc.state, tc.reason, tc.says)
 			}
 		})
 	}

@@ -26,6 +26,8 @@ var reasons = map[string]string{
 	"Corrupt":          slipwayv1alpha1.ReasonCorrupt,
 	"Canceled":         slipwayv1alpha1.ReasonPodLost,
 	"MassDeletion":     slipwayv1alpha1.ReasonMassDeletion,
+	"DumpFailed":       slipwayv1alpha1.ReasonDumpFailed,
+	"DumpLost":         slipwayv1alpha1.ReasonPodLost,
 	"Internal":         slipwayv1alpha1.ReasonMoverFailed,
 }
 

@@ -23,6 +23,7 @@
 //	names.go       file names that are no UTF-8
 //	attributes.go  what is kept beside the tree of files
 //	snapshot.go    Snapshot, and progress.go what it says on the way
+//	stream.go      a stream instead of a folder
 //	upload.go      what the library writes to, and how it calls a source
 //	list.go        List
 //	tree.go        the tree of files as it is stored

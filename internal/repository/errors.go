@@ -50,6 +50,10 @@ const (
 	KindCanceled Kind = "Canceled"
 	// KindMassDeletion means that more snapshots would expire at once than the caller allows.
 	KindMassDeletion Kind = "MassDeletion"
+	// KindDumpFailed means that a command whose output is the source failed, or did not say that it ended well.
+	KindDumpFailed Kind = "DumpFailed"
+	// KindDumpLost means that such a command was cut off before it said how it ended.
+	KindDumpLost Kind = "DumpLost"
 	// KindInternal is everything else: a mistake in this program or in the library.
 	KindInternal Kind = "Internal"
 )

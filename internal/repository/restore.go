@@ -88,7 +88,7 @@ func (r *Repository) Restore(ctx context.Context, options RestoreOptions) (Resto
 		return RestoreResult{}, err
 	}
 	defer target.close()
-	w := &restorer{repository: r, filter: filter, target: target, meter: meterOrNone(options.Meter), attributes: map[string]attributes{}}
+	w := &restorer{repository: r, filter: filter, target: target, meter: meterOrNone(options.Meter), attributes: map[string]attributes{}, stream: described.Stats.Stream}
 	w.meter.totalFiles.Store(described.Stats.Files)
 	w.meter.totalBytes.Store(described.Stats.Bytes)
 	w.meter.known.Store(len(filter.paths) == 0)
@@ -161,6 +161,7 @@ type restorer struct {
 	target     *target
 	meter      *Meter
 	attributes map[string]attributes // by path as it is stored
+	stream     bool                  // there was no folder whose attributes the target could get
 
 	writing *errgroup.Group
 	folders []restoredFolder
@@ -236,7 +237,7 @@ func (w *restorer) unmark() error {
 
 // folder restores what is in a folder, which exists.
 func (w *restorer) folder(ctx context.Context, e *snapshot.DirEntry, relative, stored string) error {
-	if relative != "." || len(w.filter.paths) == 0 {
+	if relative != "." || (len(w.filter.paths) == 0 && !w.stream) {
 		w.folders = append(w.folders, restoredFolder{relative: relative, stored: stored, entry: e})
 	}
 	entries, err := readFolder(ctx, w.repository.rep, e.ObjectID)

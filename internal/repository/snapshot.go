@@ -51,6 +51,8 @@ type SnapshotOptions struct {
 	Parallel int
 	// Meter shows the progress. Default: none.
 	Meter *Meter
+	// Stream is what to keep instead of Source. Paths, Exclude and AllowPartial do not go with it. Default: none.
+	Stream *StreamOptions
 
 	checkpointEvery time.Duration // for tests: how often unfinished work is made reusable; default 45 minutes
 }
@@ -76,6 +78,9 @@ type Stats struct {
 	// UnreadableExamples names some, with the reason.
 	Unreadable         int64    `json:"unreadable"`
 	UnreadableExamples []string `json:"unreadableExamples,omitempty"`
+	// Stream tells that the source was a stream, which is kept as one file. There was no folder, so a restore leaves the
+	// target itself as it is.
+	Stream bool `json:"stream,omitempty"`
 }
 
 func (s Stats) empty() bool { return s.Files+s.Links+s.Pipes == 0 }
@@ -110,6 +115,9 @@ func (r *Repository) Snapshot(ctx context.Context, options SnapshotOptions) (Sna
 			found, err := describe(m)
 			return SnapshotResult{Snapshot: found, Adopted: true}, err
 		}
+	}
+	if options.Stream != nil {
+		return r.snapshotStream(ctx, options)
 	}
 	filter, err := newFilter(options.Paths, options.Exclude)
 	if err != nil {
@@ -178,10 +186,14 @@ func (k *keeper) keep(ctx context.Context) (*snapshot.Manifest, Stats, error) {
 	if err != nil {
 		return nil, stats, err
 	}
-	lines := k.source.collector.lines()
+	return made, stats, k.save(ctx, made, stats, k.source.collector.lines())
+}
+
+// save writes the attributes and the snapshot that holds them and the tree.
+func (k *keeper) save(ctx context.Context, made *snapshot.Manifest, stats Stats, lines []attributes) error {
 	beside, err := k.writeAttributes(ctx, made, stats, lines)
 	if err != nil {
-		return nil, stats, err
+		return err
 	}
 	var root snapshotfs.DirManifestBuilder
 	root.AddEntry(made.RootEntry)
@@ -189,13 +201,13 @@ func (k *keeper) keep(ctx context.Context) (*snapshot.Manifest, Stats, error) {
 	folder := root.Build(made.StartTime, "")
 	id, err := snapshotfs.WriteDirManifest(ctx, k.writer, ".", folder, metadataCompression)
 	if err != nil {
-		return nil, stats, err
+		return err
 	}
 	made.RootEntry = newEntry("", snapshot.EntryTypeDirectory, id, made.StartTime)
 	made.RootEntry.DirSummary = folder.Summary
 	description, err := json.Marshal(stats)
 	if err != nil {
-		return nil, stats, err
+		return err
 	}
 	made.Description = string(description)
 	made.Tags = map[string]string{runTag: k.options.Run}
@@ -203,9 +215,9 @@ func (k *keeper) keep(ctx context.Context) (*snapshot.Manifest, Stats, error) {
 		made.Tags[partialTag] = "true"
 	}
 	if _, err := snapshot.SaveSnapshot(ctx, k.writer, made); err != nil {
-		return nil, stats, err
+		return err
 	}
-	return made, stats, k.dropCheckpoints(ctx)
+	return k.dropCheckpoints(ctx)
 }
 
 // dropCheckpoints removes what this run and interrupted ones left for the next to begin with.

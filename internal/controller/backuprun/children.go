@@ -28,6 +28,9 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of the Backup: %v", err)
 	}
 	s.place = place
+	if len(s.volumes) == 0 && s.backup.Spec.Dump != nil {
+		s.volumes = []slipwayv1alpha1.BackupVolume{{Claim: slipwayv1alpha1.DumpVolume, Dump: s.backup.DumpName()}}
+	}
 	if len(s.volumes) == 0 {
 		source, err := mover.ParseSource(s.backup.Spec.Source)
 		if err != nil {
@@ -75,28 +78,43 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if err := transfer.Secrets(ctx, r.kit.Client, s.run.Namespace, s.secrets()); err != nil {
 		return err
 	}
-	claim := s.volumes[s.current].Claim
-	used, err := transfer.Use(ctx, r.kit.Live, types.NamespacedName{Namespace: s.run.Namespace, Name: claim},
-		slipwayv1alpha1.ReasonSourceNotFound, "spec.source of the Backup")
-	if err != nil {
+	in := desired.Inputs{
+		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
+		Volume: s.current, Claim: s.volumes[s.current].Claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
+	}
+	if err := r.use(ctx, s, &in); err != nil {
 		return err
 	}
-	left := s.course().Deadline().Sub(now)
-	if left <= 0 {
+	if in.Deadline = s.course().Deadline().Sub(now); in.Deadline <= 0 {
 		return nil // judge says so
 	}
-	if ready, err := r.quiesce(ctx, s, claim, now); !ready || err != nil {
-		return err
+	if in.Dump == nil {
+		if ready, err := r.quiesce(ctx, s, in.Claim, now); !ready || err != nil {
+			return err
+		}
 	}
-	job, err := desired.Job(desired.Inputs{
-		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
-		Volume: s.current, Claim: claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
-		Node: used.Node, Tolerations: used.Tolerations, Live: used.Live, Identity: used.Identity.As(s.backup.Spec.Mover), Deadline: left,
-	})
+	job, err := desired.Job(in)
 	if err != nil {
 		return err
 	}
 	return r.writers.Create(ctx, s.backup, s.run, apply.Child{Desired: job, Current: s.job})
+}
+
+// use finds out how the pod gets at what it copies.
+func (r *Reconciler) use(ctx context.Context, s *scope, in *desired.Inputs) error {
+	if name := s.volumes[s.current].Dump; name != "" {
+		dump, id, err := r.dump(ctx, s)
+		if err != nil {
+			return err
+		}
+		dump.Name = name // as status has it, whatever the spec says by now
+		in.Dump, in.Identity = dump, id.As(s.backup.Spec.Mover)
+		return nil
+	}
+	used, err := transfer.Use(ctx, r.kit.Live, types.NamespacedName{Namespace: s.run.Namespace, Name: in.Claim},
+		slipwayv1alpha1.ReasonSourceNotFound, "spec.source of the Backup")
+	in.Node, in.Tolerations, in.Live, in.Identity = used.Node, used.Tolerations, used.Live, used.Identity.As(s.backup.Spec.Mover)
+	return err
 }
 
 // secrets are the Secrets that the pod mounts. The credentials come first: nobody but the user makes them.

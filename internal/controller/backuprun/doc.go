@@ -10,6 +10,7 @@
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
 //	source.go      which volumes there are, who uses them, and as which user
+//	dump.go        the command whose output is copied instead
 //	turn.go        whose turn it is: the limit of runs at a time
 //	children.go    making and deleting Jobs
 //	judge.go       what the present attempt has come to, and what follows

@@ -67,14 +67,10 @@ func (s *scope) follow(now time.Time) mover.Next {
 	case s.current == len(s.volumes):
 		return s.complete(now)
 	}
-	claim := s.volumes[s.current].Claim
 	if trouble := s.hookTrouble(); trouble != nil && now.Before(course.Deadline()) {
 		return course.FailAttempt(trouble, now)
 	}
-	next, decided := course.Follow(s.seen, map[mover.Step]string{
-		mover.StepSnapshot: fmt.Sprintf("volume %q is being read", claim),
-		mover.StepVerify:   fmt.Sprintf("the copy of volume %q is being read back", claim),
-	}, now)
+	next, decided := course.Follow(s.seen, does(s.volumes[s.current]), now)
 	if decided {
 		return next
 	}
@@ -82,6 +78,20 @@ func (s *scope) follow(now time.Time) mover.Next {
 		return s.staying(slipwayv1alpha1.ReasonReleasing, "the copy was read back; the after hook (spec.hooks.after of the Backup) runs", now)
 	}
 	return s.accept(now)
+}
+
+// does says what each step does.
+func does(volume slipwayv1alpha1.BackupVolume) map[mover.Step]string {
+	if volume.Dump != "" {
+		return map[mover.Step]string{
+			mover.StepSnapshot: "the output of the command in spec.dump of the Backup is being kept",
+			mover.StepVerify:   "the copy of the dump is being read back",
+		}
+	}
+	return map[mover.Step]string{
+		mover.StepSnapshot: fmt.Sprintf("volume %q is being read", volume.Claim),
+		mover.StepVerify:   fmt.Sprintf("the copy of volume %q is being read back", volume.Claim),
+	}
 }
 
 // accept takes the copy of the present volume, which another process has read back.
@@ -93,7 +103,7 @@ func (s *scope) accept(now time.Time) mover.Next {
 	start := metav1.NewTime(made.Snapshot.Start)
 	s.volumes = slices.Clone(s.volumes)
 	s.volumes[s.current] = slipwayv1alpha1.BackupVolume{
-		Claim: s.volumes[s.current].Claim, SnapshotID: made.Snapshot.ID, SourceTime: &start, Verified: true,
+		Claim: s.volumes[s.current].Claim, Dump: s.volumes[s.current].Dump, SnapshotID: made.Snapshot.ID, SourceTime: &start, Verified: true,
 		Files: made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
 		Unreadable: made.Snapshot.Stats.Unreadable, Skipped: made.Snapshot.Stats.Skipped,
 	}

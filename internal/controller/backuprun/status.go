@@ -58,6 +58,9 @@ func (s *scope) summary(next slipwayv1alpha1.BackupRunStatus) slipwayv1alpha1.Tr
 	var summary slipwayv1alpha1.TransferSummary
 	if next.Progress != nil {
 		summary.Progress = fmt.Sprintf("%d%%", next.Progress.Percent)
+		if next.Progress.TotalBytes == 0 && next.Progress.Bytes > 0 {
+			summary.Progress = text.Bytes(next.Progress.Bytes) // of a dump nobody knows how much there will be
+		}
 	}
 	if next.Verification != nil {
 		summary.Size = fmt.Sprintf("%s (+%s)", text.Bytes(next.Bytes), text.Bytes(next.AddedBytes))

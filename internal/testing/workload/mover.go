@@ -89,6 +89,9 @@ func (c *Cluster) Work(ctx context.Context, job *batchv1.Job, step mover.Step) e
 func StepsOf(job *batchv1.Job) []mover.Step {
 	var steps []mover.Step
 	for i := range job.Spec.Template.Spec.InitContainers {
+		if name := job.Spec.Template.Spec.InitContainers[i].Name; name == mover.ContainerInstall || name == mover.ContainerDump {
+			continue // it is there beside the steps
+		}
 		steps = append(steps, mover.Step(job.Spec.Template.Spec.InitContainers[i].Name))
 	}
 	for i := range job.Spec.Template.Spec.Containers {

@@ -39,6 +39,8 @@ type Inputs struct {
 	Attempt int32
 	// RepositoryID is that of the repository, empty before the first run of the Backup.
 	RepositoryID string
+	// Dump is the container whose output is kept, under the name that Claim has. Nil: a volume is.
+	Dump *mover.DumpContainer
 	// Node is where a pod uses the volume. Empty: anywhere.
 	Node string
 	// Live tells that pods may write to the volume meanwhile.
@@ -89,19 +91,24 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 	if spec.Mover != nil {
 		resources = spec.Mover.Resources
 	}
+	source, claim := mover.VolumeFolder, in.Claim
+	if in.Dump != nil {
+		source, claim = "", ""
+	}
 	job, err := mover.Job{
 		Name: JobName(in.Run, in.Volume, in.Attempt), Namespace: in.Run.Namespace, Labels: labels, Owner: owner.Reference(),
 		Image: in.Image, Steps: Steps,
 		Config: mover.Config{
 			Repository: mover.Repository{ID: in.RepositoryID, Create: in.RepositoryID == ""},
 			Snapshot: mover.Snapshot{
-				Source: mover.VolumeFolder, Run: tag, Volume: in.Claim, Paths: paths(spec.Include), Exclude: spec.Exclude,
+				Source: source, Run: tag, Volume: in.Claim, Paths: paths(spec.Include), Exclude: spec.Exclude,
 				AllowPartial: spec.AllowPartial, AllowEmpty: spec.AllowEmpty,
 			},
 			Verify: mover.Verify{Run: tag, ReadPercent: readPercent(Mode(in.Backup))},
 		},
 		Place: in.Place.Of(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
-		Claim: in.Claim, Node: in.Node, Tolerations: in.Tolerations, Mover: spec.Mover, Identity: in.Identity, Resources: resources, Deadline: in.Deadline,
+		Claim: claim, Dump: in.Dump, Node: in.Node, Tolerations: in.Tolerations, Mover: spec.Mover, Identity: in.Identity, Resources: resources,
+		Deadline: in.Deadline,
 	}.Build()
 	if err == nil && in.Live {
 		job.WithAnnotations(map[string]string{AnnotationLive: "true"})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -32,6 +33,10 @@ type input struct {
 		Group  int64   `json:"group"`
 		Groups []int64 `json:"groups"`
 	} `json:"identity"`
+	// Dump tells that the Job is for spec.dump. Container is that of the source, and PullSecrets are its pods'.
+	Dump        bool                          `json:"dump"`
+	Container   *corev1.Container             `json:"container"`
+	PullSecrets []corev1.LocalObjectReference `json:"pullSecrets"`
 }
 
 // Each case's input is testdata/<name>.in.yaml; what it leads to is testdata/<name>.out.yaml.
@@ -78,8 +83,13 @@ func render(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var dump *mover.DumpContainer
+	if in.Dump {
+		dump = desired.Dump(in.Backup, in.Container, in.PullSecrets)
+	}
 	job, err := desired.Job(desired.Inputs{
-		Run: run, Backup: in.Backup, Place: place, Image: "slipway-backup:1", Volume: in.Volume, Claim: in.Claim, Attempt: in.Attempt,
+		Dump: dump,
+		Run:  run, Backup: in.Backup, Place: place, Image: "slipway-backup:1", Volume: in.Volume, Claim: in.Claim, Attempt: in.Attempt,
 		RepositoryID: in.RepositoryID, Node: in.Node, Deadline: time.Hour,
 		Identity: mover.Identity{Root: in.Identity.Root, User: in.Identity.User, Group: in.Identity.Group, Groups: in.Identity.Groups},
 	})

@@ -93,8 +93,8 @@ func container(revision Revision) *corev1ac.ContainerApplyConfiguration {
 			WithName(portName).
 			WithContainerPort(spec.Port).
 			WithProtocol(corev1.ProtocolTCP)).
-		WithEnv(env(spec)...).
-		WithEnvFrom(envFrom(spec)...).
+		WithEnv(children.Env(spec.Env, spec.EnvFrom)...).
+		WithEnvFrom(children.EnvFrom(spec.EnvFrom)...).
 		WithVolumeMounts(volumeMounts(spec)...).
 		WithStartupProbe(startupProbe(spec)).
 		WithReadinessProbe(readinessProbe(spec)).

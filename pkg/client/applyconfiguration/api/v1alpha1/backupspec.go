@@ -47,6 +47,10 @@ type BackupSpecApplyConfiguration struct {
 	// path from the root; * and ? stand for characters of one name, ** for any number of folders, a slash at the end for
 	// folders only. Default: nothing.
 	Exclude []string `json:"exclude,omitempty"`
+	// dump backs up the output of a command instead of volumes. No volume of the source is read: source names the workload
+	// whose image, environment and user the command gets, or a PersistentVolumeClaim of whose pods it gets the user. The
+	// copy holds one file. include, exclude and allowPartial do not go with it.
+	Dump *BackupDumpApplyConfiguration `json:"dump,omitempty"`
 	// verify says how closely each copy is looked at before it counts.
 	Verify *BackupVerifyApplyConfiguration `json:"verify,omitempty"`
 	// suspend lets no run start. Runs under way go on. Default false.
@@ -59,8 +63,8 @@ type BackupSpecApplyConfiguration struct {
 	// allowPartial accepts a copy of which something could not be read. Status says how much is missing. Default false: then
 	// there is no copy, and the run fails.
 	AllowPartial *bool `json:"allowPartial,omitempty"`
-	// allowEmpty accepts a copy of a volume without any file. Default false: an empty volume is mostly one that lost its
-	// data.
+	// allowEmpty accepts a copy of a volume without any file, or of a dump without any output. Default false: an empty
+	// volume is mostly one that lost its data.
 	AllowEmpty *bool `json:"allowEmpty,omitempty"`
 	// deletionPolicy says what becomes of the repository when the Backup is deleted. Retain leaves it as it is, Delete
 	// deletes it with all copies. Default Retain.
@@ -162,6 +166,14 @@ func (b *BackupSpecApplyConfiguration) WithExclude(values ...string) *BackupSpec
 	for i := range values {
 		b.Exclude = append(b.Exclude, values[i])
 	}
+	return b
+}
+
+// WithDump sets the Dump field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Dump field is set to the value of the last call.
+func (b *BackupSpecApplyConfiguration) WithDump(value *BackupDumpApplyConfiguration) *BackupSpecApplyConfiguration {
+	b.Dump = value
 	return b
 }
 

@@ -13,11 +13,14 @@ import (
 //
 // BackupVolume is the copy of one volume.
 type BackupVolumeApplyConfiguration struct {
-	// claim is the PersistentVolumeClaim.
+	// claim is the PersistentVolumeClaim. Of a dump it is the word dump: no volume is read then.
 	Claim *string `json:"claim,omitempty"`
+	// dump is the name of the file that holds the output of the command of spec.dump of the Backup. Absent: the copy is of a
+	// volume.
+	Dump *string `json:"dump,omitempty"`
 	// snapshotID names the copy in the repository. Absent: there is none yet.
 	SnapshotID *string `json:"snapshotID,omitempty"`
-	// sourceTime is when the volume began to be read.
+	// sourceTime is when the volume began to be read, or just before the command of a dump was started.
 	SourceTime *v1.Time `json:"sourceTime,omitempty"`
 	// verified tells that the copy was read back.
 	Verified *bool `json:"verified,omitempty"`
@@ -44,6 +47,14 @@ func BackupVolume() *BackupVolumeApplyConfiguration {
 // If called multiple times, the Claim field is set to the value of the last call.
 func (b *BackupVolumeApplyConfiguration) WithClaim(value string) *BackupVolumeApplyConfiguration {
 	b.Claim = &value
+	return b
+}
+
+// WithDump sets the Dump field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Dump field is set to the value of the last call.
+func (b *BackupVolumeApplyConfiguration) WithDump(value string) *BackupVolumeApplyConfiguration {
+	b.Dump = &value
 	return b
 }
 

@@ -26,7 +26,8 @@ type RestoreSpecApplyConfiguration struct {
 	// asOf restores the newest verified copy whose source had been read until then, for example 2026-05-01T12:00:00Z. If
 	// there is none the restore fails: no other copy is taken.
 	AsOf *v1.Time `json:"asOf,omitempty"`
-	// volume is the PersistentVolumeClaim that the copy is of. Required where the repository holds copies of several.
+	// volume is the PersistentVolumeClaim that the copy is of, or dump. Required where the repository holds copies of
+	// several.
 	Volume *LocalReferenceApplyConfiguration `json:"volume,omitempty"`
 	// paths restricts the restore to these files and folders, at most 100. They come to the same path in the target. Each
 	// has to be in the copy. Default: all.
