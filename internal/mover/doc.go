@@ -9,5 +9,6 @@
 //	dump.go    the containers of a dump, and as which user they run
 //	observe.go what a Job has come to
 //	retry.go   which failures are worth another attempt
+//	agree.go   when what was made and what was verified are the same copy
 //	course.go  what follows from that: attempts, waiting, deadlines
 package mover
