@@ -67,35 +67,47 @@ type Repository struct {
 
 // Create makes a repository where nothing is, and returns its ID. What an interrupted Create left behind counts as nothing.
 func Create(ctx context.Context, options Options) (string, error) {
+	r, err := CreateAndOpen(ctx, options)
+	if err != nil {
+		return "", err
+	}
+	return r.ID(), r.Close(ctx)
+}
+
+// CreateAndOpen is Create, and leaves the repository open: each opening derives a key from the password, which is slow and
+// takes 64 MiB on purpose. Close it after use.
+func CreateAndOpen(ctx context.Context, options Options) (*Repository, error) {
 	const doing = "create the repository"
 	options, err := options.withDefaults()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if options.ExpectedID != "" {
-		return "", fail(KindInvalid, doing, "there has been a repository with the ID %s: another one would hide that it is gone", options.ExpectedID)
+		return nil, fail(KindInvalid, doing, "there has been a repository with the ID %s: another one would hide that it is gone", options.ExpectedID)
 	}
 	st, err := openStorage(ctx, options, true)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := prepare(ctx, st); err != nil {
-		return "", errors.Join(err, st.Close(ctx))
+		return nil, errors.Join(err, st.Close(ctx))
 	}
 	err = repo.Initialize(ctx, st, nil, string(options.Password))
 	if err == nil {
 		err = st.sync()
 	}
 	if err = errors.Join(err, st.Close(ctx)); err != nil {
-		return "", classify(ctx, doing, KindInternal, err)
+		return nil, classify(ctx, doing, KindInternal, err)
 	}
 
 	r, err := Open(ctx, options)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	err = r.ownMaintenance(ctx)
-	return r.ID(), errors.Join(err, r.Close(ctx))
+	if err := r.ownMaintenance(ctx); err != nil {
+		return nil, errors.Join(err, r.Close(ctx))
+	}
+	return r, nil
 }
 
 // prepare refuses a place that holds anything but the rest of a Create that was interrupted, and removes that.
