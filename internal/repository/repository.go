@@ -32,7 +32,8 @@ type Options struct {
 	// WorkFolder is where the cache is kept, in a folder of its own that Close removes. Default: the system's folder for
 	// temporary files.
 	WorkFolder string
-	// CacheBytes bounds the cache of file contents, and that of folders, each. In bytes. Default: 256 MiB.
+	// CacheBytes bounds the cache of file contents, and that of folders, each. In bytes. Default: 256 MiB. A repository in a
+	// folder has no cache.
 	CacheBytes int64
 	// OperationTimeout ends one call of the storage with all its retries. Default: 10 minutes, which is enough for a pack
 	// of 20 MiB at 35 KiB/s.
@@ -212,12 +213,8 @@ func (r *Repository) open(ctx context.Context, options Options) (err error) {
 		return classify(ctx, doing, KindInternal, err)
 	}
 	configuration := repo.LocalConfig{
-		Storage: &blob.ConnectionInfo{Type: storageType, Config: noConfiguration{}},
-		Caching: &content.CachingOptions{
-			CacheDirectory:         filepath.Join(r.work, "cache"),
-			ContentCacheSizeBytes:  options.CacheBytes,
-			MetadataCacheSizeBytes: options.CacheBytes,
-		},
+		Storage:       &blob.ConnectionInfo{Type: storageType, Config: noConfiguration{}},
+		Caching:       r.caching(options),
 		ClientOptions: repo.ClientOptions{Hostname: hostName, Username: userName},
 	}
 	raw, err := json.Marshal(configuration)
@@ -243,6 +240,22 @@ func (r *Repository) open(ctx context.Context, options Options) (err error) {
 	}
 	r.rep = direct
 	return nil
+}
+
+// caching says what is kept beside the repository. Of a repository in a folder nothing is: it is as near as the cache would
+// be, and most of what verification and restore do would be to write to the cache what they read once.
+func (r *Repository) caching(options Options) *content.CachingOptions {
+	if options.Location.Filesystem != nil {
+		return &content.CachingOptions{}
+	}
+	return &content.CachingOptions{
+		CacheDirectory:         filepath.Join(r.work, "cache"),
+		ContentCacheSizeBytes:  options.CacheBytes,
+		MetadataCacheSizeBytes: options.CacheBytes,
+		// Without these limits the library removes nothing that is younger than minutes, or a day, however much there is.
+		ContentCacheSizeLimitBytes:  options.CacheBytes,
+		MetadataCacheSizeLimitBytes: options.CacheBytes,
+	}
 }
 
 // ID identifies the repository: no other has the same.
