@@ -144,7 +144,7 @@ func TestTheBareEngineKeepsATree(t *testing.T) {
 	s := small(200)
 	b := newBench(t, s)
 	o := engineOptions{
-		source: b.tree(s), repository: filepath.Join(t.TempDir(), "repository"), work: t.TempDir(), compression: "zstd-fastest", password: "password",
+		source: b.tree(s), repository: filepath.Join(t.TempDir(), "repository"), work: t.TempDir(), compression: "zstd-fastest", splitter: "DYNAMIC-1M-BUZHASH", hash: "BLAKE3-256-128", password: "password",
 		create: true, parallel: 2,
 	}
 	if err := os.Mkdir(o.repository, 0o700); err != nil {

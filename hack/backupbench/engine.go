@@ -13,6 +13,7 @@ import (
 	"github.com/kopia/kopia/repo/blob/filesystem"
 	"github.com/kopia/kopia/repo/compression"
 	"github.com/kopia/kopia/repo/content"
+	"github.com/kopia/kopia/repo/format"
 	"github.com/kopia/kopia/snapshot"
 	"github.com/kopia/kopia/snapshot/policy"
 	"github.com/kopia/kopia/snapshot/upload"
@@ -20,9 +21,9 @@ import (
 
 // engineOptions are what the bare engine is told.
 type engineOptions struct {
-	source, repository, work, compression, password string
-	create                                          bool
-	parallel                                        int
+	source, repository, work, compression, splitter, hash, password string
+	create                                                          bool
+	parallel                                                        int
 }
 
 // engineMain is the bare engine: the shortest way to a snapshot with the library, in a process of its own.
@@ -33,6 +34,8 @@ func engineMain(ctx context.Context, args []string) error {
 	flags.StringVar(&o.repository, "repository", "", "folder of the repository")
 	flags.StringVar(&o.work, "work", "", "folder for the cache")
 	flags.StringVar(&o.compression, "compression", "none", "compression")
+	flags.StringVar(&o.splitter, "splitter", "DYNAMIC-1M-BUZHASH", "how files are cut, in a repository that is made")
+	flags.StringVar(&o.hash, "hash", "BLAKE3-256-128", "how contents are named, in a repository that is made")
 	flags.BoolVar(&o.create, "create", false, "make the repository")
 	flags.IntVar(&o.parallel, "parallel", 1, "how many files are read at a time")
 	if err := flags.Parse(args); err != nil {
@@ -48,7 +51,10 @@ func (o engineOptions) snapshot(ctx context.Context) error {
 		return err
 	}
 	if o.create {
-		if err := repo.Initialize(ctx, st, nil, o.password); err != nil {
+		settings := &repo.NewRepositoryOptions{
+			BlockFormat: format.ContentFormat{Hash: o.hash}, ObjectFormat: format.ObjectFormat{Splitter: o.splitter},
+		}
+		if err := repo.Initialize(ctx, st, settings, o.password); err != nil {
 			return err
 		}
 	}

@@ -48,6 +48,15 @@ const (
 	hostName = "slipway"
 )
 
+// How a new repository is made. One that is there keeps what it was made with.
+const (
+	// splitting cuts files into pieces of 1 MiB on average. A change within a large file stores the pieces that it touches:
+	// with the library's default of 4 MiB a repository of changed files grows more than twice as fast.
+	splitting = "DYNAMIC-1M-BUZHASH"
+	// hashing names contents. It is as strong as the library's default, BLAKE2B-256-128, and takes a fifth of its time.
+	hashing = "BLAKE3-256-128"
+)
+
 func (o Options) withDefaults() (Options, error) {
 	o.CacheBytes = cmp.Or(o.CacheBytes, 256<<20)
 	o.OperationTimeout = cmp.Or(o.OperationTimeout, 10*time.Minute)
@@ -93,7 +102,9 @@ func CreateAndOpen(ctx context.Context, options Options) (*Repository, error) {
 	if err := prepare(ctx, st); err != nil {
 		return nil, errors.Join(err, st.Close(ctx))
 	}
-	err = repo.Initialize(ctx, st, nil, string(options.Password))
+	err = repo.Initialize(ctx, st, &repo.NewRepositoryOptions{
+		BlockFormat: format.ContentFormat{Hash: hashing}, ObjectFormat: format.ObjectFormat{Splitter: splitting},
+	}, string(options.Password))
 	if err == nil {
 		err = st.sync()
 	}
