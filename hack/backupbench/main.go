@@ -118,7 +118,7 @@ func (b *bench) prepare() error {
 		biggest = max(biggest, s.bytes())
 	}
 	needed := biggest * int64(len(b.programs)+1)
-	if free := int64(fs.Bavail) * int64(fs.Bsize); free < needed {
+	if free := int64(fs.Bavail) * fs.Bsize; free < needed {
 		return fmt.Errorf("%s has %d MiB free, %d MiB are needed", b.dir, free>>20, needed>>20)
 	}
 	return nil

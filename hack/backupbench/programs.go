@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/slipway-dev/slipway/internal/mover"
@@ -120,7 +121,7 @@ func (e *engine) snapshot(ctx context.Context, p place, s step) ([]*exec.Cmd, er
 	}
 	command := exec.CommandContext(ctx, e.binary, "engine", "-source", p.source, "-repository", p.repository, "-work", p.work,
 		"-compression", e.compressor, "-parallel", strconv.Itoa(e.parallel), "-create="+strconv.FormatBool(s.first))
-	command.Env = append(e.env[:len(e.env):len(e.env)], "BENCH_PASSWORD="+password)
+	command.Env = slices.Concat(e.env, []string{"BENCH_PASSWORD=" + password})
 	return []*exec.Cmd{command}, nil
 }
 
@@ -137,8 +138,9 @@ func (*restic) name() string { return "restic" }
 func (r *restic) snapshot(ctx context.Context, p place, s step) ([]*exec.Cmd, error) {
 	command := func(args ...string) *exec.Cmd {
 		c := exec.CommandContext(ctx, r.binary, args...)
-		c.Env = append(r.env[:len(r.env):len(r.env)],
-			"RESTIC_PASSWORD="+password, "RESTIC_REPOSITORY="+p.repository, "RESTIC_CACHE_DIR="+filepath.Join(filepath.Dir(p.work), "restic-cache"))
+		c.Env = slices.Concat(r.env, []string{
+			"RESTIC_PASSWORD=" + password, "RESTIC_REPOSITORY=" + p.repository, "RESTIC_CACHE_DIR=" + filepath.Join(filepath.Dir(p.work), "restic-cache"),
+		})
 		return c
 	}
 	var commands []*exec.Cmd

@@ -226,7 +226,9 @@ func measureTouched(t *testing.T, s *server, p *process, backups []*slipwayv1alp
 		t.Fatal(err)
 	}
 	err := errors.Join(
-		each(backups, func(b *slipwayv1alpha1.Backup) error { return s.client.Patch(t.Context(), b.DeepCopy(), touched, stranger) }),
+		each(backups, func(b *slipwayv1alpha1.Backup) error {
+			return s.client.Patch(t.Context(), b.DeepCopy(), touched, stranger)
+		}),
 		each(runs.Items, func(run slipwayv1alpha1.BackupRun) error {
 			return s.client.Patch(t.Context(), &run, touched, stranger)
 		}),
