@@ -42,8 +42,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackendServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Backup"):
 		return &apiv1alpha1.BackupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupBeforeHook"):
+		return &apiv1alpha1.BackupBeforeHookApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupDump"):
 		return &apiv1alpha1.BackupDumpApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupHook"):
+		return &apiv1alpha1.BackupHookApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupHookResult"):
+		return &apiv1alpha1.BackupHookResultApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupHooks"):
+		return &apiv1alpha1.BackupHooksApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupLastRun"):
 		return &apiv1alpha1.BackupLastRunApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupMover"):
@@ -54,6 +62,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackupRetentionStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupRun"):
 		return &apiv1alpha1.BackupRunApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupRunHookPod"):
+		return &apiv1alpha1.BackupRunHookPodApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupRunHooks"):
+		return &apiv1alpha1.BackupRunHooksApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupRunSpec"):
 		return &apiv1alpha1.BackupRunSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupRunStatus"):

@@ -24,6 +24,10 @@ type BackupMoverApplyConfiguration struct {
 	Group *int64 `json:"group,omitempty"`
 	// resources are the compute resources of the pod. Default: 100m CPU and 256Mi memory asked, 1Gi memory at most.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
+	// imagePullSecrets are the Secrets used to pull the images of the pod, at most 16, in the same namespace. Default: none.
+	ImagePullSecrets []LocalReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
+	// priorityClassName is the PriorityClass of the pod, at most 253 characters. Default: that of the cluster.
+	PriorityClassName *string `json:"priorityClassName,omitempty"`
 }
 
 // BackupMoverApplyConfiguration constructs a declarative configuration of the BackupMover type for use with
@@ -61,5 +65,26 @@ func (b *BackupMoverApplyConfiguration) WithGroup(value int64) *BackupMoverApply
 // If called multiple times, the Resources field is set to the value of the last call.
 func (b *BackupMoverApplyConfiguration) WithResources(value *ResourceRequirementsApplyConfiguration) *BackupMoverApplyConfiguration {
 	b.Resources = value
+	return b
+}
+
+// WithImagePullSecrets adds the given value to the ImagePullSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ImagePullSecrets field.
+func (b *BackupMoverApplyConfiguration) WithImagePullSecrets(values ...*LocalReferenceApplyConfiguration) *BackupMoverApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithImagePullSecrets")
+		}
+		b.ImagePullSecrets = append(b.ImagePullSecrets, *values[i])
+	}
+	return b
+}
+
+// WithPriorityClassName sets the PriorityClassName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PriorityClassName field is set to the value of the last call.
+func (b *BackupMoverApplyConfiguration) WithPriorityClassName(value string) *BackupMoverApplyConfiguration {
+	b.PriorityClassName = &value
 	return b
 }

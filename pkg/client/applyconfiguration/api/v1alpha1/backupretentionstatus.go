@@ -27,6 +27,8 @@ type BackupRetentionStatusApplyConfiguration struct {
 	Removed *int64 `json:"removed,omitempty"`
 	// maintenanceTime is when unused space was last freed.
 	MaintenanceTime *v1.Time `json:"maintenanceTime,omitempty"`
+	// maintenanceSeconds is how long that took, in seconds.
+	MaintenanceSeconds *int64 `json:"maintenanceSeconds,omitempty"`
 }
 
 // BackupRetentionStatusApplyConfiguration constructs a declarative configuration of the BackupRetentionStatus type for use with
@@ -88,5 +90,13 @@ func (b *BackupRetentionStatusApplyConfiguration) WithRemoved(value int64) *Back
 // If called multiple times, the MaintenanceTime field is set to the value of the last call.
 func (b *BackupRetentionStatusApplyConfiguration) WithMaintenanceTime(value v1.Time) *BackupRetentionStatusApplyConfiguration {
 	b.MaintenanceTime = &value
+	return b
+}
+
+// WithMaintenanceSeconds sets the MaintenanceSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaintenanceSeconds field is set to the value of the last call.
+func (b *BackupRetentionStatusApplyConfiguration) WithMaintenanceSeconds(value int64) *BackupRetentionStatusApplyConfiguration {
+	b.MaintenanceSeconds = &value
 	return b
 }
