@@ -168,6 +168,11 @@ type BackupSpec struct {
 	// mover says how the pods run that read the volume.
 	// +optional
 	Mover *BackupMover `json:"mover,omitempty"`
+
+	// volumeSnapshot says whether volumes are read from a snapshot of them, which holds what was there at one moment.
+	// Default: where a volume can be snapshotted.
+	// +optional
+	VolumeSnapshot *BackupVolumeSnapshot `json:"volumeSnapshot,omitempty"`
 }
 
 // BackupPath is a path from the root of a volume, without a leading slash.

@@ -8,5 +8,6 @@
 //	job.go     the Job
 //	observe.go what a Job has come to
 //	retry.go   which failures are worth another attempt
+//	staging.go what follows while a snapshot of a volume is taken
 //	course.go  what follows from that: attempts, waiting, deadlines
 package mover

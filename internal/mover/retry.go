@@ -41,7 +41,7 @@ func Reason(kind string) string {
 // damage, is told at once.
 func WorthRetry(reason string) bool {
 	switch reason {
-	case slipwayv1alpha1.ReasonUnreachable, slipwayv1alpha1.ReasonNoSpace, slipwayv1alpha1.ReasonMoverFailed,
+	case slipwayv1alpha1.ReasonUnreachable, slipwayv1alpha1.ReasonNoSpace, slipwayv1alpha1.ReasonMoverFailed, slipwayv1alpha1.ReasonVolumeSnapshotFailed,
 		slipwayv1alpha1.ReasonPodLost, slipwayv1alpha1.ReasonEvicted, slipwayv1alpha1.ReasonOOMKilled:
 		return true
 	default:

@@ -3,6 +3,7 @@ package backuprun
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -19,7 +20,10 @@ import (
 
 // prepare finds out what is to be copied, and what has been.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
-	s.volumes = s.run.Status.Volumes
+	s.volumes = slices.Clone(s.run.Status.Volumes)
+	if err := r.findStaged(ctx, s); err != nil {
+		return err
+	}
 	if s.backup.UID == "" {
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonBackupNotFound, "there is no Backup %q (spec.backup)", s.run.Spec.Backup)
 	}
@@ -70,20 +74,30 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if err := transfer.Secrets(ctx, r.kit.Client, s.run.Namespace, s.secrets()); err != nil {
 		return err
 	}
-	claim := s.volumes[s.current].Claim
-	used, err := transfer.Use(ctx, r.kit.Live, types.NamespacedName{Namespace: s.run.Namespace, Name: claim},
-		slipwayv1alpha1.ReasonSourceNotFound, "spec.source of the Backup")
-	if err != nil {
-		return err
-	}
 	left := s.course().Deadline().Sub(now)
 	if left <= 0 {
 		return nil // judge says so
 	}
+	volume := &s.volumes[s.current]
+	used, err := transfer.Use(ctx, r.kit.Live, types.NamespacedName{Namespace: s.run.Namespace, Name: volume.Claim},
+		slipwayv1alpha1.ReasonSourceNotFound, "spec.source of the Backup")
+	if err != nil && !inUse(err) {
+		return err
+	}
+	why, ready, staging := r.stage(ctx, s, volume, used.Live)
+	switch fromSnapshot := volume.ReadFrom == slipwayv1alpha1.ReadFromSnapshot; {
+	case staging != nil || !ready:
+		return staging
+	case fromSnapshot:
+		used.Node, used.Live = "", s.snapshot.Annotations[desired.AnnotationLive] != ""
+	case err != nil:
+		return err
+	}
 	job, err := desired.Job(desired.Inputs{
 		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
-		Volume: s.current, Claim: claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
+		Volume: s.current, Claim: volume.Claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
 		Node: used.Node, Live: used.Live, Identity: used.Identity.As(s.backup.Spec.Mover), Deadline: left,
+		Snapshot: s.snapshot, NoSnapshot: why,
 	})
 	if err != nil {
 		return err
@@ -127,6 +141,9 @@ func (s *scope) keeps(job *batchv1.Job) bool {
 	}
 	if s.run.Status.Phase != slipwayv1alpha1.BackupFailed {
 		return true
+	}
+	if job.Annotations[desired.AnnotationVolumeSnapshot] != "" {
+		return false // its pod would hold the volume that was made from a snapshot
 	}
 	// One that still runs, or waits for its pod, must not do so for ever.
 	return mover.Observe(job, s.pods, desired.Steps).State == mover.Failed

@@ -12,6 +12,7 @@
 //	source.go      which volumes there are, who uses them, and as which user
 //	turn.go        whose turn it is: the limit of runs at a time
 //	children.go    making and deleting Jobs
+//	staging.go     snapshots of volumes: what a Job reads instead of the volume itself
 //	judge.go       what the present attempt has come to, and what follows
 //	progress.go    how far a Job is, by its log
 //	status.go      the status

@@ -41,7 +41,7 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 	if s.seen, err = transfer.Observe(ctx, r.kit.Live, s.job, s.pods, desired.Steps); s.err == nil {
 		s.err = err
 	}
-	s.live = s.job.Annotations[desired.AnnotationLive] != ""
+	s.lookAtJob()
 	for _, result := range s.seen.Results {
 		if result.RepositoryID != "" {
 			s.repositoryTold = result.RepositoryID
@@ -62,6 +62,8 @@ func (s *scope) follow(now time.Time) mover.Next {
 		return course.Wait(nil, now)
 	case s.current == len(s.volumes):
 		return s.complete(now)
+	case s.staging != nil:
+		return course.Stage(*s.staging, now)
 	}
 	claim := s.volumes[s.current].Claim
 	next, decided := course.Follow(s.seen, map[mover.Step]string{
@@ -83,7 +85,8 @@ func (s *scope) accept(now time.Time) mover.Next {
 	start := metav1.NewTime(made.Snapshot.Start)
 	s.volumes = slices.Clone(s.volumes)
 	s.volumes[s.current] = slipwayv1alpha1.BackupVolume{
-		Claim: s.volumes[s.current].Claim, SnapshotID: made.Snapshot.ID, SourceTime: &start, Verified: true,
+		Claim: s.volumes[s.current].Claim, ReadFrom: s.volumes[s.current].ReadFrom,
+		SnapshotID: made.Snapshot.ID, SourceTime: earliest(s.volumes[s.current].SourceTime, start), Verified: true,
 		Files: made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
 		Unreadable: made.Snapshot.Stats.Unreadable, Skipped: made.Snapshot.Stats.Skipped,
 	}

@@ -49,6 +49,7 @@ var failureReasons = []string{
 	slipwayv1alpha1.ReasonRepositoryNotFound, slipwayv1alpha1.ReasonDestinationNotEmpty, slipwayv1alpha1.ReasonUnreachable,
 	slipwayv1alpha1.ReasonAccessDenied, slipwayv1alpha1.ReasonNoSpace, slipwayv1alpha1.ReasonSourceUnreadable,
 	slipwayv1alpha1.ReasonSourceEmpty, slipwayv1alpha1.ReasonCorrupt, slipwayv1alpha1.ReasonMoverFailed,
+	slipwayv1alpha1.ReasonNoVolumeSnapshotClass, slipwayv1alpha1.ReasonVolumeSnapshotFailed,
 }
 
 const (
@@ -82,7 +83,8 @@ func newMetrics(cached cache.Cache) *metrics {
 	}
 	kit.CountConditions(
 		cached, RunsByCondition, &slipwayv1alpha1.BackupRun{}, &slipwayv1alpha1.BackupRunList{},
-		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionLiveSource)
+		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionLiveSource,
+		slipwayv1alpha1.ConditionCrashConsistent)
 	return m
 }
 

@@ -67,12 +67,24 @@ func (s *scope) summary(next slipwayv1alpha1.BackupRunStatus) slipwayv1alpha1.Tr
 // conditions are those of every transfer, and that pods could write to a volume meanwhile.
 func (s *scope) conditions() []metav1.Condition {
 	list := transfer.Conditions(s.next, "the run has ended")
+	live := "pods could write to a volume while it was read: the copy is at best what a machine has on disk when it loses power"
+	if s.noSnapshot != "" {
+		live += ". No snapshot of the volume was taken: " + s.noSnapshot
+	}
 	for _, c := range s.run.Status.Conditions {
-		s.live = s.live || c.Type == slipwayv1alpha1.ConditionLiveSource
+		switch c.Type {
+		case slipwayv1alpha1.ConditionLiveSource:
+			s.live, live = true, c.Message // of the first volume of which it is true
+		case slipwayv1alpha1.ConditionCrashConsistent:
+			s.crashConsistent = true
+		}
 	}
 	if s.live {
-		list = append(list, status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonNoVolumeSnapshot,
-			"pods could write to a volume while it was read: the copy is at best what a machine has on disk when it loses power"))
+		list = append(list, status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonNoVolumeSnapshot, live))
+	}
+	if s.crashConsistent {
+		list = append(list, status.True(slipwayv1alpha1.ConditionCrashConsistent, slipwayv1alpha1.ReasonVolumeSnapshotTaken,
+			"pods could write to a volume, and it was read from a snapshot of one moment: the copy is what a machine has on disk when it loses power"))
 	}
 	return list
 }

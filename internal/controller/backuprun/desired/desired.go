@@ -10,6 +10,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/children"
 	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
 // Kind is the kind that owns everything built here.
@@ -46,6 +47,9 @@ type Inputs struct {
 	Identity mover.Identity
 	// Deadline is how long the Job may take.
 	Deadline time.Duration
+	// Snapshot is the VolumeSnapshot of the volume. With no UID the volume itself is read, and NoSnapshot may say why.
+	Snapshot   *volumesnapshot.VolumeSnapshot
+	NoSnapshot string
 }
 
 // JobName returns the name of the Job for a volume and an attempt.
@@ -98,10 +102,10 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 			Verify: mover.Verify{Run: tag, ReadPercent: readPercent(Mode(in.Backup))},
 		},
 		Place: in.Place.Of(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
-		Claim: in.Claim, Node: in.Node, Identity: in.Identity, Resources: resources, Deadline: in.Deadline,
+		Claim: in.reads(), Node: in.Node, Identity: in.Identity, Resources: resources, Deadline: in.Deadline,
 	}.Build()
-	if err == nil && in.Live {
-		job.WithAnnotations(map[string]string{AnnotationLive: "true"})
+	if err == nil {
+		job.WithAnnotations(in.annotations())
 	}
 	return job, err
 }
