@@ -35,6 +35,15 @@ func main() {
 		}
 		return
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == "records" {
+		if err := recordsCommand(ctx, os.Args[2:], os.Stdout); err != nil {
+			log.Print(err)
+			os.Exit(1)
+		}
+		return
+	}
 	if message := os.Getenv("START_FAILURE"); message != "" {
 		fmt.Fprintln(os.Stderr, message)
 		// Outside of a pod there is no such file, and nobody who would read it.
@@ -46,8 +55,6 @@ func main() {
 		log.Fatal(err)
 	}
 	defer runtime.KeepAlive(memory)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	if err := run(ctx, os.Getenv); err != nil {
 		log.Fatal(err)
 	}
