@@ -3,7 +3,8 @@
 # btrfs file system in a file. It does nothing where all runs, and starts what does not. The programs end with the cluster
 # (`localkube down`), and so does the file system.
 #
-#   hack/csi.sh NAME     the cluster, as `localkube up --name` knows it
+#   hack/csi.sh NAME          the cluster, as `localkube up --name` knows it
+#   hack/csi.sh --programs    only builds the programs, and prints a folder with them and kube-controller-manager
 #
 # It needs root, a free loop device, and btrfs-progs, which it installs if they are missing (Debian). The programs are built
 # once: hack/csi, external-snapshotter and external-provisioner.
@@ -32,16 +33,22 @@ if ! command -v mkfs.btrfs >/dev/null; then
   apt-get install --yes --no-install-recommends btrfs-progs >/dev/null ||
     { apt-get update >/dev/null && apt-get install --yes --no-install-recommends btrfs-progs >/dev/null; }
 fi
-make --no-print-directory bin/localkube
+make --no-print-directory bin/localkube >&2
+driver=$(build hack/csi . csi)
+snapshot_controller=$(build $components/snapshotter github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller snapshot-controller)
+snapshotter=$(build $components/snapshotter github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter csi-snapshotter)
+provisioner=$(build $components/csi-provisioner github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner csi-provisioner)
+if [[ $name == --programs ]]; then
+  mkdir -p bin/csi
+  ln -sf "$driver" "$snapshot_controller" "$snapshotter" "$provisioner" "$(dirname "$(readlink -f "$(bin/localkube assets)/kube-apiserver")")/kube-controller-manager" bin/csi/
+  echo "$PWD/bin/csi"
+  exit
+fi
 bin/localkube status --name "$name" >/dev/null || die "the local cluster $name does not run"
 KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
 export KUBECONFIG
 find_kubectl
 state=$(dirname "$KUBECONFIG")
-driver=$(build hack/csi . csi)
-snapshot_controller=$(build $components/snapshotter github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller snapshot-controller)
-snapshotter=$(build $components/snapshotter github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter csi-snapshotter)
-provisioner=$(build $components/csi-provisioner github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner csi-provisioner)
 
 # The kinds come from the module that the programs are built from.
 client=github.com/kubernetes-csi/external-snapshotter/client/v8

@@ -35,12 +35,12 @@ func main() {
 		}
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	if len(os.Args) > 1 && os.Args[1] == "records" {
-		if err := recordsCommand(ctx, os.Args[2:], os.Stdout); err != nil {
-			log.Print(err)
-			os.Exit(1)
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err := recordsCommand(ctx, os.Args[2:], os.Stdout)
+		stop()
+		if err != nil {
+			log.Fatal(err)
 		}
 		return
 	}
@@ -55,6 +55,8 @@ func main() {
 		log.Fatal(err)
 	}
 	defer runtime.KeepAlive(memory)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	if err := run(ctx, os.Getenv); err != nil {
 		log.Fatal(err)
 	}

@@ -31,8 +31,22 @@ func recordsCommand(ctx context.Context, arguments []string, output io.Writer) e
 	}
 }
 
+// Between the two, by name, are files that it takes some time to read: who copies one file after the other reads the second
+// one later than the first.
+const (
+	middleFiles = 40
+	middleSize  = 1 << 20
+)
+
 // writeRecords goes on where it was, until the context ends.
 func writeRecords(ctx context.Context, folder string) error {
+	data := noise(middleSize)
+	for i := range middleFiles {
+		data[0] = byte(i) // no two are the same
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("middle-%02d", i)), data, 0o644); err != nil {
+			return err
+		}
+	}
 	var files []*os.File
 	for _, name := range recordFiles {
 		file, err := os.OpenFile(filepath.Join(folder, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_SYNC, 0o644)

@@ -34,7 +34,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-kill test-csi test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-kill test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -108,6 +108,12 @@ test-csi: bin/testsum ## Let the sanity suite of csi-test speak to the CSI drive
 
 # How many runs are killed.
 KILLS ?= 100
+
+.PHONY: test-csi-controllers
+test-csi-controllers: bin/testsum bin/localkube ## Kill KILLS runs that read CSI volumes, beside the real controllers of snapshots, volumes and garbage; no cluster, no pods. SEED= repeats a run.
+	@echo 'test-csi-controllers:'
+	@CSI_PROGRAMS=$$(hack/csi.sh --programs) KILLS='$(KILLS)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
+	  go test -json -tags apitest,testing,csicontrollers -count=1 -timeout 1h -run RealControllers $(TEST_FLAGS) ./internal/controller/backuprun | $(TESTSUM) -each
 
 .PHONY: test-csi-snapshots
 test-csi-snapshots: bin/testsum ## Back up CSI volumes from snapshots on a local cluster, and kill KILLS runs. SEED= repeats a run.
