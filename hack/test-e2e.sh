@@ -12,7 +12,8 @@
 #
 #   hack/test-e2e.sh SUITE [go test flags]
 #
-# SUITE is the build tag of the tests: e2e, chaos, change, chartcluster or postgres.
+# SUITE is the build tag of the tests: e2e, chaos, change, csi, chartcluster or postgres. For csi the cluster gets CSI
+# volumes: hack/csi.sh.
 # TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -102,6 +103,10 @@ make --no-print-directory build bin/testsum
 start_cluster "$name"
 load_echo
 if [[ $suite == postgres ]]; then load_postgres; fi
+if [[ $suite == csi ]]; then
+  [[ $CLUSTER == local ]] || die 'the tests of CSI snapshots look into the local cluster'
+  hack/csi.sh "$name"
+fi
 if [[ $suite == chartcluster ]]; then
   bin/localkube load --name "$name" "$OLD_RELEASE"/images/*.tar
 else

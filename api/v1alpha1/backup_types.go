@@ -55,6 +55,7 @@ type BackupList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.dump) || !has(self.dump.container) || self.source.matches('^(webapp|statefulset|deployment)/')",message="spec.dump.container needs a workload in spec.source"
 // +kubebuilder:validation:XValidation:rule="!has(self.dump) || !has(self.mover) || !has(self.mover.runAs) || self.mover.runAs != 'Root'",message="spec.dump does not go with mover.runAs Root: it reads no volume"
 // +kubebuilder:validation:XValidation:rule="!has(self.dump) || !has(self.hooks)",message="spec.dump does not go with hooks: they are for volumes"
+// +kubebuilder:validation:XValidation:rule="!has(self.dump) || !has(self.volumeSnapshot)",message="spec.dump does not go with volumeSnapshot: it reads no volume"
 type BackupSpec struct {
 	// source is what to back up: the name of a PersistentVolumeClaim in the same namespace, also written pvc/<name>; or
 	// webapp/<name>, statefulset/<name> or deployment/<name> for all volumes of its pods.
@@ -129,7 +130,7 @@ type BackupSpec struct {
 
 	// dump backs up the output of a command instead of volumes. No volume of the source is read: source names the workload
 	// whose image, environment and user the command gets, or a PersistentVolumeClaim of whose pods it gets the user. The
-	// copy holds one file. include, exclude and allowPartial do not go with it.
+	// copy holds one file. include, exclude, allowPartial, hooks and volumeSnapshot do not go with it.
 	// +optional
 	Dump *BackupDump `json:"dump,omitempty"`
 
@@ -184,6 +185,11 @@ type BackupSpec struct {
 	// them, and the operator has to have been given the right.
 	// +optional
 	Hooks *BackupHooks `json:"hooks,omitempty"`
+
+	// volumeSnapshot says whether volumes are read from a snapshot of them, which holds what was there at one moment.
+	// Default: where a volume can be snapshotted.
+	// +optional
+	VolumeSnapshot *BackupVolumeSnapshot `json:"volumeSnapshot,omitempty"`
 }
 
 // BackupPath is a path from the root of a volume, without a leading slash.

@@ -139,7 +139,12 @@ type BackupVolume struct {
 	// snapshotID names the copy in the repository. Absent: there is none yet.
 	// +optional
 	SnapshotID string `json:"snapshotID,omitempty"`
-	// sourceTime is when the volume began to be read, or just before the command of a dump was started.
+	// readFrom is VolumeSnapshot where the copy is read from a snapshot of the volume, Volume where it is read from the
+	// volume itself. Absent: that is not decided yet, or it is a dump.
+	// +optional
+	ReadFrom VolumeReading `json:"readFrom,omitempty"`
+	// sourceTime is when the volume began to be read, or when the first snapshot of it for this run was asked for: the copy
+	// holds nothing older. Of a dump it is just before the command was started.
 	// +optional
 	SourceTime *metav1.Time `json:"sourceTime,omitempty"`
 	// verified tells that the copy was read back.

@@ -41,6 +41,15 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "records" {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err := recordsCommand(ctx, os.Args[2:], os.Stdout)
+		stop()
+		if err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if message := os.Getenv("START_FAILURE"); message != "" {
 		fmt.Fprintln(os.Stderr, message)
 		// Outside of a pod there is no such file, and nobody who would read it.

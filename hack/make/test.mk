@@ -14,6 +14,8 @@
 #   attack         the gateway's program and real servers from Debian                    build tag attack
 #   change         a cluster like that of e2e, with a gateway changed under load         build tag change
 #                  (a short run is part of e2e)
+#   csi            a cluster like that of e2e, with volumes that can be snapshotted      build tag csi
+#   csitest        the CSI driver of that cluster, with csi-test's sanity suite          build tag csitest
 #   backup         the engine of backups, with failing storage, full disks and kills     build tag backuptest
 #   backup faults  slipway-backup with every kind of fault, on a real S3 server too       build tag backupfaults
 #   localkube      the local cluster itself, killed and repaired                         build tag selftest
@@ -34,7 +36,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -99,6 +101,26 @@ test-truth: bin/testsum ## Cause every problem that an object can have, on real 
 	@echo 'test-truth:'
 	@TRUTH=whole TRUTH_TABLE=$(CURDIR)/bin/truth-table.md TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh e2e -run TestStatusTellsEveryFault $(TEST_FLAGS); \
 	  code=$$?; cat bin/truth-table.md; exit $$code
+
+.PHONY: test-csi
+test-csi: bin/testsum ## Let the sanity suite of csi-test speak to the CSI driver of local clusters. Needs root and a free loop device.
+	@echo 'test-csi:'
+	@command -v mkfs.btrfs >/dev/null || apt-get install --yes --no-install-recommends btrfs-progs >/dev/null
+	@go -C hack/csi test -tags csitest -json -count=1 -timeout 10m $(TEST_FLAGS) . | $(TESTSUM)
+
+# How many runs are killed.
+KILLS ?= 100
+
+.PHONY: test-csi-controllers
+test-csi-controllers: bin/testsum bin/localkube ## Kill KILLS runs that read CSI volumes, beside the real controllers of snapshots, volumes and garbage; no cluster, no pods. SEED= repeats a run.
+	@echo 'test-csi-controllers:'
+	@CSI_PROGRAMS=$$(hack/csi.sh --programs) KILLS='$(KILLS)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
+	  go test -json -tags apitest,testing,csicontrollers -count=1 -timeout 1h -run RealControllers $(TEST_FLAGS) ./internal/controller/backuprun | $(TESTSUM) -each
+
+.PHONY: test-csi-snapshots
+test-csi-snapshots: bin/testsum ## Back up CSI volumes from snapshots on a local cluster, and kill KILLS runs. SEED= repeats a run.
+	@echo 'test-csi-snapshots:'
+	@KILLS='$(KILLS)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh csi -timeout 3h $(TEST_FLAGS)
 
 .PHONY: test-localkube
 test-localkube: bin/testsum ## Test the local cluster itself: start, repair after kill -9 of each part, stop without a trace.

@@ -10,5 +10,6 @@
 //	observe.go what a Job has come to
 //	retry.go   which failures are worth another attempt
 //	agree.go   when what was made and what was verified are the same copy
+//	staging.go what follows while a snapshot of a volume is taken
 //	course.go  what follows from that: attempts, waiting, deadlines
 package mover

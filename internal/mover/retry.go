@@ -45,7 +45,7 @@ func WorthRetry(reason string) bool {
 	switch reason {
 	case slipwayv1alpha1.ReasonUnreachable, slipwayv1alpha1.ReasonNoSpace, slipwayv1alpha1.ReasonMoverFailed,
 		slipwayv1alpha1.ReasonPodLost, slipwayv1alpha1.ReasonEvicted, slipwayv1alpha1.ReasonOOMKilled,
-		slipwayv1alpha1.ReasonHookInterrupted, slipwayv1alpha1.ReasonPodGone:
+		slipwayv1alpha1.ReasonHookInterrupted, slipwayv1alpha1.ReasonPodGone, slipwayv1alpha1.ReasonVolumeSnapshotFailed:
 		return true
 	default:
 		return false

@@ -22,7 +22,7 @@ type Use struct {
 	Identity Identity
 }
 
-// UseOf says how pods use a claim, or what keeps a Job from using it.
+// UseOf says how pods use a claim, and what keeps a Job from using it. Where a pod alone may use it, both are known.
 func UseOf(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (Use, *health.Trouble) {
 	var u Use
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode == corev1.PersistentVolumeBlock {
@@ -34,6 +34,7 @@ func UseOf(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (Use, *health
 	if claim.Status.Phase == corev1.ClaimLost {
 		return u, &health.Trouble{Reason: slipwayv1alpha1.ReasonVolumeNotBound, Message: fmt.Sprintf("PersistentVolumeClaim %q has lost its volume", claim.Name)}
 	}
+	var exclusive *health.Trouble
 	shared := slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(claim.Spec.AccessModes, corev1.ReadOnlyMany)
 	for i := range pods {
 		pod := &pods[i]
@@ -42,7 +43,7 @@ func UseOf(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (Use, *health
 			continue
 		}
 		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
-			return u, &health.Trouble{
+			exclusive = &health.Trouble{
 				Reason:  slipwayv1alpha1.ReasonVolumeInUse,
 				Message: fmt.Sprintf("PersistentVolumeClaim %q is ReadWriteOncePod, and a pod uses it: no other pod may", claim.Name),
 			}
@@ -53,7 +54,7 @@ func UseOf(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (Use, *health
 		u.Live = u.Live || !readOnly
 		u.Identity = identityOf(pod, volume)
 	}
-	return u, nil
+	return u, exclusive
 }
 
 // isMover tells a pod of ours from those of a workload.

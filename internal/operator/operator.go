@@ -35,6 +35,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
+	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
 // DefaultNamespace is where the operator is installed, unless somebody chose another one.
@@ -142,6 +143,7 @@ func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(slipwayv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(volumesnapshot.AddToScheme(scheme))
 	utilruntime.Must(gatewayv1.Install(scheme))
 	return scheme
 }
@@ -222,7 +224,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		"backuprun": func() error {
 			return backuprun.Setup(mgr, backuprun.Options{
 				Image: backupImage, MaxRuns: options.MaxBackupRuns, Hooks: options.BackupHooks, Exec: options.BackupExec,
-				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
+				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue, Limited: len(options.Namespaces) > 0,
 			})
 		},
 		"restore": func() error {

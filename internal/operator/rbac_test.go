@@ -50,9 +50,12 @@ func TestTheRolesLetTheOperatorMakeKeysAndDeleteNone(t *testing.T) {
 func TestTheRoleLetsTheOperatorDeleteNeitherWhatServesNorWhatHoldsData(t *testing.T) {
 	role, _ := shippedRoles(t)
 	// What exposes an APIGateway is replaced when spec.expose says so: the gateway serves on. A BackupRun is history, and its
-	// copy stays in the repository. A Job is deleted once its result is known.
+	// copy stays in the repository. A Job is deleted once its result is known. A snapshot of a volume, and the claim of the volume
+	// that is made from it to be read once, go with the attempt that made them: no other claim is ever deleted, which the tests of
+	// BackupRuns hold.
 	deletable := []string{
 		"controllerrevisions", "horizontalpodautoscalers", "poddisruptionbudgets", "ingresses", "httproutes", "backupruns", "jobs",
+		"volumesnapshots", "persistentvolumeclaims",
 	}
 	for _, rule := range role.Rules {
 		for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs) {

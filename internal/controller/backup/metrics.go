@@ -70,7 +70,7 @@ func newMetrics(cached cache.Cache) *metrics {
 		cached, BackupsByCondition, &slipwayv1alpha1.Backup{}, &slipwayv1alpha1.BackupList{},
 		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ConditionRPOMet,
 		slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionSuspended,
-		slipwayv1alpha1.ConditionLiveSource)
+		slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ConditionCrashConsistent)
 	return m
 }
 

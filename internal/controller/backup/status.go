@@ -178,7 +178,7 @@ func (s *scope) abnormal() []metav1.Condition {
 	}
 	if run := s.newest(slipwayv1alpha1.BackupCompleted); run != nil {
 		for _, c := range run.Status.Conditions {
-			if c.Type == slipwayv1alpha1.ConditionLiveSource {
+			if c.Type == slipwayv1alpha1.ConditionLiveSource || c.Type == slipwayv1alpha1.ConditionCrashConsistent {
 				list = append(list, status.True(c.Type, c.Reason, c.Message))
 			}
 		}

@@ -3,6 +3,7 @@ package backuprun
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -19,7 +20,10 @@ import (
 
 // prepare finds out what is to be copied, and what has been.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
-	s.volumes = s.run.Status.Volumes
+	s.volumes = slices.Clone(s.run.Status.Volumes)
+	if err := r.findStaged(ctx, s); err != nil {
+		return err
+	}
 	if s.backup.UID == "" {
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonBackupNotFound, "there is no Backup %q (spec.backup)", s.run.Spec.Backup)
 	}
@@ -82,14 +86,15 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 		Run: s.run, Backup: s.backup, Place: s.place, Image: r.image,
 		Volume: s.current, Claim: s.volumes[s.current].Claim, Attempt: s.attempt(), RepositoryID: s.repositoryID(),
 	}
-	if err := r.use(ctx, s, &in); err != nil {
-		return err
+	used := r.use(ctx, s, &in)
+	if used != nil && (s.volumes[s.current].Dump != "" || !inUse(used)) {
+		return used
 	}
 	if in.Deadline = s.course().Deadline().Sub(now); in.Deadline <= 0 {
 		return nil // judge says so
 	}
 	if in.Dump == nil {
-		if ready, err := r.quiesce(ctx, s, in.Claim, now); !ready || err != nil {
+		if ready, err := r.hold(ctx, s, &in, used, now); !ready || err != nil {
 			return err
 		}
 	}
@@ -152,6 +157,9 @@ func (s *scope) keeps(job *batchv1.Job) bool {
 	}
 	if s.run.Status.Phase != slipwayv1alpha1.BackupFailed {
 		return true
+	}
+	if job.Annotations[desired.AnnotationVolumeSnapshot] != "" {
+		return false // its pod would hold the volume that was made from a snapshot
 	}
 	// One that still runs, or waits for its pod, must not do so for ever.
 	return mover.Observe(job, s.pods, desired.Steps).State == mover.Failed

@@ -10,6 +10,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/hook"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/background"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
@@ -42,11 +43,16 @@ type Reconciler struct {
 	calls *background.Pool[call, hook.Ended]
 	// finalizer holds a run that owes its after hooks.
 	finalizer finalizer.Finalizer
+	// staging makes and deletes VolumeSnapshots and what is made from them.
+	staging *apply.Applier
+	// limited tells that the operator may not read what is in no namespace.
+	limited bool
 }
 
 // The operator's rights. Volumes, and the pods and workloads that use them, are read when a Job is made for them. They are
 // never changed. The right to run hooks is not among them: it is in a role of its own, which only who asks for it gets. A run
-// that owes a hook is patched: it gets a finalizer.
+// that owes a hook is patched: it gets a finalizer. The claims that are made and deleted are those of volumes that are made
+// from a snapshot.
 //
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns/status,verbs=get;patch
@@ -57,7 +63,11 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotclasses,verbs=list
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -97,6 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		s.err = r.transfer(ctx, s, now)
 	}
 	r.judge(ctx, s, now)
+	r.release(ctx, s, now)
 	r.listen(ctx, s, now)
 	if s.err == nil {
 		s.err = r.tidy(ctx, s)

@@ -64,7 +64,10 @@ func (r *Reconciler) quiesce(ctx context.Context, s *scope, claim string, now ti
 	stored := s.run.Status.Hooks
 	if hook.Owed(s.hooks) {
 		held := hook.Of(stored, claim, s.attempt()) && stored.Phase == slipwayv1alpha1.HooksHeld
-		return held && s.hooks.Phase == slipwayv1alpha1.HooksHeld, nil
+		return held && s.hooks.Phase == slipwayv1alpha1.HooksHeld && !s.cut(), nil // cut: the after hook comes before the Job
+	}
+	if s.snapshot.UID != "" {
+		return true, nil // it was asked for: what is done to the workload now does not reach it
 	}
 	if s.backup.Spec.Hooks == nil {
 		return true, nil
@@ -128,7 +131,7 @@ func (r *Reconciler) livePods(ctx context.Context, s *scope) ([]corev1.Pod, erro
 }
 
 // hookTrouble is why the hooks end the present attempt, or nil. A Job that went on after the workload had been released has
-// read what nobody held.
+// read what nobody held, and a snapshot that was not cut before holds such a volume.
 func (s *scope) hookTrouble() *health.Trouble {
 	if s.current == len(s.volumes) || !hook.Of(s.hooks, s.volumes[s.current].Claim, s.attempt()) {
 		return nil
@@ -136,7 +139,7 @@ func (s *scope) hookTrouble() *health.Trouble {
 	if trouble := hook.BeforeTrouble(s.hooks); trouble != nil {
 		return trouble
 	}
-	if !hook.Owed(s.hooks) && !s.hooks.Captured && s.job.UID != "" && s.seen.State != mover.Failed {
+	if !hook.Owed(s.hooks) && !s.hooks.Captured && (s.job.UID != "" || s.snapshot.UID != "") && s.seen.State != mover.Failed {
 		return &health.Trouble{
 			Reason: slipwayv1alpha1.ReasonHookInterrupted, Message: "the after hook ran before the volume had been read",
 		}
@@ -163,6 +166,8 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, now time.Time) {
 	switch {
 	case leaves && hook.Owed(s.hooks):
 		s.next = s.staying(slipwayv1alpha1.ReasonReleasing, "the attempt has ended; the after hook (spec.hooks.after of the Backup) runs", now)
+	case s.err == nil && s.hooks.Phase == slipwayv1alpha1.HooksAfter && s.snapshot.UID != "" && s.job.UID == "":
+		s.next = s.staying(slipwayv1alpha1.ReasonReleasing, "no copy is made before the after hook (spec.hooks.after of the Backup) has run", now)
 	case s.hooks.Phase == slipwayv1alpha1.HooksBefore:
 		s.next = s.staying(slipwayv1alpha1.ReasonHookRunning, "the before hook (spec.hooks.before of the Backup) runs", now)
 	}

@@ -42,13 +42,13 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 	if s.seen, err = transfer.Observe(ctx, r.kit.Live, s.job, s.pods, desired.Steps); s.err == nil {
 		s.err = err
 	}
-	s.live = s.job.Annotations[desired.AnnotationLive] != ""
+	s.lookAtJob()
 	for _, result := range s.seen.Results {
 		if result.RepositoryID != "" {
 			s.repositoryTold = result.RepositoryID
 		}
 	}
-	of := s.live && s.current < len(s.volumes) && hook.Of(s.hooks, s.volumes[s.current].Claim, s.attempt())
+	of := (s.live || s.crashConsistent) && s.current < len(s.volumes) && hook.Of(s.hooks, s.volumes[s.current].Claim, s.attempt())
 	s.next = s.follow(now)
 	r.settle(ctx, s, now)
 	s.quiesced = of && hook.Quiet(s.hooks)
@@ -67,7 +67,14 @@ func (s *scope) follow(now time.Time) mover.Next {
 	case s.current == len(s.volumes):
 		return s.complete(now)
 	}
-	if trouble := s.hookTrouble(); trouble != nil && now.Before(course.Deadline()) {
+	trouble := s.hookTrouble()
+	if s.staging != nil {
+		next := course.Stage(*s.staging, now)
+		if trouble == nil || next.Ended() || next.Attempt != s.attempt() {
+			return next
+		}
+	}
+	if trouble != nil && now.Before(course.Deadline()) {
 		return course.FailAttempt(trouble, now)
 	}
 	next, decided := course.Follow(s.seen, does(s.volumes[s.current]), now)
@@ -103,7 +110,8 @@ func (s *scope) accept(now time.Time) mover.Next {
 	start := metav1.NewTime(made.Snapshot.Start)
 	s.volumes = slices.Clone(s.volumes)
 	s.volumes[s.current] = slipwayv1alpha1.BackupVolume{
-		Claim: s.volumes[s.current].Claim, Dump: s.volumes[s.current].Dump, SnapshotID: made.Snapshot.ID, SourceTime: &start, Verified: true,
+		Claim: s.volumes[s.current].Claim, Dump: s.volumes[s.current].Dump, ReadFrom: s.volumes[s.current].ReadFrom,
+		SnapshotID: made.Snapshot.ID, SourceTime: earliest(s.volumes[s.current].SourceTime, start), Verified: true,
 		Files: made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
 		Unreadable: made.Snapshot.Stats.Unreadable, Skipped: made.Snapshot.Stats.Skipped,
 	}

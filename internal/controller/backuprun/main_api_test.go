@@ -98,6 +98,10 @@ func (f *fixture) run(name string) *slipwayv1alpha1.BackupRun {
 		Spec:       slipwayv1alpha1.BackupRunSpec{Backup: "shop"},
 	}
 	f.create(run)
+	f.Cleanup(func() {
+		// The operator of the next test would count it among those that run at a time.
+		_ = env.Client.Delete(context.WithoutCancel(f.Context()), run)
+	})
 	return run
 }
 

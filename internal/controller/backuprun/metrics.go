@@ -51,6 +51,7 @@ var failureReasons = []string{
 	slipwayv1alpha1.ReasonSourceEmpty, slipwayv1alpha1.ReasonCorrupt, slipwayv1alpha1.ReasonMoverFailed,
 	slipwayv1alpha1.ReasonHooksDisabled, slipwayv1alpha1.ReasonHookNotAllowed, slipwayv1alpha1.ReasonHookFailed,
 	slipwayv1alpha1.ReasonHookInterrupted, slipwayv1alpha1.ReasonPodGone,
+	slipwayv1alpha1.ReasonNoVolumeSnapshotClass, slipwayv1alpha1.ReasonVolumeSnapshotFailed,
 }
 
 const (
@@ -85,7 +86,7 @@ func newMetrics(cached cache.Cache) *metrics {
 	kit.CountConditions(
 		cached, RunsByCondition, &slipwayv1alpha1.BackupRun{}, &slipwayv1alpha1.BackupRunList{},
 		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionLiveSource,
-		slipwayv1alpha1.ConditionHookAfterFailed)
+		slipwayv1alpha1.ConditionCrashConsistent, slipwayv1alpha1.ConditionHookAfterFailed)
 	return m
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
 // scope is what one reconcile knows. The phases fill it in the order of its fields; status is computed from it at the end.
@@ -39,13 +40,25 @@ type scope struct {
 	// hooks is how the hooks do: a copy of what the status has, which the phases change. Set by load.
 	hooks *slipwayv1alpha1.BackupRunHooks
 
+	// snapshot is the VolumeSnapshot of the present attempt, and staged the claim of the volume that is made from it, with no
+	// UID where there is none. lookedAt tells that they were looked for, or that there can be none. Set by prepare, then by
+	// transfer.
+	snapshot *volumesnapshot.VolumeSnapshot
+	staged   *corev1.PersistentVolumeClaim
+	lookedAt bool
+	// staging is what the VolumeSnapshot has come to, nil when nothing has to be waited for. Set by transfer.
+	staging *mover.Staging
+
 	// job is the Job of the present attempt, with no UID where there is none. Set by prepare, then by transfer.
 	job *batchv1.Job
 
 	// seen is what the Job has come to. Set by judge.
 	seen mover.Observation
-	// live tells that pods could write to the volume while it was read. Set by judge.
-	live bool
+	// live tells that pods could write to the volume while it was read, and noSnapshot why no snapshot was taken.
+	// crashConsistent tells that they could, and that a snapshot was read. Set by judge.
+	live            bool
+	noSnapshot      string
+	crashConsistent bool
 	// quiesced tells that the before hooks had succeeded in those pods. Set by judge.
 	quiesced bool
 	// progress is how far it is. Set by listen.
@@ -64,7 +77,10 @@ type scope struct {
 
 // load reads the BackupRun and everything that belongs to it from the cache. It returns nil when the run is gone.
 func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope, error) {
-	s := &scope{run: &slipwayv1alpha1.BackupRun{}, backup: &slipwayv1alpha1.Backup{}, job: &batchv1.Job{}}
+	s := &scope{
+		run: &slipwayv1alpha1.BackupRun{}, backup: &slipwayv1alpha1.Backup{}, job: &batchv1.Job{},
+		snapshot: &volumesnapshot.VolumeSnapshot{}, staged: &corev1.PersistentVolumeClaim{},
+	}
 	if found, err := r.kit.Get(ctx, key, s.run); !found || err != nil {
 		return nil, err
 	}

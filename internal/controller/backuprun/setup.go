@@ -16,6 +16,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/hook"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/background"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
@@ -46,6 +47,9 @@ type Options struct {
 	Image string
 	// MaxRuns is how many runs have a pod at a time, in the whole cluster. Default: DefaultMaxRuns.
 	MaxRuns int
+	// Limited tells that the operator has rights in some namespaces only: it may not read what is in none, as PersistentVolumes
+	// are. Then no snapshots of volumes are taken.
+	Limited bool
 	// MaxConcurrentReconciles is how many BackupRuns are worked on at a time. Default: outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: controller-runtime's.
@@ -103,6 +107,12 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for logs: %w", err)
 	}
+	// VolumeSnapshots, and the claims of volumes that are made from them, are in no cache. A client that has a cache would start
+	// a watch when it writes one.
+	direct, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
 	if options.MaxRuns == 0 {
 		options.MaxRuns = DefaultMaxRuns
 	}
@@ -125,9 +135,11 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 		finalizer: finalizer.Finalizer{
 			Client: mgr.GetClient(), Name: finalizerHooks, LetGo: slipwayv1alpha1.AnnotationLeaveHooks, Limit: holdLimit,
 		},
+		staging: &apply.Applier{Client: direct, Live: direct, FieldManager: FieldManager, Fresh: tools.Fresh},
 		metrics: newMetrics(mgr.GetCache()),
 		image:   options.Image,
 		turns:   newTurns(options.MaxRuns),
+		limited: options.Limited,
 		logs:    transfer.PodLogs{Client: clients},
 	}, nil
 }

@@ -74,16 +74,36 @@ func (s *scope) summary(next slipwayv1alpha1.BackupRunStatus) slipwayv1alpha1.Tr
 // conditions are those of every transfer, and that pods could write to a volume meanwhile.
 func (s *scope) conditions() []metav1.Condition {
 	list := transfer.Conditions(s.next, "the run has ended")
-	before := meta.FindStatusCondition(s.run.Status.Conditions, slipwayv1alpha1.ConditionLiveSource)
-	switch {
-	case s.live && !s.quiesced, before != nil && before.Reason == slipwayv1alpha1.ReasonNoVolumeSnapshot:
-		list = append(list, status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonNoVolumeSnapshot,
-			"pods could write to a volume while it was read: the copy is at best what a machine has on disk when it loses power"))
-	case s.live, before != nil:
-		list = append(list, status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonQuiesced,
-			"pods could write to a volume while it was read, and the before hook had succeeded in all of them: the copy is as good as what the hook does"))
+	live := "pods could write to a volume while it was read: the copy is at best what a machine has on disk when it loses power"
+	if s.noSnapshot != "" {
+		live += ". No snapshot of the volume was taken: " + s.noSnapshot
 	}
+	list = append(list, s.sourceConditions(s.live,
+		status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonNoVolumeSnapshot, live),
+		status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonQuiesced,
+			"pods could write to a volume while it was read, and the before hook had succeeded in all of them: the copy is as good as what the hook does"))...)
+	list = append(list, s.sourceConditions(s.crashConsistent,
+		status.True(slipwayv1alpha1.ConditionCrashConsistent, slipwayv1alpha1.ReasonVolumeSnapshotTaken,
+			"pods could write to a volume, and it was read from a snapshot of one moment: the copy is what a machine has on disk when it loses power"),
+		status.True(slipwayv1alpha1.ConditionCrashConsistent, slipwayv1alpha1.ReasonQuiesced,
+			"pods could write to a volume, and it was read from a snapshot of one moment, before which the before hook had succeeded in all of them"))...)
 	return append(list, s.hookConditions()...)
+}
+
+// sourceConditions are one condition of the volumes, or none. It is open where nobody held the volume, and held where the
+// before hook did. Once open, it stays as it was of the first volume of which that is true.
+func (s *scope) sourceConditions(isTrue bool, open, held metav1.Condition) []metav1.Condition {
+	before := meta.FindStatusCondition(s.run.Status.Conditions, open.Type)
+	switch {
+	case before != nil && (before.Reason == open.Reason || !isTrue || s.quiesced):
+		return []metav1.Condition{*before}
+	case !isTrue:
+		return nil
+	case s.quiesced:
+		return []metav1.Condition{held}
+	default:
+		return []metav1.Condition{open}
+	}
 }
 
 // hookConditions say that an after hook did not run. That stays: nobody has released the workload since.

@@ -28,7 +28,7 @@ const (
 )
 
 // Use looks at a claim and the pods that use it, past the cache, which has only what Slipway made. It refuses what cannot be
-// read or written. missing is the reason where there is no such claim, and field says who names it.
+// read or written; with the reason VolumeInUse it also says how it is used. missing is the reason where there is no such claim, and field says who names it.
 func Use(ctx context.Context, live client.Reader, claim types.NamespacedName, missing, field string) (mover.Use, error) {
 	volume := &corev1.PersistentVolumeClaim{}
 	err := live.Get(ctx, claim, volume)

@@ -95,7 +95,18 @@ func (e *Environment) Stop() error {
 // InstallModule installs CustomResourceDefinitions out of files of a Go module that the
 // main module requires.
 func (e *Environment) InstallModule(ctx context.Context, module string, files ...string) error {
-	folder, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	return e.InstallModuleOf(ctx, ".", module, files...)
+}
+
+// InstallModuleOf is InstallModule for a module that another one requires: the one in a folder of the repository.
+func (e *Environment) InstallModuleOf(ctx context.Context, requirer, module string, files ...string) error {
+	download := exec.CommandContext(ctx, "go", "mod", "download", module)
+	find := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
+	download.Dir, find.Dir = filepath.Join(root(), requirer), filepath.Join(root(), requirer)
+	if out, err := download.CombinedOutput(); err != nil {
+		return fmt.Errorf("download the module %s: %w: %s", module, err, out)
+	}
+	folder, err := find.Output()
 	if err != nil {
 		return fmt.Errorf("find the module %s: %w", module, err)
 	}

@@ -11,6 +11,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/children"
 	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
 // Kind is the kind that owns everything built here.
@@ -51,6 +52,9 @@ type Inputs struct {
 	Identity mover.Identity
 	// Deadline is how long the Job may take.
 	Deadline time.Duration
+	// Snapshot is the VolumeSnapshot of the volume. With no UID the volume itself is read, and NoSnapshot may say why.
+	Snapshot   *volumesnapshot.VolumeSnapshot
+	NoSnapshot string
 }
 
 // JobName returns the name of the Job for a volume and an attempt.
@@ -91,9 +95,9 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 	if spec.Mover != nil {
 		resources = spec.Mover.Resources
 	}
-	source, claim := mover.VolumeFolder, in.Claim
+	source := mover.VolumeFolder
 	if in.Dump != nil {
-		source, claim = "", ""
+		source = ""
 	}
 	job, err := mover.Job{
 		Name: JobName(in.Run, in.Volume, in.Attempt), Namespace: in.Run.Namespace, Labels: labels, Owner: owner.Reference(),
@@ -107,11 +111,11 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 			Verify: mover.Verify{Run: tag, ReadPercent: readPercent(Mode(in.Backup))},
 		},
 		Place: in.Place.Of(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
-		Claim: claim, Dump: in.Dump, Node: in.Node, Tolerations: in.Tolerations, Mover: spec.Mover, Identity: in.Identity, Resources: resources,
+		Claim: in.reads(), Dump: in.Dump, Node: in.Node, Tolerations: in.Tolerations, Mover: spec.Mover, Identity: in.Identity, Resources: resources,
 		Deadline: in.Deadline,
 	}.Build()
-	if err == nil && in.Live {
-		job.WithAnnotations(map[string]string{AnnotationLive: "true"})
+	if err == nil {
+		job.WithAnnotations(in.annotations())
 	}
 	return job, err
 }
