@@ -106,13 +106,19 @@ const allowed = `[{"container":"db","command":["/freeze","now"]},{"container":"d
 // workload makes a running pod that mounts the volume.
 func (f *fixture) workload(name, annotation string) *corev1.Pod {
 	f.Helper()
+	return f.workloadOf(name, annotation, "shop-data")
+}
+
+// workloadOf makes a running pod that mounts a claim.
+func (f *fixture) workloadOf(name, annotation, claim string) *corev1.Pod {
+	f.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace, Annotations: map[string]string{slipwayv1alpha1.AnnotationBackupHooks: annotation}},
 		Spec: corev1.PodSpec{
 			NodeName:   "node-7",
 			Containers: []corev1.Container{{Name: "db", Image: "db:1", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
 			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shop-data"},
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 			}}},
 		},
 	}
