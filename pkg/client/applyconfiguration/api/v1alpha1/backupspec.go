@@ -49,7 +49,7 @@ type BackupSpecApplyConfiguration struct {
 	Exclude []string `json:"exclude,omitempty"`
 	// dump backs up the output of a command instead of volumes. No volume of the source is read: source names the workload
 	// whose image, environment and user the command gets, or a PersistentVolumeClaim of whose pods it gets the user. The
-	// copy holds one file. include, exclude and allowPartial do not go with it.
+	// copy holds one file. include, exclude, allowPartial, hooks and volumeSnapshot do not go with it.
 	Dump *BackupDumpApplyConfiguration `json:"dump,omitempty"`
 	// verify says how closely each copy is looked at before it counts.
 	Verify *BackupVerifyApplyConfiguration `json:"verify,omitempty"`
@@ -77,6 +77,9 @@ type BackupSpecApplyConfiguration struct {
 	// hooks are commands that run in the pods of the workload, before a volume is read and after. The pods have to allow
 	// them, and the operator has to have been given the right.
 	Hooks *BackupHooksApplyConfiguration `json:"hooks,omitempty"`
+	// volumeSnapshot says whether volumes are read from a snapshot of them, which holds what was there at one moment.
+	// Default: where a volume can be snapshotted.
+	VolumeSnapshot *BackupVolumeSnapshotApplyConfiguration `json:"volumeSnapshot,omitempty"`
 }
 
 // BackupSpecApplyConfiguration constructs a declarative configuration of the BackupSpec type for use with
@@ -254,5 +257,13 @@ func (b *BackupSpecApplyConfiguration) WithMover(value *BackupMoverApplyConfigur
 // If called multiple times, the Hooks field is set to the value of the last call.
 func (b *BackupSpecApplyConfiguration) WithHooks(value *BackupHooksApplyConfiguration) *BackupSpecApplyConfiguration {
 	b.Hooks = value
+	return b
+}
+
+// WithVolumeSnapshot sets the VolumeSnapshot field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VolumeSnapshot field is set to the value of the last call.
+func (b *BackupSpecApplyConfiguration) WithVolumeSnapshot(value *BackupVolumeSnapshotApplyConfiguration) *BackupSpecApplyConfiguration {
+	b.VolumeSnapshot = value
 	return b
 }
