@@ -32,8 +32,11 @@ var (
 // completed, and verified, restores byte by byte, and nothing in the repository is damaged.
 func TestNothingCompletedIsLost(t *testing.T) {
 	c := newCampaign(t)
-	for c.killed < *kills {
-		c.round()
+	for told := 0; c.killed < *kills; {
+		if c.round(); c.killed >= told+100 {
+			told = c.killed
+			t.Logf("%d killed", told)
+		}
 	}
 	c.restoreAll()
 	t.Logf("measured: seed %d: %d processes killed, %v; %d ended by themselves; %d snapshots completed, %d of them by a killed process; %d expired; %d bytes freed; %s",

@@ -28,6 +28,7 @@ func main() {
 	configFile := flags.String("config", "", "file with the configuration in JSON: docs/disaster-recovery.md")
 	resultFile := flags.String("result", "/dev/termination-log", "file that the result is written to, as JSON of at most 4 KiB; empty for none")
 	interval := flags.Duration("progress", 30*time.Second, "how often to write a line of progress")
+	timeout := flags.Duration("storage-timeout", 0, "how long one call of the storage may take, with all its retries (default 10m)")
 	showVersion := flags.Bool("version", false, "print the version and exit")
 	flags.Usage = func() {
 		fmt.Fprintf(os.Stderr, "Usage: slipway-backup (%s) --config FILE\n%s", strings.Join(commandNames(), "|"), flags.FlagUsages())
@@ -42,7 +43,7 @@ func main() {
 		fmt.Println(version)
 		return
 	}
-	if flags.NArg() != 1 || !slices.Contains(commandNames(), flags.Arg(0)) || *configFile == "" || *interval <= 0 {
+	if flags.NArg() != 1 || !slices.Contains(commandNames(), flags.Arg(0)) || *configFile == "" || *interval <= 0 || *timeout < 0 {
 		flags.Usage()
 		os.Exit(exitInvalid)
 	}
@@ -51,6 +52,6 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	p := program{output: os.Stdout, resultFile: *resultFile, interval: *interval, clock: clock.RealClock{}}
+	p := program{output: os.Stdout, resultFile: *resultFile, interval: *interval, timeout: *timeout, clock: clock.RealClock{}}
 	os.Exit(p.run(ctx, flags.Arg(0), *configFile))
 }

@@ -23,6 +23,8 @@ type program struct {
 	output     io.Writer
 	resultFile string
 	interval   time.Duration
+	// timeout ends one call of the storage. Zero: the default of the engine.
+	timeout time.Duration
 	// clock is the repository's. Time limits and progress go by the machine's.
 	clock clock.PassiveClock
 }
@@ -61,9 +63,10 @@ func (p program) run(ctx context.Context, command, configFile string) int {
 	if err != nil {
 		err = &repository.Error{Kind: repository.KindInvalid, Doing: "read the configuration", Err: err}
 	}
-	w.options.Clock = p.repositoryClock()
+	w.options.Clock, w.options.OperationTimeout = p.repositoryClock(), p.timeout
 	scrub := newScrubber(secretsOf(w.options))
 	log := slog.New(slog.NewJSONHandler(scrub.writer(p.output), nil))
+	slog.SetDefault(log) // the HTTP client of Go logs by itself, and quotes what a server sent
 	if folder := w.options.Location.Filesystem; folder != nil && folder.Shared {
 		syscall.Umask(0) // it would take the rights of the others away
 	}

@@ -14,6 +14,7 @@
 #   change         a cluster like that of e2e, with a gateway changed under load         build tag change
 #                  (a short run is part of e2e)
 #   backup         the engine of backups, with failing storage, full disks and kills     build tag backuptest
+#   backup faults  slipway-backup with every kind of fault, on a real S3 server too       build tag backupfaults
 #   localkube      the local cluster itself, killed and repaired                         build tag selftest
 TESTSUM = bin/testsum -counts '$(or $(TEST_COUNTS),/dev/null)'
 
@@ -32,7 +33,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-kill test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -170,6 +171,17 @@ test-chart-cluster: bin/testsum ## Upgrade from the last release to the Helm cha
 test-backup: bin/testsum ## Try the engine of backups with failing storage, damaged repositories, full disks, and a few kills.
 	@echo 'test-backup:'
 	@hack/test-tagged.sh backuptest -race -count=1 -timeout 20m $(TEST_FLAGS) | $(TESTSUM)
+
+# A proxy stands before a real S3 server. What comes of each kind of fault goes into bin/backup-fault-table.md.
+.PHONY: test-backup-faults
+test-backup-faults: bin/testsum bin/localkube ## Let every kind of fault happen to a snapshot and its verification, in a folder and on an S3 server; nothing may be called a backup that is none. CASE= and SEED= repeat.
+	@echo 'test-backup-faults:'
+	@VERSITYGW=$$(hack/tool.sh versitygw) go test -tags backupfaults -json -count=1 -timeout 1h \
+	  -run 'TestNoFaultEndsAsASuccessThatIsNone|TestTheJudgeFindsFalseSuccesses' $(TEST_FLAGS) ./cmd/slipway-backup \
+	  -args -fault-seed $(or $(SEED),$$(date +%s)) -fault-case '$(CASE)' -fault-table "$(CURDIR)/bin/backup-fault-table.md" | $(TESTSUM) -each
+	@cat bin/backup-fault-table.md
+	@DUE=500 KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags apitest,testing -json -count=1 -timeout 1h \
+	  -run TestHundredsOfBackupsThatAreDueAtOnce ./internal/controller/backuprun | $(TESTSUM) -each
 
 # How many processes of slipway-backup are killed. make test-backup kills 20.
 KILLS ?= 1000

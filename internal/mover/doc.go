@@ -8,5 +8,6 @@
 //	job.go     the Job
 //	observe.go what a Job has come to
 //	retry.go   which failures are worth another attempt
+//	agree.go   when what was made and what was verified are the same copy
 //	course.go  what follows from that: attempts, waiting, deadlines
 package mover

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/kopia/kopia/repo/blob"
 	"github.com/kopia/kopia/repo/format"
@@ -16,7 +17,7 @@ import (
 type DeleteResult struct {
 	// Deleted is how many objects or files were deleted.
 	Deleted int64 `json:"deleted"`
-	// Foreign is how many files in the folder are not of the repository. They stay, and the folder with them.
+	// Foreign is how many files in the folder, or folders in the prefix, are not of the repository. They stay.
 	Foreign int64 `json:"foreign"`
 }
 
@@ -47,7 +48,10 @@ func Delete(ctx context.Context, options Options) (DeleteResult, error) {
 	}
 	var all []blob.ID
 	err = st.ListBlobs(ctx, "", func(m blob.Metadata) error {
-		if m.BlobID != format.KopiaRepositoryBlobID {
+		switch {
+		case strings.Contains(string(m.BlobID), "/"): // a folder of somebody else
+			result.Foreign++
+		case m.BlobID != format.KopiaRepositoryBlobID:
 			all = append(all, m.BlobID)
 		}
 		return nil

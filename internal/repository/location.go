@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
-
-	"github.com/kopia/kopia/repo/blob/s3"
 )
 
 // Secret is a text that prints as nothing.
@@ -105,22 +103,4 @@ func (s *S3) prefix() string {
 		return prefix
 	}
 	return prefix + "/"
-}
-
-func (s *S3) options() *s3.Options {
-	endpoint := s.Endpoint
-	if endpoint == "" {
-		endpoint = "s3.amazonaws.com"
-	}
-	return &s3.Options{
-		BucketName:      s.Bucket,
-		Prefix:          s.prefix(),
-		Endpoint:        endpoint,
-		Region:          s.Region,
-		DoNotUseTLS:     s.Plaintext,
-		RootCA:          s.CA,
-		AccessKeyID:     string(s.AccessKeyID),
-		SecretAccessKey: string(s.SecretAccessKey),
-		SessionToken:    string(s.SessionToken),
-	}
 }

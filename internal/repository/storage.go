@@ -11,7 +11,6 @@ import (
 
 	"github.com/kopia/kopia/repo/blob"
 	"github.com/kopia/kopia/repo/blob/filesystem"
-	"github.com/kopia/kopia/repo/blob/s3"
 	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 )
@@ -76,7 +75,7 @@ func openStorage(ctx context.Context, options Options, create bool) (*storage, e
 
 	var err error
 	if options.Location.S3 != nil {
-		s.Storage, err = s3.New(limited, options.Location.S3.options(), create)
+		s.Storage, err = openBucket(options.Location.S3)
 	} else {
 		s.folder = options.Location.Filesystem.Path
 		s.clock = options.Clock

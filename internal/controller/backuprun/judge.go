@@ -77,7 +77,7 @@ func (s *scope) follow(now time.Time) mover.Next {
 // accept takes the copy of the present volume, which another process has read back.
 func (s *scope) accept(now time.Time) mover.Next {
 	made, verified := s.seen.Results[mover.StepSnapshot], s.seen.Results[mover.StepVerify]
-	if problem := disagree(made, verified, desired.Tag(s.run, s.volumes[s.current].Claim)); problem != "" {
+	if problem := mover.Disagree(made, verified, desired.Tag(s.run, s.volumes[s.current].Claim)); problem != "" {
 		return s.course().FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: problem}, now)
 	}
 	start := metav1.NewTime(made.Snapshot.Start)
@@ -102,24 +102,6 @@ func (s *scope) accept(now time.Time) mover.Next {
 	return mover.Next{
 		Phase: slipwayv1alpha1.BackupRunning, Reason: slipwayv1alpha1.ReasonTransferring,
 		Message: fmt.Sprintf("volume %q is next", s.volumes[s.current].Claim), Attempt: 1, Begins: now,
-	}
-}
-
-// disagree says in what the two processes contradict each other, or what they did not do. It is empty when the copy counts.
-func disagree(made, verified *mover.Result, tag string) string {
-	switch {
-	case made == nil || made.Snapshot == nil || verified == nil || verified.Verify == nil:
-		return "a step did not say what it did"
-	case made.Snapshot.Run != tag:
-		return "the copy is of another run"
-	case made.RepositoryID == "" || made.RepositoryID != verified.RepositoryID:
-		return "the copy was made in one repository and verified in another"
-	case len(verified.Snapshots) != 1 || verified.Snapshots[0].ID != made.Snapshot.ID:
-		return "another copy was verified than was made"
-	case verified.Verify.Files != made.Snapshot.Stats.Files || verified.Verify.Bytes != made.Snapshot.Stats.Bytes:
-		return "the copy holds something else than was read"
-	default:
-		return ""
 	}
 }
 

@@ -1,0 +1,130 @@
+//go:build apitest
+
+package backuprun_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/requests"
+)
+
+// atATime is how many runs the operator lets run at a time.
+const atATime = 10
+
+// Backups that are due in the same minute have their turn one after the other: never more Jobs than may run at a time, none
+// forgotten, and each costs as many writes as a run that is alone. make test-backup-faults does it with 500.
+func TestHundredsOfBackupsThatAreDueAtOnce(t *testing.T) {
+	due := 40
+	if text := os.Getenv("DUE"); text != "" {
+		var err error
+		if due, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counter := &requests.Counter{}
+	env.StartOperator(t, counter.Watch)
+	f := newFixture(t)
+	for n := range due {
+		name := fmt.Sprintf("due-%03d", n)
+		f.create(&slipwayv1alpha1.Backup{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
+			// Without a schedule it is due at once, and once.
+			Spec: slipwayv1alpha1.BackupSpec{Source: "shop-data", Destination: "s3://bucket/prefix"},
+		})
+	}
+	q := &queue{fixture: f, done: map[string]bool{}}
+	for q.ended < due {
+		before := q.ended
+		environment.Eventually(t, func() error {
+			if err := q.look(); err != nil {
+				return err
+			}
+			if q.ended == before {
+				return fmt.Errorf("%d of %d have ended", q.ended, due)
+			}
+			return nil
+		})
+	}
+	made := counter.Counts().In(f.namespace)
+	t.Logf("measured: %d Backups due at once: at most %d Jobs at a time, %v", due, q.most, made)
+	if len(q.done) != due {
+		t.Errorf("%d Jobs for %d Backups", len(q.done), due)
+	}
+	if writes := made.Of(requests.Status); writes > 12*due {
+		t.Errorf("%d statuses were written for %d Backups", writes, due)
+	}
+	if q.most < 2 {
+		t.Error("no two ran at a time, so the test proves nothing")
+	}
+}
+
+// queue lets the Jobs of all runs succeed, and counts.
+type queue struct {
+	*fixture
+	done        map[string]bool // Jobs
+	ended, most int
+}
+
+// look ends the Jobs that run, and counts the runs that have ended.
+func (q *queue) look() error {
+	var jobs batchv1.JobList
+	if err := env.Client.List(q.Context(), &jobs, client.InNamespace(q.namespace)); err != nil {
+		return err
+	}
+	active := slices.DeleteFunc(jobs.Items, func(job batchv1.Job) bool { return !isOfARun(&job) || hasEnded(&job) })
+	if q.most = max(q.most, len(active)); q.most > atATime {
+		q.Fatalf("%d Jobs run at a time", q.most)
+	}
+	for i := range active {
+		if q.done[active[i].Name] {
+			continue
+		}
+		if err := q.cluster.Move(q.Context(), &active[i], nil); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		q.done[active[i].Name] = true
+	}
+	var runs slipwayv1alpha1.BackupRunList
+	if err := env.Client.List(q.Context(), &runs, client.InNamespace(q.namespace)); err != nil {
+		return err
+	}
+	q.ended = 0
+	for i := range runs.Items {
+		switch runs.Items[i].Status.Phase {
+		case slipwayv1alpha1.BackupCompleted:
+			q.ended++
+		case slipwayv1alpha1.BackupFailed:
+			q.Fatalf("%s failed: %s", runs.Items[i].Name, runs.Items[i].Status.Message)
+		}
+	}
+	return nil
+}
+
+// isOfARun tells the Jobs of runs from those that free space.
+func isOfARun(job *batchv1.Job) bool {
+	for _, owner := range job.OwnerReferences {
+		if owner.Kind == "BackupRun" {
+			return true
+		}
+	}
+	return false
+}
+
+func hasEnded(job *batchv1.Job) bool {
+	for _, c := range job.Status.Conditions {
+		if c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed {
+			return true
+		}
+	}
+	return false
+}

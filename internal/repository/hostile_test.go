@@ -1,0 +1,369 @@
+package repository
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kopia/kopia/repo/blob"
+)
+
+const canary = "canary-of-the-secret-key"
+
+// hostileServer answers what an attacker wants, and notes what it was asked.
+type hostileServer struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	answer func(w http.ResponseWriter, r *http.Request)
+	paths  []string
+}
+
+func newHostileServer(t testing.TB) *hostileServer {
+	t.Helper()
+	h := &hostileServer{}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		h.mu.Lock()
+		h.paths = append(h.paths, r.URL.Path+"?"+r.URL.RawQuery)
+		answer := h.answer
+		h.mu.Unlock()
+		answer(w, r)
+	}))
+	t.Cleanup(func() {
+		h.CloseClientConnections()
+		h.Close()
+	})
+	return h
+}
+
+func (h *hostileServer) location() *S3 {
+	return &S3{
+		Endpoint: strings.TrimPrefix(h.URL, "http://"), Region: "us-east-1", Bucket: "backups", Prefix: "team/shop", Plaintext: true,
+		AccessKeyID: "access", SecretAccessKey: canary, SessionToken: canary,
+	}
+}
+
+// storage is the storage below the library, without the retries that would repeat each attack for minutes.
+func (h *hostileServer) storage(t testing.TB) *objects {
+	t.Helper()
+	location := h.location()
+	transport, err := newTransport(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := newClient(location, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &objects{client: client, bucket: location.Bucket, prefix: location.prefix()}
+}
+
+// rawly answers with bytes of a connection.
+func rawly(text string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		connection, buffered, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer connection.Close()
+		_, _ = buffered.WriteString(text)
+		_ = buffered.Flush()
+	}
+}
+
+func saying(text string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("ETag", `"0"`)
+		w.Header().Set("Last-Modified", time.Unix(1_700_000_000, 0).UTC().Format(http.TimeFormat))
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// A listing is believed where it names what was asked for, and nowhere else.
+func TestWhatAServerMayList(t *testing.T) {
+	list := func(keys ...string) string {
+		text := "<ListBucketResult>"
+		for _, key := range keys {
+			text += "<Contents><Key>" + key + "</Key><Size>5</Size></Contents>"
+		}
+		return text + "</ListBucketResult>"
+	}
+	tests := map[string]struct {
+		answer string
+		want   int // keys; -1: an error
+	}{
+		"what was asked for":         {list("team/shop/p1", "team/shop/p2"), 2},
+		"twice":                      {list("team/shop/p1", "team/shop/p1"), 2},
+		"the folder itself":          {list("team/shop/"), -1}, // asked was for what begins with p
+		"shorter than the prefix":    {list("x"), -1},
+		"nothing as a key":           {list(""), -1},
+		"of another prefix":          {list("team/shopping/p1"), -1},
+		"of the prefix, not of p":    {list("team/shop/q1"), -1},
+		"a size below zero":          {"<ListBucketResult><Contents><Key>team/shop/p1</Key><Size>-5</Size></Contents></ListBucketResult>", -1},
+		"a size that is no number":   {"<ListBucketResult><Contents><Key>team/shop/p1</Key><Size>9999999999999999999999</Size></Contents></ListBucketResult>", -1},
+		"an error with status 200":   {"<Error><Code>InternalError</Code></Error>", -1},
+		"no XML":                     {"{}", -1},
+		"half of it":                 {list("team/shop/p1")[:60], -1},
+		"entities":                   {`<!DOCTYPE x [<!ENTITY a "aaaa">]><ListBucketResult><Contents><Key>team/shop/p&a;</Key></Contents></ListBucketResult>`, -1},
+		"truncated and without more": {"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>", -1},
+		"one page that is too long":  {"<ListBucketResult>" + strings.Repeat("<Contents><Key>team/shop/p1</Key></Contents>", maxListing/40) + "</ListBucketResult>", -1},
+		"nothing":                    {"", -1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHostileServer(t)
+			h.answer = saying(tc.answer)
+			got := 0
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := h.storage(t).ListBlobs(ctx, "p", func(m blob.Metadata) error {
+				if m.BlobID[0] != 'p' {
+					t.Errorf("listed %q", m.BlobID)
+				}
+				got++
+				return nil
+			})
+			if (tc.want < 0) != (err != nil) || (tc.want >= 0 && got != tc.want) {
+				t.Errorf("listed %d, %v; want %d", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// An endless listing ends when the time for a call does, and a reading when it has more than was asked for.
+func TestAServerThatDoesNotStop(t *testing.T) {
+	chunk := []byte(strings.Repeat("x", 1<<20))
+	var written atomic.Int64
+	stream := func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			n, err := w.Write(chunk)
+			written.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	}
+	packed := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		stream(packedWriter{w, z}, r)
+	}
+	tests := map[string]func(http.ResponseWriter, *http.Request){
+		"bytes": stream,
+		"gzip":  packed,
+		"pages": func(w http.ResponseWriter, r *http.Request) {
+			saying("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>")(w, r)
+		},
+		"headers": rawly("HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 2000) + "\r\n"),
+		"chunks that are announced and never come": rawly("HTTP/1.1 200 OK\r\nETag: \"0\"\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n"),
+	}
+	for name, answer := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHostileServer(t)
+			h.answer = answer
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			for call, do := range map[string]func(context.Context, *objects) error{
+				"list": func(ctx context.Context, o *objects) error {
+					return o.ListBlobs(ctx, "", func(blob.Metadata) error { return nil })
+				},
+				"read a part": func(ctx context.Context, o *objects) error { return o.GetBlob(ctx, "p1", 100, 1000, &buffer{}) },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				start := time.Now()
+				if err := do(ctx, h.storage(t)); err == nil {
+					t.Errorf("%s: a success", call)
+				}
+				cancel()
+				if took := time.Since(start); took > 30*time.Second {
+					t.Errorf("%s took %v", call, took)
+				}
+			}
+			runtime.ReadMemStats(&after)
+			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 256<<20 {
+				t.Errorf("the heap has grown by %d MiB", grown>>20)
+			}
+		})
+	}
+	if written.Load() == 0 {
+		t.Error("nothing was written, so the test proves nothing")
+	}
+}
+
+// packedWriter sends what is written through a packer.
+type packedWriter struct {
+	http.ResponseWriter
+	packer io.Writer
+}
+
+func (w packedWriter) Write(p []byte) (int, error) { return w.packer.Write(p) }
+
+// A name that a listing made up leads nowhere: nothing is asked, written or deleted outside of the prefix.
+func TestANameLeadsNotOutOfThePrefix(t *testing.T) {
+	h := newHostileServer(t)
+	h.answer = saying("")
+	o := h.storage(t)
+	for _, id := range []blob.ID{"", ".", "..", "../other/p1", "a/../../p", "/p1", `..\p`, "p\x00"} {
+		for call, err := range map[string]error{
+			"get":      o.GetBlob(t.Context(), id, 0, -1, &buffer{}),
+			"metadata": func() error { _, err := o.GetMetadata(t.Context(), id); return err }(),
+			"delete":   o.DeleteBlob(t.Context(), id),
+		} {
+			if !errors.Is(err, errAnswer) {
+				t.Errorf("%s %q: %v", call, id, err)
+			}
+		}
+	}
+	if len(h.paths) > 0 {
+		t.Errorf("asked: %q", h.paths)
+	}
+}
+
+// Whatever a server answers to a reading, what is believed has the length that was asked for.
+func TestWhatAServerMayAnswerToAReading(t *testing.T) {
+	head := "HTTP/1.1 %d OK\r\nETag: \"0\"\r\nLast-Modified: Mon, 02 Jan 2006 15:04:05 GMT\r\nContent-Length: %d\r\n\r\n%s"
+	tests := map[string]struct {
+		answer string
+		want   error // nil: it is believed; errAny: anything
+	}{
+		"the part":                 {fmt.Sprintf(head, 206, 5, "hello"), nil},
+		"the whole":                {fmt.Sprintf(head, 200, 11, "hello world"), errAnswer},
+		"less":                     {fmt.Sprintf(head, 206, 3, "hel"), blob.ErrInvalidRange},
+		"nothing":                  {fmt.Sprintf(head, 206, 0, ""), blob.ErrInvalidRange},
+		"a length that is a lie":   {fmt.Sprintf(head, 206, 500, "hello"), io.ErrUnexpectedEOF},
+		"a length below zero":      {fmt.Sprintf(head, 206, -5, "hello"), errAny},
+		"no length":                {"HTTP/1.1 206 OK\r\nETag: \"0\"\r\nLast-Modified: Mon, 02 Jan 2006 15:04:05 GMT\r\n\r\nhello and more", errAnswer},
+		"no object":                {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", blob.ErrBlobNotFound},
+		"an error with status 200": {fmt.Sprintf(head, 200, 38, "<Error><Code>InternalError</Code></Error>"[:38]), errAnswer},
+		"packed":                   {strings.Replace(fmt.Sprintf(head, 206, 5, "hello"), "ETag", "Content-Encoding: gzip\r\nETag", 1), nil},
+		"another protocol":         {"SSH-2.0-OpenSSH\r\n", errAny},
+		"a redirect":               {"HTTP/1.1 307 Go\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n", errAny},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHostileServer(t)
+			h.answer = rawly(tc.answer)
+			var read buffer
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			err := h.storage(t).GetBlob(ctx, "p1", 0, 5, &read)
+			switch {
+			case tc.want == nil && (err != nil || read.String() != "hello"):
+				t.Errorf("got %q, %v", read.String(), err)
+			case tc.want != nil && err == nil, tc.want != nil && !errors.Is(tc.want, errAny) && !errors.Is(err, tc.want):
+				t.Errorf("got %q, %v, want %v", read.String(), err, tc.want)
+			}
+		})
+	}
+}
+
+var errAny = errors.New("any")
+
+// FuzzAServersAnswer lets a server answer with any bytes. Nothing panics, lasts, or is taken for what it is not; nobody else
+// is asked; no secret is told.
+func FuzzAServersAnswer(f *testing.F) {
+	for _, status := range []string{"200 OK", "204 No Content", "206 Partial", "301 Moved", "400 Bad", "403 Forbidden", "404 Not Found", "503 Busy"} {
+		for _, body := range []string{
+			"", "<Error><Code>AccessDenied</Code><Region>evil.example</Region><Message>" + canary + "</Message></Error>",
+			"<ListBucketResult><Contents><Key>team/shop/p1</Key><Size>1</Size></Contents></ListBucketResult>",
+			"<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>team%2Fshop%2F..%2Fx</Key></Contents></ListBucketResult>",
+		} {
+			f.Add(fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Length: %d\r\nLocation: http://localhost:1/x\r\nETag: \"0\"\r\n\r\n%s", status, len(body), body))
+		}
+	}
+	h := newHostileServer(f)
+	o := h.storage(f)
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		h.mu.Lock()
+		h.answer, h.paths = rawly(string(answer)), nil
+		h.mu.Unlock()
+		o.answered(t)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, path := range h.paths {
+			asked, err := url.Parse(path)
+			if err != nil || (!strings.HasPrefix(asked.Path, "/backups/team/shop/") && (asked.Path != "/backups/" || !strings.HasPrefix(asked.Query().Get("prefix"), "team/shop/"))) {
+				t.Errorf("asked %q, %v", path, err)
+			}
+		}
+	})
+}
+
+// answered makes each kind of call, and looks at what comes of it.
+func (o *objects) answered(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+	defer cancel()
+	var read buffer
+	if err := o.GetBlob(ctx, "p1", 0, 5, &read); err == nil && read.Len() != 5 {
+		t.Errorf("read %d bytes", read.Len())
+	}
+	if err := o.GetBlob(ctx, "p1", 0, -1, &read); err != nil && strings.Contains(fmt.Sprintf("%+v", storageKind(err)), canary) {
+		t.Error("a secret was told")
+	}
+	_ = o.ListBlobs(ctx, "p", func(m blob.Metadata) error {
+		if !strings.HasPrefix(string(m.BlobID), "p") || m.Length < 0 {
+			t.Errorf("listed %+v", m)
+		}
+		return nil
+	})
+	if _, err := o.key("p1"); err != nil {
+		t.Error(err)
+	}
+	_, _ = o.GetMetadata(ctx, "p1")
+	_ = o.DeleteBlob(ctx, "p1")
+}
+
+// A redirect is not followed, with credentials or without.
+func TestNobodyElseIsAsked(t *testing.T) {
+	var asked atomic.Int64
+	var listen net.ListenConfig
+	trap, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trap.Close()
+	go func() {
+		for {
+			connection, err := trap.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			_, _ = bufio.NewReader(connection).ReadString('\n')
+			connection.Close()
+		}
+	}()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		h := newHostileServer(t)
+		h.answer = func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Amz-Bucket-Region", "evil@"+trap.Addr().String()+"/")
+			http.Redirect(w, r, "http://"+trap.Addr().String()+r.URL.Path, status)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		if err := h.storage(t).GetBlob(ctx, "p1", 0, 5, &buffer{}); err == nil {
+			t.Errorf("%d: a success", status)
+		}
+		if err := h.storage(t).ListBlobs(ctx, "", func(blob.Metadata) error { return nil }); err == nil {
+			t.Errorf("%d: a success", status)
+		}
+		cancel()
+	}
+	if asked.Load() > 0 {
+		t.Errorf("the other host was asked %d times", asked.Load())
+	}
+}
