@@ -10,8 +10,15 @@ import (
 
 // onRepository opens the repository for a command, and closes it.
 func onRepository(command func(context.Context, *work, *repository.Repository) error) func(context.Context, *work) error {
+	return on(repository.Open, command)
+}
+
+// on is onRepository with a way to open it.
+func on(
+	open func(context.Context, repository.Options) (*repository.Repository, error), command func(context.Context, *work, *repository.Repository) error,
+) func(context.Context, *work) error {
 	return func(ctx context.Context, w *work) error {
-		r, err := repository.Open(ctx, w.options)
+		r, err := open(ctx, w.options)
 		if err != nil {
 			return err
 		}
@@ -26,12 +33,7 @@ func takeSnapshot(ctx context.Context, w *work) error {
 	if !w.config.Repository.Create || w.options.ExpectedID != "" || w.result.RepositoryID != "" || repository.KindOf(err) != repository.KindNotFound {
 		return err
 	}
-	id, err := repository.Create(ctx, w.options)
-	if err != nil {
-		return err
-	}
-	w.options.ExpectedID = id
-	return onRepository(snapshot)(ctx, w)
+	return on(repository.CreateAndOpen, snapshot)(ctx, w)
 }
 
 func snapshot(ctx context.Context, w *work, r *repository.Repository) error {

@@ -70,7 +70,7 @@ func (f *file) DirEntryOrNil(ctx context.Context) (*snapshot.DirEntry, error) {
 
 // Open opens the file. What is read ends where the file ended at this moment, so that one that grows has an end.
 func (f *file) Open(context.Context) (kopiafs.Reader, error) {
-	opened, err := f.source.root.OpenFile(f.relative, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	opened, err := f.source.open(f.relative, os.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, &sourceError{path: f.relative, err: f.source.opening(err)}
 	}

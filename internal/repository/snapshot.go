@@ -226,7 +226,7 @@ func (k *keeper) dropCheckpoints(ctx context.Context) error {
 }
 
 const (
-	contentCompression  = compression.Name("zstd-fastest")
+	contentCompression  = compression.Name("zstd")
 	metadataCompression = compression.Name("zstd-fastest")
 )
 

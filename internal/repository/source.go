@@ -20,7 +20,7 @@ import (
 // source is a folder on its way into a snapshot. The files may change meanwhile, and whoever changes them may wish us ill:
 // no path leads out of the folder, and what a name stands for is asked again when it is opened.
 type source struct {
-	root      *os.Root
+	opener
 	escapes   error // what root says of a path that leads out
 	filter    *filter
 	collector *collector // nil while only counting
@@ -57,7 +57,7 @@ func vanished(err error) bool {
 
 func openSource(folder string, filter *filter) (*source, error) {
 	const doing = "open the source"
-	root, err := os.OpenRoot(folder)
+	opener, err := newOpener(folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &Error{Kind: KindNotFound, Doing: doing, Err: err}
@@ -65,13 +65,13 @@ func openSource(folder string, filter *filter) (*source, error) {
 		return nil, &Error{Kind: KindSourceUnreadable, Doing: doing, Err: err}
 	}
 	for _, p := range filter.paths {
-		if _, err := root.Lstat(p); err != nil {
-			return nil, errors.Join(&Error{Kind: KindNotFound, Doing: doing, Err: err}, root.Close())
+		if _, err := opener.root.Lstat(p); err != nil {
+			return nil, errors.Join(&Error{Kind: KindNotFound, Doing: doing, Err: err}, opener.close())
 		}
 	}
-	s := &source{root: root, filter: filter}
+	s := &source{opener: opener, filter: filter}
 	var refused *fs.PathError
-	if _, err := root.Lstat(".."); errors.As(err, &refused) {
+	if _, err := opener.root.Lstat(".."); errors.As(err, &refused) {
 		s.escapes = refused.Err
 	}
 	return s, nil
@@ -85,8 +85,6 @@ func (s *source) opening(err error) error {
 	}
 	return err
 }
-
-func (s *source) close() error { return s.root.Close() }
 
 // skip notes something that cannot be kept.
 func (s *source) skip(relative string, mode fs.FileMode) {
@@ -157,12 +155,18 @@ func modTime(stat unix.Stat_t) time.Time { return time.Unix(stat.Mtim.Unix()) }
 
 func inodeOf(stat unix.Stat_t) inode { return inode{device: uint64(stat.Dev), number: stat.Ino} } //nolint:unconvert // the type of Dev differs between systems
 
-// fileMode is the mode of stat(2) as Go writes it.
+// specialModes are the bits that change what the permissions mean.
+var specialModes = [...]struct {
+	bit  uint32
+	flag fs.FileMode
+}{{unix.S_ISUID, fs.ModeSetuid}, {unix.S_ISGID, fs.ModeSetgid}, {unix.S_ISVTX, fs.ModeSticky}}
+
+// fileMode is the mode of stat(2) as Go writes it. The library asks for it several times for each file.
 func fileMode(mode uint32) fs.FileMode {
 	result := fs.FileMode(mode & 0o777)
-	for bit, flag := range map[uint32]fs.FileMode{unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky} {
-		if mode&bit != 0 {
-			result |= flag
+	for _, special := range specialModes {
+		if mode&special.bit != 0 {
+			result |= special.flag
 		}
 	}
 	switch mode & unix.S_IFMT {
@@ -251,7 +255,7 @@ func (s *source) list(e *entry, each func(child *entry, target string, err error
 
 // openFolder opens a folder, unless it is another one by now.
 func (s *source) openFolder(e *entry) (*os.File, error) {
-	opened, err := s.root.OpenFile(e.relative, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	opened, err := s.open(e.relative, os.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, s.opening(err)
 	}

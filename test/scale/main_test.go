@@ -28,6 +28,8 @@ type sizes struct {
 	unrelated int
 	// perNamespace (BENCH_PER_NAMESPACE) is how many WebApps share a namespace.
 	perNamespace int
+	// backups (BENCH_BACKUPS) is the number of Backups; 0 leaves them out.
+	backups int
 }
 
 var (
@@ -54,6 +56,7 @@ func TestMain(m *testing.M) {
 		samples:      number("BENCH_SAMPLES", 300),
 		unrelated:    number("BENCH_UNRELATED", 50000),
 		perNamespace: number("BENCH_PER_NAMESPACE", 100),
+		backups:      number("BENCH_BACKUPS", 500),
 	}
 	results.describe()
 	code := m.Run()

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,6 +123,7 @@ func waitForCaches(ctx context.Context, caches cache.Cache) error {
 	kinds := []client.Object{
 		&slipwayv1alpha1.WebApp{}, &appsv1.Deployment{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{},
 		&policyv1.PodDisruptionBudget{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}, &corev1.Pod{},
+		&slipwayv1alpha1.Backup{}, &slipwayv1alpha1.BackupRun{}, &batchv1.Job{},
 		metadataOf(appsv1.SchemeGroupVersion.WithKind("ReplicaSet")),
 		metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")),
 		metadataOf(corev1.SchemeGroupVersion.WithKind("ConfigMap")),

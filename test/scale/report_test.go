@@ -49,7 +49,7 @@ func (r *report) describe() {
 	r.QPS = -1
 	r.Settings = map[string]int{
 		"apps": size.apps, "manyApps": size.manyApps, "rounds": size.rounds,
-		"samples": size.samples, "unrelated": size.unrelated, "perNamespace": size.perNamespace,
+		"samples": size.samples, "unrelated": size.unrelated, "perNamespace": size.perNamespace, "backups": size.backups,
 	}
 	r.LoadBefore = load()
 }
