@@ -8,9 +8,11 @@
 # ECHO_IMAGE; bin is first in PATH.
 # This script installs the operator. The tests of chartcluster install it themselves, with HELM and what is in OLD_RELEASE.
 #
+# Those of postgres find POSTGRES_IMAGE, too.
+#
 #   hack/test-e2e.sh SUITE [go test flags]
 #
-# SUITE is the build tag of the tests: e2e, chaos, change or chartcluster.
+# SUITE is the build tag of the tests: e2e, chaos, change, chartcluster or postgres.
 # TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -73,6 +75,16 @@ load_echo() {
   bin/localkube load --name "$name" bin/slipway-echo.tar
 }
 
+# load_postgres gives the cluster an image of PostgreSQL, made of Debian packages. It is no part of a release.
+load_postgres() {
+  if [[ $CLUSTER == existing ]]; then
+    [[ -n ${POSTGRES_IMAGE:-} ]] || die 'the suite postgres needs POSTGRES_IMAGE (hack/debian-image.sh postgres makes it)'
+    return
+  fi
+  POSTGRES_IMAGE=$(hack/debian-image.sh postgres)
+  bin/localkube load --name "$name" bin/debian/postgres.tar
+}
+
 # find_releases sets HELM and OLD_RELEASE, for the tests of the chart.
 find_releases() {
   [[ $CLUSTER == local ]] || die 'the tests of the chart install releases, so they need a local cluster'
@@ -89,6 +101,7 @@ build_images
 make --no-print-directory build bin/testsum
 start_cluster "$name"
 load_echo
+if [[ $suite == postgres ]]; then load_postgres; fi
 if [[ $suite == chartcluster ]]; then
   bin/localkube load --name "$name" "$OLD_RELEASE"/images/*.tar
 else
@@ -97,7 +110,7 @@ fi
 
 say 'running the tests'
 testing=1
-export IMAGE GATEWAY_IMAGE BACKUP_IMAGE DEMO_IMAGE S3_IMAGE ECHO_IMAGE=${ECHO_IMAGE:-} PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
+export IMAGE GATEWAY_IMAGE BACKUP_IMAGE DEMO_IMAGE S3_IMAGE ECHO_IMAGE=${ECHO_IMAGE:-} POSTGRES_IMAGE=${POSTGRES_IMAGE:-} PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
 # Most of the time a test waits for pods, so more tests run at a time than the machine has cores. Packages run one by one.
 hack/test-tagged.sh "$suite" -count=1 -p 1 -timeout 30m -parallel 8 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'

@@ -95,5 +95,7 @@ To work with the cluster:
   export PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):\$PATH
   kubectl get slipway -A
   kubectl slipway status webapp/demo -n demo
+  kubectl slipway backup ls notes-data -n demo
+  kubectl slipway restore notes-data -n demo --to notes-again --create 100Mi --wait
 TXT
 say "done; \`make down${CLUSTER_NAME:+ CLUSTER_NAME=$CLUSTER_NAME}\` undoes it"

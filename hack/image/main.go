@@ -7,6 +7,10 @@
 //
 //	go run . index --binary amd64/demo --binary arm64/demo --tag slipway-demo:dev --output demo.oci.tar
 //
+// A folder becomes an image, too, for tests (hack/debian-image.sh):
+//
+//	go run . tree --folder root --architecture amd64 --env PATH=/usr/bin --tag postgres:dev --output postgres.tar
+//
 // SOURCE_DATE_EPOCH, in seconds since 1970, is the time of the image and its files. The default is 0.
 package main
 
@@ -24,7 +28,8 @@ import (
 )
 
 const usage = `usage: image build --binary <file> --tag <name:tag> --output <file.tar> [flags]
-       image index --binary <file> --binary <file> ... --tag <name:tag> --output <file.tar> [flags]`
+       image index --binary <file> --binary <file> ... --tag <name:tag> --output <file.tar> [flags]
+       image tree --folder <folder> --architecture <name> --tag <name:tag> --output <file.tar> [flags]`
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -52,6 +57,9 @@ func (l *list) Set(value string) error {
 }
 
 func run(arguments []string) error {
+	if len(arguments) > 0 && arguments[0] == "tree" {
+		return tree(arguments[1:])
+	}
 	if len(arguments) == 0 || (arguments[0] != "build" && arguments[0] != "index") {
 		return errors.New(usage)
 	}

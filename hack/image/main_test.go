@@ -2,8 +2,11 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 func TestSourceDate(t *testing.T) {
@@ -23,6 +26,25 @@ func TestSourceDate(t *testing.T) {
 	}
 }
 
+func TestTree(t *testing.T) {
+	output := filepath.Join(t.TempDir(), "image.tar")
+	arguments := []string{"tree", "--folder", "archive", "--architecture", "amd64", "--env", "PATH=/", "--tag", "a:b", "--output", output}
+	if err := run(arguments); err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.ImageFromPath(output, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Config.User != "65532:65532" || !slices.Equal(config.Config.Env, []string{"PATH=/"}) {
+		t.Errorf("the configuration is %+v", config.Config)
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	output := filepath.Join(t.TempDir(), "image.tar")
 	for name, arguments := range map[string][]string{
@@ -33,6 +55,10 @@ func TestRunRefuses(t *testing.T) {
 		"root":              {"build", "--binary", "main.go", "--tag", "a:b", "--output", output, "--user", "0"},
 		"what does not run": {"build", "--binary", "main.go", "--tag", "a:b", "--output", output},
 		"two for one image": {"build", "--binary", "main.go", "--binary", "main.go", "--tag", "a:b", "--output", output},
+		"no folder":         {"tree", "--architecture", "amd64", "--tag", "a:b", "--output", output},
+		"no architecture":   {"tree", "--folder", "archive", "--tag", "a:b", "--output", output},
+		"a folder for root": {"tree", "--folder", "archive", "--architecture", "amd64", "--tag", "a:b", "--output", output, "--user", "0"},
+		"another setting":   {"tree", "--folder", "archive", "--architecture", "amd64", "--tag", "a:b", "--output", output, "--env", "PATH"},
 		"a missing license": {"index", "--binary", "main.go", "--tag", "a:b", "--output", output, "--license", "missing"},
 	} {
 		if err := run(arguments); err == nil {

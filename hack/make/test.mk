@@ -8,6 +8,7 @@
 #   fault          a real API server and etcd, with everything that can go wrong         build tag faulttest
 #   e2e            a real single-node cluster with real pods                             build tag e2e
 #   chaos          a cluster like that of e2e, with parts of it killed at random         build tag chaos
+#   postgres       a cluster like that of e2e, with an image of PostgreSQL              build tag postgres
 #   chartcluster   a cluster like that of e2e, without an operator: the tests install it build tag chartcluster
 #   observability  Prometheus, the two programs and an API server without nodes          build tag observability
 #   attack         the gateway's program and real servers from Debian                    build tag attack
@@ -33,7 +34,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -191,6 +192,11 @@ test-backup-kill: bin/testsum ## Kill slipway-backup 1,000 times, or KILLS, in a
 	@echo 'test-backup-kill:'
 	@go test -tags backuptest -json -count=1 -timeout 3h -run TestNothingCompletedIsLost $(TEST_FLAGS) ./cmd/slipway-backup \
 	  -args -kills $(KILLS) -kill-seed $(or $(SEED),$$(date +%s)) | $(TESTSUM) -each
+
+.PHONY: test-backup-postgres
+test-backup-postgres: bin/testsum ## Back up a PostgreSQL database while clients write to it, restore it, and check every page and the balances, on a local cluster of its own.
+	@echo 'test-backup-postgres:'
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh postgres $(TEST_FLAGS)
 
 # Each of the two starts a local cluster of its own, called slipway-change. The first takes 15 to 20 minutes.
 .PHONY: bench-gateway-change

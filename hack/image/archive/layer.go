@@ -21,16 +21,21 @@ type file struct {
 	content []byte
 }
 
-// layerContent writes the image's files in a fixed order, all of one time.
-func layerContent(program Program) ([]byte, error) {
-	user := fmt.Sprintf("root:x:0:0:root:/:/nologin\napp:x:%d:%d:app:/tmp:/nologin\n", program.User, program.User)
-	group := fmt.Sprintf("root:x:0:\napp:x:%d:\n", program.User)
-	files := []file{
+// baseFiles are in every image: a user, a group and /tmp.
+func baseFiles(user int) []file {
+	passwd := fmt.Sprintf("root:x:0:0:root:/:/nologin\napp:x:%d:%d:app:/tmp:/nologin\n", user, user)
+	group := fmt.Sprintf("root:x:0:\napp:x:%d:\n", user)
+	return []file{
 		{path: "etc/", mode: 0o755},
 		{path: "etc/group", mode: 0o644, content: []byte(group)},
-		{path: "etc/passwd", mode: 0o644, content: []byte(user)},
+		{path: "etc/passwd", mode: 0o644, content: []byte(passwd)},
 		{path: "tmp/", mode: 0o1777},
 	}
+}
+
+// layerContent writes the image's files in a fixed order, all of one time.
+func layerContent(program Program) ([]byte, error) {
+	files := baseFiles(program.User)
 	if len(program.Licenses) > 0 {
 		files = append(files, file{path: "licenses/", mode: 0o755})
 	}
