@@ -23,6 +23,9 @@ const (
 	commandInstall = "install"
 )
 
+// waitingToBeAsked is logged by the side that runs the command, when it can be stopped in good order.
+const waitingToBeAsked = "waiting to be asked for the dump"
+
 // streamOf is the output of a command, for the repository.
 func streamOf(c mover.Dump, hangUp *func()) *repository.StreamOptions {
 	return &repository.StreamOptions{Name: c.Name, Open: func(ctx context.Context) (repository.Stream, error) {
@@ -90,6 +93,7 @@ func dumpCommand(ctx context.Context, log *slog.Logger, arguments []string) erro
 	if *socket == "" || flags.NArg() == 0 {
 		return errors.New("usage: slipway-backup dump --socket FILE -- COMMAND")
 	}
+	log.Info(waitingToBeAsked)
 	command := dump.Command{Words: flags.Args(), Environment: os.Environ(), Errors: os.Stderr}
 	if err := command.Run(ctx, *socket); err != nil && ctx.Err() == nil {
 		log.Error("nobody hears of the dump", "error", err)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,13 +37,31 @@ func newDumping(t *testing.T) *dumping {
 // side is a process of slipway-backup.
 type side struct {
 	*exec.Cmd
-	output *bytes.Buffer
+	output *sharedOutput
+}
+
+// sharedOutput is what a process has said so far.
+type sharedOutput struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (o *sharedOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(p)
+}
+
+func (o *sharedOutput) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.String()
 }
 
 // start runs the test program as slipway-backup, which ends with the test.
 func (d *dumping) start(environment []string, arguments ...string) side {
 	d.t.Helper()
-	s := side{Cmd: exec.Command(os.Args[0], arguments...), output: &bytes.Buffer{}}
+	s := side{Cmd: exec.Command(os.Args[0], arguments...), output: &sharedOutput{}}
 	s.Env = append(append(os.Environ(), helperVariable+"=yes", aheadVariable+"=0s"), environment...)
 	s.Stdout, s.Stderr = s.output, s.output
 	if err := s.Start(); err != nil {
@@ -64,10 +83,12 @@ func (d *dumping) keeps() side {
 	return d.start(nil, "snapshot", d.configFile(d.t), d.path("result.json"))
 }
 
-// runs starts the side that runs a command of the shell.
+// runs starts the side that runs a command of the shell. A signal that comes before it waits would end it as any process.
 func (d *dumping) runs(script string, environment ...string) side {
 	d.t.Helper()
-	return d.start(environment, "dump", "--socket", d.socket, "--", "/bin/sh", "-c", script)
+	s := d.start(environment, "dump", "--socket", d.socket, "--", "/bin/sh", "-c", script)
+	d.wait("the side that runs the command to wait", func() bool { return strings.Contains(s.output.String(), waitingToBeAsked) })
+	return s
 }
 
 // end waits for the side that keeps the output, and returns what came of it.
@@ -207,17 +228,23 @@ func (d *dumping) options() repository.Options {
 // waitFor waits for a file that a command makes.
 func (d *dumping) waitFor(file string) {
 	d.t.Helper()
+	d.wait("a file "+file, func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+}
+
+// wait waits for something that processes do.
+func (d *dumping) wait(what string, happened func() bool) {
+	d.t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	limit := time.After(3 * time.Minute) // a busy machine takes long to open a repository
-	for {
-		if _, err := os.Stat(file); err == nil {
-			return
-		}
+	for !happened() {
 		select {
 		case <-ticker.C:
 		case <-limit:
-			d.t.Fatalf("there never was a %s", file)
+			d.t.Fatalf("there never was %s", what)
 		}
 	}
 }

@@ -20,8 +20,6 @@ import (
 const (
 	// database is the StatefulSet of the server that is backed up, its Service, and the pod that is its first.
 	database, databasePod = "db", "db-0"
-	// databaseClaim is the volume of the server.
-	databaseClaim = "data-db-0"
 	// container is the one of the server in its pods.
 	container = "postgres"
 	// dataFolder is where the server keeps its data, on the volume that is mounted at /data.

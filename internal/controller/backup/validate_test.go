@@ -35,14 +35,20 @@ var wrongSpecs = map[string]struct {
 	"no time at all":           {keeping("0d"), []string{"spec.retentionPolicy", "0"}},
 	"a number with 0 before":   {keeping("030d"), []string{"spec.retentionPolicy", "begins with 0"}},
 	"a number that is too big": {keeping("99999d"), []string{"spec.retentionPolicy", "9999"}},
-	"an open class": {func(s *slipwayv1alpha1.BackupSpec) { s.Exclude = []string{"*.tmp", "a/[b"} },
-		[]string{"spec.exclude", "a/[b", "such as *.tmp"}},
+	"an open class": {
+		func(s *slipwayv1alpha1.BackupSpec) { s.Exclude = []string{"*.tmp", "a/[b"} },
+		[]string{"spec.exclude", "a/[b", "such as *.tmp"},
+	},
 	"an empty element": {func(s *slipwayv1alpha1.BackupSpec) { s.Exclude = []string{"a//b"} }, []string{"spec.exclude", "a//b"}},
-	"the source's own claim": {func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "pvc://shop-data/backups" },
-		[]string{"spec.destination", "pvc://shop-data", "spec.source"}},
+	"the source's own claim": {
+		func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "pvc://shop-data/backups" },
+		[]string{"spec.destination", "pvc://shop-data", "spec.source"},
+	},
 	"a claim that cannot be": {func(s *slipwayv1alpha1.BackupSpec) { s.Source = "pvc/a..b" }, []string{"spec.source"}},
-	"a bucket that cannot be": {func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "s3://a..b/c" },
-		[]string{"spec.destination", "s3://a..b/c"}},
+	"a bucket that cannot be": {
+		func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "s3://a..b/c" },
+		[]string{"spec.destination", "s3://a..b/c"},
+	},
 }
 
 func scheduled(expression string) func(*slipwayv1alpha1.BackupSpec) {

@@ -32,29 +32,13 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of the Backup: %v", err)
 	}
 	s.place = place
-	if len(s.volumes) == 0 && s.backup.Spec.Dump != nil {
-		s.volumes = []slipwayv1alpha1.BackupVolume{{Claim: slipwayv1alpha1.DumpVolume, Dump: s.backup.DumpName()}}
-	}
 	if len(s.volumes) == 0 {
-		source, err := mover.ParseSource(s.backup.Spec.Source)
-		if err != nil {
-			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.source of the Backup: %v", err)
-		}
-		claims, err := r.claims(ctx, s.run.Namespace, source)
-		if err != nil {
+		if err := r.findVolumes(ctx, s); err != nil {
 			return err
 		}
-		if len(claims) > maxVolumes {
-			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "%s has %d volumes: a Backup takes at most %d", source, len(claims), maxVolumes)
-		}
-		for _, claim := range claims {
-			s.volumes = append(s.volumes, slipwayv1alpha1.BackupVolume{Claim: claim})
-		}
 	}
-	for _, volume := range s.volumes {
-		if err := mover.CheckOwnClaim(place, volume.Claim); err != nil {
-			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of the Backup: %v", err)
-		}
+	if err := s.checkDestination(); err != nil {
+		return err
 	}
 	for s.current < len(s.volumes) && s.volumes[s.current].Verified {
 		s.current++
@@ -66,6 +50,42 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 	for i := range s.jobs {
 		if s.jobs[i].Name == name {
 			s.job = &s.jobs[i]
+		}
+	}
+	return nil
+}
+
+// findVolumes finds out what the source of the Backup means.
+func (r *Reconciler) findVolumes(ctx context.Context, s *scope) error {
+	if s.backup.Spec.Dump != nil {
+		s.volumes = []slipwayv1alpha1.BackupVolume{{Claim: slipwayv1alpha1.DumpVolume, Dump: s.backup.DumpName()}}
+		return nil
+	}
+	source, err := mover.ParseSource(s.backup.Spec.Source)
+	if err != nil {
+		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.source of the Backup: %v", err)
+	}
+	claims, err := r.claims(ctx, s.run.Namespace, source)
+	if err != nil {
+		return err
+	}
+	if len(claims) > maxVolumes {
+		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "%s has %d volumes: a Backup takes at most %d", source, len(claims), maxVolumes)
+	}
+	for _, claim := range claims {
+		s.volumes = append(s.volumes, slipwayv1alpha1.BackupVolume{Claim: claim})
+	}
+	return nil
+}
+
+// checkDestination refuses a repository on one of the volumes that are copied. A dump reads none.
+func (s *scope) checkDestination() error {
+	for _, volume := range s.volumes {
+		if volume.Dump != "" {
+			continue
+		}
+		if err := mover.CheckOwnClaim(s.place, volume.Claim); err != nil {
+			return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of the Backup: %v", err)
 		}
 	}
 	return nil

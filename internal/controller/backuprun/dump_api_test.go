@@ -3,6 +3,7 @@
 package backuprun_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/mover"
@@ -232,6 +234,16 @@ func TestARunOfADumpStaysOne(t *testing.T) {
 		}
 		f.backup.Spec.Dump = nil
 		return env.Client.Update(t.Context(), f.backup)
+	})
+	environment.Eventually(t, func() error { // the cache of Backups may be behind that of Secrets
+		seen := &slipwayv1alpha1.Backup{}
+		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(f.backup), seen); err != nil {
+			return err
+		}
+		if seen.Status.ObservedGeneration < f.backup.Generation {
+			return fmt.Errorf("generation %d is observed, not %d", seen.Status.ObservedGeneration, f.backup.Generation)
+		}
+		return nil
 	})
 	f.create(f.secret("later", "accessKeyID", "secretAccessKey"))
 	run := f.wait("shop-now", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonInvalid)
