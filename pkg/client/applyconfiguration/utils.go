@@ -68,6 +68,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackupVerifyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupVolume"):
 		return &apiv1alpha1.BackupVolumeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupVolumeSnapshot"):
+		return &apiv1alpha1.BackupVolumeSnapshotApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BasicAuth"):
 		return &apiv1alpha1.BasicAuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimToHeader"):

@@ -70,6 +70,9 @@ type BackupSpecApplyConfiguration struct {
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 	// mover says how the pods run that read the volume.
 	Mover *BackupMoverApplyConfiguration `json:"mover,omitempty"`
+	// volumeSnapshot says whether volumes are read from a snapshot of them, which holds what was there at one moment.
+	// Default: where a volume can be snapshotted.
+	VolumeSnapshot *BackupVolumeSnapshotApplyConfiguration `json:"volumeSnapshot,omitempty"`
 }
 
 // BackupSpecApplyConfiguration constructs a declarative configuration of the BackupSpec type for use with
@@ -231,5 +234,13 @@ func (b *BackupSpecApplyConfiguration) WithHistoryLimit(value int32) *BackupSpec
 // If called multiple times, the Mover field is set to the value of the last call.
 func (b *BackupSpecApplyConfiguration) WithMover(value *BackupMoverApplyConfiguration) *BackupSpecApplyConfiguration {
 	b.Mover = value
+	return b
+}
+
+// WithVolumeSnapshot sets the VolumeSnapshot field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VolumeSnapshot field is set to the value of the last call.
+func (b *BackupSpecApplyConfiguration) WithVolumeSnapshot(value *BackupVolumeSnapshotApplyConfiguration) *BackupSpecApplyConfiguration {
+	b.VolumeSnapshot = value
 	return b
 }

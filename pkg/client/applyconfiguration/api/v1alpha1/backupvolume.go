@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	apiv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -17,7 +18,11 @@ type BackupVolumeApplyConfiguration struct {
 	Claim *string `json:"claim,omitempty"`
 	// snapshotID names the copy in the repository. Absent: there is none yet.
 	SnapshotID *string `json:"snapshotID,omitempty"`
-	// sourceTime is when the volume began to be read.
+	// readFrom is VolumeSnapshot where the copy is read from a snapshot of the volume, Volume where it is read from the
+	// volume itself. Absent: that is not decided yet.
+	ReadFrom *apiv1alpha1.VolumeReading `json:"readFrom,omitempty"`
+	// sourceTime is when the volume began to be read, or when the first snapshot of it for this run was asked for: the copy
+	// holds nothing older.
 	SourceTime *v1.Time `json:"sourceTime,omitempty"`
 	// verified tells that the copy was read back.
 	Verified *bool `json:"verified,omitempty"`
@@ -52,6 +57,14 @@ func (b *BackupVolumeApplyConfiguration) WithClaim(value string) *BackupVolumeAp
 // If called multiple times, the SnapshotID field is set to the value of the last call.
 func (b *BackupVolumeApplyConfiguration) WithSnapshotID(value string) *BackupVolumeApplyConfiguration {
 	b.SnapshotID = &value
+	return b
+}
+
+// WithReadFrom sets the ReadFrom field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReadFrom field is set to the value of the last call.
+func (b *BackupVolumeApplyConfiguration) WithReadFrom(value apiv1alpha1.VolumeReading) *BackupVolumeApplyConfiguration {
+	b.ReadFrom = &value
 	return b
 }
 
