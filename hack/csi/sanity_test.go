@@ -39,7 +39,9 @@ func TestSanity(t *testing.T) {
 	go func() { served <- serve(ctx, socket, d.register) }()
 	t.Cleanup(func() {
 		stop()
-		<-served
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 	})
 	config := sanity.NewTestConfig()
 	config.Address = socket

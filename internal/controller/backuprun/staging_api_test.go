@@ -152,7 +152,7 @@ func (f *fixture) staged() error {
 	for attempt := int32(1); attempt <= mover.MaxAttempts; attempt++ {
 		name := fmt.Sprintf("shop-now-0-%d", attempt)
 		if err := f.get(name, &volumesnapshot.VolumeSnapshot{}); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Errorf("the VolumeSnapshot %s is there (%v)", name, err)
+			return fmt.Errorf("the VolumeSnapshot %s is there (%w)", name, err)
 		}
 	}
 	return nil

@@ -329,7 +329,7 @@ func TestKilledRunsLeaveNothingToTheRealControllers(t *testing.T) {
 		environment.Eventually(t, func() error {
 			f.forgetPods()
 			if err := f.get(run.Name, &slipwayv1alpha1.BackupRun{}); client.IgnoreNotFound(err) != nil || err == nil {
-				return fmt.Errorf("the run is there (%v)", err)
+				return fmt.Errorf("the run is there (%w)", err)
 			}
 			if err := c.left(f); err != nil {
 				return fmt.Errorf("run %d (SEED=%d, %s): %w", n, seed, way, err)
