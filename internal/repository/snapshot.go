@@ -173,7 +173,7 @@ type keeper struct {
 
 // keep writes the tree, the attributes and the snapshot that holds both.
 func (k *keeper) keep(ctx context.Context) (*snapshot.Manifest, Stats, error) {
-	k.source.collector = newCollector()
+	k.source.collector, k.source.sampler = newCollector(), newSampler()
 	made, stats, err := k.upload(ctx)
 	if err != nil {
 		return nil, stats, err
@@ -183,9 +183,14 @@ func (k *keeper) keep(ctx context.Context) (*snapshot.Manifest, Stats, error) {
 	if err != nil {
 		return nil, stats, err
 	}
+	manifest, digest, err := k.writeManifest(ctx, made, stats)
+	if err != nil {
+		return nil, stats, err
+	}
 	var root snapshotfs.DirManifestBuilder
 	root.AddEntry(made.RootEntry)
 	root.AddEntry(beside)
+	root.AddEntry(manifest)
 	folder := root.Build(made.StartTime, "")
 	id, err := snapshotfs.WriteDirManifest(ctx, k.writer, ".", folder, metadataCompression)
 	if err != nil {
@@ -198,7 +203,7 @@ func (k *keeper) keep(ctx context.Context) (*snapshot.Manifest, Stats, error) {
 		return nil, stats, err
 	}
 	made.Description = string(description)
-	made.Tags = map[string]string{runTag: k.options.Run}
+	made.Tags = map[string]string{runTag: k.options.Run, manifestTag: digest}
 	if stats.Unreadable > 0 {
 		made.Tags[partialTag] = "true"
 	}
@@ -236,7 +241,7 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 	k.source.previous = k.reuse(meter)
 	writer := &uploadWriter{DirectRepositoryWriter: k.writer}
 	uploader := upload.NewUploader(writer)
-	seen := &observer{meter: meter, cancel: uploader.Cancel, forget: k.source.collector.forget}
+	seen := &observer{meter: meter, cancel: uploader.Cancel, forget: k.source.forget}
 	uploader.Progress = seen
 	uploader.DisableIgnoreRules = true // the source has its own
 	uploader.ParallelUploads = k.options.Parallel
@@ -293,6 +298,7 @@ func (k *keeper) previousRoots(ctx context.Context) []previousFolder {
 	if newest != nil {
 		if p, err := readParts(ctx, k.writer, newest.RootEntry); err == nil {
 			roots = append(roots, previousFolder{object: p.data.ObjectID, begun: newest.StartTime.ToTime()})
+			k.source.sampler.follow(k.previousManifest(ctx, newest, p.manifest), newest.StartTime.ToTime())
 		}
 	}
 	for _, m := range k.earlier {
