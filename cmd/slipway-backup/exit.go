@@ -25,6 +25,17 @@ var exitCodes = map[repository.Kind]int{
 	repository.KindCorrupt:          21,
 	repository.KindCanceled:         22,
 	repository.KindMassDeletion:     23,
+	repository.KindSnapshotMissing:  24,
+	repository.KindSnapshotStale:    25,
+	repository.KindSnapshotDiffers:  26,
+	repository.KindManifestMissing:  27,
+	repository.KindManifestDiffers:  28,
+	repository.KindNothingRestored:  29,
+	repository.KindNothingCompared:  30,
+	repository.KindFileMissing:      31,
+	repository.KindContentDiffers:   32,
+	repository.KindModeDiffers:      33,
+	repository.KindLinkDiffers:      34,
 }
 
 // exitCode is never 0 for an error.

@@ -12,6 +12,7 @@ type Config struct {
 	Restore    Restore    `json:"restore,omitzero"`
 	Expire     Expire     `json:"expire,omitzero"`
 	List       List       `json:"list,omitzero"`
+	Drill      Drill      `json:"drill,omitzero"`
 }
 
 // Repository says which repository.

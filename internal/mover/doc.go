@@ -6,6 +6,7 @@
 //	result.go  what slipway-backup says in the end, and on the way
 //	use.go     how pods use a volume, and as which user
 //	job.go     the Job
+//	drill.go   what a drill has of its own: the scratch, and the user's command
 //	observe.go what a Job has come to
 //	retry.go   which failures are worth another attempt
 //	course.go  what follows from that: attempts, waiting, deadlines

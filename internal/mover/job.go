@@ -88,6 +88,9 @@ type Job struct {
 	Resources *slipwayv1alpha1.ResourceRequirements
 	// Deadline is how long it may take.
 	Deadline time.Duration
+	// Scratch is where a drill restores to, and Command what runs on it in the end. Nil: there is none.
+	Scratch *Scratch
+	Command *Command
 }
 
 // Build returns the Job. It fails when the configuration cannot be written as JSON.
@@ -134,6 +137,9 @@ func (j Job) Build() (*batchv1ac.JobApplyConfiguration, error) {
 }
 
 func (j Job) container(step Step) *corev1ac.ContainerApplyConfiguration {
+	if step == StepCommand {
+		return j.command()
+	}
 	mounts := []*corev1ac.VolumeMountApplyConfiguration{
 		corev1ac.VolumeMount().WithName("config").WithMountPath(configFolder).WithReadOnly(true),
 		corev1ac.VolumeMount().WithName("encryption").WithMountPath(encryptionFolder).WithReadOnly(true),
@@ -147,20 +153,27 @@ func (j Job) container(step Step) *corev1ac.ContainerApplyConfiguration {
 	if j.Claim != "" && step.usesVolume() {
 		mounts = append(mounts, corev1ac.VolumeMount().WithName("volume").WithMountPath(VolumeFolder).WithReadOnly(step != StepRestore))
 	}
-	resources := children.Resources(j.Resources)
-	if resources == nil {
-		resources = corev1ac.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
+	if j.Scratch != nil && step.usesScratch() {
+		mounts = append(mounts, mountScratch(step))
 	}
 	return corev1ac.Container().
 		WithName(string(step)).
 		WithImage(j.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(string(step), "--config", path.Join(configFolder, "config.json")).
-		WithResources(resources).
+		WithResources(j.resources(j.Resources)).
 		WithSecurityContext(j.containerSecurity(step)).
 		WithVolumeMounts(mounts...)
+}
+
+// resources are those of a container, or the defaults.
+func (Job) resources(asked *slipwayv1alpha1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if resources := children.Resources(asked); resources != nil {
+		return resources
+	}
+	return corev1ac.ResourceRequirements().
+		WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
+		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
 }
 
 // volumes are those of the pod. The claim is mounted read-only by the container, not by the volume: some storage attaches a
@@ -184,10 +197,14 @@ func (j Job) volumes() []*corev1ac.VolumeApplyConfiguration {
 	if j.Claim != "" {
 		volumes = append(volumes, claim("volume", j.Claim))
 	}
+	if j.Scratch != nil {
+		volumes = append(volumes, j.Scratch.volume())
+	}
 	return volumes
 }
 
-// podSecurity never sets an fsGroup: with one the kubelet would give the files of the volume to another group.
+// podSecurity sets no fsGroup where there is a claim: with one the kubelet would give the files of the volume to another
+// group. The scratch of a drill alone is ours, and new: some storage lets nobody but root write to it without one.
 func (j Job) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	if j.Identity.Root {
 		return corev1ac.PodSecurityContext().
@@ -206,6 +223,9 @@ func (j Job) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	if len(j.Identity.Groups) > 0 {
 		context.WithSupplementalGroups(j.Identity.Groups...)
 	}
+	if j.Scratch != nil && j.Claim == "" && j.Place.Claim == "" {
+		context.WithFSGroup(group)
+	}
 	return context
 }
 
@@ -215,7 +235,7 @@ func (j Job) containerSecurity(step Step) *corev1ac.SecurityContextApplyConfigur
 		return context
 	}
 	switch step {
-	case StepSnapshot:
+	case StepSnapshot, StepCompare:
 		context.Capabilities.WithAdd("DAC_READ_SEARCH")
 	case StepRestore:
 		context.Capabilities.WithAdd("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID")

@@ -25,6 +25,7 @@ type Result struct {
 	Restore   *RestoreResult  `json:"restore"`
 	Expire    *ExpireResult   `json:"expire"`
 	Maintain  *MaintainResult `json:"maintain"`
+	Drill     *DrillResult    `json:"drill"`
 	Snapshots []SnapshotLine  `json:"snapshots"`
 }
 
@@ -35,6 +36,8 @@ type SnapshotResult struct {
 	Start      time.Time `json:"start"`
 	Stats      Stats     `json:"stats"`
 	AddedBytes int64     `json:"addedBytes"`
+	// Manifest is the digest of the manifest of the source.
+	Manifest string `json:"manifest"`
 }
 
 // Stats is what a snapshot holds.
@@ -77,6 +80,8 @@ type MaintainResult struct {
 type SnapshotLine struct {
 	ID  string `json:"id"`
 	Run string `json:"run"`
+	// Manifest is the digest of the manifest, of a snapshot that was verified alone.
+	Manifest string `json:"manifest"`
 }
 
 // ParseResult parses the termination message of a container. A message that is cut off, or of another program, is an error:

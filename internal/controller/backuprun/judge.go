@@ -84,6 +84,7 @@ func (s *scope) accept(now time.Time) mover.Next {
 	s.volumes = slices.Clone(s.volumes)
 	s.volumes[s.current] = slipwayv1alpha1.BackupVolume{
 		Claim: s.volumes[s.current].Claim, SnapshotID: made.Snapshot.ID, SourceTime: &start, Verified: true,
+		ManifestDigest: made.Snapshot.Manifest,
 		Files: made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
 		Unreadable: made.Snapshot.Stats.Unreadable, Skipped: made.Snapshot.Stats.Skipped,
 	}
@@ -116,6 +117,8 @@ func disagree(made, verified *mover.Result, tag string) string {
 		return "the copy was made in one repository and verified in another"
 	case len(verified.Snapshots) != 1 || verified.Snapshots[0].ID != made.Snapshot.ID:
 		return "another copy was verified than was made"
+	case verified.Snapshots[0].Manifest != made.Snapshot.Manifest:
+		return "another manifest was read back than was written"
 	case verified.Verify.Files != made.Snapshot.Stats.Files || verified.Verify.Bytes != made.Snapshot.Stats.Bytes:
 		return "the copy holds something else than was read"
 	default:
