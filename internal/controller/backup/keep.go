@@ -100,7 +100,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 		}
 	}
 	s.keeping = true
-	if job.UID == "" && s.working() {
+	if job.UID == "" && (s.working() || s.drillWorks()) {
 		return nil // one at a time; the end of it is an event
 	}
 	if job.UID == "" {
@@ -199,6 +199,11 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope) (bool, erro
 	// What still runs would write to a repository that is being deleted.
 	if open := s.open(); open != nil {
 		return false, r.kit.Applier.Delete(ctx, s.backup, open)
+	}
+	for i := range s.drills {
+		if err := r.kit.Applier.Delete(ctx, s.backup, &s.drills[i]); err != nil {
+			return false, err
+		}
 	}
 	name := s.backup.Name + "-delete"
 	i := slices.IndexFunc(s.jobs, func(job batchv1.Job) bool { return job.Name == name })

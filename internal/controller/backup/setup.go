@@ -82,7 +82,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 	return &Reconciler{
 		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
-			Good: []string{slipwayv1alpha1.ConditionReady},
+			Good: []string{slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionDrillPassed},
 			Bad:  []string{slipwayv1alpha1.ConditionStalled},
 		}}),
 		metrics:   newMetrics(mgr.GetCache()),

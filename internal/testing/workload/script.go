@@ -30,6 +30,8 @@ const (
 	NotReady Behaviour = "notReady"
 	// SourceEmpty: the step of slipway-backup finds nothing to keep. Unreachable: its repository does not answer.
 	SourceEmpty Behaviour = "sourceEmpty"
+	// ContentDiffers: what a drill has restored is other than the source was.
+	ContentDiffers Behaviour = "contentDiffers"
 	Unreachable Behaviour = "unreachable"
 )
 
