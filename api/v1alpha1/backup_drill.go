@@ -138,11 +138,6 @@ func (d *BackupDrillStatus) UnderWay() bool {
 	return d != nil && (d.Phase == BackupPending || d.Phase == BackupRunning)
 }
 
-// Failing tells that the newest drill that has ended failed.
-func (d *BackupDrillStatus) Failing() bool {
-	return d != nil && d.LastTime != nil && (d.LastSuccessTime == nil || d.LastSuccessTime.Before(d.LastTime))
-}
-
 // Drill is what the spec says of drills, or nil where there are none.
 func (b *Backup) Drill() *BackupDrill {
 	if b.Spec.Verify == nil {

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -355,6 +356,11 @@ func (s *scope) keepsDrill(job *batchv1.Job) bool {
 	}
 }
 
+// drillFails tells that the newest drill that has ended failed.
+func (s *scope) drillFails() bool {
+	return meta.IsStatusConditionFalse(s.drillPassed(), slipwayv1alpha1.ConditionDrillPassed)
+}
+
 // drillPassed says how the newest drill went that has ended.
 func (s *scope) drillPassed() []metav1.Condition {
 	if s.backup.Drill() == nil || s.drill == nil {
@@ -372,7 +378,7 @@ func (s *scope) drillPassed() []metav1.Condition {
 				c.Status, c.Reason, c.Message = before.Status, before.Reason, before.Message
 			}
 		}
-	case d.Failing():
+	case d.Phase == slipwayv1alpha1.BackupFailed:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, d.Reason, d.Message
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, slipwayv1alpha1.ReasonDrillPassed, d.Message

@@ -113,17 +113,17 @@ func (m *metrics) observe(backup *slipwayv1alpha1.Backup) {
 	m.last.WithLabelValues(key.Namespace, key.Name).Set(last)
 	m.met.WithLabelValues(key.Namespace, key.Name).Set(isTrue(backup, slipwayv1alpha1.ConditionRPOMet))
 	m.kept.WithLabelValues(key.Namespace, key.Name).Set(isTrue(backup, slipwayv1alpha1.ConditionRetentionApplied))
-	m.observeDrill(key, backup.Status.Drill)
+	m.observeDrill(key, backup)
 }
 
 // observeDrill tells how drills went.
-func (m *metrics) observeDrill(key types.NamespacedName, drill *slipwayv1alpha1.BackupDrillStatus) {
+func (m *metrics) observeDrill(key types.NamespacedName, backup *slipwayv1alpha1.Backup) {
+	drill := backup.Status.Drill
 	if drill == nil {
-		m.drillSuccess.DeleteLabelValues(key.Namespace, key.Name)
-		m.drillPassed.DeleteLabelValues(key.Namespace, key.Name)
+		m.forgetDrill(key)
 		return
 	}
-	success, passed := 0.0, 1.0
+	success := 0.0
 	if drill.LastSuccessTime != nil {
 		success = float64(drill.LastSuccessTime.Unix())
 	}
@@ -132,10 +132,12 @@ func (m *metrics) observeDrill(key types.NamespacedName, drill *slipwayv1alpha1.
 		m.drillPassed.DeleteLabelValues(key.Namespace, key.Name)
 		return
 	}
-	if drill.Failing() {
-		passed = 0
-	}
-	m.drillPassed.WithLabelValues(key.Namespace, key.Name).Set(passed)
+	m.drillPassed.WithLabelValues(key.Namespace, key.Name).Set(isTrue(backup, slipwayv1alpha1.ConditionDrillPassed))
+}
+
+func (m *metrics) forgetDrill(key types.NamespacedName) {
+	m.drillSuccess.DeleteLabelValues(key.Namespace, key.Name)
+	m.drillPassed.DeleteLabelValues(key.Namespace, key.Name)
 }
 
 // failedDrill is why a drill failed that has ended with this status, or empty.
@@ -162,5 +164,5 @@ func (m *metrics) forget(key types.NamespacedName) {
 	m.last.DeleteLabelValues(key.Namespace, key.Name)
 	m.met.DeleteLabelValues(key.Namespace, key.Name)
 	m.kept.DeleteLabelValues(key.Namespace, key.Name)
-	m.observeDrill(key, nil)
+	m.forgetDrill(key)
 }

@@ -102,7 +102,7 @@ func (s *scope) ready() metav1.Condition {
 		return no(slipwayv1alpha1.ReasonNoCopy, "there is no verified copy yet, though the schedule promises one")
 	case !s.plan.met(last):
 		return no(slipwayv1alpha1.ReasonCopyTooOld, "the newest verified copy is older than the schedule promises")
-	case s.drill.Failing():
+	case s.drillFails():
 		return no(slipwayv1alpha1.ReasonDrillFailed, "the newest drill that has ended failed: the condition DrillPassed says why")
 	case last.IsZero() && s.backup.Spec.Schedule == "":
 		return no(slipwayv1alpha1.ReasonNoCopy, "there is no verified copy yet")

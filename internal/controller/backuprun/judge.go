@@ -85,7 +85,7 @@ func (s *scope) accept(now time.Time) mover.Next {
 	s.volumes[s.current] = slipwayv1alpha1.BackupVolume{
 		Claim: s.volumes[s.current].Claim, SnapshotID: made.Snapshot.ID, SourceTime: &start, Verified: true,
 		ManifestDigest: made.Snapshot.Manifest,
-		Files: made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
+		Files:          made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
 		Unreadable: made.Snapshot.Stats.Unreadable, Skipped: made.Snapshot.Stats.Skipped,
 	}
 	verification := slipwayv1alpha1.BackupVerification{Mode: desired.Mode(s.backup)}

@@ -32,7 +32,7 @@ const (
 	SourceEmpty Behaviour = "sourceEmpty"
 	// ContentDiffers: what a drill has restored is other than the source was.
 	ContentDiffers Behaviour = "contentDiffers"
-	Unreachable Behaviour = "unreachable"
+	Unreachable    Behaviour = "unreachable"
 )
 
 // Player acts as the cluster for every Deployment of a namespace: it rolls out what is
