@@ -18,6 +18,9 @@ const (
 	// ConditionHookAfterFailed is True when the after hook could not be run in a pod, though its before hook had been begun: the
 	// workload may still be held. It is absent otherwise.
 	ConditionHookAfterFailed = "HookAfterFailed"
+	// ConditionDrillPassed is True when the newest drill restored a copy that is as the source was. It is absent where
+	// spec.verify.drill is not set.
+	ConditionDrillPassed = "DrillPassed"
 	// ConditionOwnersNotKept is True when files were restored to another owner than they had. It is absent otherwise.
 	ConditionOwnersNotKept = "OwnersNotKept"
 )
@@ -72,6 +75,40 @@ const (
 	ReasonRepositoryLeft = "RepositoryLeft"
 	// ReasonSlotMissed: times of the schedule went by without a run. Of events only.
 	ReasonSlotMissed = "SlotMissed"
+)
+
+// Reasons of a drill.
+const (
+	// ReasonDrillPassed: the newest drill restored a copy that is as the source was.
+	ReasonDrillPassed = "DrillPassed"
+	// ReasonDrillFailed: it did not. Of Ready.
+	ReasonDrillFailed = "DrillFailed"
+	// ReasonNoDrill: no drill has ended yet.
+	ReasonNoDrill = "NoDrill"
+	// ReasonSnapshotMissing: the copy that status tells of is not in the repository, or was not verified there.
+	ReasonSnapshotMissing = "SnapshotMissing"
+	// ReasonSnapshotStale: the newest verified copy is older than status or the schedule promises.
+	ReasonSnapshotStale = "SnapshotStale"
+	// ReasonSnapshotDiffers: the copy in the repository is of another run, volume or time than status tells.
+	ReasonSnapshotDiffers = "SnapshotDiffers"
+	// ReasonManifestMissing: the copy has no manifest of its source to compare with.
+	ReasonManifestMissing = "ManifestMissing"
+	// ReasonManifestDiffers: the manifest of the copy is not the one that was written with it.
+	ReasonManifestDiffers = "ManifestDiffers"
+	// ReasonNothingRestored: the copy holds files, and none was restored.
+	ReasonNothingRestored = "NothingRestored"
+	// ReasonNothingCompared: no file could be compared, so nothing is proved.
+	ReasonNothingCompared = "NothingCompared"
+	// ReasonFileMissing: a file of the source was not restored.
+	ReasonFileMissing = "FileMissing"
+	// ReasonContentDiffers: what was restored holds something else than the source did.
+	ReasonContentDiffers = "ContentDiffers"
+	// ReasonModeDiffers: a file or folder was restored with another mode.
+	ReasonModeDiffers = "ModeDiffers"
+	// ReasonLinkDiffers: a symbolic link was restored that points elsewhere, or one instead of something else.
+	ReasonLinkDiffers = "LinkDiffers"
+	// ReasonDrillCommandFailed: the command of spec.verify.drill ended with an exit code other than 0.
+	ReasonDrillCommandFailed = "DrillCommandFailed"
 )
 
 // Reasons why a run or a restore waits or fails.

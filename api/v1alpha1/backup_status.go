@@ -65,11 +65,14 @@ type BackupStatus struct {
 	// retention is how the last removal of old copies went.
 	// +optional
 	Retention *BackupRetentionStatus `json:"retention,omitempty"`
+	// drill is how drills went. Absent without spec.verify.drill.
+	// +optional
+	Drill *BackupDrillStatus `json:"drill,omitempty"`
 	// summary holds what kubectl get shows.
 	// +optional
 	Summary BackupSummary `json:"summary,omitzero"`
 	// conditions: Ready, Verified, RPOMet and RetentionApplied are always present; Stalled, Suspended and LiveSource only
-	// while true.
+	// while true; DrillPassed only with spec.verify.drill.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

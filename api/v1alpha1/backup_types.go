@@ -244,6 +244,9 @@ type BackupVerify struct {
 	// +kubebuilder:default=Sample
 	// +optional
 	Mode VerifyMode `json:"mode,omitempty"`
+	// drill has copies restored from time to time, and compared with what the source held. Default: never.
+	// +optional
+	Drill *BackupDrill `json:"drill,omitempty"`
 }
 
 // VerifyMode is how much of a copy is read back.

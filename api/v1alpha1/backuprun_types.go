@@ -147,6 +147,11 @@ type BackupVolume struct {
 	// holds nothing older. Of a dump it is just before the command was started.
 	// +optional
 	SourceTime *metav1.Time `json:"sourceTime,omitempty"`
+	// manifestDigest is the SHA-256 digest of the manifest that was taken of the source: what the copy has to be compared with
+	// once it is restored. The manifest is in the repository, and its digest here, so that an exchanged one is noticed.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ManifestDigest string `json:"manifestDigest,omitempty"`
 	// verified tells that the copy was read back.
 	// +optional
 	Verified bool `json:"verified,omitempty"`

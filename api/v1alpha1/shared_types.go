@@ -25,6 +25,10 @@ const (
 	LabelRestore = "slipway.dev/restore"
 	// LabelRetentionRules stands on a Job that removes old copies. Its value identifies the rules by which it does.
 	LabelRetentionRules = "slipway.dev/retention-rules"
+	// LabelDrill stands on a Job that is a drill. Its value, a number, grows with each.
+	LabelDrill = "slipway.dev/drill-job"
+	// AnnotationDrill stands on a Backup. Each new value of it asks for a drill.
+	AnnotationDrill = "slipway.dev/drill"
 	// AnnotationMayExpire stands on a Backup. Its value, a number, is how many copies retention may remove at once. Without
 	// it, that is 10.
 	AnnotationMayExpire = "slipway.dev/may-expire"

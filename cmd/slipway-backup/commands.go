@@ -67,12 +67,18 @@ func verify(ctx context.Context, w *work, r *repository.Repository) error {
 		return err
 	}
 	w.result.setSnapshots(verified.Snapshots)
+	if len(verified.Snapshots) == 1 {
+		w.result.Snapshots[0].Manifest = verified.Snapshots[0].Manifest
+	}
 	verified.Snapshots = nil
 	w.result.Verify = &verified
 	return nil
 }
 
 func restore(ctx context.Context, w *work, r *repository.Repository) error {
+	if len(w.config.Drill.Volumes) > 0 {
+		return restoreForDrill(ctx, w, r)
+	}
 	c := w.config.Restore
 	if c.Latest {
 		all, err := r.List(ctx, repository.ListOptions{})

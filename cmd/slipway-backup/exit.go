@@ -25,8 +25,19 @@ var exitCodes = map[repository.Kind]int{
 	repository.KindCorrupt:          21,
 	repository.KindCanceled:         22,
 	repository.KindMassDeletion:     23,
+	repository.KindSnapshotMissing:  24,
+	repository.KindSnapshotStale:    25,
+	repository.KindSnapshotDiffers:  26,
+	repository.KindManifestMissing:  27,
+	repository.KindManifestDiffers:  28,
+	repository.KindNothingRestored:  29,
 	repository.KindDumpFailed:       30,
 	repository.KindDumpLost:         31,
+	repository.KindNothingCompared:  32,
+	repository.KindFileMissing:      33,
+	repository.KindContentDiffers:   34,
+	repository.KindModeDiffers:      35,
+	repository.KindLinkDiffers:      36,
 }
 
 // exitCode is never 0 for an error.

@@ -85,15 +85,16 @@ func TestTheOperatorReadsWhatTheProgramWrites(t *testing.T) {
 	got, wrote := b.read(t, "snapshot")
 	made := mover.SnapshotResult{
 		ID: wrote.Snapshot.ID, Run: "run-uid/shop-data", Start: wrote.Snapshot.Start, Stats: mover.Stats{Files: 1, Bytes: 1_000_000}, AddedBytes: wrote.Snapshot.AddedBytes,
+		Manifest: wrote.Snapshot.Manifest,
 	}
-	if diff := cmp.Diff(&made, got.Snapshot); diff != "" || made.AddedBytes == 0 || made.Start.IsZero() {
+	if diff := cmp.Diff(&made, got.Snapshot); diff != "" || made.AddedBytes == 0 || made.Start.IsZero() || len(made.Manifest) != 64 {
 		t.Errorf("snapshot, -want +got:\n%s", diff)
 	}
 	got, _ = b.read(t, "verify")
 	if diff := cmp.Diff(&mover.VerifyResult{Files: 1, Bytes: 1_000_000, ReadFiles: 1, ReadBytes: 1_000_000}, got.Verify); diff != "" {
 		t.Errorf("verify, -want +got:\n%s", diff)
 	}
-	line := []mover.SnapshotLine{{ID: made.ID, Run: made.Run}}
+	line := []mover.SnapshotLine{{ID: made.ID, Run: made.Run, Manifest: made.Manifest}}
 	if diff := cmp.Diff(line, got.Snapshots); diff != "" {
 		t.Errorf("verify, -want +got:\n%s", diff)
 	}

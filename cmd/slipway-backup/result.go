@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
 )
 
@@ -34,6 +35,7 @@ type result struct {
 	Expire   *expireResult              `json:"expire,omitempty"`
 	Maintain *repository.MaintainResult `json:"maintain,omitempty"`
 	Delete   *repository.DeleteResult   `json:"delete,omitempty"`
+	Drill    *mover.DrillResult         `json:"drill,omitempty"`
 	// Snapshots are those that were listed, the newest first, or verified. When they are too many for the file, only some
 	// are in it; SnapshotCount counts all.
 	Snapshots     []snapshotLine `json:"snapshots,omitempty"`
@@ -50,6 +52,8 @@ type snapshotLine struct {
 	Unreadable int64     `json:"unreadable,omitempty"`
 	// Verified is when it was last read back without a fault.
 	Verified *time.Time `json:"verified,omitempty"`
+	// Manifest is the digest of the manifest, of a snapshot that was verified alone.
+	Manifest string `json:"manifest,omitempty"`
 }
 
 type expireResult struct {

@@ -44,6 +44,7 @@ var commands = map[string]func(context.Context, *work) error{
 	"snapshot": takeSnapshot,
 	"verify":   onRepository(verify),
 	"restore":  onRepository(restore),
+	"compare":  onRepository(compareDrill),
 	"expire":   onRepository(expire),
 	"maintain": onRepository(maintain),
 	"list":     onRepository(list),

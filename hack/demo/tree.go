@@ -16,10 +16,10 @@ import (
 )
 
 // treeCommand makes a tree of files that are hard to keep, or one that cannot be read, or lists one so that two lists are
-// equal when the trees are: tests of backups run it in pods.
+// equal when the trees are, or damages one: tests of backups run it in pods.
 func treeCommand(arguments []string, output io.Writer) error {
 	if len(arguments) != 2 {
-		return errors.New("usage: demo tree (make|lock|list|mark|unmark) FOLDER")
+		return errors.New("usage: demo tree (make|lock|list|mark|unmark|flip) FOLDER")
 	}
 	switch arguments[0] {
 	case "make":
@@ -35,6 +35,8 @@ func treeCommand(arguments []string, output io.Writer) error {
 		return os.WriteFile(filepath.Join(arguments[1], markFile), []byte("x"), 0o644)
 	case "unmark":
 		return os.Remove(filepath.Join(arguments[1], markFile))
+	case "flip":
+		return flip(arguments[1])
 	default:
 		return fmt.Errorf("unknown command %q", arguments[0])
 	}
@@ -42,6 +44,37 @@ func treeCommand(arguments []string, output io.Writer) error {
 
 // markFile is what mark makes.
 const markFile = "marked"
+
+// flip changes one bit of the largest file below a folder, as a disk may do: of a repository that is a pack of contents.
+func flip(folder string) error {
+	var largest string
+	var size int64
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Size() > size {
+			largest, size = path, info.Size()
+		}
+		return err
+	})
+	if err == nil && size == 0 {
+		err = fmt.Errorf("%s holds nothing to flip", folder)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(largest, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	at, bit := size/2, make([]byte, 1)
+	_, read := file.ReadAt(bit, at)
+	bit[0] ^= 1
+	_, written := file.WriteAt(bit, at)
+	return errors.Join(read, written, file.Close())
+}
 
 // Sizes of what makeTree makes.
 const (

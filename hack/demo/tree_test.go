@@ -42,6 +42,35 @@ func TestAListShowsWhatHasChanged(t *testing.T) {
 	}
 }
 
+// What is flipped is one bit of the largest file, and nothing else.
+func TestAFlip(t *testing.T) {
+	folder := t.TempDir()
+	if err := treeCommand([]string{"flip", folder}, nil); err == nil {
+		t.Error("there was nothing to flip")
+	}
+	for name, size := range map[string]int{"small": 10, "a/large": 1000} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), noise(size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := treeCommand([]string{"flip", folder}, nil); err != nil {
+		t.Fatal(err)
+	}
+	small, err := os.ReadFile(filepath.Join(folder, "small"))
+	if err != nil || !bytes.Equal(small, noise(10)) {
+		t.Errorf("the small file has changed, %v", err)
+	}
+	large, err := os.ReadFile(filepath.Join(folder, "a/large"))
+	want := noise(1000)
+	want[500] ^= 1
+	if err != nil || !bytes.Equal(large, want) {
+		t.Errorf("the large file is not as it was but for one bit, %v", err)
+	}
+}
+
 func listed(t *testing.T, folder string) string {
 	t.Helper()
 	var output bytes.Buffer

@@ -39,11 +39,11 @@ func oneBackup(_ *cobra.Command, args []string) error {
 func newBackupCommand(p *program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "backup",
-		Short: "Run a Backup now, or show its copies",
+		Short: "Run a Backup now, show its copies, or prove that they can be restored",
 		Args:  noArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newBackupNowCommand(p), newBackupListCommand(p))
+	command.AddCommand(newBackupNowCommand(p), newBackupListCommand(p), newBackupDrillCommand(p))
 	return command
 }
 

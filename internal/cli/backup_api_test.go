@@ -112,6 +112,33 @@ func TestBackupNow(t *testing.T) {
 	f.expect(0, []string{"shop-data\n:4"}, "__complete", "backup", "now", "--kubeconfig", f.kubeconfig, "sh")
 }
 
+func TestBackupDrill(t *testing.T) {
+	f := newFixture(t)
+	f.expect(1, []string{`Error from server (NotFound): backups.slipway.dev "shop-data" not found in namespace "` + f.namespace}, "backup", "drill", "shop-data")
+	f.createBackup("shop-data")
+	f.expect(1, []string{"backup/shop-data has no spec.verify.drill"}, "backup", "drill", "shop-data")
+	backup, err := f.backups().Get(t.Context(), "shop-data", metav1.GetOptions{})
+	if err != nil || len(backup.Annotations) != 0 {
+		t.Fatalf("%v, annotations %v", err, backup.Annotations)
+	}
+	backup.Spec.Verify = &slipwayv1alpha1.BackupVerify{Drill: &slipwayv1alpha1.BackupDrill{}}
+	if _, err := f.backups().Update(t.Context(), backup, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	for range 2 {
+		f.expect(0, []string{"backup/shop-data: a drill was asked for"}, "backup", "drill", "bk/shop-data")
+		backup, err := f.backups().Get(t.Context(), "shop-data", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked = append(asked, backup.Annotations[slipwayv1alpha1.AnnotationDrill])
+	}
+	if asked[0] == "" || asked[0] == asked[1] {
+		t.Errorf("the values of the annotation are %q: each has to be another one", asked)
+	}
+}
+
 func TestBackupNowWaits(t *testing.T) {
 	f := newFixture(t)
 	f.createBackup("shop-data")

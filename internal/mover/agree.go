@@ -11,6 +11,8 @@ func Disagree(made, verified *Result, tag string) string {
 		return "the copy was made in one repository and verified in another"
 	case len(verified.Snapshots) != 1 || verified.Snapshots[0].ID != made.Snapshot.ID:
 		return "another copy was verified than was made"
+	case verified.Snapshots[0].Manifest != made.Snapshot.Manifest:
+		return "another manifest was read back than was written"
 	case verified.Verify.Files != made.Snapshot.Stats.Files || verified.Verify.Bytes != made.Snapshot.Stats.Bytes:
 		return "the copy holds something else than was read"
 	default:

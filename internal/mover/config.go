@@ -2,6 +2,8 @@ package mover
 
 import (
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Config is the configuration of slipway-backup. It holds no secret: those are in folders that it names.
@@ -12,6 +14,7 @@ type Config struct {
 	Restore    Restore    `json:"restore,omitzero"`
 	Expire     Expire     `json:"expire,omitzero"`
 	List       List       `json:"list,omitzero"`
+	Drill      Drill      `json:"drill,omitzero"`
 }
 
 // Repository says which repository.
@@ -30,6 +33,9 @@ type Repository struct {
 	// CacheBytes bounds each of two caches. Default: 256 MiB.
 	CacheBytes int64 `json:"cacheBytes,omitempty"`
 }
+
+// Tag is what the copy of a volume is found by in the repository: it belongs to a BackupRun and to no other.
+func Tag(run types.UID, claim string) string { return string(run) + "/" + claim }
 
 // Filesystem is a folder.
 type Filesystem struct {

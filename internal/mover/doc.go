@@ -7,6 +7,7 @@
 //	use.go     how pods use a volume, and as which user
 //	job.go     the Job
 //	dump.go    the containers of a dump, and as which user they run
+//	drill.go   what a drill has of its own: the scratch, and the user's command
 //	observe.go what a Job has come to
 //	retry.go   which failures are worth another attempt
 //	agree.go   when what was made and what was verified are the same copy

@@ -51,9 +51,17 @@ const (
 // usesVolume tells which steps see the volume.
 func (s Step) usesVolume() bool { return s == StepSnapshot || s == StepRestore }
 
-// Writes tells whether a pod may write to a repository: unless each of its steps only reads.
+// Writes tells whether a pod may write to a repository: unless each of its steps only reads, as those of restores and drills do.
+// The user's command of a drill does not see the repository.
 func Writes(pod *corev1.PodSpec) bool {
-	writes := func(container corev1.Container) bool { return container.Name != string(StepRestore) }
+	writes := func(container corev1.Container) bool {
+		switch Step(container.Name) {
+		case StepRestore, StepCompare, StepCommand:
+			return false
+		default:
+			return true
+		}
+	}
 	return slices.ContainsFunc(pod.InitContainers, writes) || slices.ContainsFunc(pod.Containers, writes)
 }
 
@@ -103,6 +111,9 @@ type Job struct {
 	Resources *slipwayv1alpha1.ResourceRequirements
 	// Deadline is how long it may take.
 	Deadline time.Duration
+	// Scratch is where a drill restores to, and Command what runs on it in the end. Nil: there is none.
+	Scratch *Scratch
+	Command *Command
 }
 
 // Build returns the Job. It fails when the configuration cannot be written as JSON.
@@ -159,6 +170,9 @@ func (j Job) Build() (*batchv1ac.JobApplyConfiguration, error) {
 }
 
 func (j Job) container(step Step) *corev1ac.ContainerApplyConfiguration {
+	if step == StepCommand {
+		return j.command()
+	}
 	mounts := []*corev1ac.VolumeMountApplyConfiguration{
 		corev1ac.VolumeMount().WithName("config").WithMountPath(configFolder).WithReadOnly(true),
 		corev1ac.VolumeMount().WithName("encryption").WithMountPath(encryptionFolder).WithReadOnly(true),
@@ -175,20 +189,27 @@ func (j Job) container(step Step) *corev1ac.ContainerApplyConfiguration {
 	if j.Dump != nil && step == StepSnapshot {
 		mounts = append(mounts, socketMount())
 	}
-	resources := children.Resources(j.Resources)
-	if resources == nil {
-		resources = corev1ac.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
+	if j.Scratch != nil && step.usesScratch() {
+		mounts = append(mounts, mountScratch(step))
 	}
 	return corev1ac.Container().
 		WithName(string(step)).
 		WithImage(j.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(string(step), "--config", path.Join(configFolder, "config.json")).
-		WithResources(resources).
+		WithResources(j.resources(j.Resources)).
 		WithSecurityContext(j.containerSecurity(step)).
 		WithVolumeMounts(mounts...)
+}
+
+// resources are those of a container, or the defaults.
+func (Job) resources(asked *slipwayv1alpha1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if resources := children.Resources(asked); resources != nil {
+		return resources
+	}
+	return corev1ac.ResourceRequirements().
+		WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
+		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
 }
 
 // volumes are those of the pod. The claim is mounted read-only by the container, not by the volume: some storage attaches a
@@ -212,11 +233,15 @@ func (j Job) volumes() []*corev1ac.VolumeApplyConfiguration {
 	if j.Claim != "" {
 		volumes = append(volumes, claim("volume", j.Claim))
 	}
+	if j.Scratch != nil {
+		volumes = append(volumes, j.Scratch.volume())
+	}
 	return volumes
 }
 
-// podSecurity sets no fsGroup: with one the kubelet would give the files of the volume to another group. A claim that was just
-// made has none, and often belongs to root alone: there the kubelet makes the root of the volume one that the pod may write to.
+// podSecurity sets no fsGroup where there is a claim with files: with one the kubelet would give the files of the volume to
+// another group. A claim that was just made has none, and often belongs to root alone: there the kubelet makes the root of the
+// volume one that the pod may write to. The scratch of a drill is new too, and the pod's own.
 func (j Job) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	if j.Identity.Root {
 		return corev1ac.PodSecurityContext().
@@ -235,8 +260,11 @@ func (j Job) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	if len(j.Identity.Groups) > 0 {
 		context.WithSupplementalGroups(j.Identity.Groups...)
 	}
-	if j.NewClaim {
+	switch {
+	case j.NewClaim:
 		context.WithFSGroup(group).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+	case j.Scratch != nil && j.Claim == "" && j.Place.Claim == "":
+		context.WithFSGroup(group)
 	}
 	return context
 }
@@ -247,7 +275,7 @@ func (j Job) containerSecurity(step Step) *corev1ac.SecurityContextApplyConfigur
 		return context
 	}
 	switch step {
-	case StepSnapshot:
+	case StepSnapshot, StepCompare:
 		context.Capabilities.WithAdd("DAC_READ_SEARCH")
 	case StepRestore:
 		context.Capabilities.WithAdd("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID")

@@ -132,6 +132,9 @@ func (o *Observation) ofPod(pod *corev1.Pod, steps []Step) {
 
 // ofStep reads how a step ended, and tells whether it was well.
 func (o *Observation) ofStep(step Step, ended *corev1.ContainerStateTerminated) bool {
+	if step == StepCommand {
+		return o.ofCommand(ended)
+	}
 	result, err := ParseResult(ended.Message)
 	switch {
 	case err == nil && result.Command == string(step) && result.OK && ended.ExitCode == 0:

@@ -27,6 +27,7 @@ type Result struct {
 	Restore   *RestoreResult  `json:"restore"`
 	Expire    *ExpireResult   `json:"expire"`
 	Maintain  *MaintainResult `json:"maintain"`
+	Drill     *DrillResult    `json:"drill"`
 	Snapshots []SnapshotLine  `json:"snapshots"`
 }
 
@@ -37,6 +38,8 @@ type SnapshotResult struct {
 	Start      time.Time `json:"start"`
 	Stats      Stats     `json:"stats"`
 	AddedBytes int64     `json:"addedBytes"`
+	// Manifest is the digest of the manifest of the source.
+	Manifest string `json:"manifest"`
 }
 
 // Stats is what a snapshot holds.
@@ -79,6 +82,8 @@ type MaintainResult struct {
 type SnapshotLine struct {
 	ID  string `json:"id"`
 	Run string `json:"run"`
+	// Manifest is the digest of the manifest, of a snapshot that was verified alone.
+	Manifest string `json:"manifest"`
 }
 
 // ParseResult parses the termination message of a container. A message that is cut off, or of another program, is an error:
@@ -107,7 +112,7 @@ func (r *Result) plain() bool {
 	words := []string{r.Command, r.Kind, r.RepositoryID}
 	var counts []int64
 	snapshot := func(s *SnapshotResult) {
-		words = append(words, s.ID, s.Run)
+		words = append(words, s.ID, s.Run, s.Manifest)
 		counts = append(counts, s.Stats.Files, s.Stats.Bytes, s.Stats.Skipped, s.Stats.Unreadable, s.AddedBytes)
 	}
 	if r.Snapshot != nil {
@@ -126,8 +131,11 @@ func (r *Result) plain() bool {
 	if v := r.Maintain; v != nil {
 		counts = append(counts, v.BytesAfter)
 	}
+	if d := r.Drill; d != nil {
+		counts = append(counts, int64(d.Volumes), d.Files, d.Bytes, d.Entries, d.Changed, d.Unreadable)
+	}
 	for _, line := range r.Snapshots {
-		words = append(words, line.ID, line.Run)
+		words = append(words, line.ID, line.Run, line.Manifest)
 	}
 	bad := func(word string) bool { return len(word) > maxText || word != text.Printable(word) }
 	return !slices.ContainsFunc(words, bad) && !slices.ContainsFunc(counts, func(n int64) bool { return n < 0 })

@@ -29,6 +29,17 @@ var reasons = map[string]string{
 	"DumpFailed":       slipwayv1alpha1.ReasonDumpFailed,
 	"DumpLost":         slipwayv1alpha1.ReasonPodLost,
 	"Internal":         slipwayv1alpha1.ReasonMoverFailed,
+	"SnapshotMissing":  slipwayv1alpha1.ReasonSnapshotMissing,
+	"SnapshotStale":    slipwayv1alpha1.ReasonSnapshotStale,
+	"SnapshotDiffers":  slipwayv1alpha1.ReasonSnapshotDiffers,
+	"ManifestMissing":  slipwayv1alpha1.ReasonManifestMissing,
+	"ManifestDiffers":  slipwayv1alpha1.ReasonManifestDiffers,
+	"NothingRestored":  slipwayv1alpha1.ReasonNothingRestored,
+	"NothingCompared":  slipwayv1alpha1.ReasonNothingCompared,
+	"FileMissing":      slipwayv1alpha1.ReasonFileMissing,
+	"ContentDiffers":   slipwayv1alpha1.ReasonContentDiffers,
+	"ModeDiffers":      slipwayv1alpha1.ReasonModeDiffers,
+	"LinkDiffers":      slipwayv1alpha1.ReasonLinkDiffers,
 }
 
 // Reason is the reason of a condition for a kind of error of slipway-backup.

@@ -33,4 +33,6 @@
 //	expire.go      Expire
 //	maintain.go    Maintain
 //	delete.go      Delete
+//	manifest.go    the manifest of the source, and sample.go which files it tells of
+//	compare.go     Compare, and walk.go the folder that it looks at
 package repository

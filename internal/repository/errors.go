@@ -54,6 +54,28 @@ const (
 	KindDumpFailed Kind = "DumpFailed"
 	// KindDumpLost means that such a command was cut off before it said how it ended.
 	KindDumpLost Kind = "DumpLost"
+	// KindSnapshotMissing means that the snapshot that a drill is about is not there, or was never verified.
+	KindSnapshotMissing Kind = "SnapshotMissing"
+	// KindSnapshotStale means that the snapshot that a drill is about is older than the newest one should be.
+	KindSnapshotStale Kind = "SnapshotStale"
+	// KindSnapshotDiffers means that the snapshot that a drill is about is of another run, volume or time than is known of it.
+	KindSnapshotDiffers Kind = "SnapshotDiffers"
+	// KindManifestMissing means that a snapshot has no manifest of its source to compare with.
+	KindManifestMissing Kind = "ManifestMissing"
+	// KindManifestDiffers means that the manifest of a snapshot is not the one that was written with it.
+	KindManifestDiffers Kind = "ManifestDiffers"
+	// KindNothingRestored means that a folder holds nothing, although its snapshot does.
+	KindNothingRestored Kind = "NothingRestored"
+	// KindNothingCompared means that there was no file to compare, so that nothing is proved.
+	KindNothingCompared Kind = "NothingCompared"
+	// KindFileMissing means that a file of the source is missing in a folder that was restored.
+	KindFileMissing Kind = "FileMissing"
+	// KindContentDiffers means that a file in such a folder holds something else than the source did, or is one too many.
+	KindContentDiffers Kind = "ContentDiffers"
+	// KindModeDiffers means that its mode is another one.
+	KindModeDiffers Kind = "ModeDiffers"
+	// KindLinkDiffers means that a symbolic link points elsewhere, or that there is one instead of something else.
+	KindLinkDiffers Kind = "LinkDiffers"
 	// KindInternal is everything else: a mistake in this program or in the library.
 	KindInternal Kind = "Internal"
 )

@@ -30,6 +30,9 @@ type Snapshot struct {
 	End   time.Time `json:"end"`
 	// Stats say what it holds.
 	Stats Stats `json:"stats"`
+	// Manifest is the digest of the manifest of the source, which Compare wants to be told. Empty: an older snapshot, which
+	// has none.
+	Manifest string `json:"manifest,omitempty"`
 	// Verified is the last time that it was read back without a fault. Nil: never, as far as the repository knows.
 	Verified *Verification `json:"verified,omitempty"`
 }
@@ -126,5 +129,6 @@ func toSnapshot(m *snapshot.Manifest, stats Stats) Snapshot {
 	volume, _ := volumeOf(m.Source)
 	return Snapshot{
 		ID: string(m.ID), Run: m.Tags[runTag], Volume: volume, Start: begun(m).UTC(), End: m.EndTime.ToTime().UTC(), Stats: stats,
+		Manifest: m.Tags[manifestTag],
 	}
 }

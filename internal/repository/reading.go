@@ -77,7 +77,7 @@ func (f *file) Open(context.Context) (kopiafs.Reader, error) {
 	if err := f.opened(opened); err != nil {
 		return nil, errors.Join(&sourceError{path: f.relative, err: err}, opened.Close())
 	}
-	return &reader{file: f, opened: opened, SectionReader: io.NewSectionReader(opened, 0, f.Size())}, nil
+	return &reader{file: f, opened: opened, SectionReader: io.NewSectionReader(opened, 0, f.Size()), digest: f.source.sampler.digest(f.entry)}, nil
 }
 
 // opened brings the attributes up to date with the open file. A program that writes a new file and renames it leaves another
@@ -108,6 +108,7 @@ type reader struct {
 	*io.SectionReader
 	file   *file
 	opened *os.File
+	digest *digester
 }
 
 // Entry returns the file.
@@ -115,19 +116,29 @@ func (r *reader) Entry() (kopiafs.Entry, error) { return r.file, nil }
 
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.SectionReader.Read(p)
+	r.digest.write(p[:n])
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = &sourceError{path: r.file.relative, err: err}
 	}
 	return n, err
 }
 
+// Seek makes the checksum worthless, which is of the whole file. The library does not use it for what we ask of it.
+func (r *reader) Seek(offset int64, whence int) (int64, error) {
+	r.digest.seek()
+	return r.SectionReader.Seek(offset, whence)
+}
+
 // Close notes whether the file changed while it was read.
 func (r *reader) Close() error {
 	var stat unix.Stat_t
 	before := r.file.now()
-	if err := unix.Fstat(int(r.opened.Fd()), &stat); err == nil && (stat.Mtim != before.Mtim || stat.Size != before.Size) {
+	err := unix.Fstat(int(r.opened.Fd()), &stat)
+	changed := err == nil && (stat.Mtim != before.Mtim || stat.Size != before.Size)
+	if changed {
 		r.file.source.changed.Add(1)
 	}
+	r.digest.end(changed || err != nil)
 	return r.opened.Close()
 }
 
@@ -258,6 +269,9 @@ func (r *reuse) find(ctx context.Context, f *file) *snapshot.DirEntry {
 		}
 		if _, err := r.rep.VerifyObject(ctx, e.ObjectID); err != nil {
 			continue // the content is lost: keep it anew
+		}
+		if !f.source.sampler.reuse(f, folder.begun) {
+			continue
 		}
 		r.reused(stat.Size)
 		return &snapshot.DirEntry{

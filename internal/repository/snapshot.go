@@ -179,25 +179,31 @@ type keeper struct {
 	earlier []*snapshot.Manifest
 }
 
-// keep writes the tree, the attributes and the snapshot that holds both.
+// keep writes the tree and what is beside it.
 func (k *keeper) keep(ctx context.Context) (*snapshot.Manifest, Stats, error) {
-	k.source.collector = newCollector()
+	k.source.collector, k.source.sampler = newCollector(), newSampler()
 	made, stats, err := k.upload(ctx)
 	if err != nil {
 		return nil, stats, err
 	}
-	return made, stats, k.save(ctx, made, stats, k.source.collector.lines())
+	source := &sourceManifest{header: manifestHeader{Bounds: k.source.sampler.bounds()}, entries: k.source.sampler.entries()}
+	return made, stats, k.save(ctx, made, stats, k.source.collector.lines(), source)
 }
 
-// save writes the attributes and the snapshot that holds them and the tree.
-func (k *keeper) save(ctx context.Context, made *snapshot.Manifest, stats Stats, lines []attributes) error {
+// save writes the attributes, the manifest of the source, and the snapshot that holds them and the tree.
+func (k *keeper) save(ctx context.Context, made *snapshot.Manifest, stats Stats, lines []attributes, source *sourceManifest) error {
 	beside, err := k.writeAttributes(ctx, made, stats, lines)
+	if err != nil {
+		return err
+	}
+	manifest, digest, err := k.writeManifest(ctx, made, stats, source)
 	if err != nil {
 		return err
 	}
 	var root snapshotfs.DirManifestBuilder
 	root.AddEntry(made.RootEntry)
 	root.AddEntry(beside)
+	root.AddEntry(manifest)
 	folder := root.Build(made.StartTime, "")
 	id, err := snapshotfs.WriteDirManifest(ctx, k.writer, ".", folder, metadataCompression)
 	if err != nil {
@@ -210,7 +216,7 @@ func (k *keeper) save(ctx context.Context, made *snapshot.Manifest, stats Stats,
 		return err
 	}
 	made.Description = string(description)
-	made.Tags = map[string]string{runTag: k.options.Run}
+	made.Tags = map[string]string{runTag: k.options.Run, manifestTag: digest}
 	if stats.Unreadable > 0 {
 		made.Tags[partialTag] = "true"
 	}
@@ -248,7 +254,7 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 	k.source.previous = k.reuse(meter)
 	writer := &uploadWriter{DirectRepositoryWriter: k.writer}
 	uploader := upload.NewUploader(writer)
-	seen := &observer{meter: meter, cancel: uploader.Cancel, forget: k.source.collector.forget}
+	seen := &observer{meter: meter, cancel: uploader.Cancel, forget: k.source.forget}
 	uploader.Progress = seen
 	uploader.DisableIgnoreRules = true // the source has its own
 	uploader.ParallelUploads = k.options.Parallel
@@ -305,6 +311,7 @@ func (k *keeper) previousRoots(ctx context.Context) []previousFolder {
 	if newest != nil {
 		if p, err := readParts(ctx, k.writer, newest.RootEntry); err == nil {
 			roots = append(roots, previousFolder{object: p.data.ObjectID, begun: newest.StartTime.ToTime()})
+			k.source.sampler.follow(k.previousManifest(ctx, newest, p.manifest), newest.StartTime.ToTime())
 		}
 	}
 	for _, m := range k.earlier {

@@ -24,6 +24,7 @@ type source struct {
 	escapes   error // what root says of a path that leads out
 	filter    *filter
 	collector *collector // nil while only counting
+	sampler   *sampler   // nil while only counting
 	previous  *reuse     // nil while only counting
 
 	seen     atomic.Int64 // files, folders and symbolic links that belong to the snapshot, the source itself not counted
@@ -84,6 +85,12 @@ func (s *source) opening(err error) error {
 		return fmt.Errorf("%w: %w", errReplaced, err)
 	}
 	return err
+}
+
+// forget drops a path that turned out not to be in the snapshot.
+func (s *source) forget(path string) {
+	s.collector.forget(path)
+	s.sampler.forget(path)
 }
 
 // skip notes something that cannot be kept.
@@ -222,8 +229,10 @@ func (f *folder) child(e *entry, target string, err error, previous []loadedFold
 	case err != nil:
 		return &unreadable{entry: e, err: err}
 	case e.Mode().IsDir():
+		f.source.sampler.folder(e)
 		return &folder{entry: e, previous: below(previous, e.Name())}
 	case e.Mode()&fs.ModeSymlink != 0:
+		f.source.sampler.link(e, target)
 		return &symlink{entry: e, target: target}
 	default:
 		return &file{entry: e, previous: previous}

@@ -203,7 +203,10 @@ func TestASourceThatChanges(t *testing.T) {
 		t.Fatalf("verified %d, %v", len(verified.Snapshots), err)
 	}
 	for i := range snapshots {
-		target, _ := restored(t, r, fmt.Sprint(i))
+		target, result := restored(t, r, fmt.Sprint(i))
+		if got, err := compared(t, r, result.Snapshot, target); err != nil || got.Files == 0 {
+			t.Errorf("snapshot %d is other than what was read: %+v, %v", i, got, err)
+		}
 		for _, line := range look(t, target) {
 			if strings.Contains(line, contentOf("the password of the repository")) {
 				t.Fatalf("a file of another folder was kept: %s", line)

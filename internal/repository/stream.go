@@ -2,7 +2,10 @@ package repository
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"hash"
 	"io"
 	"os"
 	"strings"
@@ -69,11 +72,12 @@ func (r *Repository) snapshotStream(ctx context.Context, options SnapshotOptions
 	var stats Stats
 	err = r.write(ctx, doing, func(ctx context.Context, w repo.DirectRepositoryWriter) error {
 		k := keeper{options: options, writer: w}
+		var read manifestEntry
 		var err error
-		if made, stats, err = k.uploadStream(ctx, name, stream); err != nil {
+		if made, stats, read, err = k.uploadStream(ctx, name, stream); err != nil {
 			return err
 		}
-		return k.save(ctx, made, stats, nil)
+		return k.save(ctx, made, stats, nil, &sourceManifest{entries: []manifestEntry{read}})
 	})
 	if err != nil {
 		return SnapshotResult{}, classify(ctx, doing, KindInternal, err)
@@ -82,16 +86,18 @@ func (r *Repository) snapshotStream(ctx context.Context, options SnapshotOptions
 }
 
 // uploadStream writes the file, and the folder that holds it. The library's own upload is not used: it knows files of a size,
-// and what it keeps of interrupted work is of no use here, as nobody can read a stream from its middle.
-func (k *keeper) uploadStream(ctx context.Context, name string, stream Stream) (*snapshot.Manifest, Stats, error) {
+// and what it keeps of interrupted work is of no use here, as nobody can read a stream from its middle. The
+// entry is for the manifest of the source, with the checksum of the bytes as the stream gave them.
+func (k *keeper) uploadStream(ctx context.Context, name string, stream Stream) (*snapshot.Manifest, Stats, manifestEntry, error) {
 	const doing = "make the snapshot"
 	begun := kopiafs.UTCTimestampFromTime(k.writer.Time())
-	id, size, err := k.copyStream(ctx, name, stream)
+	sum := sha256.New()
+	id, size, err := k.copyStream(ctx, name, stream, sum)
 	if err != nil {
-		return nil, Stats{}, err
+		return nil, Stats{}, manifestEntry{}, err
 	}
 	if size == 0 && !k.options.AllowEmpty {
-		return nil, Stats{}, fail(KindSourceEmpty, doing, "the source gave nothing")
+		return nil, Stats{}, manifestEntry{}, fail(KindSourceEmpty, doing, "the source gave nothing")
 	}
 	ended := kopiafs.UTCTimestampFromTime(k.writer.Time())
 	file := newEntry(name, snapshot.EntryTypeFile, id, ended)
@@ -102,18 +108,21 @@ func (k *keeper) uploadStream(ctx context.Context, name string, stream Stream) (
 	folder := data.Build(begun, "")
 	folderID, err := snapshotfs.WriteDirManifest(ctx, k.writer, dataName, folder, metadataCompression)
 	if err != nil {
-		return nil, Stats{}, err
+		return nil, Stats{}, manifestEntry{}, err
+	}
+	read := manifestEntry{
+		Path: name, Type: typeFile, Size: size, Mode: uint32(file.Permissions), SHA256: hex.EncodeToString(sum.Sum(nil)),
 	}
 	root := newEntry(dataName, snapshot.EntryTypeDirectory, folderID, begun)
 	root.DirSummary = folder.Summary
 	return &snapshot.Manifest{
 		Source: sourceOf(k.options.Volume), StartTime: begun, EndTime: ended, RootEntry: root,
 		Stats: snapshot.Stats{TotalFileCount: 1, TotalFileSize: size, TotalDirectoryCount: 1},
-	}, Stats{Files: 1, Bytes: size, Stream: true}, nil
+	}, Stats{Files: 1, Bytes: size, Stream: true}, read, nil
 }
 
-// copyStream writes all that a stream gives, which the stream has to say was all.
-func (k *keeper) copyStream(ctx context.Context, name string, stream Stream) (object.ID, int64, error) {
+// copyStream writes all that a stream gives, which the stream has to say was all. sum gets the bytes as they were read.
+func (k *keeper) copyStream(ctx context.Context, name string, stream Stream, sum hash.Hash) (object.ID, int64, error) {
 	w := k.writer.NewObjectWriter(ctx, object.WriterOptions{
 		Description: "STREAM:" + name, Compressor: contentCompression, MetadataCompressor: metadataCompression, AsyncWrites: 1,
 	})
@@ -127,6 +136,7 @@ func (k *keeper) copyStream(ctx context.Context, name string, stream Stream) (ob
 		}
 		n, err := stream.Read(buffer)
 		if n > 0 {
+			_, _ = sum.Write(buffer[:n]) // a hash never fails
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return object.EmptyID, size, err
 			}

@@ -86,6 +86,44 @@ func TestAStreamIsKeptAsOneFileAndComesBack(t *testing.T) {
 			if err != nil || info.Mode() != 0o600 || !info.ModTime().Equal(made.End) || result.OwnersNotKept != 0 {
 				t.Errorf("restored %+v, %v, %+v", info, err, result)
 			}
+			same, err := r.Compare(t.Context(), CompareOptions{Snapshot: made.ID, Manifest: made.Manifest, Folder: target, AllowEmpty: true})
+			if want := (CompareResult{Entries: 1, Files: 1, Bytes: int64(len(content))}); err != nil || same != want {
+				t.Errorf("compared %+v, %v; want %+v", same, err, want)
+			}
+		})
+	}
+}
+
+// A drill compares a dump with the bytes as the command wrote them.
+func TestARestoredStreamThatDiffersIsFound(t *testing.T) {
+	r := created(t, inFolder(t))
+	content := noise(7, 3*streamBuffer+5)
+	made, err := r.Snapshot(t.Context(), SnapshotOptions{Run: "run", Stream: ofStream(&fakeStream{Reader: strings.NewReader(content)})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		change func(path string) error
+		want   Kind
+	}{
+		"one byte":         {func(path string) error { return os.WriteFile(path, []byte(content[1:]+"x"), 0o600) }, KindContentDiffers},
+		"cut off":          {func(path string) error { return os.Truncate(path, 3*streamBuffer) }, KindContentDiffers},
+		"the mode":         {func(path string) error { return os.Chmod(path, 0o644) }, KindModeDiffers},
+		"missing":          {os.Remove, KindNothingRestored},
+		"another name":     {func(path string) error { return os.Rename(path, path+"x") }, KindFileMissing},
+		"a file is beside": {func(path string) error { return os.WriteFile(path+"x", nil, 0o600) }, KindContentDiffers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := t.TempDir()
+			if _, err := r.Restore(t.Context(), RestoreOptions{Run: "run", Target: target, Attempt: "a"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.change(filepath.Join(target, DefaultStreamName)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := compared(t, r, made.Snapshot, target); KindOf(err) != tc.want {
+				t.Errorf("got %+v, %v", got, err)
+			}
 		})
 	}
 }

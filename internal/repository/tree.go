@@ -34,10 +34,11 @@ func readFolder(ctx context.Context, rep repo.Repository, id object.ID) ([]*snap
 	return manifest.Entries, nil
 }
 
-// parts are the two entries of a snapshot's root.
+// parts are the entries of a snapshot's root.
 type parts struct {
 	data       *snapshot.DirEntry
 	attributes *snapshot.DirEntry
+	manifest   *snapshot.DirEntry // nil in an older snapshot
 }
 
 // readParts reads the root of a snapshot.
@@ -56,6 +57,8 @@ func readParts(ctx context.Context, rep repo.Repository, root *snapshot.DirEntry
 			p.data = e
 		case e.Name == attributesName && e.Type == snapshot.EntryTypeFile:
 			p.attributes = e
+		case e.Name == manifestName && e.Type == snapshot.EntryTypeFile:
+			p.manifest = e
 		}
 	}
 	if p.data == nil || p.attributes == nil {

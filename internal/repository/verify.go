@@ -161,6 +161,9 @@ func (v *verifier) verify(ctx context.Context, m *snapshot.Manifest) (Snapshot, 
 	if err := v.check(ctx, p.attributes); err != nil {
 		return described, err
 	}
+	if err := v.manifest(ctx, p.manifest, described.Manifest); err != nil {
+		return described, err
+	}
 	w := &walk{}
 	header, err := readAttributesOf(ctx, v.repository.rep, p, func(line attributes) error {
 		if line.Pipe != nil {
@@ -185,6 +188,21 @@ func (v *verifier) verify(ctx context.Context, m *snapshot.Manifest) (Snapshot, 
 		return described, err
 	}
 	return described, sameCounts(described.Stats, header.Stats, w.stats)
+}
+
+// manifest reads the manifest of the source, where there should be one.
+func (v *verifier) manifest(ctx context.Context, e *snapshot.DirEntry, digest string) error {
+	if e == nil && digest == "" {
+		return nil // of an older program
+	}
+	if e == nil {
+		return fmt.Errorf("the snapshot does not hold %s", manifestName)
+	}
+	if err := v.check(ctx, e); err != nil {
+		return err
+	}
+	_, err := readManifest(ctx, v.repository.rep, e, digest)
+	return err
 }
 
 // sameCounts compares what the source held with what is in the repository.

@@ -103,6 +103,7 @@ func (r *Reconciler) tidy(ctx context.Context, s *scope) error {
 			err = errors.Join(err, r.kit.Applier.Delete(ctx, s.backup, &s.jobs[i]))
 		}
 	}
+	err = errors.Join(err, r.tidyDrills(ctx, s))
 	if err != nil {
 		return fmt.Errorf("delete what is history: %w", err)
 	}

@@ -80,6 +80,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		s.err = r.keep(ctx, s, now)
 	}
 	if s.err == nil {
+		s.err = r.practice(ctx, s, now)
+	}
+	if s.err == nil {
 		s.err = r.tidy(ctx, s)
 	}
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
@@ -90,10 +93,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // writeStatus writes a status when it differs.
 func (r *Reconciler) writeStatus(ctx context.Context, s *scope, next slipwayv1alpha1.BackupStatus) error {
 	missed := next.MissedSlots - s.backup.Status.MissedSlots
+	failed := failedDrill(s.backup.Status.Drill, next.Drill)
 	_, written, err := status.Update(ctx, r.kit.Statuses, s.backup, &s.backup.Status, next, withDetails, &s.recheck)
 	if written && missed > 0 {
 		r.metrics.missed.Add(float64(missed))
 		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonSlotMissed, "times of the schedule went by without a run: status.missedSlots counts them")
+	}
+	if written && failed != "" {
+		r.metrics.drillFailures.WithLabelValues(failed).Inc()
+		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonDrillFailed, "the drill failed ("+failed+"): "+next.Drill.Message)
 	}
 	if err == nil {
 		r.metrics.observe(s.backup)

@@ -13,7 +13,9 @@
 //	key.go         the Secret with the password, and the ID of the repository in it
 //	children.go    making runs and Jobs, and deleting what is history
 //	keep.go        removing old copies, and deleting the repository
+//	drill.go       drills: restoring the newest copy, and comparing it with the source
+//	drillplan.go   when drills are due (pure)
 //	status.go      the status
 //	metrics.go     the metrics
-//	desired        the runs and the Jobs
+//	desired        the runs and the Jobs, those of drills among them
 package backup

@@ -45,6 +45,7 @@ func FuzzStatus(f *testing.F) {
 		if plan, err := planned(backup, now, s.lastBackup()); err == nil {
 			s.plan = plan
 		}
+		someDrill(g, s, now)
 		status := s.status(now)
 
 		last := status.LastBackupTime
@@ -65,8 +66,39 @@ func FuzzStatus(f *testing.F) {
 		if ready == (status.Summary.Reason != "") {
 			t.Errorf("Ready is %v, and the reason %q", ready, status.Summary.Reason)
 		}
+		drill := meta.FindStatusCondition(status.Conditions, slipwayv1alpha1.ConditionDrillPassed)
+		if (drill != nil) != (backup.Drill() != nil) {
+			t.Errorf("DrillPassed is %+v, the spec %+v", drill, backup.Spec.Verify)
+		}
+		if drill != nil && drill.Status == metav1.ConditionFalse && ready {
+			t.Errorf("it is Ready, and the drill failed: %+v", drill)
+		}
+		if drill != nil && drill.Status == metav1.ConditionTrue && s.drill.Phase == slipwayv1alpha1.BackupFailed {
+			t.Errorf("the drill failed, and has passed: %+v", s.drill)
+		}
 		if verified := meta.IsStatusConditionTrue(status.Conditions, slipwayv1alpha1.ConditionVerified); verified && failed {
 			t.Error("the newest run failed, and it is Verified")
 		}
 	})
+}
+
+// someDrill gives a scope a drill, or not.
+func someDrill(g *generate.Source, s *scope, now time.Time) {
+	if g.Maybe() {
+		return
+	}
+	s.backup.Spec.Verify = &slipwayv1alpha1.BackupVerify{Drill: &slipwayv1alpha1.BackupDrill{Schedule: generate.Pick(g, "", "0 4 * * 0")}}
+	s.drill = &slipwayv1alpha1.BackupDrillStatus{
+		Phase:  generate.Pick(g, "", slipwayv1alpha1.BackupPending, slipwayv1alpha1.BackupRunning, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.BackupFailed),
+		Reason: generate.Pick(g, slipwayv1alpha1.ReasonDrillPassed, slipwayv1alpha1.ReasonCorrupt),
+	}
+	ended := metav1.NewTime(now.Add(-time.Duration(g.Below(100)) * time.Hour))
+	if g.Maybe() || s.drill.Phase == slipwayv1alpha1.BackupCompleted || s.drill.Phase == slipwayv1alpha1.BackupFailed {
+		s.drill.LastTime = &ended
+	}
+	if g.Maybe() {
+		s.backup.Status.Conditions = append(s.backup.Status.Conditions, metav1.Condition{
+			Type: slipwayv1alpha1.ConditionDrillPassed, Status: generate.Pick(g, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown), Reason: "Before",
+		})
+	}
 }

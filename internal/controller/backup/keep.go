@@ -130,7 +130,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 		return nil
 	}
 	s.keeping = true
-	if s.working() {
+	if s.working() || s.drillWorks() {
 		return nil // one at a time; the end of it is an event
 	}
 	return s.unlessBusy(r.makeJob(ctx, s, job, name, steps, keepDeadline))
@@ -248,6 +248,11 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope) (bool, erro
 	// What still runs would write to a repository that is being deleted.
 	if open := s.open(); open != nil {
 		return false, r.kit.Applier.Delete(ctx, s.backup, open)
+	}
+	for i := range s.drills {
+		if err := r.kit.Applier.Delete(ctx, s.backup, &s.drills[i]); err != nil {
+			return false, err
+		}
 	}
 	name := s.backup.Name + "-delete"
 	i := slices.IndexFunc(s.jobs, func(job batchv1.Job) bool { return job.Name == name })

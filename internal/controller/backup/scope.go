@@ -28,6 +28,8 @@ type scope struct {
 	// jobs are the Jobs of the Backup itself, and pods theirs. Set by load.
 	jobs []batchv1.Job
 	pods []corev1.Pod
+	// drills are those of them that are drills; they are not among jobs. Set by load.
+	drills []batchv1.Job
 
 	// place is where repositories are. Set by check.
 	place mover.Place
@@ -50,6 +52,9 @@ type scope struct {
 	// snapshots and size are what the repository holds and takes, where that is news. Set by keep.
 	snapshots *int64
 	size      *int64
+
+	// drill is how drills go, nil where there are none. Set by load, then by practice.
+	drill *slipwayv1alpha1.BackupDrillStatus
 
 	// err is what went wrong in the phases.
 	err error
@@ -74,8 +79,18 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	s.runs = runs.Items
 	slices.SortFunc(s.runs, compareRuns)
 	for i := range jobs.Items {
-		if metav1.IsControlledBy(&jobs.Items[i], s.backup) {
-			s.jobs = append(s.jobs, jobs.Items[i])
+		switch job := &jobs.Items[i]; {
+		case !metav1.IsControlledBy(job, s.backup):
+		case job.Labels[slipwayv1alpha1.LabelDrill] != "":
+			s.drills = append(s.drills, *job)
+		default:
+			s.jobs = append(s.jobs, *job)
+		}
+	}
+	if s.backup.Drill() != nil {
+		s.drill = &slipwayv1alpha1.BackupDrillStatus{}
+		if before := s.backup.Status.Drill; before != nil {
+			s.drill = before.DeepCopy()
 		}
 	}
 	s.pods, err = watch.Pods(ctx, r.kit.Client, s.backup, indexBackup)

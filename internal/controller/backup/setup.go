@@ -84,7 +84,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 // the reconciler needs.
 func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
-		Good: []string{slipwayv1alpha1.ConditionReady},
+		Good: []string{slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionDrillPassed},
 		Bad:  []string{slipwayv1alpha1.ConditionStalled},
 	}})
 	return &Reconciler{

@@ -21,6 +21,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.BackupStatus {
 		MissedSlots:        s.missed,
 		RepositoryID:       s.repositoryID,
 		Retention:          s.kept,
+		Drill:              s.drill,
 		Snapshots:          before.Snapshots,
 		Size:               before.Size,
 	}
@@ -64,6 +65,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.BackupStatus {
 		next.Message = worst.Message
 	}
 	conditions := append([]metav1.Condition{ready, s.verified(), s.objective(), s.retention()}, s.abnormal()...)
+	conditions = append(conditions, s.drillPassed()...)
 	next.Conditions = status.Merge(before.Conditions, conditions, s.backup.Generation, metav1.NewTime(now))
 	return next
 }
@@ -100,6 +102,8 @@ func (s *scope) ready() metav1.Condition {
 		return no(slipwayv1alpha1.ReasonNoCopy, "there is no verified copy yet, though the schedule promises one")
 	case !s.plan.met(last):
 		return no(slipwayv1alpha1.ReasonCopyTooOld, "the newest verified copy is older than the schedule promises")
+	case s.drillFails():
+		return no(slipwayv1alpha1.ReasonDrillFailed, "the newest drill that has ended failed: the condition DrillPassed says why")
 	case last.IsZero() && s.backup.Spec.Schedule == "":
 		return no(slipwayv1alpha1.ReasonNoCopy, "there is no verified copy yet")
 	case last.IsZero():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -53,6 +54,13 @@ func problems(spec *slipwayv1alpha1.BackupSpec) []problem {
 			found = append(found, problemOf(err))
 		}
 	}
+	if drill := spec.Drill(); drill != nil && drill.Schedule != "" {
+		if _, err := schedule.Parse(drill.Schedule, spec.TimeZone); err != nil {
+			if p := problemOfDrill(err); !slices.Contains(found, p) { // of the zone spec.schedule may have told already
+				found = append(found, p)
+			}
+		}
+	}
 	if spec.RetentionPolicy != "" {
 		if _, err := schedule.ParseRetentionPolicy(spec.RetentionPolicy); err != nil {
 			found = append(found, problemOf(err))
@@ -74,6 +82,15 @@ func problemOf(err error) problem {
 		return problem{of.Field, of.Reason}
 	}
 	return problem{schedule.FieldSchedule, err.Error()}
+}
+
+// problemOfDrill is the same of the schedule of drills. Its zone is that of spec.schedule.
+func problemOfDrill(err error) problem {
+	p := problemOf(err)
+	if p.field == schedule.FieldSchedule {
+		p.field = "verify.drill.schedule"
+	}
+	return p
 }
 
 // isPattern tells whether slipway-backup takes a pattern of spec.exclude: its test compares the two.
@@ -110,7 +127,7 @@ func (v *validator) ValidateUpdate(_ context.Context, before, backup *slipwayv1a
 		return nil, nil
 	}
 	var warnings admission.Warnings
-	if before.Spec.Schedule != backup.Spec.Schedule || before.Spec.TimeZone != backup.Spec.TimeZone {
+	if schedulesOf(before) != schedulesOf(backup) || before.Spec.TimeZone != backup.Spec.TimeZone {
 		warnings = v.warnings(backup)
 	}
 	return warnings, refusal(before, backup)
@@ -121,18 +138,27 @@ func (v *validator) ValidateDelete(context.Context, *slipwayv1alpha1.Backup) (ad
 	return nil, nil
 }
 
-// warnings are what of a schedule may not be what its author meant.
+// schedulesOf are those of runs and of drills.
+func schedulesOf(backup *slipwayv1alpha1.Backup) [2]string {
+	schedules := [2]string{backup.Spec.Schedule}
+	if drill := backup.Drill(); drill != nil {
+		schedules[1] = drill.Schedule
+	}
+	return schedules
+}
+
+// warnings are what of the schedules may not be what their author meant.
 func (v *validator) warnings(backup *slipwayv1alpha1.Backup) admission.Warnings {
-	if backup.Spec.Schedule == "" {
-		return nil
-	}
-	parsed, err := schedule.Parse(backup.Spec.Schedule, backup.Spec.TimeZone)
-	if err != nil {
-		return nil // it is refused
-	}
 	var warnings admission.Warnings
-	for _, advice := range parsed.Advice(backup.Spec.Schedule, v.clock.Now()) {
-		warnings = append(warnings, text.Cut("spec.schedule: "+text.Printable(advice), maxWarning))
+	for i, expression := range schedulesOf(backup) {
+		parsed, err := schedule.Parse(expression, backup.Spec.TimeZone)
+		if expression == "" || err != nil {
+			continue // there is none, or it is refused
+		}
+		at := [2]string{"spec.schedule: ", "spec.verify.drill.schedule: "}[i]
+		for _, advice := range parsed.Advice(expression, v.clock.Now()) {
+			warnings = append(warnings, text.Cut(at+text.Printable(advice), maxWarning))
+		}
 	}
 	return warnings
 }

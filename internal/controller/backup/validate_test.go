@@ -31,6 +31,9 @@ var wrongSpecs = map[string]struct {
 	"a zone that is none":      {func(s *slipwayv1alpha1.BackupSpec) { s.TimeZone = "Europe/Atlantis" }, []string{"spec.timeZone", "such as Europe/Berlin"}},
 	"the machine's zone":       {func(s *slipwayv1alpha1.BackupSpec) { s.TimeZone = "Local" }, []string{"spec.timeZone"}},
 	"a path as a zone":         {func(s *slipwayv1alpha1.BackupSpec) { s.TimeZone = "../../etc/passwd" }, []string{"spec.timeZone"}},
+	"a drill in words":         {drilled("every week"), []string{"spec.verify.drill.schedule", `"0 2 * * *"`}},
+	"a drill on 31 February":   {drilled("0 0 31 2 *"), []string{"spec.verify.drill.schedule", "never fires"}},
+	"a zone in the drill's":    {drilled("TZ=UTC 0 2 * * *"), []string{"spec.verify.drill.schedule", "use the field timeZone"}},
 	"a unit twice":             {keeping("1d1d"), []string{"spec.retentionPolicy", "twice"}},
 	"no time at all":           {keeping("0d"), []string{"spec.retentionPolicy", "0"}},
 	"a number with 0 before":   {keeping("030d"), []string{"spec.retentionPolicy", "begins with 0"}},
@@ -53,6 +56,12 @@ var wrongSpecs = map[string]struct {
 
 func scheduled(expression string) func(*slipwayv1alpha1.BackupSpec) {
 	return func(s *slipwayv1alpha1.BackupSpec) { s.Schedule = expression }
+}
+
+func drilled(expression string) func(*slipwayv1alpha1.BackupSpec) {
+	return func(s *slipwayv1alpha1.BackupSpec) {
+		s.Verify = &slipwayv1alpha1.BackupVerify{Drill: &slipwayv1alpha1.BackupDrill{Schedule: expression}}
+	}
 }
 
 func keeping(policy string) func(*slipwayv1alpha1.BackupSpec) {
@@ -140,6 +149,11 @@ func TestAScheduleThatMayNotBeMeantIsWarnedOf(t *testing.T) {
 	touched.Spec.Suspend = true
 	if warnings, _ := at1().ValidateUpdate(t.Context(), odd, touched); len(warnings) > 0 {
 		t.Errorf("an update of another field is warned of %q", warnings)
+	}
+	drill := odd.DeepCopy()
+	drilled("*/61 * * * *")(&drill.Spec)
+	if warnings, _ := at1().ValidateUpdate(t.Context(), odd, drill); len(warnings) != 2 || !strings.HasPrefix(warnings[1], `spec.verify.drill.schedule: "*/61" fires once`) {
+		t.Errorf("a schedule of drills is warned of %q", warnings)
 	}
 	long := wrong(scheduled("*/14 " + strings.Repeat("1,", 50) + "1 * * *"))
 	warnings, _ = at1().ValidateUpdate(t.Context(), odd, long)

@@ -112,7 +112,8 @@ func (s *scope) accept(now time.Time) mover.Next {
 	s.volumes[s.current] = slipwayv1alpha1.BackupVolume{
 		Claim: s.volumes[s.current].Claim, Dump: s.volumes[s.current].Dump, ReadFrom: s.volumes[s.current].ReadFrom,
 		SnapshotID: made.Snapshot.ID, SourceTime: earliest(s.volumes[s.current].SourceTime, start), Verified: true,
-		Files: made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
+		ManifestDigest: made.Snapshot.Manifest,
+		Files:          made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
 		Unreadable: made.Snapshot.Stats.Unreadable, Skipped: made.Snapshot.Stats.Skipped,
 	}
 	verification := slipwayv1alpha1.BackupVerification{Mode: desired.Mode(s.backup)}

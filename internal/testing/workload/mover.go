@@ -17,6 +17,9 @@ import (
 // RepositoryID is the ID of every repository that Move makes.
 const RepositoryID = "5f2c0000000000000000000000000000"
 
+// manifestDigest is that of every snapshot that Move makes.
+const manifestDigest = "ab00000000000000000000000000000000000000000000000000000000000000"
+
 // Move plays what becomes of a Job that runs slipway-backup: its steps end one after the other, as change says. change gets
 // the good result of each step, and may make another one of it. Without a result the container ends with exit code 137, as
 // one that was killed.
@@ -162,11 +165,19 @@ func goodResult(step mover.Step, config mover.Config) *mover.Result {
 	case mover.StepSnapshot:
 		result.Snapshot = &mover.SnapshotResult{
 			ID: id, Run: config.Snapshot.Run, Start: time.Now().UTC(), Stats: mover.Stats{Files: 3, Bytes: 1000}, AddedBytes: 500,
+			Manifest: manifestDigest,
 		}
 	case mover.StepVerify:
 		result.Verify = &mover.VerifyResult{Files: 3, Bytes: 1000, ReadFiles: 1, ReadBytes: 300}
-		result.Snapshots = []mover.SnapshotLine{{ID: id, Run: config.Verify.Run}}
+		result.Snapshots = []mover.SnapshotLine{{ID: id, Run: config.Verify.Run, Manifest: manifestDigest}}
+	case mover.StepCompare:
+		volumes := len(config.Drill.Volumes)
+		result.Drill = &mover.DrillResult{Volumes: volumes, Files: int64(3 * volumes), Bytes: int64(1000 * volumes), Entries: int64(4 * volumes)}
 	case mover.StepRestore:
+		if volumes := len(config.Drill.Volumes); volumes > 0 {
+			result.Drill = &mover.DrillResult{Volumes: volumes, Files: int64(3 * volumes), Bytes: int64(1000 * volumes)}
+			return result
+		}
 		snapshot := config.Restore.Snapshot
 		if snapshot == "" {
 			snapshot = id

@@ -36,6 +36,8 @@ func (p *Player) moves(step mover.Step, result *mover.Result) *mover.Result {
 	switch p.script[string(step)] {
 	case SourceEmpty:
 		return &mover.Result{Command: string(step), Kind: "SourceEmpty", Message: "read the source: it holds no file"}
+	case ContentDiffers:
+		return &mover.Result{Command: string(step), Kind: "ContentDiffers", Message: "compare with the source: a file holds something else"}
 	case Unreachable:
 		return &mover.Result{Command: string(step), Kind: "Unreachable", Message: "open the storage: it does not answer"}
 	default:

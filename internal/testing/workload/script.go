@@ -30,7 +30,9 @@ const (
 	NotReady Behaviour = "notReady"
 	// SourceEmpty: the step of slipway-backup finds nothing to keep. Unreachable: its repository does not answer.
 	SourceEmpty Behaviour = "sourceEmpty"
-	Unreachable Behaviour = "unreachable"
+	// ContentDiffers: what a drill has restored is other than the source was.
+	ContentDiffers Behaviour = "contentDiffers"
+	Unreachable    Behaviour = "unreachable"
 )
 
 // Player acts as the cluster for every Deployment of a namespace: it rolls out what is

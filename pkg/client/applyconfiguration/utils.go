@@ -44,6 +44,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackupApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupBeforeHook"):
 		return &apiv1alpha1.BackupBeforeHookApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupDrill"):
+		return &apiv1alpha1.BackupDrillApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupDrillStatus"):
+		return &apiv1alpha1.BackupDrillStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupDump"):
 		return &apiv1alpha1.BackupDumpApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupHook"):
@@ -94,6 +98,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.CORSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DirectResponse"):
 		return &apiv1alpha1.DirectResponseApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DrillScratch"):
+		return &apiv1alpha1.DrillScratchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EnvFromSource"):
 		return &apiv1alpha1.EnvFromSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Expose"):

@@ -1,2 +1,2 @@
-// Package desired builds what a Backup makes: runs, and the Job that removes old copies. It is pure.
+// Package desired builds what a Backup makes: runs, the Job that removes old copies, and the one that is a drill. It is pure.
 package desired

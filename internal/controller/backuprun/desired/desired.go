@@ -64,7 +64,7 @@ func JobName(run *slipwayv1alpha1.BackupRun, volume int, attempt int32) string {
 
 // Tag is what the copy of a volume is found by in the repository: it belongs to this run and to no other.
 func Tag(run *slipwayv1alpha1.BackupRun, claim string) string {
-	return string(run.UID) + "/" + claim
+	return mover.Tag(run.UID, claim)
 }
 
 // Mode is how closely copies are verified.
