@@ -42,6 +42,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackendServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Backup"):
 		return &apiv1alpha1.BackupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupDrill"):
+		return &apiv1alpha1.BackupDrillApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupDrillStatus"):
+		return &apiv1alpha1.BackupDrillStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupLastRun"):
 		return &apiv1alpha1.BackupLastRunApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupMover"):
@@ -78,6 +82,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.CORSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DirectResponse"):
 		return &apiv1alpha1.DirectResponseApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DrillScratch"):
+		return &apiv1alpha1.DrillScratchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EnvFromSource"):
 		return &apiv1alpha1.EnvFromSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Expose"):

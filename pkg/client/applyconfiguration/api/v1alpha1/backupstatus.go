@@ -44,10 +44,12 @@ type BackupStatusApplyConfiguration struct {
 	RepositoryID *string `json:"repositoryID,omitempty"`
 	// retention is how the last removal of old copies went.
 	Retention *BackupRetentionStatusApplyConfiguration `json:"retention,omitempty"`
+	// drill is how drills went. Absent without spec.verify.drill.
+	Drill *BackupDrillStatusApplyConfiguration `json:"drill,omitempty"`
 	// summary holds what kubectl get shows.
 	Summary *BackupSummaryApplyConfiguration `json:"summary,omitempty"`
 	// conditions: Ready, Verified, RPOMet and RetentionApplied are always present; Stalled, Suspended and LiveSource only
-	// while true.
+	// while true; DrillPassed only with spec.verify.drill.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -158,6 +160,14 @@ func (b *BackupStatusApplyConfiguration) WithRepositoryID(value string) *BackupS
 // If called multiple times, the Retention field is set to the value of the last call.
 func (b *BackupStatusApplyConfiguration) WithRetention(value *BackupRetentionStatusApplyConfiguration) *BackupStatusApplyConfiguration {
 	b.Retention = value
+	return b
+}
+
+// WithDrill sets the Drill field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Drill field is set to the value of the last call.
+func (b *BackupStatusApplyConfiguration) WithDrill(value *BackupDrillStatusApplyConfiguration) *BackupStatusApplyConfiguration {
+	b.Drill = value
 	return b
 }
 

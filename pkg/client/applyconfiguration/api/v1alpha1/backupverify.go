@@ -17,6 +17,8 @@ type BackupVerifyApplyConfiguration struct {
 	// and look for all its data in the repository. Sample then reads a twentieth of the files back, Full all of them.
 	// Default Sample.
 	Mode *apiv1alpha1.VerifyMode `json:"mode,omitempty"`
+	// drill has copies restored from time to time, and compared with what the source held. Default: never.
+	Drill *BackupDrillApplyConfiguration `json:"drill,omitempty"`
 }
 
 // BackupVerifyApplyConfiguration constructs a declarative configuration of the BackupVerify type for use with
@@ -30,5 +32,13 @@ func BackupVerify() *BackupVerifyApplyConfiguration {
 // If called multiple times, the Mode field is set to the value of the last call.
 func (b *BackupVerifyApplyConfiguration) WithMode(value apiv1alpha1.VerifyMode) *BackupVerifyApplyConfiguration {
 	b.Mode = &value
+	return b
+}
+
+// WithDrill sets the Drill field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Drill field is set to the value of the last call.
+func (b *BackupVerifyApplyConfiguration) WithDrill(value *BackupDrillApplyConfiguration) *BackupVerifyApplyConfiguration {
+	b.Drill = value
 	return b
 }

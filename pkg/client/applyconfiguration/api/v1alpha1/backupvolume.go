@@ -19,6 +19,9 @@ type BackupVolumeApplyConfiguration struct {
 	SnapshotID *string `json:"snapshotID,omitempty"`
 	// sourceTime is when the volume began to be read.
 	SourceTime *v1.Time `json:"sourceTime,omitempty"`
+	// manifestDigest is the SHA-256 digest of the manifest that was taken of the source: what the copy has to be compared with
+	// once it is restored. The manifest is in the repository, and its digest here, so that an exchanged one is noticed.
+	ManifestDigest *string `json:"manifestDigest,omitempty"`
 	// verified tells that the copy was read back.
 	Verified *bool `json:"verified,omitempty"`
 	// files is how many files the copy holds.
@@ -60,6 +63,14 @@ func (b *BackupVolumeApplyConfiguration) WithSnapshotID(value string) *BackupVol
 // If called multiple times, the SourceTime field is set to the value of the last call.
 func (b *BackupVolumeApplyConfiguration) WithSourceTime(value v1.Time) *BackupVolumeApplyConfiguration {
 	b.SourceTime = &value
+	return b
+}
+
+// WithManifestDigest sets the ManifestDigest field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ManifestDigest field is set to the value of the last call.
+func (b *BackupVolumeApplyConfiguration) WithManifestDigest(value string) *BackupVolumeApplyConfiguration {
+	b.ManifestDigest = &value
 	return b
 }
 
