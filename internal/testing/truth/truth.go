@@ -33,13 +33,17 @@ var alwaysPresent = []string{
 
 // presentOf are the conditions that every object of the kind has once its controller has seen it.
 func presentOf(object Object) []string {
-	switch object.(type) {
+	switch o := object.(type) {
 	case *slipwayv1alpha1.APIGateway:
 		return append(slices.Clone(alwaysPresent), slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ConditionProgrammed)
 	case *slipwayv1alpha1.Backup:
-		return []string{
+		present := []string{
 			slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ConditionRetentionApplied,
 		}
+		if o.Status.Drill != nil {
+			present = append(present, slipwayv1alpha1.ConditionDrillPassed)
+		}
+		return present
 	case *slipwayv1alpha1.BackupRun, *slipwayv1alpha1.Restore:
 		return []string{slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing}
 	default:
