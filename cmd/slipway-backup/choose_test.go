@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/testing/property"
 )
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -93,6 +94,54 @@ func TestWhatExpires(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever the history and the rules: a restore of the newest copy gives after retention what it gave before.
+func TestRetentionTakesNothingFromARestoreOfTheNewest(t *testing.T) {
+	count, source := property.Inputs(t, 20000, 2000)
+	random := source(3)
+	removed := 0
+	for range count {
+		all := make([]repository.Snapshot, random.IntN(40))
+		for i := range all {
+			// Some begin in the future: clocks differ.
+			all[i] = taken(fmt.Sprintf("s%d", i), fmt.Sprintf("data-%d", random.IntN(3)), random.IntN(2000)-20, random.IntN(3) > 0)
+		}
+		rules := mover.Retention{Last: random.IntN(4), Daily: random.IntN(8), Weekly: random.IntN(4), Limit: len(all)}
+		if random.IntN(2) == 0 {
+			rules.Within = fmt.Sprintf("%dd", 1+random.IntN(30))
+		}
+		ids, err := planned(all, rules, noon)
+		if rules.Last+rules.Daily+rules.Weekly == 0 && rules.Within == "" {
+			if repository.KindOf(err) != repository.KindInvalid && len(all) > 0 {
+				t.Fatalf("%+v keep nothing, and are taken: %v", rules, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		removed += len(ids)
+		left := slices.DeleteFunc(slices.Clone(all), func(s repository.Snapshot) bool { return slices.Contains(ids, s.ID) })
+		for _, volume := range []string{"data-0", "data-1", "data-2"} {
+			before, after := restored(all, volume), restored(left, volume)
+			if before != after {
+				t.Fatalf("%+v of %+v remove %q: %s is %s before and %s after", rules, all, ids, volume, before, after)
+			}
+		}
+	}
+	if removed < count {
+		t.Errorf("only %d snapshots are removed in %d histories", removed, count)
+	}
+}
+
+// restored is the time of the newest verified snapshot of a volume, or why there is none.
+func restored(all []repository.Snapshot, volume string) string {
+	id, err := latest(all, mover.Restore{Volume: volume})
+	if err != nil {
+		return string(repository.KindOf(err))
+	}
+	return all[slices.IndexFunc(all, func(s repository.Snapshot) bool { return s.ID == id })].Start.String()
 }
 
 // The ID beside the password is as good as the one of the configuration: neither lets another repository be made or used.

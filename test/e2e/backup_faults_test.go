@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -32,6 +33,12 @@ func TestARunThatCannotSucceedSaysWhy(t *testing.T) {
 		f.Create(s)
 		return func(s *slipwayv1alpha1.BackupSpec) { s.Credentials = &slipwayv1alpha1.LocalReference{Name: name} }
 	}
+	// The key of a repository is derived from the password in 64 MiB of memory.
+	little := func(s *slipwayv1alpha1.BackupSpec) {
+		s.Mover = &slipwayv1alpha1.BackupMover{Resources: &slipwayv1alpha1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("48Mi")},
+		}}
+	}
 	tests := map[string]struct {
 		change func(*slipwayv1alpha1.BackupSpec)
 		phase  slipwayv1alpha1.BackupPhase
@@ -42,6 +49,7 @@ func TestARunThatCannotSucceedSaysWhy(t *testing.T) {
 		"wrong-secret":   {secret("wrong-secret", "secretAccessKey", "not-the-one"), slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonAccessDenied, ""},
 		"wrong-id":       {secret("wrong-id", "accessKeyID", "nobody"), slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonAccessDenied, ""},
 		"no-server":      {secret("no-server", "endpoint", strings.Replace(endpoint, ":7070", ":7071", 1)), slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonRetrying, "Unreachable"},
+		"no-memory":      {little, slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonRetrying, "OOMKilled"},
 		"no-bucket":      {func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "s3://nowhere" }, slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonRepositoryNotFound, ""},
 		"empty-volume":   {func(s *slipwayv1alpha1.BackupSpec) { s.Source = "empty" }, slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonSourceEmpty, ""},
 		"unreadable":     {func(s *slipwayv1alpha1.BackupSpec) { s.Source = "unreadable" }, slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonSourceUnreadable, "locked"},
