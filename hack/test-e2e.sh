@@ -84,6 +84,7 @@ load_postgres() {
   fi
   POSTGRES_IMAGE=$(hack/debian-image.sh postgres)
   bin/localkube load --name "$name" bin/debian/postgres.tar
+  hack/csi.sh "$name" # volumes that can be snapshotted
 }
 
 # find_releases sets HELM and OLD_RELEASE, for the tests of the chart.
