@@ -69,6 +69,21 @@ func (f *fixture) judge(pod string, from, to int64) error {
 	return errors.Join(append(wrong, err)...)
 }
 
+// whole fails the test unless the database of a server is whole.
+func (f *fixture) whole(pod string, from, to int64) {
+	f.Helper()
+	if to <= from {
+		f.Errorf("%d entries before, and %d after: no client wrote meanwhile, so the test proves nothing", from, to)
+	}
+	if err := f.judge(pod, from, to); err != nil {
+		said, _ := f.RunKubectl(f.Context(), "logs", pod, "--tail=30")
+		f.Errorf("what was restored is not whole: %v\nThe server says:\n%s", err, said)
+		return
+	}
+	l, err := f.ledger(pod)
+	f.Measured("restored: %d entries of the history, from %d to %d were allowed (%v); pg_amcheck is clean, balances add up to %d", l.rows, from, to, err, l.history)
+}
+
 func shortened(text string) string {
 	lines := strings.Split(text, "\n")
 	return strings.Join(lines[:min(5, len(lines))], "\n")
