@@ -90,7 +90,7 @@ func (r *Repository) manifestOf(ctx context.Context, options CompareOptions) (*s
 	}
 	p, err := readParts(ctx, r.rep, m.RootEntry)
 	if err != nil {
-		return nil, r.explain(ctx, classify(ctx, doing, KindCorrupt, err))
+		return nil, r.explain(ctx, doing, err)
 	}
 	if p.manifest == nil || options.Manifest == "" {
 		return nil, fail(KindManifestMissing, doing, "the snapshot %s has none that is known: there is nothing to compare with, until there is a newer snapshot", m.ID)
@@ -99,7 +99,7 @@ func (r *Repository) manifestOf(ctx context.Context, options CompareOptions) (*s
 	if errors.Is(err, errDigest) {
 		return nil, fail(KindManifestDiffers, doing, "the snapshot %s: it is not the one that was written with the snapshot", m.ID)
 	}
-	return source, r.explain(ctx, classify(ctx, doing, KindCorrupt, err))
+	return source, r.explain(ctx, doing, err)
 }
 
 // comparer compares a folder with a manifest.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"github.com/kopia/kopia/repo/manifest"
 	"github.com/kopia/kopia/snapshot"
 	"github.com/minio/minio-go/v7"
+	"golang.org/x/sys/unix"
 )
 
 // Kind says what is wrong, so that a caller can decide what to do about it.
@@ -183,6 +185,34 @@ func classify(ctx context.Context, doing string, otherwise Kind, err error) erro
 		return &Error{Kind: ofStorage.kind, Doing: doing, Err: ofStorage}
 	}
 	return &Error{Kind: kindOfCause(ctx, otherwise, err), Doing: doing, Err: err}
+}
+
+// leastRoom is the room that the disk of the cache needs, in bytes: the library writes whole packs to it, of 20 MiB and a bit
+// more.
+const leastRoom = 32 << 20
+
+// damaged gives an error of reading the repository its kind. What is not known to be of the storage is damage, unless the
+// cache has no room: the library then takes for damaged what it could not write there.
+func (r *Repository) damaged(ctx context.Context, doing string, err error) error {
+	return withRoom(classify(ctx, doing, KindCorrupt, err), r.room())
+}
+
+// withRoom makes damage that a cache without room explains a lack of space. Room is in bytes.
+func withRoom(err error, room uint64) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != KindCorrupt || room >= leastRoom {
+		return err
+	}
+	return &Error{Kind: KindNoSpace, Doing: e.Doing, Err: fmt.Errorf("the disk of the cache is full, or nearly so: %w", e.Err)}
+}
+
+// room is how many bytes the cache can still get. A repository in a folder has no cache.
+func (r *Repository) room() uint64 {
+	var disk unix.Statfs_t
+	if r.storage.folder != "" || unix.Statfs(r.work, &disk) != nil {
+		return math.MaxUint64
+	}
+	return disk.Bavail * uint64(disk.Bsize)
 }
 
 func kindOfCause(ctx context.Context, otherwise Kind, err error) Kind {

@@ -166,3 +166,23 @@ func TestWhatAServerRefusesIsDenied(t *testing.T) {
 		}
 	}
 }
+
+func TestDamageThatAFullCacheExplainsIsNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind Kind
+		room uint64
+		want Kind
+	}{
+		"damage":                       {KindCorrupt, leastRoom, KindCorrupt},
+		"damage, and a full disk":      {KindCorrupt, leastRoom - 1, KindNoSpace},
+		"no such thing, on a full one": {KindNotFound, 0, KindNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantKind(t, withRoom(fail(c.kind, "read", "what was found"), c.room), c.want)
+		})
+	}
+	if err := withRoom(nil, 0); err != nil {
+		t.Errorf("without an error there is %v", err)
+	}
+}

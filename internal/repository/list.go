@@ -53,7 +53,7 @@ func (r *Repository) List(ctx context.Context, options ListOptions) ([]Snapshot,
 	}
 	verified, err := verifications(ctx, r.rep)
 	if err != nil {
-		return nil, classify(ctx, "list the snapshots", KindCorrupt, err)
+		return nil, r.damaged(ctx, "list the snapshots", err)
 	}
 	listed := []Snapshot{}
 	for _, m := range all {
@@ -76,11 +76,11 @@ func (r *Repository) List(ctx context.Context, options ListOptions) ([]Snapshot,
 func (r *Repository) manifests(ctx context.Context) ([]*snapshot.Manifest, error) {
 	const doing = "list the snapshots"
 	if err := r.rep.Refresh(ctx); err != nil {
-		return nil, classify(ctx, doing, KindCorrupt, err)
+		return nil, r.damaged(ctx, doing, err)
 	}
 	all, err := loadManifests(ctx, r.rep)
 	if err != nil {
-		return nil, classify(ctx, doing, KindCorrupt, err)
+		return nil, r.damaged(ctx, doing, err)
 	}
 	slices.SortFunc(all, func(a, b *snapshot.Manifest) int {
 		if order := begun(a).Compare(begun(b)); order != 0 {

@@ -60,7 +60,7 @@ func (r *Repository) Maintain(ctx context.Context) (MaintainResult, error) {
 		})
 	})
 	if err != nil {
-		return result, classify(ctx, doing, KindCorrupt, err)
+		return result, r.damaged(ctx, doing, err)
 	}
 	result.BytesAfter, err = r.size(ctx)
 	return result, err
@@ -106,11 +106,11 @@ func (r *Repository) readAllManifests(ctx context.Context) error {
 	const doing = "read all snapshots before maintenance"
 	ids, err := snapshot.ListSnapshotManifests(ctx, r.rep, nil, nil)
 	if err != nil {
-		return classify(ctx, doing, KindCorrupt, err)
+		return r.damaged(ctx, doing, err)
 	}
 	for _, id := range ids {
 		if _, err := snapshot.LoadSnapshot(ctx, r.rep, id); err != nil {
-			return classify(ctx, doing, KindCorrupt, err)
+			return r.damaged(ctx, doing, err)
 		}
 	}
 	return nil

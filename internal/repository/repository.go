@@ -243,7 +243,7 @@ func (r *Repository) open(ctx context.Context, options Options) (err error) {
 		OnFatalError:         func(error) {},
 	})
 	if err != nil {
-		return classify(ctx, doing, KindCorrupt, err)
+		return r.damaged(ctx, doing, err)
 	}
 	direct, ok := opened.(repo.DirectRepository)
 	if !ok {
@@ -293,7 +293,7 @@ func (r *Repository) ownMaintenance(ctx context.Context) error {
 	const doing = "take over maintenance"
 	parameters, err := maintenance.GetParams(ctx, r.rep)
 	if err != nil {
-		return classify(ctx, doing, KindCorrupt, err)
+		return r.damaged(ctx, doing, err)
 	}
 	owner := r.rep.ClientOptions().UsernameAtHost()
 	if parameters.Owner == owner {

@@ -76,11 +76,11 @@ func (r *Repository) Restore(ctx context.Context, options RestoreOptions) (Resto
 	}
 	p, err := readParts(ctx, r.rep, m.RootEntry)
 	if err != nil {
-		return RestoreResult{}, classify(ctx, doing, KindCorrupt, err)
+		return RestoreResult{}, r.damaged(ctx, doing, err)
 	}
 	for _, wanted := range filter.paths {
 		if err := r.exists(ctx, p.data, wanted); err != nil {
-			return RestoreResult{}, classify(ctx, doing, KindCorrupt, err)
+			return RestoreResult{}, r.damaged(ctx, doing, err)
 		}
 	}
 	target, err := openTarget(options)
@@ -98,7 +98,7 @@ func (r *Repository) Restore(ctx context.Context, options RestoreOptions) (Resto
 	if err == nil {
 		err = sameResult(filter, described.Stats, result)
 	}
-	return result, r.explain(ctx, classify(ctx, doing, KindCorrupt, err))
+	return result, r.explain(ctx, doing, err)
 }
 
 // sameResult compares what was written with what the snapshot holds.

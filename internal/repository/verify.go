@@ -76,7 +76,7 @@ func (r *Repository) Verify(ctx context.Context, options VerifyOptions) (VerifyR
 	for _, m := range chosen {
 		verified, err := v.verify(ctx, m)
 		if err != nil {
-			return result, r.explain(ctx, classify(ctx, fmt.Sprintf("%s the snapshot %s", doing, m.ID), KindCorrupt, err))
+			return result, r.explain(ctx, fmt.Sprintf("%s the snapshot %s", doing, m.ID), err)
 		}
 		result.Snapshots = append(result.Snapshots, verified)
 		result.Files += verified.Stats.Files
@@ -86,9 +86,10 @@ func (r *Repository) Verify(ctx context.Context, options VerifyOptions) (VerifyR
 	return result, nil
 }
 
-// explain tells damage from a repository that went away meanwhile: then nothing of it can be found.
-func (r *Repository) explain(ctx context.Context, err error) error {
-	if KindOf(err) != KindCorrupt {
+// explain does what damaged does. It tells damage from a repository that went away meanwhile, too: then nothing of it can be
+// found.
+func (r *Repository) explain(ctx context.Context, doing string, err error) error {
+	if err = r.damaged(ctx, doing, err); KindOf(err) != KindCorrupt {
 		return err
 	}
 	if _, gone := readID(ctx, r.storage); gone != nil && KindOf(gone) != KindCorrupt {
