@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -119,7 +118,7 @@ type Options struct {
 	// one, and needs no right there. Its Lease is in LeaderElectionNamespace and its key in
 	// Namespace all the same. Default: all.
 	Namespaces []string
-	// Controllers are the ones to run, by name: webapp, apigateway, backup, backuprun, restore. Default: all.
+	// Controllers are the ones to run, by name: see ControllerNames. Default: all.
 	Controllers []string
 	// NewCache replaces the cache, as a test that delays events does. Default: the
 	// cluster's, within the cache budget.
@@ -195,6 +194,11 @@ func setUpWebhooks(mgr ctrl.Manager, controllers []string) {
 	}
 }
 
+// ControllerNames are the controllers that there are.
+func ControllerNames() []string {
+	return []string{"apigateway", "backup", "backuprun", "restore", "webapp"}
+}
+
 // addControllers registers the controllers.
 func addControllers(mgr ctrl.Manager, options Options) error {
 	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
@@ -235,7 +239,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 	}
 	names := options.Controllers
 	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(all))
+		names = ControllerNames()
 	}
 	for _, name := range names {
 		setUp, ok := all[name]
