@@ -124,6 +124,18 @@ var runCases = []struct {
 		want:   []string{"too late"},
 	},
 	{
+		name: "a data race that another test's goroutine left is told",
+		stream: `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"Read at 0x00c00003db53\n"}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":0}
+{"Action":"fail","Package":"p","Elapsed":0.1}`,
+		code:   1,
+		counts: "1 passed, 1 failed, 0 skipped",
+		failed: "failed: p: WARNING: DATA RACE Read at 0x00c00003db53\n",
+		want:   []string{"Read at 0x00c00003db53"},
+	},
+	{
 		name: "each prints a line per top-level test, and what was measured",
 		args: []string{"-each"},
 		stream: `{"Action":"run","Package":"p","Test":"TestA"}

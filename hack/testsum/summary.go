@@ -155,6 +155,9 @@ func (s *summary) handleTest(p *pkg, e event) {
 		if !t.hasSubtests {
 			p.passed++
 		}
+		if said := t.output.String(); strings.Contains(said, raceMark) {
+			p.output.WriteString(said)
+		}
 	case "skip":
 		if !t.hasSubtests {
 			p.skipped++
@@ -198,6 +201,10 @@ func (s *summary) failTest(p *pkg, pkgName, name, how string) {
 		name = name[:strings.LastIndexByte(name, '/')]
 	}
 }
+
+// raceMark stands before a data race. One of a goroutine that outlived its test is found while some other test runs, which
+// passes; then the package fails.
+const raceMark = "WARNING: DATA RACE"
 
 // measuredMark stands before a number that a test has measured. Such a number is shown even when the test passes.
 const measuredMark = "measured: "

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ const (
 // serve answers exec as play says. The path and the query of the last request go to asked.
 func serve(t *testing.T, protocol string, play func(*websocket.Conn), asked *http.Request) *Client {
 	t.Helper()
+	var plays sync.WaitGroup
 	handler := websocket.Server{
 		Handshake: func(config *websocket.Config, request *http.Request) error {
 			*asked = *request.Clone(context.WithoutCancel(request.Context()))
@@ -30,11 +32,14 @@ func serve(t *testing.T, protocol string, play func(*websocket.Conn), asked *htt
 			return nil
 		},
 		Handler: func(connection *websocket.Conn) {
+			plays.Add(1)
+			defer plays.Done()
 			connection.PayloadType = websocket.BinaryFrame
 			play(connection)
 		},
 	}
 	server := httptest.NewServer(handler)
+	t.Cleanup(plays.Wait) // the server does not wait for connections that have become those of a WebSocket
 	t.Cleanup(server.Close)
 	config := &rest.Config{Host: server.URL, BearerToken: "token"}
 	clients, err := kubernetes.NewForConfig(config)
@@ -44,61 +49,60 @@ func serve(t *testing.T, protocol string, play func(*websocket.Conn), asked *htt
 	return New(config, clients)
 }
 
-func say(t *testing.T, connection *websocket.Conn, stream byte, text string) {
-	if _, err := connection.Write(append([]byte{stream}, text...)); err != nil && !errors.Is(err, io.ErrClosedPipe) {
-		t.Log(err)
-	}
+// say sends a message. It may be that nobody hears it any more: the client leaves as soon as it knows enough.
+func say(connection *websocket.Conn, stream byte, text string) {
+	_, _ = connection.Write(append([]byte{stream}, text...))
 }
 
 func TestOnlyAStatusThatSaysSoIsASuccess(t *testing.T) {
 	const protocol = "v5.channel.k8s.io"
 	tests := map[string]struct {
 		protocol string
-		play     func(*testing.T, *websocket.Conn)
+		play     func(*websocket.Conn)
 		want     string
 	}{
-		"success": {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 3, success) }},
-		"success in two parts": {play: func(t *testing.T, c *websocket.Conn) {
-			say(t, c, 3, success[:10])
-			say(t, c, 3, success[10:])
+		"success": {play: func(c *websocket.Conn) { say(c, 3, success) }},
+		"success in two parts": {play: func(c *websocket.Conn) {
+			say(c, 3, success[:10])
+			say(c, 3, success[10:])
 		}},
-		"success after output": {play: func(t *testing.T, c *websocket.Conn) {
-			say(t, c, 2, "words")
-			say(t, c, 3, success)
+		"success after output": {play: func(c *websocket.Conn) {
+			say(c, 2, "words")
+			say(c, 3, success)
 		}},
-		"an exit code":                   {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 3, exit3) }, want: "ended with exit code 3"},
-		"a connection that ends":         {play: func(*testing.T, *websocket.Conn) {}, want: "the connection ended before"},
-		"one that ends after output":     {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 2, "words") }, want: "the connection ended before"},
-		"an empty status":                {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 3, "") }, want: "the connection ended before"},
-		"half of a status":               {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 3, success[:20]) }, want: "the connection ended before"},
-		"output that looks like success": {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 2, success) }, want: "the connection ended before"},
-		"a status of nothing":            {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 3, `{}`) }, want: "did not run"},
-		"a status that is null":          {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 3, `null`) }, want: "did not run"},
-		"a status of another kind":       {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 3, `"Success"`) }, want: "read the status"},
-		"a failure of another reason":    {play: func(t *testing.T, c *websocket.Conn) { say(t, c, 3, `{"status":"Failure","reason":"InternalError"}`) }, want: "did not run"},
-		"a failure with exit code 0": {play: func(t *testing.T, c *websocket.Conn) {
-			say(t, c, 3, strings.Replace(exit3, `"3"`, `"0"`, 1))
+		"an exit code":                   {play: func(c *websocket.Conn) { say(c, 3, exit3) }, want: "ended with exit code 3"},
+		"a connection that ends":         {play: func(*websocket.Conn) {}, want: "the connection ended before"},
+		"one that ends after output":     {play: func(c *websocket.Conn) { say(c, 2, "words") }, want: "the connection ended before"},
+		"an empty status":                {play: func(c *websocket.Conn) { say(c, 3, "") }, want: "the connection ended before"},
+		"half of a status":               {play: func(c *websocket.Conn) { say(c, 3, success[:20]) }, want: "the connection ended before"},
+		"output that looks like success": {play: func(c *websocket.Conn) { say(c, 2, success) }, want: "the connection ended before"},
+		"a status of nothing":            {play: func(c *websocket.Conn) { say(c, 3, `{}`) }, want: "did not run"},
+		"a status that is null":          {play: func(c *websocket.Conn) { say(c, 3, `null`) }, want: "did not run"},
+		"a status of another kind":       {play: func(c *websocket.Conn) { say(c, 3, `"Success"`) }, want: "read the status"},
+		"a failure of another reason":    {play: func(c *websocket.Conn) { say(c, 3, `{"status":"Failure","reason":"InternalError"}`) }, want: "did not run"},
+		"a failure with exit code 0": {play: func(c *websocket.Conn) {
+			say(c, 3, strings.Replace(exit3, `"3"`, `"0"`, 1))
 		}, want: "did not run"},
-		"a failure without an exit code": {play: func(t *testing.T, c *websocket.Conn) {
-			say(t, c, 3, `{"status":"Failure","reason":"NonZeroExitCode"}`)
+		"a failure without an exit code": {play: func(c *websocket.Conn) {
+			say(c, 3, `{"status":"Failure","reason":"NonZeroExitCode"}`)
 		}, want: "did not run"},
-		"a status without an end": {play: func(t *testing.T, c *websocket.Conn) {
+		"a status without an end": {play: func(c *websocket.Conn) {
 			for range 5 {
-				say(t, c, 3, strings.Repeat(" ", maxStatus/4))
+				say(c, 3, strings.Repeat(" ", maxStatus/4))
 			}
-			<-t.Context().Done()
+			_, _ = io.Copy(io.Discard, c)
 		}, want: "too long"},
-		"output without an end": {play: func(t *testing.T, c *websocket.Conn) {
+		"output without an end": {play: func(c *websocket.Conn) {
 			for range 3 * maxOutput / 4096 {
-				say(t, c, 2, strings.Repeat("x", 4096))
+				say(c, 2, strings.Repeat("x", 4096))
 			}
-			say(t, c, 3, success)
+			say(c, 3, success)
 		}, want: "wrote more than"},
-		"a message without an end": {play: func(t *testing.T, c *websocket.Conn) {
-			say(t, c, 2, strings.Repeat("x", 2*maxOutput))
-			say(t, c, 3, success)
+		"a message without an end": {play: func(c *websocket.Conn) {
+			say(c, 2, strings.Repeat("x", 2*maxOutput))
+			say(c, 3, success)
 		}, want: "read limit"},
-		"another protocol": {protocol: "v4.channel.k8s.io", play: func(t *testing.T, c *websocket.Conn) { say(t, c, 3, success) }, want: "connect"},
+		"another protocol": {protocol: "v4.channel.k8s.io", play: func(c *websocket.Conn) { say(c, 3, success) }, want: "connect"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -106,9 +110,7 @@ func TestOnlyAStatusThatSaysSoIsASuccess(t *testing.T) {
 			if tc.protocol == "" {
 				tc.protocol = protocol
 			}
-			ended := make(chan struct{})
-			defer close(ended)
-			client := serve(t, tc.protocol, func(c *websocket.Conn) { tc.play(t, c) }, &http.Request{})
+			client := serve(t, tc.protocol, tc.play, &http.Request{})
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			err := client.Exec(ctx, "team", "db-0", "db", []string{"/freeze", "a b"})
@@ -121,7 +123,7 @@ func TestOnlyAStatusThatSaysSoIsASuccess(t *testing.T) {
 
 func TestTheCommandIsAskedForAsItIs(t *testing.T) {
 	asked := &http.Request{}
-	client := serve(t, "v5.channel.k8s.io", func(c *websocket.Conn) { say(t, c, 3, success) }, asked)
+	client := serve(t, "v5.channel.k8s.io", func(c *websocket.Conn) { say(c, 3, success) }, asked)
 	if err := client.Exec(t.Context(), "team", "db-0", "db", []string{"/freeze", "a b", "", "&c=d", "ü"}); err != nil {
 		t.Fatal(err)
 	}
