@@ -157,10 +157,11 @@ func (f *fixture) hooks(name string, phase slipwayv1alpha1.HookPhase) *slipwayv1
 	return run
 }
 
+// deleteRun deletes a run, unless it has gone, and what was made of it.
 func (f *fixture) deleteRun(name string) {
 	f.Helper()
 	run := &slipwayv1alpha1.BackupRun{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}}
-	if err := env.Client.Delete(f.Context(), run); err != nil {
+	if err := client.IgnoreNotFound(env.Client.Delete(f.Context(), run, client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
 		f.Fatal(err)
 	}
 }

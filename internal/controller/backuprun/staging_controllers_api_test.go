@@ -311,7 +311,7 @@ func TestKilledRunsLeaveNothingToTheRealControllers(t *testing.T) {
 				counts[way]++
 				operator = f.killRun(way, name, run, operator)
 				if way != "the run is deleted" && random.IntN(4) != 0 {
-					f.deleteRun(run)
+					f.deleteRun(run.Name)
 				}
 			}
 			if f.get(name, job) == nil && job.DeletionTimestamp.IsZero() && len(job.Status.Conditions) == 0 && looked[string(job.UID)] && random.IntN(8) == 0 {
@@ -325,7 +325,7 @@ func TestKilledRunsLeaveNothingToTheRealControllers(t *testing.T) {
 		if run.Status.Phase == slipwayv1alpha1.BackupCompleted {
 			completed++
 		}
-		f.deleteRun(run)
+		f.deleteRun(run.Name)
 		environment.Eventually(t, func() error {
 			f.forgetPods()
 			if err := f.get(run.Name, &slipwayv1alpha1.BackupRun{}); client.IgnoreNotFound(err) != nil || err == nil {
@@ -343,13 +343,6 @@ func TestKilledRunsLeaveNothingToTheRealControllers(t *testing.T) {
 	}
 }
 
-func (f *fixture) deleteRun(run *slipwayv1alpha1.BackupRun) {
-	f.Helper()
-	if err := client.IgnoreNotFound(env.Client.Delete(f.Context(), run, client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
-		f.Fatal(err)
-	}
-}
-
 // killRun kills a run. Whatever is to be killed may not be there yet, or any more.
 func (f *fixture) killRun(way, name string, run *slipwayv1alpha1.BackupRun, operator *environment.Operator) *environment.Operator {
 	f.Helper()
@@ -357,7 +350,7 @@ func (f *fixture) killRun(way, name string, run *slipwayv1alpha1.BackupRun, oper
 	there := f.get(name, job) == nil && job.DeletionTimestamp.IsZero()
 	switch {
 	case way == "the run is deleted":
-		f.deleteRun(run)
+		f.deleteRun(run.Name)
 	case way == "the operator ends":
 		operator.Stop(f)
 		return env.StartOperator(f, nil)
