@@ -23,8 +23,13 @@ import (
 	"github.com/slipway-dev/slipway/internal/mover"
 )
 
-// recheck is when to look again for a Job or a pod that no watch may show.
-const recheck = 10 * time.Second
+const (
+	// recheck is when to look again for a Job or a pod that no watch may show.
+	recheck = 10 * time.Second
+	// recheckHolder is the same for who has the Lease. Two that take it from each other at the same time both wait. The one that
+	// has it in the end comes back first, and so they do not meet again and again.
+	recheckHolder = time.Second
+)
 
 // Writers lets one Job at a time write to the repository of a Backup.
 type Writers struct {
@@ -46,8 +51,13 @@ func (w Writers) Create(ctx context.Context, backup *slipwayv1alpha1.Backup, own
 	if err := w.take(ctx, backup, holder); err != nil {
 		return err
 	}
-	if err := w.busy(ctx, backup, *child.Desired.GetName()); err != nil {
+	if err := w.busy(ctx, backup, *child.Desired.GetName(), recheckHolder); err != nil {
 		return err
+	}
+	if w.Applier.Fresh != nil {
+		// A Job that has ended is deleted when its result stands in the status of the owner. Of a leader that has not heard that
+		// it leads no more, the cache may show the deletion first: the owner tells that the Job is not to be made again.
+		w.Applier.Fresh.Invalidate(owner)
 	}
 	change, err := w.Applier.CreateOnly(ctx, owner, child)
 	if err != nil || change != apply.Created {
@@ -69,7 +79,7 @@ func (w Writers) take(ctx context.Context, backup *slipwayv1alpha1.Backup, holde
 		return nil
 	}
 	name, _, _ := strings.Cut(holder, "/")
-	if err := w.busy(ctx, backup, name); err != nil {
+	if err := w.busy(ctx, backup, name, recheck); err != nil {
 		return err
 	}
 	now := metav1.NewMicroTime(w.Clock.Now())
@@ -124,14 +134,14 @@ func (w Writers) confirm(ctx context.Context, backup *slipwayv1alpha1.Backup, ho
 	}
 	if now := holderOf(found); now != holder {
 		name, _, _ := strings.Cut(now, "/")
-		return isBusy("Job", name)
+		return isBusy("Job", name, recheck)
 	}
 	return nil
 }
 
 // busy returns an error while a Job or a pod of the Backup may write, other than the Job of that name. Jobs are read before
 // pods: a Job that goes meanwhile leaves its pod.
-func (w Writers) busy(ctx context.Context, backup *slipwayv1alpha1.Backup, name string) error {
+func (w Writers) busy(ctx context.Context, backup *slipwayv1alpha1.Backup, name string, after time.Duration) error {
 	ofBackup := []client.ListOption{client.InNamespace(backup.Namespace), client.MatchingLabels{slipwayv1alpha1.LabelBackup: backup.Name}}
 	jobs := &batchv1.JobList{}
 	if err := w.Live.List(ctx, jobs, ofBackup...); err != nil {
@@ -145,7 +155,7 @@ func (w Writers) busy(ctx context.Context, backup *slipwayv1alpha1.Backup, name 
 			continue
 		}
 		if mover.Writes(&job.Spec.Template.Spec) && !health.Job(job).Terminal {
-			return isBusy("Job", job.Name)
+			return isBusy("Job", job.Name, after)
 		}
 	}
 	pods := &corev1.PodList{}
@@ -158,13 +168,13 @@ func (w Writers) busy(ctx context.Context, backup *slipwayv1alpha1.Backup, name 
 		if ended || !mover.Writes(&pod.Spec) || (own != "" && pod.Labels[batchv1.ControllerUidLabel] == string(own)) {
 			continue
 		}
-		return isBusy("a pod of Job", pod.Labels[batchv1.JobNameLabel])
+		return isBusy("a pod of Job", pod.Labels[batchv1.JobNameLabel], after)
 	}
 	return nil
 }
 
-func isBusy(what, name string) error {
-	return outcome.Waitingf(recheck, slipwayv1alpha1.ReasonRepositoryBusy,
+func isBusy(what, name string, after time.Duration) error {
+	return outcome.Waitingf(after, slipwayv1alpha1.ReasonRepositoryBusy,
 		"%s %q may still write to the repository, and one at a time may", what, name)
 }
 

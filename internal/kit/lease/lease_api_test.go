@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
@@ -170,6 +171,25 @@ func TestAJobWritesAloneUntilItHasEnded(t *testing.T) {
 	}
 }
 
+// The Job of an earlier state of the owner is not made: the owner may have its result by now.
+func TestNoJobIsMadeForAnOwnerThatHasChanged(t *testing.T) {
+	f := newFixture(t)
+	f.writers.Applier.Fresh = apply.NewFreshness(env.Client, env.Client)
+	f.writers.Applier.Fresh.Saw(f.backup)
+	changed := f.backup.DeepCopy()
+	changed.Spec.Suspend = true
+	f.must(env.Client.Update(t.Context(), changed))
+	if _, err := f.write("first"); err == nil || !strings.Contains(err.Error(), `Backup "shop"`) {
+		t.Errorf("the error is %v", err)
+	}
+	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: f.backup.Namespace, Name: "first"}, &batchv1.Job{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Job was made: %v", err)
+	}
+	f.backup = changed
+	_, err := f.write("first")
+	f.must(err)
+}
+
 // An operator that dies after it has taken the Lease blocks nobody. When it was only slow, its Job goes.
 func TestWhoHasTheLeaseAndNoJobIsNotWaitedFor(t *testing.T) {
 	f := newFixture(t)
@@ -265,7 +285,8 @@ func TestAJobThatOnlyReadsIsNotWaitedFor(t *testing.T) {
 	f.must(err)
 }
 
-// Operators that know nothing of each other, with many Jobs each, want to write at the same time.
+// Operators that know nothing of each other, with many Jobs each, want to write at the same time. Who is to wait does so, for
+// less time than the operator would.
 func TestOfManyThatBeginAtTheSameTimeOneWrites(t *testing.T) {
 	f := newFixture(t)
 	const operators, each = 4, 3
@@ -278,10 +299,16 @@ func TestOfManyThatBeginAtTheSameTimeOneWrites(t *testing.T) {
 				for t.Context().Err() == nil {
 					job, err := f.write(name)
 					if err != nil {
-						if worst := outcome.Worst(err); worst != nil && worst.Kind != outcome.Waiting {
+						worst := outcome.Worst(err)
+						if worst != nil && worst.Kind != outcome.Waiting {
 							t.Errorf("%s: %v", name, err)
 							return
 						}
+						wait := time.Second
+						if worst != nil && worst.After > 0 {
+							wait = worst.After
+						}
+						<-time.After(wait / 20)
 						continue
 					}
 					if now := writing.Add(1); now > 1 {
