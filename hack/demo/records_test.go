@@ -52,9 +52,18 @@ func TestAWriterOfRecordsGoesOn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "second"), []byte("0\n1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := recordsCommand(ctx, []string{"write", folder}, nil); err != nil {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- recordsCommand(ctx, []string{"write", folder}, nil) }()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for wrote := false; !wrote; { // go test ends it when nothing is ever written
+		<-ticker.C
+		second, err := os.ReadFile(filepath.Join(folder, "second"))
+		wrote = err != nil || bytes.Count(second, []byte("\n")) > 3
+	}
+	cancel()
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

@@ -13,6 +13,7 @@
 //	dump.go        the command whose output is copied instead
 //	turn.go        whose turn it is: the limit of runs at a time
 //	children.go    making and deleting Jobs
+//	hold.go        the order: hooks hold the workload, then a snapshot is taken, then a Job reads
 //	staging.go     snapshots of volumes: what a Job reads instead of the volume itself
 //	judge.go       what the present attempt has come to, and what follows
 //	hooks.go       the hooks: beginning them, and what their end leads to
