@@ -115,14 +115,20 @@ func (f *fixture) setConfigMap(name, key, value string) {
 }
 
 // showsEverywhere waits until the application is ready and every pod of it shows the
-// configuration.
+// configuration. While a rollout ends, the pods are others at each look.
 func (f *fixture) showsEverywhere(parts ...string) {
 	f.Helper()
 	f.answers(f.serviceURL()+"/config", parts...)
 	f.ready()
-	for _, pod := range f.pods() {
-		f.answers(livecluster.Address(pod.Status.PodIP, 8080)+"/config", parts...)
-	}
+	client := livecluster.NewHTTPClient()
+	f.Eventually(func() error {
+		for _, pod := range f.pods() {
+			if err := f.answer(client, livecluster.Address(pod.Status.PodIP, 8080)+"/config", parts...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func greetingFile() func(*slipwayv1alpha1.WebApp) {

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,18 +24,21 @@ func (f *fixture) serviceURL() string {
 func (f *fixture) answers(url string, parts ...string) {
 	f.Helper()
 	client := livecluster.NewHTTPClient()
-	f.Eventually(func() error {
-		body, err := livecluster.Ask(f.Context(), client, url)
-		if err != nil {
-			return fmt.Errorf("%s does not answer: %w", url, err)
+	f.Eventually(func() error { return f.answer(client, url, parts...) })
+}
+
+// answer asks an URL once, and returns an error unless the answer has every one of the parts.
+func (f *fixture) answer(client *http.Client, url string, parts ...string) error {
+	body, err := livecluster.Ask(f.Context(), client, url)
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %w", url, err)
+	}
+	for _, part := range parts {
+		if !strings.Contains(body, part) {
+			return fmt.Errorf("%s answers %q, want %q in it", url, body, part)
 		}
-		for _, part := range parts {
-			if !strings.Contains(body, part) {
-				return fmt.Errorf("%s answers %q, want %q in it", url, body, part)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // traffic requests an URL again and again until Stop, with a connection for each request.
