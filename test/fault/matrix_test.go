@@ -185,6 +185,12 @@ func referenceOf(t *testing.T, s scenario.Scenario) func() (*scenario.Outcome, e
 // play their references. all waits for those of all.
 func everyScenario(t *testing.T, do func(t *testing.T, kind scenario.Kind, s scenario.Scenario, all func())) {
 	t.Helper()
+	someScenarios(t, func(kind scenario.Kind) []scenario.Scenario { return kind.Scenarios }, do)
+}
+
+// someScenarios is everyScenario for those that of chooses.
+func someScenarios(t *testing.T, of func(scenario.Kind) []scenario.Scenario, do func(t *testing.T, kind scenario.Kind, s scenario.Scenario, all func())) {
+	t.Helper()
 	var begun []func() (*scenario.Outcome, error)
 	all := func() {
 		for _, run := range begun {
@@ -192,7 +198,7 @@ func everyScenario(t *testing.T, do func(t *testing.T, kind scenario.Kind, s sce
 		}
 	}
 	for _, kind := range kinds {
-		for _, s := range kind.Scenarios {
+		for _, s := range of(kind) {
 			t.Run(s.Kind+"/"+s.Name, func(t *testing.T) {
 				run := referenceOf(t, s)
 				begun = append(begun, run)

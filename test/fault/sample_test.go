@@ -22,6 +22,8 @@ var onlyKind = flag.String("kind", "", "play the scenarios of this kind alone; e
 const (
 	// sampledMixes is how many random mixes a sample has.
 	sampledMixes = 2 * scenario.SameSteps
+	// sampledDefinitions is in how many scenarios of a kind a sample applies the definitions again.
+	sampledDefinitions = 3
 	// sampledProperties is how many properties of a kind a sample has, and as many more of those with values that are held
 	// back.
 	sampledProperties = 4

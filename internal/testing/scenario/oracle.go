@@ -126,7 +126,8 @@ func waysOf(history []Version) map[string][]string {
 // checkWays finds objects that went another way than without the fault: they were deleted,
 // scaled, given another template, or made, though nobody asked for it. A value may be left
 // out: a state that is overtaken need not be reached. If two operators act at once, one may
-// undo for a moment what the other has done, because its write was under way already.
+// undo for a moment what the other has done, because its write was under way already. So what is deleted in the end may be made
+// once more by the other, and goes again.
 func checkWays(reference, got map[string][]string, operators int) []error {
 	var problems []error
 	for _, object := range slices.Sorted(maps.Keys(got)) {
@@ -160,9 +161,12 @@ func seen(history []Version) string {
 	return strings.Join(list, ", ")
 }
 
-// onlyGoesBack reports whether got takes only values of want, and no deletion more.
+// onlyGoesBack reports whether got takes only values of want, and no deletion more, but for one where both end with a deletion.
 func onlyGoesBack(want, got []string) bool {
 	deletions := 0
+	if len(want) > 0 && want[len(want)-1] == gone && got[len(got)-1] == gone {
+		deletions++
+	}
 	for _, state := range want {
 		if state == gone {
 			deletions++

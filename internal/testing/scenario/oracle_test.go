@@ -25,6 +25,9 @@ func TestAWayMayBeShorterAndNothingElse(t *testing.T) {
 		"deleted":            {[]string{"a"}, []string{"a", gone, "a"}, true, true},
 		"deleted as asked":   {[]string{"a", gone, "a"}, []string{"a", gone, "a"}, false, false},
 		"deleted once more":  {[]string{"a", gone, "a"}, []string{"a", gone, "a", gone, "a"}, true, true},
+		"made once more":     {[]string{"a", gone}, []string{"a", gone, "a", gone}, true, false},
+		"and again":          {[]string{"a", gone}, []string{"a", gone, "a", gone, "a", gone}, true, true},
+		"made, and left":     {[]string{"a", gone}, []string{"a", gone, "a"}, true, false},
 		"nothing of it seen": {[]string{"a"}, nil, false, false},
 	}
 	for name, tc := range tests {
