@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,24 +36,6 @@ func newDumping(t *testing.T) *dumping {
 type side struct {
 	*exec.Cmd
 	output *sharedOutput
-}
-
-// sharedOutput is what a process has said so far.
-type sharedOutput struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (o *sharedOutput) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.Write(p)
-}
-
-func (o *sharedOutput) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.String()
 }
 
 // start runs the test program as slipway-backup, which ends with the test.
