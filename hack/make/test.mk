@@ -108,19 +108,16 @@ test-csi: bin/testsum ## Let the sanity suite of csi-test speak to the CSI drive
 	@command -v mkfs.btrfs >/dev/null || apt-get install --yes --no-install-recommends btrfs-progs >/dev/null
 	@go -C hack/csi test -tags csitest -json -count=1 -timeout 10m $(TEST_FLAGS) . | $(TESTSUM)
 
-# How many runs are killed.
-KILLS ?= 100
-
 .PHONY: test-csi-controllers
-test-csi-controllers: bin/testsum bin/localkube ## Kill KILLS runs that read CSI volumes, beside the real controllers of snapshots, volumes and garbage; no cluster, no pods. SEED= repeats a run.
+test-csi-controllers: bin/testsum bin/localkube ## Kill 100 runs, or KILLS, that read CSI volumes, beside the real controllers of snapshots, volumes and garbage; no cluster, no pods. SEED= repeats a run.
 	@echo 'test-csi-controllers:'
-	@CSI_PROGRAMS=$$(hack/csi.sh --programs) KILLS='$(KILLS)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
+	@CSI_PROGRAMS=$$(hack/csi.sh --programs) KILLS='$(or $(KILLS),100)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
 	  go test -json -tags apitest,testing,csicontrollers -count=1 -timeout 1h -run RealControllers $(TEST_FLAGS) ./internal/controller/backuprun | $(TESTSUM) -each
 
 .PHONY: test-csi-snapshots
-test-csi-snapshots: bin/testsum ## Back up CSI volumes from snapshots on a local cluster, and kill KILLS runs. SEED= repeats a run.
+test-csi-snapshots: bin/testsum ## Back up CSI volumes from snapshots on a local cluster, and kill 100 runs, or KILLS. SEED= repeats a run.
 	@echo 'test-csi-snapshots:'
-	@KILLS='$(KILLS)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh csi -timeout 3h $(TEST_FLAGS)
+	@KILLS='$(or $(KILLS),100)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh csi -timeout 3h $(TEST_FLAGS)
 
 .PHONY: test-localkube
 test-localkube: bin/testsum ## Test the local cluster itself: start, repair after kill -9 of each part, stop without a trace.
@@ -206,14 +203,12 @@ test-backup-faults: bin/testsum bin/localkube ## Let every kind of fault happen 
 	@DUE=500 KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags apitest,testing -json -count=1 -timeout 1h \
 	  -run TestHundredsOfBackupsThatAreDueAtOnce ./internal/controller/backuprun | $(TESTSUM) -each
 
-# How many processes of slipway-backup are killed. make test-backup kills 20.
-KILLS ?= 1000
-
+# `make test-backup` kills 20.
 .PHONY: test-backup-kill
 test-backup-kill: bin/testsum ## Kill slipway-backup 1,000 times, or KILLS, in all that it does; nothing completed may be lost. SEED= repeats a run.
 	@echo 'test-backup-kill:'
 	@go test -tags backuptest -json -count=1 -timeout 3h -run TestNothingCompletedIsLost $(TEST_FLAGS) ./cmd/slipway-backup \
-	  -args -kills $(KILLS) -kill-seed $(or $(SEED),$$(date +%s)) | $(TESTSUM) -each
+	  -args -kills $(or $(KILLS),1000) -kill-seed $(or $(SEED),$$(date +%s)) | $(TESTSUM) -each
 
 .PHONY: test-backup-postgres
 test-backup-postgres: bin/testsum ## Back up a PostgreSQL database while clients write to it, restore it, and check every page and the balances, on a local cluster of its own.
