@@ -278,8 +278,8 @@ func TestAVolumeWasHeldOnlyWhenEveryWriterWas(t *testing.T) {
 		"one that came and only reads":  {held, []corev1.Pod{pod(permits), pod("", named("new"), func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true })}, true},
 		"one that has ended by now":     {held, []corev1.Pod{pod(permits), pod("", named("new"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, true},
 		"one of another volume came":    {held, []corev1.Pod{pod(permits), pod("", named("new"), func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "x" })}, true},
-		"the pod of the run's own Job":  {held, []corev1.Pod{pod(permits), pod("", named("run"), owned("Job", true), labelled(slipwayv1alpha1.LabelBackupRun))}, true},
-		"one that looks like that came": {held, []corev1.Pod{pod(permits), pod("", named("run"), labelled(slipwayv1alpha1.LabelBackupRun))}, false},
+		"the pod of the run's own Job":  {held, []corev1.Pod{pod(permits), pod("", named("run"), owned("Job", true), mounts(corev1.VolumeMount{Name: "data", ReadOnly: true}))}, true},
+		"one that looks like that came": {held, []corev1.Pod{pod(permits), pod("", named("run"), owned("Job", true), labelled(slipwayv1alpha1.LabelBackupRun))}, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

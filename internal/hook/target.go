@@ -22,26 +22,20 @@ type Target struct {
 	UID types.UID
 }
 
-// Writers are the pods that have a claim and may write to it, by name. Pods of Slipway's own Jobs are none: they read, and
-// a run must never hold or release itself.
+// Writers are the pods that have a claim and may write to it, by name. Only what the kubelet enforces makes a pod a reader:
+// a claim or mounts that are read-only, as in the pods that take a snapshot. Labels and owners tell nothing: who may make
+// pods or Jobs may set them.
 func Writers(pods []corev1.Pod, claim string) []*corev1.Pod {
 	var found []*corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if _, writes := volumeOf(pod, claim); writes && !ended && !ours(pod) {
+		if _, writes := volumeOf(pod, claim); writes && !ended {
 			found = append(found, pod)
 		}
 	}
 	slices.SortFunc(found, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return found
-}
-
-// ours tells a pod of a Job of Slipway. The labels alone do not: anybody may set them on his own pods, and have them left out.
-func ours(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && owner.Kind == "Job" && (pod.Labels[slipwayv1alpha1.LabelBackupRun] != "" ||
-		pod.Labels[slipwayv1alpha1.LabelRestore] != "" || pod.Labels[slipwayv1alpha1.LabelBackup] != "")
 }
 
 // volumeOf is the volume by which a pod has a claim, and whether it may write to it.
@@ -52,11 +46,22 @@ func volumeOf(pod *corev1.Pod, claim string) (volume string, writes bool) {
 			continue
 		}
 		volume = pod.Spec.Volumes[i].Name
-		if !source.ReadOnly {
+		if !source.ReadOnly && mountedForWriting(&pod.Spec, volume) {
 			return volume, true
 		}
 	}
 	return volume, false
+}
+
+// mountedForWriting tells whether a container of any kind may write to a volume. A block device has no read-only mode.
+func mountedForWriting(pod *corev1.PodSpec, volume string) bool {
+	writes := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) bool {
+		return slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.Name == volume && !m.ReadOnly }) ||
+			slices.ContainsFunc(devices, func(d corev1.VolumeDevice) bool { return d.Name == volume })
+	}
+	ofContainer := func(c corev1.Container) bool { return writes(c.VolumeMounts, c.VolumeDevices) }
+	return slices.ContainsFunc(pod.InitContainers, ofContainer) || slices.ContainsFunc(pod.Containers, ofContainer) ||
+		slices.ContainsFunc(pod.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return writes(c.VolumeMounts, c.VolumeDevices) })
 }
 
 // Container is the name of the container that a hook runs in: the one that is named, else the first that mounts the claim,

@@ -32,7 +32,6 @@ func spec(change ...func(*slipwayv1alpha1.BackupHooks)) *slipwayv1alpha1.BackupH
 }
 
 func TestHooksRunInEveryRunningPodThatMayWrite(t *testing.T) {
-	yes := true
 	tests := map[string]struct {
 		pods    []corev1.Pod
 		change  func(*slipwayv1alpha1.BackupHooks)
@@ -46,8 +45,13 @@ func TestHooksRunInEveryRunningPodThatMayWrite(t *testing.T) {
 		"one that is going":                    {pods: []corev1.Pod{pod("", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: start} })}},
 		"one that only reads":                  {pods: []corev1.Pod{pod("", func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true })}},
 		"one with another claim":               {pods: []corev1.Pod{pod("", func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "data-db-1" })}},
-		"one of a mover":                       {pods: []corev1.Pod{pod("", owned("Job", yes), labelled(slipwayv1alpha1.LabelBackupRun))}},
-		"one that looks like a mover's":        {pods: []corev1.Pod{pod("", labelled(slipwayv1alpha1.LabelBackupRun))}, refused: "have no annotation"},
+		"one that takes a snapshot":            {pods: []corev1.Pod{pod("", owned("Job", true), labelled(slipwayv1alpha1.LabelBackupRun), mounts(corev1.VolumeMount{Name: "data", ReadOnly: true}))}},
+		"one that says it takes a snapshot":    {pods: []corev1.Pod{pod("", owned("Job", true), labelled(slipwayv1alpha1.LabelBackupRun))}, refused: "have no annotation"},
+		"one that mounts it nowhere":           {pods: []corev1.Pod{pod("", mounts(corev1.VolumeMount{Name: "other"}))}},
+		"one that mounts it both ways":         {pods: []corev1.Pod{pod("", mounts(corev1.VolumeMount{Name: "data", ReadOnly: true}, corev1.VolumeMount{Name: "data"}))}, refused: "have no annotation"},
+		"one whose init container writes":      {pods: []corev1.Pod{pod("", mounts(), func(p *corev1.Pod) { p.Spec.InitContainers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data"}} })}, refused: "have no annotation"},
+		"one with a debugger that writes":      {pods: []corev1.Pod{pod("", mounts(), func(p *corev1.Pod) { p.Spec.EphemeralContainers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data"}} })}, refused: "have no annotation"},
+		"one with the bare device":             {pods: []corev1.Pod{pod("", mounts(), func(p *corev1.Pod) { p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "data"}} })}, refused: "have no annotation"},
 		"another pod of the claim may not":     {pods: []corev1.Pod{pod(permits, named("a")), pod("", named("b"))}, refused: "have no annotation"},
 		"another pod of the claim alone may":   {pods: []corev1.Pod{pod("", named("a")), pod(permits, named("b"))}, refused: "have no annotation"},
 		"it could be held and not released":    {pods: []corev1.Pod{pod(`[{"container":"db","command":["/freeze"]}]`)}, refused: hook.FieldAfter},
@@ -82,6 +86,11 @@ func owned(kind string, controller bool) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: "owner-5c9f", Controller: &controller}}
 	}
+}
+
+// mounts is all that the containers of a pod mount.
+func mounts(m ...corev1.VolumeMount) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Containers[1].VolumeMounts = m }
 }
 
 func labelled(label string) func(*corev1.Pod) {
