@@ -151,7 +151,7 @@ func TestTheJudgeFindsFalseSuccesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			raw, err := json.Marshal(mover.Result{
-				Command: "verify", OK: true, RepositoryID: made.RepositoryID, Snapshots: []mover.SnapshotLine{{ID: made.Snapshot.ID}},
+				Command: "verify", OK: true, RepositoryID: made.RepositoryID, Snapshots: []mover.SnapshotLine{{ID: made.Snapshot.ID, Manifest: made.Snapshot.Manifest}},
 				Verify: &mover.VerifyResult{Files: made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes},
 			})
 			if err != nil {
