@@ -75,9 +75,9 @@ func TestBackupListing(t *testing.T) {
 		run("of-another", "gone", time.Minute, slipwayv1alpha1.BackupRunning, "Verifying"),
 	}
 	views := backupViews(backups, runs)
-	golden(t, "backup/ls.txt", func(out *bytes.Buffer) error { return printBackups(out, views, now) })
+	checkGolden(t, "backup/ls.txt", func(out *bytes.Buffer) error { return printBackups(out, views, now) })
 	output := formatYAML
-	golden(t, "backup/ls.yaml", func(out *bytes.Buffer) error { return output.print(out, views) })
+	checkGolden(t, "backup/ls.yaml", func(out *bytes.Buffer) error { return output.print(out, views) })
 }
 
 func TestRestoreOfFlags(t *testing.T) {

@@ -51,12 +51,12 @@ func TestHistory(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			golden(t, "history/"+name+".txt", func(out *bytes.Buffer) error {
+			checkGolden(t, "history/"+name+".txt", func(out *bytes.Buffer) error {
 				return printHistory(out, historyOf(tc.app, tc.revisions), now)
 			})
 		})
 	}
-	golden(t, "history/rolled-back.yaml", func(out *bytes.Buffer) error {
+	checkGolden(t, "history/rolled-back.yaml", func(out *bytes.Buffer) error {
 		output := formatYAML
 		return output.print(out, historyOf(readyApp(rolledBack), past()))
 	})

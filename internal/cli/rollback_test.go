@@ -130,10 +130,10 @@ func TestPrintRollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "rollback/done.txt", func(out *bytes.Buffer) error { return printRollback(out, plan) })
+	checkGolden(t, "rollback/done.txt", func(out *bytes.Buffer) error { return printRollback(out, plan) })
 	plan.DryRun = true
-	golden(t, "rollback/dry-run.txt", func(out *bytes.Buffer) error { return printRollback(out, plan) })
-	golden(t, "rollback/dry-run.json", func(out *bytes.Buffer) error {
+	checkGolden(t, "rollback/dry-run.txt", func(out *bytes.Buffer) error { return printRollback(out, plan) })
+	checkGolden(t, "rollback/dry-run.json", func(out *bytes.Buffer) error {
 		output := formatJSON
 		return output.print(out, plan)
 	})

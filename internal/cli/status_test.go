@@ -68,14 +68,14 @@ func TestPrintStatus(t *testing.T) {
 		"ready": readyApp(), "rolling": readyApp(rolling), "rolled-back": readyApp(rolledBack), "fresh": readyApp(fresh),
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, "status/"+name+".txt", func(out *bytes.Buffer) error { return printStatus(out, statusOf(app), now) })
+			checkGolden(t, "status/"+name+".txt", func(out *bytes.Buffer) error { return printStatus(out, statusOf(app), now) })
 		})
 	}
-	golden(t, "status/rolled-back.yaml", func(out *bytes.Buffer) error {
+	checkGolden(t, "status/rolled-back.yaml", func(out *bytes.Buffer) error {
 		output := formatYAML
 		return output.print(out, statusOf(readyApp(rolledBack)))
 	})
-	golden(t, "status/ready.json", func(out *bytes.Buffer) error {
+	checkGolden(t, "status/ready.json", func(out *bytes.Buffer) error {
 		output := formatJSON
 		return output.print(out, statusOf(readyApp()))
 	})

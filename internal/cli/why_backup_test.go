@@ -85,7 +85,7 @@ func TestWhyOfBackups(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &findings{now: now}
 			change(f)
-			golden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+			checkGolden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
 		})
 	}
 }

@@ -135,14 +135,14 @@ func whyGatewayCases() map[string]*findings {
 func TestWhyOfAnAPIGateway(t *testing.T) {
 	for name, f := range whyGatewayCases() {
 		t.Run(name, func(t *testing.T) {
-			golden(t, "why/gateway-"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+			checkGolden(t, "why/gateway-"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
 			well := name == "well" || name == "unreadable"
 			if got := explain(f).State; (got == health.Healthy) != well {
 				t.Errorf("it is %s", got)
 			}
 		})
 	}
-	golden(t, "why/gateway-no-endpoints.json", func(out *bytes.Buffer) error {
+	checkGolden(t, "why/gateway-no-endpoints.json", func(out *bytes.Buffer) error {
 		output := formatJSON
 		return output.print(out, explain(whyGatewayCases()["no-endpoints"]))
 	})

@@ -224,10 +224,10 @@ func whyCases() map[string]*findings {
 func TestWhy(t *testing.T) {
 	for name, f := range whyCases() {
 		t.Run(name, func(t *testing.T) {
-			golden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+			checkGolden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
 		})
 	}
-	golden(t, "why/crash.json", func(out *bytes.Buffer) error {
+	checkGolden(t, "why/crash.json", func(out *bytes.Buffer) error {
 		output := formatJSON
 		return output.print(out, explain(crashFindings()))
 	})

@@ -1,9 +1,7 @@
 package desired_test
 
 import (
-	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,36 +13,13 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/testing/golden"
 )
-
-var updateGolden = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // Each case's input is testdata/<name>.in.yaml, an APIGateway; what it leads to is
 // testdata/<name>.out.yaml.
 func TestWhatAnAPIGatewayLeadsTo(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*.in.yaml")
-	if err != nil || len(inputs) == 0 {
-		t.Fatalf("no cases in testdata (%v)", err)
-	}
-	for _, input := range inputs {
-		name := strings.TrimSuffix(filepath.Base(input), ".in.yaml")
-		t.Run(name, func(t *testing.T) {
-			got := render(t, read(t, input))
-			golden := filepath.Join("testdata", name+".out.yaml")
-			if *updateGolden {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatalf("%v; -update writes it", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got, -update rewrites the file:\n%s", diff)
-			}
-		})
-	}
+	golden.Cases(t, "testdata", func(t *testing.T, input string) string { return render(t, read(t, input)) })
 }
 
 func read(t *testing.T, path string) *slipwayv1alpha1.APIGateway {

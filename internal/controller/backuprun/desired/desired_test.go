@@ -1,23 +1,18 @@
 package desired_test
 
 import (
-	"flag"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
 	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/testing/golden"
 )
-
-var updateGolden = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // input is what a case of testdata says.
 type input struct {
@@ -41,29 +36,7 @@ type input struct {
 
 // Each case's input is testdata/<name>.in.yaml; what it leads to is testdata/<name>.out.yaml.
 func TestWhatARunLeadsTo(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.in.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases in testdata (%v)", err)
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".in.yaml")
-		t.Run(name, func(t *testing.T) {
-			got := render(t, file)
-			golden := filepath.Join("testdata", name+".out.yaml")
-			if *updateGolden {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatalf("%v; -update writes it", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got, -update rewrites the file:\n%s", diff)
-			}
-		})
-	}
+	golden.Cases(t, "testdata", render)
 }
 
 func render(t *testing.T, file string) string {

@@ -2,11 +2,9 @@ package desired_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +13,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
 	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/testing/golden"
 	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
@@ -30,28 +29,7 @@ type stagingInput struct {
 // Each case's input is testdata/staging/<name>.in.yaml; the VolumeSnapshot, the claim and the Job that it leads to are in
 // testdata/staging/<name>.out.yaml.
 func TestWhatARunReadsFromASnapshotWith(t *testing.T) {
-	files, err := filepath.Glob("testdata/staging/*.in.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases in testdata/staging (%v)", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			got := renderStaging(t, file)
-			golden := file[:len(file)-len(".in.yaml")] + ".out.yaml"
-			if *updateGolden {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatalf("%v; -update writes it", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got, -update rewrites the file:\n%s", diff)
-			}
-		})
-	}
+	golden.Cases(t, "testdata/staging", renderStaging)
 }
 
 func renderStaging(t *testing.T, file string) string {

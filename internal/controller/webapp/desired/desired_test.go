@@ -2,13 +2,10 @@ package desired_test
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,36 +13,13 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/testing/golden"
 )
-
-var updateGolden = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // Each case's input is testdata/<name>.in.yaml, a WebApp; what it leads to is
 // testdata/<name>.out.yaml.
 func TestWhatAWebAppLeadsTo(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*.in.yaml")
-	if err != nil || len(inputs) == 0 {
-		t.Fatalf("no cases in testdata (%v)", err)
-	}
-	for _, input := range inputs {
-		name := strings.TrimSuffix(filepath.Base(input), ".in.yaml")
-		t.Run(name, func(t *testing.T) {
-			got := render(t, read(t, input))
-			golden := filepath.Join("testdata", name+".out.yaml")
-			if *updateGolden {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatalf("%v; -update writes it", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got, -update rewrites the file:\n%s", diff)
-			}
-		})
-	}
+	golden.Cases(t, "testdata", func(t *testing.T, input string) string { return render(t, read(t, input)) })
 }
 
 func read(t *testing.T, path string) *slipwayv1alpha1.WebApp {
