@@ -11,8 +11,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,25 +22,14 @@ import (
 // className is the name of the StorageClass and of the VolumeSnapshotClass of hack/csi.
 const className = "csi"
 
+// claimSize is that of every volume.
+const claimSize = "128Mi"
+
 type fixture struct{ *livetest.Fixture }
 
 func newFixture(t *testing.T) *fixture { return &fixture{livetest.New(t, cluster)} }
 
 func ptr[T any](value T) *T { return &value }
-
-// claim makes a PersistentVolumeClaim, of the default StorageClass where none is named.
-func (f *fixture) claim(name, class string) {
-	f.Helper()
-	claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("128Mi")}},
-	}}
-	claim.Name = name
-	if class != "" {
-		claim.Spec.StorageClassName = &class
-	}
-	f.Create(claim)
-}
 
 // records is a pod that runs a command of the demo on a claim. See hack/demo/records.go.
 func (f *fixture) records(command, claim string) corev1.PodSpec {
@@ -109,49 +96,11 @@ func (f *fixture) backup(name, claim string, policy slipwayv1alpha1.VolumeSnapsh
 	f.Create(b)
 }
 
-func (f *fixture) run(backup, name string) *slipwayv1alpha1.BackupRun {
-	f.Helper()
-	r := &slipwayv1alpha1.BackupRun{Spec: slipwayv1alpha1.BackupRunSpec{Backup: backup}}
-	r.Name = name
-	f.Create(r)
-	return r
-}
-
-// ran waits until a run is in a phase, for a reason. It fails at once when the run ends otherwise.
-func (f *fixture) ran(name string, phase slipwayv1alpha1.BackupPhase, reason string) *slipwayv1alpha1.BackupRun {
-	f.Helper()
-	r := &slipwayv1alpha1.BackupRun{}
-	f.Eventually(func() error {
-		if err := f.Get(name, r); err != nil {
-			return err
-		}
-		if got := r.Status; got.Phase != phase || got.Reason != reason {
-			err := fmt.Errorf("BackupRun %s is %s (%s: %s), want %s %s", name, got.Phase, got.Reason, got.Message, phase, reason)
-			if r.Ended() {
-				f.Fatal(err)
-			}
-			return err
-		}
-		return nil
-	})
-	return r
-}
-
 // restored restores the copy of a run into a new claim.
 func (f *fixture) restored(run, claim string) {
 	f.Helper()
-	r := &slipwayv1alpha1.Restore{Spec: slipwayv1alpha1.RestoreSpec{
-		Run:    &slipwayv1alpha1.LocalReference{Name: run},
-		Target: slipwayv1alpha1.RestoreTarget{Claim: claim, Create: &slipwayv1alpha1.RestoreClaim{Size: resource.MustParse("128Mi")}},
-	}}
-	r.Name = claim
-	f.Create(r)
-	f.Eventually(func() error {
-		if now := livetest.MustGet(f.Fixture, claim, r).Status; now.Phase != slipwayv1alpha1.BackupCompleted {
-			return fmt.Errorf("Restore %s is %s (%s: %s)", claim, now.Phase, now.Reason, now.Message)
-		}
-		return nil
-	})
+	f.StartRestore(claim, claimSize, func(spec *slipwayv1alpha1.RestoreSpec) { spec.Run = &slipwayv1alpha1.LocalReference{Name: run} })
+	f.Restored(claim, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
 }
 
 // listOf lists the objects of a kind of external-snapshotter.
@@ -204,13 +153,4 @@ func (f *fixture) nothingIsLeft() {
 		}
 		return nil
 	})
-}
-
-func condition(run *slipwayv1alpha1.BackupRun, name string) *metav1.Condition {
-	for i := range run.Status.Conditions {
-		if run.Status.Conditions[i].Type == name {
-			return &run.Status.Conditions[i]
-		}
-	}
-	return nil
 }

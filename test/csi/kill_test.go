@@ -50,10 +50,10 @@ func TestKilledRunsLeaveNothing(t *testing.T) {
 	kills, seed := number(t, "KILLS", 100), number(t, "SEED", uint64(time.Now().UnixNano()))
 	t.Logf("SEED=%d KILLS=%d", seed, kills)
 	f.Patience = 5 * time.Minute
-	f.claim("repository", "")
+	f.Claim("repository", "", claimSize)
 	for i := range atOnce {
 		claim := fmt.Sprintf("data-%d", i)
-		f.claim(claim, className)
+		f.Claim(claim, className, claimSize)
 		f.writer(claim)
 		f.backup(claim, claim, slipwayv1alpha1.VolumeSnapshotRequire)
 	}

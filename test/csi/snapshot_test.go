@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,8 +26,8 @@ const copies = 5
 func TestACopyFromASnapshotIsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.claim("repository", "")
-	f.claim("data", className)
+	f.Claim("repository", "", claimSize)
+	f.Claim("data", className, claimSize)
 	f.writer("data")
 	f.backup("snapshots", "data", slipwayv1alpha1.VolumeSnapshotRequire)
 	seen := f.watchSnapshots()
@@ -34,10 +35,10 @@ func TestACopyFromASnapshotIsOfOneMoment(t *testing.T) {
 	last := 0
 	for i := range copies {
 		name := fmt.Sprintf("snapshot-%d", i)
-		f.run("snapshots", name)
-		run := f.ran(name, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)
-		if run.Status.Volumes[0].ReadFrom != slipwayv1alpha1.ReadFromSnapshot || condition(run, slipwayv1alpha1.ConditionCrashConsistent) == nil ||
-			condition(run, slipwayv1alpha1.ConditionLiveSource) != nil {
+		f.StartRun("snapshots", name)
+		run := f.Ran(name, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)
+		if run.Status.Volumes[0].ReadFrom != slipwayv1alpha1.ReadFromSnapshot || meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionCrashConsistent) == nil ||
+			meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionLiveSource) != nil {
 			t.Errorf("the status of %s is %+v", name, run.Status)
 		}
 		made, deleted := seen(name + "-0-1")
@@ -57,10 +58,10 @@ func TestACopyFromASnapshotIsOfOneMoment(t *testing.T) {
 	broken := 0
 	for i := range copies {
 		name := fmt.Sprintf("live-%d", i)
-		f.run("live", name)
-		run := f.ran(name, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)
-		live := condition(run, slipwayv1alpha1.ConditionLiveSource)
-		if live == nil || !strings.Contains(live.Message, "policy is Never") || condition(run, slipwayv1alpha1.ConditionCrashConsistent) != nil {
+		f.StartRun("live", name)
+		run := f.Ran(name, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)
+		live := meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionLiveSource)
+		if live == nil || !strings.Contains(live.Message, "policy is Never") || meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionCrashConsistent) != nil {
 			t.Errorf("the conditions of %s are %+v", name, run.Status.Conditions)
 		}
 		f.restored(name, "restored-"+name)
@@ -126,24 +127,24 @@ func (f *fixture) watchSnapshots() func(name string) (made, deleted time.Time) {
 func TestARequiredSnapshotThatCannotBeTakenFailsTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.claim("repository", "")
-	f.claim("data", "")
+	f.Claim("repository", "", claimSize)
+	f.Claim("data", "", claimSize)
 	f.writer("data")
 	f.backup("required", "data", slipwayv1alpha1.VolumeSnapshotRequire)
-	f.run("required", "now")
-	waits := f.ran("now", slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonNoVolumeSnapshotClass)
+	f.StartRun("required", "now")
+	waits := f.Ran("now", slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonNoVolumeSnapshotClass)
 	if !strings.Contains(waits.Status.Message, "no CSI volume") {
 		t.Errorf("the message is %q", waits.Status.Message)
 	}
 	// What is missing may appear for ten minutes.
 	f.Patience = 11 * time.Minute
-	f.ran("now", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonNoVolumeSnapshotClass)
+	f.Ran("now", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonNoVolumeSnapshotClass)
 
 	// Where it is not asked for, the volume itself is read, and that is told.
 	f.backup("auto", "data", slipwayv1alpha1.VolumeSnapshotAuto)
-	f.run("auto", "live")
-	run := f.ran("live", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)
-	if live := condition(run, slipwayv1alpha1.ConditionLiveSource); live == nil || !strings.Contains(live.Message, "no CSI volume") {
+	f.StartRun("auto", "live")
+	run := f.Ran("live", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)
+	if live := meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionLiveSource); live == nil || !strings.Contains(live.Message, "no CSI volume") {
 		t.Errorf("LiveSource is %+v", live)
 	}
 }

@@ -23,7 +23,7 @@ func TestADrillPassesUntilTheRepositoryIsDamaged(t *testing.T) {
 			Image: cluster.DemoImage, Command: []string{"/slipway-demo", "tree", "list", "/scratch/" + dataName},
 		}}
 	})
-	run := f.completed(dataName, "first")
+	run := f.backedUp(dataName, "first")
 	if len(run.Status.Volumes[0].ManifestDigest) != 64 {
 		t.Fatalf("the run has no digest of a manifest: %+v", run.Status.Volumes)
 	}

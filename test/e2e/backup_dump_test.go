@@ -32,7 +32,7 @@ func dumpOf(file, note string, user int) string {
 func withDump(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t)
-	f.startS3()
+	f.StartS3()
 	f.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db"}, StringData: map[string]string{"DUMP_NOTE": "canary-note-12"}})
 	f.Create(f.app(func(app *slipwayv1alpha1.WebApp) {
 		app.Spec.EnvFrom = []slipwayv1alpha1.EnvFromSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "db"}}}
@@ -52,7 +52,7 @@ func TestADumpIsBackedUpAndRestored(t *testing.T) {
 	t.Parallel()
 	f := withDump(t)
 	f.backup(dataName, dumps("/slipway-demo", "dump", fmt.Sprint(dumpLines)))
-	run := f.completed(dataName, "first")
+	run := f.backedUp(dataName, "first")
 	volume := run.Status.Volumes[0]
 	if volume.Claim != slipwayv1alpha1.DumpVolume || volume.Dump != "orders.sql" || volume.Files != 1 || run.Status.Verification.ReadFiles != 1 || run.Status.Verification.ReadBytes != volume.Bytes {
 		t.Errorf("the status is %+v, %+v", volume, run.Status.Verification)
@@ -61,7 +61,7 @@ func TestADumpIsBackedUpAndRestored(t *testing.T) {
 		t.Errorf("a dump is told to be %+v", live)
 	}
 	f.restore("again")
-	restored := f.restored("again", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
+	restored := f.Restored("again", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
 	if restored.Status.OwnersNotKept != 0 || restored.Status.Files != 1 {
 		t.Errorf("the restore is %+v", restored.Status)
 	}
@@ -89,12 +89,12 @@ func TestADumpThatFailsLeavesNoCopy(t *testing.T) {
 	}
 	for name, tc := range tests {
 		f.backup(name, tc.change)
-		f.run(name, name)
+		f.StartRun(name, name)
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := f.in(t)
-			run := f.ran(name, slipwayv1alpha1.BackupFailed, tc.reason)
+			run := f.Ran(name, slipwayv1alpha1.BackupFailed, tc.reason)
 			if !strings.Contains(run.Status.Message, tc.says) || strings.Contains(run.Status.Message, "canary") {
 				t.Errorf("the message is %q, want one that says %q", run.Status.Message, tc.says)
 			}
@@ -106,7 +106,7 @@ func TestADumpThatFailsLeavesNoCopy(t *testing.T) {
 			}
 			restore := name + "-again"
 			f.restore(restore, func(s *slipwayv1alpha1.RestoreSpec) { s.Backup.Name = name })
-			f.restored(restore, slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonRepositoryNotFound)
+			f.Restored(restore, slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonRepositoryNotFound)
 		})
 	}
 }

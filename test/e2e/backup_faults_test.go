@@ -20,9 +20,9 @@ var errStillThere = errors.New("it is still there")
 func TestARunThatCannotSucceedSaysWhy(t *testing.T) {
 	t.Parallel()
 	f, endpoint := withData(t)
-	f.volume("empty")
+	f.Claim("empty", "", dataSize)
 	f.tree("list", "empty") // binds it
-	f.volume("unreadable")
+	f.Claim("unreadable", "", dataSize)
 	f.tree("lock", "unreadable")
 	f.credentials(endpoint)
 	secret := func(name string, change ...string) func(*slipwayv1alpha1.BackupSpec) {
@@ -58,12 +58,12 @@ func TestARunThatCannotSucceedSaysWhy(t *testing.T) {
 	}
 	for name, tc := range tests {
 		f.backup(name, tc.change)
-		f.run(name, name)
+		f.StartRun(name, name)
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := f.in(t)
-			run := f.ran(name, tc.phase, tc.reason)
+			run := f.Ran(name, tc.phase, tc.reason)
 			if !strings.Contains(run.Status.Message, tc.says) {
 				t.Errorf("the message is %q, want one that says %q", run.Status.Message, tc.says)
 			}
@@ -82,13 +82,13 @@ func TestARunThatCannotSucceedSaysWhy(t *testing.T) {
 func TestWhatIsTakenFromABackupIsTold(t *testing.T) {
 	t.Parallel()
 	s3 := newFixture(t)
-	endpoint := s3.startS3()
+	endpoint := s3.StartS3()
 	f := newFixture(t)
 	f.credentials(endpoint)
-	f.volume(dataName)
+	f.Claim(dataName, "", dataSize)
 	f.tree("make", dataName)
 	f.backup(dataName)
-	f.completed(dataName, "good")
+	f.backedUp(dataName, "good")
 	last := f.waitBackup(dataName,
 		backupIs(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonReady),
 		backupIs(slipwayv1alpha1.ConditionRetentionApplied, metav1.ConditionTrue, slipwayv1alpha1.ReasonRetentionApplied),
@@ -102,18 +102,18 @@ func TestWhatIsTakenFromABackupIsTold(t *testing.T) {
 	}
 
 	f.credentials(endpoint, "secretAccessKey", "revoked")
-	f.run(dataName, "revoked")
-	f.ran("revoked", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonAccessDenied)
+	f.StartRun(dataName, "revoked")
+	f.Ran("revoked", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonAccessDenied)
 	stays()
 	f.credentials(endpoint)
 
 	password := f.changePassword("another")
-	f.run(dataName, "another-password")
-	f.ran("another-password", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonWrongPassword)
+	f.StartRun(dataName, "another-password")
+	f.Ran("another-password", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonWrongPassword)
 	stays()
 	f.changePassword(password)
 
-	f.completed(dataName, "again")
+	f.backedUp(dataName, "again")
 	backup := f.waitBackup(dataName, backupIs(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonReady))
 	if !backup.Status.LastBackupTime.After(last.Time) || backup.Status.ConsecutiveFailures != 0 {
 		t.Errorf("after it works again the status is %+v", backup.Status)

@@ -4,15 +4,12 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -21,33 +18,9 @@ import (
 const (
 	// dataName is the name of the volume that is backed up, and of its Backup.
 	dataName = "shop-data"
-	// s3Manifest is the S3 server of the demo, with the bucket "backups".
-	s3Manifest = "../../config/samples/s3.yaml"
+	// dataSize is that of the volume, and of those that it is restored to.
+	dataSize = "1Gi"
 )
-
-// startS3 starts an S3 server in the namespace of the test, and returns its address. The Secret slipway-backup holds the keys.
-func (f *fixture) startS3() string {
-	f.Helper()
-	if cluster.S3Image == "" {
-		f.Skip("S3_IMAGE names no image of an S3 server")
-	}
-	manifest, err := os.ReadFile(s3Manifest)
-	if err != nil {
-		f.Fatal(err)
-	}
-	file := f.TempDir() + "/s3.yaml"
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(manifest), "versitygw:dev", cluster.S3Image)), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	f.Kubectl("apply", "--server-side", "-f", file)
-	f.Eventually(func() error {
-		if ready := mustGet(f, "s3", &appsv1.Deployment{}).Status.ReadyReplicas; ready != 1 {
-			return fmt.Errorf("%d pods of the S3 server are ready", ready)
-		}
-		return nil
-	})
-	return "http://s3." + f.Namespace + ".svc:7070"
-}
 
 // credentials makes or changes the Secret with the keys of an S3 server of another namespace.
 func (f *fixture) credentials(endpoint string, change ...string) {
@@ -67,17 +40,6 @@ func (f *fixture) credentials(endpoint string, change ...string) {
 		old.StringData = secret.StringData
 		return cluster.Update(f.Context(), old)
 	})
-}
-
-// volume makes a PersistentVolumeClaim.
-func (f *fixture) volume(name string) {
-	f.Helper()
-	claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-	}}
-	claim.Name = name
-	f.Create(claim)
 }
 
 // tree runs a command of the demo on a volume, and returns what it prints. See hack/demo/tree.go.
@@ -136,39 +98,11 @@ func (f *fixture) backup(name string, change ...func(*slipwayv1alpha1.BackupSpec
 	return b
 }
 
-// run makes a run of a Backup by hand.
-func (f *fixture) run(backup, name string) {
+// backedUp makes a run, and waits until it has a verified copy.
+func (f *fixture) backedUp(backup, name string) *slipwayv1alpha1.BackupRun {
 	f.Helper()
-	r := &slipwayv1alpha1.BackupRun{Spec: slipwayv1alpha1.BackupRunSpec{Backup: backup}}
-	r.Name = name
-	f.Create(r)
-}
-
-// ran waits until a run is in a phase, for a reason. It fails at once when the run ends otherwise.
-func (f *fixture) ran(name string, phase slipwayv1alpha1.BackupPhase, reason string) *slipwayv1alpha1.BackupRun {
-	f.Helper()
-	r := &slipwayv1alpha1.BackupRun{}
-	f.Eventually(func() error {
-		if err := f.Get(name, r); err != nil {
-			return err
-		}
-		if got := r.Status; got.Phase != phase || got.Reason != reason {
-			err := fmt.Errorf("BackupRun %s is %s (%s: %s), want %s %s", name, got.Phase, got.Reason, got.Message, phase, reason)
-			if r.Ended() {
-				f.Fatal(err)
-			}
-			return err
-		}
-		return nil
-	})
-	return r
-}
-
-// completed makes a run, and waits until it has a verified copy.
-func (f *fixture) completed(backup, name string) *slipwayv1alpha1.BackupRun {
-	f.Helper()
-	f.run(backup, name)
-	r := f.ran(name, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)
+	f.StartRun(backup, name)
+	r := f.Completed(name)
 	if r.Status.Verification == nil || len(r.Status.Volumes) != 1 || !r.Status.Volumes[0].Verified || r.Status.Volumes[0].SnapshotID == "" {
 		f.Fatalf("BackupRun %s is Completed, and its status does not say what was verified: %+v", name, r.Status)
 	}
@@ -178,35 +112,8 @@ func (f *fixture) completed(backup, name string) *slipwayv1alpha1.BackupRun {
 // restore makes a Restore into a new volume of the same name, changed as asked.
 func (f *fixture) restore(name string, change ...func(*slipwayv1alpha1.RestoreSpec)) {
 	f.Helper()
-	r := &slipwayv1alpha1.Restore{Spec: slipwayv1alpha1.RestoreSpec{
-		Backup: &slipwayv1alpha1.LocalReference{Name: dataName},
-		Target: slipwayv1alpha1.RestoreTarget{Claim: name, Create: &slipwayv1alpha1.RestoreClaim{Size: resource.MustParse("1Gi")}},
-	}}
-	r.Name = name
-	for _, c := range change {
-		c(&r.Spec)
-	}
-	f.Create(r)
-}
-
-// restored waits until a Restore is in a phase, for a reason. It fails at once when it ends otherwise.
-func (f *fixture) restored(name string, phase slipwayv1alpha1.BackupPhase, reason string) *slipwayv1alpha1.Restore {
-	f.Helper()
-	r := &slipwayv1alpha1.Restore{}
-	f.Eventually(func() error {
-		if err := f.Get(name, r); err != nil {
-			return err
-		}
-		if got := r.Status; got.Phase != phase || got.Reason != reason {
-			err := fmt.Errorf("Restore %s is %s (%s: %s), want %s %s", name, got.Phase, got.Reason, got.Message, phase, reason)
-			if r.Ended() {
-				f.Fatal(err)
-			}
-			return err
-		}
-		return nil
-	})
-	return r
+	ofBackup := func(spec *slipwayv1alpha1.RestoreSpec) { spec.Backup = &slipwayv1alpha1.LocalReference{Name: dataName} }
+	f.StartRestore(name, dataSize, append([]func(*slipwayv1alpha1.RestoreSpec){ofBackup}, change...)...)
 }
 
 // waitBackup waits until every check of a Backup is content.
@@ -242,8 +149,8 @@ func backupIs(conditionType string, status metav1.ConditionStatus, reason string
 func withData(t *testing.T) (f *fixture, endpoint string) {
 	t.Helper()
 	f = newFixture(t)
-	endpoint = f.startS3()
-	f.volume(dataName)
+	endpoint = f.StartS3()
+	f.Claim(dataName, "", dataSize)
 	f.tree("make", dataName)
 	return f, endpoint
 }

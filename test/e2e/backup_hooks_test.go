@@ -29,7 +29,7 @@ func hooks(before, after []string) func(*slipwayv1alpha1.BackupSpec) {
 func TestHooksRunInTheApplicationAroundItsBackup(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.startS3()
+	f.StartS3()
 	mark, unmark, fails := command("mark", "/data"), command("unmark", "/data"), command("nonsense", "/data")
 	var permits []map[string]any
 	for _, words := range [][]string{mark, unmark, fails} {
@@ -46,7 +46,7 @@ func TestHooksRunInTheApplicationAroundItsBackup(t *testing.T) {
 	f.tree("make", dataName)
 
 	f.backup(dataName, hooks(mark, unmark))
-	run := f.completed(dataName, "held")
+	run := f.backedUp(dataName, "held")
 	live := meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionLiveSource)
 	if live == nil || live.Reason != slipwayv1alpha1.ReasonQuiesced {
 		t.Errorf("LiveSource is %+v", live)
@@ -56,7 +56,7 @@ func TestHooksRunInTheApplicationAroundItsBackup(t *testing.T) {
 		t.Errorf("the hooks are %+v", h)
 	}
 	f.restore("again")
-	f.restored("again", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
+	f.Restored("again", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
 	if !strings.Contains(f.listed("again"), `"marked"`) {
 		t.Error("the copy was made without the mark of the before hook")
 	}
@@ -66,13 +66,13 @@ func TestHooksRunInTheApplicationAroundItsBackup(t *testing.T) {
 
 	f.backup("fails", hooks(fails, mark))
 	f.backup("refused", hooks(append(mark, ""), unmark))
-	f.run("fails", "fails")
-	f.run("refused", "refused")
-	refused := f.ran("refused", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonHookNotAllowed)
+	f.StartRun("fails", "fails")
+	f.StartRun("refused", "refused")
+	refused := f.Ran("refused", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonHookNotAllowed)
 	if !strings.Contains(refused.Status.Message, slipwayv1alpha1.AnnotationBackupHooks) || refused.Status.Hooks != nil {
 		t.Errorf("the refusal is %q, the hooks %+v", refused.Status.Message, refused.Status.Hooks)
 	}
-	failed := f.ran("fails", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonHookFailed)
+	failed := f.Ran("fails", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonHookFailed)
 	after := failed.Status.Hooks.Pods[0].After
 	if !strings.Contains(failed.Status.Message, "exit code 1") || after == nil || after.Phase != slipwayv1alpha1.HookSucceeded {
 		t.Errorf("the message is %q, after is %+v", failed.Status.Message, after)

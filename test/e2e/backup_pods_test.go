@@ -36,7 +36,7 @@ func TestARunWhosePodIsLostIsMadeByAnotherOne(t *testing.T) {
 	}
 	for name := range tests {
 		f.backup(name, dumps("/slipway-demo"))
-		f.run(name, name)
+		f.StartRun(name, name)
 	}
 	for name, lose := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestARunWhosePodIsLostIsMadeByAnotherOne(t *testing.T) {
 			update(f, mustGet(f, name, &slipwayv1alpha1.Backup{}), func(b *slipwayv1alpha1.Backup) {
 				b.Spec.Dump.Command = []string{"/slipway-demo", "dump", fmt.Sprint(dumpLines)}
 			})
-			run := f.ran(name, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)
+			run := f.Completed(name)
 			if volume := run.Status.Volumes[0]; !volume.Verified || volume.Files != 1 {
 				t.Errorf("the status is %+v", volume)
 			}
@@ -57,7 +57,7 @@ func TestARunWhosePodIsLostIsMadeByAnotherOne(t *testing.T) {
 			}
 			restore := name + "-again"
 			f.restore(restore, func(s *slipwayv1alpha1.RestoreSpec) { s.Backup.Name = name })
-			if restored := f.restored(restore, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored); restored.Status.SnapshotID != run.Status.Volumes[0].SnapshotID {
+			if restored := f.Restored(restore, slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored); restored.Status.SnapshotID != run.Status.Volumes[0].SnapshotID {
 				t.Errorf("restored was %s, and the run made %s", restored.Status.SnapshotID, run.Status.Volumes[0].SnapshotID)
 			}
 		})

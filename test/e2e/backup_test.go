@@ -21,7 +21,7 @@ import (
 func TestTheVolumeOfAnApplicationIsBackedUpOnScheduleAndRestored(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.startS3()
+	f.StartS3()
 	f.Create(f.app(storage("1Gi", slipwayv1alpha1.DeletionPolicyDelete)))
 	f.ready()
 	f.tree("make", dataName)
@@ -43,7 +43,7 @@ func TestTheVolumeOfAnApplicationIsBackedUpOnScheduleAndRestored(t *testing.T) {
 		t.Error("nothing says that the application could write meanwhile")
 	}
 	f.restore("again")
-	restored := f.restored("again", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
+	restored := f.Restored("again", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
 	if restored.Status.OwnersNotKept != 0 || restored.Status.AttributesNotKept != 0 || restored.Status.Files != run.Status.Files {
 		t.Errorf("the restore is %+v, the run was %+v", restored.Status, run.Status)
 	}
@@ -62,7 +62,7 @@ func TestARestoreBringsBackWhatItIsAskedFor(t *testing.T) {
 	f, _ := withData(t)
 	before := metav1.NewTime(time.Now().Add(-time.Minute))
 	f.backup(dataName)
-	first := f.completed(dataName, "first")
+	first := f.backedUp(dataName, "first")
 	list := f.listed(dataName)
 
 	f.restore("one-path", func(s *slipwayv1alpha1.RestoreSpec) { s.Paths = []slipwayv1alpha1.BackupPath{"names", "a/b"} })
@@ -73,30 +73,30 @@ func TestARestoreBringsBackWhatItIsAskedFor(t *testing.T) {
 	f.restore("not-empty", func(s *slipwayv1alpha1.RestoreSpec) { s.Target = slipwayv1alpha1.RestoreTarget{Claim: dataName} })
 	f.restore("no-path", func(s *slipwayv1alpha1.RestoreSpec) { s.Paths = []slipwayv1alpha1.BackupPath{"nowhere"} })
 
-	f.restored("one-path", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
+	f.Restored("one-path", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
 	if diff := cmp.Diff(below(list, `"names`, `"a/b`), below(f.listed("one-path"), `"`)); diff != "" {
 		t.Errorf("two paths (-want +got):\n%s", diff)
 	}
-	of := f.restored("of-run", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
+	of := f.Restored("of-run", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
 	if of.Status.SnapshotID != first.Status.Volumes[0].SnapshotID {
 		t.Errorf("the copy %s was restored, want that of the run, %s", of.Status.SnapshotID, first.Status.Volumes[0].SnapshotID)
 	}
 	if diff := cmp.Diff(list, f.listed("of-run")); diff != "" {
 		t.Errorf("the copy of a run (-want +got):\n%s", diff)
 	}
-	early := f.restored("too-early", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonRepositoryNotFound)
+	early := f.Restored("too-early", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonRepositoryNotFound)
 	if !strings.Contains(early.Status.Message, "no verified snapshot of") || early.Status.SnapshotID != "" {
 		t.Errorf("a restore of a time before all copies: %+v", early.Status)
 	}
-	f.restored("not-empty", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonTargetNotEmpty)
-	f.restored("no-path", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonRepositoryNotFound)
+	f.Restored("not-empty", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonTargetNotEmpty)
+	f.Restored("no-path", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonRepositoryNotFound)
 	if diff := cmp.Diff(list, f.listed(dataName)); diff != "" {
 		t.Errorf("a restore that was refused changed the volume (-want +got):\n%s", diff)
 	}
 	f.restore("over", func(s *slipwayv1alpha1.RestoreSpec) {
 		s.Target, s.Overwrite = slipwayv1alpha1.RestoreTarget{Claim: "one-path"}, true
 	})
-	f.restored("over", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
+	f.Restored("over", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
 	if diff := cmp.Diff(list, f.listed("one-path")); diff != "" {
 		t.Errorf("everything over a part of it (-want +got):\n%s", diff)
 	}
@@ -119,7 +119,7 @@ func below(list string, prefixes ...string) []string {
 func TestARepositoryIsRestoredAfterEverythingElseIsGone(t *testing.T) {
 	t.Parallel()
 	bucket := newFixture(t)
-	endpoint := bucket.startS3()
+	endpoint := bucket.StartS3()
 	lost, err := lostNamespace(newFixture(t), endpoint)
 	if err != nil {
 		t.Fatal(err)
@@ -132,16 +132,16 @@ func TestARepositoryIsRestoredAfterEverythingElseIsGone(t *testing.T) {
 		}
 	}
 	f.restore("again", repository)
-	f.restored("again", slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonSecretNotFound)
+	f.Restored("again", slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonSecretNotFound)
 	f.credentials(endpoint)
 	f.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "saved"}, StringData: map[string]string{"password": lost.password}})
 	f.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "guessed"}, StringData: map[string]string{"password": "guessed"}})
 	f.restore("guess", repository, func(s *slipwayv1alpha1.RestoreSpec) { s.Repository.Encryption.Name = "guessed" })
-	f.restored("again", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
+	f.Restored("again", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
 	if diff := cmp.Diff(lost.list, f.listed("again")); diff != "" {
 		t.Errorf("the volume differs from the lost one (-want +got):\n%s", diff)
 	}
-	f.restored("guess", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonWrongPassword)
+	f.Restored("guess", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonWrongPassword)
 }
 
 // lost is what somebody knows of a namespace that is gone.
@@ -150,10 +150,10 @@ type lost struct{ namespace, password, list string }
 // lostNamespace backs a volume up, and deletes the namespace.
 func lostNamespace(f *fixture, endpoint string) (lost, error) {
 	f.credentials(endpoint)
-	f.volume(dataName)
+	f.Claim(dataName, "", dataSize)
 	f.tree("make", dataName)
 	f.backup(dataName)
-	f.completed(dataName, "now")
+	f.backedUp(dataName, "now")
 	of := lost{namespace: f.Namespace, list: f.listed(dataName)}
 	of.password = string(mustGet(f, dataName+"-encryption", &corev1.Secret{}).Data["password"])
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.Namespace}}

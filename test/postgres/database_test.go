@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/internal/testing/livetest"
@@ -24,6 +23,8 @@ const (
 	container = "postgres"
 	// dataFolder is where the server keeps its data, on the volume that is mounted at /data.
 	dataFolder = "/data/db"
+	// claimSize is that of every volume.
+	claimSize = "2Gi"
 	// load is the Deployment of the clients.
 	load = "load"
 	// ledgers is the database that the clients write to.
@@ -59,13 +60,13 @@ func newFixture(t *testing.T) *fixture {
 func withDatabase(t *testing.T, change ...func(*appsv1.StatefulSetSpec)) *fixture {
 	t.Helper()
 	f := newFixture(t)
-	f.startS3()
+	f.StartS3()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: database}, Spec: appsv1.StatefulSetSpec{
 		ServiceName: database,
 		Selector:    &metav1.LabelSelector{MatchLabels: map[string]string{"app": database}},
 		Template:    corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": database}}, Spec: server("", dataFolder)},
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
-			ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: claimSpec(),
+			ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: livetest.ClaimSpec(claimSize),
 		}},
 	}}
 	for _, c := range change {
@@ -78,14 +79,6 @@ func withDatabase(t *testing.T, change ...func(*appsv1.StatefulSetSpec)) *fixtur
 	f.sh(databasePod, fmt.Sprintf("createdb %[1]s && pgbench --initialize --quiet --scale=%[2]d %[1]s", ledgers, scale))
 	f.startLoad()
 	return f
-}
-
-// claimSpec asks for a volume.
-func claimSpec() corev1.PersistentVolumeClaimSpec {
-	return corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}},
-	}
 }
 
 // server is the pod of a server with its data in a folder of a volume. Without a claim the volume comes from a template.
@@ -205,36 +198,6 @@ func (f *fixture) sh(name, script string) string {
 func (f *fixture) try(name, script string) (string, error) {
 	output, err := f.RunKubectl(f.Context(), "exec", name, "-c", container, "--", "/bin/sh", "-c", script)
 	return strings.TrimSpace(output), err
-}
-
-// volume makes an empty volume.
-func (f *fixture) volume(name string) {
-	f.Helper()
-	f.Create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec()})
-}
-
-// startS3 starts an S3 server in the namespace of the test. The Secret slipway-backup, which it comes with, holds its keys.
-func (f *fixture) startS3() {
-	f.Helper()
-	manifest, err := os.ReadFile("../../config/samples/s3.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	file := f.TempDir() + "/s3.yaml"
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(manifest), "versitygw:dev", cluster.S3Image)), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	f.Kubectl("apply", "--server-side", "-f", file)
-	f.Eventually(func() error {
-		d := &appsv1.Deployment{}
-		if err := f.Get("s3", d); err != nil {
-			return err
-		}
-		if d.Status.ReadyReplicas != 1 {
-			return fmt.Errorf("%d pods of the S3 server are ready", d.Status.ReadyReplicas)
-		}
-		return nil
-	})
 }
 
 func ptr[T any](value T) *T { return &value }

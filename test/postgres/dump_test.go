@@ -3,10 +3,10 @@
 package postgres
 
 import (
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -28,12 +28,12 @@ func TestADatabaseIsBackedUpByADump(t *testing.T) {
 	if len(run.Status.Volumes) != 1 || run.Status.Volumes[0].Dump != "bench.dump" || run.Status.Files != 1 {
 		t.Errorf("the run holds %d files, and its copies are %+v", run.Status.Files, run.Status.Volumes)
 	}
-	if live := condition(run, slipwayv1alpha1.ConditionLiveSource); live != nil {
+	if live := meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionLiveSource); live != nil {
 		t.Errorf("no volume was read, and the condition LiveSource is %+v", live)
 	}
 
 	f.restored("dump")
-	f.volume("again")
+	f.Claim("again", "", claimSize)
 	spec := server("again", dataFolder)
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "dump", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "dump"},
@@ -55,32 +55,10 @@ func TestADumpThatFailsLateIsNoCopy(t *testing.T) {
 			Env:     map[string]slipwayv1alpha1.EnvValue{"PGHOST": database},
 		}
 	})
-	run := f.failed("late")
-	if run.Status.Reason != slipwayv1alpha1.ReasonDumpFailed {
-		t.Errorf("the run failed for the reason %s (%s), want %s", run.Status.Reason, run.Status.Message, slipwayv1alpha1.ReasonDumpFailed)
-	}
+	f.StartRun(database, "late")
+	f.Ran("late", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonDumpFailed)
 	backup := &slipwayv1alpha1.Backup{}
 	if err := f.Get(database, backup); err != nil || backup.Status.LastBackupTime != nil {
 		t.Errorf("the Backup has a copy of %v, %v", backup.Status.LastBackupTime, err)
 	}
-}
-
-// failed makes a run of the Backup, and returns it when it has failed. It may not be Completed.
-func (f *fixture) failed(name string) *slipwayv1alpha1.BackupRun {
-	f.Helper()
-	run := &slipwayv1alpha1.BackupRun{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: database}}
-	f.Create(run)
-	f.Eventually(func() error {
-		if err := f.Get(name, run); err != nil {
-			return err
-		}
-		switch run.Status.Phase {
-		case slipwayv1alpha1.BackupFailed:
-			return nil
-		case slipwayv1alpha1.BackupCompleted:
-			f.Fatalf("BackupRun %s is Completed: %+v", name, run.Status)
-		}
-		return fmt.Errorf("BackupRun %s is %s (%s: %s)", name, run.Status.Phase, run.Status.Reason, run.Status.Message)
-	})
-	return run
 }

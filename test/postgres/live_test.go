@@ -23,7 +23,7 @@ func TestALiveCopyOfADatabaseIsSaidToBeNoMore(t *testing.T) {
 	f := withDatabase(t)
 	f.backup()
 	run, from, to := f.completed("live")
-	live := condition(run, slipwayv1alpha1.ConditionLiveSource)
+	live := meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionLiveSource)
 	if live == nil || live.Status != metav1.ConditionTrue || live.Reason != slipwayv1alpha1.ReasonNoVolumeSnapshot ||
 		!strings.Contains(live.Message, "at best what a machine has on disk when it loses power") {
 		t.Errorf("the condition LiveSource of the run is %+v", live)

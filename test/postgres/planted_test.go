@@ -15,7 +15,7 @@ import (
 func TestTheJudgeFindsWhatIsPlanted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.volume("planted")
+	f.Claim("planted", "", claimSize)
 	f.fresh("planted", "planted", dataFolder)
 	f.sh("planted", fmt.Sprintf("createdb %[1]s && pgbench --initialize --quiet --scale=%[2]d %[1]s && pgbench -n -t 200 %[1]s", ledgers, scale))
 	const rows = 200

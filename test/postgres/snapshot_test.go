@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -28,10 +29,10 @@ func TestADatabaseIsBackedUpFromAVolumeSnapshot(t *testing.T) {
 	if len(run.Status.Volumes) != 1 || run.Status.Volumes[0].ReadFrom != slipwayv1alpha1.ReadFromSnapshot {
 		t.Errorf("the copies of the run are %+v", run.Status.Volumes)
 	}
-	if c := condition(run, slipwayv1alpha1.ConditionCrashConsistent); c == nil || c.Status != metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionCrashConsistent); c == nil || c.Status != metav1.ConditionTrue {
 		t.Errorf("the condition CrashConsistent is %+v", c)
 	}
-	if live := condition(run, slipwayv1alpha1.ConditionLiveSource); live != nil {
+	if live := meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionLiveSource); live != nil {
 		t.Errorf("the volume itself was not read, and the condition LiveSource is %+v", live)
 	}
 	f.Eventually(func() error {
