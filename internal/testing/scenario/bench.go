@@ -118,6 +118,8 @@ type run struct {
 	views  []*shown
 	// done are the resource versions that objects have at the least by what the steps did.
 	done map[string]int64
+	// newest is when the last object of a kind was made that a step has written to.
+	newest map[string]time.Time
 	// crashes is how many crashed operators were replaced.
 	crashes int
 	// number is that of the step, from 1, and version the resource version at its beginning.

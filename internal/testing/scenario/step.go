@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,13 +20,40 @@ func (r *run) do(step Step) error {
 	default:
 		object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
 		object.SetNamespace(r.namespace)
+		if r.scenario.Tolerant {
+			if err := r.apart(object); err != nil {
+				return err
+			}
+		}
 		// The answer comes into the object.
 		err := r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(step.manager()), client.ForceOwnership)
 		if err != nil {
 			return err
 		}
+		if r.newest == nil {
+			r.newest = map[string]time.Time{}
+		}
+		if made := object.GetCreationTimestamp().Time; made.After(r.newest[object.GetKind()]) {
+			r.newest[object.GetKind()] = made
+		}
 		return r.note(object, 0)
 	}
+}
+
+// apart waits until an object is made in another second than the last one of its kind. A creation time has whole seconds. Two
+// objects of one second are in the order of their names, and others in that of their times: a fault that only takes time
+// would lead to another end.
+func (r *run) apart(object *unstructured.Unstructured) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for time.Now().Unix() <= r.newest[object.GetKind()].Unix() {
+		select {
+		case <-r.Context().Done():
+			return r.Context().Err()
+		case <-tick.C:
+		}
+	}
+	return nil
 }
 
 // remove deletes an object.
