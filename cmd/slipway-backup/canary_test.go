@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // Go's HTTP client logs what a server sends without being asked. A server knows the key's ID and the session token, and
@@ -33,7 +34,7 @@ func TestAServerCannotMakeTheProgramTellASecret(t *testing.T) {
 	defer server.Close()
 	before := slog.Default()
 	defer slog.SetDefault(before)
-	var stray sharedOutput
+	var stray lockedbuffer.Buffer
 	log.SetOutput(&stray)
 	b := newBench(t)
 	for name, value := range map[string]string{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // dumping is a repository, and a folder for the socket between the two processes.
@@ -35,13 +36,13 @@ func newDumping(t *testing.T) *dumping {
 // side is a process of slipway-backup.
 type side struct {
 	*exec.Cmd
-	output *sharedOutput
+	output *lockedbuffer.Buffer
 }
 
 // start runs the test program as slipway-backup, which ends with the test.
 func (d *dumping) start(environment []string, arguments ...string) side {
 	d.t.Helper()
-	s := side{Cmd: exec.Command(os.Args[0], arguments...), output: &sharedOutput{}}
+	s := side{Cmd: exec.Command(os.Args[0], arguments...), output: &lockedbuffer.Buffer{}}
 	s.Env = append(append(os.Environ(), helperVariable+"=yes", aheadVariable+"=0s"), environment...)
 	s.Stdout, s.Stderr = s.output, s.output
 	if err := s.Start(); err != nil {

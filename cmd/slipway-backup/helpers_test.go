@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -9,12 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // The test program is slipway-backup itself when these variables say so, with a clock that is ahead.
@@ -92,24 +91,6 @@ func (b *bench) configFile(t testing.TB) string {
 	return b.path("config.json")
 }
 
-// sharedOutput is what a program has said so far. The HTTP client of Go may say something when a command has ended.
-type sharedOutput struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (o *sharedOutput) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.Write(p)
-}
-
-func (o *sharedOutput) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.String()
-}
-
 // outcome is what a command left.
 type outcome struct {
 	code   int
@@ -121,7 +102,7 @@ type outcome struct {
 // run runs a command in this process.
 func (b *bench) run(t testing.TB, command string) outcome {
 	t.Helper()
-	var output sharedOutput
+	var output lockedbuffer.Buffer // the HTTP client of Go may say something when the command has ended
 	p := program{output: &output, resultFile: b.path("result.json"), interval: time.Millisecond, clock: aheadClock{}}
 	_ = os.Remove(p.resultFile)
 	o := outcome{code: p.run(t.Context(), command, b.configFile(t))}

@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +28,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 var env *environment.Environment
@@ -237,7 +237,7 @@ func ownAddress(t testing.TB) string {
 type running struct {
 	t                  testing.TB
 	http, https, admin net.Addr
-	log, accessLog     *lockedBuffer
+	log, accessLog     *lockedbuffer.Buffer
 	stop               context.CancelFunc // stops it, which takes as long as draining
 }
 
@@ -245,7 +245,7 @@ type running struct {
 func (c *cluster) run() *running {
 	c.t.Helper()
 	addresses := make(chan *running, 1)
-	r := &running{t: c.t, log: &lockedBuffer{}, accessLog: &lockedBuffer{}}
+	r := &running{t: c.t, log: &lockedbuffer.Buffer{}, accessLog: &lockedbuffer.Buffer{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	done := make(chan error, 1)
@@ -341,21 +341,4 @@ func (r *running) ask(path string, headers ...string) string {
 func (r *running) ready() bool {
 	code, _ := fetch(r.admin, "/readyz")
 	return code == http.StatusOK
-}
-
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // fetch returns the status and the body. Both are empty when there is no answer.
@@ -125,7 +127,7 @@ backends: {"app:80": {addresses: ["` + sick + `", "` + well + `"]}}}`
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var log heard
+	var log lockedbuffer.Buffer
 	addresses := make(chan [2]net.Addr, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup

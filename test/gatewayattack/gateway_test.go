@@ -1,7 +1,6 @@
 package gatewayattack
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -19,10 +18,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // target is what is attacked: the gateway, or a proxy with a fault.
@@ -78,28 +78,10 @@ func startGateway(t testing.TB, lanes []*lane) *target {
 	return g
 }
 
-// output is what a program has said so far.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // startProcess starts a program that ends with the test, by SIGTERM.
-func startProcess(t testing.TB, name string, command *exec.Cmd) *output {
+func startProcess(t testing.TB, name string, command *exec.Cmd) *lockedbuffer.Buffer {
 	t.Helper()
-	said := &output{}
+	said := &lockedbuffer.Buffer{}
 	command.Stdout, command.Stderr = said, said
 	if err := command.Start(); err != nil {
 		t.Fatalf("start %s: %v", name, err)

@@ -3,7 +3,6 @@
 package observability
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +10,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // tool returns the path of a program, which the target of make hands over.
@@ -27,28 +27,10 @@ func tool(t *testing.T, variable string) string {
 	return path
 }
 
-// output keeps what a program says, for when a test fails.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // run starts a program, which ends with the test.
 func run(t *testing.T, environment []string, program string, arguments ...string) {
 	t.Helper()
-	said := new(output)
+	said := new(lockedbuffer.Buffer)
 	command := exec.Command(program, arguments...)
 	command.Env = append(os.Environ(), environment...)
 	command.Stdout, command.Stderr = said, said

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 const (
@@ -146,7 +148,7 @@ func TestABackendMustGoOnWithItsResponse(t *testing.T) {
 		for _, service := range []string{"app", "h2"} {
 			t.Run(name+" from "+service, func(t *testing.T) {
 				t.Parallel()
-				var log lockedBuffer
+				var log lockedbuffer.Buffer
 				g := start(t, Options{BackendTimeout: soon, AccessLog: &log},
 					`[{backendService: {name: `+service+`, port: 80}, timeouts: `+test.timeouts+`}]`, serve(t, silent(test.contentType)))
 				response, err := http2Client(t).Do(g.request("GET", "/", "Accept", "text/event-stream", "Content-Type", "application/grpc"))
@@ -159,9 +161,9 @@ func TestABackendMustGoOnWithItsResponse(t *testing.T) {
 					t.Errorf("got %q, %v", body, err)
 				}
 				released(t, g)
-				eventually(t, "it is logged", func() bool { return strings.Contains(join(log.lines()), `"status"`) })
-				if stalled := strings.Contains(log.lines()[0], `"failure":"backend_stalled"`); stalled == test.whole {
-					t.Error(log.lines()[0])
+				eventually(t, "it is logged", func() bool { return strings.Contains(join(log.Lines()), `"status"`) })
+				if stalled := strings.Contains(log.Lines()[0], `"failure":"backend_stalled"`); stalled == test.whole {
+					t.Error(log.Lines()[0])
 				}
 			})
 		}

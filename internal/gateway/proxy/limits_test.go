@@ -15,6 +15,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // compileLimited makes a table with one route to the Service "app", which has a policy.
@@ -53,7 +54,7 @@ func TestABackendIsAskedForNoMoreThanItsPolicySays(t *testing.T) {
 				arrived <- struct{}{}
 				<-hold
 			})
-			var log lockedBuffer
+			var log lockedbuffer.Buffer
 			registry := prometheus.NewPedanticRegistry()
 			g := startTable(t, Options{AccessLog: &log, Metrics: registry}, compileLimited(t, test.policy, backend))
 			var wait sync.WaitGroup
@@ -83,7 +84,7 @@ func TestABackendIsAskedForNoMoreThanItsPolicySays(t *testing.T) {
 			eventually(t, "none is under way", func() bool { return service.Requests() == 0 })
 			response, _ := g.get("/")
 			want(t, "status afterwards", response.StatusCode, 200)
-			eventually(t, "the log says why", func() bool { return strings.Count(join(log.lines()), `"failure":"`+test.failure+`"`) == 5 })
+			eventually(t, "the log says why", func() bool { return strings.Count(join(log.Lines()), `"failure":"`+test.failure+`"`) == 5 })
 			want(t, "counted", series(t, registry)["slipway_gateway_upstream_errors_total "+test.failure+" app"], 5.0)
 			if got := service.Ejected(); len(got) > 0 {
 				t.Errorf("left out: %v", got)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 func TestCORS(t *testing.T) {
@@ -204,24 +204,6 @@ func TestRetriesOfARoute(t *testing.T) {
 	want(t, "POST", response.StatusCode, 503)
 }
 
-// lockedBuffer is written by the gateway and read by the test.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) lines() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Split(strings.TrimSuffix(b.text.String(), "\n"), "\n")
-}
-
 // Backends differ in which characters they treat as a slash, and in path parameters.
 func TestAPathThatIsAnotherRouteToSomeBackendsIsRefused(t *testing.T) {
 	backend, _ := recording(t)
@@ -250,7 +232,7 @@ func TestAPathThatIsAnotherRouteToSomeBackendsIsRefused(t *testing.T) {
 
 func TestAccessLogSaysWhatHappenedAndNoSecret(t *testing.T) {
 	backend, _ := recording(t)
-	var log lockedBuffer
+	var log lockedbuffer.Buffer
 	g := startTable(t, Options{AccessLog: &log}, compile(t, `
 - name: shop
   backendService: {name: app, port: 80}
@@ -258,8 +240,8 @@ func TestAccessLogSaysWhatHappenedAndNoSecret(t *testing.T) {
 `, map[string]map[string][]byte{"keys": {"alice": keyHash("canary")}}, backend))
 	g.get("/a?key=canary", "User-Agent", "test \"1\" \xff", "Cookie", "canary", "Authorization", "canary", "Host", "shop.example.com")
 	g.get("/b", "X-API-Key", "canary2")
-	eventually(t, "two lines are written", func() bool { return len(log.lines()) == 2 })
-	lines := log.lines()
+	eventually(t, "two lines are written", func() bool { return len(log.Lines()) == 2 })
+	lines := log.Lines()
 	if strings.Contains(strings.Join(lines, ""), "canary") {
 		t.Errorf("a secret is in the log:\n%s", lines)
 	}
@@ -291,7 +273,7 @@ func TestAccessLogSample(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	})
-	var log lockedBuffer
+	var log lockedbuffer.Buffer
 	g := start(t, Options{AccessLog: &log}, toApp, backend)
 	set := func(percent uint32) {
 		g.handler.Set(Config{Table: compile(t, toApp, nil, backend), LogPercent: percent})
@@ -307,9 +289,9 @@ func TestAccessLogSample(t *testing.T) {
 	}
 	set(100)
 	g.get("/last")
-	eventually(t, "the last request is logged", func() bool { return strings.Contains(join(log.lines()), "/last") })
+	eventually(t, "the last request is logged", func() bool { return strings.Contains(join(log.Lines()), "/last") })
 	failures, others := 0, 0
-	for _, line := range log.lines() {
+	for _, line := range log.Lines() {
 		if strings.Contains(line, "/fail") {
 			failures++
 		} else {

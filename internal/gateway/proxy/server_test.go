@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // http2Client speaks HTTP/2 without TLS.
@@ -431,7 +432,7 @@ func TestWhatEndsWhileTheServerShutsDownIsLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	output := &lockedBuffer{}
+	output := &lockedbuffer.Buffer{}
 	handler := New(Options{AccessLog: output})
 	handler.Set(Config{Table: compile(t, toApp, nil, backend), LogPercent: 100})
 	defer handler.registry.Keep(func(string) bool { return false })
@@ -469,7 +470,7 @@ func TestWhatEndsWhileTheServerShutsDownIsLogged(t *testing.T) {
 	if err := errors.Join(<-shutdown, <-run); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "lines", len(output.lines()), 2)
+	want(t, "lines", len(output.Lines()), 2)
 }
 
 func TestARequestOnAnOldTableGoesWhereSomebodyIsReady(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/crypto/bcrypt"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // issuer signs tokens and publishes its keys.
@@ -198,7 +200,7 @@ func TestTokensAreLimitedAndLoggedByTheirSubject(t *testing.T) {
 	issuer := newIssuer(t)
 	issuer.publish()
 	backend := serve(t, func(http.ResponseWriter, *http.Request) {})
-	var log lockedBuffer
+	var log lockedbuffer.Buffer
 	g := start(t, Options{AccessLog: &log}, fromURL(issuer.serve().URL)+"  rateLimit: {requests: 1, period: 1h, per: Key}\n", backend)
 	var codes []string
 	for _, subject := range []string{"alice", "alice", "bob"} {
@@ -206,8 +208,8 @@ func TestTokensAreLimitedAndLoggedByTheirSubject(t *testing.T) {
 		codes = append(codes, status(response))
 	}
 	want(t, "statuses", strings.Join(codes, " "), "200 429 200")
-	eventually(t, "all are logged", func() bool { return len(log.lines()) == 3 })
-	want(t, "the last one", strings.Contains(log.lines()[2], `"identity":"bob"`), true)
+	eventually(t, "all are logged", func() bool { return len(log.Lines()) == 3 })
+	want(t, "the last one", strings.Contains(log.Lines()[2], `"identity":"bob"`), true)
 }
 
 func TestTrailersNameNobody(t *testing.T) {
