@@ -115,6 +115,10 @@ const (
 const (
 	// ReasonBackupNotFound: there is no such Backup.
 	ReasonBackupNotFound = "BackupNotFound"
+	// ReasonBackupReplaced: the run is of a Backup that was deleted, and the one that has its name now is another.
+	ReasonBackupReplaced = "BackupReplaced"
+	// ReasonOtherController: the run is controlled by something else than its Backup.
+	ReasonOtherController = "OtherController"
 	// ReasonRunNotFound: there is no such BackupRun, or it has no verified copy.
 	ReasonRunNotFound = "RunNotFound"
 	// ReasonSourceNotFound: the claim or the workload that spec.source names does not exist.

@@ -226,3 +226,19 @@ func (r *BackupRun) GetConditions() []metav1.Condition { return r.Status.Conditi
 func (r *BackupRun) Ended() bool {
 	return r.Status.Phase == BackupCompleted || r.Status.Phase == BackupFailed
 }
+
+// IsOf tells whether the run is one of this Backup. A name is not enough: a Backup that was deleted may have had the same one.
+// The controller of a run tells, by its UID. One by hand has none until the operator gives it one, before it begins. Of a run
+// that has begun without, its time tells, and while its Backup is being deleted none begins.
+func (r *BackupRun) IsOf(backup *Backup) bool {
+	if r.Spec.Backup != backup.Name || r.Namespace != backup.Namespace {
+		return false
+	}
+	if controller := metav1.GetControllerOfNoCopy(r); controller != nil {
+		return controller.UID == backup.UID
+	}
+	if r.Status.StartTime == nil {
+		return backup.DeletionTimestamp.IsZero()
+	}
+	return !r.Status.StartTime.Before(&backup.CreationTimestamp)
+}

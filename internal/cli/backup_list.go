@@ -116,7 +116,7 @@ func backupViews(backups []slipwayv1alpha1.Backup, runs []slipwayv1alpha1.Backup
 			LastBackupTime: b.Status.LastBackupTime, NextRunTime: b.Status.NextRunTime, Runs: []runView{},
 		}
 		for j := range runs {
-			if runs[j].Spec.Backup == b.Name {
+			if runs[j].IsOf(b) {
 				view.Runs = append(view.Runs, viewOfRun(&runs[j]))
 			}
 		}

@@ -80,12 +80,13 @@ func (c *clients) moverSteps(ctx context.Context, f *findings, label, name strin
 	selected := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(map[string]string{label: name}).String()}
 	return []step{
 		{"BackupRuns", func() error {
-			if label != slipwayv1alpha1.LabelBackup {
+			backup, ok := f.backup.object.(*slipwayv1alpha1.Backup)
+			if !ok {
 				return nil
 			}
 			list, err := c.backupRuns().List(ctx, metav1.ListOptions{})
 			if err == nil {
-				f.backup.run = newestRun(list.Items, name)
+				f.backup.run = newestRun(list.Items, backup)
 			}
 			return err
 		}},
@@ -106,8 +107,8 @@ func (c *clients) moverSteps(ctx context.Context, f *findings, label, name strin
 	}
 }
 
-func newestRun(runs []slipwayv1alpha1.BackupRun, backup string) *slipwayv1alpha1.BackupRun {
-	runs = slices.DeleteFunc(runs, func(run slipwayv1alpha1.BackupRun) bool { return run.Spec.Backup != backup })
+func newestRun(runs []slipwayv1alpha1.BackupRun, backup *slipwayv1alpha1.Backup) *slipwayv1alpha1.BackupRun {
+	runs = slices.DeleteFunc(runs, func(run slipwayv1alpha1.BackupRun) bool { return !run.IsOf(backup) })
 	if len(runs) == 0 {
 		return nil
 	}

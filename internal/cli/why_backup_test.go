@@ -91,16 +91,19 @@ func TestWhyOfBackups(t *testing.T) {
 }
 
 func TestTheNewestRunIsThatOfTheBackup(t *testing.T) {
+	shopData := &slipwayv1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{Name: "shop-data", UID: "this"}}
 	run := func(name, backup string, since time.Duration) slipwayv1alpha1.BackupRun {
 		return slipwayv1alpha1.BackupRun{
 			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(since)}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: backup},
 		}
 	}
-	runs := []slipwayv1alpha1.BackupRun{run("a", "shop-data", time.Hour), run("b", "shop-data", time.Minute), run("c", "other", time.Second)}
-	if got := newestRun(runs, "shop-data"); got == nil || got.Name != "b" {
+	runs := []slipwayv1alpha1.BackupRun{run("a", "shop-data", time.Hour), run("b", "shop-data", time.Minute), run("c", "other", time.Second), run("d", "shop-data", 0)}
+	isController := true
+	runs[3].OwnerReferences = []metav1.OwnerReference{{Kind: "Backup", Name: "shop-data", UID: "deleted", Controller: &isController}}
+	if got := newestRun(runs, shopData); got == nil || got.Name != "b" {
 		t.Errorf("got %v", got)
 	}
-	if got := newestRun(nil, "shop-data"); got != nil {
+	if got := newestRun(nil, shopData); got != nil {
 		t.Errorf("got %v, want none", got)
 	}
 }

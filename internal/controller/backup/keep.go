@@ -83,7 +83,7 @@ func (s *scope) obsolete(job *batchv1.Job) bool {
 // not have the run yet, so the API server is asked, once: then the Job goes.
 func (r *Reconciler) orphaned(ctx context.Context, s *scope, job *batchv1.Job) (bool, error) {
 	isOf := func(run slipwayv1alpha1.BackupRun) bool {
-		return run.Spec.Backup == s.backup.Name && job.Name == desired.KeepName(s.backup, run.Name)
+		return run.IsOf(s.backup) && job.Name == desired.KeepName(s.backup, run.Name)
 	}
 	ended := mover.Observe(job, s.pods, stepsOf(job)).State
 	if !desired.IsKeep(s.backup, job.Name) || (ended != mover.Succeeded && ended != mover.Failed) || slices.ContainsFunc(s.runs, isOf) {

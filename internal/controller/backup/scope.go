@@ -23,7 +23,7 @@ import (
 type scope struct {
 	// backup is the Backup as the cache has it. Its status is replaced at the end.
 	backup *slipwayv1alpha1.Backup
-	// runs are its runs, the newest first. Set by load.
+	// runs are its runs, the newest first: not those of a Backup of the same name that was deleted. Set by load.
 	runs []slipwayv1alpha1.BackupRun
 	// jobs are the Jobs of the Backup itself, and pods theirs. Set by load.
 	jobs []batchv1.Job
@@ -76,7 +76,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	if err != nil {
 		return nil, fmt.Errorf("list BackupRuns and Jobs: %w", err)
 	}
-	s.runs = runs.Items
+	s.runs = slices.DeleteFunc(runs.Items, func(run slipwayv1alpha1.BackupRun) bool { return !run.IsOf(s.backup) })
 	slices.SortFunc(s.runs, compareRuns)
 	for i := range jobs.Items {
 		switch job := &jobs.Items[i]; {

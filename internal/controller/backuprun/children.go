@@ -27,6 +27,9 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 	if s.backup.UID == "" {
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonBackupNotFound, "there is no Backup %q (spec.backup)", s.run.Spec.Backup)
 	}
+	if err := r.adopt(ctx, s); err != nil {
+		return err
+	}
 	place, err := mover.ParseDestination(s.backup.Spec.Destination)
 	if err != nil {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of the Backup: %v", err)
@@ -120,6 +123,9 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	}
 	job, err := desired.Job(in)
 	if err != nil {
+		return err
+	}
+	if err := r.confirmBackup(ctx, s); err != nil {
 		return err
 	}
 	return r.writers.Create(ctx, s.backup, s.run, apply.Child{Desired: job, Current: s.job})

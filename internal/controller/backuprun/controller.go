@@ -51,13 +51,15 @@ type Reconciler struct {
 
 // The operator's rights. Volumes, and the pods and workloads that use them, are read when a Job is made for them. They are
 // never changed. The right to run hooks is not among them: it is in a role of its own, which only who asks for it gets. A run
-// that owes a hook is patched: it gets a finalizer. The claims that are made and deleted are those of volumes that are made
+// that owes a hook is patched: it gets a finalizer. One by hand gets its Backup as owner, which waits for it when it is deleted
+// in the foreground: that takes the right to the finalizers of Backups. The claims that are made and deleted are those of volumes that are made
 // from a snapshot.
 //
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns/status,verbs=get;patch
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slipway.dev,resources=backups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slipway.dev,resources=backups/finalizers,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
@@ -94,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		})
 	case s.run.Ended():
 		r.turns.leave(req.NamespacedName)
-		s.err = errors.Join(r.tidy(ctx, s), r.finalizer.Remove(ctx, s.run))
+		s.err = errors.Join(r.tidy(ctx, s), r.finalizer.Remove(ctx, s.run), r.adoptEnded(ctx, s))
 		return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error { return nil })
 	}
 

@@ -9,6 +9,7 @@
 //	controller.go  Reconcile
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
+//	owner.go       whose run it is: one by hand gets its Backup as owner
 //	source.go      which volumes there are, who uses them, and as which user
 //	dump.go        the command whose output is copied instead
 //	turn.go        whose turn it is: the limit of runs at a time

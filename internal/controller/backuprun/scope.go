@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ type scope struct {
 	run *slipwayv1alpha1.BackupRun
 	// backup is what it is a run of, with no UID where there is none. Set by load.
 	backup *slipwayv1alpha1.Backup
-	// siblings are the runs of the same Backup, this one among them. Set by load.
+	// siblings are the runs of the same Backup, this one among them where it is one. Set by load.
 	siblings []slipwayv1alpha1.BackupRun
 	// jobs are the Jobs of the run, and pods theirs. Set by load.
 	jobs []batchv1.Job
@@ -96,7 +97,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	if err != nil {
 		return nil, fmt.Errorf("list BackupRuns and Jobs: %w", err)
 	}
-	s.siblings = runs.Items
+	s.siblings = slices.DeleteFunc(runs.Items, func(run slipwayv1alpha1.BackupRun) bool { return !run.IsOf(s.backup) })
 	for i := range jobs.Items {
 		if metav1.IsControlledBy(&jobs.Items[i], s.run) {
 			s.jobs = append(s.jobs, jobs.Items[i])

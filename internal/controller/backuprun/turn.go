@@ -82,6 +82,9 @@ func keyOf(run *slipwayv1alpha1.BackupRun) types.NamespacedName {
 // wait lets a run begin when no other one of its Backup is under way, and when it is its turn.
 func (r *Reconciler) wait(s *scope, now time.Time) error {
 	runs := s.run.Status.Phase == slipwayv1alpha1.BackupRunning
+	if !s.backup.DeletionTimestamp.IsZero() && s.job.UID == "" && s.current < len(s.volumes) {
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "Backup %q is being deleted: no copy is made for it any more", s.backup.Name)
+	}
 	if !runs {
 		if earlier := s.earlier(); earlier != "" {
 			return outcome.Waitingf(0, slipwayv1alpha1.ReasonQueued, "BackupRun %q of the same Backup has not ended yet", earlier)

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/children"
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/volumesnapshot"
+	slipwayac "github.com/slipway-dev/slipway/pkg/client/applyconfiguration/api/v1alpha1"
 )
 
 // Kind is the kind that owns everything built here.
@@ -55,6 +56,12 @@ type Inputs struct {
 	// Snapshot is the VolumeSnapshot of the volume. With no UID the volume itself is read, and NoSnapshot may say why.
 	Snapshot   *volumesnapshot.VolumeSnapshot
 	NoSnapshot string
+}
+
+// Owned returns the owner of a run, and nothing else of it: its Backup.
+func Owned(run *slipwayv1alpha1.BackupRun, backup *slipwayv1alpha1.Backup) *slipwayac.BackupRunApplyConfiguration {
+	owner := children.Owner{Kind: "Backup", Object: backup, Label: slipwayv1alpha1.LabelBackup}
+	return slipwayac.BackupRun(run.Name, run.Namespace).WithOwnerReferences(owner.Reference())
 }
 
 // JobName returns the name of the Job for a volume and an attempt.
