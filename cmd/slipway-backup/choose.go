@@ -25,10 +25,10 @@ func latest(all []repository.Snapshot, c mover.Restore) (string, error) {
 		if !slices.Contains(volumes, s.Volume) {
 			volumes = append(volumes, s.Volume)
 		}
-		if s.Verified == nil || (c.Volume != "" && s.Volume != c.Volume) || (!c.AsOf.IsZero() && s.End.After(c.AsOf)) {
+		if s.Verified == nil || (c.Volume != "" && s.Volume != c.Volume) || (!c.AsOf.IsZero() && heldUntil(s).After(c.AsOf)) {
 			continue
 		}
-		if newest == nil || s.Start.After(newest.Start) {
+		if newest == nil || newer(s, *newest) {
 			newest = &all[i]
 		}
 	}
@@ -45,6 +45,22 @@ func latest(all []repository.Snapshot, c mover.Restore) (string, error) {
 	}
 }
 
+// newer tells whether the source of a is of a later moment than that of b. Reading decides about the same moment.
+func newer(a, b repository.Snapshot) bool {
+	if !a.SourceTime.Equal(b.SourceTime) {
+		return a.SourceTime.After(b.SourceTime)
+	}
+	return a.Start.After(b.Start)
+}
+
+// heldUntil is the moment after which no write can be in a copy: that of a snapshot of the volume, or else the end of reading.
+func heldUntil(s repository.Snapshot) time.Time {
+	if s.SourceTime.Before(s.Start) {
+		return s.SourceTime
+	}
+	return s.End
+}
+
 // planned returns the IDs of the snapshots that no rule keeps. Each volume is kept by the rules for itself.
 func planned(all []repository.Snapshot, c mover.Retention, now time.Time) ([]string, error) {
 	const doing = "decide what to expire"
@@ -54,7 +70,7 @@ func planned(all []repository.Snapshot, c mover.Retention, now time.Time) ([]str
 	}
 	volumes := map[string][]schedule.Snapshot{}
 	for _, s := range all {
-		volumes[s.Volume] = append(volumes[s.Volume], schedule.Snapshot{ID: s.ID, Time: s.Start, Verified: s.Verified != nil})
+		volumes[s.Volume] = append(volumes[s.Volume], schedule.Snapshot{ID: s.ID, Time: s.SourceTime, Verified: s.Verified != nil})
 	}
 	var remove []string
 	for _, snapshots := range volumes {

@@ -19,7 +19,7 @@ var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 // taken is a snapshot that took a minute, so many hours before noon.
 func taken(id, volume string, hours int, verified bool) repository.Snapshot {
 	s := repository.Snapshot{ID: id, Volume: volume, Start: noon.Add(-time.Duration(hours) * time.Hour)}
-	s.End = s.Start.Add(time.Minute)
+	s.SourceTime, s.End = s.Start, s.Start.Add(time.Minute)
 	if verified {
 		s.Verified = &repository.Verification{Time: s.End}
 	}
@@ -54,6 +54,44 @@ func TestTheNewestVerifiedSnapshotIsRestored(t *testing.T) {
 				t.Errorf("got %q, %v, want %q, %s", got, err, tc.want, tc.kind)
 			}
 		})
+	}
+}
+
+// A copy that was read from a snapshot of the volume is of the moment of that, however much later it was read.
+func TestACopyIsOfTheMomentOfItsSource(t *testing.T) {
+	// staged was asked for so many hours before it was read.
+	staged := func(id string, hours, before int) repository.Snapshot {
+		s := taken(id, "", hours, true)
+		s.SourceTime = s.Start.Add(-time.Duration(before) * time.Hour)
+		return s
+	}
+	all := []repository.Snapshot{taken("live", "", 10, true), staged("late", 2, 9), staged("first", 5, 1), staged("second", 4, 2)}
+	tests := map[string]struct {
+		all  []repository.Snapshot
+		asOf time.Time
+		want string
+		kind repository.Kind
+	}{
+		"the newest is what was asked for last":            {all[:2], time.Time{}, "live", ""},
+		"of one moment the one that was read later":        {all, time.Time{}, "second", ""},
+		"as of the moment of the snapshot":                 {all, noon.Add(-6 * time.Hour), "second", ""},
+		"as of just before":                                {all, noon.Add(-6*time.Hour - time.Second), "live", ""},
+		"a live copy may hold what was written until then": {all, noon.Add(-10 * time.Hour), "late", ""},
+		"before all of them":                               {all, noon.Add(-12 * time.Hour), "", repository.KindNotFound},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := latest(tc.all, mover.Restore{AsOf: tc.asOf})
+			if got != tc.want || (tc.kind == "") != (err == nil) || (err != nil && repository.KindOf(err) != tc.kind) {
+				t.Errorf("got %q, %v, want %q, %s", got, err, tc.want, tc.kind)
+			}
+		})
+	}
+	// A day is kept by the moment, too: both are of the first of May, though one was read on the second.
+	days := []repository.Snapshot{staged("read on the second", -13, 14), taken("of the first", "", 0, true)}
+	remove, err := planned(days, mover.Retention{Daily: 5, Limit: 10}, noon.AddDate(0, 0, 1))
+	if diff := cmp.Diff([]string{"read on the second"}, remove); diff != "" || err != nil {
+		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -45,7 +45,7 @@ func snapshot(ctx context.Context, w *work, r *repository.Repository) error {
 		stream = streamOf(*c.Dump, &hangUp)
 	}
 	made, err := r.Snapshot(ctx, repository.SnapshotOptions{
-		Source: c.Source, Run: c.Run, Volume: c.Volume, Paths: c.Paths, Exclude: c.Exclude,
+		Source: c.Source, Run: c.Run, Volume: c.Volume, SourceTime: c.SourceTime, Paths: c.Paths, Exclude: c.Exclude,
 		AllowPartial: c.AllowPartial, AllowEmpty: c.AllowEmpty,
 		IgnoreChangeTime: c.IgnoreChangeTime, ReadAll: c.ReadAll, Parallel: c.Parallel, Meter: w.meter, Stream: stream,
 	})

@@ -111,10 +111,11 @@ func expected(all []repository.Snapshot, v mover.DrillVolume, notBefore time.Tim
 		return refuse(repository.KindSnapshotMissing, "%q is in the repository, and nothing says that it was verified", v.Snapshot)
 	case all[i].Run != v.Run || all[i].Volume != v.Volume:
 		return refuse(repository.KindSnapshotDiffers, "%q is of the run %q and the volume %q, expected was the run %q", v.Snapshot, all[i].Run, all[i].Volume, v.Run)
-	case !all[i].Start.Truncate(time.Second).Equal(v.SourceTime.Truncate(time.Second)):
-		return refuse(repository.KindSnapshotDiffers, "%q is of %s, expected was %s", v.Snapshot, stamp(all[i].Start), stamp(v.SourceTime))
-	case all[i].Start.Before(notBefore.Truncate(time.Second)):
-		return refuse(repository.KindSnapshotStale, "the newest verified one that is known is of %s, and one of %s or newer is promised", stamp(all[i].Start), stamp(notBefore))
+	// Status may tell an earlier time: it believes no clock that is ahead.
+	case all[i].SourceTime.Before(v.SourceTime.Truncate(time.Second)):
+		return refuse(repository.KindSnapshotDiffers, "%q is of %s, expected was %s", v.Snapshot, stamp(all[i].SourceTime), stamp(v.SourceTime))
+	case all[i].SourceTime.Before(notBefore.Truncate(time.Second)):
+		return refuse(repository.KindSnapshotStale, "the newest verified one that is known is of %s, and one of %s or newer is promised", stamp(all[i].SourceTime), stamp(notBefore))
 	default:
 		return nil
 	}

@@ -138,7 +138,7 @@ func TestADrillThatFails(t *testing.T) {
 			b.config.Drill.Volumes[0].Snapshot, b.config.Drill.Volumes[0].Run = made.Snapshot.ID, "run-2/shop-data"
 		}, step: "restore", want: repository.KindSnapshotMissing},
 		"the snapshot of another run":    {before: volume(func(v *mover.DrillVolume) { v.Run = "run-uid-2/shop-data" }), step: "restore", want: repository.KindSnapshotDiffers},
-		"the snapshot of another time":   {before: volume(func(v *mover.DrillVolume) { v.SourceTime = v.SourceTime.Add(-time.Second) }), step: "restore", want: repository.KindSnapshotDiffers},
+		"the snapshot of another time":   {before: volume(func(v *mover.DrillVolume) { v.SourceTime = v.SourceTime.Add(time.Second) }), step: "restore", want: repository.KindSnapshotDiffers},
 		"a snapshot that is too old":     {before: func(_ *testing.T, b *bench) { b.config.Drill.NotBefore = b.config.Drill.NotBefore.Add(time.Second) }, step: "restore", want: repository.KindSnapshotStale},
 		"a scratch that holds something": {before: func(t *testing.T, b *bench) { b.write(t, "scratch/shop-data/old", "x") }, step: "restore", want: repository.KindTargetUnwritable},
 		"a volume that leads out":        {before: volume(func(v *mover.DrillVolume) { v.Volume = ".." }), step: "restore", want: repository.KindSnapshotDiffers},
@@ -241,6 +241,34 @@ func spoil(folder, prefix string, change func(path string, raw []byte) error) er
 }
 
 // An empty source proves nothing, unless that is what the user expects.
+// A copy that was read from a snapshot of the volume is of the moment of that. Status may tell an earlier one, and no later one.
+func TestADrillOfACopyThatIsOfAnEarlierMoment(t *testing.T) {
+	b := drilled(t)
+	moment := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	b.config.Snapshot.Run, b.config.Snapshot.SourceTime, b.config.Verify.Run = "staged/shop-data", moment, "staged/shop-data"
+	made := b.must(t, "snapshot")
+	b.must(t, "verify")
+	if !made.Snapshot.SourceTime.Equal(moment) || !made.Snapshot.Start.After(moment) {
+		t.Errorf("it is of %s and was read at %s, want one of %s", made.Snapshot.SourceTime, made.Snapshot.Start, moment)
+	}
+	for told, want := range map[time.Duration]repository.Kind{0: "", -time.Minute: "", time.Minute: repository.KindSnapshotDiffers} {
+		must(t, os.RemoveAll(b.path("scratch/shop-data")))
+		b.config.Drill.NotBefore = moment
+		b.config.Drill.Volumes[0] = mover.DrillVolume{
+			Volume: "shop-data", Snapshot: made.Snapshot.ID, Run: "staged/shop-data", SourceTime: moment.Add(told), Manifest: made.Snapshot.Manifest,
+		}
+		o := b.process(t, "restore")
+		if o.result.Kind != want {
+			t.Errorf("told %s: got %s, want %q", told, o.raw, want)
+		}
+		if want == "" {
+			if o := b.process(t, "compare"); o.code != 0 {
+				t.Errorf("told %s: %s", told, o.raw)
+			}
+		}
+	}
+}
+
 func TestADrillOfAnEmptySource(t *testing.T) {
 	for allowed, want := range map[bool]repository.Kind{false: repository.KindNothingCompared, true: ""} {
 		b := drilled(t)

@@ -84,10 +84,10 @@ func TestTheOperatorReadsWhatTheProgramWrites(t *testing.T) {
 
 	got, wrote := b.read(t, "snapshot")
 	made := mover.SnapshotResult{
-		ID: wrote.Snapshot.ID, Run: "run-uid/shop-data", Start: wrote.Snapshot.Start, Stats: mover.Stats{Files: 1, Bytes: 1_000_000}, AddedBytes: wrote.Snapshot.AddedBytes,
+		ID: wrote.Snapshot.ID, Run: "run-uid/shop-data", SourceTime: wrote.Snapshot.SourceTime, Start: wrote.Snapshot.Start, Stats: mover.Stats{Files: 1, Bytes: 1_000_000}, AddedBytes: wrote.Snapshot.AddedBytes,
 		Manifest: wrote.Snapshot.Manifest,
 	}
-	if diff := cmp.Diff(&made, got.Snapshot); diff != "" || made.AddedBytes == 0 || made.Start.IsZero() || len(made.Manifest) != 64 {
+	if diff := cmp.Diff(&made, got.Snapshot); diff != "" || made.AddedBytes == 0 || made.Start.IsZero() || made.SourceTime.IsZero() || len(made.Manifest) != 64 {
 		t.Errorf("snapshot, -want +got:\n%s", diff)
 	}
 	got, _ = b.read(t, "verify")

@@ -46,6 +46,7 @@ type snapshotLine struct {
 	ID         string    `json:"id"`
 	Run        string    `json:"run"`
 	Volume     string    `json:"volume,omitempty"`
+	SourceTime time.Time `json:"sourceTime"`
 	Start      time.Time `json:"start"`
 	Files      int64     `json:"files"`
 	Bytes      int64     `json:"bytes"`
@@ -66,7 +67,7 @@ func (r *result) setSnapshots(snapshots []repository.Snapshot) {
 	r.SnapshotCount = len(snapshots)
 	for _, s := range snapshots {
 		line := snapshotLine{
-			ID: s.ID, Run: s.Run, Volume: s.Volume, Start: s.Start, Files: s.Stats.Files, Bytes: s.Stats.Bytes, Unreadable: s.Stats.Unreadable,
+			ID: s.ID, Run: s.Run, Volume: s.Volume, SourceTime: s.SourceTime, Start: s.Start, Files: s.Stats.Files, Bytes: s.Stats.Bytes, Unreadable: s.Stats.Unreadable,
 		}
 		if s.Verified != nil {
 			line.Verified = &s.Verified.Time

@@ -61,14 +61,16 @@ type Snapshot struct {
 	// Run names the run. A second snapshot of the same run is not made.
 	Run string `json:"run"`
 	// Volume tells the sources of a repository apart, when there are several.
-	Volume           string   `json:"volume,omitempty"`
-	Paths            []string `json:"paths,omitempty"`
-	Exclude          []string `json:"exclude,omitempty"`
-	AllowPartial     bool     `json:"allowPartial,omitempty"`
-	AllowEmpty       bool     `json:"allowEmpty,omitempty"`
-	IgnoreChangeTime bool     `json:"ignoreChangeTime,omitempty"`
-	ReadAll          bool     `json:"readAll,omitempty"`
-	Parallel         int      `json:"parallel,omitempty"`
+	Volume string `json:"volume,omitempty"`
+	// SourceTime is what moment the source is of, where it is a snapshot that was taken before. Default: when reading begins.
+	SourceTime       time.Time `json:"sourceTime,omitzero"`
+	Paths            []string  `json:"paths,omitempty"`
+	Exclude          []string  `json:"exclude,omitempty"`
+	AllowPartial     bool      `json:"allowPartial,omitempty"`
+	AllowEmpty       bool      `json:"allowEmpty,omitempty"`
+	IgnoreChangeTime bool      `json:"ignoreChangeTime,omitempty"`
+	ReadAll          bool      `json:"readAll,omitempty"`
+	Parallel         int       `json:"parallel,omitempty"`
 	// Dump, instead of Source, is the output of a command.
 	Dump *Dump `json:"dump,omitempty"`
 }
@@ -95,7 +97,8 @@ type Restore struct {
 	Snapshot string `json:"snapshot,omitempty"`
 	Run      string `json:"run,omitempty"`
 	Latest   bool   `json:"latest,omitempty"`
-	// AsOf bounds Latest: the source had been read until then. There is no way around it to an earlier or later one.
+	// AsOf bounds Latest: the source had been read until then, or is of that moment or an earlier one, where it is a snapshot
+	// of a volume. There is no way around it to an earlier or later one.
 	AsOf time.Time `json:"asOf,omitzero"`
 	// Volume bounds Latest to snapshots of a volume. Required where the repository holds several.
 	Volume    string   `json:"volume,omitempty"`

@@ -43,7 +43,7 @@ type DrillVolume struct {
 	Volume   string `json:"volume"`
 	Snapshot string `json:"snapshot"`
 	Run      string `json:"run"`
-	// SourceTime is when the source began to be read, in whole seconds.
+	// SourceTime is what moment the copy is of at the least, in whole seconds.
 	SourceTime time.Time `json:"sourceTime,omitzero"`
 	// Manifest is the digest of the manifest.
 	Manifest string `json:"manifest,omitempty"`

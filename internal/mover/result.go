@@ -33,8 +33,11 @@ type Result struct {
 
 // SnapshotResult is what came of snapshot.
 type SnapshotResult struct {
-	ID         string    `json:"id"`
-	Run        string    `json:"run"`
+	ID  string `json:"id"`
+	Run string `json:"run"`
+	// SourceTime is what moment the source is of. It is zero in a result of an older release.
+	SourceTime time.Time `json:"sourceTime"`
+	// Start is when reading began.
 	Start      time.Time `json:"start"`
 	Stats      Stats     `json:"stats"`
 	AddedBytes int64     `json:"addedBytes"`

@@ -13,8 +13,9 @@ import (
 
 // The tags of a snapshot. The program of kopia shows and finds them without the prefix "tag:".
 const (
-	runTag     = "tag:slipway-run"
-	partialTag = "tag:slipway-partial"
+	runTag        = "tag:slipway-run"
+	partialTag    = "tag:slipway-partial"
+	sourceTimeTag = "tag:slipway-source-time"
 )
 
 // Snapshot describes a snapshot.
@@ -25,6 +26,9 @@ type Snapshot struct {
 	Run string `json:"run"`
 	// Volume is what SnapshotOptions.Volume was.
 	Volume string `json:"volume,omitempty"`
+	// SourceTime is what moment the source is of: that of SnapshotOptions, else Start. Later writes may be in what was read
+	// where it is Start.
+	SourceTime time.Time `json:"sourceTime"`
 	// Start and End are when the source was read.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
@@ -128,7 +132,16 @@ func describe(m *snapshot.Manifest) (Snapshot, error) {
 func toSnapshot(m *snapshot.Manifest, stats Stats) Snapshot {
 	volume, _ := volumeOf(m.Source)
 	return Snapshot{
-		ID: string(m.ID), Run: m.Tags[runTag], Volume: volume, Start: begun(m).UTC(), End: m.EndTime.ToTime().UTC(), Stats: stats,
+		ID: string(m.ID), Run: m.Tags[runTag], Volume: volume, SourceTime: sourceTime(m), Start: begun(m).UTC(), End: m.EndTime.ToTime().UTC(), Stats: stats,
 		Manifest: m.Tags[manifestTag],
 	}
+}
+
+// sourceTime is what moment a snapshot is of. One that says nothing, or no time, is of when it was read.
+func sourceTime(m *snapshot.Manifest) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, m.Tags[sourceTimeTag])
+	if err != nil || at.After(begun(m)) {
+		return begun(m).UTC()
+	}
+	return at.UTC()
 }

@@ -31,6 +31,9 @@ type SnapshotOptions struct {
 	// Volume tells the sources of a repository apart, when there are several: what is unchanged is looked for in snapshots
 	// of the same one only. Default: none, for a repository with one source. Of a name, such as that of a volume claim.
 	Volume string
+	// SourceTime is what moment the source is of, where that is earlier than the reading: a snapshot of a volume that was taken
+	// before. One that is later than the reading is taken for a clock that is ahead. Default: when reading began.
+	SourceTime time.Time
 	// Paths restricts the snapshot to these files and folders in the source. Each has to exist. Default: all.
 	Paths []string
 	// Exclude leaves out what matches one of these patterns. A pattern without a slash is for a name in any folder, one
@@ -217,6 +220,9 @@ func (k *keeper) save(ctx context.Context, made *snapshot.Manifest, stats Stats,
 	}
 	made.Description = string(description)
 	made.Tags = map[string]string{runTag: k.options.Run, manifestTag: digest}
+	if at := k.options.SourceTime; !at.IsZero() && at.Before(begun(made)) {
+		made.Tags[sourceTimeTag] = at.UTC().Format(time.RFC3339Nano)
+	}
 	if stats.Unreadable > 0 {
 		made.Tags[partialTag] = "true"
 	}

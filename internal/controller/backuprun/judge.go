@@ -107,11 +107,10 @@ func (s *scope) accept(now time.Time) mover.Next {
 	if problem := mover.Disagree(made, verified, desired.Tag(s.run, s.volumes[s.current].Claim)); problem != "" {
 		return s.course().FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: problem}, now)
 	}
-	start := metav1.NewTime(made.Snapshot.Start)
 	s.volumes = slices.Clone(s.volumes)
 	s.volumes[s.current] = slipwayv1alpha1.BackupVolume{
 		Claim: s.volumes[s.current].Claim, Dump: s.volumes[s.current].Dump, ReadFrom: s.volumes[s.current].ReadFrom,
-		SnapshotID: made.Snapshot.ID, SourceTime: earliest(s.volumes[s.current].SourceTime, start), Verified: true,
+		SnapshotID: made.Snapshot.ID, SourceTime: sourceTime(made.Snapshot, s.volumes[s.current].SourceTime, now), Verified: true,
 		ManifestDigest: made.Snapshot.Manifest,
 		Files:          made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
 		Unreadable: made.Snapshot.Stats.Unreadable, Skipped: made.Snapshot.Stats.Skipped,
@@ -132,6 +131,22 @@ func (s *scope) accept(now time.Time) mover.Next {
 		Phase: slipwayv1alpha1.BackupRunning, Reason: slipwayv1alpha1.ReasonTransferring,
 		Message: fmt.Sprintf("volume %q is next", s.volumes[s.current].Claim), Attempt: 1, Begins: now,
 	}
+}
+
+// sourceTime is what moment a copy is of, as the repository tells. asked is when a snapshot of the volume was first asked for, or
+// nil: what an older release has made is of that time. A node whose clock is ahead makes no copy newer than it can be.
+func sourceTime(made *mover.SnapshotResult, asked *metav1.Time, now time.Time) *metav1.Time {
+	at := made.SourceTime
+	if at.IsZero() || made.Start.Before(at) {
+		at = made.Start
+	}
+	if made.SourceTime.IsZero() && asked != nil && asked.Time.Before(at) {
+		at = asked.Time
+	}
+	if at.After(now) {
+		at = now
+	}
+	return transfer.At(at)
 }
 
 func (s *scope) complete(now time.Time) mover.Next {

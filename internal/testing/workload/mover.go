@@ -163,8 +163,13 @@ func goodResult(step mover.Step, config mover.Config) *mover.Result {
 	id := fmt.Sprintf("%032x", len(config.Snapshot.Run))
 	switch step {
 	case mover.StepSnapshot:
+		start := time.Now().UTC()
+		source := config.Snapshot.SourceTime
+		if source.IsZero() {
+			source = start
+		}
 		result.Snapshot = &mover.SnapshotResult{
-			ID: id, Run: config.Snapshot.Run, Start: time.Now().UTC(), Stats: mover.Stats{Files: 3, Bytes: 1000}, AddedBytes: 500,
+			ID: id, Run: config.Snapshot.Run, SourceTime: source, Start: start, Stats: mover.Stats{Files: 3, Bytes: 1000}, AddedBytes: 500,
 			Manifest: manifestDigest,
 		}
 	case mover.StepVerify:
@@ -182,7 +187,7 @@ func goodResult(step mover.Step, config mover.Config) *mover.Result {
 		if snapshot == "" {
 			snapshot = id
 		}
-		result.Restore = &mover.RestoreResult{Snapshot: mover.SnapshotResult{ID: snapshot, Start: time.Now().UTC()}, Files: 3, Bytes: 1000}
+		result.Restore = &mover.RestoreResult{Snapshot: mover.SnapshotResult{ID: snapshot, SourceTime: time.Now().UTC(), Start: time.Now().UTC()}, Files: 3, Bytes: 1000}
 	case mover.StepExpire:
 		result.Expire = &mover.ExpireResult{Removed: 1, Kept: 7}
 	case mover.StepMaintain:

@@ -112,7 +112,7 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 		Config: mover.Config{
 			Repository: mover.Repository{ID: in.RepositoryID, Create: in.RepositoryID == ""},
 			Snapshot: mover.Snapshot{
-				Source: source, Run: tag, Volume: in.Claim, Paths: paths(spec.Include), Exclude: spec.Exclude,
+				Source: source, Run: tag, Volume: in.Claim, SourceTime: in.sourceTime(), Paths: paths(spec.Include), Exclude: spec.Exclude,
 				AllowPartial: spec.AllowPartial, AllowEmpty: spec.AllowEmpty,
 			},
 			Verify: mover.Verify{Run: tag, ReadPercent: readPercent(Mode(in.Backup))},

@@ -33,6 +33,15 @@ func (in Inputs) reads() string {
 
 func (in Inputs) fromSnapshot() bool { return in.Snapshot != nil && in.Snapshot.UID != "" }
 
+// sourceTime is when the snapshot was asked for that is read: whatever was written until then is in the copy. It is zero where
+// the volume itself is read.
+func (in Inputs) sourceTime() time.Time {
+	if !in.fromSnapshot() {
+		return time.Time{}
+	}
+	return in.Snapshot.CreationTimestamp.UTC()
+}
+
 // annotations are what nobody can find out any more when the Job has ended.
 func (in Inputs) annotations() map[string]string {
 	annotations := map[string]string{}
