@@ -11,6 +11,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/mover"
 )
 
 // labelTemplateHash is what a Deployment adds to the names of its ReplicaSets.
@@ -22,15 +23,14 @@ type Target struct {
 	UID types.UID
 }
 
-// Writers are the pods that have a claim and may write to it, by name. Only what the kubelet enforces makes a pod a reader:
-// a claim or mounts that are read-only, as in the pods that take a snapshot. Labels and owners tell nothing: who may make
-// pods or Jobs may set them.
+// Writers are the pods that have a claim and may write to it, by name, as mover.VolumeOf says: so all of them make a volume live
+// (mover.UseOf). Labels and owners tell nothing: who may make pods or Jobs may set them.
 func Writers(pods []corev1.Pod, claim string) []*corev1.Pod {
 	var found []*corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if _, writes := volumeOf(pod, claim); writes && !ended {
+		if _, writes := mover.VolumeOf(pod, claim); writes && !ended {
 			found = append(found, pod)
 		}
 	}
@@ -38,37 +38,11 @@ func Writers(pods []corev1.Pod, claim string) []*corev1.Pod {
 	return found
 }
 
-// volumeOf is the volume by which a pod has a claim, and whether it may write to it.
-func volumeOf(pod *corev1.Pod, claim string) (volume string, writes bool) {
-	for i := range pod.Spec.Volumes {
-		source := pod.Spec.Volumes[i].PersistentVolumeClaim
-		if source == nil || source.ClaimName != claim {
-			continue
-		}
-		volume = pod.Spec.Volumes[i].Name
-		if !source.ReadOnly && mountedForWriting(&pod.Spec, volume) {
-			return volume, true
-		}
-	}
-	return volume, false
-}
-
-// mountedForWriting tells whether a container of any kind may write to a volume. A block device has no read-only mode.
-func mountedForWriting(pod *corev1.PodSpec, volume string) bool {
-	writes := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) bool {
-		return slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.Name == volume && !m.ReadOnly }) ||
-			slices.ContainsFunc(devices, func(d corev1.VolumeDevice) bool { return d.Name == volume })
-	}
-	ofContainer := func(c corev1.Container) bool { return writes(c.VolumeMounts, c.VolumeDevices) }
-	return slices.ContainsFunc(pod.InitContainers, ofContainer) || slices.ContainsFunc(pod.Containers, ofContainer) ||
-		slices.ContainsFunc(pod.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return writes(c.VolumeMounts, c.VolumeDevices) })
-}
-
 // Container is the name of the container that a hook runs in: the one that is named, else the first that mounts the claim,
 // else the first. It is empty where the pod has none of the name among its containers: init containers and ephemeral ones
 // are none.
 func Container(pod *corev1.Pod, named, claim string) string {
-	volume, _ := volumeOf(pod, claim)
+	volume, _ := mover.VolumeOf(pod, claim)
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
 		mounts := slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume })

@@ -180,7 +180,7 @@ func IdentityIn(pod *corev1.Pod, container string) (id Identity, known bool) {
 // IdentityOfClaim is who the pods run as that use a claim. It is empty where there are none.
 func IdentityOfClaim(claim string, pods []corev1.Pod) Identity {
 	for i := range pods {
-		if volume, _ := mounts(&pods[i], claim); volume != "" && !isMover(&pods[i]) && !over(&pods[i]) {
+		if volume, _ := VolumeOf(&pods[i], claim); volume != "" && !isMover(&pods[i]) && !over(&pods[i]) {
 			return identityOf(&pods[i], volume)
 		}
 	}

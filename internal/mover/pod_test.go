@@ -96,6 +96,67 @@ func TestAPodFollowsTheOneThatUsesTheVolume(t *testing.T) {
 	}
 }
 
+// Whoever may write to a volume makes it live, and nobody else does: hooks run in just these pods, too.
+func TestAVolumeIsLiveWhileAPodMayWriteToIt(t *testing.T) {
+	const data = "data"
+	user := int64(1000)
+	pod := func(change ...func(*corev1.Pod)) corev1.Pod {
+		p := corev1.Pod{Spec: corev1.PodSpec{
+			NodeName: "node-1", SecurityContext: &corev1.PodSecurityContext{RunAsUser: &user},
+			Containers: []corev1.Container{{Name: "db", VolumeMounts: []corev1.VolumeMount{{Name: data}}}},
+			Volumes: []corev1.Volume{{Name: data, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: data},
+			}}},
+		}}
+		for _, c := range change {
+			c(&p)
+		}
+		return p
+	}
+	reads := func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].ReadOnly = true }
+	labelled := func(label string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Labels = map[string]string{label: "x"} }
+	}
+	used := Use{Node: "node-1", Identity: Identity{User: user}}
+	live := used
+	live.Live = true
+	tests := map[string]struct {
+		pod  corev1.Pod
+		want Use
+	}{
+		"it writes":              {pod(), live},
+		"it has ended":           {pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), Use{}},
+		"its claim is read-only": {pod(func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true }), used},
+		"its mount is read-only": {pod(reads), used},
+		"it mounts it nowhere":   {pod(func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts = nil }), used},
+		"its init container writes": {pod(reads, func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: data}}}}
+		}), live},
+		"it has the bare device": {pod(reads, func(p *corev1.Pod) { p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: data}} }), live},
+		"it writes by another volume of it": {pod(reads, func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, p.Spec.Volumes[0])
+			p.Spec.Volumes[1].Name = "again"
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "again"})
+		}), live},
+		"it takes a copy":                     {pod(reads, labelled(slipwayv1alpha1.LabelBackupRun)), Use{}},
+		"it says that it takes a copy":        {pod(labelled(slipwayv1alpha1.LabelBackupRun)), Use{Node: "node-1", Live: true}},
+		"it restores into the volume":         {pod(labelled(slipwayv1alpha1.LabelRestore)), Use{Node: "node-1", Live: true}},
+		"it restored into the volume, before": {pod(labelled(slipwayv1alpha1.LabelRestore), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), Use{}},
+	}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: data},
+		Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, trouble := UseOf(claim, []corev1.Pod{tc.pod})
+			if diff := cmp.Diff(tc.want, got); diff != "" || trouble != nil {
+				t.Errorf("%v, -want +got:\n%s", trouble, diff)
+			}
+		})
+	}
+}
+
 func TestAPlaceOnTheSourceIsRefused(t *testing.T) {
 	err := CheckOwnClaim(Place{Claim: "data", Path: "copies"}, "logs", "data")
 	if err == nil || !strings.Contains(err.Error(), "spec.source") {

@@ -16,7 +16,7 @@ type Use struct {
 	Node string
 	// Tolerations are those of the pod there.
 	Tolerations []corev1.Toleration
-	// Live tells that a pod may write to it.
+	// Live tells that a pod may write to it, that of a Restore among them.
 	Live bool
 	// Identity is who the pods run as.
 	Identity Identity
@@ -38,9 +38,9 @@ func UseOf(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (Use, *health
 	shared := slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(claim.Spec.AccessModes, corev1.ReadOnlyMany)
 	for i := range pods {
 		pod := &pods[i]
-		volume, readOnly := mounts(pod, claim.Name)
-		if volume == "" || isMover(pod) || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-			continue
+		volume, writes := VolumeOf(pod, claim.Name)
+		if volume == "" || over(pod) || (isMover(pod) && !writes) {
+			continue // who takes a copy is in nobody's way
 		}
 		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
 			exclusive = &health.Trouble{
@@ -51,8 +51,10 @@ func UseOf(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (Use, *health
 		if !shared && pod.Spec.NodeName != "" {
 			u.Node, u.Tolerations = pod.Spec.NodeName, tolerationsOf(pod)
 		}
-		u.Live = u.Live || !readOnly
-		u.Identity = identityOf(pod, volume)
+		u.Live = u.Live || writes
+		if !isMover(pod) {
+			u.Identity = identityOf(pod, volume)
+		}
 	}
 	return u, exclusive
 }
@@ -62,14 +64,32 @@ func isMover(pod *corev1.Pod) bool {
 	return pod.Labels[slipwayv1alpha1.LabelBackupRun] != "" || pod.Labels[slipwayv1alpha1.LabelRestore] != ""
 }
 
-// mounts returns the name of the volume by which a pod has a claim, and whether it only reads it.
-func mounts(pod *corev1.Pod, claim string) (volume string, readOnly bool) {
+// VolumeOf is the volume by which a pod has a claim, and whether it may write to it. It is empty where the pod does not have the
+// claim. Only what the kubelet enforces makes a pod a reader: a claim or mounts that are read-only, as in the pods that take a
+// snapshot.
+func VolumeOf(pod *corev1.Pod, claim string) (volume string, writes bool) {
 	for i := range pod.Spec.Volumes {
-		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil && source.ClaimName == claim {
-			return pod.Spec.Volumes[i].Name, source.ReadOnly
+		source := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if source == nil || source.ClaimName != claim {
+			continue
+		}
+		volume = pod.Spec.Volumes[i].Name
+		if !source.ReadOnly && mountedForWriting(&pod.Spec, volume) {
+			return volume, true
 		}
 	}
-	return "", false
+	return volume, false
+}
+
+// mountedForWriting tells whether a container of any kind may write to a volume. A block device has no read-only mode.
+func mountedForWriting(pod *corev1.PodSpec, volume string) bool {
+	writes := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) bool {
+		return slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.Name == volume && !m.ReadOnly }) ||
+			slices.ContainsFunc(devices, func(d corev1.VolumeDevice) bool { return d.Name == volume })
+	}
+	ofContainer := func(c corev1.Container) bool { return writes(c.VolumeMounts, c.VolumeDevices) }
+	return slices.ContainsFunc(pod.InitContainers, ofContainer) || slices.ContainsFunc(pod.Containers, ofContainer) ||
+		slices.ContainsFunc(pod.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return writes(c.VolumeMounts, c.VolumeDevices) })
 }
 
 // identityOf is who the container runs as that mounts a volume: as its spec says, or as the kubelet reports.
