@@ -103,13 +103,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.runHooks(s, now)
 	s.err = r.prepare(ctx, s)
 	if s.err == nil {
-		s.err = r.wait(s, now)
+		s.err = r.wait(ctx, s, now)
 	}
 	if s.err == nil {
 		s.err = r.transfer(ctx, s, now)
 	}
 	r.judge(ctx, s, now)
 	r.release(ctx, s, now)
+	r.yield(s)
 	r.listen(ctx, s, now)
 	if s.err == nil {
 		s.err = r.tidy(ctx, s)

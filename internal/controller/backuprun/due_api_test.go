@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
 )
@@ -66,6 +67,40 @@ func TestHundredsOfBackupsThatAreDueAtOnce(t *testing.T) {
 	if q.most < 2 {
 		t.Error("no two ran at a time, so the test proves nothing")
 	}
+}
+
+// As many runs as may run at a time wait for a Secret that nobody makes, or for the time of another attempt. The next one is not
+// kept waiting by them.
+func TestARunThatCannotGoOnHoldsNoPlace(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	for n := range atATime {
+		name := fmt.Sprintf("stuck-%d", n)
+		backup := &slipwayv1alpha1.Backup{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
+			Spec:       slipwayv1alpha1.BackupSpec{Source: "shop-data", Schedule: "0 2 * * *", Destination: "s3://bucket/prefix", Suspend: true},
+		}
+		if n > 1 {
+			backup.Spec.Encryption = &slipwayv1alpha1.LocalReference{Name: "nobody-makes-it"}
+		}
+		f.create(backup)
+		f.create(&slipwayv1alpha1.BackupRun{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: name},
+		})
+		if n > 1 {
+			f.wait(name, slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonSecretNotFound)
+			continue
+		}
+		err := f.cluster.Move(t.Context(), f.job(name+"-0-1"), func(_ mover.Step, r *mover.Result) *mover.Result {
+			return &mover.Result{Command: r.Command, Kind: "Unreachable", Message: "nobody answers"}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.wait(name, slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonRetrying)
+	}
+	f.run("shop-now")
+	f.job("shop-now-0-1")
 }
 
 // queue lets the Jobs of all runs succeed, and counts.

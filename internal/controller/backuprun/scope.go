@@ -33,6 +33,8 @@ type scope struct {
 
 	// place is where repositories are. Set by prepare.
 	place mover.Place
+	// source is what the Backup names. Set by prepare.
+	source string
 	// volumes are what is copied, with what is known of each. Set by prepare, then by judge.
 	volumes []slipwayv1alpha1.BackupVolume
 	// current is the index in volumes of the one that has no verified copy yet, len(volumes) if all have one. Set by prepare.
@@ -49,6 +51,9 @@ type scope struct {
 	lookedAt bool
 	// staging is what the VolumeSnapshot has come to, nil when nothing has to be waited for. Set by transfer.
 	staging *mover.Staging
+
+	// inLine tells that the run waits for its turn. Set by wait.
+	inLine bool
 
 	// job is the Job of the present attempt, with no UID where there is none. Set by prepare, then by transfer.
 	job *batchv1.Job

@@ -1,33 +1,35 @@
 package backuprun
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/hook"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// turns bounds how many runs have a pod at a time: hundreds that are due in one minute would take all places of a node. Runs
-// wait in the order in which they came. What is remembered is lost with the process: then the runs that are Running have
-// their turn, and the others come anew.
+// turns bounds how many runs have a pod at a time: hundreds that are due in one minute would take all places of a node. What
+// is remembered is lost with the process: then the runs that are Running have their turn, and the others come anew.
 type turns struct {
-	limit int
-
-	mu      sync.Mutex
-	running map[types.NamespacedName]bool
-	waiting []types.NamespacedName
+	mu   sync.Mutex
+	line *line
+	// begun tells that those that were running when the operator began have their places.
+	begun bool
 	// tell enqueues a run whose turn has come.
 	tell func(types.NamespacedName)
 }
 
 func newTurns(limit int) *turns {
-	return &turns{limit: limit, running: map[types.NamespacedName]bool{}, tell: func(types.NamespacedName) {}}
+	return &turns{line: newLine(limit), tell: func(types.NamespacedName) {}}
 }
 
 // notify says whom to tell whose turn has come.
@@ -37,41 +39,47 @@ func (t *turns) notify(tell func(types.NamespacedName)) {
 	t.tell = tell
 }
 
-// enter tells whether it is a run's turn. One that runs already has it, whatever the limit.
-func (t *turns) enter(key types.NamespacedName, runs bool) bool {
+// begin gives those a place that ran before the operator began. It is asked for them once.
+func (t *turns) begin(running func() ([]types.NamespacedName, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first := len(t.waiting) == 0 || t.waiting[0] == key
-	if t.running[key] || runs || (first && len(t.running) < t.limit) {
-		t.running[key] = true
-		t.drop(key)
-		t.tellNext()
-		return true
+	if t.begun {
+		return nil
 	}
-	if !slices.Contains(t.waiting, key) {
-		t.waiting = append(t.waiting, key)
+	keys, err := running()
+	if err != nil {
+		return err
 	}
-	return false
+	for _, key := range keys {
+		t.line.enter(key, true)
+	}
+	t.begun = true
+	return nil
 }
 
-// leave ends the turn of a run, and tells the next one.
+// enter tells whether it is a run's turn. One that works already has it, whatever the limit.
+func (t *turns) enter(key types.NamespacedName, works bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	entered := t.line.enter(key, works)
+	if entered {
+		t.tellNext()
+	}
+	return entered
+}
+
+// leave ends the turn of a run, or its wait for one, and tells the next one.
 func (t *turns) leave(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.running, key)
-	t.drop(key)
-	t.tellNext()
-}
-
-func (t *turns) drop(key types.NamespacedName) {
-	if i := slices.Index(t.waiting, key); i >= 0 {
-		t.waiting = slices.Delete(t.waiting, i, i+1)
+	if t.line.leave(key) {
+		t.tellNext()
 	}
 }
 
 func (t *turns) tellNext() {
-	if len(t.waiting) > 0 && len(t.running) < t.limit {
-		t.tell(t.waiting[0])
+	if key, ok := t.line.called(); ok {
+		t.tell(key)
 	}
 }
 
@@ -80,9 +88,9 @@ func keyOf(run *slipwayv1alpha1.BackupRun) types.NamespacedName {
 }
 
 // wait lets a run begin when no other one of its Backup is under way, and when it is its turn.
-func (r *Reconciler) wait(s *scope, now time.Time) error {
-	runs := s.run.Status.Phase == slipwayv1alpha1.BackupRunning
-	if !s.backup.DeletionTimestamp.IsZero() && s.job.UID == "" && s.current < len(s.volumes) {
+func (r *Reconciler) wait(ctx context.Context, s *scope, now time.Time) error {
+	runs, works := s.run.Status.Phase == slipwayv1alpha1.BackupRunning, s.works()
+	if !s.backup.DeletionTimestamp.IsZero() && !works && s.current < len(s.volumes) {
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "Backup %q is being deleted: no copy is made for it any more", s.backup.Name)
 	}
 	if !runs {
@@ -93,10 +101,44 @@ func (r *Reconciler) wait(s *scope, now time.Time) error {
 			return outcome.Waitingf(left.Sub(now), slipwayv1alpha1.ReasonRetrying, "another attempt begins soon")
 		}
 	}
-	if !r.turns.enter(keyOf(s.run), runs) {
+	if err := r.turns.begin(func() ([]types.NamespacedName, error) { return r.running(ctx) }); err != nil {
+		return err
+	}
+	if s.inLine = !r.turns.enter(keyOf(s.run), works); s.inLine {
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonQueued, "as many runs as may run at a time are under way in the cluster")
 	}
 	return nil
+}
+
+// running are the runs that are under way, as the cache has them.
+func (r *Reconciler) running(ctx context.Context) ([]types.NamespacedName, error) {
+	runs := &slipwayv1alpha1.BackupRunList{}
+	if err := r.kit.Client.List(ctx, runs, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list BackupRuns: %w", err)
+	}
+	var keys []types.NamespacedName
+	for i := range runs.Items {
+		if run := &runs.Items[i]; run.Status.Phase == slipwayv1alpha1.BackupRunning && run.DeletionTimestamp.IsZero() {
+			keys = append(keys, keyOf(run))
+		}
+	}
+	return keys, nil
+}
+
+// works tells that a run has a pod, or holds something that nobody may be made to wait for: a workload, or a snapshot.
+func (s *scope) works() bool {
+	ofJob := func(job *batchv1.Job) bool { return job.UID != "" && !health.Job(job).Terminal }
+	return ofJob(s.job) || slices.ContainsFunc(s.jobs, func(job batchv1.Job) bool { return ofJob(&job) }) ||
+		s.snapshot.UID != "" || s.staging != nil || hook.Owed(s.hooks)
+}
+
+// yield ends the turn of a run that has nothing to do with it: what it needs is missing, another Job writes to the repository, or
+// the next attempt is still to come. It comes again when there is something new. One that waits for its turn goes on waiting.
+func (r *Reconciler) yield(s *scope) {
+	goesOn := s.err == nil && s.next.Phase == slipwayv1alpha1.BackupRunning
+	if !s.inLine && !goesOn && !s.works() {
+		r.turns.leave(keyOf(s.run))
+	}
 }
 
 // earlier names a run of the same Backup that has not ended and comes first, or is empty.
