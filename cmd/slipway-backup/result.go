@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -90,7 +87,7 @@ func (r *result) conclude(err error) {
 
 // marshal writes the result, and leaves out what does not fit.
 func (r *result) marshal(scrub *scrubber) ([]byte, error) {
-	short := *r
+	short := *scrub.result(r)
 	short.Snapshots = slices.Clone(r.Snapshots)
 	short.Message = cut(short.Message, 1024)
 	for {
@@ -98,7 +95,6 @@ func (r *result) marshal(scrub *scrubber) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		raw = scrub.clean(raw)
 		if len(raw) <= maxResult {
 			return raw, nil
 		}
@@ -138,48 +134,4 @@ func cut(text string, length int) string {
 		length--
 	}
 	return text[:length]
-}
-
-// scrubber replaces secrets in what is written. Nothing should hold one; this is for a server that repeats what it was sent.
-type scrubber struct{ secrets []string }
-
-// newScrubber knows secrets as they are, and as they are quoted in errors and in JSON.
-func newScrubber(secrets []string) *scrubber {
-	s := &scrubber{}
-	for _, secret := range secrets {
-		if len(secret) < 4 {
-			continue // it would be found everywhere
-		}
-		for _, text := range []string{secret, unquoted(strconv.Quote(secret))} {
-			s.secrets = append(s.secrets, text)
-			if raw, err := json.Marshal(text); err == nil {
-				s.secrets = append(s.secrets, unquoted(string(raw)))
-			}
-		}
-	}
-	return s
-}
-
-func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }
-
-func (s *scrubber) clean(text []byte) []byte {
-	for _, secret := range s.secrets {
-		text = bytes.ReplaceAll(text, []byte(secret), []byte("(secret)"))
-	}
-	return text
-}
-
-// writer cleans each line, which slog writes at once.
-func (s *scrubber) writer(w io.Writer) io.Writer { return &cleanWriter{scrub: s, w: w} }
-
-type cleanWriter struct {
-	scrub *scrubber
-	w     io.Writer
-}
-
-func (c *cleanWriter) Write(p []byte) (int, error) {
-	if _, err := c.w.Write(c.scrub.clean(bytes.Clone(p))); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

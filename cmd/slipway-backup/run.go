@@ -66,7 +66,7 @@ func (p program) run(ctx context.Context, command, configFile string) int {
 	}
 	w.options.Clock, w.options.OperationTimeout = p.repositoryClock(), p.timeout
 	scrub := newScrubber(secretsOf(w.options))
-	log := slog.New(slog.NewJSONHandler(scrub.writer(p.output), nil))
+	log := slog.New(slog.NewJSONHandler(p.output, &slog.HandlerOptions{ReplaceAttr: scrub.attribute}))
 	slog.SetDefault(log) // the HTTP client of Go logs by itself, and quotes what a server sent
 	if folder := w.options.Location.Filesystem; folder != nil && folder.Shared {
 		syscall.Umask(0) // it would take the rights of the others away

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-dev/slipway/internal/repository"
+)
+
+// leastSecret is how long a secret is at least that is looked for. A shorter one would be found everywhere.
+const leastSecret = 4
+
+// scrubber replaces secrets in what is written. Nothing should hold one; this is for a server that repeats what it was sent, and
+// for a source that has one in the name of a file. Only texts are changed that are for people. An ID, a digest or a number may
+// hold a secret by chance, and would be another one without it.
+type scrubber struct{ replacer *strings.Replacer }
+
+// newScrubber knows secrets as they are, and as they are quoted in errors and in JSON.
+func newScrubber(secrets []string) *scrubber {
+	var forms []string
+	for _, secret := range secrets {
+		if len(secret) < leastSecret {
+			continue
+		}
+		for _, text := range []string{secret, unquoted(strconv.Quote(secret))} {
+			forms = append(forms, text)
+			if raw, err := json.Marshal(text); err == nil {
+				forms = append(forms, unquoted(string(raw)))
+			}
+		}
+	}
+	// The longest first: of one that holds another one, nothing stays.
+	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, form := range forms {
+		pairs = append(pairs, form, "(secret)")
+	}
+	return &scrubber{replacer: strings.NewReplacer(pairs...)}
+}
+
+func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }
+
+// clean returns a text for people without secrets.
+func (s *scrubber) clean(text string) string { return s.replacer.Replace(text) }
+
+func (s *scrubber) all(texts []string) []string {
+	cleaned := slices.Clone(texts)
+	for i := range cleaned {
+		cleaned[i] = s.clean(cleaned[i])
+	}
+	return cleaned
+}
+
+// result returns a result in which the texts for people are clean.
+func (s *scrubber) result(r *result) *result {
+	cleaned := *r
+	cleaned.Message = s.clean(r.Message)
+	if r.Snapshot != nil {
+		of := *r.Snapshot
+		of.Stats = s.stats(of.Stats)
+		cleaned.Snapshot = &of
+	}
+	if r.Restore != nil {
+		of := *r.Restore
+		of.Snapshot.Stats, of.Examples = s.stats(of.Snapshot.Stats), s.all(of.Examples)
+		cleaned.Restore = &of
+	}
+	return &cleaned
+}
+
+func (s *scrubber) stats(of repository.Stats) repository.Stats {
+	of.SkippedExamples, of.UnreadableExamples = s.all(of.SkippedExamples), s.all(of.UnreadableExamples)
+	return of
+}
+
+// attribute cleans one attribute of a line of the log, its words among them. What is neither a text nor an error nor the result
+// has numbers and IDs only.
+func (s *scrubber) attribute(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(s.clean(a.Value.String()))
+	case slog.KindAny:
+		switch of := a.Value.Any().(type) {
+		case error:
+			a.Value = slog.StringValue(s.clean(of.Error()))
+		case *result:
+			a.Value = slog.AnyValue(s.result(of))
+		}
+	}
+	return a
+}
