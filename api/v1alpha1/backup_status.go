@@ -30,9 +30,18 @@ type BackupStatus struct {
 	// phase is that of the newest run. Empty: there was none.
 	// +optional
 	Phase BackupPhase `json:"phase,omitempty"`
-	// lastBackupTime is when the source of the newest verified copy was read. A run that fails does not move it.
+	// lastBackupTime is what moment the newest verified copy of the present source is of: when its snapshot was asked for, or
+	// reading began. A run that fails does not move it. It is absent when spec.source has changed since.
 	// +optional
 	LastBackupTime *metav1.Time `json:"lastBackupTime,omitempty"`
+	// lastBackupSource is the source that lastBackupTime is about: spec.source with its kind in front, such as pvc/shop-data, and
+	// " (dump)" behind it where the copy is of what a command writes.
+	// +optional
+	LastBackupSource string `json:"lastBackupSource,omitempty"`
+	// promise is the schedule by which RPOMet goes: that of the spec. While nobody can understand that one, it is the last one that
+	// could be. Absent: there was none.
+	// +optional
+	Promise *BackupPromise `json:"promise,omitempty"`
 	// message says in a sentence how the newest run ended, or what is wrong.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -84,6 +93,16 @@ type BackupSummary struct {
 	// reason is why the backup is not ready. Empty: it is.
 	// +optional
 	Reason string `json:"reason,omitempty"`
+}
+
+// BackupPromise is the schedule that a copy is promised by.
+type BackupPromise struct {
+	// schedule is a cron expression.
+	// +required
+	Schedule string `json:"schedule"`
+	// timeZone is its zone. Absent: UTC.
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
 }
 
 // BackupLastRun is the newest run of a Backup.

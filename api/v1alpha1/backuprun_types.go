@@ -85,6 +85,11 @@ type BackupRunStatus struct {
 	// completionTime is when it ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// source is what spec.source of the Backup said when the run began, with its kind in front: pvc/shop-data. Absent in a run of
+	// an older release.
+	// +kubebuilder:validation:MaxLength=300
+	// +optional
+	Source string `json:"source,omitempty"`
 	// volumes are what is backed up, in the order in which that is done, at most 32.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map

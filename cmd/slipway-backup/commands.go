@@ -133,7 +133,19 @@ func list(ctx context.Context, w *work, r *repository.Repository) error {
 	return err
 }
 
+// deleteRepository deletes it. Where nobody knows its ID, because whoever made it was killed before it could say so, the password
+// tells whose it is.
 func deleteRepository(ctx context.Context, w *work) error {
+	if w.options.ExpectedID == "" {
+		r, err := repository.Open(ctx, w.options)
+		if err != nil {
+			return err
+		}
+		w.options.ExpectedID = r.ID()
+		if err := r.Close(ctx); err != nil {
+			return err
+		}
+	}
 	w.result.RepositoryID = w.options.ExpectedID
 	deleted, err := repository.Delete(ctx, w.options)
 	if err == nil {

@@ -40,7 +40,7 @@ func optionsOf(c mover.Repository) (repository.Options, error) {
 		return options, err
 	}
 	options.Password = repository.Secret(password)
-	known, err := readSecret(c.EncryptionFolder, "repositoryID")
+	known, err := knownID(c)
 	switch {
 	case err != nil:
 		return options, err
@@ -57,6 +57,21 @@ func optionsOf(c mover.Repository) (repository.Options, error) {
 		options.Location.S3, err = bucketOf(*c.S3)
 	}
 	return options, err
+}
+
+// knownID is the ID of the repository beside the password, or empty.
+func knownID(c mover.Repository) (string, error) {
+	if c.IDFile == "" {
+		return readSecret(c.EncryptionFolder, mover.OldIDFile)
+	}
+	if strings.ContainsAny(c.IDFile, "/\x00") {
+		return "", fmt.Errorf("%q is not the name of a file", c.IDFile)
+	}
+	known, err := readSecret(c.EncryptionFolder, c.IDFile)
+	if known == "" && err == nil && c.OldID {
+		return readSecret(c.EncryptionFolder, mover.OldIDFile)
+	}
+	return known, err
 }
 
 func bucketOf(c mover.S3) (*repository.S3, error) {

@@ -22,8 +22,13 @@ type Repository struct {
 	// Filesystem or S3 says where the repository is.
 	Filesystem *Filesystem `json:"filesystem,omitempty"`
 	S3         *S3         `json:"s3,omitempty"`
-	// EncryptionFolder holds the file password and, once the repository is made, the file repositoryID.
+	// EncryptionFolder holds the file password and, once the repository is made, one with its ID.
 	EncryptionFolder string `json:"encryptionFolder"`
+	// IDFile is that file. The password may be that of several repositories, each with a file of its own. Default: repositoryID.
+	IDFile string `json:"idFile,omitempty"`
+	// OldID tells that the file repositoryID is of this repository too, where there is no IDFile yet: older releases had one for
+	// all, and nobody else uses this password.
+	OldID bool `json:"oldID,omitempty"`
 	// ID is the ID of the repository, from the result of the first run. Any other is refused.
 	ID string `json:"id,omitempty"`
 	// Create lets snapshot make the repository when there is none and its ID was never known.
@@ -33,6 +38,12 @@ type Repository struct {
 	// CacheBytes bounds each of two caches. Default: 256 MiB.
 	CacheBytes int64 `json:"cacheBytes,omitempty"`
 }
+
+// OldIDFile is the file with the ID of a repository where there is one for each password.
+const OldIDFile = "repositoryID"
+
+// IDFile is the file with the ID of the repository of a Backup, beside the password, and the key in the Secret.
+func IDFile(backup string) string { return OldIDFile + "." + backup }
 
 // Tag is what the copy of a volume is found by in the repository: it belongs to a BackupRun and to no other.
 func Tag(run types.UID, claim string) string { return string(run) + "/" + claim }

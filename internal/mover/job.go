@@ -89,7 +89,7 @@ type Job struct {
 	Steps []Step
 	// Config is the configuration for all steps, but for where the repository is.
 	Config Config
-	// Place is where the repository is.
+	// Place is where the repository is: the last element of its path is the name of the Backup.
 	Place Place
 	// Encryption and Credentials are Secrets. Credentials is for a bucket.
 	Encryption, Credentials string
@@ -120,6 +120,9 @@ type Job struct {
 func (j Job) Build() (*batchv1ac.JobApplyConfiguration, error) {
 	config := j.Config
 	config.Repository.EncryptionFolder = encryptionFolder
+	if j.Place.Path != "" {
+		config.Repository.IDFile = IDFile(path.Base(j.Place.Path))
+	}
 	config.Repository.WorkFolder = cacheFolder
 	if j.Place.Bucket != "" {
 		config.Repository.S3 = &S3{Bucket: j.Place.Bucket, Prefix: j.Place.Path, CredentialsFolder: credentialsFolder}

@@ -105,5 +105,14 @@ func (s Source) Claims() []string {
 	return nil
 }
 
+// Text is how spec.source names it with its kind, such as pvc/shop-data.
+func (s Source) Text() string {
+	kind := strings.ToLower(string(s.Kind))
+	if s.Kind == SourceClaim {
+		kind = "pvc"
+	}
+	return kind + "/" + s.Name
+}
+
 // String names the object.
 func (s Source) String() string { return fmt.Sprintf("%s %q", s.Kind, s.Name) }

@@ -30,8 +30,8 @@ func TestABackupFromItsFirstRunToRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep := f.job(keeping...)
-	if err := f.get("shop-encryption", key); err != nil || string(key.Data["repositoryID"]) != workload.RepositoryID {
-		t.Errorf("the key holds the ID %q, %v", key.Data["repositoryID"], err)
+	if err := f.get("shop-encryption", key); err != nil || string(key.Data["repositoryID.shop"]) != workload.RepositoryID {
+		t.Errorf("the key holds the ID %q, %v", key.Data["repositoryID.shop"], err)
 	}
 	if err := f.cluster.Move(t.Context(), keep, nil); err != nil {
 		t.Fatal(err)

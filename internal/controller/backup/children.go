@@ -22,6 +22,8 @@ const defaultHistory = 10
 
 // check reads what the schema cannot check, and plans.
 func (s *scope) check(now time.Time) error {
+	s.plan, s.promise = promised(s.backup, now, s.lastBackup())
+	s.recheck.After(s.plan.late.Sub(now)) // the zero time is long ago: it asks for nothing
 	if wrong := problems(&s.backup.Spec); len(wrong) > 0 {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.%s: %s", wrong[0].field, wrong[0].message)
 	}
@@ -29,14 +31,12 @@ func (s *scope) check(now time.Time) error {
 	if s.place, err = mover.ParseDestination(s.backup.Spec.Destination); err != nil {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination: %v", err)
 	}
-	if s.plan, err = planned(s.backup, now, s.lastBackup()); err != nil {
+	plan, err := planned(s.backup, now, s.lastBackup())
+	if err != nil {
 		return err
 	}
-	for _, at := range []time.Time{s.plan.next, s.plan.late} {
-		if !at.IsZero() {
-			s.recheck.After(at.Sub(now))
-		}
-	}
+	s.plan = plan
+	s.recheck.After(s.plan.next.Sub(now))
 	return nil
 }
 
@@ -53,6 +53,12 @@ func (r *Reconciler) start(ctx context.Context, s *scope) error {
 	}
 	if s.open() != nil || s.working() {
 		return nil // the end of it is an event
+	}
+	if s.repositoryID != "" {
+		// Somebody may have taken it away, and an older release kept it under another key.
+		if err := r.pin(ctx, s, s.repositoryID); err != nil {
+			return err
+		}
 	}
 	run := &slipwayv1alpha1.BackupRun{}
 	name := schedule.RunName(s.backup.Name, s.plan.slot)

@@ -34,8 +34,8 @@ type Reconciler struct {
 	finalizer finalizer.Finalizer
 }
 
-// The operator's rights. It makes a Secret with a password where there is none, and adds the ID of the repository to it. It
-// never changes a password, and never deletes one.
+// The operator's rights. It makes a Secret with a password where there is none, adds the ID of the repository to it, and takes
+// that away when the repository was deleted. It never changes a password, and never deletes one.
 //
 // +kubebuilder:rbac:groups=slipway.dev,resources=backups,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=slipway.dev,resources=backups/status,verbs=get;patch

@@ -9,10 +9,12 @@
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
 //	validate.go    what the schema cannot check (pure), and the webhook that refuses it
+//	source.go      which copies count, and how new the newest one is
 //	plan.go        when runs are due, and what the schedule promises (pure)
 //	key.go         the Secret with the password, and the ID of the repository in it
 //	children.go    making runs and Jobs, and deleting what is history
-//	keep.go        removing old copies, and deleting the repository
+//	keep.go        removing old copies
+//	delete.go      deleting the repository with the Backup
 //	drill.go       drills: restoring the newest copy, and comparing it with the source
 //	drillplan.go   when drills are due (pure)
 //	status.go      the status

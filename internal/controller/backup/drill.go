@@ -91,7 +91,7 @@ func (s *scope) beginDrill(planned drillPlan, now time.Time) {
 			s.drill.LastRequest = planned.request
 		}
 	}
-	run := s.newest(slipwayv1alpha1.BackupCompleted)
+	run := s.newestCopy()
 	switch {
 	case planned.name == "":
 		seen()

@@ -21,7 +21,10 @@ func FuzzStatus(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g := generate.From(data)
 		backup := nightly(func(b *slipwayv1alpha1.Backup) {
-			b.Spec.Schedule = generate.Pick(g, "0 2 * * *", "0 * * * *", "")
+			b.Spec.Schedule = generate.Pick(g, "0 2 * * *", "0 * * * *", "", "0 2 * * * *")
+			if g.Maybe() {
+				b.Status.Promise = &slipwayv1alpha1.BackupPromise{Schedule: "0 2 * * *"}
+			}
 			b.Spec.Suspend = g.Maybe()
 			b.Spec.RetentionPolicy = generate.Pick(g, "", "30d")
 			if g.Maybe() {
@@ -42,8 +45,11 @@ func FuzzStatus(f *testing.F) {
 			s.runs = append(s.runs, run)
 		}
 		s.err = generate.Pick[error](g, nil, nil, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "bad"), outcome.StaleCache("x"))
+		s.plan, s.promise = promised(backup, now, s.lastBackup())
 		if plan, err := planned(backup, now, s.lastBackup()); err == nil {
 			s.plan = plan
+		} else {
+			s.err = err
 		}
 		someDrill(g, s, now)
 		status := s.status(now)
@@ -65,6 +71,10 @@ func FuzzStatus(f *testing.F) {
 		}
 		if ready == (status.Summary.Reason != "") {
 			t.Errorf("Ready is %v, and the reason %q", ready, status.Summary.Reason)
+		}
+		old := last == nil || last.Time.Before(now.AddDate(0, 0, -3)) // older than any of the schedules promises
+		if old && backup.Spec.Schedule != "" && meta.IsStatusConditionTrue(status.Conditions, slipwayv1alpha1.ConditionRPOMet) {
+			t.Errorf("the newest copy is of %v, and RPOMet is true: %q, %+v", last, backup.Spec.Schedule, backup.Status.Promise)
 		}
 		drill := meta.FindStatusCondition(status.Conditions, slipwayv1alpha1.ConditionDrillPassed)
 		if (drill != nil) != (backup.Drill() != nil) {

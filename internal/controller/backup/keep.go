@@ -12,7 +12,6 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
-	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/mover"
@@ -214,64 +213,4 @@ func stepsOf(job *batchv1.Job) []mover.Step {
 		steps = append(steps, mover.Step(job.Spec.Template.Spec.Containers[i].Name))
 	}
 	return steps
-}
-
-// hold keeps a Backup until its repository is deleted, where that is asked for, and lets it go where it is not any more.
-func (r *Reconciler) hold(ctx context.Context, s *scope) error {
-	if s.backup.Spec.DeletionPolicy == slipwayv1alpha1.DeletionDelete {
-		return r.finalizer.Add(ctx, s.backup)
-	}
-	return r.finalizer.Remove(ctx, s.backup)
-}
-
-// finish deletes the repository of a Backup that is being deleted, where that is asked for.
-func (r *Reconciler) finish(ctx context.Context, s *scope, now time.Time) error {
-	why, err := r.finalizer.Finish(ctx, s.backup, now, &s.recheck, func(ctx context.Context) (bool, error) {
-		return r.deleteRepository(ctx, s)
-	})
-	if why == finalizer.LetGo || why == finalizer.OutOfTime {
-		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonRepositoryLeft, "the repository at spec.destination was not deleted: it stays there")
-	}
-	return err
-}
-
-// deleteRepository has a Job delete the repository, and tells whether that is done.
-func (r *Reconciler) deleteRepository(ctx context.Context, s *scope) (bool, error) {
-	if s.backup.Spec.DeletionPolicy != slipwayv1alpha1.DeletionDelete || s.backup.Status.RepositoryID == "" {
-		return true, nil
-	}
-	// Of the spec only this has to be right: a schedule that is wrong keeps nothing from being deleted.
-	var err error
-	if s.place, err = mover.ParseDestination(s.backup.Spec.Destination); err != nil {
-		return false, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination: %v", err)
-	}
-	// What still runs would write to a repository that is being deleted.
-	if open := s.open(); open != nil {
-		return false, r.kit.Applier.Delete(ctx, s.backup, open)
-	}
-	for i := range s.drills {
-		if err := r.kit.Applier.Delete(ctx, s.backup, &s.drills[i]); err != nil {
-			return false, err
-		}
-	}
-	name := s.backup.Name + "-delete"
-	i := slices.IndexFunc(s.jobs, func(job batchv1.Job) bool { return job.Name == name })
-	if i < 0 {
-		return false, r.makeJob(ctx, s, &batchv1.Job{}, name, []mover.Step{mover.StepDelete}, r.finalizer.Limit)
-	}
-	seen, err := transfer.Observe(ctx, r.kit.Live, &s.jobs[i], s.pods, stepsOf(&s.jobs[i]))
-	if err != nil {
-		return false, err
-	}
-	switch {
-	case seen.State == mover.Succeeded:
-		return true, nil
-	case seen.State == mover.Failed && seen.Trouble.Reason == slipwayv1alpha1.ReasonRepositoryNotFound:
-		return true, nil
-	case seen.State == mover.Failed:
-		return false, outcome.Blockedf(time.Minute, slipwayv1alpha1.ReasonRepositoryLeft,
-			"the repository could not be deleted (%s: %s)", seen.Trouble.Reason, seen.Trouble.Message)
-	default:
-		return false, nil
-	}
 }

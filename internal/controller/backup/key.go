@@ -15,13 +15,12 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/mover"
 )
 
-// The keys of the encryption Secret.
-const (
-	keyPassword     = "password"
-	keyRepositoryID = "repositoryID"
-)
+// keyPassword is the key of the password in the encryption Secret. Beside it is the ID of the repository, under a key that has the
+// name of the Backup: several may share a password. Older releases had one key for all (mover.OldIDFile).
+const keyPassword = "password"
 
 // passwordBytes is the length of a password that is made: 256 bits.
 const passwordBytes = 32
@@ -46,12 +45,20 @@ func (r *Reconciler) keepKey(ctx context.Context, s *scope) error {
 		return outcome.Blockedf(0, slipwayv1alpha1.ReasonKeyMissing,
 			"Secret %q (spec.encryption) is gone, and the copies can be read with its password alone: restore the Secret", name)
 	case s.repositoryID == "" && told != "":
-		if err := r.pin(ctx, s, name, told); err != nil {
+		if err := r.pin(ctx, s, told); err != nil {
 			return err
 		}
 		s.repositoryID = told
 	}
 	return nil
+}
+
+// knownRepositoryID is the ID of the repository, as far as the status or a run tells it.
+func (s *scope) knownRepositoryID() string {
+	if s.repositoryID != "" {
+		return s.repositoryID
+	}
+	return s.toldRepositoryID()
 }
 
 // toldRepositoryID is what a run has told of the repository.
@@ -110,27 +117,74 @@ func (r *Reconciler) makeKey(ctx context.Context, s *scope, name string) error {
 	return nil
 }
 
-// pin notes the ID of the repository beside the password. One that is there already stays.
-func (r *Reconciler) pin(ctx context.Context, s *scope, name, id string) error {
-	secret := &corev1.Secret{}
-	if err := r.kit.Live.Get(ctx, types.NamespacedName{Namespace: s.backup.Namespace, Name: name}, secret); err != nil {
-		return outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+// pin notes the ID of the repository beside the password, under the key of the Backup. One that is there already stays. The key
+// of older releases goes where it has this ID: another one is that of another Backup.
+func (r *Reconciler) pin(ctx context.Context, s *scope, id string) error {
+	secret, err := r.readKey(ctx, s)
+	if err != nil {
+		return err
 	}
-	switch known := string(secret.Data[keyRepositoryID]); known {
-	case id:
-		return nil
-	case "":
-	default:
+	key := mover.IDFile(s.backup.Name)
+	known, old := string(secret.Data[key]), string(secret.Data[mover.OldIDFile])
+	if known == "" && s.backup.OwnsKey() {
+		known = old
+	}
+	if known != "" && known != id {
 		return outcome.Blockedf(0, slipwayv1alpha1.ReasonWrongRepository,
-			"Secret %q (spec.encryption) is of another repository than the one at spec.destination: its %s differs", name, keyRepositoryID)
+			"Secret %q (spec.encryption) is of another repository than the one at spec.destination: its %s differs", secret.Name, key)
 	}
-	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{keyRepositoryID: []byte(id)}})
+	changes := map[string]any{}
+	if string(secret.Data[key]) != id {
+		changes[key] = []byte(id)
+	}
+	if old == id {
+		changes[mover.OldIDFile] = nil
+	}
+	return r.changeKey(ctx, secret, changes)
+}
+
+// unpin forgets the ID of a repository that was deleted: another one may be made with the password.
+func (r *Reconciler) unpin(ctx context.Context, s *scope) error {
+	secret, err := r.readKey(ctx, s)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	key := mover.IDFile(s.backup.Name)
+	changes := map[string]any{}
+	if _, found := secret.Data[key]; found {
+		changes[key] = nil
+	}
+	if old := string(secret.Data[mover.OldIDFile]); old != "" && (old == s.knownRepositoryID() || s.backup.OwnsKey() && s.knownRepositoryID() == "") {
+		changes[mover.OldIDFile] = nil
+	}
+	return r.changeKey(ctx, secret, changes)
+}
+
+// readKey reads the Secret with the password from the API server: the cache has no content of Secrets.
+func (r *Reconciler) readKey(ctx context.Context, s *scope) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	name := s.backup.EncryptionSecret()
+	if err := r.kit.Live.Get(ctx, types.NamespacedName{Namespace: s.backup.Namespace, Name: name}, secret); err != nil {
+		return nil, outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+	}
+	return secret, nil
+}
+
+// changeKey sets keys of a Secret as it was read, or removes them. Several Backups may do so at the same time.
+func (r *Reconciler) changeKey(ctx context.Context, secret *corev1.Secret, changes map[string]any) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": secret.ResourceVersion}, "data": changes})
 	if err != nil {
 		return fmt.Errorf("write the ID of the repository: %w", err)
 	}
-	target := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.backup.Namespace}}
+	target := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Namespace: secret.Namespace}}
 	if err := r.kit.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager), unseen); err != nil {
-		return outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+		return outcome.Classify(fmt.Sprintf("Secret %q", secret.Name), err)
 	}
 	return nil
 }

@@ -48,9 +48,7 @@ func planned(backup *slipwayv1alpha1.Backup, now, last time.Time) (plan, error) 
 	if d, err := time.ParseDuration(string(backup.Spec.StartingDeadline)); err == nil {
 		deadline = d
 	}
-	next := s.Next(now)
-	interval := s.Next(next).Sub(next)
-	jitter := schedule.Jitter(string(backup.UID), min(maxJitter, interval/10))
+	interval, jitter := rhythm(s, backup, now)
 	due := s.Due(from, now.Add(-jitter), deadline)
 	p := plan{slot: due.Slot, handled: due.Handled, missed: int64(due.Missed), next: due.Next.Add(jitter)}
 	if backup.Spec.Suspend {
@@ -61,6 +59,36 @@ func planned(backup *slipwayv1alpha1.Backup, now, last time.Time) (plan, error) 
 	}
 	p.promise(s, created, last, now, jitter+min(interval, 24*time.Hour))
 	return p, nil
+}
+
+// rhythm is how much time there is between the next two slots, and how long after its slot a run starts.
+func rhythm(s schedule.Schedule, backup *slipwayv1alpha1.Backup, now time.Time) (interval, jitter time.Duration) {
+	next := s.Next(now)
+	interval = s.Next(next).Sub(next)
+	return interval, schedule.Jitter(string(backup.UID), min(maxJitter, interval/10))
+}
+
+// promised is what a Backup has promised, whatever else is wrong with its spec: by its schedule, or by the last one that anybody
+// could understand. It returns nil where there never was any.
+func promised(backup *slipwayv1alpha1.Backup, now, last time.Time) (plan, *slipwayv1alpha1.BackupPromise) {
+	spec := backup.Spec
+	if spec.Schedule == "" {
+		return plan{}, nil
+	}
+	promise := &slipwayv1alpha1.BackupPromise{Schedule: spec.Schedule, TimeZone: spec.TimeZone}
+	s, err := schedule.Parse(promise.Schedule, promise.TimeZone)
+	if err != nil {
+		if promise = backup.Status.Promise.DeepCopy(); promise == nil {
+			return plan{}, nil
+		}
+		if s, err = schedule.Parse(promise.Schedule, promise.TimeZone); err != nil {
+			return plan{}, nil
+		}
+	}
+	var p plan
+	interval, jitter := rhythm(s, backup, now)
+	p.promise(s, backup.CreationTimestamp.Time, last, now, jitter+min(interval, 24*time.Hour))
+	return p, promise
 }
 
 // promise computes what the schedule promises: that there is a verified copy of each slot once as much time has gone by as

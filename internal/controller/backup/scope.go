@@ -31,10 +31,15 @@ type scope struct {
 	// drills are those of them that are drills; they are not among jobs. Set by load.
 	drills []batchv1.Job
 
+	// source is what is to be copied, empty where the spec does not tell. Set by load.
+	source string
+
 	// place is where repositories are. Set by check.
 	place mover.Place
-	// plan is when runs are due. Set by check.
+	// plan is when runs are due, and what is promised. Set by check.
 	plan plan
+	// promise is the schedule that is promised by, nil where there never was any. Set by check.
+	promise *slipwayv1alpha1.BackupPromise
 
 	// repositoryID is that of the repository, empty before the first run. Set by keepKey.
 	repositoryID string
@@ -93,6 +98,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 			s.drill = before.DeepCopy()
 		}
 	}
+	s.source = sourceOf(&s.backup.Spec)
 	s.pods, err = watch.Pods(ctx, r.kit.Client, s.backup, indexBackup)
 	s.lastSlot, s.missed, s.kept = s.backup.Status.LastSlot, s.backup.Status.MissedSlots, s.backup.Status.Retention
 	s.repositoryID = s.backup.Status.RepositoryID
@@ -131,29 +137,4 @@ func (s *scope) newest(phases ...slipwayv1alpha1.BackupPhase) *slipwayv1alpha1.B
 		}
 	}
 	return nil
-}
-
-// lastBackup is when the source of the newest verified copy was read, zero if there is none. It never goes back: a run whose
-// object was deleted has left its copy.
-func (s *scope) lastBackup() time.Time {
-	var last time.Time
-	if s.backup.Status.LastBackupTime != nil {
-		last = s.backup.Status.LastBackupTime.Time
-	}
-	for i := range s.runs {
-		if s.runs[i].Status.Phase != slipwayv1alpha1.BackupCompleted {
-			continue
-		}
-		// Of several volumes the copy is as old as the oldest.
-		var oldest time.Time
-		for _, v := range s.runs[i].Status.Volumes {
-			if v.SourceTime != nil && (oldest.IsZero() || v.SourceTime.Time.Before(oldest)) {
-				oldest = v.SourceTime.Time
-			}
-		}
-		if oldest.After(last) {
-			last = oldest
-		}
-	}
-	return last
 }

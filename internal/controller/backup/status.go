@@ -22,11 +22,15 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.BackupStatus {
 		RepositoryID:       s.repositoryID,
 		Retention:          s.kept,
 		Drill:              s.drill,
+		Promise:            s.promise,
 		Snapshots:          before.Snapshots,
 		Size:               before.Size,
 	}
 	if last := s.lastBackup(); !last.IsZero() {
-		next.LastBackupTime = &metav1.Time{Time: last}
+		next.LastBackupTime, next.LastBackupSource = &metav1.Time{Time: last}, s.source
+		if s.source == "" {
+			next.LastBackupSource = before.LastBackupSource
+		}
 	}
 	if !s.plan.next.IsZero() {
 		next.NextRunTime = &metav1.Time{Time: s.plan.next}
@@ -99,13 +103,13 @@ func (s *scope) ready() metav1.Condition {
 	case ended != nil && ended.Status.Phase == slipwayv1alpha1.BackupFailed:
 		return no(slipwayv1alpha1.ReasonRunFailed, "BackupRun \""+ended.Name+"\" failed ("+ended.Status.Reason+"): "+ended.Status.Message)
 	case !s.plan.met(last) && last.IsZero():
-		return no(slipwayv1alpha1.ReasonNoCopy, "there is no verified copy yet, though the schedule promises one")
+		return no(slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy yet, though the schedule promises one"))
 	case !s.plan.met(last):
 		return no(slipwayv1alpha1.ReasonCopyTooOld, "the newest verified copy is older than the schedule promises")
 	case s.drillFails():
 		return no(slipwayv1alpha1.ReasonDrillFailed, "the newest drill that has ended failed: the condition DrillPassed says why")
 	case last.IsZero() && s.backup.Spec.Schedule == "":
-		return no(slipwayv1alpha1.ReasonNoCopy, "there is no verified copy yet")
+		return no(slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy yet"))
 	case last.IsZero():
 		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonNoRun, "the first run is planned; there is no verified copy yet")
 	default:
@@ -138,12 +142,14 @@ func (s *scope) verified() metav1.Condition {
 func (s *scope) objective() metav1.Condition {
 	last := s.lastBackup()
 	switch {
+	case s.backup.Spec.Schedule != "" && s.promise == nil:
+		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonInvalid, "nobody can understand spec.schedule, so no run starts")
 	case s.backup.Spec.Schedule == "":
 		return status.True(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonNoSchedule, "there is no schedule, so nothing is promised")
 	case s.plan.met(last):
 		return status.True(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonWithinObjective, "the newest verified copy is as new as the schedule promises")
 	case last.IsZero():
-		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonNoCopy, "there is no verified copy, though the schedule promises one")
+		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy, though the schedule promises one"))
 	default:
 		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonCopyTooOld, "the newest verified copy is older than the schedule promises")
 	}
@@ -156,7 +162,7 @@ func (s *scope) retention() metav1.Condition {
 	}
 	run := s.newest(slipwayv1alpha1.BackupCompleted)
 	switch {
-	case desired.Retention(s.backup) == nil:
+	case desired.Retention(s.backup) == nil && (!s.covers(s.kept, run) || s.kept.Reason == ""):
 		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonNoRetention, "everything is kept: neither spec.retention nor spec.retentionPolicy is set")
 	case run == nil:
 		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonNoRun, "nothing is to be removed: no run has completed")

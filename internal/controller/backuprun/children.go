@@ -20,7 +20,7 @@ import (
 
 // prepare finds out what is to be copied, and what has been.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
-	s.volumes = slices.Clone(s.run.Status.Volumes)
+	s.volumes, s.source = slices.Clone(s.run.Status.Volumes), s.run.Status.Source
 	if err := r.findStaged(ctx, s); err != nil {
 		return err
 	}
@@ -60,11 +60,14 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 
 // findVolumes finds out what the source of the Backup means.
 func (r *Reconciler) findVolumes(ctx context.Context, s *scope) error {
+	source, err := mover.ParseSource(s.backup.Spec.Source)
+	if err == nil {
+		s.source = source.Text()
+	}
 	if s.backup.Spec.Dump != nil {
 		s.volumes = []slipwayv1alpha1.BackupVolume{{Claim: slipwayv1alpha1.DumpVolume, Dump: s.backup.DumpName()}}
 		return nil
 	}
-	source, err := mover.ParseSource(s.backup.Spec.Source)
 	if err != nil {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.source of the Backup: %v", err)
 	}

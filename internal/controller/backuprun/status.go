@@ -25,6 +25,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.BackupRunStatus {
 		Message:            text.Cut(s.next.Message, transfer.MaxMessage),
 		Attempt:            s.next.Attempt,
 		StartTime:          before.StartTime,
+		Source:             s.source,
 		Volumes:            s.volumes,
 		Progress:           s.progress,
 		Verification:       s.verification,

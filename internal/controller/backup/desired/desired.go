@@ -74,6 +74,14 @@ func KeepName(backup *slipwayv1alpha1.Backup, run string) string {
 	return fmt.Sprintf("%s-keep-%s", backup.Name, hex.EncodeToString(sum[:])[:8])
 }
 
+// DeleteName returns the name of the Job that deletes the repository, of an attempt from 1.
+func DeleteName(backup *slipwayv1alpha1.Backup, attempt int) string {
+	if attempt <= 1 {
+		return backup.Name + "-delete"
+	}
+	return fmt.Sprintf("%s-delete-%d", backup.Name, attempt)
+}
+
 // IsKeep tells whether a Job has the name of one that removes old copies.
 func IsKeep(backup *slipwayv1alpha1.Backup, job string) bool {
 	return strings.HasPrefix(job, backup.Name+"-keep-")
@@ -119,7 +127,7 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 		Name: in.Name, Namespace: in.Backup.Namespace, Labels: labels, Owner: owner(in.Backup).Reference(),
 		Image: in.Image, Steps: in.Steps,
 		Config: mover.Config{
-			Repository: mover.Repository{ID: in.Backup.Status.RepositoryID},
+			Repository: mover.Repository{ID: in.Backup.Status.RepositoryID, OldID: in.Backup.OwnsKey()},
 			Expire:     mover.Expire{Retention: Retention(in.Backup)},
 		},
 		Place: in.Place.Of(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),

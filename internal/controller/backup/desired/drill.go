@@ -81,7 +81,7 @@ func DrillJob(in DrillInputs) (*batchv1ac.JobApplyConfiguration, error) {
 		Name: DrillJobName(in.Drill, in.Attempt), Namespace: in.Backup.Namespace, Labels: labels, Owner: owner(in.Backup).Reference(),
 		Image: in.Image, Steps: DrillSteps(drill),
 		Config: mover.Config{
-			Repository: mover.Repository{ID: in.Backup.Status.RepositoryID},
+			Repository: mover.Repository{ID: in.Backup.Status.RepositoryID, OldID: in.Backup.OwnsKey()},
 			Drill: mover.Drill{
 				Folder: mover.ScratchFolder, Volumes: drillVolumes(in.Run), NotBefore: in.NotBefore, AllowEmpty: in.Backup.Spec.AllowEmpty,
 			},

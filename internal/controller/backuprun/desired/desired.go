@@ -110,7 +110,7 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 		Name: JobName(in.Run, in.Volume, in.Attempt), Namespace: in.Run.Namespace, Labels: labels, Owner: owner.Reference(),
 		Image: in.Image, Steps: Steps,
 		Config: mover.Config{
-			Repository: mover.Repository{ID: in.RepositoryID, Create: in.RepositoryID == ""},
+			Repository: mover.Repository{ID: in.RepositoryID, Create: in.RepositoryID == "", OldID: in.Backup.OwnsKey()},
 			Snapshot: mover.Snapshot{
 				Source: source, Run: tag, Volume: in.Claim, SourceTime: in.sourceTime(), Paths: paths(spec.Include), Exclude: spec.Exclude,
 				AllowPartial: spec.AllowPartial, AllowEmpty: spec.AllowEmpty,
