@@ -1,0 +1,72 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/repository"
+)
+
+// Several Backups may share a password. Each has the ID of its repository in a file of its own.
+func TestWhichRepositoryIsExpected(t *testing.T) {
+	own := mover.Repository{IDFile: mover.IDFile("shop")}
+	of := func(id string, old bool) mover.Repository {
+		c := own
+		c.ID, c.OldID = id, old
+		return c
+	}
+	tests := map[string]struct {
+		files   map[string]string
+		config  mover.Repository
+		want    string
+		refused bool
+	}{
+		"none is known":                           {nil, own, "", false},
+		"by the configuration":                    {nil, of("this", false), "this", false},
+		"by its file":                             {map[string]string{"repositoryID.shop": "this\n"}, own, "this", false},
+		"by both":                                 {map[string]string{"repositoryID.shop": "this"}, of("this", false), "this", false},
+		"by both, and they differ":                {map[string]string{"repositoryID.shop": "that"}, of("this", false), "", true},
+		"another Backup has the password, too":    {map[string]string{"repositoryID.mart": "that"}, own, "", false},
+		"another Backup, of an older release":     {map[string]string{"repositoryID": "that"}, own, "", false},
+		"another one's file beside the ID":        {map[string]string{"repositoryID": "that"}, of("this", false), "this", false},
+		"its own file, of an older release":       {map[string]string{"repositoryID": "this"}, of("", true), "this", false},
+		"an older file that differs from the new": {map[string]string{"repositoryID": "that", "repositoryID.shop": "this"}, of("", true), "this", false},
+		"an older file that differs from the ID":  {map[string]string{"repositoryID": "that"}, of("this", true), "", true},
+		"by hand, with the file of always":        {map[string]string{"repositoryID": "this"}, mover.Repository{}, "this", false},
+		"a file that leads elsewhere":             {nil, mover.Repository{IDFile: "../password"}, "", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			for file, text := range tc.files {
+				b.write(t, "secret/"+file, text)
+			}
+			config := b.config.Repository
+			config.ID, config.IDFile, config.OldID = tc.config.ID, tc.config.IDFile, tc.config.OldID
+			options, err := optionsOf(config)
+			if (err != nil) != tc.refused || (err == nil && options.ExpectedID != tc.want) {
+				t.Errorf("expected is %q, %v, want %q", options.ExpectedID, err, tc.want)
+			}
+		})
+	}
+}
+
+// A run that was killed may have made a repository, and nobody has its ID.
+func TestARepositoryIsDeletedThoughNobodyKnowsItsID(t *testing.T) {
+	b := newBench(t)
+	b.write(t, "source/a", "x")
+	b.config.Snapshot.Run, b.config.Repository.Create = "1", true
+	made := b.must(t, "snapshot")
+	b.config.Repository.Create = false
+	b.write(t, "secret/password", "another")
+	if o := b.run(t, "delete"); o.result.Kind != repository.KindWrongPassword {
+		t.Errorf("with another password: %s", o.raw)
+	}
+	b.write(t, "secret/password", password+"\n")
+	if got := b.must(t, "delete"); got.RepositoryID != made.RepositoryID || got.Delete == nil || got.Delete.Deleted == 0 {
+		t.Errorf("got %+v", got)
+	}
+	if o := b.run(t, "delete"); o.result.Kind != repository.KindNotFound {
+		t.Errorf("a second time: %s", o.raw)
+	}
+}

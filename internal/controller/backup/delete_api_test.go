@@ -1,0 +1,193 @@
+//go:build apitest
+
+package backup_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/workload"
+)
+
+func withDeletion(b *slipwayv1alpha1.Backup) { b.Spec.DeletionPolicy = slipwayv1alpha1.DeletionDelete }
+
+func (f *fixture) delete(object client.Object) {
+	f.Helper()
+	if err := client.IgnoreNotFound(env.Client.Delete(f.Context(), object)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// backupGone waits until there is no Backup any more.
+func (f *fixture) backupGone() {
+	f.Helper()
+	environment.Eventually(f, func() error {
+		backup := &slipwayv1alpha1.Backup{}
+		err := f.get("shop", backup)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, fmt.Errorf("it is still there: %s", backup.Status.Message))
+	})
+}
+
+// jobNamed waits for a Job that is not being deleted.
+func (f *fixture) jobNamed(name string) *batchv1.Job {
+	f.Helper()
+	job := &batchv1.Job{}
+	environment.Eventually(f, func() error {
+		backup := &slipwayv1alpha1.Backup{}
+		return errors.Join(f.get(name, job), f.get("shop", backup), func() error {
+			if !job.DeletionTimestamp.IsZero() {
+				return errors.New(backup.Status.Message)
+			}
+			return nil
+		}())
+	})
+	return job
+}
+
+func refused(kind string) func(mover.Step, *mover.Result) *mover.Result {
+	return func(_ mover.Step, r *mover.Result) *mover.Result {
+		return &mover.Result{Command: r.Command, Kind: kind, Message: "words"}
+	}
+}
+
+// The key of the repository goes with it, and another one may be made with the password.
+func TestARepositoryGoesWithItsBackupAndItsID(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	backup := f.backup(withDeletion)
+	f.move(f.job(copying...), nil)
+	f.move(f.job(mover.StepMaintain), nil)
+	key := &corev1.Secret{}
+	if err := f.get("shop-encryption", key); err != nil || string(key.Data["repositoryID.shop"]) != workload.RepositoryID {
+		t.Fatalf("the key holds %q, %v", key.Data, err)
+	}
+	f.delete(backup)
+	f.move(f.jobNamed("shop-delete"), nil)
+	f.backupGone()
+	if err := f.get("shop-encryption", key); err != nil || len(key.Data["password"]) == 0 || len(key.Data) != 1 {
+		t.Errorf("the key holds %v, %v", key.Data, err)
+	}
+}
+
+func TestADeletionThatFailsIsTriedAgain(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	backup := f.backup(withDeletion)
+	f.move(f.job(copying...), nil)
+	f.move(f.job(mover.StepMaintain), nil)
+	f.delete(backup)
+	first := f.jobNamed("shop-delete")
+	f.move(first, refused("Unreachable"))
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		if !strings.Contains(b.Status.Message, "tried again") {
+			return errors.New(b.Status.Message)
+		}
+		return nil
+	})
+	// It failed long ago: nobody waits here.
+	first = f.jobNamed("shop-delete")
+	for i := range first.Status.Conditions {
+		first.Status.Conditions[i].LastTransitionTime = metav1.NewTime(first.CreationTimestamp.Add(-time.Minute))
+	}
+	if err := env.Client.Status().Update(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	f.move(f.jobNamed("shop-delete-2"), refused("NotFound"))
+	f.backupGone()
+	environment.Eventually(t, func() error { return f.hasEvent(slipwayv1alpha1.ReasonRepositoryNotFound, "no repository") })
+}
+
+// A run may have made a repository and not have come to say so. It is stopped first, though it was made by hand.
+func TestARunThatIsUnderWayIsStoppedAndWhatItMadeDeleted(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	backup := f.backup(withDeletion, func(b *slipwayv1alpha1.Backup) { b.Spec.Schedule, b.Spec.Suspend = "0 2 * * *", true })
+	f.create(&slipwayv1alpha1.BackupRun{
+		ObjectMeta: metav1.ObjectMeta{Name: "by-hand", Namespace: f.namespace}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: "shop"},
+	})
+	job := f.job(copying...)
+	f.delete(backup)
+	environment.Eventually(t, func() error {
+		if err := f.get("by-hand", &slipwayv1alpha1.BackupRun{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the run is still there: %v", err)
+		}
+		return nil
+	})
+	f.delete(job) // as the garbage collector does, which is not here
+	f.move(f.jobNamed("shop-delete"), nil)
+	f.backupGone()
+}
+
+func TestABackupThatNeverRanLeavesAtOnce(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	backup := f.backup(withDeletion, func(b *slipwayv1alpha1.Backup) { b.Spec.Schedule, b.Spec.Suspend = "0 2 * * *", true })
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		if len(b.Finalizers) == 0 {
+			return errors.New("it is not held")
+		}
+		return nil
+	})
+	f.delete(backup)
+	f.backupGone()
+}
+
+// Two Backups with one password have a repository each.
+func TestBackupsMayShareAPassword(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "shared", Namespace: f.namespace},
+		// An older release kept the ID of the other one here.
+		StringData: map[string]string{"password": "secret", "repositoryID": "of-another"},
+	})
+	f.backup(func(b *slipwayv1alpha1.Backup) { b.Spec.Encryption = &slipwayv1alpha1.LocalReference{Name: "shared"} })
+	f.move(f.job(copying...), nil)
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		if b.Status.RepositoryID == "" {
+			return errors.New(b.Status.Message)
+		}
+		return has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonReady)
+	})
+	key := &corev1.Secret{}
+	if err := f.get("shared", key); err != nil || string(key.Data["repositoryID.shop"]) != workload.RepositoryID || string(key.Data["repositoryID"]) != "of-another" {
+		t.Errorf("the key holds %q, %v", key.Data, err)
+	}
+}
+
+// What an older release noted becomes what this one does.
+func TestTheIDOfAnOlderReleaseIsTakenOver(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-encryption", Namespace: f.namespace},
+		StringData: map[string]string{"password": "secret", "repositoryID": workload.RepositoryID},
+	})
+	f.backup()
+	f.move(f.job(copying...), nil)
+	environment.Eventually(t, func() error {
+		key := &corev1.Secret{}
+		if err := f.get("shop-encryption", key); err != nil {
+			return err
+		}
+		if _, old := key.Data["repositoryID"]; old || string(key.Data["repositoryID.shop"]) != workload.RepositoryID {
+			return fmt.Errorf("the key holds %q", key.Data)
+		}
+		return nil
+	})
+}
