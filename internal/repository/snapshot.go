@@ -283,6 +283,9 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 	case made.IncompleteReason != "":
 		return nil, Stats{}, fmt.Errorf("the library gave up: %s", made.IncompleteReason)
 	}
+	if err := k.source.refuseMarked(); err != nil {
+		return nil, Stats{}, err
+	}
 	stats := k.stats(made, seen)
 	return made, stats, k.judge(made, stats)
 }
