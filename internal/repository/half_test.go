@@ -24,10 +24,11 @@ func interrupted(t *testing.T, options RestoreOptions) {
 
 // What a restore has left by half is not taken for what an application wrote: there is no snapshot of it.
 func TestAHalfRestoredVolumeIsNotKept(t *testing.T) {
+	r := created(t, inFolder(t))
+	kept(t, r, "one", tree(t))
 	for name, c := range map[string]struct {
 		source  SnapshotOptions
 		restore RestoreOptions
-		prepare func(t *testing.T, target string)
 	}{
 		"all of it":             {restore: RestoreOptions{Attempt: "a"}},
 		"without a name":        {},
@@ -39,8 +40,6 @@ func TestAHalfRestoredVolumeIsNotKept(t *testing.T) {
 		"a backup that may be":  {source: SnapshotOptions{AllowEmpty: true, AllowPartial: true, ReadAll: true}, restore: RestoreOptions{Attempt: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := created(t, inFolder(t))
-			kept(t, r, "one", tree(t))
 			target := t.TempDir()
 			if c.restore.Overwrite {
 				write(t, target, "mine", "of the application")
@@ -64,6 +63,9 @@ func TestAHalfRestoredVolumeIsNotKept(t *testing.T) {
 
 // After each of the ways out that the message tells of, there are snapshots again.
 func TestAfterAHalfRestoreThereAreWaysOut(t *testing.T) {
+	r := created(t, inFolder(t))
+	source := tree(t)
+	kept(t, r, "one", source)
 	for name, out := range map[string]func(t *testing.T, r *Repository, target string){
 		"the same restore again": func(t *testing.T, r *Repository, target string) {
 			if _, err := r.Restore(t.Context(), RestoreOptions{Run: "one", Target: target, Attempt: "a"}); err != nil {
@@ -87,14 +89,11 @@ func TestAfterAHalfRestoreThereAreWaysOut(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := created(t, inFolder(t))
-			source := tree(t)
-			kept(t, r, "one", source)
 			target := t.TempDir()
 			interrupted(t, RestoreOptions{Run: "one", Target: target, Attempt: "a"})
 			out(t, r, target)
 			write(t, target, "new", "written since")
-			kept(t, r, "two", target)
+			kept(t, r, name, target)
 			if err := os.Remove(filepath.Join(target, "new")); err != nil {
 				t.Fatal(err)
 			}
@@ -106,12 +105,8 @@ func TestAfterAHalfRestoreThereAreWaysOut(t *testing.T) {
 			}
 		})
 	}
-}
 
-// A restore of some paths makes no volume whole that another restore has left by half.
-func TestARestoreOfAPathDoesNotEndAnother(t *testing.T) {
-	r := created(t, inFolder(t))
-	kept(t, r, "one", tree(t))
+	// A restore of some paths makes no volume whole that another one has left by half.
 	target := t.TempDir()
 	interrupted(t, RestoreOptions{Run: "one", Target: target, Attempt: "a"})
 	if _, err := r.Restore(t.Context(), RestoreOptions{Run: "one", Target: target, Attempt: "b", Overwrite: true, Paths: []string{"sub"}}); err != nil {
@@ -123,7 +118,6 @@ func TestARestoreOfAPathDoesNotEndAnother(t *testing.T) {
 
 // A restore that begins while the source is read is noticed too.
 func TestARestoreThatBeginsMeanwhileIsNoticed(t *testing.T) {
-	r := created(t, inFolder(t))
 	source := tree(t)
 	filter, err := newFilter(nil, nil)
 	if err != nil {
@@ -146,7 +140,6 @@ func TestARestoreThatBeginsMeanwhileIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKind(t, s.refuseMarked(), KindHalfRestored)
-	kept(t, r, "after", source)
 }
 
 // Such a name below the root is one like any other.

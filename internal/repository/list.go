@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -13,8 +14,9 @@ import (
 
 // The tags of a snapshot. The program of kopia shows and finds them without the prefix "tag:".
 const (
-	runTag     = "tag:slipway-run"
-	partialTag = "tag:slipway-partial"
+	runTag        = "tag:slipway-run"
+	partialTag    = "tag:slipway-partial"
+	sourceTimeTag = "tag:slipway-source-time"
 )
 
 // Snapshot describes a snapshot.
@@ -25,6 +27,9 @@ type Snapshot struct {
 	Run string `json:"run"`
 	// Volume is what SnapshotOptions.Volume was.
 	Volume string `json:"volume,omitempty"`
+	// SourceTime is what moment the source is of: that of SnapshotOptions, else Start. Later writes may be in what was read
+	// where it is Start.
+	SourceTime time.Time `json:"sourceTime"`
 	// Start and End are when the source was read.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
@@ -43,7 +48,7 @@ type ListOptions struct {
 	Run string
 }
 
-// List returns the snapshots, the oldest first. It lists all or fails: one that cannot be read is an error.
+// List returns the snapshots, in the order of SourceTime, the oldest first. It lists all or fails: one that cannot be read is an error.
 func (r *Repository) List(ctx context.Context, options ListOptions) ([]Snapshot, error) {
 	ctx, done := r.storage.guard(ctx)
 	defer done()
@@ -83,10 +88,7 @@ func (r *Repository) manifests(ctx context.Context) ([]*snapshot.Manifest, error
 		return nil, r.damaged(ctx, doing, err)
 	}
 	slices.SortFunc(all, func(a, b *snapshot.Manifest) int {
-		if order := begun(a).Compare(begun(b)); order != 0 {
-			return order
-		}
-		return slices.Compare([]byte(a.ID), []byte(b.ID))
+		return cmp.Or(sourceTime(a).Compare(sourceTime(b)), begun(a).Compare(begun(b)), cmp.Compare(a.ID, b.ID))
 	})
 	return all, nil
 }
@@ -128,7 +130,16 @@ func describe(m *snapshot.Manifest) (Snapshot, error) {
 func toSnapshot(m *snapshot.Manifest, stats Stats) Snapshot {
 	volume, _ := volumeOf(m.Source)
 	return Snapshot{
-		ID: string(m.ID), Run: m.Tags[runTag], Volume: volume, Start: begun(m).UTC(), End: m.EndTime.ToTime().UTC(), Stats: stats,
+		ID: string(m.ID), Run: m.Tags[runTag], Volume: volume, SourceTime: sourceTime(m), Start: begun(m).UTC(), End: m.EndTime.ToTime().UTC(), Stats: stats,
 		Manifest: m.Tags[manifestTag],
 	}
+}
+
+// sourceTime is what moment a snapshot is of. One that says nothing, or no time, is of when it was read.
+func sourceTime(m *snapshot.Manifest) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, m.Tags[sourceTimeTag])
+	if err != nil || at.After(begun(m)) {
+		return begun(m).UTC()
+	}
+	return at.UTC()
 }

@@ -31,6 +31,9 @@ type SnapshotOptions struct {
 	// Volume tells the sources of a repository apart, when there are several: what is unchanged is looked for in snapshots
 	// of the same one only. Default: none, for a repository with one source. Of a name, such as that of a volume claim.
 	Volume string
+	// SourceTime is what moment the source is of, where that is earlier than the reading: a snapshot of a volume that was taken
+	// before. One that is later than the reading is taken for a clock that is ahead. Default: when reading began.
+	SourceTime time.Time
 	// Paths restricts the snapshot to these files and folders in the source. Each has to exist. Default: all.
 	Paths []string
 	// Exclude leaves out what matches one of these patterns. A pattern without a slash is for a name in any folder, one
@@ -217,6 +220,9 @@ func (k *keeper) save(ctx context.Context, made *snapshot.Manifest, stats Stats,
 	}
 	made.Description = string(description)
 	made.Tags = map[string]string{runTag: k.options.Run, manifestTag: digest}
+	if at := k.options.SourceTime; !at.IsZero() && at.Before(begun(made)) {
+		made.Tags[sourceTimeTag] = timeTag(at)
+	}
 	if stats.Unreadable > 0 {
 		made.Tags[partialTag] = "true"
 	}
@@ -264,6 +270,9 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 	if k.options.checkpointEvery > 0 {
 		uploader.CheckpointInterval = k.options.checkpointEvery
 	}
+	if !k.options.SourceTime.IsZero() {
+		uploader.CheckpointLabels = map[string]string{sourceTimeTag: timeTag(k.options.SourceTime)}
+	}
 	defer context.AfterFunc(ctx, uploader.Cancel)()
 
 	tree := policy.BuildTree(nil, &policy.Policy{
@@ -306,20 +315,20 @@ func (k *keeper) previousRoots(ctx context.Context) []previousFolder {
 	var newest *snapshot.Manifest
 	ours := sourceOf(k.options.Volume)
 	for _, m := range k.earlier {
-		if m.Source == ours && isComplete(m) && (newest == nil || m.StartTime.After(newest.StartTime)) {
+		if m.Source == ours && isComplete(m) { // the newest is the last
 			newest = m
 		}
 	}
 	var roots []previousFolder
 	if newest != nil {
 		if p, err := readParts(ctx, k.writer, newest.RootEntry); err == nil {
-			roots = append(roots, previousFolder{object: p.data.ObjectID, begun: newest.StartTime.ToTime()})
-			k.source.sampler.follow(k.previousManifest(ctx, newest, p.manifest), newest.StartTime.ToTime())
+			roots = append(roots, previousFolder{object: p.data.ObjectID, of: sourceTime(newest)})
+			k.source.sampler.follow(k.previousManifest(ctx, newest, p.manifest), sourceTime(newest))
 		}
 	}
 	for _, m := range k.earlier {
 		if m.Source == ours && m.IncompleteReason != "" && m.RootEntry != nil && (newest == nil || m.StartTime.After(newest.StartTime)) {
-			roots = append(roots, previousFolder{object: m.RootEntry.ObjectID, begun: m.StartTime.ToTime()})
+			roots = append(roots, previousFolder{object: m.RootEntry.ObjectID, of: sourceTime(m)})
 		}
 	}
 	return roots
@@ -379,3 +388,5 @@ func isSourceError(err error) bool {
 
 // begun is when a snapshot began.
 func begun(m *snapshot.Manifest) time.Time { return kopiafs.UTCTimestamp.ToTime(m.StartTime) }
+
+func timeTag(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
