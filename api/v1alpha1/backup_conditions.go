@@ -159,6 +159,8 @@ const (
 	ReasonSourceUnreadable = "SourceUnreadable"
 	// ReasonSourceEmpty: the volume holds no file.
 	ReasonSourceEmpty = "SourceEmpty"
+	// ReasonHalfRestored: a restore into the volume has not ended, so that the volume may hold half of a copy.
+	ReasonHalfRestored = "HalfRestored"
 	// ReasonDumpFailed: the command of spec.dump failed, or did not say that it ended well.
 	ReasonDumpFailed = "DumpFailed"
 	// ReasonTargetNotEmpty: the target of a restore holds something.

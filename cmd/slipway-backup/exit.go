@@ -38,6 +38,7 @@ var exitCodes = map[repository.Kind]int{
 	repository.KindContentDiffers:   34,
 	repository.KindModeDiffers:      35,
 	repository.KindLinkDiffers:      36,
+	repository.KindHalfRestored:     37,
 }
 
 // exitCode is never 0 for an error.

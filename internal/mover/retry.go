@@ -21,6 +21,7 @@ var reasons = map[string]string{
 	"NoSpace":          slipwayv1alpha1.ReasonNoSpace,
 	"SourceUnreadable": slipwayv1alpha1.ReasonSourceUnreadable,
 	"SourceEmpty":      slipwayv1alpha1.ReasonSourceEmpty,
+	"HalfRestored":     slipwayv1alpha1.ReasonHalfRestored,
 	"TargetNotEmpty":   slipwayv1alpha1.ReasonTargetNotEmpty,
 	"TargetUnwritable": slipwayv1alpha1.ReasonTargetUnwritable,
 	"Corrupt":          slipwayv1alpha1.ReasonCorrupt,

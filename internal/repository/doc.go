@@ -30,6 +30,7 @@
 //	tree.go        the tree of files as it is stored
 //	verify.go      Verify, and verification.go what is noted of it
 //	restore.go     Restore, and target.go how it writes
+//	mark.go        the file in a target that says that a restore has not ended
 //	expire.go      Expire
 //	maintain.go    Maintain
 //	delete.go      Delete

@@ -42,6 +42,8 @@ const (
 	KindSourceUnreadable Kind = "SourceUnreadable"
 	// KindSourceEmpty means that the source holds nothing to keep, so there is no snapshot.
 	KindSourceEmpty Kind = "SourceEmpty"
+	// KindHalfRestored means that a restore into the source has not ended, so that it may hold half of a snapshot.
+	KindHalfRestored Kind = "HalfRestored"
 	// KindTargetNotEmpty means that the target of a restore holds something.
 	KindTargetNotEmpty Kind = "TargetNotEmpty"
 	// KindTargetUnwritable means that the target of a restore does not take what should be written.

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -47,7 +48,7 @@ type ListOptions struct {
 	Run string
 }
 
-// List returns the snapshots, the oldest first. It lists all or fails: one that cannot be read is an error.
+// List returns the snapshots, in the order of SourceTime, the oldest first. It lists all or fails: one that cannot be read is an error.
 func (r *Repository) List(ctx context.Context, options ListOptions) ([]Snapshot, error) {
 	ctx, done := r.storage.guard(ctx)
 	defer done()
@@ -87,10 +88,7 @@ func (r *Repository) manifests(ctx context.Context) ([]*snapshot.Manifest, error
 		return nil, r.damaged(ctx, doing, err)
 	}
 	slices.SortFunc(all, func(a, b *snapshot.Manifest) int {
-		if order := begun(a).Compare(begun(b)); order != 0 {
-			return order
-		}
-		return slices.Compare([]byte(a.ID), []byte(b.ID))
+		return cmp.Or(sourceTime(a).Compare(sourceTime(b)), begun(a).Compare(begun(b)), cmp.Compare(a.ID, b.ID))
 	})
 	return all, nil
 }

@@ -215,11 +215,11 @@ type reuse struct {
 // previousFolder is a folder in an earlier snapshot.
 type previousFolder struct {
 	object object.ID
-	begun  time.Time // when that snapshot began
+	of     time.Time // what moment that snapshot is of: later writes are not in it
 }
 
 type loadedFolder struct {
-	begun   time.Time
+	of      time.Time
 	entries map[string]*snapshot.DirEntry
 }
 
@@ -239,7 +239,7 @@ func (r *reuse) load(ctx context.Context, folders []previousFolder) []loadedFold
 		for _, e := range entries {
 			byName[e.Name] = e
 		}
-		loaded = append(loaded, loadedFolder{begun: f.begun, entries: byName})
+		loaded = append(loaded, loadedFolder{of: f.of, entries: byName})
 	}
 	return loaded
 }
@@ -249,7 +249,7 @@ func below(folders []loadedFolder, name string) []previousFolder {
 	var found []previousFolder
 	for _, f := range folders {
 		if e := f.entries[name]; e != nil && e.Type == snapshot.EntryTypeDirectory {
-			found = append(found, previousFolder{object: e.ObjectID, begun: f.begun})
+			found = append(found, previousFolder{object: e.ObjectID, of: f.of})
 		}
 	}
 	return found
@@ -264,13 +264,13 @@ func (r *reuse) find(ctx context.Context, f *file) *snapshot.DirEntry {
 			continue
 		}
 		changed := time.Unix(stat.Ctim.Unix())
-		if !r.ignoreChangeTime && changed.After(folder.begun.Add(-clockSlack)) {
+		if !r.ignoreChangeTime && changed.After(folder.of.Add(-clockSlack)) {
 			continue
 		}
 		if _, err := r.rep.VerifyObject(ctx, e.ObjectID); err != nil {
 			continue // the content is lost: keep it anew
 		}
-		if !f.source.sampler.reuse(f, folder.begun) {
+		if !f.source.sampler.reuse(f, folder.of) {
 			continue
 		}
 		r.reused(stat.Size)

@@ -28,9 +28,9 @@ type RestoreOptions struct {
 	// filled, what is not in the snapshot stays. A folder in the way of a file, or a file in the way of a folder, is an
 	// error. Default: false.
 	Overwrite bool
-	// Attempt names what several attempts have in common. One that finds the target empty marks it, and takes the mark away
-	// when all is written. Another of the same name finds the mark, and goes on although the target is not empty. Default:
-	// none, and what an interrupted restore has written is in the way of the next.
+	// Attempt names what several attempts have in common. Each marks the target with a file, and takes the mark away when all
+	// is written; until then Snapshot refuses the target. Another of the same name finds the mark, and goes on although the
+	// target is not empty. Default: none, and what an interrupted restore has written is in the way of the next.
 	Attempt string
 	// Parallel is how many files are written at a time. Default: the number of processors.
 	Parallel int
@@ -220,11 +220,9 @@ func (w *restorer) restore(ctx context.Context, p parts, options RestoreOptions)
 
 // unmark takes the mark away, once everything is on disk. The folder gets its time back, which that has changed.
 func (w *restorer) unmark() error {
-	if w.target.mark == "" {
-		return nil
-	}
-	if err := w.target.root.Remove(w.target.mark); err != nil {
-		return targetError(w.target.mark, err)
+	whole := len(w.filter.paths) == 0 && !w.stream
+	if err := w.target.unmark(whole); err != nil {
+		return err
 	}
 	if len(w.folders) > 0 && w.folders[0].relative == "." {
 		f := w.folders[0]

@@ -115,7 +115,7 @@ type sampler struct {
 	items   map[string]*sampled // by path
 
 	known   map[string]manifestEntry // of the snapshot before, by path
-	knownOf time.Time                // when that began
+	knownOf time.Time                // what moment that is of
 }
 
 func newSampler() *sampler {
@@ -130,11 +130,11 @@ func newSampler() *sampler {
 }
 
 // follow begins with the sample of the snapshot before. Where less than half of a class is left, it is chosen anew.
-func (s *sampler) follow(previous *sourceManifest, begun time.Time) {
+func (s *sampler) follow(previous *sourceManifest, of time.Time) {
 	if previous == nil {
 		return
 	}
-	s.knownOf = begun
+	s.knownOf = of
 	counts := map[string]int{}
 	for _, e := range previous.entries {
 		s.known[e.Path] = e
@@ -201,9 +201,9 @@ func (s *sampler) forget(path string) {
 	}
 }
 
-// reuse tells whether a file may be taken from the snapshot that began then, without being read. Of a file in the sample the
+// reuse tells whether a file may be taken from the snapshot of that moment, without being read. Of a file in the sample the
 // checksum has to be known. The manifest of that snapshot has it, of the same bytes: otherwise the file is read once more.
-func (s *sampler) reuse(f *file, begun time.Time) bool {
+func (s *sampler) reuse(f *file, of time.Time) bool {
 	if s == nil {
 		return true
 	}
@@ -212,7 +212,7 @@ func (s *sampler) reuse(f *file, begun time.Time) bool {
 		return true
 	}
 	known, found := s.known[item.path]
-	if !found || !begun.Equal(s.knownOf) || known.Type != typeFile || known.SHA256 == "" || known.Size != item.size {
+	if !found || !of.Equal(s.knownOf) || known.Type != typeFile || known.SHA256 == "" || known.Size != item.size {
 		return false
 	}
 	s.note(item, known.SHA256, false)

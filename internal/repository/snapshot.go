@@ -221,7 +221,7 @@ func (k *keeper) save(ctx context.Context, made *snapshot.Manifest, stats Stats,
 	made.Description = string(description)
 	made.Tags = map[string]string{runTag: k.options.Run, manifestTag: digest}
 	if at := k.options.SourceTime; !at.IsZero() && at.Before(begun(made)) {
-		made.Tags[sourceTimeTag] = at.UTC().Format(time.RFC3339Nano)
+		made.Tags[sourceTimeTag] = timeTag(at)
 	}
 	if stats.Unreadable > 0 {
 		made.Tags[partialTag] = "true"
@@ -270,6 +270,9 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 	if k.options.checkpointEvery > 0 {
 		uploader.CheckpointInterval = k.options.checkpointEvery
 	}
+	if !k.options.SourceTime.IsZero() {
+		uploader.CheckpointLabels = map[string]string{sourceTimeTag: timeTag(k.options.SourceTime)}
+	}
 	defer context.AfterFunc(ctx, uploader.Cancel)()
 
 	tree := policy.BuildTree(nil, &policy.Policy{
@@ -288,6 +291,9 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 		return nil, Stats{}, err
 	case made.IncompleteReason != "":
 		return nil, Stats{}, fmt.Errorf("the library gave up: %s", made.IncompleteReason)
+	}
+	if err := k.source.refuseMarked(); err != nil {
+		return nil, Stats{}, err
 	}
 	stats := k.stats(made, seen)
 	return made, stats, k.judge(made, stats)
@@ -309,20 +315,20 @@ func (k *keeper) previousRoots(ctx context.Context) []previousFolder {
 	var newest *snapshot.Manifest
 	ours := sourceOf(k.options.Volume)
 	for _, m := range k.earlier {
-		if m.Source == ours && isComplete(m) && (newest == nil || m.StartTime.After(newest.StartTime)) {
+		if m.Source == ours && isComplete(m) { // the newest is the last
 			newest = m
 		}
 	}
 	var roots []previousFolder
 	if newest != nil {
 		if p, err := readParts(ctx, k.writer, newest.RootEntry); err == nil {
-			roots = append(roots, previousFolder{object: p.data.ObjectID, begun: newest.StartTime.ToTime()})
-			k.source.sampler.follow(k.previousManifest(ctx, newest, p.manifest), newest.StartTime.ToTime())
+			roots = append(roots, previousFolder{object: p.data.ObjectID, of: sourceTime(newest)})
+			k.source.sampler.follow(k.previousManifest(ctx, newest, p.manifest), sourceTime(newest))
 		}
 	}
 	for _, m := range k.earlier {
 		if m.Source == ours && m.IncompleteReason != "" && m.RootEntry != nil && (newest == nil || m.StartTime.After(newest.StartTime)) {
-			roots = append(roots, previousFolder{object: m.RootEntry.ObjectID, begun: m.StartTime.ToTime()})
+			roots = append(roots, previousFolder{object: m.RootEntry.ObjectID, of: sourceTime(m)})
 		}
 	}
 	return roots
@@ -382,3 +388,5 @@ func isSourceError(err error) bool {
 
 // begun is when a snapshot began.
 func begun(m *snapshot.Manifest) time.Time { return kopiafs.UTCTimestamp.ToTime(m.StartTime) }
+
+func timeTag(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +30,7 @@ type source struct {
 	pipes    atomic.Int64
 	changed  atomic.Int64 // files that changed while they were read
 	mu       sync.Mutex
+	marked   string // the mark of a restore that was seen
 	skipped  int64
 	examples []string // of what was skipped
 }
@@ -74,6 +74,9 @@ func openSource(folder string, filter *filter) (*source, error) {
 	var refused *fs.PathError
 	if _, err := opener.root.Lstat(".."); errors.As(err, &refused) {
 		s.escapes = refused.Err
+	}
+	if err := s.refuseMarked(); err != nil {
+		return nil, errors.Join(err, opener.close())
 	}
 	return s, nil
 }
@@ -281,6 +284,10 @@ func (s *source) openFolder(e *entry) (*os.File, error) {
 
 // lookAt finds out what a name in an open folder stands for.
 func (s *source) lookAt(folder int, name, relative string, each func(*entry, string, error)) {
+	if isMark(relative) {
+		s.noteMark(name)
+		return
+	}
 	child := &entry{source: s, relative: relative}
 	err := unix.Fstatat(folder, name, &child.stat, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
@@ -316,12 +323,8 @@ func (s *source) lookAt(folder int, name, relative string, each func(*entry, str
 	each(child, target, err)
 }
 
-// ofFilesystem tells whether a path is not of the source's user: fsck keeps what it finds in lost+found, and a restore marks
-// its target with a file while it goes on.
+// ofFilesystem tells whether a path is not of the source's user: fsck keeps what it finds in lost+found.
 func ofFilesystem(relative string, stat unix.Stat_t) bool {
-	if strings.HasPrefix(relative, markPrefix) {
-		return true
-	}
 	return relative == "lost+found" && stat.Mode&unix.S_IFMT == unix.S_IFDIR && stat.Uid == 0
 }
 

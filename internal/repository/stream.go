@@ -8,7 +8,6 @@ import (
 	"hash"
 	"io"
 	"os"
-	"strings"
 
 	kopiafs "github.com/kopia/kopia/fs"
 	"github.com/kopia/kopia/repo"
@@ -50,7 +49,7 @@ func (o StreamOptions) streamName() (string, error) {
 		name = DefaultStreamName
 	}
 	encoded := encodeName(name)
-	if _, err := decodeName(encoded); err != nil || len(name) > 255 || strings.HasPrefix(name, markPrefix) {
+	if _, err := decodeName(encoded); err != nil || len(name) > 255 || isMark(name) {
 		return "", fail(KindInvalid, "open the source", "%q cannot be the name of a file", name)
 	}
 	return encoded, nil

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -23,7 +22,7 @@ type target struct {
 	path      string
 	root      *os.Root
 	overwrite bool
-	mark      string // the name of the file that marks the target; empty: none
+	mark      string // the name of the file that marks the target
 
 	mu     sync.Mutex
 	result RestoreResult
@@ -36,49 +35,10 @@ func openTarget(options RestoreOptions) (*target, error) {
 		return nil, &Error{Kind: KindTargetUnwritable, Doing: doing, Err: err}
 	}
 	t := &target{path: options.Target, root: root, overwrite: options.Overwrite}
-	if t.overwrite {
-		return t, nil
-	}
 	if err := t.claim(options.Attempt); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return t, nil
-}
-
-// markPrefix begins the name of a file in a target that is being restored to. The name of the attempts follows. Snapshots do
-// not keep it.
-const markPrefix = ".slipway-restore-"
-
-// claim makes sure that the target is empty, or holds what an earlier attempt has left.
-func (t *target) claim(attempt string) error {
-	const doing = "open the target"
-	if strings.Contains(attempt, "/") || len(attempt) > 200 {
-		return fail(KindInvalid, doing, "the name of the attempts holds a slash, or is longer than 200 bytes")
-	}
-	mark := markPrefix + attempt
-	if attempt != "" {
-		if info, err := t.root.Lstat(mark); err == nil && info.Mode().IsRegular() {
-			t.mark, t.overwrite = mark, true
-			return nil
-		}
-	}
-	entries, err := os.ReadDir(t.path)
-	if err != nil {
-		return &Error{Kind: KindTargetUnwritable, Doing: doing, Err: err}
-	}
-	for _, e := range entries {
-		if e.Name() != "lost+found" {
-			return fail(KindTargetNotEmpty, doing, "there is %q", e.Name())
-		}
-	}
-	if attempt == "" {
-		return nil
-	}
-	if err := t.root.WriteFile(mark, nil, 0o600); err != nil {
-		return targetError(mark, err)
-	}
-	t.mark = mark
-	return t.sync()
 }
 
 func (t *target) close() error { return t.root.Close() }

@@ -48,7 +48,7 @@ var failureReasons = []string{
 	slipwayv1alpha1.ReasonOOMKilled, slipwayv1alpha1.ReasonInvalid, slipwayv1alpha1.ReasonWrongPassword, slipwayv1alpha1.ReasonWrongRepository,
 	slipwayv1alpha1.ReasonRepositoryNotFound, slipwayv1alpha1.ReasonDestinationNotEmpty, slipwayv1alpha1.ReasonUnreachable,
 	slipwayv1alpha1.ReasonAccessDenied, slipwayv1alpha1.ReasonNoSpace, slipwayv1alpha1.ReasonSourceUnreadable,
-	slipwayv1alpha1.ReasonSourceEmpty, slipwayv1alpha1.ReasonCorrupt, slipwayv1alpha1.ReasonMoverFailed,
+	slipwayv1alpha1.ReasonSourceEmpty, slipwayv1alpha1.ReasonHalfRestored, slipwayv1alpha1.ReasonCorrupt, slipwayv1alpha1.ReasonMoverFailed,
 	slipwayv1alpha1.ReasonHooksDisabled, slipwayv1alpha1.ReasonHookNotAllowed, slipwayv1alpha1.ReasonHookFailed,
 	slipwayv1alpha1.ReasonHookInterrupted, slipwayv1alpha1.ReasonPodGone,
 	slipwayv1alpha1.ReasonNoVolumeSnapshotClass, slipwayv1alpha1.ReasonVolumeSnapshotFailed,
