@@ -5,6 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// AnnotationRestoreUID stands on a PersistentVolumeClaim that a Restore has made. Its value is the UID of that Restore. No
+// other Restore takes the claim for its own, not even a later one of the same name.
+const AnnotationRestoreUID = "slipway.dev/restore-uid"
+
 // Restore brings a copy of a volume back, once. The volume is one that exists and is empty, or a new one.
 //
 // +genclient

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -50,25 +49,6 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 		return err
 	}
 	_, err = r.kit.Applier.CreateOnly(ctx, s.restore, apply.Child{Desired: job, Current: s.job})
-	return err
-}
-
-// makeVolume makes the volume that the spec asks for. One that is there is refused unless this Restore has made it: the spec
-// says that it is a new one.
-func (r *Reconciler) makeVolume(ctx context.Context, s *scope) error {
-	claim := desired.Claim(s.restore)
-	if claim == nil {
-		return nil
-	}
-	current := &corev1.PersistentVolumeClaim{}
-	key := types.NamespacedName{Namespace: s.restore.Namespace, Name: s.restore.Spec.Target.Claim}
-	if _, err := r.kit.Get(ctx, key, current); err != nil {
-		return err
-	}
-	if current.UID != "" && current.Labels[slipwayv1alpha1.LabelRestore] == s.restore.Name {
-		return nil
-	}
-	_, err := r.kit.Applier.CreateOnly(ctx, s.restore, apply.Child{Desired: claim, Current: current})
 	return err
 }
 

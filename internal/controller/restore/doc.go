@@ -8,7 +8,8 @@
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
 //	origin.go      where the copy is
-//	children.go    making the volume, making and deleting Jobs
+//	target.go      the volume that is written, and whose it is
+//	children.go    making and deleting Jobs
 //	judge.go       what the present attempt has come to, and what follows
 //	status.go      the status
 //	metrics.go     the metrics

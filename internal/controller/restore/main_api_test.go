@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,16 +49,48 @@ func (f *fixture) create(object client.Object) {
 	}
 }
 
-// claim makes a volume claim.
-func (f *fixture) claim(name string) {
+// claim makes a volume claim, changed as asked.
+func (f *fixture) claim(name string, change ...func(*corev1.PersistentVolumeClaim)) {
 	f.Helper()
-	f.create(&corev1.PersistentVolumeClaim{
+	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
+	}
+	for _, c := range change {
+		c(claim)
+	}
+	f.create(claim)
+}
+
+func (f *fixture) delete(object client.Object) {
+	f.Helper()
+	if err := env.Client.Delete(f.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		f.Fatalf("delete %T: %v", object, err)
+	}
+}
+
+// gone waits until an object has gone. One that is made anew is another one.
+func (f *fixture) gone(object client.Object) {
+	f.Helper()
+	uid := object.GetUID()
+	environment.Eventually(f, func() error {
+		err := env.Client.Get(f.Context(), client.ObjectKeyFromObject(object), object)
+		if err == nil && object.GetUID() == uid {
+			return fmt.Errorf("%T %s is still there", object, object.GetName())
+		}
+		return client.IgnoreNotFound(err)
 	})
+}
+
+// noJob wants a Job not to be there.
+func (f *fixture) noJob(name string) {
+	f.Helper()
+	if err := f.get(name, &batchv1.Job{}); !apierrors.IsNotFound(err) {
+		f.Errorf("the Job %q is there (%v)", name, err)
+	}
 }
 
 // restore makes a Restore of the newest copy to a new volume, changed as asked.

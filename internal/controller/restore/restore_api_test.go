@@ -3,12 +3,15 @@
 package restore_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/mover"
@@ -95,13 +98,70 @@ func TestWhatARestoreWaitsForAndRefuses(t *testing.T) {
 	}
 }
 
-// A new volume is one that is not there. One of that name may hold somebody's data.
+// A new volume is one that is not there. One of that name may hold somebody's data, whatever its labels and annotations say.
 func TestAVolumeOfTheNameOfTheNewOneIsRefused(t *testing.T) {
 	env.StartOperator(t, nil)
+	labels := map[string]string{
+		slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway, slipwayv1alpha1.LabelName: "again", slipwayv1alpha1.LabelRestore: "again",
+	}
+	tests := map[string]struct{ labels, annotations map[string]string }{
+		"somebody's":                    {nil, nil},
+		"with the name in its label":    {labels, nil},
+		"without a UID":                 {labels, map[string]string{slipwayv1alpha1.AnnotationRestoreUID: ""}},
+		"with the name as the UID":      {labels, map[string]string{slipwayv1alpha1.AnnotationRestoreUID: "again"}},
+		"with the UID of another one's": {labels, map[string]string{slipwayv1alpha1.AnnotationRestoreUID: "5d1c6b53-5c0a-4a3b-9d3f-0a1b2c3d4e5f"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.claim("restored", func(claim *corev1.PersistentVolumeClaim) { claim.Labels, claim.Annotations = tc.labels, tc.annotations })
+			f.restore()
+			restore := f.wait(slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonNameConflict)
+			if want := "delete it"; !strings.Contains(restore.Status.Message, want) {
+				t.Errorf("the message is %q, want %q in it", restore.Status.Message, want)
+			}
+			f.noJob("again-restore-1")
+		})
+	}
+}
+
+// A volume stays when its Restore goes. Another Restore of that name is another one.
+func TestTheVolumeOfAnEarlierRestoreOfTheNameIsRefused(t *testing.T) {
+	env.StartOperator(t, nil)
 	f := newFixture(t)
-	f.claim("restored")
 	f.restore()
-	f.wait(slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonNameConflict)
+	job := f.job(1)
+	if err := f.cluster.Move(t.Context(), job, nil); err != nil {
+		t.Fatal(err)
+	}
+	first := f.wait(slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored)
+	f.delete(first)
+	f.gone(job) // the operator deletes it: its result stands in the status
+	f.restore()
+	if second := f.wait(slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonNameConflict); second.UID == first.UID {
+		t.Error("it is the first Restore")
+	}
+	f.noJob("again-restore-1")
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := f.get("restored", claim); err != nil || claim.Annotations[slipwayv1alpha1.AnnotationRestoreUID] != string(first.UID) || !claim.DeletionTimestamp.IsZero() {
+		t.Errorf("the volume: %v, %+v", err, claim.ObjectMeta)
+	}
+}
+
+// Only the UID tells whose a volume is, so a label that somebody takes away changes nothing.
+func TestAVolumeWithoutItsLabelsIsStillTheRestores(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.restore()
+	job := f.job(1)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "restored", Namespace: f.namespace}}
+	if err := env.Client.Patch(t.Context(), claim, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	f.delete(job)
+	f.gone(job)
+	f.job(1)
 }
 
 func TestARunThatFailedHasNoCopy(t *testing.T) {

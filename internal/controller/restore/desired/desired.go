@@ -81,7 +81,8 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 	}.Build()
 }
 
-// Claim returns the volume to make, or nil where the spec asks for none. It has no owner: it stays when the Restore goes.
+// Claim returns the volume to make, or nil where the spec asks for none. It has no owner: it stays when the Restore goes. An
+// annotation tells which Restore has made it.
 func Claim(restore *slipwayv1alpha1.Restore) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	create := restore.Spec.Target.Create
 	if create == nil {
@@ -99,6 +100,7 @@ func Claim(restore *slipwayv1alpha1.Restore) *corev1ac.PersistentVolumeClaimAppl
 	}
 	return corev1ac.PersistentVolumeClaim(restore.Spec.Target.Claim, restore.Namespace).
 		WithLabels(owner(restore).Labels()).
+		WithAnnotations(map[string]string{slipwayv1alpha1.AnnotationRestoreUID: string(restore.UID)}).
 		WithSpec(spec)
 }
 
