@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -27,18 +28,24 @@ const (
 )
 
 // dsn returns how a file is opened. A file from elsewhere may be hostile: no functions in its schema, cells are checked.
-func dsn(path, mode string, cacheKiB int) string {
+func dsn(path, mode string, hasty bool) string {
 	query := url.Values{
 		"mode":          {mode},
 		"_busy_timeout": {strconv.Itoa(busyMillis)},
 		"_defensive":    {"1"},
 		"_dqs":          {"0"},
-		"_pragma":       {"trusted_schema(0)", "cell_size_check(1)", fmt.Sprintf("cache_size(-%d)", cacheKiB), "temp_store(memory)"},
+		"_journal_mode": {"WAL"},
+		"_synchronous":  {"FULL"},
+		"_pragma": {
+			"trusted_schema(0)", "cell_size_check(1)", fmt.Sprintf("cache_size(-%d)", writerCacheKiB), "temp_store(memory)",
+			fmt.Sprintf("wal_autocheckpoint(%d)", walPages), fmt.Sprintf("journal_size_limit(%d)", journalBytes),
+		},
 	}
-	if mode != "ro" {
-		query.Set("_journal_mode", "WAL")
-		query.Set("_synchronous", "FULL")
-		query["_pragma"] = append(query["_pragma"], fmt.Sprintf("wal_autocheckpoint(%d)", walPages), fmt.Sprintf("journal_size_limit(%d)", journalBytes))
+	if strings.HasPrefix(filepath.Base(path), stateFile) {
+		query.Set("_auto_vacuum", "INCREMENTAL") // the other files only grow
+	}
+	if hasty {
+		query.Set("_synchronous", "OFF")
 	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
@@ -77,8 +84,9 @@ type database struct {
 }
 
 // openDatabase opens a file for writing. The mode is rw for one that must be there, and rwc for one that may be made.
-func openDatabase(ctx context.Context, path, mode string) (*database, error) {
-	db, err := sql.Open("sqlite", dsn(path, mode, writerCacheKiB))
+func (s *Store) openDatabase(path, mode string) (*database, error) {
+	ctx := s.background
+	db, err := sql.Open("sqlite", dsn(path, mode, s.options.hasty))
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,7 @@ func invert(fields []change.Field) []change.Field {
 
 // walk calls f with the changes of an object, and the whole content after each where it is stored, until f has enough.
 func (s *Store) walk(ctx context.Context, q Query, f func(Change, []byte) (bool, error)) error {
-	q.Limit = 2 * s.options.SnapshotEvery
+	q.Limit = min(2*s.options.SnapshotEvery, maxLimit)
 	for {
 		page, err := s.Changes(ctx, q)
 		if err != nil {

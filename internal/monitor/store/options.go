@@ -54,6 +54,9 @@ type Options struct {
 	Clock clock.WithTicker
 	// Logger is told what goes wrong and what is dropped. Default: nobody.
 	Logger logr.Logger
+
+	// hasty leaves out waiting for the disk, for tests that do not ask what a crash leaves.
+	hasty bool
 }
 
 func (o Options) withDefaults() (Options, error) {

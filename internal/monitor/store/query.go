@@ -61,7 +61,7 @@ const (
 	standardLimit = 100
 	maxLimit      = 1000
 	// maxScan is how many changes are looked at for a page. A request for what is very rare comes back for more.
-	maxScan = 50_000
+	maxScan = 20_000
 )
 
 // Changes returns changes, the newest first, in the order in which they were stored. For an object that is the order in which

@@ -24,7 +24,7 @@ func (w *writer) buildState(path string) error {
 	if err := remove(build); err != nil {
 		return err
 	}
-	db, err := openDatabase(s.background, build, "rwc")
+	db, err := s.openDatabase(build, "rwc")
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (w *writer) fillState(db *database) error {
 	loss := Loss{File: stateFile, Cause: Missing, Checkpoints: true}
 	if w.salvage != "" {
 		loss.Cause = Corrupt
-		if err := salvage(s.background, w.salvage, db); err != nil {
+		if err := s.salvage(w.salvage, db); err != nil {
 			return err
 		}
 		if err := db.one(s.background, `SELECT count(*) FROM states`, nil, &loss.States); err != nil {
@@ -175,7 +175,7 @@ func (se *session) adopt(name dayName) (dayInfo, error) {
 }
 
 func (se *session) measure(info *dayInfo) error {
-	db, err := openDatabase(se.ctx, se.store.path(info.name.String()), "rw")
+	db, err := se.store.openDatabase(se.store.path(info.name.String()), "rw")
 	if err != nil {
 		return err
 	}
@@ -241,8 +241,9 @@ var salvageTables = []struct {
 
 // salvage copies what can be read of a damaged file. What cannot is left out, so the checkpoints go: only a list tells what is
 // missing.
-func salvage(ctx context.Context, path string, into *database) error {
-	from, err := openDatabase(ctx, path, "rw")
+func (s *Store) salvage(path string, into *database) error {
+	ctx := s.background
+	from, err := s.openDatabase(path, "rw")
 	if err != nil {
 		return nil // nothing of it can be read
 	}

@@ -107,7 +107,7 @@ func (w *writer) checkSuspects() error {
 // inspect reads a whole file.
 func (w *writer) inspect(name string) error {
 	s := w.store
-	db, err := openDatabase(s.background, s.path(name), "rw")
+	db, err := s.openDatabase(s.path(name), "rw")
 	if err != nil {
 		return err
 	}

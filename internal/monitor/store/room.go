@@ -24,12 +24,12 @@ func (se *session) makeRoom(cost int64) error {
 			}
 		}
 	}
-	return se.keepBelow(s.options.MaxBytes - cost)
+	return se.keepBelow(s.options.MaxBytes-cost, cost > 0)
 }
 
 // keepBelow removes files until all of them together have at most so many bytes: first those that were moved aside, then the
-// oldest history. The last states stay.
-func (se *session) keepBelow(limit int64) error {
+// oldest history. The last states stay. When they alone have more nothing may be added, and what takes away still may.
+func (se *session) keepBelow(limit int64, growing bool) error {
 	s := se.store
 	for {
 		stats := s.Stats()
@@ -44,6 +44,9 @@ func (se *session) keepBelow(limit int64) error {
 		}
 		files := s.days()
 		if len(files) == 1 {
+			if files[0].tail == 0 && !growing {
+				return se.reclaim()
+			}
 			if files[0].tail == 0 {
 				return &Error{Trouble: NoSpace, File: stateFile, What: "the last states alone need more than MaxBytes"}
 			}

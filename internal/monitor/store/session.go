@@ -108,7 +108,7 @@ func (se *session) openState() error {
 			return s.explain(err, stateFile, "making the file of the last states")
 		}
 	}
-	db, err := openDatabase(se.ctx, path, "rw")
+	db, err := se.store.openDatabase(path, "rw")
 	if err != nil {
 		return s.explain(err, stateFile, "opening the last states")
 	}
@@ -160,7 +160,7 @@ func (se *session) openDayFile(path string) error {
 	if errors.Is(err, fs.ErrNotExist) && se.file.tail == 0 {
 		mode = "rwc"
 	}
-	db, err := openDatabase(se.ctx, path, mode)
+	db, err := se.store.openDatabase(path, mode)
 	if err != nil {
 		return err
 	}

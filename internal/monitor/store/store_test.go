@@ -69,6 +69,7 @@ func withTestDefaults(t testing.TB, options Options) Options {
 	if options.Patch == nil {
 		options.Patch = flatPatch
 	}
+	options.hasty = true
 	if options.Logger.GetSink() == nil {
 		options.Logger = logr.Discard()
 		if v, ok := t.(*testing.T); ok && testing.Verbose() {

@@ -144,7 +144,7 @@ func (i *intern) uncount(kind int64, names ...any) {
 
 // wantsSnapshot tells that the whole content belongs beside a change: it is time for it, or the fields do not tell all.
 func (w *dayWrite) wantsSnapshot(p *preparedRecord, known *knownObject) bool {
-	if p.body == nil || p.record.Type == change.Deleted || w.se.snapshotBytes+w.snapshotBytes > w.se.store.options.snapshotBytes() {
+	if p.body == nil || p.record.Type == change.Deleted || w.se.snapshotBytes+w.snapshotBytes >= w.se.store.options.snapshotBytes() {
 		return false
 	}
 	incomplete := p.record.Truncated || p.record.MetadataOnly
