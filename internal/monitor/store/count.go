@@ -1,0 +1,95 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// Bucket is how many changes there were in a span of time.
+type Bucket struct {
+	Start   time.Time
+	Changes int64
+}
+
+const maxBuckets = 2000
+
+// Rate returns how many changes there were since a time, in so many spans that are equally long: whole minutes, the last of which
+// ends after now.
+func (s *Store) Rate(ctx context.Context, since time.Time, buckets int) ([]Bucket, error) {
+	now := s.options.Clock.Now()
+	if buckets < 1 || buckets > maxBuckets || since.IsZero() || !storable(since) || !since.Before(now) {
+		return nil, invalid("a rate since %s in %d spans; it must be in the past, and between 1 and %d spans", since, buckets, maxBuckets)
+	}
+	first, last := minuteOf(since.UnixNano()), minuteOf(now.UnixNano())
+	width := (last-first)/int64(buckets) + 1
+	rate := make([]Bucket, buckets)
+	for i := range rate {
+		rate[i].Start = time.Unix((first+int64(i)*width)*60, 0).UTC()
+	}
+	for _, day := range s.days() {
+		if day.tail == 0 || minuteOf(day.last) < first {
+			continue
+		}
+		err := s.read(ctx, day.name.String(), "counting changes", func(r *reader) error {
+			rows, err := r.db.QueryContext(ctx, `SELECT (minute - ?1) / ?2, sum(n) FROM minutes WHERE minute >= ?1 GROUP BY 1`, first, width)
+			if err != nil {
+				return err
+			}
+			return eachRow(rows, func(row scanner) error {
+				var bucket, n int64
+				err := row.Scan(&bucket, &n)
+				if err == nil && bucket >= 0 && bucket < int64(len(rate)) {
+					rate[bucket].Changes += n
+				}
+				return err
+			})
+		})
+		if err != nil && s.has(day.name) {
+			return nil, err
+		}
+	}
+	return rate, nil
+}
+
+// KindCount is how many changes of a kind the history has.
+type KindCount struct {
+	Group, Resource string
+	Changes         int64
+}
+
+// CountByKind returns how many changes of each kind the history has, the most first.
+func (s *Store) CountByKind(ctx context.Context) ([]KindCount, error) {
+	type key struct{ group, resource string }
+	sums := map[key]int64{}
+	for _, day := range s.days() {
+		if day.tail == 0 {
+			continue
+		}
+		err := s.read(ctx, day.name.String(), "counting changes", func(r *reader) error {
+			rows, err := r.db.QueryContext(ctx, `SELECT grp, resource, n FROM kinds WHERE n > 0`)
+			if err != nil {
+				return err
+			}
+			return eachRow(rows, func(row scanner) error {
+				var k key
+				var n int64
+				err := row.Scan(&k.group, &k.resource, &n)
+				sums[k] += n
+				return err
+			})
+		})
+		if err != nil && s.has(day.name) {
+			return nil, err
+		}
+	}
+	counts := make([]KindCount, 0, len(sums))
+	for k, n := range sums {
+		counts = append(counts, KindCount{k.group, k.resource, n})
+	}
+	slices.SortFunc(counts, func(a, b KindCount) int {
+		return cmp.Or(cmp.Compare(b.Changes, a.Changes), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
+	return counts, nil
+}

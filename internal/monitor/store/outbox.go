@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NextMessages returns messages that may be tried at a time, those that wait longest first, and when the next one after them may
+// be tried. That is the zero time if there is none.
+func (s *Store) NextMessages(ctx context.Context, now time.Time, limit int) (messages []Message, next time.Time, err error) {
+	if limit < 1 || limit > maxMessages {
+		return nil, next, invalid("%d messages at a time, and it must be between 1 and %d", limit, maxMessages)
+	}
+	err = s.readState(ctx, "reading the outbox", `SELECT id, key, output, created, next, attempts, body FROM outbox ORDER BY next, id LIMIT ?`,
+		[]any{limit + 1}, func(row scanner) error {
+			var m Message
+			var created, due int64
+			if err := row.Scan(&m.ID, &m.Key, &m.Output, &created, &due, &m.Attempts, &m.Body); err != nil {
+				return err
+			}
+			m.Created, m.Next = readTime(created), readTime(due)
+			if len(messages) < limit && !m.Next.After(now) {
+				messages = append(messages, m)
+			} else if next.IsZero() {
+				next = m.Next
+			}
+			return nil
+		})
+	return messages, next, err
+}
+
+const maxMessages = 1000
+
+// Waiting returns how many messages are in the outbox.
+func (s *Store) Waiting(ctx context.Context) (n int64, err error) {
+	err = s.readState(ctx, "counting the outbox", `SELECT count(*) FROM outbox`, nil, func(row scanner) error { return row.Scan(&n) })
+	return n, err
+}
+
+// Delivered removes messages that arrived.
+func (s *Store) Delivered(ctx context.Context, ids ...int64) error {
+	return s.update(ctx, func(se *session) error {
+		for _, id := range ids {
+			if err := se.state.exec(se.ctx, `DELETE FROM outbox WHERE id = ?`, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Failed counts an attempt of a message, and says when the next one may be.
+func (s *Store) Failed(ctx context.Context, id int64, next time.Time) error {
+	if !storable(next) {
+		return invalid("the time of the next attempt of message %d cannot be stored", id)
+	}
+	return s.update(ctx, func(se *session) error {
+		return se.state.exec(se.ctx, `UPDATE outbox SET attempts = attempts + 1, next = ? WHERE id = ?`, storedTime(next), id)
+	})
+}
+
+// Values returns the values whose names begin with a prefix, by their names.
+func (s *Store) Values(ctx context.Context, prefix string) ([]Value, error) {
+	var values []Value
+	err := s.readState(ctx, "reading values", `SELECT key, value FROM vals WHERE key >= ?1 AND key < ?1 || char(1114111) AND substr(key, 1, length(?1)) = ?1 ORDER BY key`,
+		[]any{prefix}, func(row scanner) error {
+			var v Value
+			err := row.Scan(&v.Key, &v.Data)
+			if v.Data == nil {
+				v.Data = []byte{}
+			}
+			values = append(values, v)
+			return err
+		})
+	return values, err
+}
+
+// Definitions returns the versions of a definition that are kept, the newest first.
+func (s *Store) Definitions(ctx context.Context, name string) ([]Definition, error) {
+	var definitions []Definition
+	err := s.readState(ctx, "reading the versions of a definition", `SELECT name, uid, generation, time, content FROM definitions
+		WHERE name = ? ORDER BY id DESC`, []any{name}, func(row scanner) error {
+		var d Definition
+		var uid string
+		var seen int64
+		var content []byte
+		if err := row.Scan(&d.Name, &uid, &d.Generation, &seen, &content); err != nil {
+			return err
+		}
+		d.UID, d.Time = types.UID(uid), readTime(seen)
+		var err error
+		d.Content, err = s.unpack(content)
+		definitions = append(definitions, d)
+		return err
+	})
+	return definitions, err
+}

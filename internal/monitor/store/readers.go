@@ -1,0 +1,222 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// openFiles is how many files are open for reading at a time, those in use aside.
+const openFiles = 8
+
+// readers are the files that are open for reading.
+type readers struct {
+	store *Store
+	mu    sync.Mutex
+	open  map[string]*reader
+	turn  int64
+}
+
+// reader is a file that is open for reading. It is closed when nobody uses it and it is forgotten.
+type reader struct {
+	name      string
+	db        *sql.DB
+	users     int
+	used      int64
+	forgotten bool
+
+	mu           sync.Mutex
+	decoder      *zstd.Decoder
+	dictionaries int
+}
+
+// use opens a file, or takes one that is open. Who uses it calls release.
+func (r *readers) use(name string) (*reader, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn++
+	found := r.open[name]
+	if found == nil {
+		if _, err := os.Stat(r.store.path(name)); err != nil {
+			return nil, err
+		}
+		db, err := openReaders(r.store.path(name))
+		if err != nil {
+			return nil, err
+		}
+		found = &reader{name: name, db: db}
+		if r.open == nil {
+			r.open = map[string]*reader{}
+		}
+		r.open[name] = found
+	}
+	found.users++
+	found.used = r.turn
+	r.shrink()
+	return found, nil
+}
+
+func (r *readers) shrink() {
+	for len(r.open) > openFiles {
+		var oldest *reader
+		for _, candidate := range r.open {
+			if candidate.users == 0 && (oldest == nil || candidate.used < oldest.used) {
+				oldest = candidate
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		delete(r.open, oldest.name)
+		oldest.close()
+	}
+}
+
+func (r *readers) release(used *reader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	used.users--
+	if used.forgotten && used.users == 0 {
+		used.close()
+	}
+}
+
+// forget closes a file as soon as nobody reads it. Who asks for it again gets the file that has the name then.
+func (r *readers) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := r.open[name]
+	if found == nil {
+		return
+	}
+	delete(r.open, name)
+	found.forgotten = true
+	if found.users == 0 {
+		found.close()
+	}
+}
+
+func (r *readers) close() {
+	r.mu.Lock()
+	names := make([]string, 0, len(r.open))
+	for name := range r.open {
+		names = append(names, name)
+	}
+	r.mu.Unlock()
+	for _, name := range names {
+		r.forget(name)
+	}
+}
+
+func (r *reader) close() {
+	_ = r.db.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.decoder != nil {
+		r.decoder.Close()
+		r.decoder = nil
+	}
+}
+
+// unpack decompresses what the file has. The file may have got a dictionary since it was last looked at.
+func (r *reader) unpack(ctx context.Context, data []byte) ([]byte, error) {
+	for {
+		decoder, fresh, err := r.decoderNow(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		out, err := decompress(decoder, data)
+		if err == nil || fresh {
+			return out, err
+		}
+		before := decoder
+		if decoder, _, err = r.decoderNow(ctx, true); err != nil {
+			return nil, err
+		}
+		if decoder == before {
+			return nil, errDamaged
+		}
+	}
+}
+
+// decoderNow returns what reads the file, and whether it was made just now.
+func (r *reader) decoderNow(ctx context.Context, again bool) (decoder *zstd.Decoder, fresh bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.decoder != nil && !again {
+		return r.decoder, false, nil
+	}
+	if r.decoder != nil {
+		var n int
+		if err := r.db.QueryRowContext(ctx, `SELECT count(*) FROM dictionaries`).Scan(&n); err != nil || n == r.dictionaries {
+			return r.decoder, false, err
+		}
+	}
+	rows, err := r.db.QueryContext(ctx, `SELECT content FROM dictionaries ORDER BY id LIMIT ?`, maxDictionaries)
+	if err != nil {
+		return nil, false, err
+	}
+	dictionaries := map[uint32][]byte{}
+	err = eachRow(rows, func(row scanner) error {
+		var content []byte
+		if err := row.Scan(&content); err != nil {
+			return errors.Join(errDamaged, err)
+		}
+		if len(content) >= minDictionary && len(content) <= maxBlob {
+			dictionaries[dictionaryID(content)] = content
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if decoder, err = newDecoder(dictionaries); err != nil {
+		return nil, false, errors.Join(errDamaged, err)
+	}
+	// The one before may be in use. It holds memory only, which the garbage collector frees.
+	r.decoder, r.dictionaries = decoder, len(dictionaries)
+	return decoder, true, nil
+}
+
+// readState runs a query on the last states and calls f for each row.
+func (s *Store) readState(ctx context.Context, what, query string, args []any, f func(scanner) error) error {
+	return s.read(ctx, stateFile, what, func(r *reader) error {
+		rows, err := r.db.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		return eachRow(rows, f)
+	})
+}
+
+// read calls f with a file that is open. A file that turns out to be damaged, or is not there, is looked at before the next
+// commit.
+func (s *Store) read(ctx context.Context, name, what string, f func(*reader) error) error {
+	select {
+	case <-s.closing:
+		return &Error{Trouble: Closed, What: what + " of a store that was closed"}
+	default:
+	}
+	used, err := s.readers.use(name)
+	if err == nil {
+		err = f(used)
+		s.readers.release(used)
+	}
+	if err == nil || ctx.Err() != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		s.suspect(name, Missing)
+		return &Error{Trouble: Failed, File: name, What: what, Err: err}
+	}
+	err = s.explain(err, name, what)
+	if Is(err, Corrupt) && !errors.Is(err, errDamaged) {
+		s.suspect(name, Corrupt)
+	}
+	return err
+}
