@@ -88,7 +88,8 @@ func plan(wanted map[schema.GroupResource]want, actual map[schema.GroupResource]
 		}
 	}
 	for key, h := range actual {
-		if _, found := wanted[key]; !found && complete && h.phase != ending {
+		// A kind that Kubernetes brings is always there. Nobody wants it any more, that is all.
+		if _, found := wanted[key]; !found && complete && h.phase != ending && h.kind.Definition != "" {
 			actions = append(actions, action{closeKind, key})
 		}
 	}
