@@ -1,0 +1,85 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// errInterrupted ends a watch because there is something to tell the follower. The watch then goes on where it ended.
+var errInterrupted = errors.New("interrupted")
+
+// mail is what a follower is told from outside. It is safe for concurrent use, and telling it something does not wait.
+type mail struct {
+	// nudged gets a value when a waiting follower should try again at once.
+	nudged chan struct{}
+
+	mutex     sync.Mutex
+	update    *definedAs
+	leaving   bool
+	interrupt context.CancelCauseFunc
+}
+
+// definedAs is how the objects of a kind are defined.
+type definedAs struct {
+	schema     packed
+	generation int64
+}
+
+func (d definedAs) unpack() (Schema, error) {
+	schema, err := d.schema.unpack()
+	return Schema{JSON: schema, Generation: d.generation}, err
+}
+
+func newMail() *mail { return &mail{nudged: make(chan struct{}, 1)} }
+
+// nudge lets a follower that waits try again.
+func (m *mail) nudge() {
+	select {
+	case m.nudged <- struct{}{}:
+	default: // it has been nudged already
+	}
+}
+
+// define tells that the definition has another schema.
+func (m *mail) define(as definedAs) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.update = &as
+	if m.interrupt != nil {
+		m.interrupt(errInterrupted)
+	}
+}
+
+// takeUpdate returns another schema, if there is one, and forgets it.
+func (m *mail) takeUpdate() *definedAs {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	update := m.update
+	m.update = nil
+	return update
+}
+
+// leave tells that the definition was deleted: what the API server still sends is read, and nothing is begun any more.
+func (m *mail) leave() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.leaving = true
+	m.nudge()
+}
+
+func (m *mail) isLeaving() bool {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.leaving
+}
+
+// watching says how to interrupt the watch that begins. When there is something to tell already, it is interrupted at once.
+func (m *mail) watching(interrupt context.CancelCauseFunc) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.interrupt = interrupt
+	if interrupt != nil && m.update != nil {
+		interrupt(errInterrupted)
+	}
+}
