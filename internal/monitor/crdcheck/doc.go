@@ -6,7 +6,6 @@
 // does this package. What is not let through, though the value did not change:
 //
 //   - rules of x-kubernetes-validations with oldSelf, and rules that end in an error, such as a missing key;
-//   - rules in an allOf, unless the object around the field is unchanged too;
 //   - whatever is wrong with an embedded object's apiVersion, kind and metadata;
 //   - the replicas of the subresource scale.
 //

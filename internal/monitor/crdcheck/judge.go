@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -36,7 +37,7 @@ func (c *Checker) Check(ctx context.Context, object map[string]any) Verdict {
 		Pruned: d.removed.fields, MorePruned: d.removed.more,
 		Defaulted: d.added.fields, MoreDefaulted: d.added.more,
 	}
-	j := &judge{session: &session{Checker: c, ctx: ctx}, read: read, tried: map[string]sets.Set[string]{}}
+	j := &judge{session: &session{Checker: c, ctx: ctx}, read: read, tried: map[string]attempt{}}
 	if wrong := j.everything(read); len(wrong) > 0 || c.optional {
 		j.judge(&v, wrong)
 	}
@@ -44,6 +45,8 @@ func (c *Checker) Check(ctx context.Context, object map[string]any) Verdict {
 	switch err := ctx.Err(); {
 	case err != nil:
 		v.State, v.Incomplete = Unknown, err.Error()
+	case v.Incomplete != "":
+		v.State = Unknown
 	case j.over:
 		v.Incomplete = "the check was cut short: it would have taken too long"
 	}
@@ -55,28 +58,47 @@ type judge struct {
 	*session
 	// read is the object.
 	read map[string]any
-	// tried is what each write that was tried is refused for, by the key of the field that it changes.
-	tried map[string]sets.Set[string]
+	// tried are the writes that were tried, by the key of the field that they change.
+	tried map[string]attempt
+	// order are the same keys, in the order in which they were tried.
+	order []string
+}
+
+// attempt is a write that was tried, and the keys of the errors with which it was refused.
+type attempt struct {
+	at      *path
+	refused sets.Set[string]
 }
 
 // judge adds the problems. wrong is whatever is wrong with the object.
 func (j *judge) judge(v *Verdict, wrong field.ErrorList) {
 	known := sets.Set[string]{}
-	add := func(err *field.Error, when When, edit string) {
+	add := func(err *field.Error, when When, edit *path) {
 		known.Insert(keyOf(err))
+		if broken, ok := strings.CutPrefix(err.Detail, "rule compile error: "); ok {
+			v.Incomplete = shorten("a rule does not compile: "+broken, maxMessage)
+			return
+		}
 		if len(v.Problems) >= 2*maxProblems {
 			v.MoreProblems++
 			return
 		}
-		v.Problems = append(v.Problems, Problem{When: when, Edit: edit, Field: fieldOf(j.read, err), Message: messageOf(err)})
+		problem := Problem{When: when, Field: fieldOf(j.read, err), Message: messageOf(err)}
+		if edit != nil {
+			problem.Edit = edit.String()
+			if placeOf(err) == "" {
+				problem.Field = problem.Edit
+			}
+		}
+		v.Problems = append(v.Problems, problem)
 	}
 	metadata := (*path)(nil).child("metadata")
 	for _, err := range relevant(j.update(touched(j.read, metadata), j.read), known) {
-		add(err, EveryWrite, "")
+		add(err, EveryWrite, nil)
 	}
 	if j.hasStatus {
 		for _, err := range relevant(j.updateStatus(touched(j.read, (*path)(nil).child("status")), j.read), known) {
-			add(err, EveryStatusWrite, "")
+			add(err, EveryStatusWrite, nil)
 		}
 	}
 	// Duplicates that exist are let through.
@@ -88,53 +110,48 @@ func (j *judge) judge(v *Verdict, wrong field.ErrorList) {
 	if extra := len(rest) - maxErrors; extra > 0 {
 		rest, v.MoreProblems = rest[:maxErrors], v.MoreProblems+extra
 	}
-	for _, attributed := range j.attribute(rest) {
-		if attributed.edit == nil {
-			continue
+	for i, edit := range j.owners(rest) {
+		if edit != nil {
+			add(rest[i], OnEdit, edit)
 		}
-		add(attributed.err, OnEdit, attributed.edit.String())
 	}
 	for _, err := range relevant(j.create(j.read), known) {
-		add(err, OnCreation, "")
+		add(err, OnCreation, nil)
 	}
 }
 
-// attribution is an error, and the field whose change it refuses.
-type attribution struct {
-	err  *field.Error
-	edit *path
-}
-
-// attribute finds out which fields cannot be changed. An error is let through as long as the field to which it belongs does not
-// change, and it does when anything in it does. So that field is the outermost one whose change makes the error come back.
-func (j *judge) attribute(wrong field.ErrorList) []attribution {
-	found := make([]attribution, len(wrong))
+// owners finds out which fields cannot be changed because of each error, nil where there is none. An error is let through as long
+// as the field to which it belongs does not change, and it does when anything in it does. So that field is the outermost one whose
+// change makes the error come back.
+func (j *judge) owners(wrong field.ErrorList) []*path {
+	owners := make([]*path, len(wrong))
 	for i, err := range wrong {
-		found[i] = attribution{err: err, edit: j.owner(err)}
-	}
-	for i := range found {
-		if found[i].edit == nil {
-			found[i].edit = j.hidden(found[i].err)
+		for _, at := range prefixes(locate(j.read, placeOf(err))) {
+			if j.try(at).Has(keyOf(err)) {
+				owners[i] = at
+				break
+			}
 		}
 	}
-	return found
-}
-
-// owner returns the field to which an error belongs, nil when no change was refused for it.
-func (j *judge) owner(err *field.Error) *path {
-	for _, at := range prefixes(locate(j.read, placeOf(err))) {
-		if j.try(at).Has(keyOf(err)) {
-			return at
+	for i, err := range wrong {
+		if owners[i] == nil {
+			owners[i] = j.hidden(err)
 		}
 	}
-	return nil
+	return owners
 }
 
-// hidden returns a field for an error that no change of its own field showed. It is not shown as long as something worse is wrong
-// with the same field.
+// hidden returns a field for an error that did not come back with a change of its own field. Some errors do not say where they
+// are: they belong to a field that was changed for the sake of another error. Others are not reported as long as something worse
+// is wrong with the same field.
 func (j *judge) hidden(err *field.Error) *path {
+	for _, key := range j.order {
+		if j.tried[key].refused.Has(keyOf(err)) {
+			return j.tried[key].at
+		}
+	}
 	at := locate(j.read, placeOf(err))
-	if at == nil || isMetadata(at) {
+	if isMetadata(at) {
 		return nil
 	}
 	return at
@@ -158,8 +175,8 @@ func prefixes(at *path) []*path {
 // one, so some rules with oldSelf may refuse it that would not refuse a real write. Who asks looks for an error that is known.
 func (j *judge) try(at *path) sets.Set[string] {
 	key := at.key()
-	if result, done := j.tried[key]; done {
-		return result
+	if done, ok := j.tried[key]; ok {
+		return done.refused
 	}
 	if len(j.tried) >= maxTries {
 		j.over = true
@@ -172,12 +189,13 @@ func (j *judge) try(at *path) sets.Set[string] {
 	} else {
 		errs = j.update(old, j.read)
 	}
-	result := sets.Set[string]{}
+	refused := sets.Set[string]{}
 	for _, err := range errs {
-		result.Insert(keyOf(err))
+		refused.Insert(keyOf(err))
 	}
-	j.tried[key] = result
-	return result
+	j.tried[key] = attempt{at: at, refused: refused}
+	j.order = append(j.order, key)
+	return refused
 }
 
 // relevant returns the errors that are not known, each once and in a fixed order.

@@ -99,12 +99,15 @@ func (v *Verdict) conclude() {
 	}
 }
 
+// withoutValue are the types of errors that are not about the value that is there.
+var withoutValue = []field.ErrorType{field.ErrorTypeRequired, field.ErrorTypeForbidden, field.ErrorTypeTooLong}
+
 // messageOf says what is wrong as the API server does. Of a value that is a map or a list it shows nothing: that may be long.
 func messageOf(err *field.Error) string {
 	text := err.Type.String()
 	switch value := err.BadValue.(type) {
 	case string:
-		if err.Type != field.ErrorTypeRequired && err.Type != field.ErrorTypeForbidden && err.Type != field.ErrorTypeTooLong {
+		if value != "" && !slices.Contains(withoutValue, err.Type) {
 			text += ": " + show(value)
 		}
 	case bool, int64, float64:
