@@ -31,7 +31,8 @@ const (
 	EveryWrite When = "EveryWrite"
 	// EveryStatusWrite refuses whatever changes the status.
 	EveryStatusWrite When = "EveryStatusWrite"
-	// OnEdit refuses what changes one field, or anything in it.
+	// OnEdit refuses what changes one field, or anything in it. An item of a list of type map whose key changes is another
+	// item, so all of it counts as changed. Another order of such a list is no change.
 	OnEdit When = "OnEdit"
 	// OnCreation refuses to make such an object anew, as a restore would. Writes of the one that exists are accepted.
 	OnCreation When = "OnCreation"
