@@ -28,8 +28,9 @@ type Checker struct {
 	hasStatus      bool
 	scale          *apiextensionsv1.CustomResourceSubresourceScale
 	rules          *cel.Validator
-	// optional tells that a rule is also evaluated without an old value, so that an object may be refused only when it is new.
-	optional bool
+	// creation tells that an object may be refused only when it is made anew: a rule is also evaluated without an old value, or
+	// looks at the status, which a new object does not have.
+	creation bool
 }
 
 // NewChecker compiles a version of a definition. It returns an error when the definition has no such version, when its schema is
@@ -97,7 +98,7 @@ func (c *Checker) compile(schema *apiextensionsv1.JSONSchemaProps, subresources 
 	}
 	c.rules = cel.NewValidator(c.structural, true, celconfig.PerCallLimit)
 	c.costs = costsOf(c.structural)
-	c.optional = hasOptional(schema)
+	c.creation = hasOptional(schema) || c.hasStatus && (len(schema.XValidations) > 0 || slices.Contains(schema.Required, "status"))
 	return nil
 }
 

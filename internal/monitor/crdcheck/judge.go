@@ -38,7 +38,7 @@ func (c *Checker) Check(ctx context.Context, object map[string]any) Verdict {
 		Defaulted: d.added.fields, MoreDefaulted: d.added.more,
 	}
 	j := &judge{session: &session{Checker: c, ctx: ctx}, read: read, tried: map[string]attempt{}}
-	if wrong := j.everything(read); len(wrong) > 0 || c.optional {
+	if wrong := j.everything(read); len(wrong) > 0 || c.creation {
 		j.judge(&v, wrong)
 	}
 	v.conclude()
