@@ -1,0 +1,13 @@
+//go:build apitest
+
+package crdcheck
+
+import (
+	"testing"
+
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+)
+
+var env *environment.Environment
+
+func TestMain(m *testing.M) { environment.Main(m, &env) }
