@@ -33,6 +33,18 @@ type Profile struct {
 	judge func(object map[string]any, now time.Time) Verdict
 }
 
+// Name names the profile by what it is for.
+func (p Profile) Name() string {
+	group := p.Group
+	if group == "" {
+		group = "v1"
+	}
+	if len(p.Kinds) == 0 {
+		return group
+	}
+	return group + ": " + strings.Join(p.Kinds, ", ")
+}
+
 // Rule leads from fields to a state.
 type Rule struct {
 	// When are the tests that must all hold. The field of the first one is what the verdict names.

@@ -10,10 +10,12 @@ func crossplaneProfiles() []Profile {
 		progressingWhen(reason("Ready", "Creating", "Deleting"), status("Ready", "False")),
 	}
 	return []Profile{
-		{Group: "pkg.crossplane.io", Suspended: paused, Whole: []string{"Healthy"}, Rules: []Rule{
+		{Group: "pkg.crossplane.io", Kinds: []string{"Provider", "Configuration", "Function"}, Suspended: paused, Rules: []Rule{
 			failedWhen(status("Healthy", "False")),
-			failedWhen(status("Installed", "False"), reason("Installed", "UnpackingPackage", "InactivePackageRevision", "BlockedPackage")),
-		}, Conditions: map[string]Class{"Installed": ClassReady, "RevisionHealthy": ClassPart, "RuntimeHealthy": ClassPart}},
+			failedWhen(status("Installed", "False"), reason("Installed", "BlockedPackage")),
+		}, Whole: []string{"Healthy", "Installed"}},
+		// The conditions of revisions have other names in version 2.
+		{Group: "pkg.crossplane.io", Suspended: paused, Conditions: map[string]Class{"RevisionHealthy": ClassReady, "RuntimeHealthy": ClassReady}},
 		{Group: "apiextensions.crossplane.io", Kinds: []string{"CompositeResourceDefinition"}, Suspended: paused, Whole: []string{"Established"}, Conditions: map[string]Class{"Offered": ClassPart}},
 		{Group: "apiextensions.crossplane.io", Kinds: []string{"Composition", "EnvironmentConfig"}, HasNoStatus: true},
 		{Group: "*.upbound.io", Suspended: paused, Rules: managed, Whole: []string{"Ready", "Synced"}},
