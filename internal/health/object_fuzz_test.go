@@ -150,6 +150,9 @@ func explained(t *testing.T, object map[string]any, v health.Verdict) {
 		if c["type"] == "Ready" && c["status"] == "False" && strings.Contains(v.Field, "conditions") {
 			t.Errorf("healthy because of %s, and not Ready: %s", v.Field, raw)
 		}
+		if bad, _ := c["type"].(string); object["kind"] == "Thing" && c["status"] == "True" && slices.Contains([]string{"Stalled", "Failed", "Degraded", "DiskPressure"}, bad) {
+			t.Errorf("healthy because of %s, and %s: %s", v.Field, bad, raw)
+		}
 	}
 }
 
