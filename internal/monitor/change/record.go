@@ -1,7 +1,9 @@
 package change
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -159,10 +161,17 @@ type State struct {
 	Reason       string `json:"reason,omitempty"`
 	// Redacted counts the secrets that were taken out.
 	Redacted int64 `json:"redacted,omitempty"`
+	// Noise has a hash of each value that was left out as noise, so that changes of them can be counted.
+	Noise []byte `json:"noise,omitempty"`
 }
 
 // Hash identifies a content.
 type Hash [16]byte
+
+// Mark returns what the memory holds of the object.
+func (s *State) Mark() Mark {
+	return Mark{UID: s.UID, ResourceVersion: s.ResourceVersion, Hash: s.Hash}
+}
 
 // Mark is what the memory holds of an object.
 type Mark struct {
@@ -170,4 +179,19 @@ type Mark struct {
 	UID             types.UID
 	ResourceVersion string
 	Hash            Hash
+}
+
+// String is the hash in hexadecimal digits.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText writes the hash in hexadecimal digits.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (h *Hash) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(h)) {
+		return errors.New("a hash has 32 hexadecimal digits")
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
 }
