@@ -74,15 +74,17 @@ type program struct {
 
 const rootLong = `See and steer the applications that Slipway runs.
 
-A WebApp is named as webapp/NAME, app/NAME or just NAME. The command why tells of all kinds: name others
-as apigateway/NAME, backup/NAME, backuprun/NAME or restore/NAME. backup and restore take the NAME of a
-Backup.`
+A WebApp is named as webapp/NAME, app/NAME or just NAME. The commands why, tree and watch tell of objects
+of every kind: name them as KIND/NAME. backup and restore take the NAME of a Backup.`
 
 const rootExample = `  # Is it ready? Follow a rollout until it is, or has failed
   kubectl slipway status webapp/shop --watch
 
   # Why is it not ready? Down to the pod and its last words
   kubectl slipway why webapp/shop
+
+  # What belongs to it, and how does each do?
+  kubectl slipway tree webapp/shop
 
   # What ran before, and back to it
   kubectl slipway history webapp/shop
@@ -122,6 +124,7 @@ func newRoot(options Options) *cobra.Command {
 	root.AddCommand(
 		newStatusCommand(p),
 		newWhyCommand(p),
+		newTreeCommand(p),
 		newHistoryCommand(p),
 		newRollbackCommand(p),
 		newBackupCommand(p),

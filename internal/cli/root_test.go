@@ -62,7 +62,7 @@ func TestCommandLine(t *testing.T) {
 		"no command":           {stdout: "Available Commands:"},
 		"unknown command":      {args: []string{"tree"}, code: 1, stderr: "unknown command \"tree\""},
 		"no WebApp":            {args: []string{"status"}, code: 1, stderr: "error: name one WebApp: webapp/NAME\nSee 'kubectl slipway status --help'"},
-		"another kind":         {args: []string{"why", "pod/x"}, code: 1, stderr: `error: "pod/x" is not a WebApp`},
+		"another kind":         {args: []string{"status", "pod/x"}, code: 1, stderr: `error: "pod/x" is not a WebApp`},
 		"no Backup":            {args: []string{"backup", "now"}, code: 1, stderr: "error: name one Backup: backup/NAME\nSee 'kubectl slipway backup now --help'"},
 		"not a Backup":         {args: []string{"backup", "ls", "webapp/x"}, code: 1, stderr: `error: "webapp/x" does not name a Backup`},
 		"backup alone":         {args: []string{"backup"}, stdout: "Available Commands:"},

@@ -8,14 +8,15 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-const whyLong = `Say why an object of Slipway is not ready, followed down from its conditions to what causes
+const whyLong = `Say why an object is not ready, followed down from its conditions to what causes
 them: a missing Secret or ConfigMap, the Deployment, its ReplicaSets and pods, the volume; of an
 APIGateway each route that is not live with its Service and the pods behind it, what exposes it, its
 certificates, and the replica that does not serve the spec; of a Backup its newest run; of that or of
-a Restore the Job and its pod. A container that ends or does not become
+a Restore the Job and its pod; of an object of any other kind what belongs to it by owner references,
+down to what has failed or is not ready. A container that ends or does not become
 ready shows its last log lines, and every object its recent warnings.
 
-Exit code 0 when all is well, 1 when something is not.`
+Exit code 0 when all is well, 1 when something is not, or nothing tells.`
 
 const whyExample = `  # What is wrong?
   kubectl slipway why webapp/shop
@@ -25,6 +26,10 @@ const whyExample = `  # What is wrong?
 
   # Why is there no new copy?
   kubectl slipway why backup/shop-data
+
+  # Any other kind
+  kubectl slipway why statefulset/db
+  kubectl slipway why certificates.cert-manager.io/shop-tls
 
   # What did others add to it: a sidecar, a port, a label?
   kubectl slipway why webapp/shop --foreign
@@ -44,7 +49,7 @@ func newWhyCommand(p *program) *cobra.Command {
 	o := &whyOptions{program: p, output: formatTable}
 	command := &cobra.Command{
 		Use:               "why KIND/NAME",
-		Short:             "Say why an object of Slipway is not ready",
+		Short:             "Say why an object is not ready",
 		Long:              whyLong,
 		Example:           whyExample,
 		Args:              oneWhyTarget,
@@ -68,6 +73,9 @@ func (o *whyOptions) find(ctx context.Context, argument string) (*clients, *find
 		return clients, found, err
 	}
 	name, isGateway := parseGateway(argument)
+	if _, err := parseTarget(argument); err != nil && !isGateway {
+		return o.loadAny(ctx, argument)
+	}
 	if !isGateway {
 		clients, app, err := o.target(ctx, argument)
 		if err != nil {
@@ -93,7 +101,8 @@ func oneWhyTarget(command *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		_, isGateway := parseGateway(args[0])
 		_, _, isKept := parseKept(args[0])
-		if isGateway || isKept {
+		_, _, isAny := parseAny(args[0])
+		if isGateway || isKept || isAny {
 			return nil
 		}
 	}
@@ -108,7 +117,7 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	if o.foreign && found.backup != nil {
+	if o.foreign && (found.backup != nil || found.any != nil) {
 		return usageErrorf("--foreign is about WebApps and APIGateways")
 	}
 	if o.foreign {
@@ -127,7 +136,7 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	if view.State != health.Healthy {
+	if view.State != health.Healthy || found.any != nil && anyFailed(view.Causes) {
 		return &exitError{code: exitNotReady} // Everything was printed already.
 	}
 	return nil

@@ -44,7 +44,7 @@ func logTargets(f *findings) []logTarget {
 			walk(n.Causes)
 		}
 	}
-	walk(explain(f).Causes)
+	walk([]node{explain(f).node})
 	return targets
 }
 
@@ -164,6 +164,8 @@ func lastSeen(event *corev1.Event) (metav1.Time, int32) {
 // headline is the first line of the tree.
 func headline(view whyView) string {
 	switch {
+	case view.State == health.Unknown:
+		return fmt.Sprintf("%s: nothing tells how it does: %s", view.Object, because(view.Reason, view.Message))
 	case view.State == health.Healthy && view.Replicas == "":
 		return fmt.Sprintf("%s is ready: %s", view.Object, printable(view.Message))
 	case view.Replicas == "":

@@ -26,7 +26,9 @@ type findings struct {
 	// gateway has the findings that only an APIGateway has.
 	gateway *gatewayFindings
 	// backup has those of a Backup, a BackupRun or a Restore. Then there are no others but pods and events.
-	backup      *backupFindings
+	backup *backupFindings
+	// any is an object of another kind, with what is below it. Then there are no others but events and logs.
+	any         *family
 	config      []configFinding
 	deployment  *appsv1.Deployment
 	service     *corev1.Service
@@ -71,6 +73,9 @@ func (f *findings) owner() declared {
 
 // ref formats the name of the owner.
 func (f *findings) ref() string {
+	if f.any != nil {
+		return objectRef(f.any.asked.kind.Kind, f.any.asked.name)
+	}
 	if f.backup != nil {
 		return f.backup.ref
 	}

@@ -16,11 +16,21 @@ func printWhy(out io.Writer, view whyView) error {
 	if len(view.Causes) == 0 && len(view.Events) == 0 && view.State == health.Healthy {
 		fmt.Fprintln(text, "Nothing is wrong.")
 	}
-	if len(view.Unreadable) > 0 {
-		fmt.Fprintf(text, "Not looked at, because you may not read it: %s\n", strings.Join(view.Unreadable, ", "))
-	}
+	fmt.Fprint(text, notLookedAt(view.Unreadable, view.Unanswered))
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// notLookedAt names what could not be read, on lines of their own.
+func notLookedAt(unreadable, unanswered []string) string {
+	text := ""
+	if len(unreadable) > 0 {
+		text += fmt.Sprintf("Not looked at, because you may not read it: %s\n", printable(strings.Join(unreadable, ", ")))
+	}
+	if len(unanswered) > 0 {
+		text += fmt.Sprintf("Not looked at, because it could not be read: %s\n", printable(strings.Join(unanswered, ", ")))
+	}
+	return text
 }
 
 // printBelow writes what belongs below a node: its warnings, its log, and its causes.

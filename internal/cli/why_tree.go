@@ -41,10 +41,15 @@ type whyView struct {
 	Address string `json:"address,omitempty"`
 	// Unreadable lists what could not be read, and so is missing here.
 	Unreadable []string `json:"unreadable,omitempty"`
+	// Unanswered lists what could not be read for another reason than rights.
+	Unanswered []string `json:"unanswered,omitempty"`
 }
 
 // explain builds the tree: each object with a problem, below the object that it belongs to.
 func explain(f *findings) whyView {
+	if f.any != nil {
+		return explainAny(f)
+	}
 	v := f.verdict()
 	root := node{Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message}
 	switch {

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxOwners bounds how far up owners are followed.
+const maxOwners = 20
+
+// relative is an object in the tree of owners and children.
+type relative struct {
+	kind      kindInfo
+	namespace string
+	name      string
+	uid       types.UID
+	// object is nil if it could not be read, and problem says why.
+	object   *unstructured.Unstructured
+	problem  string
+	children []*relative
+}
+
+// family is what tree and why read of an object of any kind.
+type family struct {
+	// asked is the object that the user named.
+	asked *relative
+	// owners are what it belongs to, the nearest first. One owner of each is followed: its controller, or the first.
+	owners []*relative
+	// left is how many more objects there are below it than may be shown.
+	left int
+	// unreadable lists what the user may not read, and unanswered what could not be read for another reason. So it may be missing.
+	unreadable, unanswered []string
+}
+
+// These are problems of a relative.
+const (
+	problemForbidden = "you may not read it"
+	problemGone      = "it does not exist any more"
+	problemReplaced  = "it does not exist any more: another object has its name"
+)
+
+// loadFamily reads the owners of an object, and up to limit objects below it.
+func (c *anyClients) loadFamily(ctx context.Context, object *unstructured.Unstructured, kind kindInfo, limit int) (*family, error) {
+	f := &family{asked: &relative{kind: kind, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), object: object}}
+	kinds, unanswered, err := c.kinds()
+	if err != nil {
+		return nil, err
+	}
+	// What lives in a namespace owns objects of that namespace only.
+	namespace := object.GetNamespace()
+	if namespace != "" {
+		kinds = slices.DeleteFunc(kinds, func(k kindInfo) bool { return !k.Namespaced })
+	}
+	found, err := c.listOwned(ctx, kinds, namespace)
+	if err != nil {
+		return nil, err
+	}
+	f.unreadable, f.unanswered = found.unreadable, append(unanswered, found.unanswered...)
+	below := f.grow(found.objects, limit)
+	if err := c.readAll(ctx, below); err != nil {
+		return nil, err
+	}
+	f.prune(f.asked)
+	return f, c.climb(ctx, f)
+}
+
+// grow hangs every object below its owner, in the order of kinds and names, and returns those below the asked one.
+func (f *family) grow(all []owned, limit int) []*relative {
+	slices.SortFunc(all, func(a, b owned) int {
+		return cmp.Or(strings.Compare(a.kind.Kind, b.kind.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.kind.Group, b.kind.Group))
+	})
+	byOwner := map[types.UID][]int{}
+	for i := range all {
+		for _, owner := range all[i].OwnerReferences {
+			byOwner[owner.UID] = append(byOwner[owner.UID], i)
+		}
+	}
+	seen := map[types.UID]bool{f.asked.uid: true}
+	queue, below := []*relative{f.asked}, []*relative(nil)
+	for len(queue) > 0 {
+		parent := queue[0]
+		queue = queue[1:]
+		for _, i := range byOwner[parent.uid] {
+			child := &all[i]
+			// An object may have several owners, and may be offered by several groups. It is shown once.
+			if seen[child.UID] {
+				continue
+			}
+			seen[child.UID] = true
+			if len(below) >= limit {
+				f.left++
+				continue
+			}
+			next := &relative{kind: child.kind, namespace: child.Namespace, name: child.Name, uid: child.UID}
+			parent.children = append(parent.children, next)
+			queue, below = append(queue, next), append(below, next)
+		}
+	}
+	return below
+}
+
+// readAll reads the objects.
+func (c *anyClients) readAll(ctx context.Context, relatives []*relative) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReads)
+	for _, r := range relatives {
+		group.Go(func() error {
+			r.fill(c.read(ctx, r.kind, r.namespace, r.name))
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// fill takes what a read returned.
+func (r *relative) fill(object *unstructured.Unstructured, err error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		r.problem = problemGone
+	case apierrors.IsForbidden(err):
+		r.problem = problemForbidden
+	case err != nil:
+		r.problem = printable(err.Error())
+	case object.GetUID() != r.uid:
+		r.problem = problemReplaced
+	default:
+		r.object = object
+	}
+}
+
+// prune removes what went while the tree was read. A child of what went is kept: it is still there.
+func (f *family) prune(r *relative) {
+	var kept []*relative
+	for _, child := range r.children {
+		f.prune(child)
+		gone := child.problem == problemGone || child.problem == problemReplaced
+		if !gone || len(child.children) > 0 {
+			kept = append(kept, child)
+		}
+	}
+	r.children = kept
+}
+
+// climb reads the owners.
+func (c *anyClients) climb(ctx context.Context, f *family) error {
+	seen := map[types.UID]bool{f.asked.uid: true}
+	for at := f.asked; at.object != nil && len(f.owners) < maxOwners; {
+		reference := ownerOf(at.object)
+		if reference == nil || seen[reference.UID] {
+			return nil
+		}
+		seen[reference.UID] = true
+		owner := &relative{namespace: at.namespace, name: reference.Name, uid: reference.UID}
+		owner.kind.Kind = reference.Kind
+		f.owners = append(f.owners, owner)
+		version, err := schema.ParseGroupVersion(reference.APIVersion)
+		if err != nil {
+			owner.problem = printable(err.Error())
+			return nil
+		}
+		mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: version.Group, Kind: reference.Kind}, version.Version)
+		if err != nil {
+			owner.kind.GroupVersionResource = version.WithResource("")
+			owner.problem = "the cluster does not have this kind any more"
+			return nil
+		}
+		owner.kind = kindInfo{mapping.Resource, reference.Kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+		if !owner.kind.Namespaced {
+			owner.namespace = ""
+		}
+		owner.fill(c.read(ctx, owner.kind, owner.namespace, owner.name))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		at = owner
+	}
+	return nil
+}
+
+// ownerOf returns the controller of an object, or else its first owner, or nil.
+func ownerOf(object *unstructured.Unstructured) *metav1.OwnerReference {
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		return controller
+	}
+	owners := object.GetOwnerReferences()
+	if len(owners) == 0 {
+		return nil
+	}
+	return &owners[0]
+}

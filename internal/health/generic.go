@@ -1,0 +1,207 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Items is a list in a status whose items have conditions of their own. The worst item decides.
+type Items struct {
+	// Path is the path of the list, such as .status.parents.
+	Path string
+	// Whole are condition types that every item must have with the status True for the object to be Healthy.
+	Whole []string
+	// Optional: the list may be empty, and items without conditions do not count.
+	Optional bool
+}
+
+// commonItems are the lists that kinds of many groups have, as the Gateway API defines them.
+func commonItems() []Items {
+	return []Items{
+		{Path: ".status.parents", Whole: []string{"Accepted"}, Optional: true},
+		{Path: ".status.ancestors", Whole: []string{"Accepted"}, Optional: true},
+		{Path: ".status.listeners", Optional: true},
+	}
+}
+
+// byConventions judges by conditions, and by the words of a phase where no condition says anything.
+func (s *subject) byConventions() Verdict {
+	if value, ok := s.object["status"]; ok && value != nil && s.status == nil {
+		return s.unknown(ReasonMalformed, ".status", "its status is no map")
+	}
+	if len(s.status) == 0 {
+		return s.noStatus()
+	}
+	whole, required := s.reading()
+	conditions, complete := readConditions(s.status["conditions"], ".status.conditions")
+	signals := whole.signals(conditions)
+	said := len(signals) > 0
+	more, completeItems := s.itemSignals()
+	signals = append(signals, more...)
+	complete = complete && completeItems
+	if said {
+		signals = append(signals, missing(conditions, required)...)
+	}
+	if len(signals) == 0 && complete {
+		return s.byPhase()
+	}
+	return s.decide(signals, complete)
+}
+
+// decide makes the verdict of all signals. What was not read to its end is not called Healthy.
+func (s *subject) decide(signals []signal, complete bool) Verdict {
+	malformed := s.unknown(ReasonMalformed, ".status.conditions", "its conditions are no list, or there are too many")
+	if len(signals) == 0 {
+		return malformed
+	}
+	decides := worst(signals)
+	if decides.state == Healthy && !complete {
+		return malformed
+	}
+	if decides.state == Progressing {
+		decides.due = earliest(signals)
+	}
+	return decides.verdict(s.layer)
+}
+
+// earliest returns when the first of the signals counts as a failure.
+func earliest(signals []signal) time.Time {
+	var first time.Time
+	for _, s := range signals {
+		if !s.due.IsZero() && (first.IsZero() || s.due.Before(first)) {
+			first = s.due
+		}
+	}
+	return first
+}
+
+// reading is how the conditions of the object itself are read, and which of them it must have.
+func (s *subject) reading() (r reading, required []string) {
+	r = reading{generation: s.generation, now: s.now}
+	if s.profile != nil {
+		r.classes, r.whole, required = s.profile.Conditions, s.profile.Whole, s.profile.Whole
+	}
+	return r, required
+}
+
+// missing returns a signal for each condition that must be there and is not.
+func missing(conditions []condition, required []string) []signal {
+	var signals []signal
+	for _, name := range required {
+		if slices.ContainsFunc(conditions, func(c condition) bool { return c.kind == name }) {
+			continue
+		}
+		signals = append(signals, signal{
+			state: Progressing, class: ClassReady, field: ".status.conditions" + step{key: "type", is: name}.text(),
+			reason: ReasonNotObserved, message: fmt.Sprintf("it has no condition %s yet", name),
+		})
+	}
+	return signals
+}
+
+// itemSignals reads the lists whose items have conditions.
+func (s *subject) itemSignals() (signals []signal, complete bool) {
+	lists := commonItems()
+	if s.profile != nil && s.profile.Items != nil {
+		lists = s.profile.Items
+	}
+	complete = true
+	for _, items := range lists {
+		at := lookup(s.object, items.Path)
+		var list []any
+		if len(at) > 0 {
+			list, _ = at[0].value.([]any)
+		}
+		if len(list) == 0 && !items.Optional {
+			signals = append(signals, signal{
+				state: Unknown, class: ClassReady, field: items.Path, reason: ReasonNoStatus, message: "nothing has taken it up yet",
+			})
+		}
+		if len(list) > maxItems {
+			complete = false
+		}
+		for i, item := range list[:min(len(list), maxItems)] {
+			more, ok := s.itemSignal(items, item, fmt.Sprintf("%s[%d]", items.Path, i))
+			signals = append(signals, more...)
+			complete = complete && ok
+		}
+	}
+	return signals, complete
+}
+
+func (s *subject) itemSignal(items Items, item any, path string) (signals []signal, complete bool) {
+	fields, _ := item.(map[string]any)
+	if items.Optional && isEmpty(fields["conditions"]) {
+		return nil, true
+	}
+	path += ".conditions"
+	conditions, complete := readConditions(fields["conditions"], path)
+	r := reading{generation: s.generation, now: s.now, whole: items.Whole}
+	if s.profile != nil {
+		r.classes = s.profile.Conditions
+	}
+	signals = r.signals(conditions)
+	for _, m := range missing(conditions, items.Whole) {
+		m.field = path
+		signals = append(signals, m)
+	}
+	return signals, complete
+}
+
+// byPhase judges by the words of status.phase, status.state and status.status, and by status.ready. The worst one decides.
+func (s *subject) byPhase() Verdict {
+	var signals []signal
+	for _, name := range []string{"phase", "state", "status", "ready"} {
+		value, ok := scalar(s.status[name])
+		if !ok {
+			continue
+		}
+		state := phaseState(value)
+		if name == "ready" {
+			state = readyState(s.status[name])
+		}
+		if state == Unknown {
+			continue
+		}
+		entry := signal{state: state, class: ClassReady, field: ".status." + name, value: value}
+		entry.message, _ = s.status["message"].(string)
+		if entry.reason, _ = s.status["reason"].(string); entry.reason == "" {
+			entry.reason = value
+			if name == "ready" {
+				entry.reason = ReasonNotReady
+			}
+		}
+		signals = append(signals, entry)
+	}
+	if len(signals) > 0 {
+		return worst(signals).verdict(s.layer)
+	}
+	return s.unknown(ReasonNoSignal, ".status", "nothing in its status is known to tell how it does")
+}
+
+// readyState reads status.ready where it is true or false. A number or a text is something else.
+func readyState(value any) State {
+	switch value {
+	case true:
+		return Healthy
+	case false:
+		return Progressing
+	default:
+		return Unknown
+	}
+}
+
+// noStatus judges an object without a status: its controller may not run, or the kind has none.
+func (s *subject) noStatus() Verdict {
+	message := "no controller has written a status"
+	created, _ := s.meta["creationTimestamp"].(string)
+	if !timeOf(created).IsZero() {
+		message += " since it was created at " + created
+	}
+	return s.unknown(ReasonNoStatus, ".status", message)
+}
+
+func (s *subject) unknown(reason, field, message string) Verdict {
+	return Verdict{State: Unknown, Reason: reason, Message: message, Field: field, Layer: s.layer}
+}
