@@ -126,6 +126,9 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 	steps := desired.KeepSteps(s.backup, s.maintenanceDue(now) && s.maintenanceFits(now))
 	if len(steps) == 0 {
 		s.kept = kept
+		if before := s.backup.Status.Retention; before != nil && before.Reason == slipwayv1alpha1.ReasonRetentionFailed && s.maintenanceDue(now) {
+			kept.Reason, kept.Message = before.Reason, before.Message // what failed is not done yet
+		}
 		return nil
 	}
 	s.keeping = true

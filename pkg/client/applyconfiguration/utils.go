@@ -60,6 +60,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackupLastRunApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupMover"):
 		return &apiv1alpha1.BackupMoverApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupPromise"):
+		return &apiv1alpha1.BackupPromiseApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupRetention"):
 		return &apiv1alpha1.BackupRetentionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupRetentionStatus"):

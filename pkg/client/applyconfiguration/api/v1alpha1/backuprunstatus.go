@@ -31,6 +31,9 @@ type BackupRunStatusApplyConfiguration struct {
 	AttemptTime *v1.Time `json:"attemptTime,omitempty"`
 	// completionTime is when it ended.
 	CompletionTime *v1.Time `json:"completionTime,omitempty"`
+	// source is what spec.source of the Backup said when the run began, with its kind in front: pvc/shop-data. Absent in a run of
+	// an older release.
+	Source *string `json:"source,omitempty"`
 	// volumes are what is backed up, in the order in which that is done, at most 32.
 	Volumes []BackupVolumeApplyConfiguration `json:"volumes,omitempty"`
 	// files and bytes are what the copies hold, of all volumes.
@@ -122,6 +125,14 @@ func (b *BackupRunStatusApplyConfiguration) WithAttemptTime(value v1.Time) *Back
 // If called multiple times, the CompletionTime field is set to the value of the last call.
 func (b *BackupRunStatusApplyConfiguration) WithCompletionTime(value v1.Time) *BackupRunStatusApplyConfiguration {
 	b.CompletionTime = &value
+	return b
+}
+
+// WithSource sets the Source field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Source field is set to the value of the last call.
+func (b *BackupRunStatusApplyConfiguration) WithSource(value string) *BackupRunStatusApplyConfiguration {
+	b.Source = &value
 	return b
 }
 

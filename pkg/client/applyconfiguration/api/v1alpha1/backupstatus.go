@@ -20,8 +20,15 @@ type BackupStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase is that of the newest run. Empty: there was none.
 	Phase *apiv1alpha1.BackupPhase `json:"phase,omitempty"`
-	// lastBackupTime is when the source of the newest verified copy was read. A run that fails does not move it.
+	// lastBackupTime is what moment the newest verified copy of the present source is of: when its snapshot was asked for, or
+	// reading began. A run that fails does not move it. It is absent when spec.source has changed since.
 	LastBackupTime *v1.Time `json:"lastBackupTime,omitempty"`
+	// lastBackupSource is the source that lastBackupTime is about: spec.source with its kind in front, such as pvc/shop-data, and
+	// " (dump)" behind it where the copy is of what a command writes.
+	LastBackupSource *string `json:"lastBackupSource,omitempty"`
+	// promise is the schedule by which RPOMet goes: that of the spec. While nobody can understand that one, it is the last one that
+	// could be. Absent: there was none.
+	Promise *BackupPromiseApplyConfiguration `json:"promise,omitempty"`
 	// message says in a sentence how the newest run ended, or what is wrong.
 	Message *string `json:"message,omitempty"`
 	// lastRun is the newest run.
@@ -80,6 +87,22 @@ func (b *BackupStatusApplyConfiguration) WithPhase(value apiv1alpha1.BackupPhase
 // If called multiple times, the LastBackupTime field is set to the value of the last call.
 func (b *BackupStatusApplyConfiguration) WithLastBackupTime(value v1.Time) *BackupStatusApplyConfiguration {
 	b.LastBackupTime = &value
+	return b
+}
+
+// WithLastBackupSource sets the LastBackupSource field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastBackupSource field is set to the value of the last call.
+func (b *BackupStatusApplyConfiguration) WithLastBackupSource(value string) *BackupStatusApplyConfiguration {
+	b.LastBackupSource = &value
+	return b
+}
+
+// WithPromise sets the Promise field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Promise field is set to the value of the last call.
+func (b *BackupStatusApplyConfiguration) WithPromise(value *BackupPromiseApplyConfiguration) *BackupStatusApplyConfiguration {
+	b.Promise = value
 	return b
 }
 

@@ -24,8 +24,8 @@ type BackupVolumeApplyConfiguration struct {
 	// readFrom is VolumeSnapshot where the copy is read from a snapshot of the volume, Volume where it is read from the
 	// volume itself. Absent: that is not decided yet, or it is a dump.
 	ReadFrom *apiv1alpha1.VolumeReading `json:"readFrom,omitempty"`
-	// sourceTime is when the volume began to be read, or when the first snapshot of it for this run was asked for: the copy
-	// holds nothing older. Of a dump it is just before the command was started.
+	// sourceTime is what moment the copy is of: when the volume began to be read, or when the snapshot of it was asked for that
+	// was read. What was written until then is in the copy. Of a dump it is just before the command was started.
 	SourceTime *v1.Time `json:"sourceTime,omitempty"`
 	// manifestDigest is the SHA-256 digest of the manifest that was taken of the source: what the copy has to be compared with
 	// once it is restored. The manifest is in the repository, and its digest here, so that an exchanged one is noticed.
