@@ -24,6 +24,7 @@
 //	names.go       file names that are no UTF-8
 //	attributes.go  what is kept beside the tree of files
 //	snapshot.go    Snapshot, and progress.go what it says on the way
+//	lost.go        what is missing in the repository, and is read again
 //	stream.go      a stream instead of a folder
 //	upload.go      what the library writes to, and how it calls a source
 //	list.go        List

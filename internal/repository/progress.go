@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -88,4 +89,29 @@ func (o *observer) Error(path string, err error, _ bool) {
 		}
 	}
 	o.forget(path)
+}
+
+// estimate counts the source beside the work, for the meter. The function that it returns ends that.
+func estimate(ctx context.Context, options SnapshotOptions, filter *filter) (stop func()) {
+	if options.Meter == nil {
+		return func() {}
+	}
+	source, err := openSource(options.Source, filter)
+	if err != nil {
+		return func() {} // whoever reads the source says why
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var counting sync.WaitGroup
+	counting.Go(func() {
+		source.count(ctx, func(files, bytes int64) {
+			options.Meter.totalFiles.Store(files)
+			options.Meter.totalBytes.Store(bytes)
+		})
+		options.Meter.known.Store(ctx.Err() == nil)
+	})
+	return func() {
+		cancel()
+		counting.Wait()
+		_ = source.close()
+	}
 }

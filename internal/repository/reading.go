@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	kopiafs "github.com/kopia/kopia/fs"
 	"github.com/kopia/kopia/repo"
+	"github.com/kopia/kopia/repo/content"
 	"github.com/kopia/kopia/repo/object"
 	"github.com/kopia/kopia/snapshot"
 	"golang.org/x/sys/unix"
@@ -208,9 +210,12 @@ func readWhole(call func([]byte) (int, error)) ([]byte, error) {
 // reuse finds contents that earlier snapshots hold, so that an unchanged file is not read again.
 type reuse struct {
 	rep              repo.Repository
+	lost             map[content.ID]bool
 	ignoreChangeTime bool
 	reused           func(bytes int64)
 }
+
+func (r *reuse) isLost(id content.ID) bool { return r.lost[id] }
 
 // previousFolder is a folder in an earlier snapshot.
 type previousFolder struct {
@@ -267,8 +272,8 @@ func (r *reuse) find(ctx context.Context, f *file) *snapshot.DirEntry {
 		if !r.ignoreChangeTime && changed.After(folder.of.Add(-clockSlack)) {
 			continue
 		}
-		if _, err := r.rep.VerifyObject(ctx, e.ObjectID); err != nil {
-			continue // the content is lost: keep it anew
+		if ids, err := r.rep.VerifyObject(ctx, e.ObjectID); err != nil || slices.ContainsFunc(ids, r.isLost) {
+			continue // keep it anew
 		}
 		if !f.source.sampler.reuse(f, folder.of) {
 			continue

@@ -8,12 +8,12 @@ import (
 	"io"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	kopiafs "github.com/kopia/kopia/fs"
 	"github.com/kopia/kopia/repo"
 	"github.com/kopia/kopia/repo/compression"
+	"github.com/kopia/kopia/repo/content"
 	"github.com/kopia/kopia/repo/object"
 	"github.com/kopia/kopia/snapshot"
 	"github.com/kopia/kopia/snapshot/policy"
@@ -122,6 +122,12 @@ func (r *Repository) Snapshot(ctx context.Context, options SnapshotOptions) (Sna
 	if options.Stream != nil {
 		return r.snapshotStream(ctx, options)
 	}
+	return r.snapshotFolder(ctx, options, earlier)
+}
+
+// snapshotFolder makes a snapshot of a folder.
+func (r *Repository) snapshotFolder(ctx context.Context, options SnapshotOptions, earlier []*snapshot.Manifest) (SnapshotResult, error) {
+	const doing = "make the snapshot"
 	filter, err := newFilter(options.Paths, options.Exclude)
 	if err != nil {
 		return SnapshotResult{}, err
@@ -133,12 +139,16 @@ func (r *Repository) Snapshot(ctx context.Context, options SnapshotOptions) (Sna
 	defer source.close()
 	stop := estimate(ctx, options, filter)
 	defer stop()
+	lost, err := r.lost(ctx)
+	if err != nil {
+		return SnapshotResult{}, err
+	}
 
 	before := r.storage.written.Load()
 	var made *snapshot.Manifest
 	var stats Stats
 	err = r.write(ctx, doing, func(ctx context.Context, w repo.DirectRepositoryWriter) error {
-		k := keeper{options: options, source: source, writer: w, earlier: earlier}
+		k := keeper{options: options, source: source, writer: w, earlier: earlier, lost: lost}
 		var err error
 		made, stats, err = k.keep(ctx)
 		return err
@@ -149,37 +159,13 @@ func (r *Repository) Snapshot(ctx context.Context, options SnapshotOptions) (Sna
 	return SnapshotResult{Snapshot: toSnapshot(made, stats), AddedBytes: r.storage.written.Load() - before}, nil
 }
 
-// estimate counts the source beside the work, for the meter. The function that it returns ends that.
-func estimate(ctx context.Context, options SnapshotOptions, filter *filter) (stop func()) {
-	if options.Meter == nil {
-		return func() {}
-	}
-	source, err := openSource(options.Source, filter)
-	if err != nil {
-		return func() {} // whoever reads the source says why
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var counting sync.WaitGroup
-	counting.Go(func() {
-		source.count(ctx, func(files, bytes int64) {
-			options.Meter.totalFiles.Store(files)
-			options.Meter.totalBytes.Store(bytes)
-		})
-		options.Meter.known.Store(ctx.Err() == nil)
-	})
-	return func() {
-		cancel()
-		counting.Wait()
-		_ = source.close()
-	}
-}
-
 // keeper makes one snapshot.
 type keeper struct {
 	options SnapshotOptions
 	source  *source
 	writer  repo.DirectRepositoryWriter
 	earlier []*snapshot.Manifest
+	lost    map[content.ID]bool // what the index lists and no pack holds
 }
 
 // keep writes the tree and what is beside it.
@@ -302,7 +288,7 @@ func (k *keeper) upload(ctx context.Context) (*snapshot.Manifest, Stats, error) 
 // reuse is how unchanged files are found in earlier snapshots.
 func (k *keeper) reuse(meter *Meter) *reuse {
 	return &reuse{
-		rep: k.writer, ignoreChangeTime: k.options.IgnoreChangeTime,
+		rep: k.writer, lost: k.lost, ignoreChangeTime: k.options.IgnoreChangeTime,
 		reused: func(bytes int64) { meter.bytes.Add(bytes) },
 	}
 }

@@ -62,6 +62,9 @@ func (r *Repository) snapshotStream(ctx context.Context, options SnapshotOptions
 	if err != nil {
 		return SnapshotResult{}, err
 	}
+	if _, err := r.lost(ctx); err != nil {
+		return SnapshotResult{}, err
+	}
 	stream, err := options.Stream.Open(ctx)
 	if err != nil {
 		return SnapshotResult{}, classify(ctx, doing, KindInternal, streamError(ctx, name, err))

@@ -62,16 +62,10 @@ func (r *Repository) Verify(ctx context.Context, options VerifyOptions) (VerifyR
 	}
 	v := &verifier{
 		repository: r, options: options, meter: meterOrNone(options.Meter),
-		contents: map[content.ID]bool{}, read: map[object.ID]bool{}, packs: map[blob.ID]int64{},
+		contents: map[content.ID]bool{}, read: map[object.ID]bool{},
 	}
-	for _, prefix := range []blob.ID{content.PackBlobIDPrefixRegular, content.PackBlobIDPrefixSpecial} {
-		err := r.rep.BlobReader().ListBlobs(ctx, prefix, func(m blob.Metadata) error {
-			v.packs[m.BlobID] = m.Length
-			return nil
-		})
-		if err != nil {
-			return result, classify(ctx, doing, KindUnreachable, err)
-		}
+	if v.packs, err = r.packs(ctx); err != nil {
+		return result, err
 	}
 	for _, m := range chosen {
 		verified, err := v.verify(ctx, m)
@@ -271,12 +265,8 @@ func (v *verifier) check(ctx context.Context, e *snapshot.DirEntry) error {
 		if err != nil {
 			return fmt.Errorf("%q: %w", e.Name, err)
 		}
-		size, found := v.packs[info.PackBlobID]
-		switch {
-		case !found:
-			return fmt.Errorf("%q: the pack %s is missing", e.Name, info.PackBlobID)
-		case int64(info.PackOffset)+int64(info.PackedLength) > size:
-			return fmt.Errorf("%q: the pack %s is too short", e.Name, info.PackBlobID)
+		if !fits(v.packs, info) {
+			return fmt.Errorf("%q: the pack %s is missing, or too short: the next snapshot reads again what the source still holds of it", e.Name, info.PackBlobID)
 		}
 		v.contents[id] = true
 	}
