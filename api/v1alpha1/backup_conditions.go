@@ -37,6 +37,8 @@ const (
 	ReasonQueued = "Queued"
 	// ReasonRepositoryBusy: another Job or pod of the Backup may still write to the repository, and one at a time may.
 	ReasonRepositoryBusy = "RepositoryBusy"
+	// ReasonTargetBusy: another Job or pod may still write to the volume that is restored to, and one at a time may.
+	ReasonTargetBusy = "TargetBusy"
 	// ReasonTransferring: a pod reads or writes the volume.
 	ReasonTransferring = "Transferring"
 	// ReasonVerifying: a pod reads the copy back.

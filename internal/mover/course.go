@@ -89,7 +89,7 @@ func (c Course) FailAttempt(trouble *health.Trouble, now time.Time) Next {
 }
 
 // Wait says what it waits for. Where nobody mends that within PendingLimit, it fails. A turn in a queue comes by itself, and
-// so does the time of another attempt. Who writes to the repository may do so until the deadline.
+// so does the time of another attempt. Who writes to the repository, or to the target, may do so until the deadline.
 func (c Course) Wait(trouble *health.Trouble, now time.Time) Next {
 	next := c.stay(now)
 	if next.Phase != slipwayv1alpha1.BackupRunning {
@@ -110,7 +110,8 @@ func (c Course) Wait(trouble *health.Trouble, now time.Time) Next {
 		since = c.Created
 	}
 	left := since.Add(PendingLimit).Sub(now)
-	if trouble.Reason == slipwayv1alpha1.ReasonRepositoryBusy {
+	switch trouble.Reason {
+	case slipwayv1alpha1.ReasonRepositoryBusy, slipwayv1alpha1.ReasonTargetBusy:
 		left = c.Deadline().Sub(now)
 	}
 	if left <= 0 {

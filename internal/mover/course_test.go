@@ -51,6 +51,8 @@ func TestWhatFollows(t *testing.T) {
 		"a Secret is missing":                    {fresh.Wait(trouble("SecretNotFound"), noon.Add(time.Minute)), pending, "SecretNotFound", 1, 9 * time.Minute},
 		"a Secret is missing for 10 minutes":     {fresh.Wait(trouble("SecretNotFound"), noon.Add(10*time.Minute)), ends, "SecretNotFound", 1, 0},
 		"its turn has not come for half an hour": {fresh.Wait(trouble("Queued"), noon.Add(30*time.Minute)), pending, "Queued", 1, 30 * time.Minute},
+		"another pod writes for half an hour":    {fresh.Wait(trouble("TargetBusy"), noon.Add(30*time.Minute)), pending, "TargetBusy", 1, 30 * time.Minute},
+		"another pod writes until the deadline":  {fresh.Wait(trouble("TargetBusy"), noon.Add(time.Hour)), ends, "TargetBusy", 1, 0},
 		"a conflict":                             {began.Wait(nil, noon.Add(time.Minute)), runs, "Transferring", 1, 59 * time.Minute},
 	}
 	for name, tc := range tests {

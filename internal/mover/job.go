@@ -29,6 +29,9 @@ const (
 	configFolder      = "/config"
 )
 
+// volumeName is what the volume is called in the pod.
+const volumeName = "volume"
+
 // annotationConfig holds the configuration, and reaches the program as a file.
 const annotationConfig = "slipway.dev/mover-config"
 
@@ -63,6 +66,15 @@ func Writes(pod *corev1.PodSpec) bool {
 		}
 	}
 	return slices.ContainsFunc(pod.InitContainers, writes) || slices.ContainsFunc(pod.Containers, writes)
+}
+
+// RestoresTo tells whether a pod restores to a claim. One that only has its repository there does not.
+func RestoresTo(pod *corev1.PodSpec, claim string) bool {
+	restores := func(container corev1.Container) bool { return Step(container.Name) == StepRestore }
+	writes := func(volume corev1.Volume) bool {
+		return volume.Name == volumeName && volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim
+	}
+	return slices.ContainsFunc(pod.Volumes, writes) && (slices.ContainsFunc(pod.InitContainers, restores) || slices.ContainsFunc(pod.Containers, restores))
 }
 
 // Identity is who the processes of a pod run as.
@@ -187,7 +199,7 @@ func (j Job) container(step Step) *corev1ac.ContainerApplyConfiguration {
 		mounts = append(mounts, corev1ac.VolumeMount().WithName("repository").WithMountPath(repositoryFolder))
 	}
 	if j.Claim != "" && step.usesVolume() {
-		mounts = append(mounts, corev1ac.VolumeMount().WithName("volume").WithMountPath(VolumeFolder).WithReadOnly(step != StepRestore))
+		mounts = append(mounts, corev1ac.VolumeMount().WithName(volumeName).WithMountPath(VolumeFolder).WithReadOnly(step != StepRestore))
 	}
 	if j.Dump != nil && step == StepSnapshot {
 		mounts = append(mounts, socketMount())
@@ -234,7 +246,7 @@ func (j Job) volumes() []*corev1ac.VolumeApplyConfiguration {
 		volumes = append(volumes, claim("repository", j.Place.Claim))
 	}
 	if j.Claim != "" {
-		volumes = append(volumes, claim("volume", j.Claim))
+		volumes = append(volumes, claim(volumeName, j.Claim))
 	}
 	if j.Scratch != nil {
 		volumes = append(volumes, j.Scratch.volume())

@@ -1,6 +1,7 @@
 package mover
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -166,5 +167,39 @@ func TestAPlaceOnTheSourceIsRefused(t *testing.T) {
 		if err := CheckOwnClaim(place, "data", ""); err != nil {
 			t.Errorf("%+v is refused: %v", place, err)
 		}
+	}
+}
+
+// A Job that has its repository in a claim, or a drill, restores to no claim of that name.
+func TestWhichPodsRestoreToAClaim(t *testing.T) {
+	spec := func(steps []Step, place Place, claim string) *corev1.PodSpec {
+		t.Helper()
+		raw, err := json.Marshal(podOf(t, func(j *Job) { j.Steps, j.Place, j.Claim = steps, place, claim }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := &corev1.PodSpec{}
+		if err := json.Unmarshal(raw, pod); err != nil {
+			t.Fatal(err)
+		}
+		return pod
+	}
+	tests := map[string]struct {
+		pod  *corev1.PodSpec
+		want bool
+	}{
+		"a restore to it":                   {spec([]Step{StepRestore}, Place{Bucket: "b"}, "data"), true},
+		"a restore to another one":          {spec([]Step{StepRestore}, Place{Bucket: "b"}, "other"), false},
+		"a restore from a repository in it": {spec([]Step{StepRestore}, Place{Claim: "data"}, "other"), false},
+		"a copy of it":                      {spec([]Step{StepSnapshot, StepVerify}, Place{Bucket: "b"}, "data"), false},
+		"a drill, which has a scratch":      {spec([]Step{StepRestore, StepCompare}, Place{Claim: "data"}, ""), false},
+		"nothing":                           {&corev1.PodSpec{}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := RestoresTo(tc.pod, "data"); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
@@ -12,6 +13,8 @@ import (
 
 // Use is how pods use a volume.
 type Use struct {
+	// Claim is the UID of the claim.
+	Claim types.UID
 	// Node is where the pod of a Job has to be, because a pod there uses the volume. Empty: anywhere.
 	Node string
 	// Tolerations are those of the pod there.
@@ -24,7 +27,7 @@ type Use struct {
 
 // UseOf says how pods use a claim, and what keeps a Job from using it. Where a pod alone may use it, both are known.
 func UseOf(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (Use, *health.Trouble) {
-	var u Use
+	u := Use{Claim: claim.UID}
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode == corev1.PersistentVolumeBlock {
 		return u, &health.Trouble{
 			Reason:  slipwayv1alpha1.ReasonInvalid,

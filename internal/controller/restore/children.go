@@ -11,6 +11,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/restore/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/mover"
@@ -48,8 +49,8 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if err != nil {
 		return err
 	}
-	_, err = r.kit.Applier.CreateOnly(ctx, s.restore, apply.Child{Desired: job, Current: s.job})
-	return err
+	// A pod of an earlier attempt, or of another Restore, may be on a node that does not answer, and still write.
+	return r.writers.CreateAlone(ctx, lease.Target(target, use.Claim), s.restore, apply.Child{Desired: job, Current: s.job})
 }
 
 // tidy deletes the Jobs whose results stand in the status. The last one of a restore that failed stays with its log, as long

@@ -8,6 +8,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 )
@@ -27,6 +28,8 @@ type Reconciler struct {
 	image string
 	// logs reads how far a pod is.
 	logs transfer.Logs
+	// writers lets one Job at a time write to a volume.
+	writers lease.Writers
 }
 
 // The operator's rights. A volume is made where a Restore asks for a new one. None is ever changed or deleted.
@@ -36,6 +39,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=slipway.dev,resources=restores/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slipway.dev,resources=backups;backupruns,verbs=get;list;watch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch

@@ -93,11 +93,16 @@ func (f *fixture) noJob(name string) {
 	}
 }
 
-// restore makes a Restore of the newest copy to a new volume, changed as asked.
+// restore makes the Restore "again" of the newest copy to a new volume, changed as asked.
 func (f *fixture) restore(change ...func(*slipwayv1alpha1.RestoreSpec)) {
 	f.Helper()
+	f.restoreCalled("again", change...)
+}
+
+func (f *fixture) restoreCalled(name string, change ...func(*slipwayv1alpha1.RestoreSpec)) {
+	f.Helper()
 	restore := &slipwayv1alpha1.Restore{
-		ObjectMeta: metav1.ObjectMeta{Name: "again", Namespace: f.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
 		Spec: slipwayv1alpha1.RestoreSpec{
 			Backup: &slipwayv1alpha1.LocalReference{Name: "shop"},
 			Target: slipwayv1alpha1.RestoreTarget{Claim: "restored", Create: &slipwayv1alpha1.RestoreClaim{Size: resource.MustParse("1Gi")}},
@@ -113,20 +118,30 @@ func (f *fixture) get(name string, into client.Object) error {
 	return env.Client.Get(f.Context(), types.NamespacedName{Namespace: f.namespace, Name: name}, into)
 }
 
-// job waits for the Job of an attempt.
+// job waits for the Job of an attempt of "again".
 func (f *fixture) job(attempt int) *batchv1.Job {
 	f.Helper()
+	return f.jobCalled(fmt.Sprintf("again-restore-%d", attempt))
+}
+
+func (f *fixture) jobCalled(name string) *batchv1.Job {
+	f.Helper()
 	job := &batchv1.Job{}
-	environment.Eventually(f, func() error { return f.get(fmt.Sprintf("again-restore-%d", attempt), job) })
+	environment.Eventually(f, func() error { return f.get(name, job) })
 	return job
 }
 
-// wait waits until the Restore has a phase and a reason.
+// wait waits until "again" has a phase and a reason.
 func (f *fixture) wait(phase slipwayv1alpha1.BackupPhase, reason string) *slipwayv1alpha1.Restore {
+	f.Helper()
+	return f.waitFor("again", phase, reason)
+}
+
+func (f *fixture) waitFor(name string, phase slipwayv1alpha1.BackupPhase, reason string) *slipwayv1alpha1.Restore {
 	f.Helper()
 	restore := &slipwayv1alpha1.Restore{}
 	environment.Eventually(f, func() error {
-		if err := f.get("again", restore); err != nil {
+		if err := f.get(name, restore); err != nil {
 			return err
 		}
 		if restore.Status.Phase != phase || restore.Status.Reason != reason {

@@ -12,6 +12,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
@@ -59,6 +60,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Named("restore").
 		For(&slipwayv1alpha1.Restore{}).
 		Owns(&batchv1.Job{}).
+		Watches(&batchv1.Job{}, open). // one of another Restore, to the same volume
 		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelRestore)).
 		Watches(&slipwayv1alpha1.Backup{}, open).
 		Watches(&slipwayv1alpha1.BackupRun{}, open).
@@ -84,13 +86,15 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for logs: %w", err)
 	}
+	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
+		Good: []string{slipwayv1alpha1.ConditionReady},
+		Bad:  []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionOwnersNotKept},
+	}})
 	return &Reconciler{
-		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
-			Good: []string{slipwayv1alpha1.ConditionReady},
-			Bad:  []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionOwnersNotKept},
-		}}),
+		kit:     tools,
 		metrics: newMetrics(mgr.GetCache()),
 		image:   options.Image,
 		logs:    transfer.PodLogs{Client: clients},
+		writers: lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: &lease.Turns{}},
 	}, nil
 }

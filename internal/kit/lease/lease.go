@@ -20,7 +20,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/mover"
 )
 
 const (
@@ -31,7 +30,7 @@ const (
 	recheckHolder = time.Second
 )
 
-// Writers lets one Job at a time write to the repository of a Backup.
+// Writers lets one Job at a time write to something that bears only one: the repository of a Backup, or another Subject.
 type Writers struct {
 	// Applier makes Jobs, and its client writes Leases.
 	Applier *apply.Applier
@@ -39,19 +38,29 @@ type Writers struct {
 	Live client.Reader
 	// Clock tells since when a Job is named. Nothing is decided by it.
 	Clock clock.PassiveClock
+	// Turns keeps two reconciles of this process from making Jobs for a subject at the same time, of which one would have to be
+	// deleted again. Nil: they may.
+	Turns *Turns
 }
 
-// Name is the name of the Lease of a Backup.
-func Name(backup *slipwayv1alpha1.Backup) string { return backup.Name + "-repository" }
-
-// Create makes a Job that writes to the repository of a Backup, as Applier.CreateOnly does. While another one writes, the error
-// is Waiting with reason RepositoryBusy. The Backup may be the owner of the Job, or another object.
+// Create makes a Job that writes to the repository of a Backup, as CreateAlone does.
 func (w Writers) Create(ctx context.Context, backup *slipwayv1alpha1.Backup, owner client.Object, child apply.Child) error {
-	holder := fmt.Sprintf("%s/%s", *child.Desired.GetName(), owner.GetUID())
-	if err := w.take(ctx, backup, holder); err != nil {
+	return w.CreateAlone(ctx, Repository(backup), owner, child)
+}
+
+// CreateAlone makes a Job that writes to a subject, as Applier.CreateOnly does. While another one writes, the error is Waiting
+// with the reason of the subject. The owner of the Job need not be that of the subject.
+func (w Writers) CreateAlone(ctx context.Context, subject Subject, owner client.Object, child apply.Child) error {
+	leave, err := w.Turns.enter(subject)
+	if err != nil {
 		return err
 	}
-	if err := w.busy(ctx, backup, *child.Desired.GetName(), recheckHolder); err != nil {
+	defer leave()
+	holder := fmt.Sprintf("%s/%s", *child.Desired.GetName(), owner.GetUID())
+	if err := w.take(ctx, subject, holder); err != nil {
+		return err
+	}
+	if err := w.busy(ctx, subject, *child.Desired.GetName(), recheckHolder); err != nil {
 		return err
 	}
 	if w.Applier.Fresh != nil {
@@ -63,23 +72,23 @@ func (w Writers) Create(ctx context.Context, backup *slipwayv1alpha1.Backup, own
 	if err != nil || change != apply.Created {
 		return err
 	}
-	if lost := w.confirm(ctx, backup, holder); lost != nil {
+	if lost := w.confirm(ctx, subject, holder); lost != nil {
 		return errors.Join(lost, w.Applier.Delete(ctx, owner, child.Current))
 	}
 	return nil
 }
 
 // take writes a holder into the Lease, unless it is there or another Job still writes: who waits writes nothing.
-func (w Writers) take(ctx context.Context, backup *slipwayv1alpha1.Backup, holder string) error {
-	found, err := w.read(ctx, backup)
+func (w Writers) take(ctx context.Context, subject Subject, holder string) error {
+	found, err := w.read(ctx, subject)
 	if err != nil {
 		return err
 	}
-	if holderOf(found) == holder && ownedBy(found, backup) {
+	if holderOf(found) == holder && ownedBy(found, subject.Owner.UID) {
 		return nil
 	}
 	name, _, _ := strings.Cut(holder, "/")
-	if err := w.busy(ctx, backup, name, recheck); err != nil {
+	if err := w.busy(ctx, subject, name, recheck); err != nil {
 		return err
 	}
 	now := metav1.NewMicroTime(w.Clock.Now())
@@ -87,9 +96,7 @@ func (w Writers) take(ctx context.Context, backup *slipwayv1alpha1.Backup, holde
 	if found.Spec.LeaseTransitions != nil {
 		transitions = *found.Spec.LeaseTransitions + 1
 	}
-	found.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: slipwayv1alpha1.SchemeGroupVersion.String(), Kind: "Backup", Name: backup.Name, UID: backup.UID,
-	}}
+	found.OwnerReferences = []metav1.OwnerReference{subject.Owner}
 	found.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, AcquireTime: &now, LeaseTransitions: &transitions}
 	// The cache has no Leases, so it never shows what was written.
 	if found.UID == "" {
@@ -99,53 +106,50 @@ func (w Writers) take(ctx context.Context, backup *slipwayv1alpha1.Backup, holde
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return outcome.StaleCache(subject(backup)) // somebody has just deleted it
+		return outcome.StaleCache(subject.called()) // somebody has just deleted it
 	case err != nil:
-		return outcome.Classify(subject(backup), err)
+		return outcome.Classify(subject.called(), err)
 	default:
 		return nil
 	}
 }
 
-// read returns the Lease of a Backup, or one to be made.
-func (w Writers) read(ctx context.Context, backup *slipwayv1alpha1.Backup) (*coordinationv1.Lease, error) {
+// read returns the Lease of a subject, or one to be made.
+func (w Writers) read(ctx context.Context, subject Subject) (*coordinationv1.Lease, error) {
 	found := &coordinationv1.Lease{}
-	err := w.Live.Get(ctx, types.NamespacedName{Namespace: backup.Namespace, Name: Name(backup)}, found)
+	err := w.Live.Get(ctx, types.NamespacedName{Namespace: subject.Namespace, Name: subject.Lease}, found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Name: Name(backup), Namespace: backup.Namespace,
-			Labels: map[string]string{slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway, slipwayv1alpha1.LabelBackup: backup.Name},
-		}}, nil
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: subject.Lease, Namespace: subject.Namespace, Labels: subject.labels()}}, nil
 	case err != nil:
-		return nil, outcome.Classify(subject(backup), err)
-	case found.Labels[slipwayv1alpha1.LabelBackup] != backup.Name:
-		return nil, outcome.Blockedf(recheck, slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: delete it, or rename the Backup", subject(backup))
+		return nil, outcome.Classify(subject.called(), err)
+	case found.Labels[subject.Label] != subject.Value:
+		return nil, outcome.Blockedf(recheck, slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: delete it, or %s", subject.called(), subject.Instead)
 	default:
 		return found, nil
 	}
 }
 
 // confirm returns an error unless the Lease still names a holder.
-func (w Writers) confirm(ctx context.Context, backup *slipwayv1alpha1.Backup, holder string) error {
-	found, err := w.read(ctx, backup)
+func (w Writers) confirm(ctx context.Context, subject Subject, holder string) error {
+	found, err := w.read(ctx, subject)
 	if err != nil {
 		return err
 	}
 	if now := holderOf(found); now != holder {
 		name, _, _ := strings.Cut(now, "/")
-		return isBusy("Job", name, recheck)
+		return subject.isBusy("Job", name, recheck)
 	}
 	return nil
 }
 
-// busy returns an error while a Job or a pod of the Backup may write, other than the Job of that name. Jobs are read before
+// busy returns an error while a Job or a pod may write to the subject, other than the Job of that name. Jobs are read before
 // pods: a Job that goes meanwhile leaves its pod.
-func (w Writers) busy(ctx context.Context, backup *slipwayv1alpha1.Backup, name string, after time.Duration) error {
-	ofBackup := []client.ListOption{client.InNamespace(backup.Namespace), client.MatchingLabels{slipwayv1alpha1.LabelBackup: backup.Name}}
+func (w Writers) busy(ctx context.Context, subject Subject, name string, after time.Duration) error {
+	writers := []client.ListOption{client.InNamespace(subject.Namespace), subject.Writers}
 	jobs := &batchv1.JobList{}
-	if err := w.Live.List(ctx, jobs, ofBackup...); err != nil {
-		return outcome.Classify("the Jobs of the Backup", err)
+	if err := w.Live.List(ctx, jobs, writers...); err != nil {
+		return outcome.Classify("the Jobs that write to "+subject.What, err)
 	}
 	var own types.UID
 	for i := range jobs.Items {
@@ -154,28 +158,43 @@ func (w Writers) busy(ctx context.Context, backup *slipwayv1alpha1.Backup, name 
 			own = job.UID
 			continue
 		}
-		if mover.Writes(&job.Spec.Template.Spec) && !health.Job(job).Terminal {
-			return isBusy("Job", job.Name, after)
+		if subject.Writes(&job.Spec.Template.Spec) && !health.Job(job).Terminal {
+			return subject.isBusy("Job", job.Name, after)
 		}
 	}
 	pods := &corev1.PodList{}
-	if err := w.Live.List(ctx, pods, ofBackup...); err != nil {
-		return outcome.Classify("the pods of the Backup", err)
+	if err := w.Live.List(ctx, pods, writers...); err != nil {
+		return outcome.Classify("the pods that write to "+subject.What, err)
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if ended || !mover.Writes(&pod.Spec) || (own != "" && pod.Labels[batchv1.ControllerUidLabel] == string(own)) {
+		if ended || !subject.Writes(&pod.Spec) {
 			continue
 		}
-		return isBusy("a pod of Job", pod.Labels[batchv1.JobNameLabel], after)
+		if own == "" && pod.Labels[batchv1.JobNameLabel] == name {
+			var err error
+			if own, err = w.unlabelled(ctx, subject.Namespace, name); err != nil {
+				return err
+			}
+		}
+		if own != "" && pod.Labels[batchv1.ControllerUidLabel] == string(own) {
+			continue
+		}
+		return subject.isBusy("a pod of Job", pod.Labels[batchv1.JobNameLabel], after)
 	}
 	return nil
 }
 
-func isBusy(what, name string, after time.Duration) error {
-	return outcome.Waitingf(after, slipwayv1alpha1.ReasonRepositoryBusy,
-		"%s %q may still write to the repository, and one at a time may", what, name)
+// unlabelled is the UID of a Job that may be there although no label selects it, because somebody has taken that away. It is
+// empty where there is none.
+func (w Writers) unlabelled(ctx context.Context, namespace, name string) (types.UID, error) {
+	job := &batchv1.Job{}
+	err := w.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, job)
+	if client.IgnoreNotFound(err) != nil {
+		return "", outcome.Classify(fmt.Sprintf("Job %q", name), err)
+	}
+	return job.UID, nil
 }
 
 func holderOf(of *coordinationv1.Lease) string {
@@ -185,8 +204,6 @@ func holderOf(of *coordinationv1.Lease) string {
 	return *of.Spec.HolderIdentity
 }
 
-func ownedBy(of *coordinationv1.Lease, backup *slipwayv1alpha1.Backup) bool {
-	return len(of.OwnerReferences) == 1 && of.OwnerReferences[0].UID == backup.UID
+func ownedBy(of *coordinationv1.Lease, owner types.UID) bool {
+	return len(of.OwnerReferences) == 1 && of.OwnerReferences[0].UID == owner
 }
-
-func subject(backup *slipwayv1alpha1.Backup) string { return fmt.Sprintf("Lease %q", Name(backup)) }

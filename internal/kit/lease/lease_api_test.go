@@ -140,7 +140,7 @@ func TestAJobWritesAloneUntilItHasEnded(t *testing.T) {
 	first, err := f.write("first")
 	f.must(err)
 	made := f.theLease()
-	if got := lease.HolderOf(made); got != "first/"+string(f.backup.UID) || !lease.OwnedBy(made, f.backup) {
+	if got := lease.HolderOf(made); got != "first/"+string(f.backup.UID) || !lease.OwnedBy(made, f.backup.UID) {
 		t.Errorf("the Lease names %q, and its owners are %v", got, made.OwnerReferences)
 	}
 	_, err = f.write("second")
@@ -254,7 +254,7 @@ func TestALeaseThatIsDeletedOrOfAnEarlierBackupChangesNothing(t *testing.T) {
 	f.end(second)
 	_, err = f.write("third")
 	f.must(err)
-	if now := f.theLease(); !lease.OwnedBy(now, f.backup) {
+	if now := f.theLease(); !lease.OwnedBy(now, f.backup.UID) {
 		t.Errorf("the Lease goes with %v", now.OwnerReferences)
 	}
 }
@@ -275,6 +275,18 @@ func TestALeaseOfSomebodyElseIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestAJobDoesNotWaitForItsOwnPodWithoutALabel(t *testing.T) {
+	f := newFixture(t)
+	job, err := f.write("first")
+	f.must(err)
+	f.pod(job)
+	f.must(env.Client.Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"slipway.dev/backup":null}}}`))))
+	found, err := f.write("first")
+	if err != nil || found.UID != job.UID {
+		t.Errorf("the Job is %q (%v), want %q", found.UID, err, job.UID)
+	}
+}
+
 func TestAJobThatOnlyReadsIsNotWaitedFor(t *testing.T) {
 	f := newFixture(t)
 	reading := &batchv1.Job{}
@@ -283,6 +295,29 @@ func TestAJobThatOnlyReadsIsNotWaitedFor(t *testing.T) {
 	f.pod(reading)
 	_, err = f.write("first")
 	f.must(err)
+}
+
+// Who has a turn keeps others of the process from beginning, whatever became of its Job.
+func TestAReconcileDoesNotBeginWhileAnotherOneMakesAJob(t *testing.T) {
+	f := newFixture(t)
+	turns := &lease.Turns{}
+	during := f.writers
+	during.Turns = turns
+	between := &interrupted{Client: env.Client, before: func() {
+		err := during.Create(t.Context(), f.backup, f.backup, apply.Child{Desired: f.desired("second", "snapshot"), Current: &batchv1.Job{}})
+		if quiet := (&outcome.Error{}); !errors.As(err, &quiet) || quiet.Kind != outcome.Quiet || quiet.After <= 0 {
+			t.Errorf("the second one gets %v", err)
+		}
+	}}
+	first := during
+	first.Applier = &apply.Applier{Client: between, Live: env.Client, FieldManager: "slipway-test"}
+	job := &batchv1.Job{}
+	f.must(first.Create(t.Context(), f.backup, f.backup, apply.Child{Desired: f.desired("first", "snapshot"), Current: job}))
+	if got := lease.HolderOf(f.theLease()); got != "first/"+string(f.backup.UID) {
+		t.Errorf("the Lease names %q", got)
+	}
+	f.end(job)
+	f.must(during.Create(t.Context(), f.backup, f.backup, apply.Child{Desired: f.desired("second", "snapshot"), Current: &batchv1.Job{}}))
 }
 
 // Operators that know nothing of each other, with many Jobs each, want to write at the same time. Who is to wait does so, for
