@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -54,30 +53,33 @@ func shuffle(value any, random *rand.Rand) {
 	}
 	for key, member := range object {
 		list, ok := member.([]any)
-		if ok && slices.Contains([]string{"finalizers", "resourceRefs"}, key) && key != "" && !hasTwins(list) {
+		if ok && (key == "finalizers" && !hasTwins(list, "") || key == "resourceRefs" && !hasTwins(list, "name")) {
 			random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		}
 		shuffle(member, random)
 	}
 }
 
-// hasTwins tells that two items of a list may be the same, or that they have no keys. The order then counts.
-func hasTwins(list []any) bool {
-	seen := map[string]bool{}
+// hasTwins tells that two items of a list may be the same, or do not have the key. The order then counts.
+func hasTwins(list []any, key string) bool {
+	seen := map[any]bool{}
 	for _, item := range list {
-		text := string(write(item, nil))
-		if object, ok := item.(map[string]any); ok {
-			name, _ := object["name"].(string)
-			kind, _ := object["kind"].(string)
-			text = kind + "/" + name
-			if name == "" {
-				return true
-			}
-		}
-		if seen[text] || strings.ContainsAny(text, "[") {
+		object, isObject := item.(map[string]any)
+		if _, isList := item.([]any); isList || isObject != (key != "") {
 			return true
 		}
-		seen[text] = true
+		if isObject {
+			for _, other := range []string{"kind", "apiVersion", "namespace", "group"} {
+				if _, has := object[other]; has {
+					return true
+				}
+			}
+			item, _ = object[key].(string)
+		}
+		if seen[item] || item == "" && isObject {
+			return true
+		}
+		seen[item] = true
 	}
 	return false
 }
