@@ -371,8 +371,11 @@ func (s *fakeServer) watch(w http.ResponseWriter, r *http.Request, call fakeCall
 		s.mutex.Lock()
 		changed, over, version := s.changed, kind.closes != closes, s.version
 		begin, _ := slices.BinarySearchFunc(kind.events, at, func(e fakeEvent, v int) int { return e.version - v - 1 })
-		events := slices.Clone(kind.events[begin:])
+		events, forgotten := slices.Clone(kind.events[begin:]), at < kind.floor
 		s.mutex.Unlock()
+		if forgotten {
+			return
+		}
 		if !send.events(events) {
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
@@ -21,7 +22,7 @@ import (
 // quickTiming is for tests: what takes minutes takes parts of a second.
 var quickTiming = timing{
 	watch: 2 * time.Second, silence: 400 * time.Millisecond, late: 150 * time.Millisecond, answer: 600 * time.Millisecond,
-	quiet: 50 * time.Millisecond, linger: 300 * time.Millisecond, calm: 100 * time.Millisecond,
+	quiet: 50 * time.Millisecond, linger: 300 * time.Millisecond, settle: time.Second, calm: 100 * time.Millisecond,
 }
 
 // running is a supervisor at work on a fake server.
@@ -35,7 +36,7 @@ type running struct {
 }
 
 // run starts a supervisor. It ends with the test, or with halt.
-func run(t *testing.T, server *fakeServer, sink Sink, change ...func(*Options)) *running {
+func run(t *testing.T, access *rest.Config, sink Sink, change ...func(*Options)) *running {
 	t.Helper()
 	log := &lockedbuffer.Buffer{}
 	options := Options{
@@ -45,7 +46,7 @@ func run(t *testing.T, server *fakeServer, sink Sink, change ...func(*Options)) 
 	for _, c := range change {
 		c(&options)
 	}
-	s, err := New(server.access(), sink, options)
+	s, err := New(access, sink, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func settled(t *testing.T, server *fakeServer, sink *memorySink, kind change.Kin
 func TestAKindIsFollowedFromItsDefinitionToItsEnd(t *testing.T) {
 	server, sink := newFakeServer(t), newMemorySink(t)
 	kind := widget("v1", "a")
-	r := run(t, server, sink)
+	r := run(t, server.access(), sink)
 	eventually(t, func() error {
 		if !r.Coverage().Complete {
 			return errors.New("the definitions are not known")
@@ -206,7 +207,7 @@ func TestAStartGoesOnWhereTheLastOneEnded(t *testing.T) {
 	server.define(kind, "")
 	server.put(kind, "n/a", "a", "")
 	server.put(kind, "n/b", "b", "")
-	first := run(t, server, sink)
+	first := run(t, server.access(), sink)
 	settled(t, server, sink, kind)
 	first.until(kind, Live)
 	first.halt()
@@ -215,7 +216,7 @@ func TestAStartGoesOnWhereTheLastOneEnded(t *testing.T) {
 	server.remove(kind, "n/b")
 
 	sink.known = []change.Kind{kind}
-	second := run(t, server, sink)
+	second := run(t, server.access(), sink)
 	settled(t, server, sink, kind)
 	second.until(kind, Live)
 	if lists := server.count("list widgets.example.com"); lists != 1 {
@@ -233,7 +234,7 @@ func TestWhatIsForgottenIsFoundByAListAndToldAsAGap(t *testing.T) {
 	for n := range 100 {
 		server.put(kind, fmt.Sprintf("n/w%d", n), fmt.Sprintf("u%d", n), "")
 	}
-	first := run(t, server, sink)
+	first := run(t, server.access(), sink)
 	settled(t, server, sink, kind)
 	first.until(kind, Live)
 	first.halt()
@@ -254,7 +255,7 @@ func TestWhatIsForgottenIsFoundByAListAndToldAsAGap(t *testing.T) {
 		faults = faults[1:]
 		return next
 	})
-	second := run(t, server, sink)
+	second := run(t, server.access(), sink)
 	settled(t, server, sink, kind)
 	second.until(kind, Live)
 	got := sink.of(kind)

@@ -49,6 +49,8 @@ type timing struct {
 	// quiet and linger are for a kind of which the definition is gone: it ends when nothing came for that long, and after
 	// that long at the latest.
 	quiet, linger time.Duration
+	// settle is how long the API server may take to end the watches of a kind of which the definition was edited.
+	settle time.Duration
 	// calm is how long a watch must live to show that a list has brought order.
 	calm time.Duration
 }
@@ -56,7 +58,7 @@ type timing struct {
 // usualTiming is the timing unless a test wants another one.
 var usualTiming = timing{
 	watch: 5 * time.Minute, silence: 150 * time.Second, late: 4 * time.Second, answer: 40 * time.Second,
-	quiet: 250 * time.Millisecond, linger: 700 * time.Millisecond, calm: 10 * time.Second,
+	quiet: 250 * time.Millisecond, linger: 700 * time.Millisecond, settle: 3 * time.Second, calm: 10 * time.Second,
 }
 
 // follower follows one kind at one version. One goroutine runs it.
@@ -78,6 +80,8 @@ type follower struct {
 	slow bool
 	// limit is the size of the next page, 0 for all in one.
 	limit int64
+	// busy is since when the API server says that it is busy, zero when it does not.
+	busy time.Time
 	// muddled counts watches that ended with garbage since something was taken.
 	muddled int
 	// reviewed tells that the API server was asked why the kind is refused.
@@ -88,6 +92,8 @@ type follower struct {
 
 // place is how far a follower is.
 type place struct {
+	// since is when the last watch began.
+	since           time.Time
 	resourceVersion string
 	// list tells that all objects must be listed, and gap since when and why, unless nothing was known before.
 	list bool
@@ -183,7 +189,7 @@ const maxMuddled = 3
 
 // weigh tells what follows from the end of a list or a watch, with what came before.
 func (f *follower) weigh(err error, listing bool, at *place) finding {
-	found := judge(err, listing, f.known)
+	found := f.patience(err, judge(err, listing, f.known))
 	switch {
 	case listing && err != nil:
 		f.slow = errors.Is(err, errSilent)
@@ -199,6 +205,23 @@ func (f *follower) weigh(err error, listing bool, at *place) finding {
 		found.pause = again
 		f.muddled = 0
 		at.list, at.gap = true, Gap{Since: f.status.lastHeard(), Reason: reasonOf(found.relist)}
+		if errors.Is(err, errDisorder) {
+			at.gap.Since = at.since // nobody knows when the disorder began
+		}
+	}
+	return found
+}
+
+// patience makes a failure of an API server that is busy for too long. It also says that it is busy when it cannot make
+// itself ready, for example because a conversion fails.
+func (f *follower) patience(err error, found finding) finding {
+	switch {
+	case !apierrors.IsTooManyRequests(err):
+		f.busy = time.Time{}
+	case f.busy.IsZero():
+		f.busy = f.clock.Now()
+	case f.clock.Since(f.busy) >= f.timing.late/2: // the next time may be that much later
+		found.state = Failing
 	}
 	return found
 }
@@ -292,10 +315,31 @@ func (f *follower) wait(ctx context.Context, during time.Duration) bool {
 	return ctx.Err() == nil && !f.mail.isLeaving()
 }
 
+// define tells a follower that the definition has another schema.
+func (f *follower) define(as definedAs) {
+	f.mail.define(as)
+	f.clock.AfterFunc(f.timing.settle, f.mail.insist)
+}
+
+// retire ends a follower that another one succeeds. The API server ends its watch, because the definition was edited: what
+// it sends before that would otherwise be missing.
+func (f *follower) retire(ctx context.Context) {
+	defer f.end()
+	f.status.set(Stopping, "another version is followed")
+	f.mail.leave()
+	timer := f.clock.NewTimer(f.timing.settle)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-f.done:
+	case <-timer.C():
+	}
+}
+
 // leave ends a follower of which the definition is gone. What the API server sends soon is still taken.
 func (f *follower) leave(ctx context.Context) {
-	f.mail.leave()
 	f.status.set(Stopping, "its definition was deleted")
+	f.mail.leave()
 	begin := f.clock.Now()
 	ticker := f.clock.NewTicker(f.timing.quiet / 5)
 	defer ticker.Stop()

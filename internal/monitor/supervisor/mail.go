@@ -41,12 +41,19 @@ func (m *mail) nudge() {
 	}
 }
 
-// define tells that the definition has another schema.
+// define tells that the definition has another schema. A watch that runs is not interrupted: the API server ends it itself,
+// after what it still has to send.
 func (m *mail) define(as definedAs) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.update = &as
-	if m.interrupt != nil {
+}
+
+// insist interrupts a watch that goes on though there is another schema.
+func (m *mail) insist() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.interrupt != nil && m.update != nil {
 		m.interrupt(errInterrupted)
 	}
 }
@@ -60,7 +67,7 @@ func (m *mail) takeUpdate() *definedAs {
 	return update
 }
 
-// leave tells that the definition was deleted: what the API server still sends is read, and nothing is begun any more.
+// leave tells that the follower is to end: what the API server still sends is read, and nothing is begun any more.
 func (m *mail) leave() {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -74,12 +81,9 @@ func (m *mail) isLeaving() bool {
 	return m.leaving
 }
 
-// watching says how to interrupt the watch that begins. When there is something to tell already, it is interrupted at once.
+// watching says how to interrupt the watch that begins, nil when it ends.
 func (m *mail) watching(interrupt context.CancelCauseFunc) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.interrupt = interrupt
-	if interrupt != nil && m.update != nil {
-		interrupt(errInterrupted)
-	}
 }

@@ -35,7 +35,7 @@ func TestAPlantedDropIsCaught(t *testing.T) {
 	server, sink := newFakeServer(t), newMemorySink(t)
 	kind := widget("v1", "a")
 	server.define(kind, "")
-	r := run(t, server, sink)
+	r := run(t, server.access(), sink)
 	r.until(kind, Live)
 	server.put(kind, "n/a", "a", "")
 	server.put(kind, "n/a", "", `,"spec":{}`)
@@ -101,7 +101,7 @@ func newCourse(t *testing.T, random *rand.Rand) *course {
 		}
 		return choice[faults.IntN(len(choice))]
 	})
-	c.r = run(t, c.server, c.sink)
+	c.r = run(t, c.server.access(), c.sink)
 	return c
 }
 
@@ -158,7 +158,7 @@ func (c *course) restart() {
 		c.sink.known = append(c.sink.known, kind)
 	}
 	c.sink.mutex.Unlock()
-	c.r = run(c.t, c.server, c.sink)
+	c.r = run(c.t, c.server.access(), c.sink)
 }
 
 // check lets the server be good again and compares.

@@ -31,6 +31,7 @@ type memorySink struct {
 type memoryKind struct {
 	kind       change.Kind
 	checkpoint string
+	previous   string            // checkpoint
 	objects    map[string]Object // by UID
 	seen       map[string]bool   // UID/resourceVersion
 	removed    map[string]bool   // UIDs that were seen to go
@@ -170,7 +171,7 @@ func (j *memoryJournal) Event(ctx context.Context, event Event) error {
 		if k.listing != nil {
 			j.sink.t.Errorf("%s: an event within a list", memoryKey(k.kind))
 		}
-		k.checkpoint = event.Object.ResourceVersion
+		k.previous, k.checkpoint = k.checkpoint, event.Object.ResourceVersion
 		k.events++
 		j.keep(k, event)
 	})
@@ -197,6 +198,9 @@ func (j *memoryJournal) Bookmark(ctx context.Context, version string) error {
 func (j *memoryJournal) BeginList(ctx context.Context, gap Gap) error {
 	return j.call(ctx, "begin", func(k *memoryKind) {
 		k.listing, k.from, k.gap = map[string]bool{}, k.checkpoint, gap
+		if gap.Reason == errDisorder.Error() {
+			k.from = k.previous // the last event came before one that it should have come after
+		}
 		if gap.Reason == "" && k.checkpoint != "" {
 			j.sink.t.Errorf("%s: a list after %s without a reason", memoryKey(k.kind), k.checkpoint)
 		}

@@ -95,6 +95,7 @@ type slot struct {
 	has
 
 	follower *follower // nil for a kind that is stored only
+	closing  bool      // the definition is gone
 	status   *status
 }
 
@@ -203,7 +204,7 @@ func (s *Supervisor) wake() {
 
 // look does what is to be done now. It waits for nothing.
 func (s *Supervisor) look(ctx context.Context) {
-	s.bury()
+	s.bury(ctx)
 	known, complete := s.definitions.all()
 	wanted := desired(known, s.options.Builtin, s.chosen, s.options.MaxKinds)
 	actual := make(map[schema.GroupResource]has, len(s.slots))
@@ -223,11 +224,17 @@ func (s *Supervisor) look(ctx context.Context) {
 	s.publish(wanted, complete)
 }
 
-// bury forgets what has ended.
-func (s *Supervisor) bury() {
+// bury forgets what has ended. What is to be closed is closed first.
+func (s *Supervisor) bury(ctx context.Context) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, key := range s.ended {
+		slot := s.slots[key]
+		if slot.closing && slot.follower != nil {
+			slot.follower = nil
+			s.group.Go(func() { s.close(ctx, key, slot.kind) })
+			continue
+		}
 		delete(s.slots, key)
 	}
 	s.ended = nil
@@ -243,19 +250,23 @@ func (s *Supervisor) act(ctx context.Context, action action, w want) {
 		changed := slot.content != w.content
 		slot.content, slot.generation = w.content, w.generation
 		if changed {
-			slot.follower.mail.define(definedAs{w.schema, w.generation})
+			slot.follower.define(definedAs{w.schema, w.generation})
 		}
 		slot.follower.mail.nudge()
 	case stop:
 		slot.phase = ending
+		if w.mode == follow {
+			s.group.Go(func() { slot.follower.retire(ctx) })
+			return
+		}
 		slot.status.set(Stopping, w.reason)
 		slot.follower.end()
 	case closeKind:
 		before := slot.phase
-		slot.phase = ending
+		slot.phase, slot.closing = ending, true
 		if before == following {
 			s.group.Go(func() { slot.follower.leave(ctx) })
-			return
+			return // it is closed when its follower has ended
 		}
 		slot.status = newStatus(s.options.Clock, slot.kind, Stopping, "its definition was deleted")
 		s.group.Go(func() { s.close(ctx, action.kind, slot.kind) })
@@ -276,10 +287,6 @@ func (s *Supervisor) start(ctx context.Context, key schema.GroupResource, w want
 		defer end()
 		f.run(follow)
 		close(f.done)
-		if f.mail.isLeaving() && ctx.Err() == nil {
-			s.close(ctx, key, w.kind)
-			return
-		}
 		s.end(key)
 	})
 }

@@ -44,6 +44,7 @@ func (f *follower) watch(ctx context.Context, journal Journal, at *place) error 
 	f.status.reached(at.resourceVersion, func(*Counts) {})
 	f.live()
 	begin, frames := f.clock.Now(), newStream(g)
+	at.since = begin
 	defer func() {
 		if f.clock.Since(begin) >= f.timing.calm {
 			f.pace.calm()
