@@ -277,6 +277,18 @@ var changeCases = []changeCase{
 		},
 	},
 	{
+		name: "lists, alternatives and numbers of a status", whole: true, status: true,
+		before: "{type: object, properties: {spec: {type: object}, status: {type: object, properties: {l: {type: array, items: {type: object, properties: {c: {type: number}, d: {type: string}}}}, b: {type: string}, e: {type: object, properties: {f: {type: string}, g: {type: number}}}}}}}",
+		after:  "{type: object, properties: {spec: {type: object}, status: {type: object, properties: {l: {type: array, items: {type: object, properties: {c: {type: number, maximum: 1}, d: {type: string}}}}, b: {type: string}, e: {type: object, not: {required: [f]}, properties: {f: {type: string}, g: {type: integer}}}}}}}",
+		objects: []string{
+			"{spec: {}, status: {l: [{c: 2, d: x}], b: x, e: {f: x}}}", "{spec: {}, status: {b: x, e: {g: 1.5}}}",
+		},
+		want: [][]string{
+			{"BreaksOnEdit", "OnEdit .status.e by .status.e", "OnEdit .status.l[0].c by .status.l"},
+			{"BreaksOnEdit", "OnEdit .status.e.g by .status.e.g", "OnEdit .status.e.g by .status.e.g"},
+		},
+	},
+	{
 		name: "a status that is no subresource", whole: true,
 		before:  "{type: object, properties: {spec: {type: object, properties: {a: {type: string}}}, status: {type: object, properties: {phase: {type: string}, q: {type: integer}}}}}",
 		after:   "{type: object, properties: {spec: {type: object, properties: {a: {type: string}}}, status: {type: object, required: [q], properties: {phase: {type: string, enum: [Up]}, q: {type: integer}}}}}",

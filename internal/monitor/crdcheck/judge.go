@@ -86,9 +86,6 @@ func (j *judge) judge(v *Verdict, wrong field.ErrorList) {
 		problem := Problem{When: when, Field: fieldOf(j.read, err), Message: messageOf(err)}
 		if edit != nil {
 			problem.Edit = edit.String()
-			if placeOf(err) == "" {
-				problem.Field = problem.Edit
-			}
 		}
 		v.Problems = append(v.Problems, problem)
 	}
@@ -141,9 +138,8 @@ func (j *judge) owners(wrong field.ErrorList) []*path {
 	return owners
 }
 
-// hidden returns a field for an error that did not come back with a change of its own field. Some errors do not say where they
-// are: they belong to a field that was changed for the sake of another error. Others are not reported as long as something worse
-// is wrong with the same field.
+// hidden returns a field for an error that did not come back with a change of its own field: it is not reported as long as
+// something worse is wrong there. It may have come back with a change that was tried for the sake of another error.
 func (j *judge) hidden(err *field.Error) *path {
 	for _, key := range j.order {
 		if j.tried[key].refused.Has(keyOf(err)) {

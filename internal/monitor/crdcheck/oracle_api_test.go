@@ -421,10 +421,10 @@ func (p *played) same(refusal error, foretold field.ErrorList) error {
 	p.counts.refused.Add(1)
 	var really, said []string
 	for _, cause := range status.Status().Details.Causes {
-		really = append(really, cause.Field+": "+cause.Message)
+		really = append(really, cause.Field+": "+withoutOutcome(cause.Message))
 	}
 	for _, err := range foretold {
-		said = append(said, err.Field+": "+err.ErrorBody())
+		said = append(said, err.Field+": "+withoutOutcome(err.ErrorBody()))
 	}
 	slices.Sort(really)
 	slices.Sort(said)
@@ -432,6 +432,14 @@ func (p *played) same(refusal error, foretold field.ErrorList) error {
 		return fmt.Errorf("the API server refuses it for other reasons (-API server +Checker):\n%s", diff)
 	}
 	return nil
+}
+
+// withoutOutcome leaves out whether a rule is false or ends in an error. That depends on the order in which maps are read.
+func withoutOutcome(message string) string {
+	if _, rule, ok := strings.Cut(message, "rule: "); ok {
+		return rule
+	}
+	return message
 }
 
 // verdictTold checks that the verdict told whether a write is refused. It tells of writes that leave what is wrong as it is.
@@ -461,6 +469,8 @@ func (p *played) verdictTold(read *unstructured.Unstructured, decoded map[string
 			told = told || w.status
 		case OnEdit:
 			told = told || within(w.at, problem.Edit) || p.isKey(w.at) && strings.HasPrefix(problem.Edit, w.at.parent.String())
+		case OnCreation:
+			told = told || p.isKey(w.at) && strings.HasPrefix(problem.Field, w.at.parent.String())
 		}
 	}
 	if w.status && refusal != nil && len(verdict.Problems) > 0 && verdict.State == Breaks {

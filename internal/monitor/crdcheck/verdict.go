@@ -120,25 +120,56 @@ func messageOf(err *field.Error) string {
 	return shorten(text, maxMessage)
 }
 
-// keyOf identifies an error among those of one object.
+// keyOf identifies an error among those of one object, whichever way it was found: of a status that is written, the API server's
+// text names fields from the status on.
 func keyOf(err *field.Error) string {
-	return string(err.Type) + "\x00" + err.Field + "\x00" + err.Detail
+	place, core := sight(err)
+	return string(err.Type) + "\x00" + place + "\x00" + core
 }
 
-// placeOf returns where the API server sees an error. What allOf, anyOf, oneOf and not refuse has its place in the text only.
+// placeOf returns where the API server sees an error, an empty text for the root.
 func placeOf(err *field.Error) string {
-	if err.Field != "<nil>" && err.Field != "" {
-		return err.Field
+	place, _ := sight(err)
+	return place
+}
+
+// sight returns where the API server sees an error, and what it says of it. What allOf, anyOf, oneOf and not refuse has its place
+// only in the text, and so have numbers of the wrong type.
+func sight(err *field.Error) (place, core string) {
+	place = err.Field
+	if place == "<nil>" {
+		place = ""
+	}
+	// Whether a rule that compares two maps is false or ends in an error may depend on the order in which they are read.
+	if _, rule, ok := strings.Cut(err.Detail, "rule: "); ok {
+		return place, rule
+	}
+	if _, said, ok := strings.Cut(err.Detail, " in body "); ok {
+		return place, said
+	}
+	if strings.HasPrefix(err.Detail, "Checked value must be ") {
+		if i := strings.LastIndex(err.Detail, " in "); i >= 0 {
+			return joined(place, err.Detail[i+len(" in "):]), err.Detail[:i]
+		}
 	}
 	quoted, failed := strconv.QuotedPrefix(err.Detail)
-	if failed != nil {
-		return ""
+	said, junctor := strings.CutPrefix(err.Detail[len(quoted):], " must ")
+	if failed != nil || !junctor {
+		return place, err.Detail
 	}
-	place, failed := strconv.Unquote(quoted)
+	inner, failed := strconv.Unquote(quoted)
 	if failed != nil {
-		return ""
+		return place, err.Detail
 	}
-	return place
+	return joined(place, inner), said
+}
+
+// joined puts a path behind another one. Either may be the root.
+func joined(outer, inner string) string {
+	if outer == "" || inner == "" {
+		return outer + inner
+	}
+	return outer + "." + inner
 }
 
 // fieldOf names what is wrong: the place that exists, and what is missing there.
