@@ -1,5 +1,5 @@
 // Command kubectl-slipway is the kubectl plugin of Slipway: kubectl slipway status,
-// why, history, rollback, backup, restore.
+// why, tree, watch, history, rollback, backup, restore.
 package main
 
 import (
@@ -20,11 +20,14 @@ var version = "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	terminal := term.IsTerminal(int(os.Stdout.Fd()))
 	code := cli.Run(ctx, cli.Options{
 		Version: version,
 		Streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		// Only a terminal can rewrite a line.
-		Terminal: term.IsTerminal(int(os.Stdout.Fd())),
+		Terminal: terminal,
+		// See https://no-color.org.
+		Colour: terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		Clock:    clock.RealClock{},
 	}, os.Args[1:])
 	stop()

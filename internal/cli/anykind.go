@@ -221,5 +221,5 @@ func (c *anyClients) read(ctx context.Context, kind kindInfo, namespace, name st
 	return c.objects.Resource(kind.GroupVersionResource).Get(ctx, name, metav1.GetOptions{})
 }
 
-// objectRef formats the name of an object of any kind.
-func objectRef(kind, name string) string { return strings.ToLower(kind) + "/" + name }
+// objectRef formats the name of an object of any kind. Names of some kinds may hold any character.
+func objectRef(kind, name string) string { return printable(strings.ToLower(kind) + "/" + name) }

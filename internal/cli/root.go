@@ -27,6 +27,8 @@ type Options struct {
 	Streams genericiooptions.IOStreams
 	// Terminal tells that the output is a terminal, on which a line can be rewritten.
 	Terminal bool
+	// Colour tells that the output may have colours.
+	Colour bool
 	// Clock gives the time from which ages are computed.
 	Clock clock.PassiveClock
 }
@@ -125,6 +127,7 @@ func newRoot(options Options) *cobra.Command {
 		newStatusCommand(p),
 		newWhyCommand(p),
 		newTreeCommand(p),
+		newWatchCommand(p),
 		newHistoryCommand(p),
 		newRollbackCommand(p),
 		newBackupCommand(p),

@@ -60,7 +60,7 @@ func TestCommandLine(t *testing.T) {
 		"version as JSON":      {args: []string{"version", "-o", "json"}, stdout: `"version": "v1.2.3"`},
 		"help has examples":    {args: []string{"rollback", "--help"}, stdout: "kubectl slipway rollback webapp/shop --to 3"},
 		"no command":           {stdout: "Available Commands:"},
-		"unknown command":      {args: []string{"tree"}, code: 1, stderr: "unknown command \"tree\""},
+		"unknown command":      {args: []string{"leaf"}, code: 1, stderr: "unknown command \"leaf\""},
 		"no WebApp":            {args: []string{"status"}, code: 1, stderr: "error: name one WebApp: webapp/NAME\nSee 'kubectl slipway status --help'"},
 		"another kind":         {args: []string{"status", "pod/x"}, code: 1, stderr: `error: "pod/x" is not a WebApp`},
 		"no Backup":            {args: []string{"backup", "now"}, code: 1, stderr: "error: name one Backup: backup/NAME\nSee 'kubectl slipway backup now --help'"},

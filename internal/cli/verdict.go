@@ -77,7 +77,7 @@ func replicas(app *slipwayv1alpha1.WebApp) string {
 // because joins a reason and a message. If the message repeats the reason, the reason is
 // printed once.
 func because(reason, message string) string {
-	message = printable(message)
+	reason, message = printable(reason), printable(message)
 	switch {
 	case message == "" || reason == "":
 		return reason + message

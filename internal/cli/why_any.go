@@ -47,7 +47,7 @@ func explainAny(f *findings) whyView {
 	if root.State == health.Healthy && root.Message == "" {
 		root.Message = v.Field[1:] + " is " + v.Value
 	}
-	if pod := podOfRelative(asked); pod != nil {
+	if pod := asPod(asked); pod != nil {
 		root = podRoot(f, root, pod)
 	} else {
 		root.Causes = causesBelow(f, asked)
@@ -75,7 +75,7 @@ func causesBelow(f *findings, parent *relative) []node {
 	var nodes []node
 	var pods []corev1.Pod
 	for _, child := range parent.children {
-		if pod := podOfRelative(child); pod != nil && pod.Status.Phase != corev1.PodSucceeded {
+		if pod := asPod(child); pod != nil && pod.Status.Phase != corev1.PodSucceeded {
 			pods = append(pods, *pod)
 			continue
 		}
@@ -101,8 +101,8 @@ func isCause(v health.Verdict) bool {
 	return v.State == health.Failed || v.State == health.Progressing || v.Reason == health.ReasonDeletionStuck
 }
 
-// podOfRelative decodes a pod. It returns nil for another kind.
-func podOfRelative(r *relative) *corev1.Pod {
+// asPod decodes a pod. It returns nil for another kind.
+func asPod(r *relative) *corev1.Pod {
 	if r.object == nil || r.kind.Kind != "Pod" || r.kind.Group != "" {
 		return nil
 	}

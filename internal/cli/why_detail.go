@@ -119,7 +119,7 @@ func warnings(f *findings, object types.UID) []eventLine {
 		if event.InvolvedObject.UID != object || object == "" || f.now.Sub(last.Time) > maxAge {
 			continue
 		}
-		lines = append(lines, eventLine{Reason: event.Reason, Message: printable(strings.TrimSpace(event.Message)), Count: count, Last: last, age: age(last, f.now)})
+		lines = append(lines, eventLine{Reason: printable(event.Reason), Message: printable(strings.TrimSpace(event.Message)), Count: count, Last: last, age: age(last, f.now)})
 	}
 	slices.SortStableFunc(lines, func(a, b eventLine) int {
 		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))

@@ -19,7 +19,7 @@ func slipwayProfiles() []Profile {
 	return []Profile{
 		{Group: slipwayv1alpha1.GroupName, Kinds: []string{"WebApp"}, Rules: []Rule{
 			stalled,
-			{When: when(status(slipwayv1alpha1.ConditionRolledBack, "True")), State: Failed},
+			{When: when(status(slipwayv1alpha1.ConditionRolledBack, "True")), State: Failed, Reason: slipwayv1alpha1.ReasonRolledBack},
 			isReady, paused, degraded, notReady,
 		}},
 		{Group: slipwayv1alpha1.GroupName, Kinds: []string{"APIGateway"}, Rules: []Rule{stalled, isReady, degraded, notReady}},

@@ -76,7 +76,7 @@ func judgePodObject(object map[string]any, _ time.Time) Verdict {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return judged(Verdict{State: Healthy, Message: "has ended well", Terminal: true}, "Pod", pod.Name, ".status.phase", object)
 	}
-	if pod.Status.Phase == "" && len(pod.Status.Conditions) == 0 {
+	if pod.Status.Phase == "" && len(pod.Status.Conditions)+len(pod.Status.ContainerStatuses) == 0 {
 		return judged(Verdict{State: Unknown, Reason: ReasonNoStatus, Message: "nothing has written its status"}, "Pod", pod.Name, ".status", object)
 	}
 	v := Pod(pod)

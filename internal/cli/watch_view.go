@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/text"
+)
+
+// These bound what one change prints.
+const (
+	maxWatchFields = 40
+	maxWatchValue  = 160
+)
+
+// The colours of a terminal.
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	faint  = "\x1b[2m"
+	bold   = "\x1b[1m"
+	plain  = "\x1b[0m"
+)
+
+// watchView is a change as YAML or JSON.
+type watchView struct {
+	change.Record
+	// Was and Is are the health before and after, where it changed.
+	Was *healthView `json:"was,omitempty"`
+	Is  *healthView `json:"is,omitempty"`
+}
+
+// healthView is a verdict as YAML or JSON.
+type healthView struct {
+	State   health.State `json:"state"`
+	Reason  string       `json:"reason,omitempty"`
+	Message string       `json:"message,omitempty"`
+	Field   string       `json:"field,omitempty"`
+	Value   string       `json:"value,omitempty"`
+}
+
+func healthOf(v health.Verdict) *healthView {
+	return &healthView{State: v.State, Reason: v.Reason, Message: v.Message, Field: v.Field, Value: v.Value}
+}
+
+// watchPrinter prints what watch sees.
+type watchPrinter struct {
+	out, errOut io.Writer
+	output      format
+	colours     bool
+	// waiting are kinds that have not been listed yet, of those that are watched from the start on.
+	waiting map[string]bool
+	begun   bool
+	kinds   int
+	objects int
+}
+
+func (p *watchPrinter) show(s sighting) error {
+	switch {
+	case s.record != nil:
+		return p.change(s)
+	case s.begun != nil || s.resource == "":
+		for _, resource := range s.begun {
+			p.waiting[resource] = true
+		}
+		return p.begin()
+	case s.problem != "":
+		if _, err := fmt.Fprintf(p.errOut, "not watched: %s: %s\n", s.resource, printable(s.problem)); err != nil {
+			return err
+		}
+	case s.synced && p.waiting[s.resource]:
+		p.kinds++
+		p.objects += s.count
+	}
+	if !p.waiting[s.resource] {
+		return nil
+	}
+	delete(p.waiting, s.resource)
+	return p.begin()
+}
+
+// begin says that from now on every change is seen, when all kinds have been listed.
+func (p *watchPrinter) begin() error {
+	if p.begun || len(p.waiting) > 0 {
+		return nil
+	}
+	p.begun = true
+	if p.output != formatTable {
+		return nil
+	}
+	_, err := fmt.Fprintf(p.out, "%s\n", p.colour(faint, fmt.Sprintf("Watching %d kinds with %d objects. Ctrl-C ends it.", p.kinds, p.objects)))
+	return err
+}
+
+func (p *watchPrinter) colour(code, text string) string {
+	if !p.colours {
+		return text
+	}
+	return code + text + plain
+}
+
+// change prints one change.
+func (p *watchPrinter) change(s sighting) error {
+	changed := s.was.State != s.is.State || s.was.Reason != s.is.Reason
+	if p.output != formatTable {
+		view := watchView{Record: *s.record}
+		if changed && s.is.State != "" {
+			view.Is = healthOf(s.is)
+		}
+		if changed && s.was.State != "" {
+			view.Was = healthOf(s.was)
+		}
+		return p.output.printNext(p.out, view)
+	}
+	lines := &strings.Builder{}
+	fmt.Fprintf(lines, "%s %s\n", p.colour(faint, s.record.Time.Format("15:04:05")), p.title(s.record))
+	for i, field := range s.record.Fields {
+		if i == maxWatchFields {
+			fmt.Fprintf(lines, "  ... and %d more fields\n", len(s.record.Fields)-i)
+			break
+		}
+		fmt.Fprintln(lines, "  "+p.field(field))
+	}
+	if s.record.Reason != "" {
+		fmt.Fprintf(lines, "  note: %s\n", printable(s.record.Reason))
+	}
+	if changed && s.is.State != "" {
+		fmt.Fprintf(lines, "  health: %s\n", p.health(s.was, s.is))
+	}
+	_, err := io.WriteString(p.out, lines.String())
+	return err
+}
+
+func (p *watchPrinter) title(r *change.Record) string {
+	codes := map[change.Type]string{change.Created: green, change.Updated: yellow, change.Deleted: red}
+	title := p.colour(codes[r.Type], string(r.Type)) + " " + p.colour(bold, objectRef(r.Kind.Kind, r.Name))
+	if r.Namespace != "" {
+		title += " in " + printable(r.Namespace)
+	}
+	if r.Actor.Name != "" {
+		by := " by " + printable(r.Actor.Name)
+		if r.Actor.Subresource != "" {
+			by += " (" + printable(r.Actor.Subresource) + ")"
+		}
+		title += by
+	}
+	switch {
+	case r.SchemaDriven:
+		title += ", as its definition changed"
+	case r.InGap:
+		title += ", while the watch was interrupted"
+	}
+	return title
+}
+
+func (p *watchPrinter) field(f change.Field) string {
+	path := printable(f.Path)
+	switch f.Op {
+	case change.Added:
+		return p.colour(green, "+ "+path+": "+watchValue(f.New))
+	case change.Removed:
+		return p.colour(red, "- "+path+": "+watchValue(f.Old))
+	default:
+		return p.colour(yellow, "~ "+path+": ") + p.colour(red, watchValue(f.Old)) + " -> " + p.colour(green, watchValue(f.New))
+	}
+}
+
+// watchValue shortens a value. A secret is not shown, not even the hash in its place.
+func watchValue(value json.RawMessage) string {
+	if value == nil {
+		return "(left out)"
+	}
+	var word string
+	if json.Unmarshal(value, &word) == nil && change.IsRedacted(word) {
+		return "(hidden)"
+	}
+	return text.Cut(printable(string(value)), maxWatchValue)
+}
+
+func (p *watchPrinter) health(was, is health.Verdict) string {
+	codes := map[health.State]string{health.Healthy: green, health.Progressing: yellow, health.Failed: red, health.Terminating: red}
+	words := p.colour(codes[is.State], string(is.State))
+	if was.State != "" {
+		words = p.colour(codes[was.State], string(was.State)) + " -> " + words
+	}
+	if is.State == health.Healthy {
+		return words
+	}
+	return words + ": " + because(is.Reason, is.Message)
+}
