@@ -15,7 +15,7 @@ type rollbackPlan struct {
 	Namespace string   `json:"namespace"`
 	Number    int64    `json:"number"`
 	Revision  string   `json:"revision"`
-	Changes   []change `json:"changes"`
+	Changes   []specChange `json:"changes"`
 	Notes     []string `json:"notes,omitempty"`
 	DryRun    bool     `json:"dryRun,omitempty"`
 
