@@ -112,26 +112,6 @@ func TestARunHasOneSnapshot(t *testing.T) {
 	}
 }
 
-func TestASnapshotIsOfTheMomentOfItsSource(t *testing.T) {
-	r := created(t, inFolder(t))
-	source := tree(t)
-	ago := time.Now().Add(-time.Hour).UTC()
-	for run, told := range map[string]time.Time{"volume": {}, "snapshot": ago, "ahead": time.Now().Add(time.Hour)} {
-		made, err := r.Snapshot(t.Context(), SnapshotOptions{Source: source, Run: run, SourceTime: told})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := made.Start
-		if run == "snapshot" {
-			want = ago
-		}
-		listed, err := r.List(t.Context(), ListOptions{Run: run})
-		if err != nil || len(listed) != 1 || !listed[0].SourceTime.Equal(want) || !made.SourceTime.Equal(want) {
-			t.Errorf("%s: made of %s, listed %+v (%v), want %s", run, made.SourceTime, listed, err, want)
-		}
-	}
-}
-
 func TestAnUnchangedSourceAddsNextToNothing(t *testing.T) {
 	r := created(t, inFolder(t))
 	source := t.TempDir()
