@@ -164,7 +164,9 @@ func TestNothingIsLostAndNothingIsTwiceWhenItIsKilled(t *testing.T) {
 	trimmed := 0
 	for round := range *kills {
 		acknowledged := runAndKill(t, dir, round, random)
-		trimmed += unacknowledged(t, dir)
+		if round%3 == 0 { // looking at it recovers it, and that is for Open to do
+			trimmed += unacknowledged(t, dir)
+		}
 		s, err := Open(t.Context(), crashOptions(dir, round))
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
@@ -367,7 +369,6 @@ func TestAFailureBetweenTheTwoFilesLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestTheFilesHoldNoSecretOfTheProcess shows that the test's bodies are JSON, so that a comparison of texts is fair.
 func TestBodiesOfTheTestsAreDeterministic(t *testing.T) {
 	a, b := until(crashKind(1), 200), until(crashKind(1), 200)
 	same(t, "bodies", a.bodies, b.bodies)

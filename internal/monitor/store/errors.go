@@ -122,22 +122,35 @@ func classifySystem(err error) Trouble {
 }
 
 // probe finds out what the database does not say: it reports a quota, a limit of a file's size and a folder that became read-only
-// all alike.
+// all alike. So it writes a file, at a place where no other file ends later.
 func (s *Store) probe() Trouble {
 	name := filepath.Join(s.dir, probeName)
 	defer func() { _ = os.Remove(name) }()
-	if err := writeProbe(name); err != nil {
+	if err := writeProbe(name, s.largest()); err != nil {
 		return classifySystem(err)
 	}
 	return Failed
 }
 
-func writeProbe(name string) error {
+func (s *Store) largest() (bytes int64) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return 0
+	}
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			bytes = max(bytes, info.Size())
+		}
+	}
+	return bytes
+}
+
+func writeProbe(name string, offset int64) error {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(make([]byte, probeSize))
+	_, err = file.WriteAt(make([]byte, probeSize), offset)
 	if err == nil {
 		err = file.Sync()
 	}

@@ -96,7 +96,9 @@ func randomQuery(random *rand.Rand, start, end time.Time) Query {
 	}
 	if maybe(4) {
 		odd := random.IntN(2)
-		q.Allow = func(kind schema.GroupResource, namespace string) bool { return (len(kind.Resource)+len(namespace))%2 == odd }
+		q.Allow = func(kind schema.GroupResource, namespace string) bool {
+			return (len(kind.Resource)+len(namespace))%2 == odd
+		}
 	}
 	q.OldestFirst = maybe(2)
 	q.Limit = 10 + random.IntN(60)

@@ -197,6 +197,8 @@ func (s *Store) readState(ctx context.Context, what, query string, args []any, f
 // read calls f with a file that is open. A file that turns out to be damaged, or is not there, is looked at before the next
 // commit.
 func (s *Store) read(ctx context.Context, name, what string, f func(*reader) error) error {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	select {
 	case <-s.closing:
 		return &Error{Trouble: Closed, What: what + " of a store that was closed"}

@@ -176,7 +176,11 @@ func (w *writer) learn() {
 
 // tend looks after the files while nobody commits: what is too old goes.
 func (w *writer) tend() {
-	err := w.attempt(func() error { return w.session.reclaim() }, 0)
+	const many = 1024
+	err := w.attempt(func() error {
+		_, err := w.session.reclaim(many)
+		return err
+	}, 0)
 	if err != nil {
 		w.store.options.Logger.Error(err, "The store could not be looked after")
 	}

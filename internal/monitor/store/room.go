@@ -42,10 +42,15 @@ func (se *session) keepBelow(limit int64, growing bool) error {
 			}
 			continue
 		}
+		if smaller, err := se.reclaim(1); err != nil {
+			return err
+		} else if smaller {
+			continue
+		}
 		files := s.days()
 		if len(files) == 1 {
 			if files[0].tail == 0 && !growing {
-				return se.reclaim()
+				return nil
 			}
 			if files[0].tail == 0 {
 				return &Error{Trouble: NoSpace, File: stateFile, What: "the last states alone need more than MaxBytes"}
@@ -167,13 +172,24 @@ func (w *writer) sacrifice() bool {
 	return true
 }
 
-// reclaim gives pages of the state back that hold nothing any more: after many messages were delivered, say.
-func (se *session) reclaim() error {
-	const enough, atOnce = 1024, `PRAGMA incremental_vacuum(512)`
-	var free int64
+// reclaim gives back pages of the state that hold nothing any more, such as those of messages that were delivered. It takes some
+// at a time, and reports whether the file got smaller.
+func (se *session) reclaim(least int64) (bool, error) {
+	const atOnce = `PRAGMA incremental_vacuum(1024)`
+	var free, busy, pages, copied int64
 	err := se.state.one(se.ctx, `PRAGMA freelist_count`, nil, &free)
-	if err == nil && free > enough {
-		err = se.state.each(se.ctx, atOnce, nil, func(scanner) error { return nil })
+	if err != nil || free < least {
+		return false, se.store.explain(err, stateFile, "giving back free pages")
 	}
-	return se.store.explain(err, stateFile, "giving back free pages")
+	before := size(se.store.path(stateFile))
+	err = se.state.each(se.ctx, atOnce, nil, func(scanner) error { return nil })
+	if err == nil {
+		// Only what is copied from the log makes the file smaller.
+		err = se.state.one(se.ctx, `PRAGMA wal_checkpoint(TRUNCATE)`, nil, &busy, &pages, &copied)
+	}
+	if err != nil {
+		return false, se.store.explain(err, stateFile, "giving back free pages")
+	}
+	se.publish()
+	return size(se.store.path(stateFile)) < before, nil
 }

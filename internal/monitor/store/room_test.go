@@ -169,10 +169,6 @@ func TestStatesAloneNeedTooMuch(t *testing.T) {
 	h := newHistory()
 	for range 40 {
 		commit(t, s, h.batch(s.options.Clock.Now(), 4, 3))
-		s.options.Clock.(*testClock).Step(tendEvery)
-		if err := s.update(t.Context(), func(se *session) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
 	}
 	same(t, "records", all(t, s, Query{}), h.records)
 }

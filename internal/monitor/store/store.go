@@ -32,6 +32,8 @@ type Store struct {
 	lost     chan struct{}
 
 	readers readers
+	// reading is held by who reads, so that Close waits for them.
+	reading sync.RWMutex
 
 	// Below mu is what the one who writes tells the others.
 	mu       sync.Mutex
@@ -116,6 +118,8 @@ func (s *Store) start() (err error) {
 func (s *Store) Close() error {
 	s.end.Do(func() { close(s.closing) })
 	<-s.closed
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	s.readers.close()
 	s.decoder.Close()
 	return s.lock.Close()
