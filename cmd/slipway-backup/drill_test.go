@@ -252,7 +252,9 @@ func TestADrillOfACopyThatIsOfAnEarlierMoment(t *testing.T) {
 		t.Errorf("it is of %s and was read at %s, want one of %s", made.Snapshot.SourceTime, made.Snapshot.Start, moment)
 	}
 	for told, want := range map[time.Duration]repository.Kind{0: "", -time.Minute: "", time.Minute: repository.KindSnapshotDiffers} {
-		must(t, os.RemoveAll(b.path("scratch/shop-data")))
+		if err := os.RemoveAll(b.path("scratch/shop-data")); err != nil {
+			t.Fatal(err)
+		}
 		b.config.Drill.NotBefore = moment
 		b.config.Drill.Volumes[0] = mover.DrillVolume{
 			Volume: "shop-data", Snapshot: made.Snapshot.ID, Run: "staged/shop-data", SourceTime: moment.Add(told), Manifest: made.Snapshot.Manifest,

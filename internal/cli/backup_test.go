@@ -46,7 +46,7 @@ func TestBackupListing(t *testing.T) {
 	run := func(name, backup string, since time.Duration, phase slipwayv1alpha1.BackupPhase, reason string, volumes ...slipwayv1alpha1.BackupVolume) slipwayv1alpha1.BackupRun {
 		start, end := ago(since), ago(since-4*time.Minute)
 		r := slipwayv1alpha1.BackupRun{
-			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: start},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a", CreationTimestamp: start},
 			Spec:       slipwayv1alpha1.BackupRunSpec{Backup: backup},
 			Status:     slipwayv1alpha1.BackupRunStatus{Phase: phase, Reason: reason, StartTime: &start, Volumes: volumes},
 		}
