@@ -25,7 +25,8 @@ func withDeletion(b *slipwayv1alpha1.Backup) { b.Spec.DeletionPolicy = slipwayv1
 
 func (f *fixture) delete(object client.Object) {
 	f.Helper()
-	if err := client.IgnoreNotFound(env.Client.Delete(f.Context(), object)); err != nil {
+	// The default for a Job is to orphan its pods, for which it waits.
+	if err := client.IgnoreNotFound(env.Client.Delete(f.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
 		f.Fatal(err)
 	}
 }

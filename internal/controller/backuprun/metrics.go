@@ -42,7 +42,8 @@ var durationBuckets = []float64{5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 
 // failureReasons are the reasons for which a run may fail. Each series starts at 0: Prometheus sees no increase in the first
 // value of a series.
 var failureReasons = []string{
-	slipwayv1alpha1.ReasonBackupNotFound, slipwayv1alpha1.ReasonSourceNotFound, slipwayv1alpha1.ReasonSourceHasNoVolume,
+	slipwayv1alpha1.ReasonBackupNotFound, slipwayv1alpha1.ReasonBackupReplaced, slipwayv1alpha1.ReasonOtherController,
+	slipwayv1alpha1.ReasonTerminating, slipwayv1alpha1.ReasonSourceNotFound, slipwayv1alpha1.ReasonSourceHasNoVolume,
 	slipwayv1alpha1.ReasonVolumeNotBound, slipwayv1alpha1.ReasonVolumeInUse, slipwayv1alpha1.ReasonSecretNotFound,
 	slipwayv1alpha1.ReasonDeadlineExceeded, slipwayv1alpha1.ReasonPodPending, slipwayv1alpha1.ReasonPodLost, slipwayv1alpha1.ReasonEvicted,
 	slipwayv1alpha1.ReasonOOMKilled, slipwayv1alpha1.ReasonInvalid, slipwayv1alpha1.ReasonWrongPassword, slipwayv1alpha1.ReasonWrongRepository,
