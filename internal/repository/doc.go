@@ -16,7 +16,7 @@
 //
 //	location.go    where a repository is
 //	storage.go     the storage below the library: time limits, errors, durability, the clock
-//	s3.go          objects in a bucket, of a server that is not trusted
+//	s3.go          objects in a bucket, and answer.go what is believed of its server
 //	repository.go  Create, Open, Close
 //	errors.go      the kinds of errors
 //	source.go      the tree of files that is read, and reading.go what is read of each

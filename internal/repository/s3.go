@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -20,20 +19,8 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// Bounds of what a server may answer. It may be somebody else's by now, and has no say in how much memory we use.
-const (
-	// maxBlob is the most that is read of an object at once. Packs have up to 40 MiB, an index of 10 million contents 600.
-	maxBlob = 1 << 30
-	// maxListing is the size of one page of a listing. A page has at most 1,000 keys of at most 1 KiB.
-	maxListing = 16 << 20
-	// maxListed is how many keys a listing may have: with packs of 20 MiB that are 20 TiB.
-	maxListed = 1_000_000
-)
-
 // configurationKey is an object that the library's own storage keeps beside a repository. It is nothing of ours.
 const configurationKey = ".storageconfig"
-
-var errAnswer = errors.New("the server's answer is none to what was asked")
 
 // objects keeps the blobs of a repository as objects in a bucket. It is ours, and not the library's, because of what that one
 // takes from a server: a key outside of the prefix ends it, an answer has any length, an error with status 200 is a success.
@@ -51,7 +38,7 @@ func openBucket(s *S3) (blob.Storage, error) {
 	if err != nil {
 		return nil, &Error{Kind: KindInvalid, Doing: doing, Err: err}
 	}
-	client, err := newClient(s, transport)
+	client, err := newClient(s, transport, minio.MaxRetry)
 	if err != nil {
 		return nil, &Error{Kind: KindInvalid, Doing: doing, Err: err}
 	}
@@ -59,14 +46,14 @@ func openBucket(s *S3) (blob.Storage, error) {
 }
 
 // newClient has these credentials and no others: the library would go on with those of the machine.
-func newClient(s *S3, transport http.RoundTripper) (*minio.Client, error) {
+func newClient(s *S3, transport http.RoundTripper, attempts int) (*minio.Client, error) {
 	endpoint := s.Endpoint
 	if endpoint == "" {
 		endpoint = "s3.amazonaws.com"
 	}
 	return minio.New(endpoint, &minio.Options{
 		Creds:  credentials.NewStaticV4(string(s.AccessKeyID), string(s.SecretAccessKey), string(s.SessionToken)),
-		Secure: !s.Plaintext, Region: s.Region, Transport: transport,
+		Secure: !s.Plaintext, Region: s.Region, Transport: transport, MaxRetries: attempts,
 	})
 }
 
@@ -84,64 +71,6 @@ func newTransport(ca []byte) (http.RoundTripper, error) {
 		TLSClientConfig: trusted, ForceAttemptHTTP2: true, DisableCompression: true, MaxResponseHeaderBytes: 256 << 10,
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 30 * time.Second, ExpectContinueTimeout: time.Second,
 	}}, nil
-}
-
-// boundedTransport ends an answer that is too long with an error.
-type boundedTransport struct{ *http.Transport }
-
-func (t *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := t.Transport.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	if !r.URL.Query().Has("list-type") {
-		response.Body = &boundedBody{Reader: response.Body, Closer: response.Body, left: maxBlob}
-		return response, nil
-	}
-	body := &boundedBody{Reader: response.Body, Closer: response.Body, left: maxListing}
-	response.Body = body
-	if response.StatusCode == http.StatusOK {
-		if err := body.expect("ListBucketResult"); err != nil {
-			return nil, errors.Join(err, body.Close())
-		}
-	}
-	return response, nil
-}
-
-// boundedBody ends with an error when more is read.
-type boundedBody struct {
-	io.Reader
-	io.Closer
-	left int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("%w: it is too long", errAnswer)
-	}
-	n, err := b.Reader.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
-}
-
-// expect fails unless the document has this root. The client takes any other one, such as an error with status 200, for a
-// listing with nothing in it: then a repository would be gone, or its place free for a new one.
-func (b *boundedBody) expect(root string) error {
-	var seen bytes.Buffer
-	decoder := xml.NewDecoder(io.TeeReader(io.LimitReader(b.Reader, 4096), &seen))
-	for {
-		token, err := decoder.RawToken()
-		if err != nil {
-			return fmt.Errorf("%w: it is no listing: %w", errAnswer, err)
-		}
-		if start, ok := token.(xml.StartElement); ok {
-			b.Reader = io.MultiReader(&seen, b.Reader)
-			if start.Name.Local != root {
-				return fmt.Errorf("%w: it is %.100q and no listing", errAnswer, start.Name.Local)
-			}
-			return nil
-		}
-	}
 }
 
 // key refuses a name that could lead out of the prefix. The library makes none, but a listing may name anything.
@@ -198,6 +127,9 @@ func (o *objects) GetMetadata(ctx context.Context, id blob.ID) (blob.Metadata, e
 	if err != nil {
 		return blob.Metadata{}, translated(err)
 	}
+	if info.Size < 0 {
+		return blob.Metadata{}, fmt.Errorf("%w: it tells no size", errAnswer)
+	}
 	return blob.Metadata{BlobID: id, Length: info.Size, Timestamp: info.LastModified}, nil
 }
 
@@ -237,7 +169,7 @@ func (o *objects) DeleteBlob(ctx context.Context, id blob.ID) error {
 	}
 	err = o.client.RemoveObject(ctx, o.bucket, key, minio.RemoveObjectOptions{})
 	var response minio.ErrorResponse
-	if errors.As(err, &response) && response.StatusCode == http.StatusOK && response.Code == "200 OK" {
+	if errors.As(err, &response) && response.StatusCode == http.StatusOK && strings.HasPrefix(response.Code, "200 ") {
 		return nil // where 204 is right, some servers say 200, with nothing in the body
 	}
 	if err = translated(err); errors.Is(err, blob.ErrBlobNotFound) {
@@ -259,8 +191,8 @@ func (o *objects) ListBlobs(ctx context.Context, prefix blob.ID, callback func(b
 			return refusedCredentials(object.Err)
 		case !strings.HasPrefix(object.Key, asked):
 			return fmt.Errorf("%w: it lists %.200q, and asked was for what begins with %q", errAnswer, object.Key, asked)
-		case object.Size < 0, count > maxListed:
-			return fmt.Errorf("%w: it lists more than %d objects, or one of %d bytes", errAnswer, maxListed, object.Size)
+		case object.Size < 0, count > maxListed, len(object.Key) > maxKey:
+			return fmt.Errorf("%w: it lists more than %d objects, or one of %d bytes, or a key of %d", errAnswer, maxListed, object.Size, len(object.Key))
 		case object.Key == o.prefix, object.Key == o.prefix+configurationKey:
 			continue // some programs make an object for a folder
 		}
