@@ -54,7 +54,9 @@ func (t *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-func succeeds(response *http.Response) bool { return response.StatusCode >= 200 && response.StatusCode < 300 }
+func succeeds(response *http.Response) bool {
+	return response.StatusCode >= 200 && response.StatusCode < 300
+}
 
 // acknowledges fails unless an answer that tells of a success is one to this request about an object. A proxy that wants a
 // password, or a server that is none of S3, says 200 to anything. The client takes some of it for what it is not: a page to log
