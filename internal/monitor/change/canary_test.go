@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -220,9 +222,12 @@ func TestPolicyRefuses(t *testing.T) {
 func FuzzCanary(f *testing.F) {
 	generate.Seed(f, 60)
 	policy, s := canaryPolicy(f), newSchema(f, widgetSchema)
-	names := []string{}
-	for name := range places {
-		names = append(names, name)
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(places)) {
+		// A doubt about one part of an object does not outlive its being read and written here.
+		if !strings.HasSuffix(name, "elsewhere") {
+			names = append(names, name)
+		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		source := generate.From(data)

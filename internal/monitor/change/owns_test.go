@@ -62,7 +62,7 @@ func anyPath(source *generate.Source) (path fieldpath.Path, steps []step) {
 		switch choice := source.Below(4); {
 		case choice == 2 && i > 0:
 			key := fmt.Sprint(source.Below(3))
-			path = append(path, fieldpath.KeyByFields("name", key))
+			path = append(path, fieldpath.PathElement{Key: fieldpath.KeyByFields("name", key)})
 			text = fmt.Appendf(text, `[name=%q]`, key)
 		case choice == 3 && i > 0:
 			item := value.NewValueInterface(name)
