@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,11 +92,13 @@ func judgeRefusal(err error, listing, known bool) finding {
 			found.reason = "it is not served"
 		}
 	case apierrors.IsTooManyRequests(err):
-		// The API server also answers this while it makes itself ready for a changed definition.
+		found.state = Pending
 		if known {
 			found.state = Behind
-		} else {
-			found.state = Pending
+		}
+		if strings.Contains(err.Error(), initializing) {
+			found.pause = soon
+			return found // it asks to wait for a second, and is mostly ready long before
 		}
 	}
 	if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
@@ -103,6 +106,10 @@ func judgeRefusal(err error, listing, known bool) finding {
 	}
 	return found
 }
+
+// initializing is what the API server says when it makes itself ready for a definition that is new or was edited. It is not
+// overloaded then.
+const initializing = "storage is (re)initializing"
 
 // expired is why objects are listed when changes are not kept any more.
 const expired = "the API server has forgotten the changes since then"

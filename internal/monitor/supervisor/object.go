@@ -98,48 +98,55 @@ func oversized(kind change.Kind, begin []byte) (Object, error) {
 // walk calls found for each text in the begin of an object, as far as it can be read, of its first two levels.
 func walk(begin []byte, found func(path, value string)) {
 	decoder := json.NewDecoder(bytes.NewReader(begin))
-	// Each level has the name of the member that is read, or is a list.
-	type level struct {
-		name string
-		list bool
-		key  bool // the next text is a name
-	}
-	var levels []level
+	w := walker{found: found}
 	for {
 		token, err := decoder.Token()
-		if err != nil {
+		if err != nil || !w.take(token) {
 			return
 		}
-		if delim, is := token.(json.Delim); is {
-			if delim == '{' || delim == '[' {
-				levels = append(levels, level{list: delim == '[', key: delim == '{'})
-				continue
-			}
-			levels = levels[:len(levels)-1]
-			if len(levels) == 0 {
-				return
-			}
-		} else if len(levels) == 0 {
-			return
-		}
-		top := &levels[len(levels)-1]
-		text, is := token.(string)
-		switch {
-		case top.list:
-		case top.key && is:
-			top.name, top.key = text, false
-			continue
-		default:
-			if is && len(levels) <= 2 && !levels[0].list {
-				path := ""
-				for _, l := range levels {
-					path += "." + l.name
-				}
-				found(path, text)
-			}
-		}
-		top.key = !top.list
 	}
+}
+
+// walker knows where in an object it is.
+type walker struct {
+	levels []walkLevel
+	found  func(path, value string)
+}
+
+// walkLevel is an object or a list that has begun and not ended.
+type walkLevel struct {
+	name string // of the member that is read
+	list bool
+	key  bool // the next text is the name of a member
+}
+
+// take goes on by one token. It returns false at the end of the object.
+func (w *walker) take(token json.Token) bool {
+	switch delim, is := token.(json.Delim); {
+	case is && (delim == '{' || delim == '['):
+		w.levels = append(w.levels, walkLevel{list: delim == '[', key: delim == '{'})
+		return true
+	case is:
+		w.levels = w.levels[:len(w.levels)-1]
+	}
+	if len(w.levels) == 0 {
+		return false
+	}
+	top := &w.levels[len(w.levels)-1]
+	text, is := token.(string)
+	if top.key && is {
+		top.name, top.key = text, false
+		return true
+	}
+	if is && !top.list && len(w.levels) <= 2 && !w.levels[0].list {
+		path := ""
+		for _, level := range w.levels {
+			path += "." + level.name
+		}
+		w.found(path, text)
+	}
+	top.key = !top.list
+	return true
 }
 
 // frame is what a watch sends.

@@ -22,35 +22,35 @@ func readPage(from io.Reader, limit int, give func(raw []byte, cut bool) error) 
 	if err := s.expect('{'); err != nil {
 		return listEnd{}, err
 	}
-	end, items, found := listEnd{}, false, false
+	end, seen := listEnd{}, map[string]bool{}
 	for {
 		name, last, err := s.member()
-		if err != nil || last {
-			if err == nil && !found {
-				err = garbage("a list without metadata")
-			}
+		if err != nil {
 			return end, err
 		}
-		switch {
-		case name == `"items"` && !items:
-			items = true
-			if err := s.items(limit, give); err != nil {
-				return end, err
-			}
-			continue
-		case name == `"metadata"` && !found:
-			found = true
-			if err := s.metadata(&end); err != nil {
-				return end, err
-			}
-		case name == `"items"`, name == `"metadata"`:
-			return end, garbage("a list says %s twice", name)
-		default:
-			if _, _, err := s.value(maxListMember); err != nil {
-				return end, unexpected(err)
-			}
+		if last {
+			break
 		}
+		switch {
+		case name != `"items"` && name != `"metadata"`:
+			_, _, err = s.value(maxListMember)
+			err = unexpected(err)
+		case seen[name]:
+			err = garbage("a list says %s twice", name)
+		case name == `"items"`:
+			err = s.items(limit, give)
+		default:
+			err = s.metadata(&end)
+		}
+		if err != nil {
+			return end, err
+		}
+		seen[name] = name == `"items"` || name == `"metadata"`
 	}
+	if !seen[`"metadata"`] {
+		return end, garbage("a list without metadata")
+	}
+	return end, nil
 }
 
 // metadata reads the metadata of a list.
