@@ -111,8 +111,14 @@ func judgeRefusal(err error, listing, known bool) finding {
 // overloaded then.
 const initializing = "storage is (re)initializing"
 
-// expired is why objects are listed when changes are not kept any more.
-const expired = "the API server has forgotten the changes since then"
+const (
+	// expired is why objects are listed when changes are not kept any more.
+	expired = "the API server has forgotten the changes since then"
+	// expiredByEdit is the same when that is because the definition was edited. Such a gap is a second or two.
+	expiredByEdit = "its definition was edited, and the API server has forgotten the changes since then"
+	// editMatters is how long after an edit it counts as the reason.
+	editMatters = time.Minute
+)
 
 const (
 	firstUsual, maxUsual     = 100 * time.Millisecond, 30 * time.Second

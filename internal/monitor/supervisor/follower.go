@@ -197,8 +197,11 @@ func (f *follower) weigh(err error, listing bool, at *place) finding {
 	case !listing && errors.Is(err, errGarbage):
 		f.muddled++
 		if f.muddled >= maxMuddled {
-			found.relist = err.Error()
+			found.relist = errGarbage.Error()
 		}
+	}
+	if found.relist == expired && f.clock.Since(f.mail.lastEdit()) < editMatters {
+		found.relist = expiredByEdit
 	}
 	if found.relist != "" {
 		found.none = found.none && !at.listed // a watch that fails after each list must not be a loop without an end

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // errInterrupted ends a watch because there is something to tell the follower. The watch then goes on where it ended.
@@ -17,6 +18,7 @@ type mail struct {
 	mutex     sync.Mutex
 	update    *definedAs
 	leaving   bool
+	edited    time.Time
 	interrupt context.CancelCauseFunc
 }
 
@@ -47,6 +49,20 @@ func (m *mail) define(as definedAs) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.update = &as
+}
+
+// edit tells when the definition was edited, whatever has changed in it.
+func (m *mail) edit(at time.Time) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.edited = at
+}
+
+// lastEdit returns when the definition was edited, zero when it was not.
+func (m *mail) lastEdit() time.Time {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.edited
 }
 
 // insist interrupts a watch that goes on though there is another schema.

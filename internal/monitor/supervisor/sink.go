@@ -96,6 +96,6 @@ type Object struct {
 type Gap struct {
 	// Since is when the last thing was heard. It is zero when there is no gap, or nobody knows.
 	Since time.Time
-	// Reason says why, empty when there is no gap.
+	// Reason says why, empty when there is no gap. It is a sentence for people, from a few that are fixed.
 	Reason string
 }

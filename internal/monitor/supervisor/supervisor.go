@@ -252,6 +252,7 @@ func (s *Supervisor) act(ctx context.Context, action action, w want) {
 		if changed {
 			slot.follower.define(definedAs{w.schema, w.generation})
 		}
+		slot.follower.mail.edit(s.options.Clock.Now())
 		slot.follower.mail.nudge()
 	case stop:
 		slot.phase = ending

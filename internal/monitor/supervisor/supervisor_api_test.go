@@ -178,6 +178,11 @@ func TestAnEditOfADescriptionChangesNothing(t *testing.T) {
 	if after.events-before.events > 1 {
 		t.Errorf("%d events for one new object", after.events-before.events)
 	}
+	for _, gap := range after.gaps[1:] {
+		if gap.reason != expiredByEdit {
+			t.Errorf("a gap because %q", gap.reason)
+		}
+	}
 	c.delete(kind, "last")
 	c.same(sink.memorySink, kind)
 }
