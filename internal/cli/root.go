@@ -95,7 +95,10 @@ const rootExample = `  # Is it ready? Follow a rollout until it is, or has faile
   # Copies of a volume: make one, list them, bring one back
   kubectl slipway backup now shop-data --wait
   kubectl slipway backup ls shop-data
-  kubectl slipway restore shop-data --to shop-data-restored --create 10Gi --wait`
+  kubectl slipway restore shop-data --to shop-data-restored --create 10Gi --wait
+
+  # What does a changed CustomResourceDefinition break?
+  kubectl slipway crd check widgets.yaml`
 
 func newRoot(options Options) *cobra.Command {
 	p := &program{Options: options, flags: genericclioptions.NewConfigFlags(true)}
@@ -132,6 +135,7 @@ func newRoot(options Options) *cobra.Command {
 		newRollbackCommand(p),
 		newBackupCommand(p),
 		newRestoreCommand(p),
+		newCRDCommand(p),
 		newVersionCommand(p),
 	)
 	return root

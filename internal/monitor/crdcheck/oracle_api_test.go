@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,7 +26,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/property"
 )
 
@@ -125,6 +125,24 @@ func toUnstructured(crd *apiextensionsv1.CustomResourceDefinition) (*unstructure
 
 var errNotYet = errors.New("not yet")
 
+// eventually waits until check returns nil. It may be called from any goroutine.
+func (p *played) eventually(check func() error) error {
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-deadline:
+			return fmt.Errorf("after a minute still: %w", err)
+		case <-tick.C:
+		}
+	}
+}
+
 // install makes the definition and waits until it is served.
 func (p *played) install(client dynamic.Interface) error {
 	crd, err := toUnstructured(p.before)
@@ -140,11 +158,10 @@ func (p *played) install(client dynamic.Interface) error {
 		p.scenario.objects = nil
 		return nil
 	}
-	environment.Eventually(p, func() error {
+	return p.eventually(func() error {
 		_, err := p.client.List(p.Context(), metav1.ListOptions{})
 		return err
 	})
-	return nil
 }
 
 // play makes the objects, changes the definition, and compares.
@@ -204,7 +221,7 @@ func (p *played) change(client dynamic.Interface) (refused bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	environment.Eventually(p, func() error {
+	err = p.eventually(func() error {
 		current, err := client.Resource(definitionsResource).Get(p.Context(), changed.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -218,6 +235,9 @@ func (p *played) change(client dynamic.Interface) (refused bool, err error) {
 		}
 		return err
 	})
+	if err != nil {
+		return false, err
+	}
 	if refused {
 		p.skipped.Add(1)
 		if p.strict {
@@ -225,7 +245,7 @@ func (p *played) change(client dynamic.Interface) (refused bool, err error) {
 		}
 		return true, nil
 	}
-	environment.Eventually(p, func() error {
+	return false, p.eventually(func() error {
 		list, err := p.client.List(p.Context(), metav1.ListOptions{Limit: 1})
 		if err != nil {
 			return err
@@ -235,7 +255,6 @@ func (p *played) change(client dynamic.Interface) (refused bool, err error) {
 		}
 		return nil
 	})
-	return false, nil
 }
 
 // compare compares one object.
