@@ -28,7 +28,7 @@ func main() {
 		Terminal: terminal,
 		// See https://no-color.org.
 		Colour: terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
-		Clock:    clock.RealClock{},
+		Clock:  clock.RealClock{},
 	}, os.Args[1:])
 	stop()
 	os.Exit(code)

@@ -21,10 +21,10 @@ type historyView struct {
 // historyEntry is one revision.
 type historyEntry struct {
 	// Number orders the revisions. A revision that was not stored has none.
-	Number  int64    `json:"number,omitempty"`
-	Name    string   `json:"name"`
-	Image   string   `json:"image,omitempty"`
-	Changes []change `json:"changes,omitempty"`
+	Number  int64        `json:"number,omitempty"`
+	Name    string       `json:"name"`
+	Image   string       `json:"image,omitempty"`
+	Changes []specChange `json:"changes,omitempty"`
 	// Created is when the revision first rolled out completely.
 	Created  *metav1.Time `json:"created,omitempty"`
 	Running  bool         `json:"running,omitempty"`
@@ -84,7 +84,7 @@ func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntr
 			last := revisions[len(revisions)-1]
 			entry.Changes = diffSpecs(last.Spec, app.Spec)
 			if len(entry.Changes) == 0 {
-				entry.Changes = []change{{Field: configContent}}
+				entry.Changes = []specChange{{Field: configContent}}
 			}
 		}
 	}

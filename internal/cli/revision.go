@@ -63,8 +63,8 @@ func (c *clients) revisions(ctx context.Context, app *slipwayv1alpha1.WebApp) ([
 // a revision uses. Only a hash of the content is known.
 const configContent = "config content"
 
-// change is one field that differs between two revisions.
-type change struct {
+// specChange is one field that differs between two revisions.
+type specChange struct {
 	Field string `json:"field"`
 	From  value  `json:"from,omitempty"`
 	To    value  `json:"to,omitempty"`
@@ -98,25 +98,25 @@ func (v value) String() string {
 func oddInText(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '"' || r == '(' }
 
 // diffRevisions lists what changed from one revision to the next.
-func diffRevisions(from, to desired.Revision) []change {
+func diffRevisions(from, to desired.Revision) []specChange {
 	changes := diffSpecs(from.Spec, to.Spec)
-	refers := slices.ContainsFunc(changes, func(c change) bool { return c.Field == "envFrom" || c.Field == "files" })
+	refers := slices.ContainsFunc(changes, func(c specChange) bool { return c.Field == "envFrom" || c.Field == "files" })
 	if from.ConfigHash != to.ConfigHash && !refers {
-		changes = append(changes, change{Field: configContent})
+		changes = append(changes, specChange{Field: configContent})
 	}
 	return changes
 }
 
 // diffSpecs lists the fields that differ, among those that pods depend on. A list is one
 // value, because its order matters.
-func diffSpecs(from, to slipwayv1alpha1.WebAppSpec) []change {
+func diffSpecs(from, to slipwayv1alpha1.WebAppSpec) []specChange {
 	before, after := leaves(from), leaves(to)
 	all := maps.Clone(before)
 	maps.Copy(all, after)
-	var changes []change
+	var changes []specChange
 	for _, field := range slices.SortedFunc(maps.Keys(all), imageFirst) {
 		if before[field] != after[field] {
-			changes = append(changes, change{Field: field, From: before[field], To: after[field]})
+			changes = append(changes, specChange{Field: field, From: before[field], To: after[field]})
 		}
 	}
 	return changes

@@ -19,7 +19,7 @@ func TestDiffRevisions(t *testing.T) {
 	secret := []slipwayv1alpha1.EnvFromSource{{SecretRef: &slipwayv1alpha1.LocalReference{Name: "db"}}}
 	cases := map[string]struct {
 		from, to func(*desired.Revision)
-		want     []change
+		want     []specChange
 	}{
 		"nothing": {},
 		"image and variables, the image first": {
@@ -27,7 +27,7 @@ func TestDiffRevisions(t *testing.T) {
 				r.Spec.Image = "shop:2"
 				r.Spec.Env = map[string]slipwayv1alpha1.EnvValue{"A": "x"}
 			},
-			want: []change{
+			want: []specChange{
 				{Field: "image", From: `"registry.example.com/shop:1.4.2"`, To: `"shop:2"`},
 				{Field: "env.A", To: `"x"`},
 				{Field: "env.LOG_LEVEL", From: `"info"`},
@@ -35,12 +35,12 @@ func TestDiffRevisions(t *testing.T) {
 		},
 		"an empty value is a value": {
 			to:   func(r *desired.Revision) { r.Spec.Env["EMPTY"] = "" },
-			want: []change{{Field: "env.EMPTY", To: `""`}},
+			want: []specChange{{Field: "env.EMPTY", To: `""`}},
 		},
 		"a list as a whole": {
 			from: func(r *desired.Revision) { r.Spec.Args = []string{"a", "b"} },
 			to:   func(r *desired.Revision) { r.Spec.Args = []string{"b", "a"} },
-			want: []change{{Field: "args", From: `["a","b"]`, To: `["b","a"]`}},
+			want: []specChange{{Field: "args", From: `["a","b"]`, To: `["b","a"]`}},
 		},
 		"the same quantity in other words": {
 			from: func(r *desired.Revision) { r.Spec.Resources = cpu("1000m") },
@@ -49,22 +49,22 @@ func TestDiffRevisions(t *testing.T) {
 		"a quantity": {
 			from: func(r *desired.Revision) { r.Spec.Resources = cpu("100m") },
 			to:   func(r *desired.Revision) { r.Spec.Resources = cpu("1") },
-			want: []change{{Field: "resources.requests.cpu", From: `"100m"`, To: `"1"`}},
+			want: []specChange{{Field: "resources.requests.cpu", From: `"100m"`, To: `"1"`}},
 		},
 		"content of a Secret": {
 			from: func(r *desired.Revision) { r.ConfigHash = "a" },
 			to:   func(r *desired.Revision) { r.ConfigHash = "b" },
-			want: []change{{Field: configContent}},
+			want: []specChange{{Field: configContent}},
 		},
 		"a new reference brings new content with it": {
 			to:   func(r *desired.Revision) { r.Spec.EnvFrom, r.ConfigHash = secret, "b" },
-			want: []change{{Field: "envFrom", To: `[{"secretRef":{"name":"db"}}]`}},
+			want: []specChange{{Field: "envFrom", To: `[{"secretRef":{"name":"db"}}]`}},
 		},
 		"where the volume is, not how big": {
 			to: func(r *desired.Revision) {
 				r.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/data", Size: resource.MustParse("1Gi")}
 			},
-			want: []change{{Field: "storage.mountPath", To: `"/data"`}},
+			want: []specChange{{Field: "storage.mountPath", To: `"/data"`}},
 		},
 		"what pods do not depend on": {
 			to: func(r *desired.Revision) { r.Spec.Replicas, r.Spec.Paused = new(int32(9)), true },

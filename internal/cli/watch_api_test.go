@@ -1,0 +1,73 @@
+//go:build apitest
+
+package cli
+
+import (
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestWatchFollowsKindsThatComeAndGo(t *testing.T) {
+	f := newFixture(t)
+	group := f.namespace + ".example.com"
+	first := f.install(group, "Early", apiextensionsv1.NamespaceScoped)
+	f.make(first, "Early", f.namespace, "a", nil, ready("True", "Ok", ""))
+	running := f.follow("watch")
+	running.until("Watching ")
+
+	patch := []byte(`{"spec":{"size":3},"metadata":{"labels":{"team":"a"}}}`)
+	if _, err := f.dynamic().Resource(first).Namespace(f.namespace).Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	running.until("Updated early/a in " + f.namespace + " by kubectl-edit")
+	running.until("+ .metadata.labels")
+	running.until("+ .spec")
+
+	later := f.install(group, "Later", apiextensionsv1.ClusterScoped)
+	f.make(later, "Later", "", "b", nil, ready("False", "DiskFailed", "sda"))
+	running.until("later/b")
+	if err := f.dynamic().Resource(later).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	running.until("Deleted later/b")
+	running.stop()
+	running.ends(130, "")
+}
+
+func TestWatchOfOneObjectAndWithoutRights(t *testing.T) {
+	f := newFixture(t)
+	group := f.namespace + ".example.com"
+	things := f.install(group, "Thing", apiextensionsv1.NamespaceScoped)
+	f.make(things, "Thing", f.namespace, "a", nil, nil)
+	running := f.follow("watch", "things."+group+"/a", "-o", "json")
+	// There is no line that says that the watch has begun: change until it was seen.
+	seen := make(chan struct{})
+	go func() {
+		defer close(seen)
+		running.until(`"name":"a"`)
+	}()
+	for i := 0; ; i++ {
+		f.make(things, "Thing", f.namespace, "b"+string(rune('a'+i%26))+string(rune('a'+i/26)), nil, nil)
+		patch := []byte(`{"spec":{"size":` + string(rune('0'+i%10)) + `}}`)
+		if _, err := f.dynamic().Resource(things).Namespace(f.namespace).Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-seen:
+			running.stop()
+			running.ends(130, "")
+			f.allow("joe", rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"things"}, Verbs: []string{"get"}})
+			f.expect(1, []string{"you may not list the kinds of the cluster"}, "watch", "--as", "joe")
+			f.expect(1, []string{`the server doesn't have a resource type "nothings"`}, "watch", "nothings")
+			return
+		default:
+		}
+		if i > 600 {
+			t.Fatal("no change was seen")
+		}
+	}
+}
