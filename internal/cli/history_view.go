@@ -21,9 +21,9 @@ type historyView struct {
 // historyEntry is one revision.
 type historyEntry struct {
 	// Number orders the revisions. A revision that was not stored has none.
-	Number  int64    `json:"number,omitempty"`
-	Name    string   `json:"name"`
-	Image   string   `json:"image,omitempty"`
+	Number  int64        `json:"number,omitempty"`
+	Name    string       `json:"name"`
+	Image   string       `json:"image,omitempty"`
 	Changes []specChange `json:"changes,omitempty"`
 	// Created is when the revision first rolled out completely.
 	Created  *metav1.Time `json:"created,omitempty"`

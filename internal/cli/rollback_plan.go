@@ -11,13 +11,13 @@ import (
 
 // rollbackPlan is what a rollback writes, and what it shows.
 type rollbackPlan struct {
-	Name      string   `json:"name"`
-	Namespace string   `json:"namespace"`
-	Number    int64    `json:"number"`
-	Revision  string   `json:"revision"`
+	Name      string       `json:"name"`
+	Namespace string       `json:"namespace"`
+	Number    int64        `json:"number"`
+	Revision  string       `json:"revision"`
 	Changes   []specChange `json:"changes"`
-	Notes     []string `json:"notes,omitempty"`
-	DryRun    bool     `json:"dryRun,omitempty"`
+	Notes     []string     `json:"notes,omitempty"`
+	DryRun    bool         `json:"dryRun,omitempty"`
 
 	spec slipwayv1alpha1.WebAppSpec
 }

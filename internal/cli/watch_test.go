@@ -152,4 +152,3 @@ func TestWatchTarget(t *testing.T) {
 		}
 	}
 }
-
