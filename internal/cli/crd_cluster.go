@@ -20,9 +20,7 @@ import (
 )
 
 const (
-	// pageSize is how many objects one request asks for, and pagesPerSecond how many requests there are at most: a check of
-	// many objects stays in the background.
-	pageSize       = 500
+	// pagesPerSecond is how many requests there are at most: a check of many objects stays in the background.
 	pagesPerSecond = 5
 )
 

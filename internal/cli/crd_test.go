@@ -101,8 +101,10 @@ func TestCRDCheckAgainstAFile(t *testing.T) {
 		stderr string
 	}{
 		"something breaks": {
-			[]string{after, "--against", before}, exitBreaks,
-			[]string{"widgets.example.com: 3 breaking, 0 risky, 1 other changes\n", "Breaking   v1        .spec.mode      EnumRestricted   not allowed any more"}, "",
+			[]string{after, "--against", before},
+			exitBreaks,
+			[]string{"widgets.example.com: 3 breaking, 0 risky, 1 other changes\n", "Breaking   v1        .spec.mode      EnumRestricted   not allowed any more"},
+			"",
 		},
 		"nothing changes":         {[]string{before, "--against", before}, 0, []string{"widgets.example.com: nothing changed\n"}, ""},
 		"a new one":               {[]string{gadgets, "--against", before}, 0, []string{"gadgets.example.com: new\n"}, ""},

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxListed is how many objects a report holds, maxShown how many of them a table shows.
-	maxListed = 10_000
-	maxShown  = 30
+	// maxReported is how many objects a report holds, maxShown how many of them a table shows.
+	maxReported = 10_000
+	maxShown    = 30
 )
 
 // crdReport is what is said of one definition.
@@ -77,7 +77,7 @@ func (f *crdObjects) add(verdicts []crdObject) {
 func (f *crdObjects) keep(v crdObject) {
 	switch {
 	case v.State == crdcheck.Fine && len(v.Pruned) == 0 && len(v.Problems) == 0 && v.Incomplete == "":
-	case len(f.List) >= maxListed:
+	case len(f.List) >= maxReported:
 		f.More++
 	default:
 		f.List = append(f.List, v)
@@ -163,8 +163,10 @@ func crdObjectsLine(objects *crdObjects) string {
 		count int
 		text  string
 	}{
-		{objects.Breaks, "%d cannot be written"}, {objects.BreaksOnEdit, "%d cannot be edited in places"},
-		{objects.Pruned, "%d lose fields"}, {objects.Unknown, "%d could not be checked"},
+		{objects.Breaks, "%d cannot be written"},
+		{objects.BreaksOnEdit, "%d cannot be edited in places"},
+		{objects.Pruned, "%d lose fields"},
+		{objects.Unknown, "%d could not be checked"},
 	} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf(part.text, part.count))

@@ -212,7 +212,8 @@ var changeCases = []changeCase{
 		objects: []string{"{a: null, b: x}", "{l: [a, null], b: x}", "{d: null, b: x}"},
 		want: [][]string{
 			{"Fine", "pruned .spec.a", "defaulted .spec.d"},
-			{"BreaksOnEdit", "OnEdit .spec.l[1] by .spec.l", "defaulted .spec.d"}, {"Fine", "defaulted .spec.d"},
+			{"BreaksOnEdit", "OnEdit .spec.l[1] by .spec.l", "defaulted .spec.d"},
+			{"Fine", "defaulted .spec.d"},
 		},
 	},
 	{
@@ -245,7 +246,9 @@ var changeCases = []changeCase{
 		},
 		want: [][]string{
 			{"BreaksOnEdit", "OnEdit .spec by .spec", "OnEdit .spec.b by .spec", "OnEdit .spec.a by .spec.a"},
-			{"BreaksOnEdit", "OnEdit .spec.a by .spec.a"}, {"BreaksOnEdit", "OnEdit .spec.c by .spec.c"}, {"Fine"},
+			{"BreaksOnEdit", "OnEdit .spec.a by .spec.a"},
+			{"BreaksOnEdit", "OnEdit .spec.c by .spec.c"},
+			{"Fine"},
 		},
 	},
 	{

@@ -38,7 +38,8 @@ func TestCompareFields(t *testing.T) {
 		"a field goes":  {"{type: object, properties: {a: {type: string}}}", "{type: object}", []string{"Breaking v1 .spec.a FieldRemoved"}},
 		"a field goes, and unknown ones are kept": {
 			"{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}",
-			"{type: object, x-kubernetes-preserve-unknown-fields: true}", []string{"Risky v1 .spec.a FieldUnchecked"},
+			"{type: object, x-kubernetes-preserve-unknown-fields: true}",
+			[]string{"Risky v1 .spec.a FieldUnchecked"},
 		},
 		"a field of an item goes, and the list keeps unknown ones": {
 			"{type: object, properties: {l: {type: array, x-kubernetes-preserve-unknown-fields: true, items: {type: object, properties: {a: {type: string}}}}}}",

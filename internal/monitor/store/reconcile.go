@@ -235,8 +235,13 @@ var salvageTables = []struct {
 	columns int
 	keyed   bool
 }{
-	{"kinds", 9, false}, {"states", 13, false}, {"outbox", 7, false}, {"definitions", 6, false}, {"losses", 9, false},
-	{"vals", 2, true}, {"files", 5, true},
+	{"kinds", 9, false},
+	{"states", 13, false},
+	{"outbox", 7, false},
+	{"definitions", 6, false},
+	{"losses", 9, false},
+	{"vals", 2, true},
+	{"files", 5, true},
 }
 
 // salvage copies what can be read of a damaged file. What cannot is left out, so the checkpoints go: only a list tells what is
