@@ -72,10 +72,10 @@ func (p *program) anyClients() (*anyClients, error) {
 	return c, nil
 }
 
-// parseAny splits KIND/NAME.
-func parseAny(argument string) (kind, name string, ok bool) {
+// namesObject tells that an argument is KIND/NAME.
+func namesObject(argument string) bool {
 	kind, name, found := strings.Cut(argument, "/")
-	return kind, name, found && kind != "" && name != "" && !strings.ContainsAny(name, "/,") && !strings.Contains(kind, ",")
+	return found && kind != "" && name != "" && !strings.ContainsAny(name, "/,") && !strings.Contains(kind, ",")
 }
 
 // get reads the object that KIND/NAME names, as kubectl does.

@@ -47,7 +47,7 @@ func oneObject(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usageErrorf("name one object: KIND/NAME")
 	}
-	if _, _, ok := parseAny(args[0]); !ok {
+	if !namesObject(args[0]) {
 		return usageErrorf("%q does not name an object: say KIND/NAME", args[0])
 	}
 	return nil

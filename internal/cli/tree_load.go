@@ -65,7 +65,7 @@ func (c *anyClients) loadFamily(ctx context.Context, object *unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	f.unreadable, f.unanswered = found.unreadable, append(unanswered, found.unanswered...)
+	f.unreadable, f.unanswered = found.unreadable, slices.Concat(unanswered, found.unanswered)
 	below := f.grow(found.objects, limit)
 	if err := c.readAll(ctx, below); err != nil {
 		return nil, err

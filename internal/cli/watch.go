@@ -105,7 +105,7 @@ func (o *watchOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	w := &watcher{
-		anyClients: clients, policy: policy, seen: make(chan sighting), namespace: clients.clients.namespace,
+		anyClients: clients, policy: policy, seen: make(chan sighting), namespace: clients.namespace,
 		now: func() metav1.Time { return metav1.NewTime(o.Clock.Now()) },
 	}
 	if o.allNamespaces {

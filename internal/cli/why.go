@@ -101,7 +101,7 @@ func oneWhyTarget(command *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		_, isGateway := parseGateway(args[0])
 		_, _, isKept := parseKept(args[0])
-		_, _, isAny := parseAny(args[0])
+		isAny := namesObject(args[0])
 		if isGateway || isKept || isAny {
 			return nil
 		}

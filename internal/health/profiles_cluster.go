@@ -1,7 +1,7 @@
 package health
 
 // clusterProfiles are the other kinds of Kubernetes.
-func clusterProfiles() []Profile {
+func clusterProfiles() []Profile { //nolint:funlen // a table
 	return []Profile{
 		{Kinds: []string{"Service"}, Rules: []Rule{
 			failedWhen(status("LoadBalancerPortsError", "True")),

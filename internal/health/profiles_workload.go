@@ -1,7 +1,7 @@
 package health
 
 // workloadProfiles are the kinds of Kubernetes that run pods, or belong to what does.
-func workloadProfiles() []Profile {
+func workloadProfiles() []Profile { //nolint:funlen // a table
 	const lacksPods = "fewer pods are ready than spec.replicas asks for"
 	ready := covers(".status.readyReplicas", ".spec.replicas", 1)
 	scaledToZero := Rule{When: when(is(".spec.replicas", "0"), isUnset(".status.readyReplicas")), State: Healthy, Message: "nothing runs, as spec.replicas says"}
@@ -11,7 +11,7 @@ func workloadProfiles() []Profile {
 		{Kinds: []string{"Pod"}, judge: judgePodObject},
 		{Group: "batch", Kinds: []string{"Job"}, judge: judgeJob},
 		{Group: "apps", Kinds: []string{"StatefulSet"}, Rules: []Rule{
-			notObservedYet(".status.observedGeneration"),
+			notObservedYet(),
 			scaledToZero,
 			healthyWhen(ready, Test{Field: ".status.updateRevision", Same: ".status.currentRevision"}),
 			{When: when(ready, is(".spec.updateStrategy.type", "OnDelete")), State: Healthy},
@@ -20,7 +20,7 @@ func workloadProfiles() []Profile {
 			{When: when(isSet(".status.observedGeneration")), State: Progressing, Reason: ReasonNotReady, Message: lacksPods},
 		}},
 		{Group: "apps", Kinds: []string{"DaemonSet"}, Rules: []Rule{
-			notObservedYet(".status.observedGeneration"),
+			notObservedYet(),
 			{When: when(is(".status.desiredNumberScheduled", "0")), State: Healthy, Message: "no node is to run it"},
 			{
 				When:  when(covers(".status.numberAvailable", ".status.desiredNumberScheduled", 1), covers(".status.updatedNumberScheduled", ".status.desiredNumberScheduled", 1)),
@@ -54,7 +54,7 @@ func workloadProfiles() []Profile {
 		}},
 		{Group: "policy", Kinds: []string{"PodDisruptionBudget"}, Rules: []Rule{
 			failedWhen(status("DisruptionAllowed", "False"), reason("DisruptionAllowed", "SyncFailed")),
-			notObservedYet(".status.observedGeneration"),
+			notObservedYet(),
 			healthyWhen(covers(".status.currentHealthy", ".status.desiredHealthy", 0)),
 			{When: when(isSet(".status.desiredHealthy")), State: Progressing, Reason: "InsufficientPods", Message: "fewer pods are healthy than the budget asks for"},
 		}},
@@ -77,15 +77,15 @@ func workloadProfiles() []Profile {
 	}
 }
 
-// notObservedYet holds while the controller has not written that field for the first time.
-func notObservedYet(field string) Rule {
-	return Rule{When: when(isUnset(field)), State: Progressing, Reason: ReasonNotObserved, Message: "its controller has not looked at it yet"}
+// notObservedYet holds while the controller has not written the generation that it observed for the first time.
+func notObservedYet() Rule {
+	return Rule{When: when(isUnset(".status.observedGeneration")), State: Progressing, Reason: ReasonNotObserved, Message: "its controller has not looked at it yet"}
 }
 
 func replicaRules(creationFails, scaledToZero Rule) []Rule {
 	return []Rule{
 		creationFails,
-		notObservedYet(".status.observedGeneration"),
+		notObservedYet(),
 		scaledToZero,
 		healthyWhen(covers(".status.availableReplicas", ".spec.replicas", 1)),
 		{When: when(isSet(".status.observedGeneration")), State: Progressing, Reason: ReasonNotReady, Message: "fewer pods are available than spec.replicas asks for"},

@@ -106,7 +106,7 @@ func (s said) ok() bool { return s.status >= 200 && s.status < 300 }
 func readAnswer(raw []byte, method string) said {
 	from := bufio.NewReader(bytes.NewReader(raw))
 	for range 6 {
-		response, err := http.ReadResponse(from, &http.Request{Method: method})
+		response, err := http.ReadResponse(from, &http.Request{Method: method}) //nolint:bodyclose // it is read from memory
 		if err != nil {
 			return said{}
 		}

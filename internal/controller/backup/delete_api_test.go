@@ -125,7 +125,7 @@ func TestARunThatIsUnderWayIsStoppedAndWhatItMadeDeleted(t *testing.T) {
 	f.delete(backup)
 	environment.Eventually(t, func() error {
 		if err := f.get("by-hand", &slipwayv1alpha1.BackupRun{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the run is still there: %v", err)
+			return fmt.Errorf("the run is still there: %w", err)
 		}
 		return nil
 	})

@@ -78,7 +78,7 @@ func (d *decoder) value(into *node, depth int) error {
 	if d.count++; d.count > MaxValues {
 		return errMany
 	}
-	switch c := d.next(); {
+	switch c := d.next(); { //nolint:staticcheck // cases of one byte and of several stand together
 	case c == '"':
 		into.typ = stringNode
 		var err error

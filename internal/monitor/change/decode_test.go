@@ -48,8 +48,8 @@ func TestDecodeRefuses(t *testing.T) {
 func TestDecodeKeepsWhatIsThere(t *testing.T) {
 	deep := strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth)
 	for text, want := range map[string]string{
-		` { "b" : [ 1 , 2.50 , -0 , 1E+400 ] , "a" : null } `: `{"a":null,"b":[1,2.50,-0,1E+400]}`,
-		`"\u0041\n\/\ud83d\ude00\u2028\u001f<&>"`:             "\"A\\n/😀\u2028\\u001f<&>\"",
+		"" + ` { "b" : [ 1 , 2.50 , -0 , 1E+400 ] , "a" : null } `: `{"a":null,"b":[1,2.50,-0,1E+400]}`,
+		`"\u0041\n\/\ud83d\ude00\u2028\u001f<&>"`:                  "\"A\\n/😀\u2028\\u001f<&>\"",
 		`9007199254740993`:                   `9007199254740993`,
 		`{"":{"":[[],{}]}}`:                  `{"":{"":[[],{}]}}`,
 		`[true,false,"",0]`:                  `[true,false,"",0]`,

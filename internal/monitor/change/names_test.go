@@ -11,7 +11,7 @@ func TestMeaningOfNames(t *testing.T) {
 			"password", "Password", "PASSWORD", "dbPassword", "DB_PASSWORD", "db-password", "db.password", "passwd", "secret", "secrets",
 			"clientSecret", "client_secret", "token", "accessToken", "ACCESS_TOKEN", "bearer_token", "apiKey", "api_key", "API-KEY", "apikeys",
 			"privateKey", "private-key", "PRIVATE_KEY", "credentials", "connectionString", "example.com/api-token", "ssh_key", "tokens",
-			"secretAccessKey", "AWS_SECRET_ACCESS_KEY", "htpasswd", "kubeconfig", ".dockerconfigjson", "secretRefPassword", "pass​word",
+			"secretAccessKey", "AWS_SECRET_ACCESS_KEY", "htpasswd", "kubeconfig", ".dockerconfigjson", "secretRefPassword", "pass\u200bword",
 		},
 		referenceName: {
 			"secretName", "secret_name", "SECRET_NAME", "secretRef", "secretKeyRef", "tokenSecretRef", "passwordSecretRef",

@@ -20,7 +20,7 @@ func said(found []Finding) []string {
 	return lines
 }
 
-func TestCompareFields(t *testing.T) {
+func TestCompareFields(t *testing.T) { //nolint:funlen // a table
 	for name, test := range map[string]struct {
 		before, after string
 		want          []string

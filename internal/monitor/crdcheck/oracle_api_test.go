@@ -437,7 +437,7 @@ func (p *played) same(refusal error, foretold field.ErrorList) error {
 	if !errors.As(refusal, &status) || status.Status().Reason != metav1.StatusReasonInvalid {
 		return fmt.Errorf("the API server answers %w", refusal)
 	}
-	p.counts.refused.Add(1)
+	p.refused.Add(1)
 	var really, said []string
 	for _, cause := range status.Status().Details.Causes {
 		really = append(really, cause.Field+": "+withoutOutcome(cause.Message))
@@ -496,9 +496,9 @@ func (p *played) verdictTold(read *unstructured.Unstructured, decoded map[string
 		told = true
 	}
 	if told != (refusal != nil) {
-		return fmt.Errorf("the verdict is %v, and the API server answers %v", verdictLines(verdict), refusal)
+		return fmt.Errorf("the verdict is %v, and the API server answers %w", verdictLines(verdict), refusal)
 	}
-	p.counts.verdicts.Add(1)
+	p.verdicts.Add(1)
 	return nil
 }
 

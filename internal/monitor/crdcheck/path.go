@@ -125,7 +125,7 @@ func locate(object any, text string) *path {
 const maxSteps = 200
 
 // locateFrom returns the deepest path that it finds and how much of the text is left.
-func locateFrom(from *path, value any, text string, depth int) (*path, string) {
+func locateFrom(from *path, value any, text string, depth int) (*path, string) { //nolint:gocognit // one case for each shape of a value
 	if text == "" || depth == 0 {
 		return from, text
 	}

@@ -136,7 +136,7 @@ func validateRecord(kind change.Kind, r *change.Record) error {
 	if r.Type != change.Gap && r.UID == "" {
 		return invalid("a record of %s %q without a UID", r.Type, r.Name)
 	}
-	if r.Time.IsZero() || !storable(r.Time) || !(r.Since.IsZero() || storable(r.Since)) {
+	if r.Time.IsZero() || !storable(r.Time) || (!r.Since.IsZero() && !storable(r.Since)) {
 		return invalid("a record of %s %q without a time, or with one that cannot be stored", r.Type, r.Name)
 	}
 	if len(r.Name) > maxText || len(r.Namespace) > maxText || len(r.Actor.Name) > maxText || len(r.UID) > maxText || len(r.ResourceVersion) > maxText {

@@ -107,7 +107,7 @@ func crashChild() error {
 				b.Outbox = []Message{{Key: fmt.Sprintf("%d/%s", k, b.Checkpoint)}}
 				if err = s.Commit(context.Background(), b); err == nil {
 					out.Lock()
-					fmt.Printf("%d %s\n", k, b.Checkpoint)
+					fmt.Fprintf(os.Stdout, "%d %s\n", k, b.Checkpoint)
 					out.Unlock()
 				}
 			}
@@ -254,7 +254,7 @@ func checkKind(t *testing.T, s *Store, k, number int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := strconv.Itoa(number); checkpoint != want && !(number == 0 && checkpoint == "") {
+	if want := strconv.Itoa(number); checkpoint != want && (number != 0 || checkpoint != "") {
 		t.Fatalf("kind %d has the checkpoint %q, and its changes end at %s", k, checkpoint, want)
 	}
 	want := map[string]string{}

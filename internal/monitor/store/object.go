@@ -80,7 +80,7 @@ func (s *Store) forward(ctx context.Context, q Query, at time.Time) (past Past, 
 
 // backward looks for the first whole content after a time, or the last state, and takes back what came before it. The target is
 // the last change up to the time, if the history has it.
-func (s *Store) backward(ctx context.Context, kind schema.GroupResource, q Query, target Change, at time.Time) (Past, error) {
+func (s *Store) backward(ctx context.Context, kind schema.GroupResource, q Query, target Change, at time.Time) (Past, error) { //nolint:gocognit // one walk back, with every way to end it
 	missing := &Error{Trouble: NotFound, What: "the object " + string(q.UID) + " as it was at " + at.UTC().Format(time.RFC3339)}
 	var steps []Change
 	var body []byte

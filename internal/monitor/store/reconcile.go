@@ -127,7 +127,7 @@ func (se *session) knownDays() (known map[string]dayInfo, dropping []string, err
 }
 
 // forgetMissing notes what is lost with files that are not there. One without a change is one that was not made yet.
-func (se *session) forgetMissing(known map[string]dayInfo, onDisk []dayName) error {
+func (se *session) forgetMissing(known map[string]dayInfo, onDisk []dayName) error { //nolint:gocognit // one comparison of two lists
 	names := make([]string, 0, len(known))
 	for name, info := range known {
 		if !slices.Contains(onDisk, info.name) {

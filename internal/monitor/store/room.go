@@ -29,7 +29,7 @@ func (se *session) makeRoom(cost int64) error {
 
 // keepBelow removes files until all of them together have at most so many bytes: first those that were moved aside, then the
 // oldest history. The last states stay. When they alone have more nothing may be added, and what takes away still may.
-func (se *session) keepBelow(limit int64, growing bool) error {
+func (se *session) keepBelow(limit int64, growing bool) error { //nolint:gocognit // one loop, with every way to end it
 	s := se.store
 	for {
 		stats := s.Stats()
