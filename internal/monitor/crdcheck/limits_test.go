@@ -113,7 +113,7 @@ func TestCheckOfExpensiveRules(t *testing.T) {
 	object["spec"] = map[string]any{"l": list}
 	start := time.Now()
 	v := checker(t, definition(schema)).Check(t.Context(), object)
-	if took := time.Since(start); v.State != Breaks || took > 20*time.Second {
+	if took := time.Since(start); v.State != Breaks || took > 3*time.Minute {
 		t.Errorf("%+v after %v", v, took)
 	}
 }

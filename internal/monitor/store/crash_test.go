@@ -1,3 +1,5 @@
+//go:build monitorstore
+
 package store
 
 import (
