@@ -162,6 +162,13 @@ func (w Writers) busy(ctx context.Context, subject Subject, name string, after t
 			return subject.isBusy("Job", job.Name, after)
 		}
 	}
+	return w.busyPods(ctx, subject, name, own, after)
+}
+
+// busyPods returns an error while a pod may write to the subject, other than those of the Job of that name and UID. The UID is
+// empty where no label has selected the Job.
+func (w Writers) busyPods(ctx context.Context, subject Subject, name string, own types.UID, after time.Duration) error {
+	writers := []client.ListOption{client.InNamespace(subject.Namespace), subject.Writers}
 	pods := &corev1.PodList{}
 	if err := w.Live.List(ctx, pods, writers...); err != nil {
 		return outcome.Classify("the pods that write to "+subject.What, err)
