@@ -147,7 +147,7 @@ func TestBackupNowWaits(t *testing.T) {
 	f.reportRun(name, status)
 	running.until("Running    Transferring: reading")
 	running.until(" 40%  40.0 MiB of 100.0 MiB")
-	start, end := metav1.NewTime(time.Now().Add(-time.Minute).Truncate(time.Second)), metav1.NewTime(time.Now().Truncate(time.Second))
+	start, end := metav1.NewTime(time.Now().Truncate(time.Second)), metav1.NewTime(time.Now().Add(time.Minute).Truncate(time.Second))
 	f.reportRun(name, slipwayv1alpha1.BackupRunStatus{
 		Phase: slipwayv1alpha1.BackupCompleted, Reason: "Verified", Files: 3, Bytes: 100 << 20, AddedBytes: 1 << 20, StartTime: &start, CompletionTime: &end,
 		Verification: &slipwayv1alpha1.BackupVerification{Mode: slipwayv1alpha1.VerifySample, Time: end},

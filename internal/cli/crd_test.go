@@ -213,7 +213,8 @@ func (c *cluster) list(w http.ResponseWriter, r *http.Request) {
 }
 
 func widgetJSON(name, spec string) string {
-	return fmt.Sprintf(`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":%q,"namespace":"shop"},"spec":%s}`, name, spec)
+	quoted, _ := json.Marshal(name)
+	return fmt.Sprintf(`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":%s,"namespace":"shop"},"spec":%s}`, quoted, spec)
 }
 
 func TestCRDCheckAgainstACluster(t *testing.T) {

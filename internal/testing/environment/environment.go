@@ -16,7 +16,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,7 +79,10 @@ func Start() (*Environment, error) {
 		return nil, errors.Join(fmt.Errorf("start the API server (is KUBEBUILDER_ASSETS set? see docs/dev/testing.md): %w", err), server.Stop())
 	}
 	config.QPS = -1
-	direct, err := client.New(config, client.Options{Scheme: operator.Scheme()})
+	// Tests make definitions, too; the operator does not know them.
+	scheme := operator.Scheme()
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	direct, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
