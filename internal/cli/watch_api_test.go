@@ -23,7 +23,7 @@ func TestWatchFollowsKindsThatComeAndGo(t *testing.T) {
 	if _, err := f.dynamic().Resource(first).Namespace(f.namespace).Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 		t.Fatal(err)
 	}
-	running.until("Updated early/a in " + f.namespace + " by kubectl-edit")
+	running.until("Updated early/a in " + f.namespace)
 	running.until("+ .metadata.labels")
 	running.until("+ .spec")
 
