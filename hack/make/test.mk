@@ -36,7 +36,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -64,10 +64,10 @@ test-property: bin/testsum ## Try all random inputs of the tests that try only a
 	  $$(git grep -lF 'property.Inputs(' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') | $(TESTSUM)
 
 .PHONY: test-crdcheck
-test-crdcheck: bin/testsum bin/localkube ## Compare what is said of 400 random changes of definitions with what an API server does; make test tries 30.
+test-crdcheck: bin/testsum bin/localkube ## Compare what is said of changes of definitions, 400 random ones among them, with what an API server does.
 	@echo 'test-crdcheck: SEED=$(SAMPLE)'
 	@PROPERTY_SEED='$(SAMPLE)' PROPERTY_WHOLE=yes KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
-	  go test -json -tags apitest,testing -count=1 -timeout 30m -run TestOracle $(TEST_FLAGS) ./internal/monitor/crdcheck | $(TESTSUM)
+	  go test -json -tags monitortest,apitest,testing -count=1 -timeout 30m -run TestOracle $(TEST_FLAGS) ./internal/monitor/crdcheck | $(TESTSUM)
 
 # How much each fuzz target gets: so many inputs, or a time such as 60s.
 FUZZTIME ?= 200x
@@ -96,6 +96,12 @@ test-helm: bin/testsum ## Lint the Helm chart and compare what it renders, with 
 test-api: bin/testsum bin/localkube ## Run the tests that need an API server, with the race detector.
 	@echo 'test-api:'
 	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) hack/test-tagged.sh apitest -race -count=1 -timeout 15m $(TEST_FLAGS) | $(TESTSUM)
+
+# They wait for seconds that a machine busy with other suites does not keep, and take minutes.
+.PHONY: test-monitor
+test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor follow servers that fail, and a real API server.
+	@echo 'test-monitor:'
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor | $(TESTSUM)
 
 # What goes wrong with a backup on real pods, and how that is told, waits for minutes. The tests of the packages and the fault
 # matrix try the same without pods in every run.

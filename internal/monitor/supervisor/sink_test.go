@@ -1,3 +1,5 @@
+//go:build monitortest
+
 package supervisor
 
 import (
