@@ -288,12 +288,12 @@ type BackupMover struct {
 	RunAs MoverUser `json:"runAs,omitempty"`
 	// user is the number of the user to run as, instead of that of the volume's pods, from 1.
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=4294967294
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	User *int64 `json:"user,omitempty"`
 	// group is the number of the group to run as, from 1. Default: that of the volume's pods, else that of the user.
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=4294967294
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Group *int64 `json:"group,omitempty"`
 	// resources are the compute resources of the pod. Default: 100m CPU and 256Mi memory asked, 1Gi memory at most.

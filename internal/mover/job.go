@@ -199,7 +199,11 @@ func (j Job) container(step Step) *corev1ac.ContainerApplyConfiguration {
 		mounts = append(mounts, corev1ac.VolumeMount().WithName("repository").WithMountPath(repositoryFolder))
 	}
 	if j.Claim != "" && step.usesVolume() {
-		mounts = append(mounts, corev1ac.VolumeMount().WithName(volumeName).WithMountPath(VolumeFolder).WithReadOnly(step != StepRestore))
+		mount := corev1ac.VolumeMount().WithName(volumeName).WithMountPath(VolumeFolder)
+		if step != StepRestore {
+			mount.WithReadOnly(true)
+		}
+		mounts = append(mounts, mount)
 	}
 	if j.Dump != nil && step == StepSnapshot {
 		mounts = append(mounts, socketMount())

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -83,6 +84,7 @@ func newTransitionRig(t *testing.T, kind *specKind, namespaces int) *transitionR
 		options.Namespaces = slices.Concat(r.namespaces, kind.ElsewhereIn)
 		options.Controllers = kind.controllers
 		options.GatewayAdminPort = gateways.Port
+		options.BackupHooks, options.BackupExec = true, workload.Containers{}
 	})
 	return r
 }
@@ -116,6 +118,12 @@ func (r *transitionRig) makeBefore(t *testing.T, fields map[string]any) {
 		copied.SetNamespace(namespace)
 		if err := env.Client.Create(t.Context(), copied); err != nil {
 			t.Fatal(err)
+		}
+		if status, ok := object.Object["status"]; ok {
+			copied.Object["status"] = runtime.DeepCopyJSONValue(status)
+			if err := env.Client.Status().Update(t.Context(), copied); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

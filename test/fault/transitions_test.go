@@ -97,6 +97,8 @@ type specKind struct {
 	} `json:"past"`
 	// Kept are kinds of what stays although the spec asks for it no longer.
 	Kept []string `json:"kept"`
+	// Gone are kinds of what was made of an object and goes when that is ready.
+	Gone []string `json:"gone"`
 	// ElsewhereIn are namespaces that specs name, so that the operator looks there too.
 	ElsewhereIn []string `json:"elsewhereIn"`
 	// Objects exist before: in the namespace that they name, or else in that of each object.
@@ -107,6 +109,8 @@ type specKind struct {
 	// tried in the first that has it, or else in the first that has room for it. NAMESPACE
 	// and NAME in a text are those of the object, where no two objects may have the same.
 	Bases []specBase `json:"bases"`
+	// Immutable is what the refusal of every change of a spec says. Then objects are recreated to change a value.
+	Immutable string `json:"immutable"`
 	// Round are properties that are in no child, as are those below them: nothing but status
 	// depends on them. Of their values each is reached from its two neighbours, not from
 	// every other.
@@ -158,9 +162,10 @@ func (h specHint) refusesChange(from, to string) bool {
 	return false
 }
 
-// goesRound tells whether the values of a property are reached from their neighbours alone.
+// goesRound tells whether the values of a property are reached from their neighbours alone. What is recreated does not depend
+// on what was there before.
 func (k *specKind) goesRound(path string) bool {
-	return slices.ContainsFunc(k.Round, func(above string) bool {
+	return k.Immutable != "" || slices.ContainsFunc(k.Round, func(above string) bool {
 		below, is := strings.CutPrefix(path, above)
 		return is && (below == "" || below[0] == '.' || below[0] == '[')
 	})

@@ -255,7 +255,7 @@ func (s *specTrial) makeReferenceIn(t *testing.T, i, value int) error {
 		if !meta.IsStatusConditionTrue(now.conditions(), slipwayv1alpha1.ConditionReady) {
 			return errors.New("it is not ready")
 		}
-		return nil
+		return now.without(s.kind.Gone)
 	})
 	s.references[value] = end.state
 	return err
@@ -287,7 +287,7 @@ func (s *specTrial) valueName(i int) string { return s.property.Valid[s.at[i]].N
 func (s *specTrial) move(t *testing.T, i, to int) {
 	from, next := s.valueName(i), s.property.Valid[to].Name
 	column, err := columnTransitions, error(nil)
-	if s.hint.refusesChange(from, next) {
+	if s.refusesChange(from, next) {
 		column, err = columnRefused, s.moveRefused(t, i, to)
 	} else {
 		err = s.moveAccepted(t, i, to)
@@ -352,6 +352,19 @@ func (s *specTrial) withoutKept(state, reference map[string]any) map[string]any 
 	return left
 }
 
+// refusesChange tells whether a rule refuses the change from one valid value to another.
+func (s *specTrial) refusesChange(from, to string) bool {
+	return s.kind.Immutable != "" || s.hint.refusesChange(from, to)
+}
+
+// says is what the refusal of such a change says, any of it.
+func (s *specTrial) says() []string {
+	if s.kind.Immutable != "" {
+		return []string{s.kind.Immutable}
+	}
+	return boundary.Names(map[string]any{"spec": s.base.Spec}, s.property.Path)
+}
+
 // moveRefused tries a change that a rule refuses. The object is then recreated with the
 // value, to go on from there.
 func (s *specTrial) moveRefused(t *testing.T, i, to int) error {
@@ -361,7 +374,7 @@ func (s *specTrial) moveRefused(t *testing.T, i, to int) error {
 	}
 	err = s.rig.unchanged(t, i, s.name, func() error {
 		_, answer := s.rig.edit(t, i, s.name, spec)
-		return refusedSaying(answer, boundary.Names(map[string]any{"spec": s.base.Spec}, s.property.Path))
+		return refusedSaying(answer, s.says())
 	})
 	if err != nil {
 		return err

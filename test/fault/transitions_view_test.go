@@ -183,6 +183,16 @@ func (f family) upToDate(generation int64) error {
 	return nil
 }
 
+// without tells what is there of the kinds.
+func (f family) without(kinds []string) error {
+	for id, object := range f.all {
+		if slices.Contains(kinds, object.GetKind()) {
+			return fmt.Errorf("there is still %s", id)
+		}
+	}
+	return nil
+}
+
 func (f family) conditions() []metav1.Condition { return scenario.Declared(f.declared).GetConditions() }
 
 // String shows the declared object.

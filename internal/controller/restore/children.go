@@ -3,9 +3,11 @@ package restore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -51,6 +53,26 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	}
 	// A pod of an earlier attempt, or of another Restore, may be on a node that does not answer, and still write.
 	return r.writers.CreateAlone(ctx, lease.Target(target, use.Claim), s.restore, apply.Child{Desired: job, Current: s.job})
+}
+
+// findUnlabelled looks for the Job of a Restore that runs past the cache, which does not show one whose labels somebody has
+// changed. Without it the Restore would be begun anew, and the first thing in the way of that would be told.
+func (r *Reconciler) findUnlabelled(ctx context.Context, s *scope) error {
+	if s.job.UID != "" || s.restore.Status.Phase != slipwayv1alpha1.BackupRunning {
+		return nil
+	}
+	job := &batchv1.Job{}
+	key := types.NamespacedName{Namespace: s.restore.Namespace, Name: desired.JobName(s.restore, s.attempt())}
+	switch err := r.kit.Live.Get(ctx, key, job); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return outcome.Classify(fmt.Sprintf("Job %q", key.Name), err)
+	case r.kit.Applier.Ours(s.restore, job):
+		s.jobs = append(s.jobs, *job)
+		s.job = job
+	}
+	return nil
 }
 
 // tidy deletes the Jobs whose results stand in the status. The last one of a restore that failed stays with its log, as long

@@ -62,7 +62,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	now := r.kit.Clock.Now()
-	if s.job.UID == "" {
+	s.err = r.findUnlabelled(ctx, s)
+	if s.err == nil && s.job.UID == "" {
 		s.err = s.find()
 		if s.err == nil {
 			s.err = r.transfer(ctx, s, now)

@@ -147,7 +147,7 @@ func (w Writers) confirm(ctx context.Context, subject Subject, holder string) er
 // pods: a Job that goes meanwhile leaves its pod.
 func (w Writers) busy(ctx context.Context, subject Subject, name string, after time.Duration) error {
 	writers := []client.ListOption{client.InNamespace(subject.Namespace), subject.Writers}
-	jobs := &batchv1.JobList{}
+	jobs, pods := &batchv1.JobList{}, &corev1.PodList{}
 	if err := w.Live.List(ctx, jobs, writers...); err != nil {
 		return outcome.Classify("the Jobs that write to "+subject.What, err)
 	}
@@ -162,35 +162,21 @@ func (w Writers) busy(ctx context.Context, subject Subject, name string, after t
 			return subject.isBusy("Job", job.Name, after)
 		}
 	}
-	return w.busyPods(ctx, subject, name, own, after)
-}
-
-// busyPods returns an error while a pod may write to the subject, other than those of the Job of that name and UID. The UID is
-// empty where no label has selected the Job.
-func (w Writers) busyPods(ctx context.Context, subject Subject, name string, own types.UID, after time.Duration) error {
-	writers := []client.ListOption{client.InNamespace(subject.Namespace), subject.Writers}
-	pods := &corev1.PodList{}
 	if err := w.Live.List(ctx, pods, writers...); err != nil {
 		return outcome.Classify("the pods that write to "+subject.What, err)
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if ended || !subject.Writes(&pod.Spec) {
-			continue
+	writing := subject.writing(pods.Items, own)
+	if writing != nil && own == "" && writing.Labels[batchv1.JobNameLabel] == name {
+		var err error
+		if own, err = w.unlabelled(ctx, subject.Namespace, name); err != nil {
+			return err
 		}
-		if own == "" && pod.Labels[batchv1.JobNameLabel] == name {
-			var err error
-			if own, err = w.unlabelled(ctx, subject.Namespace, name); err != nil {
-				return err
-			}
-		}
-		if own != "" && pod.Labels[batchv1.ControllerUidLabel] == string(own) {
-			continue
-		}
-		return subject.isBusy("a pod of Job", pod.Labels[batchv1.JobNameLabel], after)
+		writing = subject.writing(pods.Items, own)
 	}
-	return nil
+	if writing == nil {
+		return nil
+	}
+	return subject.isBusy("a pod of Job", writing.Labels[batchv1.JobNameLabel], after)
 }
 
 // unlabelled is the UID of a Job that may be there although no label selects it, because somebody has taken that away. It is

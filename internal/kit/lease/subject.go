@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +62,20 @@ func Target(claim types.NamespacedName, uid types.UID) Subject {
 		Writes:  func(pod *corev1.PodSpec) bool { return mover.RestoresTo(pod, claim.Name) },
 		Reason:  slipwayv1alpha1.ReasonTargetBusy,
 	}
+}
+
+// writing is the first of some pods that may write to it, other than those of the Job with that UID, or nil. A pod may until it
+// has ended.
+func (s Subject) writing(pods []corev1.Pod, own types.UID) *corev1.Pod {
+	for i := range pods {
+		pod := &pods[i]
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		ofOwn := own != "" && pod.Labels[batchv1.ControllerUidLabel] == string(own)
+		if !ended && !ofOwn && s.Writes(&pod.Spec) {
+			return pod
+		}
+	}
+	return nil
 }
 
 func (s Subject) labels() map[string]string {

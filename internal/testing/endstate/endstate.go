@@ -16,10 +16,12 @@ import (
 var volatile = []string{
 	"uid", "resourceVersion", "generation", "observedGeneration", "creationTimestamp", "time",
 	"lastTransitionTime", "lastUpdateTime", "startTime", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
+	// Of backups.
+	"completionTime", "attemptTime", "sourceTime", "runTime", "duration", "nextRunTime", "nextTime", "lastSlot",
 }
 
-// counted are fields whose value depends on what went before. Only their presence is compared.
-var counted = []string{"slipway.dev/generation"}
+// counted are fields whose value depends on what went before, or is an identity. Only their presence is compared.
+var counted = []string{"slipway.dev/generation", "slipway.dev/restore-uid"}
 
 // Of returns an object without what differs from run to run. Its namespace is called
 // NAMESPACE wherever a text holds it, and of the managed fields those of our own

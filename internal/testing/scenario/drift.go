@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/testing/ownership"
 )
@@ -65,20 +68,31 @@ func (b *Bench) PlayDrift(t testing.TB, kind Kind, s Scenario) ([]Drift, error) 
 	}
 	var drifts []Drift
 	for _, child := range children {
-		for manager := range ownManagers(child) {
-			leaves, err := ownership.Leaves(child, manager)
-			if err != nil {
-				return nil, err
-			}
-			for _, path := range leaves {
-				if slices.Contains(kind.State[child.GetKind()], path.String()) {
-					continue
-				}
-				drifts = append(drifts, r.drift(child, path, want))
-			}
+		fields, err := stated(kind, child)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range fields {
+			drifts = append(drifts, r.drift(kind, child, path, want))
 		}
 	}
+	if s.AfterDrift != nil {
+		drifts = append(drifts, Drift{Object: "what is declared", Field: "after all changes", Problem: r.getsReady(s)})
+	}
 	return drifts, nil
+}
+
+// stated are the fields of a child that the operator owns and can know to have been changed.
+func stated(kind Kind, child *unstructured.Unstructured) ([]fieldpath.Path, error) {
+	var fields []fieldpath.Path
+	for manager := range ownManagers(child) {
+		leaves, err := ownership.Leaves(child, manager)
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, leaves...)
+	}
+	return slices.DeleteFunc(fields, func(path fieldpath.Path) bool { return slices.Contains(kind.State[child.GetKind()], path.String()) }), nil
 }
 
 // children are the objects in which an operator owns something beside status.
@@ -116,8 +130,8 @@ func (r *run) addForeign(child *unstructured.Unstructured) error {
 	return r.Env.Client.Patch(r.Context(), child, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner("somebody"))
 }
 
-// drift changes a field and waits until everything is as it was.
-func (r *run) drift(child *unstructured.Unstructured, path fieldpath.Path, want map[string]any) Drift {
+// drift changes a field and waits until everything is as it was. Of a child that is made once, that field is not.
+func (r *run) drift(kind Kind, child *unstructured.Unstructured, path fieldpath.Path, want map[string]any) Drift {
 	d := Drift{Object: child.GetKind() + "/" + child.GetName(), Field: path.String()}
 	r.place.Take()
 	defer r.place.Leave()
@@ -134,7 +148,11 @@ func (r *run) drift(child *unstructured.Unstructured, path fieldpath.Path, want 
 	case err != nil:
 		d.Problem = err
 	default:
-		if d.Problem = r.restored(d.Object, changed, want); d.Problem == nil {
+		wait := r.restored
+		if slices.Contains(kind.Once, child.GetKind()) {
+			wait = r.leftAlone
+		}
+		if d.Problem = wait(d.Object, changed, want); d.Problem == nil {
 			r.Times.Changed(r.Name()+" "+d.Object+" "+d.Field, time.Since(start))
 		}
 	}
@@ -155,6 +173,48 @@ func (r *run) change(child *unstructured.Unstructured, path fieldpath.Path) (int
 		return 0, err
 	}
 	return strconv.ParseInt(changed.GetResourceVersion(), 10, 64)
+}
+
+// leftAlone waits until nothing happens any more. Nobody may have written to the changed object, and everything else is as it
+// was.
+func (r *run) leftAlone(object string, changed int64, want map[string]any) error {
+	if err := r.settle(nil, 0); err != nil {
+		return err
+	}
+	if now := r.Recorder.Number(r.namespace, object); now != changed {
+		return fmt.Errorf("it is at version %d, and was changed at %d: somebody else has written to it", now, changed)
+	}
+	rest := func(state map[string]any) map[string]any {
+		left := maps.Clone(state)
+		delete(left, object)
+		return left
+	}
+	if diff := cmp.Diff(rest(want), rest(r.Recorder.State(r.namespace))); diff != "" {
+		return fmt.Errorf("something else has changed (-before +now):\n%s", diff)
+	}
+	return nil
+}
+
+// getsReady has the pods do what they are to do after all changes, and waits until what is declared is ready.
+func (r *run) getsReady(s Scenario) error {
+	r.player.Behave(s.AfterDrift)
+	if err := r.settle(nil, 0); err != nil {
+		return err
+	}
+	for _, step := range s.Steps {
+		object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
+		if object.GroupVersionKind().Group != slipwayv1alpha1.GroupName {
+			continue
+		}
+		object.SetNamespace(r.namespace)
+		if err := r.Env.Client.Get(r.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if conditions := Declared(object).GetConditions(); !meta.IsStatusConditionTrue(conditions, slipwayv1alpha1.ConditionReady) {
+			return fmt.Errorf("%s %s is not ready: %+v", object.GetKind(), object.GetName(), conditions)
+		}
+	}
+	return nil
 }
 
 // restored waits until the recorder has seen a later version of the changed object, and

@@ -10,7 +10,7 @@ import (
 var volatile = []string{
 	"uid", "resourceVersion", "generation", "observedGeneration", "creationTimestamp", "time",
 	"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "startTime", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
-	"slipway.dev/config-versions",
+	"slipway.dev/config-versions", "slipway.dev/restore-uid",
 	// Of Jobs, and of what they have done: UIDs, times, and what was left of a deadline.
 	"batch.kubernetes.io/controller-uid", "controller-uid", "slipway.dev/mover-config", "activeDeadlineSeconds",
 	"completionTime", "attemptTime", "sourceTime", "lastBackupTime", "nextRunTime", "lastSlot", "runTime", "maintenanceTime", "duration", "lastTime", "lastSuccessTime", "nextTime",

@@ -27,6 +27,8 @@ type Kind struct {
 	// State are the fields of children, by kind, that hold what is known nowhere else. Nobody
 	// can tell that such a field was changed, so they are not tried as drift.
 	State map[string][]string `json:"state"`
+	// Once are the kinds of children that are made once, and never changed: as drift, what was changed stays as it is.
+	Once []string `json:"once"`
 	// Controllers are the ones that act on the kind, by name. Default: all of the operator's.
 	Controllers []string `json:"controllers"`
 	// MadeAtUpgrade are the kinds of children that earlier releases did not make: they may
@@ -73,6 +75,8 @@ type Scenario struct {
 	Controllers []string `json:"-"`
 	// Drift asks for every owned field of every child to be changed at the end.
 	Drift bool `json:"drift"`
+	// AfterDrift is how pods behave after that. Then every declared object has to get ready. Default: that is not tried.
+	AfterDrift map[string]workload.Behaviour `json:"afterDrift,omitempty"`
 	// Steps follow each other, each when the cluster has reached a steady state after the one
 	// before.
 	Steps []Step `json:"steps"`

@@ -5,18 +5,21 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipway-dev/slipway/internal/mover"
 )
 
 // Act does for one object what the controllers of Kubernetes would do, if there is
 // anything left to do: it rolls a Deployment out, with pods that behave as the script
-// says, binds or grows a volume, and scales what an autoscaler looks after to its lower
-// bound, as for an application that nobody uses. An object that is gone, or that no
+// says, ends a Job of slipway-backup, binds or grows a volume, and scales what an autoscaler
+// looks after to its lower bound, as for an application that nobody uses. An object that is gone, or that no
 // controller of Kubernetes acts on, is no error.
 func (c *Cluster) Act(ctx context.Context, object *unstructured.Unstructured, script map[string]Behaviour) error {
 	return client.IgnoreNotFound(c.act(ctx, object, script))
@@ -34,6 +37,17 @@ func (c *Cluster) act(ctx context.Context, object *unstructured.Unstructured, sc
 		}
 		image := deployment.Spec.Template.Spec.Containers[0].Image
 		return c.behave(ctx, deployment, script[image], image)
+	case "Job":
+		job := &batchv1.Job{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, job); err != nil {
+			return err
+		}
+		if len(job.Status.Conditions) > 0 || job.DeletionTimestamp != nil {
+			return nil
+		}
+		return c.Move(ctx, job, func(step mover.Step, result *mover.Result) *mover.Result {
+			return moved(script[string(step)], step, result)
+		})
 	case "PersistentVolumeClaim":
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, claim); err != nil {

@@ -33,6 +33,8 @@ const (
 	// ContentDiffers: what a drill has restored is other than the source was.
 	ContentDiffers Behaviour = "contentDiffers"
 	Unreachable    Behaviour = "unreachable"
+	// Running: the step of slipway-backup goes on, until it behaves in another way.
+	Running Behaviour = "running"
 )
 
 // Player acts as the cluster for every Deployment of a namespace: it rolls out what is
@@ -50,6 +52,8 @@ type Player struct {
 	script map[string]Behaviour
 	// played is what was done last, by Deployment.
 	played map[types.UID]act
+	// working are the Jobs whose pods run a step that goes on, by UID.
+	working map[types.UID]bool
 	// err is what the last look ended with.
 	err error
 	// behaved tells that the script was changed since the last look.
@@ -83,6 +87,7 @@ func (p *Player) Behave(script map[string]Behaviour) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.Copy(p.script, script)
+	p.working = map[types.UID]bool{}
 	p.behaved = true
 }
 
