@@ -26,6 +26,9 @@ func readConfig(file string) (mover.Config, error) {
 	if err := decoder.Decode(&c); err != nil {
 		return c, fmt.Errorf("%s: %w", file, err)
 	}
+	if !json.Valid(raw) { // a decoder leaves alone what follows the first value
+		return c, fmt.Errorf("%s: there is more than one configuration", file)
+	}
 	if c.Repository.Create && c.Repository.ID != "" {
 		return c, errors.New("create and id exclude each other: a repository that is known is never made again")
 	}

@@ -94,6 +94,7 @@ func TestEveryKindHasAnExitCodeOfItsOwn(t *testing.T) {
 func TestAConfigurationThatNobodyUnderstandsIsRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":            `{`,
+		"two of them":        `{"repository": {"filesystem": {"path": "/x"}}} {}`,
 		"an unknown field":   `{"repository": {}, "snapshot": {"exlude": ["x"]}}`,
 		"create and an ID":   `{"repository": {"create": true, "id": "1"}}`,
 		"no location":        `{"repository": {}}`,
