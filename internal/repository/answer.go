@@ -69,6 +69,11 @@ func acknowledges(r *http.Request, response *http.Response, body *boundedBody) e
 	if response.Header.Get("Etag") == "" {
 		return fmt.Errorf("%w: it says %d without an ETag", errAnswer, status)
 	}
+	if r.Method == http.MethodPut {
+		if err := body.expectNoError(); err != nil {
+			return err
+		}
+	}
 	part := r.Header.Get("Range")
 	switch {
 	case part == "" && status != http.StatusOK:
@@ -123,6 +128,16 @@ func (b *boundedBody) expectNothing(status int) error {
 		return fmt.Errorf("%w: it says %d to a deletion, and more", errAnswer, status)
 	}
 	b.Reader = http.NoBody
+	return nil
+}
+
+// expectNoError fails when there is an error in the body, whatever the status says.
+func (b *boundedBody) expectNoError() error {
+	seen, err := io.ReadAll(io.LimitReader(b.Reader, 4096))
+	b.Reader = io.MultiReader(bytes.NewReader(seen), b.Reader)
+	if err != nil || bytes.Contains(seen, []byte("<Error")) {
+		return errors.Join(fmt.Errorf("%w: it says that all is well, and is an error", errAnswer), err)
+	}
 	return nil
 }
 

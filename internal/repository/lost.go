@@ -35,6 +35,9 @@ func fits(packs map[blob.ID]int64, info content.Info) bool {
 	return found && int64(info.PackOffset)+int64(info.PackedLength) <= size
 }
 
+// maxLost is how many contents may be lost. Who has lost more needs another repository, and marks are kept in memory.
+const maxLost = 1_000_000
+
 // lost returns the contents that the index lists and no pack holds, and marks them, so that they are written again.
 func (r *Repository) lost(ctx context.Context) (map[content.ID]bool, error) {
 	const doing = "look for what is lost"
@@ -46,6 +49,9 @@ func (r *Repository) lost(ctx context.Context) (map[content.ID]bool, error) {
 	err = r.rep.ContentReader().IterateContents(ctx, content.IterateOptions{IncludeDeleted: true}, func(info content.Info) error {
 		if info.ContentID.Prefix() != manifest.ContentPrefix && !fits(packs, info) {
 			lost[info.ContentID] = true
+		}
+		if len(lost) > maxLost {
+			return fail(KindCorrupt, doing, "more than %d contents are lost, of packs such as %s: begin another repository", maxLost, info.PackBlobID)
 		}
 		return nil
 	})
