@@ -38,6 +38,7 @@ func (w *writer) buildState(path string) error {
 	if err := os.Rename(build, path); err != nil {
 		return err
 	}
+	w.salvage = ""
 	return syncDir(s.dir)
 }
 
@@ -82,6 +83,7 @@ func (se *session) reconcile() error {
 	if err != nil {
 		return s.explain(err, stateFile, "comparing the files of changes")
 	}
+	se.writer.aside, se.writer.given = nil, nil // it is noted what became of them
 	var files []dayInfo
 	for _, name := range onDisk {
 		info, ok := known[name.String()]

@@ -96,7 +96,6 @@ func (w *writer) open() (*session, error) {
 		return nil, err
 	}
 	w.suspicious = false
-	w.aside, w.given, w.salvage = nil, nil, ""
 	return se, nil
 }
 
