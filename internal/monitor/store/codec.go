@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
@@ -10,6 +11,9 @@ import (
 
 // errDamaged says that bytes from disk are not what was written. Who reads them wraps it in an Error of the kind Corrupt.
 var errDamaged = errors.New("the stored bytes are damaged")
+
+// errBadRow is errDamaged of a whole row: it is not only the content of one object that cannot be read.
+var errBadRow = fmt.Errorf("%w: a row has what its table cannot have", errDamaged)
 
 // payloadVersion is the first byte of a payload. Another one is refused, not guessed.
 const payloadVersion = 1

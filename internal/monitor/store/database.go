@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // the driver "sqlite", too
 )
 
 const (
@@ -154,7 +154,7 @@ func (d *database) one(ctx context.Context, query string, args []any, into ...an
 	if err != nil {
 		return err
 	}
-	return statement.QueryRowContext(ctx, args...).Scan(into...)
+	return rowError(statement.QueryRowContext(ctx, args...).Scan(into...))
 }
 
 // each calls f for every row of a query.
@@ -174,10 +174,23 @@ func eachRow(rows *sql.Rows, f func(scanner) error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := f(rows); err != nil {
-			return err
+			return rowError(err)
 		}
 	}
 	return rows.Err()
+}
+
+// rowError recognizes what Scan returns for a value that does not fit: the tables are strict, so that is damage. All else stays.
+func rowError(err error) error {
+	var known *Error
+	var db *sqlite.Error
+	switch {
+	case err == nil, errors.As(err, &known), errors.As(err, &db), noRow(err), errors.Is(err, errDamaged), errors.Is(err, sql.ErrConnDone),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	default:
+		return fmt.Errorf("%w: %w", errBadRow, err)
+	}
 }
 
 // transaction runs f between BEGIN and COMMIT. When it returns nil, what f did is on the disk.

@@ -70,7 +70,7 @@ func (p *plan) times(ctx context.Context) error {
 	var low, high int64
 	err := p.db.QueryRowContext(ctx, `SELECT coalesce(min(lo), 1), coalesce(max(hi), 0) FROM minutes WHERE minute BETWEEN ? AND ?`, since, until).Scan(&low, &high)
 	p.low, p.high = max(p.low, low), min(p.high, high)
-	return err
+	return rowError(err)
 }
 
 // object finds the objects with a UID or a name. There may be several with a name: of several kinds, or made again.

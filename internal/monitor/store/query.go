@@ -229,7 +229,7 @@ func (run *queryRun) pick(ctx context.Context, r *reader, plan *plan, day dayNam
 		var id int64
 		var key allowKey
 		if err := rows.Scan(&id, &key.kind, &key.namespace); err != nil {
-			return nil, errors.Join(errDamaged, err)
+			return nil, rowError(err)
 		}
 		if len(ids) == wanted || look == 0 {
 			run.full, run.page.Next = true, run.last
@@ -295,7 +295,7 @@ func scanChange(ctx context.Context, r *reader, row scanner, day dayName) (Chang
 	err := row.Scan(&id, &nanoseconds, &number, &flags, &rv, &payload, &group, &resource, &version, &kind, &namespaced, &definition, &namespace,
 		&actor, &uid, &name)
 	if err != nil {
-		return Change{}, errors.Join(errDamaged, err)
+		return Change{}, err
 	}
 	c := Change{Position: position{day, id}.String()}
 	c.Kind = change.Kind{
@@ -306,14 +306,15 @@ func scanChange(ctx context.Context, r *reader, row scanner, day dayName) (Chang
 	c.Time, c.Type = readTime(nanoseconds), typeOf(number)
 	setFlags(&c.Record, flags)
 	if uid != nil {
-		if c.UID, err = readUID(uid); err != nil {
-			return c, err
-		}
+		c.UID, err = readUID(uid)
 	}
-	if c.ResourceVersion, err = readVersion(rv); err != nil {
-		return c, err
+	if err == nil {
+		c.ResourceVersion, err = readVersion(rv)
 	}
-	raw, err := r.unpack(ctx, payload)
+	var raw []byte
+	if err == nil {
+		raw, err = r.unpack(ctx, payload)
+	}
 	if err == nil {
 		err = decodePayload(raw, &c.Record)
 	}

@@ -217,7 +217,7 @@ func (s *Store) read(ctx context.Context, name, what string, f func(*reader) err
 		return &Error{Trouble: Failed, File: name, What: what, Err: err}
 	}
 	err = s.explain(err, name, what)
-	if Is(err, Corrupt) && !errors.Is(err, errDamaged) {
+	if Is(err, Corrupt) && (!errors.Is(err, errDamaged) || errors.Is(err, errBadRow)) {
 		s.suspect(name, Corrupt)
 	}
 	return err

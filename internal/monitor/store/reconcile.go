@@ -38,6 +38,7 @@ func (w *writer) buildState(path string) error {
 	if err := os.Rename(build, path); err != nil {
 		return err
 	}
+	w.salvage = ""
 	return syncDir(s.dir)
 }
 
@@ -82,6 +83,7 @@ func (se *session) reconcile() error {
 	if err != nil {
 		return s.explain(err, stateFile, "comparing the files of changes")
 	}
+	se.writer.aside, se.writer.given = nil, nil // it is noted what became of them
 	var files []dayInfo
 	for _, name := range onDisk {
 		info, ok := known[name.String()]
@@ -102,18 +104,22 @@ func (se *session) reconcile() error {
 	return se.choose(files)
 }
 
+// knownDays reads which files the state knows, and which of them are to go. A row that cannot be is removed: the file it is about
+// is taken in like a new one.
 func (se *session) knownDays() (known map[string]dayInfo, dropping []string, err error) {
+	var nonsense []string
 	known = map[string]dayInfo{}
 	err = se.state.each(se.ctx, `SELECT name, tail, first, last, dropping FROM files`, nil, func(row scanner) error {
 		var name string
 		var info dayInfo
 		var gone int64
 		if err := row.Scan(&name, &info.tail, &info.first, &info.last, &gone); err != nil {
-			return errors.Join(errDamaged, err)
+			return err
 		}
 		day, ok := parseDay(name)
-		if !ok || info.tail < 0 {
-			return errDamaged
+		if !ok || info.tail < 0 || info.tail > maxTail {
+			nonsense = append(nonsense, name)
+			return nil
 		}
 		if gone != 0 {
 			dropping = append(dropping, name)
@@ -123,8 +129,16 @@ func (se *session) knownDays() (known map[string]dayInfo, dropping []string, err
 		known[name] = info
 		return nil
 	})
+	for _, name := range nonsense {
+		if err == nil {
+			err = se.state.exec(se.ctx, `DELETE FROM files WHERE name = ?`, name)
+		}
+	}
 	return known, dropping, err
 }
+
+// maxTail is more changes than a file can have.
+const maxTail = 1 << 40
 
 // forgetMissing notes what is lost with files that are not there. One without a change is one that was not made yet.
 func (se *session) forgetMissing(known map[string]dayInfo, onDisk []dayName) error { //nolint:gocognit // one comparison of two lists
@@ -184,8 +198,12 @@ func (se *session) measure(info *dayInfo) error {
 	if err != nil || empty {
 		return err
 	}
-	return db.one(se.ctx, `SELECT coalesce(max(id), 0), coalesce(min(time), 0), coalesce(max(time), 0) FROM changes`, nil,
+	err = db.one(se.ctx, `SELECT coalesce(max(id), 0), coalesce(min(time), 0), coalesce(max(time), 0) FROM changes`, nil,
 		&info.tail, &info.first, &info.last)
+	if err == nil && (info.tail < 0 || info.tail > maxTail) {
+		err = errBadRow
+	}
+	return err
 }
 
 // choose picks the newest file if it may still be written, or names a new one.

@@ -96,7 +96,6 @@ func (w *writer) open() (*session, error) {
 		return nil, err
 	}
 	w.suspicious = false
-	w.aside, w.given, w.salvage = nil, nil, ""
 	return se, nil
 }
 
@@ -120,6 +119,9 @@ func (se *session) openState() error {
 	if err == nil {
 		err = se.quickCheck(db)
 	}
+	if err == nil && se.writer.suspicious {
+		err = se.removeBadStates()
+	}
 	if err != nil {
 		return s.explain(err, stateFile, "opening the last states")
 	}
@@ -140,6 +142,26 @@ func (se *session) quickCheck(db *database) error {
 		return fmt.Errorf("%w: %s", errDamaged, verdict)
 	}
 	return nil
+}
+
+// removeBadStates removes rows that the check of the database takes, and nobody can read. Then every kind is listed again.
+func (se *session) removeBadStates() error {
+	return se.state.transaction(se.ctx, func() error {
+		gone, err := se.state.affect(se.ctx, `DELETE FROM states WHERE length(hash) <> 16 OR typeof(rv) NOT IN ('integer', 'text')
+			OR typeof(uid) NOT IN ('blob', 'text') OR (typeof(uid) = 'blob' AND length(uid) <> 16) OR kind NOT IN (SELECT id FROM kinds)`)
+		if err != nil || gone == 0 {
+			return err
+		}
+		loss := Loss{File: stateFile, Cause: Corrupt, Checkpoints: true}
+		err = se.state.one(se.ctx, `SELECT count(*) FROM states`, nil, &loss.States)
+		if err == nil {
+			err = se.state.exec(se.ctx, `UPDATE kinds SET checkpoint = ''`)
+		}
+		if err != nil {
+			return err
+		}
+		return se.writer.noteLoss(se.state, loss)
+	})
 }
 
 // openDay opens the file of changes that reconcile has chosen.
@@ -250,7 +272,7 @@ func (se *session) remember() error {
 	err := se.day.each(se.ctx, `SELECT content FROM dictionaries ORDER BY id LIMIT ?`, []any{maxDictionaries}, func(row scanner) error {
 		content = nil
 		if err := row.Scan(&content); err != nil {
-			return errors.Join(errDamaged, err)
+			return err
 		}
 		se.dictionaries[dictionaryID(content)] = true
 		return nil
@@ -261,7 +283,7 @@ func (se *session) remember() error {
 	if err := se.day.one(se.ctx, `SELECT coalesce(sum(value), 0) FROM meta WHERE key = 'snapshots'`, nil, &se.snapshotBytes); err != nil {
 		return err
 	}
-	if len(content) == 0 || se.store.dictionary.Load() != se.store.plain {
+	if len(content) < minDictionary || se.store.dictionary.Load() != se.store.plain {
 		return nil
 	}
 	dictionary, err := newDictionary(content)

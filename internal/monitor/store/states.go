@@ -99,12 +99,12 @@ func (s *Store) Marks(ctx context.Context, kind schema.GroupResource) iter.Seq2[
 func readMark(uid, rv any, hash []byte) (types.UID, string, change.Hash, error) {
 	var sum change.Hash
 	id, err := readUID(uid)
-	if err != nil || len(hash) != len(sum) {
-		return "", "", sum, errDamaged
+	version, err2 := readVersion(rv)
+	if err != nil || err2 != nil || len(hash) != len(sum) {
+		return "", "", sum, errBadRow
 	}
 	copy(sum[:], hash)
-	version, err := readVersion(rv)
-	return id, version, sum, err
+	return id, version, sum, nil
 }
 
 // StatesOf returns the last states of all objects of a kind. It holds few of them in memory at a time, so commits meanwhile may
