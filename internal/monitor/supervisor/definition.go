@@ -83,7 +83,7 @@ type rawDefinition struct {
 }
 
 // readDefinition reads a definition as the API server sent it.
-func readDefinition(object Object) (definition, error) {
+func readDefinition(object Object, packer *packer) (definition, error) {
 	if object.Oversized {
 		// Its name has the resource and the group. Nothing more is needed to say that it is not followed.
 		resource, group, _ := strings.Cut(object.Name, ".")
@@ -102,7 +102,6 @@ func readDefinition(object Object) (definition, error) {
 			read.established = true
 		}
 	}
-	packer := newPacker()
 	for _, v := range raw.Spec.Versions {
 		if !v.Served {
 			continue
@@ -152,10 +151,8 @@ func (d definition) at(version string) change.Kind {
 	}
 }
 
-// packer compresses the schemas of one definition.
+// packer compresses schemas, one after another. The zero value is ready. It needs a megabyte, so there is one for all.
 type packer struct{ writer *flate.Writer }
-
-func newPacker() *packer { return &packer{} }
 
 func (p *packer) pack(schema []byte) packed {
 	if len(schema) == 0 {

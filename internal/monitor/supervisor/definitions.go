@@ -21,8 +21,9 @@ type definitions struct {
 	changed func()
 	log     *slog.Logger
 
-	// listed are those of a list that has not ended.
+	// One call of the journal at a time uses these. listed are those of a list that has not ended.
 	listed map[string]definition
+	packer packer
 
 	mutex    sync.Mutex
 	complete bool
@@ -65,10 +66,10 @@ func (d *definitions) Event(_ context.Context, event Event) error {
 
 // read returns a definition, and one that cannot be followed when it makes no sense.
 func (d *definitions) read(object Object) definition {
-	read, err := readDefinition(object)
+	read, err := readDefinition(object, &d.packer)
 	if err != nil {
 		object.Oversized = true // what its name says is all there is
-		read, _ = readDefinition(object)
+		read, _ = readDefinition(object, &d.packer)
 		read.problem = "its definition cannot be read"
 		d.log.Warn("a definition cannot be read", "name", reasonOf(object.Name), "error", reasonOf(err.Error()))
 	}

@@ -37,7 +37,7 @@ type want struct {
 type phase int
 
 const (
-	// stored: it was followed in an earlier life, and is not yet in this one.
+	// stored: it was followed before, perhaps in an earlier life, and is not now.
 	stored phase = iota
 	// following: it has a follower.
 	following

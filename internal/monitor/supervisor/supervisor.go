@@ -99,6 +99,9 @@ type slot struct {
 	status   *status
 }
 
+// slotOf is the slot of a kind that the sink knows and nobody follows.
+func slotOf(kind change.Kind) slot { return slot{has: has{kind: kind, phase: stored}} }
+
 // New returns an error when the options or the access make no sense. It sends no request.
 func New(access *rest.Config, sink Sink, options Options) (*Supervisor, error) {
 	options = options.withDefaults()
@@ -167,7 +170,8 @@ func (s *Supervisor) recall(ctx context.Context) bool {
 		known, err := s.sink.Known(ctx)
 		if err == nil {
 			for _, kind := range known {
-				s.slots[kind.GroupResource()] = &slot{has: has{kind: kind, phase: stored}}
+				known := slotOf(kind)
+				s.slots[kind.GroupResource()] = &known
 			}
 			return true
 		}
@@ -224,18 +228,21 @@ func (s *Supervisor) look(ctx context.Context) {
 	s.publish(wanted, complete)
 }
 
-// bury forgets what has ended. What is to be closed is closed first.
+// bury puts away what has ended.
 func (s *Supervisor) bury(ctx context.Context) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, key := range s.ended {
 		slot := s.slots[key]
-		if slot.closing && slot.follower != nil {
+		switch {
+		case slot.follower == nil:
+			delete(s.slots, key)
+		case slot.closing:
 			slot.follower = nil
 			s.group.Go(func() { s.close(ctx, key, slot.kind) })
-			continue
+		default: // the sink still knows it: it is closed when its definition goes
+			*slot = slotOf(slot.kind)
 		}
-		delete(s.slots, key)
 	}
 	s.ended = nil
 }

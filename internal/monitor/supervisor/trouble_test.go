@@ -148,6 +148,51 @@ func TestAnotherVersionGoesOnWithoutAList(t *testing.T) {
 	}
 }
 
+func TestADefinitionThatGoesDuringASwitchIsClosed(t *testing.T) {
+	server, sink := newFakeServer(t), newMemorySink(t)
+	old, next := widget("v1", "a"), widget("v2", "a")
+	server.define(old, "", "v2")
+	server.put(old, "n/a", "a", "")
+	r := run(t, server.access(), sink)
+	r.until(old, Live)
+	server.define(next, "", "v1")
+	server.undefine(old)
+	eventually(t, func() error {
+		if got := sink.of(old); !sink.wasGone(old) || !got.removed["a"] || r.coverage(old).State != "" {
+			return fmt.Errorf("it is not closed: %+v", r.coverage(old))
+		}
+		return nil
+	})
+}
+
+func TestAKindThatIsNotServedAnyMoreIsNotDeletedUntilItsDefinitionIs(t *testing.T) {
+	server, sink := newFakeServer(t), newMemorySink(t)
+	kind := widget("v1", "a")
+	server.define(kind, "")
+	server.put(kind, "n/a", "a", "")
+	r := run(t, server.access(), sink)
+	settled(t, server, sink, kind)
+	r.until(kind, Live)
+	unserved := strings.Replace(fakeDefinition(kind, ""), `"served":true`, `"served":false`, 1)
+	server.put(definitionKind, "/"+kind.GroupResource().String(), "", unserved)
+	eventually(t, func() error {
+		if got := r.coverage(kind); got.State != Pending || !strings.Contains(got.Reason, "serves no version") {
+			return fmt.Errorf("%s: %s", got.State, got.Reason)
+		}
+		return nil
+	})
+	if sink.wasGone(kind) {
+		t.Error("it is closed though its definition is there")
+	}
+	server.undefine(kind)
+	eventually(t, func() error {
+		if !sink.wasGone(kind) {
+			return errors.New("it is not closed")
+		}
+		return nil
+	})
+}
+
 func TestAChangedDescriptionIsToldWithoutAList(t *testing.T) {
 	server, sink := newFakeServer(t), newMemorySink(t)
 	kind := widget("v1", "a")
