@@ -195,10 +195,17 @@ func ownedBy(fields *node, s step) *node {
 	return nil
 }
 
+// maxSearch is how many items are looked at to find one whose keys are not quite the same.
+const maxSearch = 64
+
 // ownedItem finds an item by its keys. The API server may know it by others, if the schema was not at hand: then those count that
 // both have.
 func ownedItem(fields *node, keys []node) *node {
-	for i := range fields.nodes {
+	exact := node{typ: objectNode, nodes: keys}
+	if item := fields.member("k:" + exact.canonical()); item != nil {
+		return item
+	}
+	for i := range fields.nodes[:min(len(fields.nodes), maxSearch)] {
 		text, found := strings.CutPrefix(fields.nodes[i].key, "k:")
 		if !found {
 			continue

@@ -4,5 +4,35 @@
 // It is pure: no client, no clock, no logger. Secrets are taken out first, before anything is hashed, queued or stored. What
 // changes all the time and means nothing (noise) is folded and counted.
 //
+// Reduce makes a State of the JSON of an object, and Records says what follows from the state before and the one after:
+//
+//	after, err := change.Reduce(raw, kind, schema, policy)
+//	records, folded := change.Records(before, &after, change.Context{Kind: kind, Schema: schema, Time: clock.Now()})
+//
+// The state after is stored in any case; folded is kept until the next record of the object.
+//
+// # Limits
+//
+// An object over MaxBytes, MaxDepth or MaxValues is not read, but for its metadata. A comparison has at most MaxFields fields. A value
+// has at most MaxFieldValue bytes. All work grows with the size of what comes in, and no faster.
+//
+// # Files
+//
 //   - record.go: what a change is, as every other part of the monitor sees it
+//   - follow.go: which records follow from two states: Records
+//   - reduce.go: the state of an object: Reduce
+//   - redact.go, place.go: the walk over an object that hides secrets, and where in it a value is
+//   - managers.go: the same for managedFields
+//   - noise.go: what is noise, and how changes of it are counted
+//   - policy.go, rules.go: what is configured: further secrets, noise, the key of the hashes
+//   - names.go: names of secrets, and names that only look like one
+//   - values.go, assign.go: texts with secrets in them
+//   - schema.go: what the schema of a definition says about lists and secrets
+//   - shape.go: how items of a list are told apart, by schema or by what they look like; canonical order
+//   - compare.go, align.go: the fields in which two states differ
+//   - patch.go: the state after a change from the one before and the fields: Patch
+//   - path.go: the paths of fields
+//   - attribute.go: who made a change, by managedFields: Attribute
+//   - node.go, decode.go, decode_escape.go, encode.go: JSON, read strictly and within bounds, and written in one way
+//   - find.go: the metadata of an object that cannot be read
 package change

@@ -184,11 +184,14 @@ func mergeIndexed(kept []node, after map[int]*edit, added int, name string, s *S
 // edited.
 func (e *edit) applyKeyed(n *node, name string, s *Schema) error {
 	how := kindOfList(name, s)
+	if how.typ != byKeys && how.typ != byValue {
+		return errNoFit
+	}
+	keys, ok := how.itemKeys(n)
+	if !ok {
+		return errNoFit
+	}
 	for _, b := range e.below {
-		keys, ok := how.itemKeys(n)
-		if !ok {
-			return errNoFit
-		}
 		if b.step.typ == orderStep {
 			if err := reorder(n, keys, b.value); err != nil {
 				return err
@@ -201,9 +204,9 @@ func (e *edit) applyKeyed(n *node, name string, s *Schema) error {
 		}
 		switch b.op {
 		case Removed:
-			n.nodes = slices.Delete(n.nodes, i, i+1)
+			n.nodes, keys = slices.Delete(n.nodes, i, i+1), slices.Delete(keys, i, i+1)
 		case Added:
-			n.nodes = append(n.nodes, *b.value)
+			n.nodes, keys = append(n.nodes, *b.value), append(keys, b.step.name)
 		case Changed:
 			n.nodes[i] = *b.value
 		default:

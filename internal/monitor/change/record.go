@@ -65,11 +65,13 @@ const (
 // Field is one field that differs.
 type Field struct {
 	// Path leads to it from the root, such as .spec.containers[name="app"].image. An item of a list is named by its keys
-	// where the schema states them, by its value in a set, and by its index otherwise.
+	// where the schema states them, by its value in a set, and by its index otherwise. The index is that before the change for
+	// an item that was Removed, and that after it otherwise. A path that ends with [] is the order of a list. All forms are in
+	// path.go.
 	Path string `json:"path"`
 	// Op is what happened to it.
 	Op Op `json:"op"`
-	// Old and New are its values as JSON, nil where there is none. A secret is the text of Redacted.
+	// Old and New are its values as JSON, nil where there is none. A secret is a text that begins with Redacted.
 	Old json.RawMessage `json:"old,omitempty"`
 	New json.RawMessage `json:"new,omitempty"`
 }
@@ -121,7 +123,8 @@ type Record struct {
 	Actor Actor `json:"actor"`
 	// InGap tells that the change was found by comparing two lists: there may have been others in between.
 	InGap bool `json:"inGap,omitempty"`
-	// SchemaDriven tells that nobody wrote: the definition changed, and with it how the object reads.
+	// SchemaDriven tells that nobody wrote: the definition changed, and with it how the object reads. Such a record has the
+	// ResourceVersion of the one before it: UID, ResourceVersion and this flag identify a change.
 	SchemaDriven bool `json:"schemaDriven,omitempty"`
 	// WithDefinition tells that the object went because its definition did.
 	WithDefinition bool `json:"withDefinition,omitempty"`
