@@ -105,7 +105,7 @@ func (o *watchOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	w := &watcher{
-		anyClients: clients, policy: policy, seen: make(chan sighting), namespace: clients.namespace,
+		anyClients: clients, policy: policy, seen: make(chan sighting, 1), namespace: clients.namespace,
 		now: func() metav1.Time { return metav1.NewTime(o.Clock.Now()) },
 	}
 	if o.allNamespaces {
@@ -162,7 +162,8 @@ func (w *watcher) followKind(ctx context.Context, argument string) error {
 	}
 	// The definition says which lists have keys. Without it, or without the right to read it, lists are compared by position.
 	definition, _ := w.readDefinition(ctx, kind.GroupResource())
-	go w.send(ctx, sighting{begun: []string{kind.GroupResource().String()}})
+	// Before the kind is watched, so that its first list is waited for. There is room for it.
+	w.send(ctx, sighting{begun: []string{kind.GroupResource().String()}})
 	w.follow(ctx, kind, schemaOf(definition, kind.Version))
 	return nil
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -43,21 +44,26 @@ func TestWatchOfOneObjectAndWithoutRights(t *testing.T) {
 	group := f.namespace + ".example.com"
 	things := f.install(group, "Thing", apiextensionsv1.NamespaceScoped)
 	f.make(things, "Thing", f.namespace, "a", nil, nil)
+	f.make(things, "Thing", f.namespace, "b", nil, nil)
 	running := f.follow("watch", "things."+group+"/a", "-o", "json")
-	// There is no line that says that the watch has begun: change until it was seen.
-	seen := make(chan struct{})
+	// In JSON no line says that the watch has begun: both objects change until a change was seen, which is one of a.
+	seen := make(chan string, 1)
 	go func() {
-		defer close(seen)
-		running.until(`"name":"a"`)
+		running.lines.Scan()
+		seen <- running.lines.Text()
 	}()
-	for i := 0; ; i++ {
-		f.make(things, "Thing", f.namespace, "b"+string(rune('a'+i%26))+string(rune('a'+i/26)), nil, nil)
+	for i := range 1000 {
 		patch := []byte(`{"spec":{"size":` + string(rune('0'+i%10)) + `}}`)
-		if _, err := f.dynamic().Resource(things).Namespace(f.namespace).Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
+		for _, name := range []string{"b", "a"} {
+			if _, err := f.dynamic().Resource(things).Namespace(f.namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		select {
-		case <-seen:
+		case line := <-seen:
+			if !strings.Contains(line, `"name":"a"`) || !strings.Contains(line, `"path":".spec`) {
+				t.Errorf("printed %s", line)
+			}
 			running.stop()
 			running.ends(130, "")
 			f.allow("joe", rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"things"}, Verbs: []string{"get"}})
@@ -66,8 +72,6 @@ func TestWatchOfOneObjectAndWithoutRights(t *testing.T) {
 			return
 		default:
 		}
-		if i > 600 {
-			t.Fatal("no change was seen")
-		}
 	}
+	t.Fatal("no change was seen")
 }
