@@ -137,7 +137,7 @@ func (c *anyClients) kinds() (kinds []kindInfo, unanswered []string, err error) 
 // ownsOrIsOwned leaves out kinds whose objects are many and belong to nothing.
 func ownsOrIsOwned(group, kind string) bool {
 	isEvent := kind == "Event" && (group == "" || group == "events.k8s.io")
-	return !isEvent && group != "metrics.k8s.io" && !(kind == "ComponentStatus" && group == "")
+	return !isEvent && group != "metrics.k8s.io" && (kind != "ComponentStatus" || group != "")
 }
 
 // owned is an object that belongs to another: its metadata and its kind.
