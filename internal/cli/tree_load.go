@@ -87,6 +87,7 @@ func (f *family) grow(all []owned, limit int) []*relative {
 	}
 	seen := map[types.UID]bool{f.asked.uid: true}
 	queue, below := []*relative{f.asked}, []*relative(nil)
+	// What is below an object that is not shown is counted too.
 	for len(queue) > 0 {
 		parent := queue[0]
 		queue = queue[1:]
@@ -97,13 +98,14 @@ func (f *family) grow(all []owned, limit int) []*relative {
 				continue
 			}
 			seen[child.UID] = true
+			next := &relative{kind: child.kind, namespace: child.Namespace, name: child.Name, uid: child.UID}
+			queue = append(queue, next)
 			if len(below) >= limit {
 				f.left++
 				continue
 			}
-			next := &relative{kind: child.kind, namespace: child.Namespace, name: child.Name, uid: child.UID}
 			parent.children = append(parent.children, next)
-			queue, below = append(queue, next), append(below, next)
+			below = append(below, next)
 		}
 	}
 	return below

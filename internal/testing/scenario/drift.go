@@ -176,7 +176,7 @@ func (r *run) change(child *unstructured.Unstructured, path fieldpath.Path) (int
 }
 
 // leftAlone waits until nothing happens any more. Nobody may have written to the changed object, and everything else is as it
-// was.
+// was. The change stays, so from then on it is wanted.
 func (r *run) leftAlone(object string, changed int64, want map[string]any) error {
 	if err := r.settle(nil, 0); err != nil {
 		return err
@@ -189,9 +189,11 @@ func (r *run) leftAlone(object string, changed int64, want map[string]any) error
 		delete(left, object)
 		return left
 	}
-	if diff := cmp.Diff(rest(want), rest(r.Recorder.State(r.namespace))); diff != "" {
+	state := r.Recorder.State(r.namespace)
+	if diff := cmp.Diff(rest(want), rest(state)); diff != "" {
 		return fmt.Errorf("something else has changed (-before +now):\n%s", diff)
 	}
+	want[object] = state[object]
 	return nil
 }
 
