@@ -265,7 +265,7 @@ func checkClaims(reference, got *Outcome) []error {
 		for _, other := range slices.Sorted(maps.Keys(known.asks)) {
 			asks, exists := c.others[other]
 			switch {
-			case !exists && known.claims == known.with[other] && !passes(other):
+			case !exists && known.claims == known.with[other] && !passes(reference, other):
 				problems = append(problems, fmt.Errorf("%s said it was ready as of generation %d while there was no %s", c.object, c.generation, other))
 			case exists && !known.asks[other][asks]:
 				problems = append(problems, fmt.Errorf("%s said it was ready as of generation %d while %s asked for %s", c.object, c.generation, other, asks))
@@ -275,9 +275,18 @@ func checkClaims(reference, got *Outcome) []error {
 	return problems
 }
 
-// passes tells of an object that is deleted once its work is done, as a Job is. Another controller may do that before or after
-// somebody says that he is ready.
-func passes(object string) bool { return strings.HasPrefix(object, "Job/") }
+// passes tells of an object that is deleted once its work is done, as a Job is, or that is gone at the end of the reference too,
+// as history is. Another controller, or another try, may delete it before or after somebody says that he is ready.
+func passes(reference *Outcome, object string) bool {
+	if strings.HasPrefix(object, "Job/") {
+		return true
+	}
+	if len(reference.States) == 0 {
+		return false
+	}
+	_, stays := reference.States[len(reference.States)-1][object]
+	return !stays
+}
 
 // claimKey is what a claim is about.
 type claimKey struct {
