@@ -50,14 +50,18 @@ func TestAnObjectThatNobodyAskedForIsFound(t *testing.T) {
 }
 
 func TestAClaimHasToBeTrueOfEveryChild(t *testing.T) {
-	reference := &Outcome{claims: []claim{{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new", "Service/shop": "s", "Job/shop": "j"}}}}
+	reference := &Outcome{
+		claims: []claim{{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new", "Service/shop": "s", "Job/shop": "j", "BackupRun/old": "r"}}},
+		States: []map[string]any{{"BackupRun/old": ""}, {"WebApp/shop": "", "Deployment/shop": "", "Service/shop": "", "Job/shop": ""}},
+	}
 	tests := map[string]struct {
 		got     claim
 		problem string
 	}{
 		"as without the fault": {
-			claim{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new", "Service/shop": "s", "Job/shop": "j"}}, "",
+			claim{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new", "Service/shop": "s", "Job/shop": "j", "BackupRun/old": "r"}}, "",
 		},
+		"history is gone already": {claim{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new", "Service/shop": "s", "Job/shop": "j"}}, ""},
 		"a Job is gone already":   {claim{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new", "Service/shop": "s"}}, ""},
 		"one child is still old":  {claim{"WebApp/shop", 2, map[string]string{"Deployment/shop": "old", "Service/shop": "s"}}, "Deployment/shop asked for old"},
 		"one child is missing":    {claim{"WebApp/shop", 2, map[string]string{"Deployment/shop": "new"}}, "there was no Service/shop"},
