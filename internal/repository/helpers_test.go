@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -223,3 +224,15 @@ func together[C any](t *testing.T, cases map[string]C, run func(t *testing.T, na
 	}
 	running.Wait()
 }
+
+// text is a blob.
+type text string
+
+func (b text) Length() int                        { return len(b) }
+func (b text) WriteTo(w io.Writer) (int64, error) { return strings.NewReader(string(b)).WriteTo(w) }
+
+func (b text) Reader() io.ReadSeekCloser { return textReader{strings.NewReader(string(b))} }
+
+type textReader struct{ *strings.Reader }
+
+func (textReader) Close() error { return nil }

@@ -332,3 +332,41 @@ func TestNobodyElseIsAsked(t *testing.T) {
 		t.Errorf("the other host was asked %d times", asked.Load())
 	}
 }
+
+// What the fuzzer begins with holds for a change too, one by one, so that a failure has a name.
+func TestWhatAServerMayAnswerToAChange(t *testing.T) {
+	tests := map[string]struct {
+		answer           string
+		written, deleted bool
+	}{
+		"200":                     {"HTTP/1.1 200 OK\r\nETag: \"0\"\r\nContent-Length: 0\r\n\r\n", true, true},
+		"200 without an ETag":     {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false, true},
+		"200 of another name":     {"HTTP/1.1 200 Fine\r\nETag: \"0\"\r\nContent-Length: 0\r\n\r\n", true, true},
+		"204":                     {"HTTP/1.1 204 No Content\r\nETag: \"0\"\r\n\r\n", false, true},
+		"a page to log in":        {"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n<html></html>", false, false},
+		"a page with 206":         {"HTTP/1.1 206 OK\r\nETag: \"0\"\r\nContent-Length: 13\r\n\r\n<html></html>", false, false},
+		"a page with 204, 205":    {"HTTP/1.1 205 OK\r\nETag: \"0\"\r\nContent-Length: 13\r\n\r\n<html></html>", false, false},
+		"an error with 200":       {"HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n<Error><Code>InternalError</Code></Error>\n", false, false},
+		"an error with an ETag":   {"HTTP/1.1 200 OK\r\nETag: \"0\"\r\nContent-Length: 42\r\n\r\n<Error><Code>InternalError</Code></Error>\n", false, false},
+		"an error without status": {"<Error><Code>InternalError</Code></Error>\n", false, false},
+		"it is not there":         {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", false, true},
+		"it goes on elsewhere":    {"HTTP/1.1 307 Go\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n", false, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHostileServer(t)
+			h.answer = rawly(tc.answer)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := h.storage(t).PutBlob(ctx, "p1", text("hello"), blob.PutOptions{}); (err == nil) != tc.written {
+				t.Errorf("written: %v", err)
+			}
+			// The server closes each connection, so the second request has one of its own.
+			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := h.storage(t).DeleteBlob(ctx, "p1"); (err == nil) != tc.deleted {
+				t.Errorf("deleted: %v", err)
+			}
+		})
+	}
+}
