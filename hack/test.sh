@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Runs the suites of `make test`. A suite that mostly waits runs in the background of suites that compute. In the background
-# of suites that measure, only work of the lowest priority runs. With `make -k` every suite runs, even when one before it
-# failed.
+# Runs the suites of `make test`. A suite that mostly waits runs in the background of suites that compute. Nothing runs in the
+# background of suites that measure. With `make -k` every suite runs, even when one before it failed.
 #
 # The output of a suite in the background goes to a file, and is printed when the suite has ended.
 set -euo pipefail
@@ -43,10 +42,6 @@ start make test-localkube
 run test-go
 join
 
-# The end-to-end tests and the sample of the faults measure how soon something happens. The fuzz targets do not.
-if go_on; then
-  start nice -n 19 make test-fuzz-sample
-  run test-h2spec test-helm test-e2e test-fault-sample
-  join
-fi
+# The end-to-end tests and the sample of the faults measure how soon something happens, so nothing runs beside them.
+run test-fuzz-sample test-h2spec test-helm test-e2e test-fault-sample
 exit "$failed"

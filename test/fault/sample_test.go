@@ -26,7 +26,7 @@ const (
 	sampledDefinitions = 3
 	// sampledProperties is how many properties of a kind a sample has, and as many more of those with values that are held
 	// back.
-	sampledProperties = 4
+	sampledProperties = 2
 )
 
 // pick returns n of all, chosen by the sample and by what they are; all of them where nothing is sampled.
