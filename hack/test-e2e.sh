@@ -117,6 +117,7 @@ fi
 say 'running the tests'
 testing=1
 export IMAGE GATEWAY_IMAGE BACKUP_IMAGE DEMO_IMAGE S3_IMAGE ECHO_IMAGE=${ECHO_IMAGE:-} POSTGRES_IMAGE=${POSTGRES_IMAGE:-} PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
-# Most of the time a test waits for pods, so more tests run at a time than the machine has cores. Packages run one by one.
-hack/test-tagged.sh "$suite" -count=1 -p 1 -timeout 30m -parallel 8 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
+# Most of the time a test waits for pods, so more tests run at a time than the machine has cores. Not many more: starting a
+# pod takes half a second of processor time or more on a virtual machine. Packages run one by one.
+hack/test-tagged.sh "$suite" -count=1 -p 1 -timeout 30m -parallel 4 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'
