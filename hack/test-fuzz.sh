@@ -45,6 +45,7 @@ fuzz() {
   rm -f "$work/$id.test"
 }
 
+# The tests of the monitor's store have a tag of their own, so their targets are built only with it.
 folders=()
 while IFS= read -r folder; do
   if [[ -n $(targets "$folder") ]]; then folders+=("$folder"); fi

@@ -55,8 +55,8 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	return r.writers.CreateAlone(ctx, lease.Target(target, use.Claim), s.restore, apply.Child{Desired: job, Current: s.job})
 }
 
-// findUnlabelled looks for the Job of a Restore that runs past the cache, which does not show one whose labels somebody has
-// changed. Without it the Restore would be begun anew, and the first thing in the way of that would be told.
+// findUnlabelled reads the Job of a Running Restore from the API server, when the cache does not show it: the cache has only Jobs
+// with our labels, and somebody may have removed these. Without the Job the Restore would begin anew.
 func (r *Reconciler) findUnlabelled(ctx context.Context, s *scope) error {
 	if s.job.UID != "" || s.restore.Status.Phase != slipwayv1alpha1.BackupRunning {
 		return nil

@@ -25,8 +25,8 @@ type scope struct {
 	// backup and run are what it names, with no UID where there is none. Set by load.
 	backup *slipwayv1alpha1.Backup
 	run    *slipwayv1alpha1.BackupRun
-	// jobs are the Jobs of the Restore, job the one of the present attempt, and pods theirs. Set by load; jobs
-	// and job also by findUnlabelled, and job by transfer.
+	// jobs are the Jobs of the Restore, job the one of the present attempt, and pods theirs. Set by load. findUnlabelled may add
+	// to jobs and set job, and transfer sets job.
 	jobs []batchv1.Job
 	job  *batchv1.Job
 	pods []corev1.Pod

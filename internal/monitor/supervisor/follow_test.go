@@ -143,6 +143,21 @@ func versionOf(raw []byte) string {
 	return object.Metadata.ResourceVersion
 }
 
+// followed lets a supervisor follow a kind with objects of these UIDs, and waits until it has told all of them.
+func followed(t *testing.T, uids ...string) (*fakeServer, *memorySink, change.Kind, *running) {
+	t.Helper()
+	server, sink := newFakeServer(t), newMemorySink(t)
+	kind := widget("v1", "a")
+	server.define(kind, "")
+	for _, uid := range uids {
+		server.put(kind, "n/"+uid, uid, "")
+	}
+	r := run(t, server.access(), sink)
+	settled(t, server, sink, kind)
+	r.until(kind, Live)
+	return server, sink, kind, r
+}
+
 // settled waits until the sink knows what the server keeps, and everything that happened was seen or is within a gap.
 func settled(t *testing.T, server *fakeServer, sink *memorySink, kind change.Kind) {
 	t.Helper()
@@ -204,14 +219,7 @@ func TestAKindIsFollowedFromItsDefinitionToItsEnd(t *testing.T) {
 }
 
 func TestAStartGoesOnWhereTheLastOneEnded(t *testing.T) {
-	server, sink := newFakeServer(t), newMemorySink(t)
-	kind := widget("v1", "a")
-	server.define(kind, "")
-	server.put(kind, "n/a", "a", "")
-	server.put(kind, "n/b", "b", "")
-	first := run(t, server.access(), sink)
-	settled(t, server, sink, kind)
-	first.until(kind, Live)
+	server, sink, kind, first := followed(t, "a", "b")
 	first.halt()
 	server.put(kind, "n/a", "", `,"spec":{}`)
 	server.put(kind, "n/a", "", `,"spec":{"a":1}`)

@@ -166,13 +166,7 @@ func TestADefinitionThatGoesDuringASwitchIsClosed(t *testing.T) {
 }
 
 func TestAKindThatIsNotServedAnyMoreIsNotDeletedUntilItsDefinitionIs(t *testing.T) {
-	server, sink := newFakeServer(t), newMemorySink(t)
-	kind := widget("v1", "a")
-	server.define(kind, "")
-	server.put(kind, "n/a", "a", "")
-	r := run(t, server.access(), sink)
-	settled(t, server, sink, kind)
-	r.until(kind, Live)
+	server, sink, kind, r := followed(t, "a")
 	unserved := strings.Replace(fakeDefinition(kind, ""), `"served":true`, `"served":false`, 1)
 	server.put(definitionKind, "/"+kind.GroupResource().String(), "", unserved)
 	eventually(t, func() error {
@@ -194,13 +188,7 @@ func TestAKindThatIsNotServedAnyMoreIsNotDeletedUntilItsDefinitionIs(t *testing.
 }
 
 func TestAChangedDescriptionIsToldWithoutAList(t *testing.T) {
-	server, sink := newFakeServer(t), newMemorySink(t)
-	kind := widget("v1", "a")
-	server.define(kind, "one")
-	server.put(kind, "n/a", "a", "")
-	r := run(t, server.access(), sink)
-	r.until(kind, Live)
-	settled(t, server, sink, kind)
+	server, sink, kind, r := followed(t, "a")
 	before := sink.of(kind)
 	for n := range 10 {
 		server.define(kind, fmt.Sprintf("description %d", n))
@@ -459,14 +447,7 @@ func TestASilentWatchIsNoticed(t *testing.T) {
 }
 
 func TestAServerThatWasRestoredFromABackupIsNoticed(t *testing.T) {
-	server, sink := newFakeServer(t), newMemorySink(t)
-	kind := widget("v1", "a")
-	server.define(kind, "")
-	server.put(kind, "n/a", "a", "")
-	server.put(kind, "n/b", "b", "")
-	r := run(t, server.access(), sink)
-	settled(t, server, sink, kind)
-	r.until(kind, Live)
+	server, sink, kind, r := followed(t, "a", "b")
 	eventually(t, func() error { // up to a bookmark
 		if r.coverage(kind).Counts.Bookmarks == 0 {
 			return errors.New("no bookmark")
