@@ -67,16 +67,9 @@ func Start() (*Environment, error) {
 	} else {
 		ctrl.SetLogger(zap.New(zap.WriteTo(discard{})))
 	}
-	server := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join(root(), "config", "crd")},
-		ErrorIfCRDPathMissing: true,
-	}
-	// Nothing collects the Services of the tests, and envtest's own range has 254 addresses.
-	server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
-	config, err := server.Start()
+	server, config, err := startServer()
 	if err != nil {
-		// It may have failed half-way, for example at a CRD that is refused.
-		return nil, errors.Join(fmt.Errorf("start the API server (is KUBEBUILDER_ASSETS set? see docs/dev/testing.md): %w", err), server.Stop())
+		return nil, fmt.Errorf("start the API server (is KUBEBUILDER_ASSETS set? see docs/dev/testing.md): %w", err)
 	}
 	config.QPS = -1
 	// Tests make definitions, too; the operator does not know them.
@@ -121,6 +114,34 @@ func (e *Environment) InstallModuleOf(ctx context.Context, requirer, module stri
 	}
 	_, err = envtest.InstallCRDs(e.Config, options)
 	return err
+}
+
+// startTries is how often it is tried to start an API server. envtest waits 5 s for the default namespace, which cannot be set,
+// and a machine on which several API servers start at once may need longer.
+const startTries = 4
+
+// startServer starts etcd and an API server with our definitions. An error other than of time is not tried again.
+func startServer() (*envtest.Environment, *rest.Config, error) {
+	var late error
+	for range startTries {
+		server := &envtest.Environment{
+			CRDDirectoryPaths:     []string{filepath.Join(root(), "config", "crd")},
+			ErrorIfCRDPathMissing: true,
+		}
+		// Nothing collects the Services of the tests, and envtest's own range has 254 addresses.
+		server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
+		config, err := server.Start()
+		if err == nil {
+			return server, config, nil
+		}
+		// It may have failed half-way, for example at a CRD that is refused.
+		err = errors.Join(err, server.Stop())
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return nil, nil, err
+		}
+		late = err
+	}
+	return nil, nil, late
 }
 
 type discard struct{}
