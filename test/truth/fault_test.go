@@ -87,7 +87,7 @@ type trial struct {
 
 // It runs a few at a time: it measures.
 func TestStatusTellsEveryFault(t *testing.T) {
-	const atATime = 3
+	const atATime = 2
 	whole := os.Getenv("TRUTH") == "whole" // not only the usual ones
 	turns := make(chan struct{}, atATime)
 	for name, fault := range faults() {
