@@ -14,6 +14,7 @@ type Config struct {
 	Restore    Restore    `json:"restore,omitzero"`
 	Expire     Expire     `json:"expire,omitzero"`
 	List       List       `json:"list,omitzero"`
+	Delete     Delete     `json:"delete,omitzero"`
 	Drill      Drill      `json:"drill,omitzero"`
 }
 
@@ -142,6 +143,13 @@ type Retention struct {
 	// Limit is how many snapshots may be removed at once, of each volume. Confirmed lets it be more.
 	Limit     int  `json:"limit"`
 	Confirmed bool `json:"confirmed,omitempty"`
+}
+
+// Delete restricts what is deleted.
+type Delete struct {
+	// MadeSince protects a repository that is older, or that holds an older copy: whoever asks cannot have made it. Zero: no
+	// repository is protected.
+	MadeSince time.Time `json:"madeSince,omitzero"`
 }
 
 // List restricts what is listed.
