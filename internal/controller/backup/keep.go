@@ -135,7 +135,9 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 	if s.working() || s.drillWorks() {
 		return nil // one at a time; the end of it is an event
 	}
-	return s.unlessBusy(r.makeJob(ctx, s, job, name, steps, keepDeadline))
+	return s.unlessBusy(r.makeJob(ctx, s, job, desired.Inputs{
+		Backup: s.backup, Place: s.place, Image: r.image, Name: name, Steps: steps, Deadline: keepDeadline, RepositoryID: s.repositoryID,
+	}))
 }
 
 // unlessBusy notes that another Job still writes to the repository. The Backup is no less ready for that.
@@ -166,10 +168,8 @@ func (s *scope) maintenanceFits(now time.Time) bool {
 }
 
 // makeJob makes a Job that works on the repository.
-func (r *Reconciler) makeJob(ctx context.Context, s *scope, job *batchv1.Job, name string, steps []mover.Step, deadline time.Duration) error {
-	built, err := desired.Job(desired.Inputs{
-		Backup: s.backup, Place: s.place, Image: r.image, Name: name, Steps: steps, Deadline: deadline,
-	})
+func (r *Reconciler) makeJob(ctx context.Context, s *scope, job *batchv1.Job, inputs desired.Inputs) error {
+	built, err := desired.Job(inputs)
 	if err != nil {
 		return err
 	}
