@@ -109,8 +109,8 @@ type Restore struct {
 	Snapshot string `json:"snapshot,omitempty"`
 	Run      string `json:"run,omitempty"`
 	Latest   bool   `json:"latest,omitempty"`
-	// AsOf bounds Latest: the source had been read until then, or is of that moment or an earlier one, where it is a snapshot
-	// of a volume. There is no way around it to an earlier or later one.
+	// AsOf bounds Latest: the source had been read until then. Where that is a snapshot of a volume, reading it had begun: it
+	// is asked for earlier and taken in between. There is no way around it to an earlier or later one.
 	AsOf time.Time `json:"asOf,omitzero"`
 	// Volume bounds Latest to snapshots of a volume. Required where the repository holds several.
 	Volume    string   `json:"volume,omitempty"`
