@@ -96,11 +96,11 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope, now time.Ti
 	case err != nil:
 		return undecided, err
 	case seen.State == mover.Succeeded:
-		return settled, r.unpin(ctx, s)
+		return settled, r.forget(ctx, s)
 	case seen.State != mover.Failed:
 		return undecided, nil
 	case seen.Trouble.Reason == slipwayv1alpha1.ReasonRepositoryNotFound:
-		return missing, r.unpin(ctx, s)
+		return missing, r.forget(ctx, s)
 	case seen.Trouble.Reason == slipwayv1alpha1.ReasonWrongRepository && s.knownRepositoryID() == "":
 		return left, nil // it does not become another one
 	}
@@ -109,6 +109,14 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope, now time.Ti
 			"the repository could not be deleted, and that is tried again (%s: %s)", seen.Trouble.Reason, seen.Trouble.Message)
 	}
 	return r.makeDelete(ctx, s, attempt+1)
+}
+
+// forget forgets the ID of a repository that is gone, where the Secret can be written: the Backup is not kept for it.
+func (r *Reconciler) forget(ctx context.Context, s *scope) error {
+	if err := r.unpin(ctx, s); !refusedWrite(err) {
+		return err
+	}
+	return nil
 }
 
 // mayHaveRepository tells that the Backup may have made a repository. A run that was killed may have made one and not have said

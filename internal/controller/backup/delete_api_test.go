@@ -231,6 +231,63 @@ func TestABackupWithoutSecretsLeavesAtOnce(t *testing.T) {
 	environment.Eventually(t, func() error { return f.hasEvent(slipwayv1alpha1.ReasonRepositoryLeft, "stays there") })
 }
 
+// Nobody can write to it: neither a run nor a deletion waits for that.
+func TestAnImmutableKeyIsInNobodysWay(t *testing.T) {
+	env.StartOperator(t, nil)
+	tests := map[string]map[string]string{
+		"with the password alone":                 {"password": "secret"},
+		"with what an older release has noted":    {"password": "secret", "repositoryID": workload.RepositoryID},
+		"with the ID under the key of the Backup": {"password": "secret", "repositoryID.shop": workload.RepositoryID},
+	}
+	for name, data := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			immutable := true
+			f.create(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Name: "shop-encryption", Namespace: f.namespace}, StringData: data, Immutable: &immutable,
+			})
+			backup := f.backup(withDeletion)
+			f.move(f.job(copying...), nil)
+			f.move(f.job(mover.StepMaintain), nil)
+			f.wait(func(b *slipwayv1alpha1.Backup) error {
+				if b.Status.RepositoryID != workload.RepositoryID {
+					return errors.New(b.Status.Message)
+				}
+				return has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonReady)
+			})
+			// Another run is due, now that the ID is known: nobody has seen to the slots of two hours.
+			environment.Eventually(t, func() error {
+				if err := f.get("shop", backup); err != nil {
+					return err
+				}
+				backup.Spec.Schedule = "0 * * * *"
+				return env.Client.Update(t.Context(), backup)
+			})
+			environment.Eventually(t, func() error {
+				if err := f.get("shop", backup); err != nil {
+					return err
+				}
+				backup.Status.LastSlot = &metav1.Time{Time: backup.CreationTimestamp.Add(-2 * time.Hour)}
+				return env.Client.Status().Update(t.Context(), backup)
+			})
+			f.job(copying...)
+			f.delete(backup)
+			for _, run := range f.runs() { // as the garbage collector does, which is not here
+				jobs := &batchv1.JobList{}
+				if err := env.Client.List(t.Context(), jobs, client.InNamespace(f.namespace), client.MatchingLabels{slipwayv1alpha1.LabelBackupRun: run.Name}); err != nil {
+					t.Fatal(err)
+				}
+				for i := range jobs.Items {
+					f.delete(&jobs.Items[i])
+				}
+			}
+			f.move(f.jobNamed("shop-delete"), nil)
+			f.backupGone()
+		})
+	}
+}
+
 // Two Backups with one password have a repository each.
 func TestBackupsMayShareAPassword(t *testing.T) {
 	env.StartOperator(t, nil)
