@@ -9,6 +9,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -104,8 +105,8 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope, now time.Ti
 	case seen.Trouble.Reason == slipwayv1alpha1.ReasonWrongRepository && s.knownRepositoryID() == "":
 		return left, nil // it does not become another one
 	}
-	if wait := againAfter(attempt) - now.Sub(endOf(job)); wait > 0 {
-		return undecided, outcome.Blockedf(min(wait, deleteAgainMax), slipwayv1alpha1.ReasonRepositoryLeft,
+	if wait := againAfter(attempt) - now.Sub(s.failedAt(job, now)); wait > 0 {
+		return undecided, outcome.Blockedf(wait, slipwayv1alpha1.ReasonRepositoryLeft,
 			"the repository could not be deleted, and that is tried again (%s: %s)", seen.Trouble.Reason, seen.Trouble.Message)
 	}
 	return r.makeDelete(ctx, s, attempt+1)
@@ -243,6 +244,20 @@ func (s *scope) lastDelete() (last *batchv1.Job, attempt int) {
 func againAfter(attempt int) time.Duration {
 	const doublings = 5 // more are more than the most
 	return min(deleteAgainMax, deleteAgain<<min(attempt-1, doublings))
+}
+
+// failedAt is when a Job to delete the repository failed, by the operator's clock as far as that is known: the condition Stalled
+// tells when it was first seen. The clock of the Job may be ahead, and nobody waits for that.
+func (s *scope) failedAt(job *batchv1.Job, now time.Time) time.Time {
+	at := now
+	stalled := meta.FindStatusCondition(s.backup.Status.Conditions, slipwayv1alpha1.ConditionStalled)
+	if stalled != nil && stalled.Reason == slipwayv1alpha1.ReasonRepositoryLeft && stalled.LastTransitionTime.Time.Before(at) {
+		at = stalled.LastTransitionTime.Time
+	}
+	if end := endOf(job); end.Before(at) {
+		return end
+	}
+	return at
 }
 
 // endOf is when a Job failed.
