@@ -124,6 +124,10 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 		return nil // after the next run
 	}
 	steps := desired.KeepSteps(s.backup, s.maintenanceDue(now) && s.maintenanceFits(now))
+	if before := s.backup.Status.Retention; before != nil && before.Reason == slipwayv1alpha1.ReasonRetentionFailed {
+		// What keeps unused space from being freed may be a copy that needs lost data: it has to be able to expire.
+		slices.Reverse(steps)
+	}
 	if len(steps) == 0 {
 		s.kept = kept
 		if before := s.backup.Status.Retention; before != nil && before.Reason == slipwayv1alpha1.ReasonRetentionFailed && s.maintenanceDue(now) {
@@ -195,9 +199,12 @@ func (r *Reconciler) readKept(ctx context.Context, s *scope, job *batchv1.Job, k
 	case mover.Succeeded:
 	case mover.Failed:
 		kept.Reason, kept.Message = slipwayv1alpha1.ReasonRetentionFailed, seen.Trouble.Reason+": "+seen.Trouble.Message
-		if seen.Trouble.Reason == slipwayv1alpha1.ReasonMassDeletion {
+		switch seen.Trouble.Reason {
+		case slipwayv1alpha1.ReasonMassDeletion:
 			kept.Reason, kept.Message = seen.Trouble.Reason, seen.Trouble.Message+
 				"; to let them go, annotate the Backup with "+slipwayv1alpha1.AnnotationMayExpire+" and that number"
+		case slipwayv1alpha1.ReasonCorrupt:
+			kept.Message += "; unused space is not freed as long as a copy needs what is lost"
 		}
 	default:
 		return nil
