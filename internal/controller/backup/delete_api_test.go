@@ -275,7 +275,8 @@ func TestAnImmutableKeyIsInNobodysWay(t *testing.T) {
 			f.delete(backup)
 			for _, run := range f.runs() { // as the garbage collector does, which is not here
 				jobs := &batchv1.JobList{}
-				if err := env.Client.List(t.Context(), jobs, client.InNamespace(f.namespace), client.MatchingLabels{slipwayv1alpha1.LabelBackupRun: run.Name}); err != nil {
+				of := client.MatchingLabels{slipwayv1alpha1.LabelBackupRun: run.Name}
+				if err := env.Client.List(t.Context(), jobs, client.InNamespace(f.namespace), of); err != nil {
 					t.Fatal(err)
 				}
 				for i := range jobs.Items {
