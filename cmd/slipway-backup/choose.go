@@ -53,10 +53,11 @@ func newer(a, b repository.Snapshot) bool {
 	return a.Start.After(b.Start)
 }
 
-// heldUntil is the moment after which no write can be in a copy: that of a snapshot of the volume, or else the end of reading.
+// heldUntil is a moment after which no write can be in a copy. A snapshot of the volume is taken some time after it is asked for,
+// which is SourceTime, and before reading begins. Without one that is the end of reading.
 func heldUntil(s repository.Snapshot) time.Time {
 	if s.SourceTime.Before(s.Start) {
-		return s.SourceTime
+		return s.Start
 	}
 	return s.End
 }

@@ -74,10 +74,11 @@ func TestACopyIsOfTheMomentOfItsSource(t *testing.T) {
 	}{
 		"the newest is what was asked for last":            {all[:2], time.Time{}, "live", ""},
 		"of one moment the one that was read later":        {all, time.Time{}, "second", ""},
-		"as of the moment of the snapshot":                 {all, noon.Add(-6 * time.Hour), "second", ""},
-		"as of just before":                                {all, noon.Add(-6*time.Hour - time.Second), "live", ""},
-		"a live copy may hold what was written until then": {all, noon.Add(-10 * time.Hour), "late", ""},
-		"before all of them":                               {all, noon.Add(-12 * time.Hour), "", repository.KindNotFound},
+		"as of when reading began":                         {all, noon.Add(-4 * time.Hour), "second", ""},
+		"as of just before":                                {all, noon.Add(-4*time.Hour - time.Second), "first", ""},
+		"the driver may take it later than it was asked":   {all, noon.Add(-6 * time.Hour), "live", ""},
+		"a live copy may hold what was written until then": {all, noon.Add(-10 * time.Hour), "", repository.KindNotFound},
+		"as of when a live copy had been read":             {all, noon.Add(-10*time.Hour + time.Minute), "live", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -134,15 +134,15 @@ func list(ctx context.Context, w *work, r *repository.Repository) error {
 }
 
 // deleteRepository deletes it. Where nobody knows its ID, because whoever made it was killed before it could say so, the password
-// tells whose it is.
+// tells whose it is, and its age that it may be deleted.
 func deleteRepository(ctx context.Context, w *work) error {
-	if w.options.ExpectedID == "" {
+	if w.options.ExpectedID == "" || !w.config.Delete.MadeSince.IsZero() {
 		r, err := repository.Open(ctx, w.options)
 		if err != nil {
 			return err
 		}
 		w.options.ExpectedID = r.ID()
-		if err := r.Close(ctx); err != nil {
+		if err := errors.Join(r.RefuseOlder(ctx, w.config.Delete.MadeSince), r.Close(ctx)); err != nil {
 			return err
 		}
 	}

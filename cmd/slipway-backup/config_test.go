@@ -1,7 +1,11 @@
 package main
 
 import (
+	"os"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
@@ -68,5 +72,50 @@ func TestARepositoryIsDeletedThoughNobodyKnowsItsID(t *testing.T) {
 	}
 	if o := b.run(t, "delete"); o.result.Kind != repository.KindNotFound {
 		t.Errorf("a second time: %s", o.raw)
+	}
+}
+
+// A repository that is older than who asks, or that holds an older copy, is that of somebody else.
+func TestAnOlderRepositoryIsNotDeleted(t *testing.T) {
+	before := func(at time.Time) time.Time { return at.Add(-time.Hour) }
+	after := func(at time.Time) time.Time { return at.Add(time.Hour) }
+	tests := map[string]struct {
+		since  func(time.Time) time.Time
+		pinned bool
+		age    time.Duration // of what tells that it is a repository
+		kind   repository.Kind
+	}{
+		"it is older, and nobody knows its ID":       {after, false, 0, repository.KindWrongRepository},
+		"it is older, and its ID is by the password": {after, true, 0, repository.KindWrongRepository},
+		"it is a copy of one that is older":          {after, false, -2 * time.Hour, repository.KindWrongRepository},
+		"it was made before its first copy":          {before, false, 2 * time.Hour, repository.KindWrongRepository},
+		"it is younger":                              {before, false, 0, ""},
+		"it is younger, and known":                   {before, true, 0, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.write(t, "source/a", "x")
+			b.config.Snapshot.Run, b.config.Repository.Create = "1", true
+			made := b.must(t, "snapshot")
+			b.config.Repository.Create = false
+			if tc.pinned {
+				b.write(t, "secret/repositoryID", made.RepositoryID)
+			}
+			at := made.Snapshot.Start.Add(-tc.age)
+			if err := os.Chtimes(b.path("repository/team/shop/kopia.repository.f"), at, at); err != nil {
+				t.Fatal(err)
+			}
+			held := contents(t, b.path("repository"))
+			b.config.Delete.MadeSince = tc.since(made.Snapshot.Start)
+			if tc.kind == "" {
+				b.must(t, "delete")
+				return
+			}
+			b.wantKind(t, "delete", tc.kind)
+			if diff := cmp.Diff(held, contents(t, b.path("repository"))); diff != "" {
+				t.Errorf("(-before +after):\n%s", diff)
+			}
+		})
 	}
 }

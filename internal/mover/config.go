@@ -14,6 +14,7 @@ type Config struct {
 	Restore    Restore    `json:"restore,omitzero"`
 	Expire     Expire     `json:"expire,omitzero"`
 	List       List       `json:"list,omitzero"`
+	Delete     Delete     `json:"delete,omitzero"`
 	Drill      Drill      `json:"drill,omitzero"`
 }
 
@@ -108,8 +109,8 @@ type Restore struct {
 	Snapshot string `json:"snapshot,omitempty"`
 	Run      string `json:"run,omitempty"`
 	Latest   bool   `json:"latest,omitempty"`
-	// AsOf bounds Latest: the source had been read until then, or is of that moment or an earlier one, where it is a snapshot
-	// of a volume. There is no way around it to an earlier or later one.
+	// AsOf bounds Latest: the source had been read until then. Where that is a snapshot of a volume, reading it had begun: it
+	// is asked for earlier and taken in between. There is no way around it to an earlier or later one.
 	AsOf time.Time `json:"asOf,omitzero"`
 	// Volume bounds Latest to snapshots of a volume. Required where the repository holds several.
 	Volume    string   `json:"volume,omitempty"`
@@ -142,6 +143,13 @@ type Retention struct {
 	// Limit is how many snapshots may be removed at once, of each volume. Confirmed lets it be more.
 	Limit     int  `json:"limit"`
 	Confirmed bool `json:"confirmed,omitempty"`
+}
+
+// Delete restricts what is deleted.
+type Delete struct {
+	// MadeSince protects a repository that is older, or that holds an older copy: whoever asks cannot have made it. Zero: no
+	// repository is protected.
+	MadeSince time.Time `json:"madeSince,omitzero"`
 }
 
 // List restricts what is listed.

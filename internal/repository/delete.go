@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/kopia/kopia/repo/blob"
 	"github.com/kopia/kopia/repo/format"
@@ -69,6 +70,35 @@ func Delete(ctx context.Context, options Options) (DeleteResult, error) {
 		result.Foreign, err = removeFolders(st.folder)
 	}
 	return result, classify(ctx, doing, KindUnreachable, err)
+}
+
+// RefuseOlder fails with KindWrongRepository where the repository was made before a moment, or holds a snapshot, or a part of one,
+// from before. It goes by the time that the storage has of what tells that it is a repository: a copy of a repository is younger
+// than its snapshots. The zero time refuses nothing.
+func (r *Repository) RefuseOlder(ctx context.Context, moment time.Time) error {
+	if moment.IsZero() {
+		return nil
+	}
+	const doing = "make sure that the repository is not an older one"
+	ctx, done := r.storage.guard(ctx)
+	defer done()
+	made, err := r.storage.GetMetadata(ctx, format.KopiaRepositoryBlobID)
+	if err != nil {
+		return classify(ctx, doing, KindUnreachable, err)
+	}
+	if made.Timestamp.Before(moment) {
+		return fail(KindWrongRepository, doing, "it was made at %s, before %s", timeTag(made.Timestamp), timeTag(moment))
+	}
+	all, err := r.manifests(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if begun(m).Before(moment) {
+			return fail(KindWrongRepository, doing, "it holds a snapshot of %s, from before %s", timeTag(begun(m)), timeTag(moment))
+		}
+	}
+	return nil
 }
 
 // removeFolders removes what the library left in a folder, and the folders that are empty then. It counts what stays.

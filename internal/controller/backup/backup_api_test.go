@@ -4,6 +4,7 @@ package backup_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,6 +52,29 @@ func TestABackupFromItsFirstRunToRetention(t *testing.T) {
 	if runs := f.runs(); len(runs) != 1 {
 		t.Errorf("there are %d runs, want one: there is no schedule", len(runs))
 	}
+}
+
+// Lost data keep unused space from being freed until the copies that need them have expired. So they expire first then.
+func TestCopiesExpireThoughDataAreLost(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.backup(func(b *slipwayv1alpha1.Backup) { b.Spec.RetentionPolicy = "30d" })
+	f.move(f.job(copying...), nil)
+	f.move(f.job(keeping...), refused("Corrupt"))
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		if kept := b.Status.Retention; kept == nil || !strings.Contains(kept.Message, "as long as a copy needs what is lost") {
+			return fmt.Errorf("retention is %+v", kept)
+		}
+		return has(b, slipwayv1alpha1.ConditionRetentionApplied, metav1.ConditionFalse, slipwayv1alpha1.ReasonRetentionFailed)
+	})
+	f.create(&slipwayv1alpha1.BackupRun{
+		ObjectMeta: metav1.ObjectMeta{Name: "by-hand", Namespace: f.namespace}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: "shop"},
+	})
+	f.move(f.job(copying...), nil)
+	f.move(f.job(mover.StepExpire, mover.StepMaintain), nil)
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		return has(b, slipwayv1alpha1.ConditionRetentionApplied, metav1.ConditionTrue, slipwayv1alpha1.ReasonRetentionApplied)
+	})
 }
 
 func TestAFailedRunIsTold(t *testing.T) {

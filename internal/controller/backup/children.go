@@ -55,8 +55,9 @@ func (r *Reconciler) start(ctx context.Context, s *scope) error {
 		return nil // the end of it is an event
 	}
 	if s.repositoryID != "" {
-		// Somebody may have taken it away, and an older release kept it under another key.
-		if err := r.pin(ctx, s, s.repositoryID); err != nil {
+		// Somebody may have taken it away, and an older release kept it under another key. Where that cannot be written there
+		// is a run all the same: the status has the ID, too.
+		if err := r.pin(ctx, s, s.repositoryID); err != nil && !refusedWrite(err) {
 			return err
 		}
 	}

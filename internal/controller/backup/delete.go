@@ -9,6 +9,8 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -36,63 +38,129 @@ func (r *Reconciler) hold(ctx context.Context, s *scope) error {
 
 // finish deletes the repository of a Backup that is being deleted, where that is asked for.
 func (r *Reconciler) finish(ctx context.Context, s *scope, now time.Time) error {
-	missing := false
+	came := undecided
 	why, err := r.finalizer.Finish(ctx, s.backup, now, &s.recheck, func(ctx context.Context) (bool, error) {
-		var done bool
 		var err error
-		done, missing, err = r.deleteRepository(ctx, s, now)
-		return done, err
+		came, err = r.deleteRepository(ctx, s, now)
+		return came != undecided, err
 	})
 	switch {
 	case err != nil:
 	case why == finalizer.LetGo || why == finalizer.OutOfTime:
 		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonRepositoryLeft, "the repository at spec.destination was not deleted: it stays there")
-	case why == finalizer.Undone && missing:
+	case why == finalizer.Undone && came == left:
+		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonRepositoryLeft,
+			"nothing tells that this Backup made a repository at spec.destination: whatever is there stays there")
+	case why == finalizer.Undone && came == missing:
 		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonRepositoryNotFound,
 			"there was no repository at spec.destination to delete: if it was moved, it stays where it is now")
 	}
 	return err
 }
 
-// deleteRepository has a Job delete the repository, and tells whether that is done. missing tells that there was none.
-func (r *Reconciler) deleteRepository(ctx context.Context, s *scope, now time.Time) (done, missing bool, err error) {
-	if s.backup.Spec.DeletionPolicy != slipwayv1alpha1.DeletionDelete || !s.mayHaveRepository() {
-		return true, false, nil
+// ending is what became of the repository of a Backup that is being deleted.
+type ending int
+
+const (
+	// undecided: it is still to be deleted.
+	undecided ending = iota
+	// settled: it was deleted, or nobody has asked for that, or the Backup cannot have made one.
+	settled
+	// missing: there was none.
+	missing
+	// left: nothing tells that what is there is of this Backup, so it stays.
+	left
+)
+
+// deleteRepository has a Job delete the repository, and tells what became of it.
+func (r *Reconciler) deleteRepository(ctx context.Context, s *scope, now time.Time) (ending, error) {
+	if s.backup.Spec.DeletionPolicy != slipwayv1alpha1.DeletionDelete {
+		return settled, nil
+	}
+	if may, err := r.mayHaveRepository(ctx, s); !may || err != nil {
+		return settled, err
 	}
 	// Of the spec only this has to be right: a schedule that is wrong keeps nothing from being deleted.
+	var err error
 	if s.place, err = mover.ParseDestination(s.backup.Spec.Destination); err != nil {
-		return false, false, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination: %v", err)
+		return undecided, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination: %v", err)
 	}
 	if stopped, err := r.stop(ctx, s); !stopped || err != nil {
-		return false, false, err
+		return undecided, err
 	}
 	job, attempt := s.lastDelete()
 	if job == nil {
-		return false, false, r.makeDelete(ctx, s, 1)
+		return r.makeDelete(ctx, s, 1)
 	}
 	seen, err := transfer.Observe(ctx, r.kit.Live, job, s.pods, stepsOf(job))
-	if err != nil {
-		return false, false, err
-	}
 	switch {
+	case err != nil:
+		return undecided, err
 	case seen.State == mover.Succeeded:
-		return true, false, r.unpin(ctx, s)
-	case seen.State == mover.Failed && seen.Trouble.Reason == slipwayv1alpha1.ReasonRepositoryNotFound:
-		return true, true, r.unpin(ctx, s)
+		return settled, r.forget(ctx, s)
 	case seen.State != mover.Failed:
-		return false, false, nil
+		return undecided, nil
+	case seen.Trouble.Reason == slipwayv1alpha1.ReasonRepositoryNotFound:
+		return missing, r.forget(ctx, s)
+	case seen.Trouble.Reason == slipwayv1alpha1.ReasonWrongRepository && s.knownRepositoryID() == "":
+		return left, nil // it does not become another one
 	}
-	if left := againAfter(attempt) - now.Sub(endOf(job)); left > 0 {
-		return false, false, outcome.Blockedf(min(left, deleteAgainMax), slipwayv1alpha1.ReasonRepositoryLeft,
+	if wait := againAfter(attempt) - now.Sub(s.failedAt(job, now)); wait > 0 {
+		return undecided, outcome.Blockedf(wait, slipwayv1alpha1.ReasonRepositoryLeft,
 			"the repository could not be deleted, and that is tried again (%s: %s)", seen.Trouble.Reason, seen.Trouble.Message)
 	}
-	return false, false, r.makeDelete(ctx, s, attempt+1)
+	return r.makeDelete(ctx, s, attempt+1)
 }
 
-// mayHaveRepository tells that there may be a repository. A run that was killed may have made one and not have said so.
-func (s *scope) mayHaveRepository() bool {
-	return s.knownRepositoryID() != "" || s.backup.Status.LastRun != nil || s.backup.Status.LastBackupTime != nil ||
-		slices.ContainsFunc(s.runs, func(run slipwayv1alpha1.BackupRun) bool { return run.Status.StartTime != nil })
+// forget forgets the ID of a repository that is gone, where the Secret can be written: the Backup is not kept for it.
+func (r *Reconciler) forget(ctx context.Context, s *scope) error {
+	if err := r.unpin(ctx, s); !refusedWrite(err) {
+		return err
+	}
+	return nil
+}
+
+// mayHaveRepository tells that the Backup may have made a repository. A run that was killed may have made one and not have said
+// so. One that never had a Job has made none. A stale cache may not show that a run has begun, so the API server is asked.
+func (r *Reconciler) mayHaveRepository(ctx context.Context, s *scope) (bool, error) {
+	if s.knownRepositoryID() != "" || s.backup.Status.LastBackupTime != nil {
+		return true, nil
+	}
+	if job, _ := s.lastDelete(); job != nil {
+		return true, nil // it was decided before
+	}
+	runs, jobs := &slipwayv1alpha1.BackupRunList{}, &batchv1.JobList{}
+	if err := r.kit.Live.List(ctx, runs, client.InNamespace(s.backup.Namespace)); err != nil {
+		return false, outcome.Classify("the BackupRuns of the namespace", err)
+	}
+	if err := r.kit.Live.List(ctx, jobs, client.InNamespace(s.backup.Namespace), client.HasLabels{slipwayv1alpha1.LabelBackupRun}); err != nil {
+		return false, outcome.Classify("the Jobs of the namespace", err)
+	}
+	// Of a run that somebody has deleted nobody knows whether it had a Job.
+	last := s.backup.Status.LastRun
+	gone := last != nil
+	for i := range runs.Items {
+		run := &runs.Items[i]
+		if !run.IsOf(s.backup) {
+			continue
+		}
+		gone = gone && run.Name != last.Name
+		if hadJob(run, jobs.Items) {
+			return true, nil
+		}
+	}
+	return gone, nil
+}
+
+// hadJob tells that a run may have had a Job. One that has ended in the moment in which it began has only waited.
+func hadJob(run *slipwayv1alpha1.BackupRun, jobs []batchv1.Job) bool {
+	for i := range jobs {
+		if metav1.IsControlledBy(&jobs[i], run) {
+			return true
+		}
+	}
+	s := run.Status
+	return s.RepositoryID != "" || s.Attempt > 1 || (s.StartTime != nil && !(run.Ended() && s.StartTime.Equal(s.CompletionTime)))
 }
 
 // stop ends what works on the repository: it would go on writing to one that is being deleted. It tells whether all runs have
@@ -130,17 +198,28 @@ func (r *Reconciler) stopRuns(ctx context.Context, s *scope, runs []slipwayv1alp
 	return stopped, err
 }
 
-// makeDelete makes the Job of an attempt to delete the repository. The one before goes then, with its log.
-func (r *Reconciler) makeDelete(ctx context.Context, s *scope, attempt int) error {
+// makeDelete makes the Job of an attempt to delete the repository. The one before goes then, with its log. Where nobody knows
+// which repository is that of the Backup, an older one is protected, and without its Secrets it is not looked for.
+func (r *Reconciler) makeDelete(ctx context.Context, s *scope, attempt int) (ending, error) {
+	known := s.knownRepositoryID()
 	if err := transfer.Secrets(ctx, r.kit.Client, s.backup.Namespace, s.drillSecrets()); err != nil {
-		return err
+		if worst := outcome.Worst(err); known == "" && worst != nil && worst.Reason == slipwayv1alpha1.ReasonSecretNotFound {
+			return left, nil
+		}
+		return undecided, err
+	}
+	inputs := desired.Inputs{
+		Backup: s.backup, Place: s.place, Image: r.image, Name: desired.DeleteName(s.backup, attempt),
+		Steps: []mover.Step{mover.StepDelete}, Deadline: r.finalizer.Limit, RepositoryID: known,
+	}
+	if known == "" {
+		inputs.MadeSince = s.backup.CreationTimestamp.Time
 	}
 	before, _ := s.lastDelete()
-	name := desired.DeleteName(s.backup, attempt)
-	if err := r.makeJob(ctx, s, &batchv1.Job{}, name, []mover.Step{mover.StepDelete}, r.finalizer.Limit); err != nil || before == nil {
-		return err
+	if err := r.makeJob(ctx, s, &batchv1.Job{}, inputs); err != nil || before == nil {
+		return undecided, err
 	}
-	return r.kit.Applier.Delete(ctx, s.backup, before)
+	return undecided, r.kit.Applier.Delete(ctx, s.backup, before)
 }
 
 // lastDelete is the Job of the last attempt to delete the repository, and which one it is from 1. It is nil where there is none.
@@ -165,6 +244,20 @@ func (s *scope) lastDelete() (last *batchv1.Job, attempt int) {
 func againAfter(attempt int) time.Duration {
 	const doublings = 5 // more are more than the most
 	return min(deleteAgainMax, deleteAgain<<min(attempt-1, doublings))
+}
+
+// failedAt is when a Job to delete the repository failed, by the operator's clock as far as that is known: the condition Stalled
+// tells when it was first seen. The clock of the Job may be ahead, and nobody waits for that.
+func (s *scope) failedAt(job *batchv1.Job, now time.Time) time.Time {
+	at := now
+	stalled := meta.FindStatusCondition(s.backup.Status.Conditions, slipwayv1alpha1.ConditionStalled)
+	if stalled != nil && stalled.Reason == slipwayv1alpha1.ReasonRepositoryLeft && stalled.LastTransitionTime.Time.Before(at) {
+		at = stalled.LastTransitionTime.Time
+	}
+	if end := endOf(job); end.Before(at) {
+		return end
+	}
+	return at
 }
 
 // endOf is when a Job failed.

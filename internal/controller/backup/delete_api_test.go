@@ -3,6 +3,7 @@
 package backup_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -146,6 +147,146 @@ func TestABackupThatNeverRanLeavesAtOnce(t *testing.T) {
 	})
 	f.delete(backup)
 	f.backupGone()
+}
+
+// pinned makes the Secret that a Backup of the same name has left, with the ID of a repository that has copies.
+func (f *fixture) pinned() {
+	f.Helper()
+	f.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-encryption", Namespace: f.namespace},
+		StringData: map[string]string{"password": "secret", "repositoryID.shop": workload.RepositoryID},
+	})
+}
+
+// Its run only ever waited, so whatever is at the destination is older.
+func TestABackupWhoseRunNeverHadAJobDeletesNothing(t *testing.T) {
+	env.StartOperator(t, nil)
+	tests := map[string]struct {
+		change func(*fixture, *slipwayv1alpha1.Backup)
+		reason string
+	}{
+		"there is no such source": {func(_ *fixture, b *slipwayv1alpha1.Backup) { b.Spec.Source = "shop-dat" }, slipwayv1alpha1.ReasonSourceNotFound},
+		"there are no credentials": {func(f *fixture, _ *slipwayv1alpha1.Backup) {
+			f.delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "slipway-backup", Namespace: f.namespace}})
+		}, slipwayv1alpha1.ReasonSecretNotFound},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.pinned()
+			backup := f.backup(withDeletion, func(b *slipwayv1alpha1.Backup) { tc.change(f, b) })
+			f.wait(func(b *slipwayv1alpha1.Backup) error {
+				if last := b.Status.LastRun; last == nil || last.Reason != tc.reason {
+					return fmt.Errorf("the last run is %+v", last)
+				}
+				return nil
+			})
+			f.delete(backup)
+			f.backupGone()
+			jobs := &batchv1.JobList{}
+			if err := env.Client.List(t.Context(), jobs, client.InNamespace(f.namespace)); err != nil || len(jobs.Items) != 0 {
+				t.Errorf("there are Jobs: %+v, %v", jobs.Items, err)
+			}
+			key := &corev1.Secret{}
+			if err := f.get("shop-encryption", key); err != nil || string(key.Data["repositoryID.shop"]) != workload.RepositoryID {
+				t.Errorf("the key holds %q, %v", key.Data, err)
+			}
+		})
+	}
+}
+
+// Its run had a Job, and nobody knows which repository it made: one that is older than the Backup is not deleted.
+func TestAnOlderRepositoryStays(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.pinned()
+	backup := f.backup(withDeletion)
+	job := f.job(copying...)
+	f.delete(backup)
+	f.delete(job)
+	deletion := f.jobNamed("shop-delete")
+	config := &mover.Config{}
+	if err := json.Unmarshal([]byte(deletion.Spec.Template.Annotations["slipway.dev/mover-config"]), config); err != nil {
+		t.Fatal(err)
+	}
+	if made := backup.CreationTimestamp.Time; config.Repository.ID != "" || !config.Delete.MadeSince.Equal(made) {
+		t.Errorf("it may delete %+v of %q, want what was made since %s", config.Delete, config.Repository.ID, made)
+	}
+	f.move(deletion, refused("WrongRepository"))
+	f.backupGone()
+	environment.Eventually(t, func() error { return f.hasEvent(slipwayv1alpha1.ReasonRepositoryLeft, "stays there") })
+}
+
+// Nobody knows which repository it made, and nobody can look for it without the Secrets.
+func TestABackupWithoutSecretsLeavesAtOnce(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	backup := f.backup(withDeletion)
+	job := f.job(copying...)
+	f.delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "slipway-backup", Namespace: f.namespace}})
+	f.delete(backup)
+	f.delete(job)
+	f.backupGone()
+	environment.Eventually(t, func() error { return f.hasEvent(slipwayv1alpha1.ReasonRepositoryLeft, "stays there") })
+}
+
+// Nobody can write to it: neither a run nor a deletion waits for that.
+func TestAnImmutableKeyIsInNobodysWay(t *testing.T) {
+	env.StartOperator(t, nil)
+	tests := map[string]map[string]string{
+		"with the password alone":                 {"password": "secret"},
+		"with what an older release has noted":    {"password": "secret", "repositoryID": workload.RepositoryID},
+		"with the ID under the key of the Backup": {"password": "secret", "repositoryID.shop": workload.RepositoryID},
+	}
+	for name, data := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			immutable := true
+			f.create(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Name: "shop-encryption", Namespace: f.namespace}, StringData: data, Immutable: &immutable,
+			})
+			backup := f.backup(withDeletion)
+			f.move(f.job(copying...), nil)
+			f.move(f.job(mover.StepMaintain), nil)
+			f.wait(func(b *slipwayv1alpha1.Backup) error {
+				if b.Status.RepositoryID != workload.RepositoryID {
+					return errors.New(b.Status.Message)
+				}
+				return has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonReady)
+			})
+			// Another run is due, now that the ID is known: nobody has seen to the slots of two hours.
+			environment.Eventually(t, func() error {
+				if err := f.get("shop", backup); err != nil {
+					return err
+				}
+				backup.Spec.Schedule = "0 * * * *"
+				return env.Client.Update(t.Context(), backup)
+			})
+			environment.Eventually(t, func() error {
+				if err := f.get("shop", backup); err != nil {
+					return err
+				}
+				backup.Status.LastSlot = &metav1.Time{Time: backup.CreationTimestamp.Add(-2 * time.Hour)}
+				return env.Client.Status().Update(t.Context(), backup)
+			})
+			f.job(copying...)
+			f.delete(backup)
+			for _, run := range f.runs() { // as the garbage collector does, which is not here
+				jobs := &batchv1.JobList{}
+				of := client.MatchingLabels{slipwayv1alpha1.LabelBackupRun: run.Name}
+				if err := env.Client.List(t.Context(), jobs, client.InNamespace(f.namespace), of); err != nil {
+					t.Fatal(err)
+				}
+				for i := range jobs.Items {
+					f.delete(&jobs.Items[i])
+				}
+			}
+			f.move(f.jobNamed("shop-delete"), nil)
+			f.backupGone()
+		})
+	}
 }
 
 // Two Backups with one password have a repository each.

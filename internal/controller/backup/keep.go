@@ -124,6 +124,10 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 		return nil // after the next run
 	}
 	steps := desired.KeepSteps(s.backup, s.maintenanceDue(now) && s.maintenanceFits(now))
+	if before := s.backup.Status.Retention; before != nil && before.Reason == slipwayv1alpha1.ReasonRetentionFailed {
+		// What keeps unused space from being freed may be a copy that needs lost data: it has to be able to expire.
+		slices.Reverse(steps)
+	}
 	if len(steps) == 0 {
 		s.kept = kept
 		if before := s.backup.Status.Retention; before != nil && before.Reason == slipwayv1alpha1.ReasonRetentionFailed && s.maintenanceDue(now) {
@@ -135,7 +139,9 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 	if s.working() || s.drillWorks() {
 		return nil // one at a time; the end of it is an event
 	}
-	return s.unlessBusy(r.makeJob(ctx, s, job, name, steps, keepDeadline))
+	return s.unlessBusy(r.makeJob(ctx, s, job, desired.Inputs{
+		Backup: s.backup, Place: s.place, Image: r.image, Name: name, Steps: steps, Deadline: keepDeadline, RepositoryID: s.repositoryID,
+	}))
 }
 
 // unlessBusy notes that another Job still writes to the repository. The Backup is no less ready for that.
@@ -166,10 +172,8 @@ func (s *scope) maintenanceFits(now time.Time) bool {
 }
 
 // makeJob makes a Job that works on the repository.
-func (r *Reconciler) makeJob(ctx context.Context, s *scope, job *batchv1.Job, name string, steps []mover.Step, deadline time.Duration) error {
-	built, err := desired.Job(desired.Inputs{
-		Backup: s.backup, Place: s.place, Image: r.image, Name: name, Steps: steps, Deadline: deadline,
-	})
+func (r *Reconciler) makeJob(ctx context.Context, s *scope, job *batchv1.Job, inputs desired.Inputs) error {
+	built, err := desired.Job(inputs)
 	if err != nil {
 		return err
 	}
@@ -195,9 +199,12 @@ func (r *Reconciler) readKept(ctx context.Context, s *scope, job *batchv1.Job, k
 	case mover.Succeeded:
 	case mover.Failed:
 		kept.Reason, kept.Message = slipwayv1alpha1.ReasonRetentionFailed, seen.Trouble.Reason+": "+seen.Trouble.Message
-		if seen.Trouble.Reason == slipwayv1alpha1.ReasonMassDeletion {
+		switch seen.Trouble.Reason {
+		case slipwayv1alpha1.ReasonMassDeletion:
 			kept.Reason, kept.Message = seen.Trouble.Reason, seen.Trouble.Message+
 				"; to let them go, annotate the Backup with "+slipwayv1alpha1.AnnotationMayExpire+" and that number"
+		case slipwayv1alpha1.ReasonCorrupt:
+			kept.Message += "; unused space is not freed as long as a copy needs what is lost"
 		}
 	default:
 		return nil

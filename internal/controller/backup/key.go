@@ -173,9 +173,17 @@ func (r *Reconciler) readKey(ctx context.Context, s *scope) (*corev1.Secret, err
 	return secret, nil
 }
 
-// changeKey sets keys of a Secret as it was read, or removes them. Several Backups may do so at the same time.
+// refusedWrite tells that the API server refuses what would be written to a Secret, as an admission webhook may. Another attempt
+// changes nothing.
+func refusedWrite(err error) bool {
+	worst := outcome.Worst(err)
+	return worst != nil && (worst.Reason == slipwayv1alpha1.ReasonInvalid || worst.Reason == slipwayv1alpha1.ReasonForbidden)
+}
+
+// changeKey sets keys of a Secret as it was read, or removes them. Several Backups may do so at the same time. One that is
+// immutable stays as it is: the status has the ID, too.
 func (r *Reconciler) changeKey(ctx context.Context, secret *corev1.Secret, changes map[string]any) error {
-	if len(changes) == 0 {
+	if len(changes) == 0 || (secret.Immutable != nil && *secret.Immutable) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": secret.ResourceVersion}, "data": changes})

@@ -113,6 +113,10 @@ type Inputs struct {
 	Steps []mover.Step
 	// Deadline is how long it may take.
 	Deadline time.Duration
+	// RepositoryID is that of the repository, empty where nobody knows it.
+	RepositoryID string
+	// MadeSince protects a repository that is older from being deleted. Zero: none is protected.
+	MadeSince time.Time
 }
 
 // Job returns a Job that works on the repository, and on no volume.
@@ -127,8 +131,9 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 		Name: in.Name, Namespace: in.Backup.Namespace, Labels: labels, Owner: owner(in.Backup).Reference(),
 		Image: in.Image, Steps: in.Steps,
 		Config: mover.Config{
-			Repository: mover.Repository{ID: in.Backup.Status.RepositoryID, OldID: in.Backup.OwnsKey()},
+			Repository: mover.Repository{ID: in.RepositoryID, OldID: in.Backup.OwnsKey()},
 			Expire:     mover.Expire{Retention: Retention(in.Backup)},
+			Delete:     mover.Delete{MadeSince: in.MadeSince.UTC()},
 		},
 		Place: in.Place.Of(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
 		Mover: in.Backup.Spec.Mover, Resources: resources, Deadline: in.Deadline,

@@ -116,6 +116,7 @@ func jobOf(t *testing.T, backup *slipwayv1alpha1.Backup, name string, steps []mo
 	}
 	job, err := desired.Job(desired.Inputs{
 		Backup: backup, Place: place, Image: "slipway-backup:1", Name: name, Steps: steps, Deadline: 2 * time.Hour,
+		RepositoryID: backup.Status.RepositoryID,
 	})
 	if err != nil {
 		t.Fatal(err)
