@@ -234,7 +234,8 @@ func (r *BackupRun) Ended() bool {
 
 // IsOf tells whether the run is one of this Backup. A name is not enough: a Backup that was deleted may have had the same one.
 // The controller of a run tells, by its UID. One by hand has none until the operator gives it one, before it begins. Of a run
-// that has begun without, its time tells, and while its Backup is being deleted none begins.
+// that has begun without, its time tells, and while its Backup is being deleted none begins. One that was made after the Backup is
+// of it: the API server writes both times. One that was made before is of it when it began afterwards, going by the operator's clock.
 func (r *BackupRun) IsOf(backup *Backup) bool {
 	if r.Spec.Backup != backup.Name || r.Namespace != backup.Namespace {
 		return false
@@ -245,5 +246,5 @@ func (r *BackupRun) IsOf(backup *Backup) bool {
 	if r.Status.StartTime == nil {
 		return backup.DeletionTimestamp.IsZero()
 	}
-	return !r.Status.StartTime.Before(&backup.CreationTimestamp)
+	return !r.CreationTimestamp.Before(&backup.CreationTimestamp) || !r.Status.StartTime.Before(&backup.CreationTimestamp)
 }

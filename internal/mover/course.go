@@ -121,6 +121,18 @@ func (c Course) Wait(trouble *health.Trouble, now time.Time) Next {
 	return next
 }
 
+// Retry says that a request failed that is sent again. That tells nothing about the Job, which may go on, or may have ended well.
+// So only the deadline ends it.
+func (c Course) Retry(trouble *health.Trouble, now time.Time) Next {
+	left := c.Deadline().Sub(now)
+	if left <= 0 {
+		return c.Fail(trouble.Reason, trouble.Message, now)
+	}
+	next := c.Hold(trouble, now)
+	next.Recheck = left
+	return next
+}
+
 // Follow says what follows from what a Job has come to. ok tells that it does: a Job that has succeeded is for the caller to
 // judge. does says in a sentence what each step does.
 func (c Course) Follow(seen Observation, does map[Step]string, now time.Time) (next Next, ok bool) {

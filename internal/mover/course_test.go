@@ -53,6 +53,9 @@ func TestWhatFollows(t *testing.T) {
 		"its turn has not come for half an hour": {fresh.Wait(trouble("Queued"), noon.Add(30*time.Minute)), pending, "Queued", 1, 30 * time.Minute},
 		"another pod writes for half an hour":    {fresh.Wait(trouble("TargetBusy"), noon.Add(30*time.Minute)), pending, "TargetBusy", 1, 30 * time.Minute},
 		"another pod writes until the deadline":  {fresh.Wait(trouble("TargetBusy"), noon.Add(time.Hour)), ends, "TargetBusy", 1, 0},
+		"an error late in a long run":            {began.Retry(trouble("APIError"), noon.Add(30*time.Minute)), runs, "APIError", 1, 30 * time.Minute},
+		"an error after a long time in a queue":  {fresh.Retry(trouble("APIError"), noon.Add(31*time.Minute)), pending, "APIError", 1, 29 * time.Minute},
+		"errors until the deadline":              {began.Retry(trouble("APIError"), noon.Add(time.Hour)), ends, "APIError", 1, 0},
 		"a conflict":                             {began.Wait(nil, noon.Add(time.Minute)), runs, "Transferring", 1, 59 * time.Minute},
 	}
 	for name, tc := range tests {

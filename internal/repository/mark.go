@@ -3,6 +3,7 @@ package repository
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -49,9 +50,17 @@ func (t *target) claim(attempt string) error {
 		err = mark.Close()
 	}
 	if err != nil {
-		return targetError(t.mark, err)
+		return markError(t.mark, err)
 	}
 	return t.sync()
+}
+
+// markError says what to do where the root folder of a target takes no mark: files in folders below could be written all the same.
+func markError(mark string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("the root folder of the target takes no file %q, which marks it until all is restored: set spec.mover.runAs to Root: %w", mark, err)
+	}
+	return targetError(mark, err)
 }
 
 // unmark removes the mark. With all it removes those of other attempts too, which have left nothing by half any more.

@@ -69,6 +69,53 @@ func TestACopyCountsForItsSourceAlone(t *testing.T) {
 	}
 }
 
+// What is said about a copy is not said about another source.
+func TestWhatIsSaidAboutACopyIsOfItsSource(t *testing.T) {
+	said := []string{slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ConditionCrashConsistent}
+	run := copied("pvc/shop-data", "shop-data", at(4, 2, 0))
+	for _, kind := range said {
+		run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Said", Message: "words"})
+	}
+	told := []metav1.Condition{{
+		Type: slipwayv1alpha1.ConditionVerified, Status: metav1.ConditionTrue, Reason: slipwayv1alpha1.ReasonVerified, Message: "words",
+	}}
+	tests := map[string]struct {
+		source string
+		runs   []slipwayv1alpha1.BackupRun
+		// verified is the reason of Verified, which is true where that is Verified. said tells that the other conditions are there.
+		verified string
+		said     bool
+	}{
+		"the same source":                      {"shop-data", []slipwayv1alpha1.BackupRun{run}, slipwayv1alpha1.ReasonVerified, true},
+		"another source":                       {"other", []slipwayv1alpha1.BackupRun{run}, slipwayv1alpha1.ReasonNoCopy, false},
+		"the same source, the runs are gone":   {"shop-data", nil, slipwayv1alpha1.ReasonVerified, false},
+		"another source, the runs are gone":    {"other", nil, slipwayv1alpha1.ReasonNoRun, false},
+		"nobody can understand the new source": {"a/b/c", []slipwayv1alpha1.BackupRun{run}, slipwayv1alpha1.ReasonVerified, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			backup := nightly(func(b *slipwayv1alpha1.Backup) {
+				b.Spec.Source = tc.source
+				b.Status.LastBackupTime, b.Status.LastBackupSource = &metav1.Time{Time: at(4, 2, 0)}, "pvc/shop-data"
+				b.Status.Conditions = told
+			})
+			s := &scope{backup: backup, source: sourceOf(&backup.Spec), runs: tc.runs}
+			now := at(4, 9, 0)
+			s.plan, s.promise = promised(backup, now, s.lastBackup())
+			conditions := s.status(now).Conditions
+			verified := meta.FindStatusCondition(conditions, slipwayv1alpha1.ConditionVerified)
+			if verified.Reason != tc.verified || (verified.Status == metav1.ConditionTrue) != (tc.verified == slipwayv1alpha1.ReasonVerified) {
+				t.Errorf("Verified is %+v, want %s", verified, tc.verified)
+			}
+			for _, kind := range said {
+				if got := meta.IsStatusConditionTrue(conditions, kind); got != tc.said {
+					t.Errorf("%s is %v, want %v", kind, got, tc.said)
+				}
+			}
+		})
+	}
+}
+
 // Who breaks the spec breaks no promise that was given.
 func TestThePromiseOutlivesAnInvalidSpec(t *testing.T) {
 	invalid := func(b *slipwayv1alpha1.Backup) { b.Spec.Schedule = "0 2 * * * *" }

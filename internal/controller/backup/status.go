@@ -117,11 +117,12 @@ func (s *scope) ready() metav1.Condition {
 	}
 }
 
-// verified says how the newest run that has ended did.
+// verified says how the newest run that has ended did. A copy of what was in spec.source before says nothing about what is there
+// now.
 func (s *scope) verified() metav1.Condition {
 	ended := s.newest(slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.BackupFailed)
 	switch {
-	case ended == nil && s.backup.Status.LastBackupTime != nil:
+	case ended == nil && !s.lastBackup().IsZero():
 		// The objects of its runs were deleted. What is known stays true.
 		for _, c := range s.backup.Status.Conditions {
 			if c.Type == slipwayv1alpha1.ConditionVerified {
@@ -131,6 +132,8 @@ func (s *scope) verified() metav1.Condition {
 		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified, "every copy of an earlier run was read back")
 	case ended == nil:
 		return status.False(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonNoRun, "no run has ended yet")
+	case ended.Status.Phase == slipwayv1alpha1.BackupCompleted && len(ended.Status.Volumes) > 0 && !s.counts(ended):
+		return status.False(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy yet"))
 	case ended.Status.Phase == slipwayv1alpha1.BackupCompleted:
 		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified, "every copy of BackupRun \""+ended.Name+"\" was read back")
 	default:
@@ -186,7 +189,7 @@ func (s *scope) abnormal() []metav1.Condition {
 	if worst := outcome.Worst(s.err); worst.Stalls() {
 		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, worst.Reason, worst.Message))
 	}
-	if run := s.newest(slipwayv1alpha1.BackupCompleted); run != nil {
+	if run := s.newestCopy(); run != nil {
 		for _, c := range run.Status.Conditions {
 			if c.Type == slipwayv1alpha1.ConditionLiveSource || c.Type == slipwayv1alpha1.ConditionCrashConsistent {
 				list = append(list, status.True(c.Type, c.Reason, c.Message))

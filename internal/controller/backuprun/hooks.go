@@ -205,6 +205,7 @@ func (r *Reconciler) letGo(ctx context.Context, s *scope, now time.Time) error {
 		return !owed, err
 	})
 	if (why == finalizer.LetGo || why == finalizer.OutOfTime) && hook.Owed(s.hooks) {
+		r.metrics.hooksLeft.Inc()
 		r.kit.Warn(s.run, slipwayv1alpha1.ReasonHookLeft, "the run goes, and its after hook (spec.hooks.after of the Backup) has not run: the workload may still be held")
 	}
 	return err

@@ -18,13 +18,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/backuprun"
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/podexec"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
+
+// hooksLeft is how many runs have gone before their after hook had run, of all tests of this process.
+func hooksLeft(t *testing.T) float64 {
+	t.Helper()
+	families, err := crmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == backuprun.HooksLeft.Name {
+			return family.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("there is no %s", backuprun.HooksLeft.Name)
+	return 0
+}
 
 var errBroken = errors.New("the connection broke")
 
@@ -580,6 +598,7 @@ func TestARunThatIsDeletedReleasesWhatItHeld(t *testing.T) {
 		exec.play(f, "db-0", "/thaw", func(context.Context) error { return errBroken })
 		run := f.run("shop-now")
 		f.job("shop-now-0-1")
+		before := hooksLeft(t)
 		f.deleteRun("shop-now")
 		environment.Eventually(t, func() error {
 			run := f.hooks("shop-now", slipwayv1alpha1.HooksAfter)
@@ -594,6 +613,9 @@ func TestARunThatIsDeletedReleasesWhatItHeld(t *testing.T) {
 		}
 		f.runGone("shop-now")
 		environment.Eventually(t, func() error { return f.event(slipwayv1alpha1.ReasonHookLeft, "BackupRun") })
+		if after := hooksLeft(t); after <= before {
+			t.Errorf("%s was %v, and is %v", backuprun.HooksLeft.Name, before, after)
+		}
 	})
 }
 

@@ -60,6 +60,8 @@ func (s *scope) follow(now time.Time) mover.Next {
 	switch worst := outcome.Worst(s.err); {
 	case worst != nil && worst.Kind == outcome.Invalid:
 		return course.Fail(worst.Reason, worst.Message, now)
+	case worst != nil && worst.Kind == outcome.Transient:
+		return course.Retry(worst.Trouble(), now)
 	case worst != nil:
 		return course.Wait(worst.Trouble(), now)
 	case s.err != nil:

@@ -32,8 +32,13 @@ var (
 		Name: "slipway_backuprun_added_bytes_total", Type: metric.Counter,
 		Help: "Bytes that completed runs have added to repositories.",
 	}
+	// HooksLeft counts workloads that nobody has released. The gauge of conditions forgets a run that is deleted.
+	HooksLeft = metric.Definition{
+		Name: "slipway_backuprun_hooks_left_total", Type: metric.Counter,
+		Help: "Runs that were deleted and went before their after hook had run.",
+	}
 	// Metrics are all of them, for the documentation.
-	Metrics = []metric.Definition{RunsByCondition, Failures, Duration, Bytes}
+	Metrics = []metric.Definition{RunsByCondition, Failures, Duration, Bytes, HooksLeft}
 )
 
 // durationBuckets reach from a small volume to half a day, in seconds.
@@ -61,9 +66,10 @@ const (
 )
 
 type metrics struct {
-	failures *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	bytes    prometheus.Counter
+	failures  *prometheus.CounterVec
+	duration  *prometheus.HistogramVec
+	bytes     prometheus.Counter
+	hooksLeft prometheus.Counter
 }
 
 // newMetrics registers the metrics. A second controller in the same process, as in tests, shares the counters of the first.
@@ -73,11 +79,13 @@ func newMetrics(cached cache.Cache) *metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: Duration.Name, Help: Duration.Help, Buckets: durationBuckets,
 		}, Duration.Labels),
-		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: Bytes.Name, Help: Bytes.Help}),
+		bytes:     prometheus.NewCounter(prometheus.CounterOpts{Name: Bytes.Name, Help: Bytes.Help}),
+		hooksLeft: prometheus.NewCounter(prometheus.CounterOpts{Name: HooksLeft.Name, Help: HooksLeft.Help}),
 	}
 	m.failures = metric.Registered(crmetrics.Registry, m.failures)
 	m.duration = metric.Registered(crmetrics.Registry, m.duration)
 	m.bytes = metric.Registered(crmetrics.Registry, m.bytes)
+	m.hooksLeft = metric.Registered(crmetrics.Registry, m.hooksLeft)
 	for _, reason := range failureReasons {
 		m.failures.WithLabelValues(reason)
 	}

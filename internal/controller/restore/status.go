@@ -9,6 +9,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
+	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -37,7 +38,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.RestoreStatus {
 	}
 	if result := s.result(); result != nil && next.Phase == slipwayv1alpha1.BackupCompleted {
 		next.SnapshotID = result.Snapshot.ID
-		next.SourceTime = &metav1.Time{Time: result.Snapshot.Start}
+		next.SourceTime = sourceTime(&result.Snapshot, now)
 		next.Files, next.Bytes = result.Files, result.Bytes
 		next.OwnersNotKept, next.AttributesNotKept = result.OwnersNotKept, result.AttributesNotKept
 		next.Summary.Size = text.Bytes(result.Bytes)
@@ -55,4 +56,17 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.RestoreStatus {
 	}
 	next.Conditions = status.Merge(before.Conditions, conditions, s.restore.Generation, metav1.NewTime(now))
 	return next
+}
+
+// sourceTime is what moment a copy is of, as the repository tells; an older release told only when it was read. A node whose clock
+// is ahead makes no copy newer than it can be.
+func sourceTime(made *mover.SnapshotResult, now time.Time) *metav1.Time {
+	at := made.SourceTime
+	if at.IsZero() {
+		at = made.Start
+	}
+	if at.After(now) {
+		at = now
+	}
+	return transfer.At(at)
 }

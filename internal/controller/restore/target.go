@@ -40,11 +40,11 @@ func (r *Reconciler) makeVolume(ctx context.Context, s *scope) error {
 	return checkMaker(s.restore, current)
 }
 
-// checkMaker returns an error unless a Restore may write to an existing volume as to a new one. Only the UID tells: a label has
-// a name, which an earlier Restore may have had.
+// checkMaker returns an error unless a Restore may write to an existing volume as to a new one. The UID tells: a label has a
+// name, which an earlier Restore may have had.
 func checkMaker(restore *slipwayv1alpha1.Restore, claim *corev1.PersistentVolumeClaim) error {
 	switch {
-	case claim.Annotations[slipwayv1alpha1.AnnotationRestoreUID] != string(restore.UID):
+	case claim.Annotations[slipwayv1alpha1.AnnotationRestoreUID] != string(restore.UID) && !madeByOlder(restore, claim):
 		return outcome.Blockedf(transfer.Recheck, slipwayv1alpha1.ReasonNameConflict,
 			"PersistentVolumeClaim %q exists, and this Restore has not made it (spec.target.create): delete it, or make a Restore with another "+
 				"spec.target.claim, or one without spec.target.create", claim.Name)
@@ -53,4 +53,12 @@ func checkMaker(restore *slipwayv1alpha1.Restore, claim *corev1.PersistentVolume
 	default:
 		return nil
 	}
+}
+
+// madeByOlder tells that an older operator made the volume for this Restore: it wrote a label and no UID. A volume that is older
+// than the Restore is of an earlier one. A Restore that has not begun has no volume yet that an older operator could have made.
+func madeByOlder(restore *slipwayv1alpha1.Restore, claim *corev1.PersistentVolumeClaim) bool {
+	_, told := claim.Annotations[slipwayv1alpha1.AnnotationRestoreUID]
+	return !told && restore.Status.StartTime != nil && claim.Labels[slipwayv1alpha1.LabelRestore] == restore.Name &&
+		!claim.CreationTimestamp.Before(&restore.CreationTimestamp)
 }
