@@ -192,9 +192,22 @@ func TestARunThatAnOlderOperatorLeftIsAdopted(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.secret("shop-encryption", "password"))
 	now := metav1.Now()
-	begun := map[string]metav1.Time{"mine": now, "before": metav1.NewTime(f.backup.CreationTimestamp.AddDate(0, 0, -1))}
-	for name, at := range begun {
-		run := f.run(name)
+	begun := map[string]metav1.Time{"before": metav1.NewTime(f.backup.CreationTimestamp.AddDate(0, 0, -1)), "mine": now}
+	before := f.run("before")
+	environment.Eventually(t, func() error { // the times that an API server writes are of a whole second
+		if err := env.Client.Delete(t.Context(), f.backup); err != nil {
+			return err
+		}
+		f.backup = &slipwayv1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: f.namespace}, Spec: f.backup.Spec}
+		f.create(f.backup)
+		if !before.CreationTimestamp.Before(&f.backup.CreationTimestamp) {
+			return errors.New("the Backup was made in the same second as the run of the one before")
+		}
+		return nil
+	})
+	runs := map[string]*slipwayv1alpha1.BackupRun{"before": before, "mine": f.run("mine")}
+	for name, run := range runs {
+		at := begun[name]
 		run.Status = slipwayv1alpha1.BackupRunStatus{
 			Phase: slipwayv1alpha1.BackupCompleted, Reason: slipwayv1alpha1.ReasonVerified, StartTime: &at, CompletionTime: &at, RepositoryID: "of-" + name,
 			Volumes: []slipwayv1alpha1.BackupVolume{{Claim: "shop-data", SourceTime: &at, Verified: true, SnapshotID: name}},
