@@ -70,6 +70,9 @@ type BackupRunStatus struct {
 	// reason is why it has that phase: one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// reasonTime is since when the reason is this one.
+	// +optional
+	ReasonTime *metav1.Time `json:"reasonTime,omitempty"`
 	// message says it in a sentence.
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -21,6 +21,8 @@ type Course struct {
 	// Phase, Reason and Message are those of the status.
 	Phase           slipwayv1alpha1.BackupPhase
 	Reason, Message string
+	// ReasonSince is since when Reason is this one. Zero: nobody knows.
+	ReasonSince time.Time
 	// Attempt is the present one, from 1.
 	Attempt int32
 	// Began is when the first attempt began, or zero, and AttemptBegan when the present one began or will, or zero.
@@ -105,20 +107,32 @@ func (c Course) Wait(trouble *health.Trouble, now time.Time) Next {
 		next.Reason, next.Message = trouble.Reason, trouble.Message
 		return next
 	}
-	since := c.AttemptBegan
-	if since.IsZero() {
-		since = c.Created
-	}
-	left := since.Add(PendingLimit).Sub(now)
+	left := c.Deadline().Sub(now)
 	switch trouble.Reason {
 	case slipwayv1alpha1.ReasonRepositoryBusy, slipwayv1alpha1.ReasonTargetBusy:
-		left = c.Deadline().Sub(now)
+	default:
+		left = min(left, c.since(trouble.Reason, now).Add(PendingLimit).Sub(now))
 	}
 	if left <= 0 {
 		return c.Fail(trouble.Reason, trouble.Message, now)
 	}
 	next.Reason, next.Message, next.Recheck = trouble.Reason, trouble.Message, min(left, next.Recheck)
 	return next
+}
+
+// since is since when it waits for a reason. Time in a queue, or with another reason, does not count. An older operator did not note
+// it: then all the time counts.
+func (c Course) since(reason string, now time.Time) time.Time {
+	switch {
+	case c.Reason != reason:
+		return now
+	case !c.ReasonSince.IsZero():
+		return c.ReasonSince
+	case !c.AttemptBegan.IsZero():
+		return c.AttemptBegan
+	default:
+		return c.Created
+	}
 }
 
 // Retry says that a request failed that is sent again. That tells nothing about the Job, which may go on, or may have ended well.

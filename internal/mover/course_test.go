@@ -18,6 +18,12 @@ func TestWhatFollows(t *testing.T) {
 	third := began
 	third.Attempt = 3
 	fresh := Course{Attempt: 1, Created: noon, Allowed: time.Hour}
+	// It had queued for 31 minutes when it was seen that the Secret is missing.
+	queued, noticed := fresh, fresh
+	queued.Reason = "Queued"
+	noticed.Reason, noticed.ReasonSince = "SecretNotFound", noon.Add(31*time.Minute)
+	older := fresh
+	older.Reason = "SecretNotFound"
 	starting := Observation{State: Starting, Step: StepSnapshot, Since: noon}
 	follow := func(c Course, seen Observation, at time.Duration) Next {
 		next, ok := c.Follow(seen, nil, noon.Add(at))
@@ -48,8 +54,12 @@ func TestWhatFollows(t *testing.T) {
 		"the pod could not start for 10 minutes": {follow(began, stuck, 10*time.Minute), ends, "PodPending", 1, 0},
 		"the data is read back":                  {follow(began, Observation{State: Working, Step: StepVerify}, time.Minute), runs, "Verifying", 1, 59 * time.Minute},
 		"it takes too long":                      {follow(began, Observation{State: Working, Step: StepVerify}, time.Hour), ends, "DeadlineExceeded", 1, 0},
-		"a Secret is missing":                    {fresh.Wait(trouble("SecretNotFound"), noon.Add(time.Minute)), pending, "SecretNotFound", 1, 9 * time.Minute},
-		"a Secret is missing for 10 minutes":     {fresh.Wait(trouble("SecretNotFound"), noon.Add(10*time.Minute)), ends, "SecretNotFound", 1, 0},
+		"a Secret is missing":                    {fresh.Wait(trouble("SecretNotFound"), noon.Add(time.Minute)), pending, "SecretNotFound", 1, 10 * time.Minute},
+		"a Secret is missing after a queue":      {queued.Wait(trouble("SecretNotFound"), noon.Add(31*time.Minute)), pending, "SecretNotFound", 1, 10 * time.Minute},
+		"a Secret is missing for 9 minutes":      {noticed.Wait(trouble("SecretNotFound"), noon.Add(40*time.Minute)), pending, "SecretNotFound", 1, time.Minute},
+		"a Secret is missing for 10 minutes":     {noticed.Wait(trouble("SecretNotFound"), noon.Add(41*time.Minute)), ends, "SecretNotFound", 1, 0},
+		"a Secret is missing at the deadline":    {queued.Wait(trouble("SecretNotFound"), noon.Add(time.Hour)), ends, "SecretNotFound", 1, 0},
+		"an older operator did not note it":      {older.Wait(trouble("SecretNotFound"), noon.Add(10*time.Minute)), ends, "SecretNotFound", 1, 0},
 		"its turn has not come for half an hour": {fresh.Wait(trouble("Queued"), noon.Add(30*time.Minute)), pending, "Queued", 1, 30 * time.Minute},
 		"another pod writes for half an hour":    {fresh.Wait(trouble("TargetBusy"), noon.Add(30*time.Minute)), pending, "TargetBusy", 1, 30 * time.Minute},
 		"another pod writes until the deadline":  {fresh.Wait(trouble("TargetBusy"), noon.Add(time.Hour)), ends, "TargetBusy", 1, 0},

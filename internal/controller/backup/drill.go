@@ -130,6 +130,9 @@ func (s *scope) courseOfDrill() mover.Course {
 	if s.drill.StartTime != nil {
 		course.Began, course.Created = s.drill.StartTime.Time, s.drill.StartTime.Time
 	}
+	if s.drill.ReasonTime != nil {
+		course.ReasonSince = s.drill.ReasonTime.Time
+	}
 	if s.drill.AttemptTime != nil {
 		course.AttemptBegan = s.drill.AttemptTime.Time
 	}
@@ -216,6 +219,7 @@ func (s *scope) applyDrill(next mover.Next, now time.Time) {
 	if next.Attempt != d.Attempt {
 		d.Jobs++
 	}
+	d.ReasonTime = transfer.ReasonTime(d.Reason, next.Reason, d.ReasonTime, now)
 	d.Phase, d.Reason, d.Message = next.Phase, next.Reason, text.Cut(next.Message, transfer.MaxMessage)
 	d.Attempt, d.AttemptTime = next.Attempt, transfer.At(next.Begins)
 	if next.Ended() {

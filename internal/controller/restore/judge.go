@@ -22,6 +22,9 @@ func (s *scope) course() mover.Course {
 	if status.StartTime != nil {
 		course.Began = status.StartTime.Time
 	}
+	if status.ReasonTime != nil {
+		course.ReasonSince = status.ReasonTime.Time
+	}
 	if status.AttemptTime != nil {
 		course.AttemptBegan = status.AttemptTime.Time
 	}

@@ -21,6 +21,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.RestoreStatus {
 		Phase:              s.next.Phase,
 		Reason:             s.next.Reason,
 		Message:            text.Cut(s.next.Message, transfer.MaxMessage),
+		ReasonTime:         transfer.ReasonTime(before.Reason, s.next.Reason, before.ReasonTime, now),
 		Attempt:            s.next.Attempt,
 		StartTime:          before.StartTime,
 		Progress:           s.progress,

@@ -19,6 +19,15 @@ func At(t time.Time) *metav1.Time {
 	return &truncated
 }
 
+// ReasonTime is since when the reason of a status is what it is, from the reason before and the next one. Where the reason stays and
+// nobody has noted since when, nobody knows.
+func ReasonTime(before, next string, since *metav1.Time, now time.Time) *metav1.Time {
+	if before == next {
+		return since
+	}
+	return At(now)
+}
+
 // Conditions say what follows in the words that kubectl wait and kstatus know. ended is what Progressing says in the end.
 func Conditions(next mover.Next, ended string) []metav1.Condition {
 	ready, progressing := slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing

@@ -17,7 +17,7 @@ var volatile = []string{
 	"uid", "resourceVersion", "generation", "observedGeneration", "creationTimestamp", "time",
 	"lastTransitionTime", "lastUpdateTime", "startTime", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
 	// Of backups.
-	"completionTime", "attemptTime", "sourceTime", "runTime", "duration", "nextRunTime", "nextTime", "lastSlot",
+	"completionTime", "attemptTime", "reasonTime", "sourceTime", "runTime", "duration", "nextRunTime", "nextTime", "lastSlot",
 }
 
 // counted are fields whose value depends on what went before, or is an identity. Only their presence is compared.

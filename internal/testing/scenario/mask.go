@@ -13,7 +13,7 @@ var volatile = []string{
 	"slipway.dev/config-versions", "slipway.dev/restore-uid",
 	// Of Jobs, and of what they have done: UIDs, times, and what was left of a deadline.
 	"batch.kubernetes.io/controller-uid", "controller-uid", "slipway.dev/mover-config", "activeDeadlineSeconds",
-	"completionTime", "attemptTime", "sourceTime", "lastBackupTime", "nextRunTime", "lastSlot", "runTime", "maintenanceTime", "duration", "lastTime", "lastSuccessTime", "nextTime",
+	"completionTime", "attemptTime", "reasonTime", "sourceTime", "lastBackupTime", "nextRunTime", "lastSlot", "runTime", "maintenanceTime", "duration", "lastTime", "lastSuccessTime", "nextTime",
 }
 
 // mask removes what differs from run to run.

@@ -18,6 +18,8 @@ type BackupDrillStatusApplyConfiguration struct {
 	Phase *apiv1alpha1.BackupPhase `json:"phase,omitempty"`
 	// reason is why it has that phase: one word.
 	Reason *string `json:"reason,omitempty"`
+	// reasonTime is since when the reason is this one.
+	ReasonTime *v1.Time `json:"reasonTime,omitempty"`
 	// message says it in a sentence.
 	Message *string `json:"message,omitempty"`
 	// lastTime is when the newest drill ended that has.
@@ -69,6 +71,14 @@ func (b *BackupDrillStatusApplyConfiguration) WithPhase(value apiv1alpha1.Backup
 // If called multiple times, the Reason field is set to the value of the last call.
 func (b *BackupDrillStatusApplyConfiguration) WithReason(value string) *BackupDrillStatusApplyConfiguration {
 	b.Reason = &value
+	return b
+}
+
+// WithReasonTime sets the ReasonTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReasonTime field is set to the value of the last call.
+func (b *BackupDrillStatusApplyConfiguration) WithReasonTime(value v1.Time) *BackupDrillStatusApplyConfiguration {
+	b.ReasonTime = &value
 	return b
 }
 

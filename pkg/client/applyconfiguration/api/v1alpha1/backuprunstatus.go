@@ -21,6 +21,8 @@ type BackupRunStatusApplyConfiguration struct {
 	Phase *apiv1alpha1.BackupPhase `json:"phase,omitempty"`
 	// reason is why it has that phase: one word.
 	Reason *string `json:"reason,omitempty"`
+	// reasonTime is since when the reason is this one.
+	ReasonTime *v1.Time `json:"reasonTime,omitempty"`
 	// message says it in a sentence.
 	Message *string `json:"message,omitempty"`
 	// attempt is how many times it was tried, up to 3. What one attempt has stored the next one does not store again.
@@ -85,6 +87,14 @@ func (b *BackupRunStatusApplyConfiguration) WithPhase(value apiv1alpha1.BackupPh
 // If called multiple times, the Reason field is set to the value of the last call.
 func (b *BackupRunStatusApplyConfiguration) WithReason(value string) *BackupRunStatusApplyConfiguration {
 	b.Reason = &value
+	return b
+}
+
+// WithReasonTime sets the ReasonTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReasonTime field is set to the value of the last call.
+func (b *BackupRunStatusApplyConfiguration) WithReasonTime(value v1.Time) *BackupRunStatusApplyConfiguration {
+	b.ReasonTime = &value
 	return b
 }
 

@@ -21,6 +21,8 @@ type RestoreStatusApplyConfiguration struct {
 	Phase *apiv1alpha1.BackupPhase `json:"phase,omitempty"`
 	// reason is why it has that phase: one word.
 	Reason *string `json:"reason,omitempty"`
+	// reasonTime is since when the reason is this one.
+	ReasonTime *v1.Time `json:"reasonTime,omitempty"`
 	// message says it in a sentence.
 	Message *string `json:"message,omitempty"`
 	// attempt is how many times it was tried, up to 3.
@@ -78,6 +80,14 @@ func (b *RestoreStatusApplyConfiguration) WithPhase(value apiv1alpha1.BackupPhas
 // If called multiple times, the Reason field is set to the value of the last call.
 func (b *RestoreStatusApplyConfiguration) WithReason(value string) *RestoreStatusApplyConfiguration {
 	b.Reason = &value
+	return b
+}
+
+// WithReasonTime sets the ReasonTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReasonTime field is set to the value of the last call.
+func (b *RestoreStatusApplyConfiguration) WithReasonTime(value v1.Time) *RestoreStatusApplyConfiguration {
+	b.ReasonTime = &value
 	return b
 }
 
