@@ -58,10 +58,13 @@ test-go: bin/testsum bin/localkube ## Run the tests of test-unit and test-api at
 	done; exit $$failed; } | $(TESTSUM)
 
 .PHONY: test-property
-test-property: bin/testsum ## Try all random inputs of the tests that try only a share of them in other suites.
+test-property: bin/testsum bin/localkube ## Try all random inputs of the tests that try only a share of them in other suites.
 	@echo 'test-property: SEED=$(SAMPLE)'
-	@PROPERTY_SEED='$(SAMPLE)' PROPERTY_WHOLE=yes go test -race -json -count=1 $(TEST_FLAGS) \
-	  $$(git grep -lF 'property.Inputs(' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') | $(TESTSUM)
+	@{ failed=0; export PROPERTY_SEED='$(SAMPLE)' PROPERTY_WHOLE=yes; go test -race -json -count=1 $(TEST_FLAGS) \
+	  $$(git grep -lF 'property.Inputs(' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') || failed=1; \
+	KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -race -json -count=1 -tags apitest,testing \
+	  -run TestNothingIsLeftByAnOperatorThatDiesAtAnyWrite $(TEST_FLAGS) ./internal/controller/backuprun || failed=1; \
+	exit $$failed; } | $(TESTSUM)
 
 .PHONY: test-crdcheck
 test-crdcheck: bin/testsum bin/localkube ## Compare what is said of changes of definitions, 400 random ones among them, with what an API server does, and check the largest that is checked.
