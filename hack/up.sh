@@ -56,6 +56,13 @@ for object in webapp/demo apigateway/edge webapp/notes; do
   fi
 done
 
+if [[ -n $MONITOR_IMAGE ]]; then
+  if ! "$KUBECTL" rollout status statefulset/slipway-monitor -n slipway-system --timeout=120s; then
+    diagnose slipway-system
+    die 'the monitor did not become ready'
+  fi
+fi
+
 say 'backing up the volume of the application "notes"'
 back_up
 
@@ -88,6 +95,11 @@ echo 'The volume of the application "notes" is backed up, and the copy was read 
 "$KUBECTL" get backup notes-data -n demo
 "$KUBECTL" get backuprun -n demo
 
+if [[ -n $MONITOR_IMAGE ]]; then
+  echo 'The monitor records every change of every custom resource. It may read:'
+  "$KUBECTL" get clusterrole slipway-monitor-kinds -o jsonpath='{range .rules[*]}  {.apiGroups[0]}: {.resources}{"\n"}{end}'
+fi
+
 cat <<TXT
 
 To work with the cluster:
@@ -98,4 +110,11 @@ To work with the cluster:
   kubectl slipway backup ls notes-data -n demo
   kubectl slipway restore notes-data -n demo --to notes-again --create 100Mi --wait
 TXT
+if [[ -n $MONITOR_IMAGE ]]; then
+  cat <<TXT
+
+The monitor's web page, at http://127.0.0.1:8443/ while this runs:
+  kubectl port-forward -n slipway-system service/slipway-monitor 8443:443
+TXT
+fi
 say "done; \`make down${CLUSTER_NAME:+ CLUSTER_NAME=$CLUSTER_NAME}\` undoes it"
