@@ -57,6 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.R
 	role := &rbacv1.ClusterRole{}
 	if err := r.client.Get(ctx, types.NamespacedName{Name: Name}, role); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.show(found{})
 			return outcome.Result(nil, 0)
 		}
 		return outcome.Result(fmt.Errorf("read the ClusterRole: %w", err), 0)

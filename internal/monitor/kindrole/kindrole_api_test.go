@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
 	"github.com/slipway-dev/slipway/internal/operator"
@@ -201,6 +202,9 @@ func TestADefinitionGivesNoRightToWhatSomebodyElseServes(t *testing.T) {
 	create(t, definition("tokens", "foreign.example.com"))
 	create(t, definition("widgets", "own.example.com"))
 	grants(t, "tokens.foreign.example.com", "widgets.own.example.com")
+	if got := counted(t); got["foreign"] != 1 || got["granted"] < 2 || got["excluded"] != 0 {
+		t.Errorf("the kinds are counted as %v", got)
+	}
 
 	another := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
@@ -243,8 +247,29 @@ func TestARoleThatIsMissingIsNotMade(t *testing.T) {
 	if !apierrors.IsNotFound(err) || writes(counter) != 0 {
 		t.Errorf("it is there (%v), after %d writes", err, writes(counter))
 	}
+	if got := counted(t); got["granted"] != 0 {
+		t.Errorf("kinds are counted as granted: %v", got)
+	}
 	create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: kindrole.Name}})
 	grants(t, "widgets.missing.example.com")
+}
+
+// counted is what the metric says, by right.
+func counted(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() == kindrole.KindsByRight.Name {
+			for _, series := range family.GetMetric() {
+				values[series.GetLabel()[0].GetValue()] = series.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
 }
 
 // The rights of the operator reach as far as this: the one ClusterRole, and of it what the policy lets pass.
