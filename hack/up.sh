@@ -113,8 +113,8 @@ TXT
 if [[ -n $MONITOR_IMAGE ]]; then
   cat <<TXT
 
-The monitor's web page, at http://127.0.0.1:8443/ while this runs:
-  kubectl port-forward -n slipway-system service/slipway-monitor 8443:443
+The monitor's API and web page, at http://127.0.0.1:8082/ while this runs:
+  kubectl port-forward -n slipway-system service/slipway-monitor 8082:80
 TXT
 fi
 say "done; \`make down${CLUSTER_NAME:+ CLUSTER_NAME=$CLUSTER_NAME}\` undoes it"

@@ -267,7 +267,7 @@ func TestWithoutAMonitorThereIsNothingOfIt(t *testing.T) {
 
 // The operator and the monitor have to choose the same kinds.
 func TestPatternsOfKindsReachOperatorAndMonitor(t *testing.T) {
-	objects := parse(t, render(t, "ops", "--set", "monitor.include={*.example.com,apps.example.org}", "--set", "monitor.exclude={secret*}", "--set", "monitor.config.more=1"))
+	objects := parse(t, render(t, "ops", "--set", "monitor.include={*.example.com,apps.example.org}", "--set", "monitor.exclude={secret*}", "--set", "monitor.config.kinds.max=100"))
 	deployment := as[appsv1.Deployment](t, named(t, objects, "Deployment", "ops", operatorName))
 	args := deployment.Spec.Template.Spec.Containers[0].Args
 	for _, want := range []string{"--monitor", "--monitor-include=*.example.com,apps.example.org", "--monitor-exclude=secret*"} {
@@ -280,7 +280,7 @@ func TestPatternsOfKindsReachOperatorAndMonitor(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(config), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"include": []any{"*.example.com", "apps.example.org"}, "exclude": []any{"secret*"}, "more": float64(1)}
+	want := map[string]any{"kinds": map[string]any{"include": []any{"*.example.com", "apps.example.org"}, "exclude": []any{"secret*"}, "max": float64(100)}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the monitor's configuration: -want +got:\n%s", diff)
 	}
@@ -443,8 +443,8 @@ func TestTheNetworkPoliciesSelectWhatTheyAreAbout(t *testing.T) {
 	}{
 		{"anybody at the operator", ofOperator, "team", nil, []int32{9443}},
 		{"Prometheus at the operator", ofOperator, "monitoring", prometheus, []int32{8080, 9443}},
-		{"anybody at the monitor", ofMonitor, "team", nil, []int32{8443}},
-		{"Prometheus at the monitor", ofMonitor, "monitoring", prometheus, []int32{8080, 8443}},
+		{"anybody at the monitor", ofMonitor, "team", nil, []int32{8082}},
+		{"Prometheus at the monitor", ofMonitor, "monitoring", prometheus, []int32{8080, 8082}},
 		{"Prometheus at a gateway", ofGateways, "monitoring", prometheus, []int32{desired.AdminPort}},
 		{"the operator at a gateway", ofGateways, "ops", operator.Labels, []int32{desired.AdminPort}},
 		{"somebody with the operator's labels at a gateway", ofGateways, "team", operator.Labels, nil},

@@ -132,7 +132,7 @@ func TestWhatContradictsItselfIsRefused(t *testing.T) {
 		"authentication without rights in the cluster": {[]string{"namespaces={a}", "metrics.authentication=true"}, "metrics.authentication: an install that is limited"},
 		"a monitor without rights in the cluster":      {[]string{"namespaces={a}", "monitor.enabled=true"}, "monitor.enabled: an install that is limited"},
 		"patterns of a monitor that is off":            {[]string{"monitor.enabled=false", "monitor.include={a.b}"}, "monitor.include: there is no monitor"},
-		"a configuration of a monitor that cannot be":  {[]string{"namespaces={a}", "monitor.config.a=b"}, "monitor.config: there is no monitor"},
+		"a configuration of a monitor that cannot be":  {[]string{"namespaces={a}", "monitor.config.kinds.max=1"}, "monitor.config: there is no monitor"},
 		"a monitor that reads Secrets":                 {[]string{"monitor.builtin={secrets}"}, "monitor.builtin: the monitor reads no Secrets"},
 		"every built-in kind":                          {[]string{"monitor.builtin={*}"}, "/monitor/builtin/0"},
 		"a pattern that is none":                       {[]string{"monitor.include={A b}"}, "/monitor/include/0"},
