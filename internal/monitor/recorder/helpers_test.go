@@ -46,7 +46,9 @@ func open(ctx context.Context, t testing.TB, dir string, more func(*Options)) (*
 	return r, s
 }
 
-func patch(body []byte, fields []change.Field) ([]byte, error) { return change.Patch(body, fields, nil) }
+func patch(body []byte, fields []change.Field) ([]byte, error) {
+	return change.Patch(body, fields, nil)
+}
 
 // event is one of an object, at a resource version.
 type event struct {
