@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/monitor/metrics"
 	"github.com/slipway-dev/slipway/internal/operator"
 )
 
@@ -24,6 +25,7 @@ func BySection() map[string][]metric.Definition {
 		"BackupRun":  backuprun.Metrics,
 		"Restore":    restore.Metrics,
 		"Operator":   operator.Metrics,
+		"Monitor":    metrics.Definitions(),
 		"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
 	}
 }

@@ -110,7 +110,7 @@ func (a *app) open(ctx context.Context) (*store.Store, error) {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, nil //nolint:nilnil // documented: it was told to end
+			return nil, nil
 		case <-timer.C():
 		}
 	}

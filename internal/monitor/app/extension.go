@@ -42,7 +42,7 @@ type Extension interface {
 // observer is where rules are attached.
 func (a *app) observer(ctx context.Context, parts *Parts) (recorder.Observer, error) {
 	if a.options.Extension == nil {
-		return nil, nil //nolint:nilnil // nobody observes
+		return nil, nil
 	}
 	return a.options.Extension.Observer(ctx, *parts)
 }

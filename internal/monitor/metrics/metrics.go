@@ -85,7 +85,7 @@ func NewCommits(registry prometheus.Registerer) func(took time.Duration, events 
 	histogram := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: commitName, Help: definitions[len(definitions)-1].Help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	})
-	histogram = metric.Registered(registry, prometheus.Histogram(histogram))
+	histogram = metric.Registered(registry, histogram)
 	return func(took time.Duration, _ int) { histogram.Observe(took.Seconds()) }
 }
 

@@ -115,10 +115,8 @@ func (r *Recorder) recallChecks(ctx context.Context) error {
 
 // check checks the objects of a definition, and stores what it found.
 func (r *Recorder) check(ctx context.Context, wanted wantedCheck) error {
-	if j := r.journal(definitions); j != nil {
-		if err := j.pipe.drain(ctx); err != nil { // the definition may wait for the store
-			return err
-		}
+	if err := r.journal(definitions).pipe.drain(ctx); err != nil { // the definition may wait for the store
+		return err
 	}
 	reports, err := Reports(ctx, r.store, wanted.name)
 	if err != nil {

@@ -34,4 +34,5 @@
 //   - definition.go: definitions, their versions, and what a change of them breaks
 //   - check.go: the check of all objects after a change of their definition
 //   - figures.go: Figures, for metrics
+//   - plant_off.go, plant_on.go: a loss on purpose, in the build of one test only
 package recorder

@@ -57,7 +57,7 @@ func (j *journal) BeginList(ctx context.Context, gap supervisor.Gap) error {
 	if j.noted {
 		return nil
 	}
-	if err := j.note(ctx, gap, nil); err != nil {
+	if err := j.note(ctx, gap); err != nil {
 		return err
 	}
 	j.noted = true
@@ -65,7 +65,7 @@ func (j *journal) BeginList(ctx context.Context, gap supervisor.Gap) error {
 }
 
 // note records a gap.
-func (j *journal) note(ctx context.Context, gap supervisor.Gap, told []int64) error {
+func (j *journal) note(ctx context.Context, gap supervisor.Gap) error {
 	weight := int64(entryBytes)
 	if err := j.pipe.reserve(ctx, weight); err != nil {
 		return err
@@ -75,12 +75,12 @@ func (j *journal) note(ctx context.Context, gap supervisor.Gap, told []int64) er
 		Actor: change.Actor{Confidence: change.Unknown},
 	}
 	records := []change.Record{record}
-	j.pipe.add(j.kind, entry{weight: weight, records: records, told: told, update: &Update{Kind: j.kind, Records: records}})
+	j.pipe.add(j.kind, entry{weight: weight, records: records, update: &Update{Kind: j.kind, Records: records}})
 	return nil
 }
 
 // Lost implements supervisor.Journal.
-func (j *journal) Lost(ctx context.Context, gap supervisor.Gap) error { return j.note(ctx, gap, nil) }
+func (j *journal) Lost(ctx context.Context, gap supervisor.Gap) error { return j.note(ctx, gap) }
 
 // Listed implements supervisor.Journal.
 func (j *journal) Listed(ctx context.Context, object supervisor.Object) error {

@@ -18,7 +18,6 @@ type entry struct {
 	outbox      []store.Message
 	values      []store.Value
 	definitions []store.Definition
-	told        []int64
 	// update is what readers are told, nil for nothing.
 	update *Update
 	// weight is how many bytes it takes while it waits.
@@ -35,7 +34,7 @@ func (e *entry) parts() int {
 }
 
 // empty tells that there is nothing in it but a checkpoint.
-func (e *entry) empty() bool { return e.parts() == 0 && len(e.told) == 0 }
+func (e *entry) empty() bool { return e.parts() == 0 }
 
 const (
 	// maxEntries and maxBytes bound what waits in one journal, and maxParts what is committed as one: the store takes no
@@ -96,7 +95,6 @@ func (p *part) batch() store.Batch {
 		b.Records = append(b.Records, e.records...)
 		b.Outbox = append(b.Outbox, e.outbox...)
 		b.Definitions = append(b.Definitions, e.definitions...)
-		b.Told = append(b.Told, e.told...)
 		for _, uid := range e.drop {
 			see(uid, nil)
 		}
@@ -130,7 +128,7 @@ func (p *part) batch() store.Batch {
 
 // without returns what is left of an entry that the store does not take: that it is not there, as a gap of the kind.
 func (e *entry) without(kind change.Kind, problem error) entry {
-	left := entry{checkpoint: e.checkpoint, told: e.told, weight: e.weight}
+	left := entry{checkpoint: e.checkpoint, weight: e.weight}
 	if len(e.records) == 0 {
 		return left
 	}
