@@ -55,7 +55,8 @@ func Run(ctx context.Context, access *rest.Config, options Options) error {
 	}
 	a := &app{options: options, access: access, log: options.Log, clock: clock.RealClock{}, registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	ctx, cancel := context.WithCancelCause(ctx)
+	parent := ctx
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	var servers sync.WaitGroup
 	defer servers.Wait()
@@ -68,8 +69,8 @@ func Run(ctx context.Context, access *rest.Config, options Options) error {
 		return err
 	}
 	err = a.record(ctx, history, &servers, cancel)
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		err = errors.Join(err, cause)
+	if parent.Err() == nil {
+		err = errors.Join(err, context.Cause(ctx))
 	}
 	return errors.Join(err, history.Close())
 }

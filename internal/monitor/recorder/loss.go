@@ -72,14 +72,15 @@ func (r *Recorder) kinds(ctx context.Context) ([]change.Kind, error) {
 func (r *Recorder) takeBack(ctx context.Context, kinds []change.Kind) error {
 	r.gate.Lock()
 	defer r.gate.Unlock()
-	r.epoch.Add(1)
-	for _, j := range r.all() {
-		j.stale.Store(true)
-	}
 	for _, kind := range kinds {
 		if err := r.store.ClearCheckpoint(ctx, kind.GroupResource()); err != nil {
 			return err
 		}
+	}
+	// Only now: a journal that is opened before would begin where nothing is known any more.
+	r.epoch.Add(1)
+	for _, j := range r.all() {
+		j.stale.Store(true)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type Options struct {
 	// MaxWaiting is how many bytes wait for the store at most, all kinds together. Default 32 MiB. An object counts three times
 	// its size as JSON, for what is made of it.
 	MaxWaiting int64
-	// ChecksPerSecond is how many objects are checked in a second after their definition has changed. Default 500.
+	// ChecksPerSecond is how many objects are checked in a second after their definition has changed. Default 1,000.
 	ChecksPerSecond int
 	// Committed is told of each commit: how long it took, and how many events it had. It must not block. Nil: nobody is.
 	Committed func(took time.Duration, events int)
@@ -46,7 +46,7 @@ type Options struct {
 
 const (
 	defaultWaiting = 32 << 20
-	defaultChecks  = 500
+	defaultChecks  = 1000
 	// tick is how often checkpoints of quiet kinds are stored.
 	tick = 5 * time.Second
 	// rememberedStates and rememberedBytes bound the states that are held in memory: those of objects that changed last, when
