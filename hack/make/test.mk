@@ -103,6 +103,18 @@ test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor fol
 	@echo 'test-monitor:'
 	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor | $(TESTSUM)
 
+.PHONY: test-monitor-oracle
+test-monitor-oracle: bin/testsum bin/localkube ## Kill, cut off and confuse the monitor for 40 s while objects change, and compare what it has recorded. SEED=
+	@echo 'test-monitor-oracle:'
+	@go build -o bin/slipway-monitor ./cmd/slipway-monitor
+	@go build -tags monitorplant -o bin/slipway-monitor-planted ./cmd/slipway-monitor
+	@MONITOR=$(CURDIR)/bin/slipway-monitor MONITOR_PLANTED=$(CURDIR)/bin/slipway-monitor-planted KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
+	  go test -json -count=1 -timeout 3h -tags monitororacle,testing $(TEST_FLAGS) ./test/monitor | $(TESTSUM)
+
+.PHONY: test-monitor-long
+test-monitor-long: ## The same for DURATION, 30m by default.
+	@DURATION='$(or $(DURATION),30m)' $(MAKE) test-monitor-oracle
+
 # What goes wrong with a backup on real pods, and how that is told, waits for minutes. The tests of the packages and the fault
 # matrix try the same without pods in every run.
 BACKUP_TROUBLE := TestARunWhosePodIsLost|TestWhatIsTakenFromABackup|TestARunThatCannotSucceed|TestADumpThatFails

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
 	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
+	"github.com/slipway-dev/slipway/internal/monitor/metrics"
 	"github.com/slipway-dev/slipway/internal/operator"
 )
 
@@ -25,6 +26,7 @@ func BySection() map[string][]metric.Definition {
 		"BackupRun":  backuprun.Metrics,
 		"Restore":    restore.Metrics,
 		"Operator":   slices.Concat(operator.Metrics, kindrole.Metrics),
+		"Monitor":    metrics.Definitions(),
 		"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
 	}
 }

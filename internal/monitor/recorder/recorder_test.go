@@ -1,0 +1,215 @@
+package recorder
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
+)
+
+// playAll runs a history to its end, and returns what is wrong then.
+func playAll(t *testing.T, h history, dir string, random *rand.Rand, more func(*Options)) []string {
+	t.Helper()
+	ctx := t.Context()
+	r, s := open(ctx, t, dir, more)
+	if err := h.play(ctx, r, random, func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	problems := h.check(ctx, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return problems
+}
+
+func TestAnyHistory(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		h := newHistory(seed, 300)
+		for _, problem := range playAll(t, h, t.TempDir(), rand.New(rand.NewPCG(seed, 2)), nil) {
+			t.Errorf("seed %d: %s", seed, problem)
+		}
+	}
+}
+
+// A recorder that forgets an event is found out.
+func TestADropIsFound(t *testing.T) {
+	t.Parallel()
+	h := newHistory(7, 200)
+	dropped := func(e supervisor.Event) bool { return e.Object.ResourceVersion == "200" }
+	if problems := playAll(t, h, t.TempDir(), rand.New(rand.NewPCG(1, 3)), func(o *Options) { o.drop = dropped }); len(problems) == 0 {
+		t.Error("nothing is found")
+	}
+}
+
+const (
+	childDir    = "RECORDER_CHILD_DIR"
+	childRounds = 12
+	killSeed    = 99
+	killLength  = 4000
+)
+
+// TestChild is no test: it is the process that TestKill kills.
+func TestChild(t *testing.T) {
+	dir := os.Getenv(childDir)
+	if dir == "" {
+		t.Skip("it is started by TestKill")
+	}
+	ctx := t.Context()
+	r, _ := open(ctx, t, dir, nil)
+	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 4))
+	out := bufio.NewWriter(os.Stdout)
+	err := newHistory(killSeed, killLength).play(ctx, r, random, func(version int) {
+		_, _ = fmt.Fprintln(out, version)
+		_ = out.Flush()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Close(ctx)
+}
+
+// A process that is killed at any moment goes on, and nothing is missing, twice, or in the wrong order.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	random := rand.New(rand.NewPCG(5, 6))
+	for round := range childRounds {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$")
+		child.Env = append(os.Environ(), childDir+"="+dir)
+		stdout, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(stdout)
+		for after := random.IntN(killLength / childRounds); after > 0 && lines.Scan(); after-- {
+			if _, err := strconv.Atoi(lines.Text()); err != nil {
+				break // the last line is that of the test
+			}
+		}
+		if err := child.Process.Kill(); err != nil {
+			t.Logf("round %d: %v", round, err)
+		}
+		_ = child.Wait()
+	}
+	h := newHistory(killSeed, killLength)
+	for _, problem := range playAll(t, h, dir, random, nil) {
+		t.Error(problem)
+	}
+}
+
+// A change is durable soon, and many are at a time.
+func TestThroughput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures")
+	}
+	ctx := t.Context()
+	r, s := open(ctx, t, t.TempDir(), nil)
+	h := newHistory(11, 4000)
+	begin := time.Now()
+	j, err := r.Open(ctx, widgets, supervisor.Schema{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.BeginList(ctx, supervisor.Gap{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.EndList(ctx, "1", true); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range h.events {
+		if err := j.Event(ctx, e.Event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(begin)
+	t.Logf("%d changes in %s: %.0f/s", len(h.events), took, float64(len(h.events))/took.Seconds())
+	if got := s.Stats().Changes; got < int64(len(h.events)) {
+		t.Errorf("%d changes are stored, and there were %d", got, len(h.events))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A reader gets what is stored, and one that is slow is told how much it missed.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	r, s := open(ctx, t, t.TempDir(), nil)
+	defer func() { _ = s.Close() }()
+	all, slow := r.Subscribe(1000, nil), r.Subscribe(3, nil)
+	h := newHistory(3, 50)
+	if err := h.play(ctx, r, rand.New(rand.NewPCG(1, 100)), func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got, missed, err := all.Next(ctx)
+	if err != nil || missed != 0 || len(got) == 0 {
+		t.Fatalf("%d updates, %d missed, %v", len(got), missed, err)
+	}
+	few, lost, err := slow.Next(ctx)
+	if err != nil || len(few) != 3 || int(lost)+3 != len(got) {
+		t.Errorf("a slow reader got %d, missed %d (%v), and there were %d", len(few), lost, err, len(got))
+	}
+	if _, _, err := slow.Next(ctx); err == nil {
+		t.Error("a reader of a recorder that has ended waits")
+	}
+}
+
+// All objects go with their definition.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	r, s := open(ctx, t, t.TempDir(), nil)
+	h := newHistory(4, 40)
+	if err := h.play(ctx, r, rand.New(rand.NewPCG(1, 5)), func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+	lives := len(h.at(40))
+	if err := r.Gone(ctx, widgets); err != nil {
+		t.Fatal(err)
+	}
+	if kinds, err := s.Kinds(ctx); err != nil || len(kinds) != 0 {
+		t.Errorf("%v are stored (%v)", kinds, err)
+	}
+	if healths, err := Healths(ctx, s, widgets.GroupResource()); err != nil || len(healths) != 0 {
+		t.Errorf("%d verdicts are stored (%v)", len(healths), err)
+	}
+	page, err := s.Changes(ctx, store.Query{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := 0
+	for _, c := range page.Changes {
+		if c.WithDefinition {
+			with++
+		}
+	}
+	if with != lives {
+		t.Errorf("%d objects went with the definition, and there were %d", with, lives)
+	}
+	if err := r.Close(context.WithoutCancel(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+}
