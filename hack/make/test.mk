@@ -269,10 +269,10 @@ bench-gateway-propagation: bin/localkube ## Measure how soon a gateway serves wh
 
 # Prometheus is built when it is first needed, which takes two minutes.
 .PHONY: test-observability
-test-observability: bin/testsum bin/localkube build ## Let a real Prometheus scrape operator and gateway, and run every alert, rule and query of the dashboards.
+test-observability: bin/testsum bin/localkube build ## Let a real Prometheus scrape operator, monitor and gateway, and run every alert, rule and query of the dashboards.
 	@echo 'test-observability:'
 	@PROMTOOL=$$(hack/tool.sh promtool) PROMETHEUS=$$(hack/tool.sh prometheus) OPERATOR=$(CURDIR)/bin/slipway-operator GATEWAY=$(CURDIR)/bin/slipway-gateway \
-	  KUBEBUILDER_ASSETS=$$(bin/localkube assets) hack/test-tagged.sh observability -count=1 -timeout 15m $(TEST_FLAGS) | $(TESTSUM)
+	  MONITOR=$(CURDIR)/bin/slipway-monitor KUBEBUILDER_ASSETS=$$(bin/localkube assets) hack/test-tagged.sh observability -count=1 -timeout 15m $(TEST_FLAGS) | $(TESTSUM)
 
 # The attacks with the recording backend alone are part of `make test-unit`.
 .PHONY: test-gateway-attack
