@@ -24,6 +24,7 @@ var later = map[string]string{
 	`rest_client_requests_total{code=~"5..|429|<error>",job="slipway-operator"}`:      "until the API server fails",
 	`slipway_monitor_store_trouble{job="slipway-monitor"}`:                            "until the store takes no changes",
 	`slipway_monitor_store_trouble{job="slipway-monitor",namespace=~".*"}`:            "the same",
+	`slipway_monitor_store_trouble`:                                                   "the same",
 	`slipway_monitor_kind_lag_seconds{job="slipway-monitor",namespace=~".*"}`:         "until a change has to wait",
 }
 

@@ -27,23 +27,28 @@ var widgets = change.Kind{
 // open makes a recorder on a folder.
 func open(ctx context.Context, t testing.TB, dir string, more func(*Options)) (*Recorder, *store.Store) {
 	t.Helper()
-	s, err := store.Open(ctx, store.Options{Dir: dir, Patch: patch})
+	r, s, err := openFolder(ctx, dir, more)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r, s
+}
+
+func openFolder(ctx context.Context, dir string, more func(*Options)) (*Recorder, *store.Store, error) {
+	s, err := store.Open(ctx, store.Options{Dir: dir, Patch: patch})
+	if err != nil {
+		return nil, nil, err
+	}
 	policy, err := change.NewPolicy(change.Options{Key: []byte("0123456789abcdef")})
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	options := Options{Store: s, Policy: policy, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)}
 	if more != nil {
 		more(&options)
 	}
 	r, err := New(ctx, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, s
+	return r, s, err
 }
 
 func patch(body []byte, fields []change.Field) ([]byte, error) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,24 +61,29 @@ const (
 	killLength  = 4000
 )
 
-// TestChild is no test: it is the process that TestKill kills.
-func TestChild(t *testing.T) {
+func TestMain(m *testing.M) {
 	dir := os.Getenv(childDir)
 	if dir == "" {
-		t.Skip("it is started by TestKill")
+		os.Exit(m.Run())
 	}
-	ctx := t.Context()
-	r, _ := open(ctx, t, dir, nil)
-	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 4))
-	out := bufio.NewWriter(os.Stdout)
-	err := newHistory(killSeed, killLength).play(ctx, r, random, func(version int) {
-		_, _ = fmt.Fprintln(out, version)
-		_ = out.Flush()
-	})
+	if err := child(context.Background(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// child is the process that TestKill kills.
+func child(ctx context.Context, dir string) error {
+	r, _, err := openFolder(ctx, dir, nil)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	_ = r.Close(ctx)
+	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 4))
+	err = newHistory(killSeed, killLength).play(ctx, r, random, func(version int) { fmt.Println(version) })
+	if err != nil {
+		return err
+	}
+	return r.Close(ctx)
 }
 
 // A process that is killed at any moment goes on, and nothing is missing, twice, or in the wrong order.
@@ -86,25 +92,30 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range childRounds {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$")
-		child.Env = append(os.Environ(), childDir+"="+dir)
-		stdout, err := child.StdoutPipe()
+		process := exec.CommandContext(t.Context(), os.Args[0])
+		process.Env = append(os.Environ(), childDir+"="+dir)
+		said := &strings.Builder{}
+		process.Stderr = said
+		stdout, err := process.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := child.Start(); err != nil {
+		if err := process.Start(); err != nil {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(stdout)
 		for after := random.IntN(killLength / childRounds); after > 0 && lines.Scan(); after-- {
 			if _, err := strconv.Atoi(lines.Text()); err != nil {
-				break // the last line is that of the test
+				t.Fatalf("round %d: the process says %q", round, lines.Text())
 			}
 		}
-		if err := child.Process.Kill(); err != nil {
+		if err := process.Process.Kill(); err != nil {
 			t.Logf("round %d: %v", round, err)
 		}
-		_ = child.Wait()
+		_ = process.Wait() // it was killed
+		if process.ProcessState.Exited() && !process.ProcessState.Success() {
+			t.Fatalf("round %d: the process ended by itself: %s", round, said)
+		}
 	}
 	h := newHistory(killSeed, killLength)
 	for _, problem := range playAll(t, h, dir, random, nil) {
