@@ -110,11 +110,4 @@ To work with the cluster:
   kubectl slipway backup ls notes-data -n demo
   kubectl slipway restore notes-data -n demo --to notes-again --create 100Mi --wait
 TXT
-if [[ -n $MONITOR_IMAGE ]]; then
-  cat <<TXT
-
-The monitor's API and web page, at http://127.0.0.1:8082/ while this runs:
-  kubectl port-forward -n slipway-system service/slipway-monitor 8082:80
-TXT
-fi
 say "done; \`make down${CLUSTER_NAME:+ CLUSTER_NAME=$CLUSTER_NAME}\` undoes it"
