@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -136,9 +137,11 @@ func (j *journal) compare(ctx context.Context, before, after *change.State, c ch
 	if before != nil && (after == nil || before.UID != after.UID) {
 		e.drop = append(e.drop, before.UID)
 	}
-	if after != nil && (after == last && c.Gone) {
+	switch {
+	case after == nil:
+	case c.Gone:
 		e.drop = append(e.drop, after.UID)
-	} else if after != nil {
+	default:
 		e.put = after
 	}
 	j.fold(&e, uid, folded, c.Folded)
@@ -157,14 +160,25 @@ func (j *journal) compare(ctx context.Context, before, after *change.State, c ch
 }
 
 // apiVersionPath is the only field in which an object differs that nobody wrote, when the kind is followed at another version.
-const apiVersionPath = ".apiVersion"
+const (
+	apiVersionPath = ".apiVersion"
+	otherVersion   = "the kind is followed at another version than before: fields may differ because of that"
+)
 
 // settle says of records with another apiVersion that fields may differ because of that. One of nothing else is none.
 func settle(records []change.Record) []change.Record {
 	isVersion := func(f change.Field) bool { return f.Path == apiVersionPath }
-	return slices.DeleteFunc(slices.Clone(records), func(r change.Record) bool {
-		return len(r.Fields) == 1 && isVersion(r.Fields[0]) && r.Type == change.Updated && !r.Truncated && !r.MetadataOnly
-	})
+	kept := make([]change.Record, 0, len(records))
+	for _, r := range records {
+		if r.Type == change.Updated && slices.ContainsFunc(r.Fields, isVersion) {
+			if len(r.Fields) == 1 && !r.Truncated && !r.MetadataOnly {
+				continue
+			}
+			r.Reason = cmp.Or(r.Reason, otherVersion)
+		}
+		kept = append(kept, r)
+	}
+	return kept
 }
 
 // fold counts changes without a meaning.
