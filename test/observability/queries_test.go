@@ -19,13 +19,18 @@ import (
 
 // later are selectors of series that appear later than in this test, and why.
 var later = map[string]string{
-	`ALERTS{alertname=~"Slipway.*",alertstate="firing",severity=~"critical|warning"}`: "most alerts want trouble to last for minutes; the one that fires here at once is information",
-	`rest_client_requests_total{code!~"2..",job="slipway-operator",namespace=~".*"}`:  "until a request to the API server is refused",
-	`rest_client_requests_total{code=~"5..|429|<error>",job="slipway-operator"}`:      "until the API server fails",
-	`slipway_monitor_store_trouble{job="slipway-monitor"}`:                            "until the store takes no changes",
-	`slipway_monitor_store_trouble{job="slipway-monitor",namespace=~".*"}`:            "the same",
-	`slipway_monitor_store_trouble`:                                                   "the same",
-	`slipway_monitor_kind_lag_seconds{job="slipway-monitor",namespace=~".*"}`:         "until a change has to wait",
+	`ALERTS{alertname=~"Slipway.*",alertstate="firing",severity=~"critical|warning"}`:             "most alerts want trouble to last for minutes; the one that fires here at once is information",
+	`rest_client_requests_total{code!~"2..",job="slipway-operator",namespace=~".*"}`:              "until a request to the API server is refused",
+	`rest_client_requests_total{code=~"5..|429|<error>",job="slipway-operator"}`:                  "until the API server fails",
+	`slipway_backup_drill_passed{job="slipway-operator"}`:                                         "until a drill has ended",
+	`slipway_backup_drill_passed{}`:                                                               "the same",
+	`slipway_backup_drill_failures_total{job="slipway-operator",namespace=~".*"}`:                 "the same",
+	`slipway_backup_drill_last_success_timestamp_seconds{job="slipway-operator",namespace=~".*"}`: "the same",
+	`slipway_backup_drill_last_success_timestamp_seconds{}`:                                       "the same",
+	`slipway_monitor_store_trouble{job="slipway-monitor"}`:                                        "until the store takes no changes",
+	`slipway_monitor_store_trouble{job="slipway-monitor",namespace=~".*"}`:                        "the same",
+	`slipway_monitor_store_trouble{}`:                                                             "the same",
+	`slipway_monitor_kind_lag_seconds{job="slipway-monitor",namespace=~".*"}`:                     "until a change has to wait",
 }
 
 func TestPromtool(t *testing.T) {
