@@ -124,7 +124,7 @@ func (g *generator) judge(r *result, uid types.UID, one *truth, told *story, gap
 	if told == nil {
 		born := one.revisions[0].at
 		never := begun.IsZero() || !one.gone.IsZero() && one.gone.Before(begun.Add(slack))
-		if !never && !(inGap(born) && !one.gone.IsZero()) {
+		if !never && (!inGap(born) || one.gone.IsZero()) {
 			r.fault(&r.States, "%s %s (%s) is not known", one.resource, one.name, uid)
 		}
 		return

@@ -135,6 +135,26 @@ func (h history) play(ctx context.Context, r *Recorder, random *rand.Rand, each 
 	}
 }
 
+// playOnce tells of each event once, without a list that would make up for one that is missing.
+func (h history) playOnce(ctx context.Context, t *testing.T, r *Recorder) {
+	t.Helper()
+	j, err := r.Open(ctx, widgets, supervisor.Schema{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.BeginList(ctx, supervisor.Gap{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.EndList(ctx, "1", true); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range h.events {
+		if err := j.Event(ctx, e.Event); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func (h history) follow(ctx context.Context, j supervisor.Journal, at int, random *rand.Rand, each func(int)) (again bool, err error) {
 	gap := supervisor.Gap{}
 	list := at == 0

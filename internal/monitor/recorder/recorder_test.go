@@ -41,9 +41,18 @@ func TestAnyHistory(t *testing.T) {
 func TestADropIsFound(t *testing.T) {
 	t.Parallel()
 	h := newHistory(7, 200)
-	dropped := func(e supervisor.Event) bool { return e.Object.ResourceVersion == "200" }
-	if problems := playAll(t, h, t.TempDir(), rand.New(rand.NewPCG(1, 3)), func(o *Options) { o.drop = dropped }); len(problems) == 0 {
+	dropped := func(e supervisor.Event) bool { return e.Object.ResourceVersion == "100" }
+	ctx := t.Context()
+	r, s := open(ctx, t, t.TempDir(), func(o *Options) { o.drop = dropped })
+	h.playOnce(ctx, t, r)
+	if err := r.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if problems := h.check(ctx, s); len(problems) == 0 {
 		t.Error("nothing is found")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

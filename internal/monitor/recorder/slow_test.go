@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
 )
 
 const (
@@ -42,7 +40,7 @@ func child(ctx context.Context, dir string) error {
 		return err
 	}
 	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 4))
-	err = newHistory(killSeed, killLength).play(ctx, r, random, func(version int) { fmt.Println(version) })
+	err = newHistory(killSeed, killLength).play(ctx, r, random, func(version int) { _, _ = fmt.Fprintln(os.Stdout, version) })
 	if err != nil {
 		return err
 	}
@@ -92,21 +90,7 @@ func TestThroughput(t *testing.T) {
 	r, s := open(ctx, t, t.TempDir(), nil)
 	h := newHistory(11, 4000)
 	begin := time.Now()
-	j, err := r.Open(ctx, widgets, supervisor.Schema{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.BeginList(ctx, supervisor.Gap{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.EndList(ctx, "1", true); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range h.events {
-		if err := j.Event(ctx, e.Event); err != nil {
-			t.Fatal(err)
-		}
-	}
+	h.playOnce(ctx, t, r)
 	if err := r.Close(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -64,10 +64,8 @@ func (j *journal) beforeNamed(ctx context.Context, object *supervisor.Object) (*
 	if err != nil || state == nil || state.UID == object.UID {
 		return nil, err
 	}
-	if newer, found := j.pipe.waiting(state.UID); found {
-		return newer, nil // nil when it is gone
-	}
-	return state, nil
+	// While the store was asked, what waited may have landed: the object may be gone by now. Then there is nothing before.
+	return j.before(ctx, state.UID)
 }
 
 // stored asks the store for a state until it says something.
