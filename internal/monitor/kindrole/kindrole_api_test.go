@@ -1,4 +1,4 @@
-//go:build apitest
+//go:build apitest && monitortest
 
 package kindrole_test
 
