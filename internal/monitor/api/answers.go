@@ -172,7 +172,7 @@ type DefinitionVersion struct {
 	Time       time.Time `json:"time"`
 	UID        types.UID `json:"uid"`
 	// Versions are the versions that it defines.
-	Versions []APIVersion `json:"versions,omitempty"`
+	Versions []Version `json:"versions,omitempty"`
 	// Findings say what changed since the version before, what breaks first. They are missing for the oldest version.
 	Findings []Finding `json:"findings,omitempty"`
 	// Problem says why there are no findings.
@@ -181,8 +181,8 @@ type DefinitionVersion struct {
 	Content json.RawMessage `json:"content,omitempty"`
 }
 
-// APIVersion is a version of a kind.
-type APIVersion struct {
+// Version is a version of a kind.
+type Version struct {
 	Name       string `json:"name"`
 	Served     bool   `json:"served"`
 	Storage    bool   `json:"storage"`

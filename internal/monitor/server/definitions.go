@@ -72,7 +72,7 @@ func versionsOf(stored []store.Definition, content bool) []api.DefinitionVersion
 			continue
 		}
 		for _, v := range after.Spec.Versions {
-			one.Versions = append(one.Versions, api.APIVersion{Name: v.Name, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated})
+			one.Versions = append(one.Versions, api.Version{Name: v.Name, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated})
 		}
 		if i+1 < len(stored) {
 			compareVersions(&one, stored[i+1].Content, after)

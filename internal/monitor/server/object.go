@@ -158,26 +158,32 @@ func (s *server) owners(r *request, answer *api.Object, owners []owner) {
 			return
 		}
 		relative := api.Relative{APIVersion: o.APIVersion, KindName: o.Kind, Name: o.Name}
-		group, _, found := strings.Cut(o.APIVersion, "/")
-		if !found {
-			group = ""
-		}
-		for name, kind := range r.kinds.all {
-			if kind.Group != group || kind.Kind != o.Kind {
-				continue
-			}
-			namespace := answer.Namespace
-			if !kind.Namespaced {
-				namespace = ""
-			}
-			if !r.rights.in(name, namespace) {
-				continue
-			}
-			relative.Kind, relative.Namespace = name.String(), namespace
-			if state, err := s.options.Store.StateNamed(r.Context(), name, namespace, o.Name); err == nil && state.UID == o.UID && json.Valid(state.Body) {
-				relative.Health = s.healthNow(state.Body)
-			}
-		}
+		s.follow(r, answer.Namespace, &o, &relative)
 		answer.Owners = append(answer.Owners, relative)
+	}
+}
+
+// follow finds the owner among the kinds that the user may list, and says how it does.
+func (s *server) follow(r *request, namespace string, o *owner, relative *api.Relative) {
+	group, _, found := strings.Cut(o.APIVersion, "/")
+	if !found {
+		group = ""
+	}
+	for name, kind := range r.kinds.all {
+		if kind.Group != group || kind.Kind != o.Kind {
+			continue
+		}
+		in := namespace
+		if !kind.Namespaced {
+			in = ""
+		}
+		if !r.rights.in(name, in) {
+			continue
+		}
+		relative.Kind, relative.Namespace = name.String(), in
+		state, err := s.options.Store.StateNamed(r.Context(), name, in, o.Name)
+		if err == nil && state.UID == o.UID && json.Valid(state.Body) {
+			relative.Health = s.healthNow(state.Body)
+		}
 	}
 }

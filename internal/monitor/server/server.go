@@ -64,19 +64,25 @@ func endpoints() map[string]endpoint {
 // New returns a handler that answers all requests to the monitor: of probes, of the API and of the page. Use HTTPServer to serve
 // it, or set the same bounds.
 func New(options Options) (http.Handler, error) {
+	handler, _, err := newServer(options)
+	return handler, err
+}
+
+func newServer(options Options) (http.Handler, *server, error) {
 	options, err := options.withDefaults()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s := &server{options: options, tokens: newAuthenticator(&options), access: newAuthorizer(&options), limits: newLimits(&options)}
 	if s.cursors, err = newSealer(options.Key, "cursors", true); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if s.sessions, err = newSealer(options.Key, "sessions", false); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.index = newIndex(s)
-	return s.handler()
+	handler, err := s.handler()
+	return handler, s, err
 }
 
 func (s *server) handler() (http.Handler, error) {
