@@ -27,13 +27,13 @@ func (m *monitorAnswers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(m.body)
 }
 
-// askMonitor runs a command whose kubeconfig has a user.
+// askMonitor runs a command whose kubeconfig has a user. The cluster is at an https address: for others a kubeconfig gives no token.
 func askMonitor(t *testing.T, answers http.Handler, user string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	monitor := httptest.NewServer(answers)
 	defer monitor.Close()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	config := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"users":[{"name":"u","user":` + user + `}]}`
+	config := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"u","user":` + user + `}]}`
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
