@@ -145,8 +145,12 @@ func (t *tunnel) connect() error {
 	return nil
 }
 
+// close ends the connection, and all that go through it. One that is still being made is not waited for: an API server that says
+// nothing would hold the command back. It ends with the program.
 func (t *tunnel) close() {
-	t.mutex.Lock()
+	if !t.mutex.TryLock() {
+		return
+	}
 	defer t.mutex.Unlock()
 	if t.connection != nil {
 		_ = t.connection.Close()
