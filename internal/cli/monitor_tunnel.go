@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	streamhttp "k8s.io/streaming/pkg/httpstream"
 )
 
 const (
@@ -62,9 +63,10 @@ func (c *clients) tunnel(ctx context.Context, config *rest.Config, namespace str
 		return nil, fmt.Errorf("make a connection: %w", err)
 	}
 	overHTTP := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
-	// API servers before 1.31 know only the older way.
+	// API servers before 1.31 know only the older way. The error is of k8s.io/streaming: that of the same name in apimachinery is
+	// another type.
 	dialer := portforward.NewFallbackDialer(overWebsocket, overHTTP, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+		return streamhttp.IsUpgradeFailure(err) || streamhttp.IsHTTPSProxyError(err)
 	})
 	return &tunnel{dialer: dialer, port: portOf(pod)}, nil
 }
