@@ -99,9 +99,9 @@ test-api: bin/testsum bin/localkube ## Run the tests that need an API server, wi
 
 # They wait for seconds that a machine busy with other suites does not keep, and take minutes.
 .PHONY: test-monitor
-test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor follow servers that fail, and a real API server.
+test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor follow servers that fail, and a real API server; ask the monitor with many random rights.
 	@echo 'test-monitor:'
-	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor | $(TESTSUM)
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor ./internal/monitor/server | $(TESTSUM)
 
 # What goes wrong with a backup on real pods, and how that is told, waits for minutes. The tests of the packages and the fault
 # matrix try the same without pods in every run.
