@@ -11,8 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
-	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
+	"k8s.io/apimachinery/pkg/util/httpstream"      //nolint:staticcheck // deprecated, and the types of the tunnel
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy" //nolint:staticcheck // deprecated, and the types of the tunnel
 	"k8s.io/client-go/tools/portforward"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
