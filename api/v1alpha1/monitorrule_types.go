@@ -70,9 +70,10 @@ type MonitorRuleSpec struct {
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// when is a CEL expression that is true while something is wrong. It knows object, oldObject (null for a new object),
-	// changes (a list of path, op, old and new), health (state, field, reason and message) and now. A secret in them is
-	// redacted. An expression that fails counts as false, and status says so.
+	// when is a CEL expression that is true while something is wrong. It knows object, oldObject (null where nothing is known of
+	// it before), changes (a list of path, op, old and new), health (state, field, value, reason and message) and now. Secrets
+	// in them are redacted; managedFields and the times of conditions are left out. An expression that fails counts as false,
+	// and status says so. One that reads changes or oldObject is about a change: it holds until the next change.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
@@ -147,7 +148,7 @@ type MonitorChanges struct {
 
 // MonitorFight is a field that two managers rewrite in turn.
 type MonitorFight struct {
-	// turns is how many times in a row another manager than before has written the field, from 3 to 100. Default 4.
+	// turns is how many times the field has passed from one manager to another, from 3 to 100. Default 4.
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=4
@@ -165,6 +166,13 @@ type MonitorStuckDeletion struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="after must be at least 1s"
 	// +optional
 	After Duration `json:"after,omitempty"`
+	// finalizers are those that it is about, where * stands for any text: *.crossplane.io. Default: all.
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	// +optional
+	Finalizers []string `json:"finalizers,omitempty"`
 }
 
 // MonitorSeverity says how bad it is.
