@@ -22,7 +22,6 @@ func badFor(wait slipwayv1alpha1.Duration) spec {
 }
 
 func TestHistories(t *testing.T) {
-	stuck := `{"metadata":{"deletionTimestamp":"2026-11-01T12:00:00Z","finalizers":["a.example.com/x","b.example.org/y"]}}`
 	for name, test := range map[string]struct {
 		spec spec
 		play func(w *world)
@@ -106,6 +105,55 @@ func TestHistories(t *testing.T) {
 			w.pass(time.Hour)
 			w.wants("+1000h")
 		}},
+		"the health that time changes": {spec{When: "health.state == 'Failed'", For: "5m"}, func(w *world) {
+			w.write(bad, "x")
+			w.pass(time.Minute)
+			w.verd = health.Verdict{State: health.Failed, Reason: "Late", Message: "too late"}
+			w.review()
+			w.pass(time.Hour)
+			if got, want := w.alarms[0].Message, "is Failed (Late): too late, for at least 5m"; got != want {
+				w.t.Errorf("the message is %q, want %q", got, want)
+			}
+			w.wants("+6m")
+		}},
+		"an expression that reads the time is evaluated again": {spec{When: "now > timestamp('2026-11-01T13:00:00Z')"}, func(w *world) {
+			w.write(good, "x")
+			w.pass(50 * time.Minute)
+			w.wants()
+			w.pass(20 * time.Minute)
+			if len(w.alarms) != 1 || w.alarms[0].At.Sub(start) > 66*time.Minute {
+				w.t.Errorf("alarms: %v", w.alarms)
+			}
+		}},
+		"an object that is not selected any more": {spec{When: "true", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}, func(w *world) {
+			w.write(`{"metadata":{"labels":{"a":"b"}}}`, "x")
+			w.write(good, "x")
+			w.wants("+0s", "-0s NotSelected")
+		}},
+		"an expression that fails counts as false": {spec{When: "object.status.missing == 1"}, func(w *world) {
+			w.write(good, "x")
+			w.wants()
+			s := w.engine.Status("rule-1")
+			if s.Failing != 1 || s.FailedFor.Name != "a" || !strings.Contains(s.Failure, "missing") {
+				w.t.Errorf("the status is %+v", s)
+			}
+			w.write(`{"status":{"missing":1}}`, "x")
+			w.wants("+0s")
+			if s := w.engine.Status("rule-1"); s.Failing != 0 || s.Firing != 1 || s.Objects[0].Object.Name != "a" || !s.LastFired.Equal(start) {
+				w.t.Errorf("the status is %+v", s)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { test.play(newWorld(t, compile(t, test.spec))) })
+	}
+}
+
+func TestHistoriesOfChanges(t *testing.T) {
+	stuck := `{"metadata":{"deletionTimestamp":"2026-11-01T12:00:00Z","finalizers":["a.example.com/x","b.example.org/y"]}}`
+	for name, test := range map[string]struct {
+		spec spec
+		play func(w *world)
+	}{
 		"each change of that kind raises an alarm": {spec{When: "changes.exists(c, c.path == '.spec.image' && c.new == 2)"}, func(w *world) {
 			w.write(good, "x")
 			w.write(good, "x", ".spec.image")
@@ -176,44 +224,6 @@ func TestHistories(t *testing.T) {
 			w.wants("+15m")
 			w.write(strings.Replace(stuck, `,"b.example.org/y"`, "", 1), "x")
 			w.wants("-1h14m Resolved")
-		}},
-		"the health that time changes": {spec{When: "health.state == 'Failed'", For: "5m"}, func(w *world) {
-			w.write(bad, "x")
-			w.pass(time.Minute)
-			w.verd = health.Verdict{State: health.Failed, Reason: "Late", Message: "too late"}
-			w.review()
-			w.pass(time.Hour)
-			if got, want := w.alarms[0].Message, "is Failed (Late): too late, for at least 5m"; got != want {
-				w.t.Errorf("the message is %q, want %q", got, want)
-			}
-			w.wants("+6m")
-		}},
-		"an expression that reads the time is evaluated again": {spec{When: "now > timestamp('2026-11-01T13:00:00Z')"}, func(w *world) {
-			w.write(good, "x")
-			w.pass(50 * time.Minute)
-			w.wants()
-			w.pass(20 * time.Minute)
-			if len(w.alarms) != 1 || w.alarms[0].At.Sub(start) > 66*time.Minute {
-				w.t.Errorf("alarms: %v", w.alarms)
-			}
-		}},
-		"an object that is not selected any more": {spec{When: "true", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}, func(w *world) {
-			w.write(`{"metadata":{"labels":{"a":"b"}}}`, "x")
-			w.write(good, "x")
-			w.wants("+0s", "-0s NotSelected")
-		}},
-		"an expression that fails counts as false": {spec{When: "object.status.missing == 1"}, func(w *world) {
-			w.write(good, "x")
-			w.wants()
-			s := w.engine.Status("rule-1")
-			if s.Failing != 1 || s.FailedFor.Name != "a" || !strings.Contains(s.Failure, "missing") {
-				w.t.Errorf("the status is %+v", s)
-			}
-			w.write(`{"status":{"missing":1}}`, "x")
-			w.wants("+0s")
-			if s := w.engine.Status("rule-1"); s.Failing != 0 || s.Firing != 1 || s.Objects[0].Object.Name != "a" || !s.LastFired.Equal(start) {
-				w.t.Errorf("the status is %+v", s)
-			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) { test.play(newWorld(t, compile(t, test.spec))) })
