@@ -180,8 +180,12 @@ func (j *journal) bringMissing(ctx context.Context) error {
 			j.mutex.Lock()
 			defer j.mutex.Unlock()
 			before, err := j.before(ctx, m.UID)
-			if err != nil || before == nil {
+			if err != nil {
 				return err
+			}
+			if before == nil { // nothing is known of it any more
+				j.pipe.release(weight)
+				return nil
 			}
 			e, err := j.compare(ctx, before, nil, j.context(), nil)
 			if err != nil {
