@@ -49,6 +49,9 @@ func (j *journal) BeginList(ctx context.Context, gap supervisor.Gap) error {
 	if gap.Reason == "" && len(marks) > 0 {
 		gap = supervisor.Gap{Since: j.committed, Reason: unfinished}
 	}
+	if gap.Reason != "" && gap.Since.IsZero() {
+		gap.Since = j.committed
+	}
 	j.listing = &listing{marks: marks}
 	if gap.Reason == "" {
 		return nil
