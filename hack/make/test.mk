@@ -99,9 +99,9 @@ test-api: bin/testsum bin/localkube ## Run the tests that need an API server, wi
 
 # They wait for seconds that a machine busy with other suites does not keep, and take minutes.
 .PHONY: test-monitor
-test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor follow servers that fail, and a real API server. Let 500 kinds appear; ask with many random rights.
+test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor follow servers that fail, and a real API server. Let 500 kinds appear; ask with many random rights; kill who stores 200 times.
 	@echo 'test-monitor:'
-	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor ./internal/monitor/kindrole ./internal/monitor/recorder ./internal/monitor/server | $(TESTSUM)
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor ./internal/monitor/kindrole ./internal/monitor/recorder ./internal/monitor/server ./internal/monitor/store | $(TESTSUM)
 
 .PHONY: test-monitor-oracle
 test-monitor-oracle: bin/testsum bin/localkube ## Kill, cut off and confuse the monitor for 20 s, or DURATION, while objects change, and compare what it has recorded. SEED=

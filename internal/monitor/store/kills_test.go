@@ -1,5 +1,0 @@
-//go:build !monitortest
-
-package store
-
-const standardKills = 15
