@@ -84,7 +84,7 @@ func (r *Recorder) apart(p *part, problem error) bool {
 		for i := range p.entries {
 			one := part{kind: p.kind, epoch: p.epoch, entries: p.entries[i : i+1]}
 			if i == len(p.entries)-1 {
-				one.checkpoint = p.checkpoint
+				one.checkpoint, one.reached = p.checkpoint, p.reached
 			}
 			if !r.push(&one, one.batch()) {
 				return false

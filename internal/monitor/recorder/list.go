@@ -14,6 +14,8 @@ import (
 type listing struct {
 	// marks are of the objects that were stored when it began.
 	marks map[shortKey]mark
+	// begun is when it began.
+	begun time.Time
 	// since is when the gap began that the list closes, zero when there is none.
 	since time.Time
 }
@@ -52,7 +54,7 @@ func (j *journal) BeginList(ctx context.Context, gap supervisor.Gap) error {
 	if gap.Reason != "" && gap.Since.IsZero() {
 		gap.Since = j.committed
 	}
-	j.listing = &listing{marks: marks}
+	j.listing = &listing{marks: marks, begun: j.recorder.clock.Now()}
 	if gap.Reason == "" {
 		return nil
 	}
@@ -156,7 +158,7 @@ func (j *journal) EndList(ctx context.Context, resourceVersion string, complete 
 	}
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	e := entry{weight: weight, checkpoint: resourceVersion}
+	e := entry{weight: weight, checkpoint: resourceVersion, reached: j.listing.begun}
 	if !j.known {
 		e.values = []store.Value{{Key: baselineName + j.key.String(), Data: []byte{}}}
 	}

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -11,10 +12,12 @@ import (
 
 // entry is what follows from one event. It is stored as one.
 type entry struct {
-	records     []change.Record
-	put         *change.State
-	drop        []types.UID
-	checkpoint  string
+	records    []change.Record
+	put        *change.State
+	drop       []types.UID
+	checkpoint string
+	// reached is when the checkpoint was.
+	reached     time.Time
 	outbox      []store.Message
 	values      []store.Value
 	definitions []store.Definition
@@ -51,6 +54,7 @@ type part struct {
 	entries []entry
 	// checkpoint is that of bookmarks after the last entry.
 	checkpoint string
+	reached    time.Time
 	weight     int64
 }
 
@@ -110,11 +114,11 @@ func (p *part) batch() store.Batch {
 			b.Values = append(b.Values, v)
 		}
 		if e.checkpoint != "" {
-			b.Checkpoint = e.checkpoint
+			b.Checkpoint, b.Reached = e.checkpoint, e.reached
 		}
 	}
 	if p.checkpoint != "" {
-		b.Checkpoint = p.checkpoint
+		b.Checkpoint, b.Reached = p.checkpoint, p.reached
 	}
 	for _, uid := range order {
 		if state := last[uid]; state != nil {
@@ -128,7 +132,7 @@ func (p *part) batch() store.Batch {
 
 // without returns what is left of an entry that the store does not take: that it is not there, as a gap of the kind.
 func (e *entry) without(kind change.Kind, problem error) entry {
-	left := entry{checkpoint: e.checkpoint, weight: e.weight}
+	left := entry{checkpoint: e.checkpoint, reached: e.reached, weight: e.weight}
 	if len(e.records) == 0 {
 		return left
 	}

@@ -42,6 +42,9 @@ func (p *pipe) add(kind change.Kind, e entry) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.describe(kind)
+	if e.reached.IsZero() {
+		e.reached = p.recorder.clock.Now()
+	}
 	p.open.entries = append(p.open.entries, e)
 	p.open.weight += e.weight
 	if e.checkpoint != "" {
@@ -55,7 +58,7 @@ func (p *pipe) bookmark(kind change.Kind, checkpoint string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.describe(kind)
-	p.open.checkpoint = checkpoint
+	p.open.checkpoint, p.open.reached = checkpoint, p.recorder.clock.Now()
 }
 
 func (p *pipe) describe(kind change.Kind) {
