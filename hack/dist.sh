@@ -111,7 +111,7 @@ charts() {
   done
 }
 
-images=(slipway-operator slipway-gateway slipway-backup slipway-demo)
+images=(slipway-operator slipway-gateway slipway-backup slipway-monitor slipway-demo)
 build linux amd64 "${images[@]}" kubectl-slipway
 build linux arm64 "${images[@]}" kubectl-slipway
 for platform in darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do

@@ -118,9 +118,28 @@ crds() {
   sync "$tmp/crd" config/crd '*.yaml'
 }
 
+# operator_packages prints what has the rights of the operator, as paths of Go packages: all but what the monitor runs, whose
+# rights are in config/monitor. With an argument: all but the controllers, too.
+operator_packages() {
+  local folder
+  for folder in internal/*/; do
+    case $folder in
+      internal/controller/ | internal/monitor/) ;;
+      *) echo "paths=./$folder..." ;;
+    esac
+  done
+  if [[ -n ${1:-} ]]; then return; fi
+  echo 'paths=./internal/monitor/kindrole/...'
+  for folder in internal/controller/*/; do
+    if [[ $folder != internal/controller/monitorrule/ ]]; then echo "paths=./$folder..."; fi
+  done
+}
+
 rbac() {
+  local packages
+  mapfile -t packages < <(operator_packages)
   mkdir -p "$tmp/rbac"
-  "$controller_gen" rbac:roleName=slipway-operator paths=./internal/... output:rbac:dir="$tmp/rbac"
+  "$controller_gen" rbac:roleName=slipway-operator "${packages[@]}" output:rbac:dir="$tmp/rbac"
   if [[ -f $tmp/rbac/role.yaml ]]; then sync "$tmp/rbac" config/rbac 'role.yaml'; fi
 }
 
@@ -139,28 +158,26 @@ install_yaml() {
 
 # chart collects the operator's rights for each controller, and runs the generator of the chart with them.
 chart() {
-  local controller name version others=()
+  local controller name version others
   for controller in internal/controller/*/; do
     name=$(basename "$controller")
-    rules_of "$name" "./$controller..."
+    if [[ $name != monitorrule ]]; then rules_of "$name" "paths=./$controller..."; fi
   done
-  for controller in internal/*/; do
-    if [[ $controller != internal/controller/ ]]; then others+=("./$controller..."); fi
-  done
+  mapfile -t others < <(operator_packages rest)
   rules_of operator "${others[@]}"
+  rules_of monitorkinds paths=./internal/monitor/kindrole/...
   go run ./hack/chart -rules "$tmp/rules"
   version=$(<VERSION)
   sed "s/^version:.*/version: ${version#v}/; s/^appVersion:.*/appVersion: $version/" charts/slipway/Chart.yaml >"$tmp/Chart.yaml"
   if ! cmp -s "$tmp/Chart.yaml" charts/slipway/Chart.yaml; then cp "$tmp/Chart.yaml" charts/slipway/Chart.yaml; fi
 }
 
-# rules_of NAME PACKAGES... writes the rights that the markers in some packages ask for.
+# rules_of NAME paths=PACKAGES... writes the rights that the markers in some packages ask for.
 rules_of() {
-  local name=$1 package arguments=()
+  local name=$1
   shift
-  for package in "$@"; do arguments+=("paths=$package"); done
   mkdir -p "$tmp/rules/$name"
-  "$controller_gen" rbac:roleName="$name" "${arguments[@]}" output:rbac:dir="$tmp/rules/$name"
+  "$controller_gen" rbac:roleName="$name" "$@" output:rbac:dir="$tmp/rules/$name"
 }
 
 for tool in controller-gen applyconfiguration-gen client-gen lister-gen informer-gen kustomize; do

@@ -2,7 +2,7 @@
 #
 # CLUSTER=local (default) is a cluster that hack/localkube runs on this machine; CLUSTER=existing is the one that KUBECONFIG
 # names, which must be able to pull IMAGE (the operator), GATEWAY_IMAGE (the gateway), BACKUP_IMAGE (slipway-backup),
-# DEMO_IMAGE (the demo) and S3_IMAGE (an S3 server, versitygw).
+# MONITOR_IMAGE (the monitor), DEMO_IMAGE (the demo) and S3_IMAGE (an S3 server, versitygw).
 
 CLUSTER=${CLUSTER:-local}
 SECONDS=0
@@ -21,11 +21,11 @@ case $CLUSTER in
   *) die "CLUSTER is $CLUSTER; it must be local or existing" ;;
 esac
 
-# build_images sets IMAGE, GATEWAY_IMAGE, BACKUP_IMAGE, DEMO_IMAGE and S3_IMAGE, after building them for a local cluster.
+# build_images sets IMAGE, GATEWAY_IMAGE, BACKUP_IMAGE, MONITOR_IMAGE, DEMO_IMAGE and S3_IMAGE, after building them for a local cluster.
 build_images() {
   if [[ $CLUSTER == existing ]]; then
-    [[ -n ${IMAGE:-} && -n ${GATEWAY_IMAGE:-} && -n ${BACKUP_IMAGE:-} && -n ${DEMO_IMAGE:-} && -n ${S3_IMAGE:-} ]] ||
-      die 'CLUSTER=existing needs IMAGE, GATEWAY_IMAGE, BACKUP_IMAGE, DEMO_IMAGE and S3_IMAGE: names of images that the cluster can pull (make images builds archives of them)'
+    [[ -n ${IMAGE:-} && -n ${GATEWAY_IMAGE:-} && -n ${BACKUP_IMAGE:-} && -n ${MONITOR_IMAGE:-} && -n ${DEMO_IMAGE:-} && -n ${S3_IMAGE:-} ]] ||
+      die 'CLUSTER=existing needs IMAGE, GATEWAY_IMAGE, BACKUP_IMAGE, MONITOR_IMAGE, DEMO_IMAGE and S3_IMAGE: names of images that the cluster can pull (make images builds archives of them)'
     return
   fi
   say 'building programs and images'
@@ -33,6 +33,7 @@ build_images() {
   IMAGE=$(<bin/images/slipway-operator.tag)
   GATEWAY_IMAGE=$(<bin/images/slipway-gateway.tag)
   BACKUP_IMAGE=$(<bin/images/slipway-backup.tag)
+  MONITOR_IMAGE=$(cat bin/images/slipway-monitor.tag 2>/dev/null || true)
   DEMO_IMAGE=$(<bin/images/slipway-demo.tag)
   S3_IMAGE=$(<bin/images/versitygw.tag)
 }
@@ -46,7 +47,8 @@ start_cluster() {
     bin/localkube up --name "$name" 8>&- # the cluster's processes must not inherit the lock of hack/test-e2e.sh
     KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
     say 'loading images'
-    bin/localkube load --name "$name" bin/images/{slipway-operator,slipway-gateway,slipway-backup,slipway-demo,versitygw}.tar
+    bin/localkube load --name "$name" bin/images/{slipway-operator,slipway-gateway,slipway-backup,slipway-demo,versitygw}.tar \
+      ${MONITOR_IMAGE:+bin/images/slipway-monitor.tar}
   fi
   export KUBECONFIG
   find_kubectl
@@ -63,7 +65,7 @@ find_kubectl() {
   export KUBECTL
 }
 
-# write_overlay makes bin/local: config/default, with the images of the operator, of its gateways and of its backups replaced,
+# write_overlay makes bin/local: config/default, with the images of the operator, of its gateways, of its backups and of the monitor replaced,
 # and with the right to run hooks of Backups.
 write_overlay() {
   mkdir -p bin/local
@@ -93,6 +95,24 @@ patches:
         path: /spec/template/spec/containers/0/args/4
         value: "--backup-image=$BACKUP_IMAGE"
 YAML
+  if [[ -n $MONITOR_IMAGE ]]; then
+    cat >>bin/local/kustomization.yaml <<YAML
+  - target: {kind: StatefulSet, name: slipway-monitor}
+    patch: |
+      - op: replace
+        path: /spec/template/spec/containers/0/image
+        value: "$MONITOR_IMAGE"
+YAML
+  else # a checkout without the program
+    cat >>bin/local/kustomization.yaml <<YAML
+  - target: {kind: StatefulSet, name: slipway-monitor}
+    patch: |
+      \$patch: delete
+      apiVersion: apps/v1
+      kind: StatefulSet
+      metadata: {name: slipway-monitor, namespace: slipway-system}
+YAML
+  fi
 }
 
 # install_operator installs what a user would install, and waits until it works.

@@ -4,8 +4,8 @@
 # name which this checkout did not start is refused and never touched. CLUSTER_NAME names another; the default is
 # slipway-test, or slipway-SUITE for another suite than e2e.
 #
-# The tests find in their environment: KUBECONFIG, KUBECTL, IMAGE, GATEWAY_IMAGE, BACKUP_IMAGE, DEMO_IMAGE, S3_IMAGE,
-# ECHO_IMAGE; bin is first in PATH.
+# The tests find in their environment: KUBECONFIG, KUBECTL, IMAGE, GATEWAY_IMAGE, BACKUP_IMAGE, MONITOR_IMAGE, DEMO_IMAGE,
+# S3_IMAGE, ECHO_IMAGE; bin is first in PATH.
 # This script installs the operator. The tests of chartcluster install it themselves, with HELM and what is in OLD_RELEASE.
 #
 # Those of postgres find POSTGRES_IMAGE, too.
@@ -116,7 +116,7 @@ fi
 
 say 'running the tests'
 testing=1
-export IMAGE GATEWAY_IMAGE BACKUP_IMAGE DEMO_IMAGE S3_IMAGE ECHO_IMAGE=${ECHO_IMAGE:-} POSTGRES_IMAGE=${POSTGRES_IMAGE:-} PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
+export IMAGE GATEWAY_IMAGE BACKUP_IMAGE MONITOR_IMAGE DEMO_IMAGE S3_IMAGE ECHO_IMAGE=${ECHO_IMAGE:-} POSTGRES_IMAGE=${POSTGRES_IMAGE:-} PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
 # Most of the time a test waits for pods, so more tests run at a time than the machine has cores. Not many more: starting a
 # pod takes half a second of processor time or more on a virtual machine. Packages run one by one.
 hack/test-tagged.sh "$suite" -count=1 -p 1 -timeout 30m -parallel 4 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"

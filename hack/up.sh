@@ -56,6 +56,13 @@ for object in webapp/demo apigateway/edge webapp/notes; do
   fi
 done
 
+if [[ -n $MONITOR_IMAGE ]]; then
+  if ! "$KUBECTL" rollout status statefulset/slipway-monitor -n slipway-system --timeout=120s; then
+    diagnose slipway-system
+    die 'the monitor did not become ready'
+  fi
+fi
+
 say 'backing up the volume of the application "notes"'
 back_up
 
@@ -87,6 +94,11 @@ fi
 echo 'The volume of the application "notes" is backed up, and the copy was read back:'
 "$KUBECTL" get backup notes-data -n demo
 "$KUBECTL" get backuprun -n demo
+
+if [[ -n $MONITOR_IMAGE ]]; then
+  echo 'The monitor records every change of every custom resource. It may read:'
+  "$KUBECTL" get clusterrole slipway-monitor-kinds -o jsonpath='{range .rules[*]}  {.apiGroups[0]}: {.resources}{"\n"}{end}'
+fi
 
 cat <<TXT
 

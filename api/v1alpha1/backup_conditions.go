@@ -47,7 +47,7 @@ const (
 	ReasonRetrying = "Retrying"
 	// ReasonRunFailed: the newest run failed.
 	ReasonRunFailed = "RunFailed"
-	// ReasonSuspended: spec.suspend lets no run start.
+	// ReasonSuspended: spec.suspend lets no run start, or stops the rule.
 	ReasonSuspended = "Suspended"
 	// ReasonWithinObjective: the newest verified copy is as new as the schedule promises.
 	ReasonWithinObjective = "WithinObjective"

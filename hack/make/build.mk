@@ -17,7 +17,7 @@ build: ## Build the programs of cmd into bin.
 	done
 
 .PHONY: images
-images: build ## Build the image archives of operator, gateway, slipway-backup, demo and S3 server into bin, without Docker.
+images: build ## Build the image archives of operator, gateway, slipway-backup, monitor, demo and S3 server into bin, without Docker.
 	@VERSION='$(VERSION)' hack/images.sh
 
 # A release has the version in the file VERSION, not the one that git describe prints.

@@ -29,7 +29,7 @@ TEST_FLAGS ?=
 SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
 
 .PHONY: test
-test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, end to end, local cluster, a sample of the faults.
+test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, the monitor's record, end to end, local cluster, a sample of the faults.
 	@echo 'test: SEED=$(SAMPLE) chooses the random inputs and the faults'
 	@hack/test.sh
 
@@ -102,9 +102,21 @@ test-api: bin/testsum bin/localkube ## Run the tests that need an API server, wi
 
 # They wait for seconds that a machine busy with other suites does not keep, and take minutes.
 .PHONY: test-monitor
-test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor follow servers that fail, and a real API server.
+test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor follow servers that fail, and a real API server. Let 500 kinds appear; ask with many random rights; kill who stores 200 times.
 	@echo 'test-monitor:'
-	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor | $(TESTSUM)
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor ./internal/monitor/kindrole ./internal/monitor/recorder ./internal/monitor/server ./internal/monitor/store | $(TESTSUM)
+
+.PHONY: test-monitor-oracle
+test-monitor-oracle: bin/testsum bin/localkube ## Kill, cut off and confuse the monitor for 20 s, or DURATION, while objects change, and compare what it has recorded. SEED=
+	@echo 'test-monitor-oracle:'
+	@go build -o bin/slipway-monitor ./cmd/slipway-monitor
+	@go build -tags monitorplant -o bin/slipway-monitor-planted ./cmd/slipway-monitor
+	@MONITOR=$(CURDIR)/bin/slipway-monitor MONITOR_PLANTED=$(CURDIR)/bin/slipway-monitor-planted KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
+	  go test -json -count=1 -timeout 3h -tags monitororacle,testing $(TEST_FLAGS) ./test/monitor | $(TESTSUM)
+
+.PHONY: test-monitor-long
+test-monitor-long: ## The same for 30 minutes, or DURATION.
+	@DURATION='$(or $(DURATION),30m)' $(MAKE) test-monitor-oracle
 
 # What goes wrong with a backup on real pods, and how that is told, waits for minutes. The tests of the packages and the fault
 # matrix try the same without pods in every run.
@@ -260,10 +272,10 @@ bench-gateway-propagation: bin/localkube ## Measure how soon a gateway serves wh
 
 # Prometheus is built when it is first needed, which takes two minutes.
 .PHONY: test-observability
-test-observability: bin/testsum bin/localkube build ## Let a real Prometheus scrape operator and gateway, and run every alert, rule and query of the dashboards.
+test-observability: bin/testsum bin/localkube build ## Let a real Prometheus scrape operator, monitor and gateway, and run every alert, rule and query of the dashboards.
 	@echo 'test-observability:'
 	@PROMTOOL=$$(hack/tool.sh promtool) PROMETHEUS=$$(hack/tool.sh prometheus) OPERATOR=$(CURDIR)/bin/slipway-operator GATEWAY=$(CURDIR)/bin/slipway-gateway \
-	  KUBEBUILDER_ASSETS=$$(bin/localkube assets) hack/test-tagged.sh observability -count=1 -timeout 15m $(TEST_FLAGS) | $(TESTSUM)
+	  MONITOR=$(CURDIR)/bin/slipway-monitor KUBEBUILDER_ASSETS=$$(bin/localkube assets) hack/test-tagged.sh observability -count=1 -timeout 15m $(TEST_FLAGS) | $(TESTSUM)
 
 # The attacks with the recording backend alone are part of `make test-unit`.
 .PHONY: test-gateway-attack

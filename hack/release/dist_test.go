@@ -186,7 +186,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	add("*", "SHA256SUMS", "SHA256SUMS.sig", "install.yaml", "slipway.yaml", "slipway-BARE.tgz")
-	for _, image := range []string{"slipway-backup", "slipway-demo", "slipway-gateway", "slipway-operator"} {
+	for _, image := range []string{"slipway-backup", "slipway-demo", "slipway-gateway", "slipway-monitor", "slipway-operator"} {
 		add(image+"-VERSION*", ".oci.tar", "-amd64.tar", "-arm64.tar", "-linux-amd64.cdx.json", "-linux-arm64.cdx.json")
 	}
 	for _, platform := range []string{"linux-amd64", "linux-arm64", "darwin-amd64", "darwin-arm64"} {
@@ -222,7 +222,7 @@ func TestNothingOfTheMachineIsInPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	secrets := append([]string{home + "/go", "dist-test-"}, made.clones...)
-	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup", "slipway-demo"} {
+	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup", "slipway-monitor", "slipway-demo"} {
 		for _, image := range images(t, program) {
 			for _, secret := range secrets {
 				if bytes.Contains(image.Program, []byte(secret)) {
@@ -259,7 +259,7 @@ func saved(t *testing.T, image inspect.Image) []string {
 
 // Each program runs on its machine, and says the version of the release.
 func TestProgramsRunAndSayTheirVersion(t *testing.T) {
-	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup"} {
+	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup", "slipway-monitor"} {
 		for _, image := range images(t, program) {
 			if got := strings.TrimSpace(output(t, append(saved(t, image), "--version")...)); got != made.version {
 				t.Errorf("%s for %s says %q, want %q", program, image.Architecture, got, made.version)
@@ -284,7 +284,7 @@ func TestManifestsNameTheImages(t *testing.T) {
 		"install.yaml": string(read(t, filepath.Join(made.first, "install.yaml"))),
 		"the chart":    output(t, helm, "template", "slipway", chart),
 	} {
-		for _, want := range []string{" image: " + registry + "/slipway-operator:", "--gateway-image=" + registry + "/slipway-gateway:", "--backup-image=" + registry + "/slipway-backup:"} {
+		for _, want := range []string{" image: " + registry + "/slipway-operator:", " image: " + registry + "/slipway-monitor:", "--gateway-image=" + registry + "/slipway-gateway:", "--backup-image=" + registry + "/slipway-backup:"} {
 			if want += made.version + "\n"; strings.Count(manifest, want) != 1 {
 				t.Errorf("%s has %q %d times", name, want, strings.Count(manifest, want))
 			}

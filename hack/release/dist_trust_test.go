@@ -85,7 +85,7 @@ func TestAnyChangeIsFound(t *testing.T) {
 
 // Skopeo, which shares no code with what wrote the images, reads them.
 func TestAnotherToolReadsTheImages(t *testing.T) {
-	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup", "slipway-demo"} {
+	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup", "slipway-monitor", "slipway-demo"} {
 		archive := filepath.Join(made.first, program+"-"+made.version+".oci.tar")
 		for _, architecture := range []string{"amd64", "arm64"} {
 			for _, source := range []string{
@@ -158,7 +158,7 @@ func TestSBOMs(t *testing.T) {
 			t.Errorf("modules of %s for %s (-linked +named):\n%s", program, platform, diff)
 		}
 	}
-	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup", "slipway-demo"} {
+	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup", "slipway-monitor", "slipway-demo"} {
 		for _, image := range images(t, program) {
 			check(program, "linux-"+image.Architecture, image.Program)
 		}

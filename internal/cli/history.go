@@ -2,6 +2,10 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -9,29 +13,77 @@ import (
 const historyLong = `Show the revisions of a WebApp that rolled out completely, oldest first, and what changed in each.
 
 The operator keeps the last five. A revision that failed is not kept; while it is what the spec
-asks for, it is shown at the end, without a number.`
+asks for, it is shown at the end, without a number.
+
+Of an object of any other kind, KIND/NAME, show its changes as the monitor has recorded them, also when it is gone.
+With --since or --diff that is so for a WebApp, too.`
 
 const historyExample = `  # What ran before
   kubectl slipway history webapp/shop
 
   # The whole of it, for a program
-  kubectl slipway history webapp/shop -o yaml`
+  kubectl slipway history webapp/shop -o yaml
+
+  # What changed in an object of any kind, and who did it?
+  kubectl slipway history certificates.cert-manager.io/shop-tls --since 7d --diff`
 
 func newHistoryCommand(p *program) *cobra.Command {
-	output := formatTable
+	o := &changesOptions{program: p, output: formatTable}
 	command := &cobra.Command{
-		Use:               "history webapp/NAME",
-		Short:             "Show the revisions of a WebApp",
+		Use:               "history KIND/NAME",
+		Short:             "Show the revisions of a WebApp, or the changes of any object",
 		Long:              historyLong,
 		Example:           historyExample,
-		Args:              oneTarget,
+		Args:              oneHistory,
 		ValidArgsFunction: p.completeTargets,
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.history(command.Context(), args[0], output)
+			if _, err := parseTarget(args[0]); err == nil && o.since == "" && !o.diff {
+				return p.history(command.Context(), args[0], o.output)
+			}
+			return o.objectHistory(command.Context(), args[0])
 		},
 	}
-	output.addFlag(command)
+	o.output.addFlag(command)
+	o.addFlags(command)
+	command.Flags().StringVar(&o.since, "since", "", "show changes since then, from the monitor: 30m, 12h, 7d, or a time")
+	command.Flags().BoolVar(&o.diff, "diff", false, "show the fields that changed, from the monitor")
+	command.Flags().IntVar(&o.limit, "limit", 100, "how many changes to show: the newest")
 	return command
+}
+
+func oneHistory(command *cobra.Command, args []string) error {
+	if len(args) == 1 && namesObject(args[0]) {
+		return nil
+	}
+	return oneTarget(command, args)
+}
+
+// objectHistory shows the changes of one object. It is not asked for in the cluster: it may be gone.
+func (o *changesOptions) objectHistory(ctx context.Context, argument string) error {
+	since, err := sinceParam(o.since)
+	if err != nil {
+		return err
+	}
+	if o.limit < 1 || o.limit > maxFetched {
+		return usageErrorf("--limit is from 1 to %d", maxFetched)
+	}
+	kind, name, found := strings.Cut(argument, "/")
+	if !found {
+		kind, name = kindNames[0], argument
+	}
+	resource, namespaced, err := o.resourceName(kind)
+	if err != nil {
+		return err
+	}
+	params := url.Values{"kind": {resource}, "name": {name}, "since": {since}, "fields": {strconv.FormatBool(o.diff || o.output != formatTable)}}
+	if namespaced {
+		namespace, _, err := o.flags.ToRawKubeConfigLoader().Namespace()
+		if err != nil {
+			return fmt.Errorf("find the namespace: %w", err)
+		}
+		params.Set("namespace", namespace)
+	}
+	return o.fetch(ctx, "history", params)
 }
 
 func (p *program) history(ctx context.Context, argument string, output format) error {

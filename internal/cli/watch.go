@@ -169,19 +169,19 @@ func (w *watcher) followKind(ctx context.Context, argument string) error {
 }
 
 // mapping finds a kind by any of its names, as kubectl does.
-func (w *watcher) mapping(argument string) (*meta.RESTMapping, error) {
+func (c *anyClients) mapping(argument string) (*meta.RESTMapping, error) {
 	full, groupResource := schema.ParseResourceArg(argument)
 	var kind schema.GroupVersionKind
 	var err error
 	if full != nil {
-		kind, _ = w.mapper.KindFor(*full) // Or the second word is a part of the group.
+		kind, _ = c.mapper.KindFor(*full) // Or the second word is a part of the group.
 	}
 	if kind.Empty() {
-		if kind, err = w.mapper.KindFor(groupResource.WithVersion("")); err != nil {
+		if kind, err = c.mapper.KindFor(groupResource.WithVersion("")); err != nil {
 			return nil, fmt.Errorf("the server doesn't have a resource type %q", argument)
 		}
 	}
-	mapping, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, fmt.Errorf("find the kind %q: %w", argument, err)
 	}

@@ -119,13 +119,7 @@ func (p *watchPrinter) change(s sighting) error {
 	}
 	lines := &strings.Builder{}
 	fmt.Fprintf(lines, "%s %s\n", p.colour(faint, s.record.Time.Format("15:04:05")), p.title(s.record))
-	for i, field := range s.record.Fields {
-		if i == maxWatchFields {
-			fmt.Fprintf(lines, "  ... and %d more fields\n", len(s.record.Fields)-i)
-			break
-		}
-		fmt.Fprintln(lines, "  "+p.field(field))
-	}
+	p.fields(lines, s.record.Fields)
 	if s.record.Reason != "" {
 		fmt.Fprintf(lines, "  note: %s\n", printable(s.record.Reason))
 	}
@@ -156,6 +150,17 @@ func (p *watchPrinter) title(r *change.Record) string {
 		title += ", while the watch was interrupted"
 	}
 	return title
+}
+
+// fields prints fields, each on a line.
+func (p *watchPrinter) fields(lines io.Writer, fields []change.Field) {
+	for i, field := range fields {
+		if i == maxWatchFields {
+			fmt.Fprintf(lines, "  ... and %d more fields\n", len(fields)-i)
+			break
+		}
+		fmt.Fprintln(lines, "  "+p.field(field))
+	}
 }
 
 func (p *watchPrinter) field(f change.Field) string {

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -23,6 +24,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
+	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
 )
 
 // fieldManagerPrefix is common to the field managers of Slipway's controllers.
@@ -33,7 +35,7 @@ const fieldManagerPrefix = "slipway-"
 // starting a watch on the whole cluster. namespaces are the ones to watch, none: all.
 func cacheOptions(namespaces []string) cache.Options {
 	child := cache.ByObject{Label: ours(), Transform: keepOwnManagedFields}
-	return cache.Options{
+	options := cache.Options{
 		DefaultNamespaces:           watched(namespaces),
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            keepOwnManagedFields,
@@ -78,6 +80,9 @@ func cacheOptions(namespaces []string) cache.Options {
 			&corev1.ConfigMap{}: {Transform: keepIdentity},
 		},
 	}
+	// Which kinds there are, as names, and the ClusterRole that lets the monitor read them.
+	maps.Copy(options.ByObject, kindrole.Cached())
+	return options
 }
 
 // gatewayAPICacheOptions is the budget of the kinds that a cluster need not have, and

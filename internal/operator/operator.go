@@ -34,6 +34,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
+	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
 	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
@@ -118,6 +119,12 @@ type Options struct {
 	// one, and needs no right there. Its Lease is in LeaderElectionNamespace and its key in
 	// Namespace all the same. Default: all.
 	Namespaces []string
+	// MonitorKinds lets the monitor read custom resources: the operator keeps the rules of the ClusterRole of package kindrole. It
+	// does not go with Namespaces. Default false.
+	MonitorKinds bool
+	// MonitorInclude and MonitorExclude are patterns that choose what the monitor may read. Default: every kind that a
+	// CustomResourceDefinition defines.
+	MonitorInclude, MonitorExclude []string
 	// Controllers are the ones to run, by name: see ControllerNames. Default: all.
 	Controllers []string
 	// NewCache replaces the cache, as a test that delays events does. Default: the
@@ -151,10 +158,17 @@ func Scheme() *runtime.Scheme {
 var errWebhookInNamespaces = errors.New("--webhook-port does not go with --namespaces: " +
 	"webhooks need a right in the whole cluster, which an operator for some namespaces does not have; leave one of the two out")
 
+// errMonitorInNamespaces is another one.
+var errMonitorInNamespaces = errors.New("--monitor does not go with --namespaces: " +
+	"the kinds that the monitor reads belong to the whole cluster; leave one of the two out")
+
 // NewManager returns a manager with every controller registered.
 func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) {
 	if len(options.Namespaces) > 0 && options.WebhookPort != 0 {
 		return nil, errWebhookInNamespaces
+	}
+	if len(options.Namespaces) > 0 && options.MonitorKinds {
+		return nil, errMonitorInNamespaces
 	}
 	managed := managerOptions(options)
 	var certificates *webhook.Certificates
@@ -182,6 +196,12 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 		return nil, err
 	}
 	setMetrics(mgr.GetLogger(), options)
+	if options.MonitorKinds {
+		of := kindrole.Options{Include: options.MonitorInclude, Exclude: options.MonitorExclude, NewQueue: options.NewQueue}
+		if err := kindrole.Setup(mgr, of); err != nil {
+			return nil, fmt.Errorf("set up what the monitor may read: %w", err)
+		}
+	}
 	return mgr, addControllers(mgr, options)
 }
 

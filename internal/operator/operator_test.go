@@ -20,6 +20,13 @@ func TestWebhooksAreRefusedWhereTheOperatorHasNoRightInTheCluster(t *testing.T) 
 	}
 }
 
+func TestTheMonitorIsRefusedWhereTheOperatorHasNoRightInTheCluster(t *testing.T) {
+	_, err := NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, Options{Namespaces: []string{"team-a"}, MonitorKinds: true})
+	if err == nil || !strings.Contains(err.Error(), "--monitor") || !strings.Contains(err.Error(), "--namespaces") {
+		t.Errorf("it starts with %v, want an error that names both flags", err)
+	}
+}
+
 // What docs/reliability.md promises follows from three numbers, whatever the moment of
 // the crash is.
 func TestTheStandbyTakesOverInTime(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
+	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
 )
 
 // shippedRoles are the rights in the cluster, and those to the key.
@@ -71,5 +72,28 @@ func TestTheRoleLetsTheOperatorDeleteNeitherWhatServesNorWhatHoldsData(t *testin
 				t.Errorf("the operator may delete %s", resource)
 			}
 		}
+	}
+}
+
+// Whoever may escalate or bind a role gives himself any right. The operator may escalate the one that tells what the monitor
+// reads, and an admission policy bounds what is in that.
+func TestTheRoleLetsTheOperatorEscalateOneClusterRole(t *testing.T) {
+	role, _ := shippedRoles(t)
+	for _, rule := range role.Rules {
+		for _, verb := range []string{"escalate", "bind", "impersonate"} {
+			if slices.Contains(rule.Verbs, verb) && (verb != "escalate" || !slices.Equal(rule.ResourceNames, []string{kindrole.Name})) {
+				t.Errorf("the operator may %s %v %v", verb, rule.Resources, rule.ResourceNames)
+			}
+		}
+		if slices.Contains(rule.Resources, "clusterroles") && !slices.Equal(rule.ResourceNames, []string{kindrole.Name}) {
+			t.Errorf("the operator may %v ClusterRoles", rule.Verbs)
+		}
+		if slices.Contains(rule.Resources, "clusterrolebindings") {
+			t.Errorf("the operator may %v ClusterRoleBindings", rule.Verbs)
+		}
+	}
+	manifest := readFile(t, "config", "monitor", "kinds.yaml")
+	if !strings.Contains(manifest, "kind: ValidatingAdmissionPolicyBinding") || !strings.Contains(manifest, "validationActions: [Deny]") {
+		t.Error("no policy bounds the ClusterRole")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
@@ -70,7 +71,7 @@ func comparable(t *testing.T, object *unstructured.Unstructured) (name string, c
 	case "ClusterRole " + operatorName:
 		role := as[rbacv1.ClusterRole](t, object)
 		object.Object["rules"] = grants(role.Rules)
-	case "Deployment " + operatorName:
+	case "Deployment " + operatorName, "StatefulSet " + monitorName:
 		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +98,8 @@ func TestTheDefaultIsInstallYAML(t *testing.T) {
 	got, want := map[string]any{}, map[string]any{}
 	for _, object := range parse(t, render(t, "slipway-system")) {
 		name, content := comparable(t, object)
-		if strings.HasPrefix(name, "ValidatingAdmissionPolicy") || object.GetKind() == "ConfigMap" {
+		guard := strings.HasPrefix(name, "ValidatingAdmissionPolicy") || object.GetKind() == "ConfigMap"
+		if guard && !strings.Contains(name, monitorName) {
 			continue // only the chart protects the definitions
 		}
 		got[name] = content
@@ -130,7 +132,7 @@ func TestTheHookAsksForEveryDefinition(t *testing.T) {
 	if diff := cmp.Diff(want, hook.Data); diff != "" || len(want) == 0 {
 		t.Errorf("-definitions +hook:\n%s", diff)
 	}
-	if hooks := ofKind(parse(t, render(t, "ops", "--set", "crds.install=false")), "ConfigMap"); len(hooks) > 0 {
+	if hooks := ofKind(parse(t, render(t, "ops", "--set", "crds.install=false", "--set", "monitor.enabled=false")), "ConfigMap"); len(hooks) > 0 {
 		t.Error("a chart without definitions asks whether it may install them")
 	}
 }
@@ -167,7 +169,7 @@ func TestALimitedInstallHasNothingInTheClusterButTheDefinitions(t *testing.T) {
 			if diff := cmp.Diff(tc.kinds, slices.Compact(kinds)); diff != "" {
 				t.Errorf("kinds in no namespace: -want +got:\n%s", diff)
 			}
-			whole := as[rbacv1.ClusterRole](t, named(t, parse(t, render(t, "ops", "--set", "webhook.enabled=false")), "ClusterRole", "", operatorName))
+			whole := as[rbacv1.ClusterRole](t, named(t, parse(t, render(t, "ops", "--set", "webhook.enabled=false", "--set", "monitor.enabled=false")), "ClusterRole", "", operatorName))
 			for _, namespace := range []string{"team-a", "team-b"} {
 				role := as[rbacv1.Role](t, named(t, objects, "Role", namespace, operatorName))
 				if diff := cmp.Diff(grants(whole.Rules), grants(role.Rules)); diff != "" {
@@ -237,6 +239,115 @@ func TestWithoutBackupsThereAreNoRightsForThem(t *testing.T) {
 	}
 }
 
+// monitorName is that of the monitor's StatefulSet, ServiceAccount and roles.
+const monitorName = "slipway-monitor"
+
+func TestWithoutAMonitorThereIsNothingOfIt(t *testing.T) {
+	objects := parse(t, render(t, "ops", "--set", "monitor.enabled=false", "--set", "networkPolicy.enabled=true"))
+	for _, object := range objects {
+		if strings.Contains(object.GetName(), "monitor") {
+			t.Errorf("there is a %s %s", object.GetKind(), object.GetName())
+		}
+	}
+	role := as[rbacv1.ClusterRole](t, named(t, objects, "ClusterRole", "", operatorName))
+	for _, grant := range grants(role.Rules) {
+		for _, word := range []string{"/clusterroles", "customresourcedefinitions", "apiservices", "escalate"} {
+			if strings.Contains(grant, word) {
+				t.Errorf("the operator may %s", grant)
+			}
+		}
+	}
+	deployment := as[appsv1.Deployment](t, named(t, objects, "Deployment", "ops", operatorName))
+	for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
+		if strings.HasPrefix(arg, "--monitor") || strings.HasPrefix(arg, "--controllers") {
+			t.Errorf("the operator is told %s", arg)
+		}
+	}
+}
+
+// The operator and the monitor have to choose the same kinds.
+func TestPatternsOfKindsReachOperatorAndMonitor(t *testing.T) {
+	objects := parse(t, render(t, "ops", "--set", "monitor.include={*.example.com,apps.example.org}", "--set", "monitor.exclude={secret*}", "--set", "monitor.config.kinds.max=100"))
+	deployment := as[appsv1.Deployment](t, named(t, objects, "Deployment", "ops", operatorName))
+	args := deployment.Spec.Template.Spec.Containers[0].Args
+	for _, want := range []string{"--monitor", "--monitor-include=*.example.com,apps.example.org", "--monitor-exclude=secret*"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("the operator is not told %s: %v", want, args)
+		}
+	}
+	config := as[corev1.ConfigMap](t, named(t, objects, "ConfigMap", "ops", monitorName)).Data["config.yaml"]
+	var got map[string]any
+	if err := yaml.Unmarshal([]byte(config), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"kinds": map[string]any{"include": []any{"*.example.com", "apps.example.org"}, "exclude": []any{"secret*"}, "max": float64(100)}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the monitor's configuration: -want +got:\n%s", diff)
+	}
+}
+
+// What is built in is read where somebody asks for it by name, and Secrets are not even then.
+func TestBuiltInKindsHaveARoleOfTheirOwn(t *testing.T) {
+	objects := parse(t, render(t, "ops", "--set", "monitor.builtin={deployments.apps,services,ingresses.networking.k8s.io}"))
+	role := as[rbacv1.ClusterRole](t, named(t, objects, "ClusterRole", "", "slipway-monitor-builtin"))
+	want := []string{
+		"get /services []", "get apps/deployments []", "get networking.k8s.io/ingresses []",
+		"list /services []", "list apps/deployments []", "list networking.k8s.io/ingresses []",
+		"watch /services []", "watch apps/deployments []", "watch networking.k8s.io/ingresses []",
+	}
+	if diff := cmp.Diff(want, grants(role.Rules)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	bound := as[rbacv1.ClusterRoleBinding](t, named(t, objects, "ClusterRoleBinding", "", role.Name))
+	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Name: monitorName, Namespace: "ops"}}
+	if bound.RoleRef.Name != role.Name || !cmp.Equal(subject, bound.Subjects) {
+		t.Errorf("the binding is of %v to %v", bound.RoleRef, bound.Subjects)
+	}
+}
+
+// No rule that is shipped lets the monitor read Secrets, or write anything but what is its own.
+func TestTheMonitorReadsNoSecretsAndWritesOnlyWhatIsItsOwn(t *testing.T) {
+	objects := parse(t, render(t, "ops"))
+	own := []string{"create events.k8s.io/events []", "patch events.k8s.io/events []", "patch slipway.dev/monitorrules/status []"}
+	for _, kind := range []string{"ClusterRoleBinding", "RoleBinding"} {
+		for _, object := range ofKind(objects, kind) {
+			binding := as[rbacv1.ClusterRoleBinding](t, object)
+			if binding.Subjects[0].Name != monitorName || binding.RoleRef.Name == "system:auth-delegator" {
+				continue
+			}
+			role := as[rbacv1.ClusterRole](t, named(t, objects, binding.RoleRef.Kind, binding.Namespace, binding.RoleRef.Name))
+			for _, grant := range grants(role.Rules) {
+				verb, _, _ := strings.Cut(grant, " ")
+				write := !slices.Contains([]string{"get", "list", "watch"}, verb)
+				if strings.Contains(grant, "secrets") || strings.Contains(grant, "*") || kind == "ClusterRoleBinding" && write && !slices.Contains(own, grant) {
+					t.Errorf("by %s %s the monitor may %s", kind, binding.Name, grant)
+				}
+			}
+		}
+	}
+}
+
+func TestTheMonitorsPodIsRestricted(t *testing.T) {
+	set := as[appsv1.StatefulSet](t, named(t, parse(t, render(t, "ops")), "StatefulSet", "ops", monitorName))
+	pod := set.Spec.Template.Spec
+	container := pod.Containers[0]
+	if c := container.SecurityContext; !*c.ReadOnlyRootFilesystem || *c.AllowPrivilegeEscalation || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		t.Errorf("the container: %+v", c)
+	}
+	if s := pod.SecurityContext; !*s.RunAsNonRoot || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || s.FSGroup == nil {
+		t.Errorf("the pod: %+v", s)
+	}
+	if *set.Spec.Replicas != 1 || set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+		t.Errorf("%d replicas, and the volume is %+v", *set.Spec.Replicas, set.Spec.PersistentVolumeClaimRetentionPolicy)
+	}
+	// A probe that fails while the API server is away would end the one who could tell what happened before.
+	for name, probe := range map[string]*corev1.Probe{"startup": container.StartupProbe, "liveness": container.LivenessProbe} {
+		if probe.HTTPGet == nil || probe.HTTPGet.Path != "/healthz" {
+			t.Errorf("the %s probe asks %+v", name, probe.ProbeHandler)
+		}
+	}
+}
+
 // Running commands in pods is a right that only who asks for it gives.
 func TestHooksHaveARoleOfTheirOwnAndOnlyWhereAskedFor(t *testing.T) {
 	const name = "slipway-backup-hooks"
@@ -297,6 +408,8 @@ func TestTheNetworkPoliciesSelectWhatTheyAreAbout(t *testing.T) {
 	operator := deployment.Spec.Template
 	pods := desired.Deployment(desired.Inputs{Gateway: &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: "edge"}}}).Spec.Template
 
+	monitor := as[appsv1.StatefulSet](t, named(t, objects, "StatefulSet", "ops", monitorName)).Spec.Template
+	ofMonitor := as[networkingv1.NetworkPolicy](t, named(t, objects, "NetworkPolicy", "ops", monitorName))
 	ofOperator := as[networkingv1.NetworkPolicy](t, named(t, objects, "NetworkPolicy", "ops", operatorName))
 	ofGateways := as[networkingv1.NetworkPolicy](t, named(t, objects, "NetworkPolicy", "edge", "slipway-gateways"))
 	for _, c := range []struct {
@@ -309,6 +422,9 @@ func TestTheNetworkPoliciesSelectWhatTheyAreAbout(t *testing.T) {
 		{"the operator's and a gateway", ofOperator, pods.Labels, false},
 		{"the gateways' and a gateway", ofGateways, pods.Labels, true},
 		{"the gateways' and the operator", ofGateways, operator.Labels, false},
+		{"the monitor's and the monitor", ofMonitor, monitor.Labels, true},
+		{"the monitor's and the operator", ofMonitor, operator.Labels, false},
+		{"the operator's and the monitor", ofOperator, monitor.Labels, false},
 	} {
 		if got := selects(t, &c.policy.Spec.PodSelector, c.labels); got != c.want {
 			t.Errorf("%s: selected %v, want %v", c.what, got, c.want)
@@ -327,6 +443,8 @@ func TestTheNetworkPoliciesSelectWhatTheyAreAbout(t *testing.T) {
 	}{
 		{"anybody at the operator", ofOperator, "team", nil, []int32{9443}},
 		{"Prometheus at the operator", ofOperator, "monitoring", prometheus, []int32{8080, 9443}},
+		{"anybody at the monitor", ofMonitor, "team", nil, []int32{8082}},
+		{"Prometheus at the monitor", ofMonitor, "monitoring", prometheus, []int32{8080, 8082}},
 		{"Prometheus at a gateway", ofGateways, "monitoring", prometheus, []int32{desired.AdminPort}},
 		{"the operator at a gateway", ofGateways, "ops", operator.Labels, []int32{desired.AdminPort}},
 		{"somebody with the operator's labels at a gateway", ofGateways, "team", operator.Labels, nil},

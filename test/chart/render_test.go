@@ -130,6 +130,13 @@ func TestWhatContradictsItselfIsRefused(t *testing.T) {
 		"a digest that is too short":                   {[]string{"images.gateway.digest=sha256:00"}, "/images/gateway/digest"},
 		"a webhook without rights in the cluster":      {[]string{"namespaces={a}", "webhook.enabled=true"}, "webhook.enabled: an install that is limited"},
 		"authentication without rights in the cluster": {[]string{"namespaces={a}", "metrics.authentication=true"}, "metrics.authentication: an install that is limited"},
+		"a monitor without rights in the cluster":      {[]string{"namespaces={a}", "monitor.enabled=true"}, "monitor.enabled: an install that is limited"},
+		"patterns of a monitor that is off":            {[]string{"monitor.enabled=false", "monitor.include={a.b}"}, "monitor.include: there is no monitor"},
+		"a configuration of a monitor that cannot be":  {[]string{"namespaces={a}", "monitor.config.kinds.max=1"}, "monitor.config: there is no monitor"},
+		"a monitor that reads Secrets":                 {[]string{"monitor.builtin={secrets}"}, "monitor.builtin: the monitor reads no Secrets"},
+		"every built-in kind":                          {[]string{"monitor.builtin={*}"}, "/monitor/builtin/0"},
+		"a pattern that is none":                       {[]string{"monitor.include={A b}"}, "/monitor/include/0"},
+		"a size that is none":                          {[]string{"monitor.storage.size=big"}, "/monitor/storage/size"},
 		"authentication of nothing":                    {[]string{"metrics.enabled=false", "metrics.authentication=true"}, "there is nothing to protect"},
 		"a certificate for nothing":                    {[]string{"metrics.certificateSecret=a"}, "nothing is served with it"},
 		"a webhook of kinds that are off":              {[]string{"gateway.enabled=false", "backup.enabled=false", "webhook.enabled=true"}, "webhook.enabled: gateway.enabled and backup.enabled are false"},
@@ -162,6 +169,7 @@ func TestAMapOrAListMayBeNull(t *testing.T) {
 	for _, name := range []string{
 		"resources", "namespaces", "podLabels", "podAnnotations", "nodeSelector", "tolerations", "images.pullSecrets",
 		"networkPolicy.metricsFrom", "networkPolicy.clientsFrom", "networkPolicy.gatewayNamespaces",
+		"monitor.include", "monitor.exclude", "monitor.builtin", "monitor.config", "monitor.resources",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

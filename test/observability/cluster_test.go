@@ -62,8 +62,10 @@ func startCluster(t *testing.T) *cluster {
 	for _, name := range []string{"slipway-system", "apps", "shop"} {
 		c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	for _, object := range decode(t, readFile(t, filepath.Join(folder, "rbac.yaml"))) {
-		c.create(t, object)
+	for _, file := range []string{filepath.Join(folder, "rbac.yaml"), filepath.Join(root, "config", "monitor", "kinds.yaml")} {
+		for _, object := range decode(t, readFile(t, file)) {
+			c.create(t, object)
+		}
 	}
 	return c
 }

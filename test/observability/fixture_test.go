@@ -20,8 +20,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
@@ -41,7 +43,7 @@ func startOperators(t *testing.T, c *cluster) []int {
 		metrics, webhook := freePort(t), freePort(t)
 		run(t, []string{"KUBECONFIG=" + c.kubeconfig}, tool(t, "OPERATOR"), "--leader-elect", "--leader-elect-namespace=slipway-system",
 			"--metrics-bind-address="+at(metrics), "--health-probe-bind-address=0",
-			fmt.Sprintf("--webhook-port=%d", webhook), "--webhook-host=127.0.0.1")
+			fmt.Sprintf("--webhook-port=%d", webhook), "--webhook-host=127.0.0.1", "--monitor")
 		if i == 0 {
 			c.installWebhook(t, webhook)
 		}
@@ -65,6 +67,21 @@ destination: "s3://backups", schedule: "@daily"}}`)[0])
 	c.create(t, decode(t, `{apiVersion: slipway.dev/v1alpha1, kind: APIGateway, metadata: {namespace: shop, name: edge}, spec: {routes: [
 {path: /, backendService: {name: none, port: 80}}]}}`)[0])
 	return found
+}
+
+// startMonitor starts the monitor, as an administrator.
+func startMonitor(t *testing.T, c *cluster) {
+	t.Helper()
+	metrics := freePort(t)
+	file := writeFile(t, "config.yaml", []byte(fmt.Sprintf("listen: {metrics: %q, probes: \"0\", api: \"0\"}\nstore: {folder: %q}\n", at(metrics), t.TempDir())))
+	run(t, nil, tool(t, "MONITOR"), "--config="+file, "--kubeconfig="+c.kubeconfig)
+	set := &appsv1.StatefulSet{}
+	if err := yaml.Unmarshal([]byte(readFile(t, filepath.Join(root, "config", "monitor", "statefulset.yaml"))), set); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody makes its volume.
+	set.Spec.Template.Spec.Containers[0].VolumeMounts, set.Spec.Template.Spec.Volumes = nil, nil
+	c.standIn(t, "slipway-system", "slipway-monitor-0", set.Spec.Template, "metrics", metrics)
 }
 
 // waitFor waits until a condition of the WebApp is True.

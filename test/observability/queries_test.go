@@ -19,9 +19,18 @@ import (
 
 // later are selectors of series that appear later than in this test, and why.
 var later = map[string]string{
-	`ALERTS{alertname=~"Slipway.*",alertstate="firing",severity=~"critical|warning"}`: "most alerts want trouble to last for minutes; the one that fires here at once is information",
-	`rest_client_requests_total{code!~"2..",job="slipway-operator",namespace=~".*"}`:  "until a request to the API server is refused",
-	`rest_client_requests_total{code=~"5..|429|<error>",job="slipway-operator"}`:      "until the API server fails",
+	`ALERTS{alertname=~"Slipway.*",alertstate="firing",severity=~"critical|warning"}`:             "most alerts want trouble to last for minutes; the one that fires here at once is information",
+	`rest_client_requests_total{code!~"2..",job="slipway-operator",namespace=~".*"}`:              "until a request to the API server is refused",
+	`rest_client_requests_total{code=~"5..|429|<error>",job="slipway-operator"}`:                  "until the API server fails",
+	`slipway_backup_drill_passed{job="slipway-operator"}`:                                         "until a drill has ended",
+	`slipway_backup_drill_passed{}`:                                                               "the same",
+	`slipway_backup_drill_failures_total{job="slipway-operator",namespace=~".*"}`:                 "the same",
+	`slipway_backup_drill_last_success_timestamp_seconds{job="slipway-operator",namespace=~".*"}`: "the same",
+	`slipway_backup_drill_last_success_timestamp_seconds{}`:                                       "the same",
+	`slipway_monitor_store_trouble{job="slipway-monitor"}`:                                        "until the store takes no changes",
+	`slipway_monitor_store_trouble{job="slipway-monitor",namespace=~".*"}`:                        "the same",
+	`slipway_monitor_store_trouble{}`:                                                             "the same",
+	`slipway_monitor_kind_lag_seconds{job="slipway-monitor",namespace=~".*"}`:                     "until a change has to wait",
 }
 
 func TestPromtool(t *testing.T) {
@@ -42,6 +51,7 @@ func TestPromtool(t *testing.T) {
 func TestEveryQueryWithTheRealPrograms(t *testing.T) {
 	c := startCluster(t)
 	programs := ports{operators: startOperators(t, c), gateways: startGateways(t)}
+	startMonitor(t, c)
 	for i, port := range programs.gateways {
 		c.standIn(t, "shop", fmt.Sprintf("edge-%d", i), c.gatewayTemplate(t, "shop", "edge"), "admin", port)
 	}
@@ -76,7 +86,7 @@ func askEverything(t *testing.T, c *cluster) {
 			}
 		}
 	})
-	eventually(t, time.Minute, func() error { return p.healthy(4) })
+	eventually(t, time.Minute, func() error { return p.healthy(5) })
 	eventually(t, time.Minute, func() error { return p.rulesWork(len(loadRules(t))) })
 	missing := map[string]string{} // where, by selector
 	for _, q := range queries(t) {

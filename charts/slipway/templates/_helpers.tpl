@@ -6,6 +6,9 @@
   {{- if .Values.webhook.enabled -}}
     {{- fail "webhook.enabled: an install that is limited to namespaces has no rights in the whole cluster, and a webhook needs some: leave it out, or leave namespaces empty" -}}
   {{- end -}}
+  {{- if .Values.monitor.enabled -}}
+    {{- fail "monitor.enabled: an install that is limited to namespaces has no rights in the whole cluster, and the monitor needs some: leave it out, or leave namespaces empty" -}}
+  {{- end -}}
   {{- if .Values.metrics.authentication -}}
     {{- fail "metrics.authentication: an install that is limited to namespaces has no rights in the whole cluster, and authentication by the API server needs some: leave it out, or leave namespaces empty" -}}
   {{- end -}}
@@ -21,6 +24,13 @@
 {{- end -}}
 {{- if and .Values.backup.hooks.enabled (not .Values.backup.enabled) -}}
   {{- fail "backup.hooks.enabled: backup.enabled is false, so there are no hooks to run: leave it out, or set backup.enabled=true" -}}
+{{- end -}}
+{{- if not (include "slipway.monitor" .) -}}
+  {{- range $name := list "include" "exclude" "builtin" "config" "resources" -}}
+    {{- if index $.Values.monitor $name -}}
+      {{- fail (printf "monitor.%s: there is no monitor, because monitor.enabled is false or namespaces is set: leave it out" $name) -}}
+    {{- end -}}
+  {{- end -}}
 {{- end -}}
 {{- range $name := list "metricsFrom" "clientsFrom" "gatewayNamespaces" -}}
   {{- if and (index $.Values.networkPolicy $name) (not $.Values.networkPolicy.enabled) -}}
@@ -39,16 +49,22 @@
 {{- if and (or .Values.gateway.enabled .Values.backup.enabled) (not .Values.namespaces) (ne (toString .Values.webhook.enabled) "false") }}true{{ end -}}
 {{- end }}
 
+{{/* slipway.monitor: "true" where the monitor runs. */}}
+{{- define "slipway.monitor" -}}
+{{- if and (not .Values.namespaces) (ne (toString .Values.monitor.enabled) "false") }}true{{ end -}}
+{{- end }}
+
 {{/* slipway.hooks: "true" where the operator runs hooks of Backups. */}}
 {{- define "slipway.hooks" -}}
 {{- if and .Values.backup.enabled .Values.backup.hooks.enabled }}true{{ end -}}
 {{- end }}
 
-{{/* slipway.off: the controllers that do not run, with spaces between them. */}}
+{{/* slipway.off: the controllers that do not run, with spaces between them. monitorkinds is none: it has a flag of its own. */}}
 {{- define "slipway.off" -}}
 {{- $off := list -}}
 {{- if not .Values.gateway.enabled }}{{ $off = append $off "apigateway" }}{{ end -}}
 {{- if not .Values.backup.enabled }}{{ $off = concat $off (list "backup" "backuprun" "restore") }}{{ end -}}
+{{- if not (include "slipway.monitor" .) }}{{ $off = append $off "monitorkinds" }}{{ end -}}
 {{- join " " $off -}}
 {{- end }}
 

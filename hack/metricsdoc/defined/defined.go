@@ -12,6 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
+	"github.com/slipway-dev/slipway/internal/monitor/metrics"
 	"github.com/slipway-dev/slipway/internal/operator"
 )
 
@@ -23,7 +25,8 @@ func BySection() map[string][]metric.Definition {
 		"Backup":     backup.Metrics,
 		"BackupRun":  backuprun.Metrics,
 		"Restore":    restore.Metrics,
-		"Operator":   operator.Metrics,
+		"Operator":   slices.Concat(operator.Metrics, kindrole.Metrics),
+		"Monitor":    metrics.Definitions(),
 		"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
 	}
 }

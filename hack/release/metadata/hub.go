@@ -138,7 +138,7 @@ func Chart(chart []byte, crds, registry, version string, changes []Change) ([]by
 		Platforms []string `json:"platforms"`
 	}
 	var images []image
-	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup"} {
+	for _, program := range []string{"slipway-operator", "slipway-gateway", "slipway-backup", "slipway-monitor"} {
 		images = append(images, image{program, Image(registry, program, version), []string{"linux/amd64", "linux/arm64"}})
 	}
 	texts := map[string]any{"artifacthub.io/changes": changes, "artifacthub.io/crds": all, "artifacthub.io/images": images}

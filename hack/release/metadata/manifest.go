@@ -21,6 +21,7 @@ func Install(development, registry, version string) (string, error) {
 		"slipway-operator": "image: ",
 		"slipway-gateway":  "--gateway-image=",
 		"slipway-backup":   "--backup-image=",
+		"slipway-monitor":  "image: ",
 	} {
 		old := where + program + ":dev\n"
 		if count := strings.Count(text, old); count != 1 {

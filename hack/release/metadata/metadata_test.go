@@ -18,12 +18,13 @@ args:
 - --gateway-image=slipway-gateway:dev
 - --backup-image=slipway-backup:dev
 image: slipway-operator:dev
+image: slipway-monitor:dev
 `
 
 func TestInstall(t *testing.T) {
 	for registry, want := range map[string]string{
-		"":                           "args:\n- --gateway-image=slipway-gateway:v1.2.3\n- --backup-image=slipway-backup:v1.2.3\nimage: slipway-operator:v1.2.3\n",
-		"registry.example.com/team/": "args:\n- --gateway-image=registry.example.com/team/slipway-gateway:v1.2.3\n- --backup-image=registry.example.com/team/slipway-backup:v1.2.3\nimage: registry.example.com/team/slipway-operator:v1.2.3\n",
+		"":                           "args:\n- --gateway-image=slipway-gateway:v1.2.3\n- --backup-image=slipway-backup:v1.2.3\nimage: slipway-operator:v1.2.3\nimage: slipway-monitor:v1.2.3\n",
+		"registry.example.com/team/": "args:\n- --gateway-image=registry.example.com/team/slipway-gateway:v1.2.3\n- --backup-image=registry.example.com/team/slipway-backup:v1.2.3\nimage: registry.example.com/team/slipway-operator:v1.2.3\nimage: registry.example.com/team/slipway-monitor:v1.2.3\n",
 	} {
 		got, err := Install(development, registry, "v1.2.3")
 		if err != nil {
@@ -221,7 +222,8 @@ func TestChart(t *testing.T) {
 		"artifacthub.io/prerelease":           "false",
 		"artifacthub.io/images": "- image: registry.example.com/team/slipway-operator:v1.2.3\n  name: slipway-operator\n  platforms:\n  - linux/amd64\n  - linux/arm64\n" +
 			"- image: registry.example.com/team/slipway-gateway:v1.2.3\n  name: slipway-gateway\n  platforms:\n  - linux/amd64\n  - linux/arm64\n" +
-			"- image: registry.example.com/team/slipway-backup:v1.2.3\n  name: slipway-backup\n  platforms:\n  - linux/amd64\n  - linux/arm64\n",
+			"- image: registry.example.com/team/slipway-backup:v1.2.3\n  name: slipway-backup\n  platforms:\n  - linux/amd64\n  - linux/arm64\n" +
+			"- image: registry.example.com/team/slipway-monitor:v1.2.3\n  name: slipway-monitor\n  platforms:\n  - linux/amd64\n  - linux/arm64\n",
 	}
 	if diff := cmp.Diff(want, got.Annotations); diff != "" || got.Name != "slipway" {
 		t.Errorf("annotations of %s (-want +got):\n%s", got.Name, diff)

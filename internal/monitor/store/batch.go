@@ -14,6 +14,8 @@ type Batch struct {
 	Kind change.Kind
 	// Checkpoint is the resource version up to which everything about the kind is stored with this batch. Empty: as it was.
 	Checkpoint string
+	// Reached is when everything up to the checkpoint was seen. Zero: now.
+	Reached time.Time
 	// Records are changes, in their order. One that is there already (its object, its resource version and its type, in the same
 	// file) is ignored and counted, unless it is SchemaDriven.
 	Records []change.Record

@@ -1,5 +1,3 @@
-//go:build monitorstore
-
 package store
 
 import (
@@ -44,7 +42,7 @@ func TestAnObjectIsFoundAsItWasAtAnyTime(t *testing.T) {
 			bodies := map[int][]byte{}
 			start := clock.Now()
 			const objects = 6
-			for rv := 1; rv <= 400; rv++ {
+			for rv := 1; rv <= objectVersions; rv++ {
 				now := clock.Step(time.Duration(random.IntN(1800)) * time.Second)
 				n := random.IntN(objects)
 				record, state := edit(widgets, n, rv, bodies[n], now)
@@ -59,11 +57,11 @@ func TestAnObjectIsFoundAsItWasAtAnyTime(t *testing.T) {
 				}
 				commit(t, s, b)
 				moments[n] = append(moments[n], moment{now, bodies[n]})
-				if rv == 200 {
+				if rv == objectVersions/2 {
 					s = reopen(t, s)
 				}
 			}
-			for range 300 {
+			for range objectVersions {
 				n := random.IntN(objects)
 				at := start.Add(time.Duration(random.Int64N(int64(clock.Now().Sub(start)))))
 				var want []byte

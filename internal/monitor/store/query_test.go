@@ -1,5 +1,3 @@
-//go:build monitorstore
-
 package store
 
 import (
@@ -112,12 +110,12 @@ func TestEveryQueryFindsWhatFits(t *testing.T) {
 	clock := newClock()
 	start := clock.Now()
 	s := open(t, Options{Clock: clock})
-	records := mixed(t, s, clock, random, 3000)
+	records := mixed(t, s, clock, random, queryChanges)
 	if files := s.Stats().Files; files < 3 {
 		t.Fatalf("it is all in %d files", files)
 	}
 	found := 0
-	for range 150 {
+	for range queries {
 		q := randomQuery(random, start, clock.Now())
 		var want []change.Record
 		for _, r := range records {
@@ -192,23 +190,5 @@ func TestACursorStaysWhereItIs(t *testing.T) {
 		if _, err := s.Changes(t.Context(), Query{Cursor: cursor}); !Is(err, Invalid) {
 			t.Errorf("the cursor %q: %v", cursor, err)
 		}
-	}
-}
-
-func TestAPageEndsWhenTooMuchIsNotAllowed(t *testing.T) {
-	s := open(t, Options{})
-	h := newHistory()
-	for range maxScan/2000 + 1 {
-		b := h.batch(s.options.Clock.Now(), 2000, 50)
-		b.Put = nil
-		commit(t, s, b)
-	}
-	page, err := s.Changes(t.Context(), Query{Allow: func(schema.GroupResource, string) bool { return false }})
-	if err != nil || len(page.Changes) != 0 || page.Next == "" {
-		t.Fatalf("%d changes, next %q, %v", len(page.Changes), page.Next, err)
-	}
-	page, err = s.Changes(t.Context(), Query{Cursor: page.Next})
-	if err != nil || len(page.Changes) != standardLimit || page.Changes[0].ResourceVersion != "2000" {
-		t.Fatalf("the next page begins with %v, %v", page.Changes[0].ResourceVersion, err)
 	}
 }

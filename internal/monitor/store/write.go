@@ -244,7 +244,7 @@ func (se *session) writeState(group []*request, file dayInfo) error {
 
 func (se *session) putBatch(p *prepared) error {
 	if p.batch.Kind.Resource != "" {
-		kind, err := se.putKind(p.batch.Kind, p.batch.Checkpoint)
+		kind, err := se.putKind(p.batch)
 		if err != nil {
 			return err
 		}
@@ -262,9 +262,13 @@ func (se *session) putBatch(p *prepared) error {
 	return se.putRest(p.batch)
 }
 
-func (se *session) putKind(kind change.Kind, checkpoint string) (int64, error) {
+func (se *session) putKind(b *Batch) (int64, error) {
+	kind, checkpoint := b.Kind, b.Checkpoint
 	key := kind.GroupResource()
-	now := storedTime(se.store.options.Clock.Now())
+	reached := storedTime(b.Reached)
+	if reached == 0 {
+		reached = storedTime(se.store.options.Clock.Now())
+	}
 	id, ok := se.kinds[key]
 	if !ok {
 		err := se.state.one(se.ctx, `SELECT id FROM kinds WHERE grp = ? AND resource = ?`, []any{key.Group, key.Resource}, &id)
@@ -277,9 +281,9 @@ func (se *session) putKind(kind change.Kind, checkpoint string) (int64, error) {
 		}
 		se.kinds[key] = id
 	}
-	err := se.state.exec(se.ctx, `UPDATE kinds SET version = ?, kind = ?, namespaced = ?, definition = ?, time = ?,
-		checkpoint = CASE ?6 WHEN '' THEN checkpoint ELSE ?6 END WHERE id = ?7`,
-		kind.Version, kind.Kind, boolNumber(kind.Namespaced), string(kind.Definition), now, checkpoint, id)
+	err := se.state.exec(se.ctx, `UPDATE kinds SET version = ?, kind = ?, namespaced = ?, definition = ?,
+		time = CASE ?6 WHEN '' THEN time ELSE ?5 END, checkpoint = CASE ?6 WHEN '' THEN checkpoint ELSE ?6 END WHERE id = ?7`,
+		kind.Version, kind.Kind, boolNumber(kind.Namespaced), string(kind.Definition), reached, checkpoint, id)
 	return id, err
 }
 

@@ -25,7 +25,6 @@
 //	plan.go         what is wanted, and what is to be done, as pure functions
 //	definition.go   what is kept of a definition, and the version that is followed
 //	definitions.go  the definitions that are known
-//	filter.go       patterns that choose kinds
 //	builtin.go      kinds that Kubernetes brings
 //	sink.go         Sink and Journal: what is told
 //	follower.go     the life of a follower

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/monitor/selection"
 )
 
 // mode is what is wanted of a kind.
@@ -121,7 +122,7 @@ func next(w want, h has) (verb, bool) {
 
 // desired returns what is wanted: of all definitions, and of the kinds that Kubernetes brings. No more than limit kinds are
 // followed. When there are more, the oldest are: whoever adds definitions cannot end what is followed.
-func desired(definitions []definition, builtin []change.Kind, chosen filter, limit int) map[schema.GroupResource]want {
+func desired(definitions []definition, builtin []change.Kind, chosen selection.Kinds, limit int) map[schema.GroupResource]want {
 	wanted := make(map[schema.GroupResource]want, len(definitions)+len(builtin))
 	for _, kind := range builtin {
 		wanted[kind.GroupResource()] = want{kind: kind, mode: follow}
@@ -147,10 +148,10 @@ func desired(definitions []definition, builtin []change.Kind, chosen filter, lim
 }
 
 // judgeDefinition returns what is wanted of a kind, whatever others there are.
-func judgeDefinition(d definition, chosen filter) want {
+func judgeDefinition(d definition, chosen selection.Kinds) want {
 	picked, served := d.choose()
 	w := want{kind: d.at(picked.name), schema: picked.schema, content: picked.content, generation: d.generation}
-	if refusal := chosen.refuses(d.groupResource()); refusal != "" {
+	if refusal := chosen.Refuses(d.groupResource()); refusal != "" {
 		w.mode, w.state, w.reason = leaveOut, Excluded, refusal
 		return w
 	}

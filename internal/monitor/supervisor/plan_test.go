@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/monitor/selection"
 )
 
 var widgets = schema.GroupResource{Group: "example.com", Resource: "widgets"}
@@ -128,39 +129,6 @@ func TestTheStoredVersionIsFollowedAndElseTheHighest(t *testing.T) {
 	}
 }
 
-func TestKindsAreChosenByPatterns(t *testing.T) {
-	for name, test := range map[string]struct {
-		include, exclude []string
-		follow           bool
-	}{
-		"all by default":                  {follow: true},
-		"by group":                        {include: []string{"example.com"}, follow: true},
-		"by resource":                     {include: []string{"widgets.example.com"}, follow: true},
-		"by the end of a group":           {include: []string{"*.com"}, follow: true},
-		"by the begin of a name":          {include: []string{"wid*"}, follow: true},
-		"another group":                   {include: []string{"example.org"}},
-		"a part of a name is not enough":  {include: []string{"widgets"}},
-		"excluding wins":                  {include: []string{"*"}, exclude: []string{"widgets.*"}},
-		"another resource is excluded":    {exclude: []string{"gadgets.example.com"}, follow: true},
-		"a dot is a dot and not anything": {include: []string{"example-com"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			chosen, err := newFilter(test.include, test.exclude)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := chosen.refuses(widgets); (got == "") != test.follow {
-				t.Errorf("refused: %q, follow %v", got, test.follow)
-			}
-		})
-	}
-	for _, wrong := range []string{"", "Widgets", "[a]", "a b", "a?", `a\`} {
-		if _, err := newFilter([]string{wrong}, nil); err == nil {
-			t.Errorf("the pattern %q is taken", wrong)
-		}
-	}
-}
-
 func TestNewDefinitionsCannotEndWhatIsFollowed(t *testing.T) {
 	at := func(name string, minute int) definition {
 		return definition{
@@ -169,8 +137,11 @@ func TestNewDefinitionsCannotEndWhatIsFollowed(t *testing.T) {
 		}
 	}
 	own := change.Kind{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments"}
-	got := desired([]definition{at("aaa", 3), at("old", 1), at("older", 0), at("secret", 2)}, []change.Kind{own},
-		filter{exclude: []string{"secret.example.com"}}, 3)
+	chosen, err := selection.New(nil, []string{"secret.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := desired([]definition{at("aaa", 3), at("old", 1), at("older", 0), at("secret", 2)}, []change.Kind{own}, chosen, 3)
 	modes := map[string]mode{}
 	for key, w := range got {
 		modes[key.String()] = w.mode
@@ -186,7 +157,7 @@ func TestNewDefinitionsCannotEndWhatIsFollowed(t *testing.T) {
 func TestADefinitionCannotTakeTheNameOfABuiltinKind(t *testing.T) {
 	own := change.Kind{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments"}
 	fake := definition{name: "deployments.apps", group: "apps", resource: "deployments", uid: "x", established: true, versions: []servedVersion{{name: "v1"}}}
-	got := desired([]definition{fake}, []change.Kind{own}, filter{}, 10)
+	got := desired([]definition{fake}, []change.Kind{own}, selection.Kinds{}, 10)
 	if len(got) != 1 || got[own.GroupResource()].kind != own {
 		t.Errorf("%+v", got)
 	}

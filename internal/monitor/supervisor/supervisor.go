@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/monitor/selection"
 )
 
 // Options are what a supervisor follows, and how.
@@ -68,7 +69,7 @@ func (o Options) withDefaults() Options {
 // Supervisor follows kinds. Make it with New, and run it once.
 type Supervisor struct {
 	options Options
-	chosen  filter
+	chosen  selection.Kinds
 	sink    Sink
 	tools   *tools
 
@@ -105,7 +106,7 @@ func slotOf(kind change.Kind) slot { return slot{has: has{kind: kind, phase: sto
 // New returns an error when the options or the access make no sense. It sends no request.
 func New(access *rest.Config, sink Sink, options Options) (*Supervisor, error) {
 	options = options.withDefaults()
-	chosen, err := newFilter(options.Include, options.Exclude)
+	chosen, err := selection.New(options.Include, options.Exclude)
 	if err != nil {
 		return nil, err
 	}

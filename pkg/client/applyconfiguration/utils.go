@@ -108,6 +108,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ExposeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FileSource"):
 		return &apiv1alpha1.FileSourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FiringObject"):
+		return &apiv1alpha1.FiringObjectApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayTLS"):
 		return &apiv1alpha1.GatewayTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HeaderEdit"):
@@ -124,6 +126,22 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.LocalReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Mirror"):
 		return &apiv1alpha1.MirrorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitorChanges"):
+		return &apiv1alpha1.MonitorChangesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitoredKind"):
+		return &apiv1alpha1.MonitoredKindApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitorFight"):
+		return &apiv1alpha1.MonitorFightApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitorOutputs"):
+		return &apiv1alpha1.MonitorOutputsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitorRule"):
+		return &apiv1alpha1.MonitorRuleApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitorRuleSpec"):
+		return &apiv1alpha1.MonitorRuleSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitorRuleStatus"):
+		return &apiv1alpha1.MonitorRuleStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitorStuckDeletion"):
+		return &apiv1alpha1.MonitorStuckDeletionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ParentGateway"):
 		return &apiv1alpha1.ParentGatewayApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("QueryParamMatch"):

@@ -162,7 +162,12 @@ func helmArgs(command string, args []string) []string {
 // today and old are the arguments for the chart of this checkout and of the last release,
 // each with the images of its programs.
 func today(more ...string) []string {
-	return append([]string{chartFolder, "--force-conflicts", "--set", images(tag("IMAGE"), tag("GATEWAY_IMAGE"), tag("BACKUP_IMAGE"))}, more...)
+	// A release for some namespaces has no monitor, and a checkout without the program cannot run one.
+	monitor := "images.monitor.tag=" + tag("MONITOR_IMAGE")
+	if os.Getenv("MONITOR_IMAGE") == "" {
+		monitor = "monitor.enabled=false"
+	}
+	return append([]string{chartFolder, "--force-conflicts", "--set", images(tag("IMAGE"), tag("GATEWAY_IMAGE"), tag("BACKUP_IMAGE")) + "," + monitor}, more...)
 }
 
 func old(more ...string) []string {

@@ -28,6 +28,10 @@ type BackupRunListerExpansion interface{}
 // BackupRunNamespaceLister.
 type BackupRunNamespaceListerExpansion interface{}
 
+// MonitorRuleListerExpansion allows custom methods to be added to
+// MonitorRuleLister.
+type MonitorRuleListerExpansion interface{}
+
 // RestoreListerExpansion allows custom methods to be added to
 // RestoreLister.
 type RestoreListerExpansion interface{}

@@ -16,6 +16,8 @@ type Interface interface {
 	Backups() TypedBackupInformer
 	// BackupRuns returns a BackupRunInformer.
 	BackupRuns() TypedBackupRunInformer
+	// MonitorRules returns a MonitorRuleInformer.
+	MonitorRules() TypedMonitorRuleInformer
 	// Restores returns a RestoreInformer.
 	Restores() TypedRestoreInformer
 	// WebApps returns a WebAppInformer.
@@ -46,6 +48,11 @@ func (v *version) Backups() TypedBackupInformer {
 // BackupRuns returns a TypedBackupRunInformer.
 func (v *version) BackupRuns() TypedBackupRunInformer {
 	return &backupRunInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// MonitorRules returns a TypedMonitorRuleInformer.
+func (v *version) MonitorRules() TypedMonitorRuleInformer {
+	return &monitorRuleInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }
 
 // Restores returns a TypedRestoreInformer.

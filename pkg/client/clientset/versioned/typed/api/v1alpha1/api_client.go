@@ -17,6 +17,7 @@ type SlipwayV1alpha1Interface interface {
 	APIGatewaysGetter
 	BackupsGetter
 	BackupRunsGetter
+	MonitorRulesGetter
 	RestoresGetter
 	WebAppsGetter
 }
@@ -36,6 +37,10 @@ func (c *SlipwayV1alpha1Client) Backups(namespace string) BackupInterface {
 
 func (c *SlipwayV1alpha1Client) BackupRuns(namespace string) BackupRunInterface {
 	return newBackupRuns(c, namespace)
+}
+
+func (c *SlipwayV1alpha1Client) MonitorRules() MonitorRuleInterface {
+	return newMonitorRules(c)
 }
 
 func (c *SlipwayV1alpha1Client) Restores(namespace string) RestoreInterface {

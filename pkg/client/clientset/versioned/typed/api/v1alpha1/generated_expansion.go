@@ -10,6 +10,8 @@ type BackupExpansion interface{}
 
 type BackupRunExpansion interface{}
 
+type MonitorRuleExpansion interface{}
+
 type RestoreExpansion interface{}
 
 type WebAppExpansion interface{}

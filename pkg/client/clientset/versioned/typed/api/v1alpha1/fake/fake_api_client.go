@@ -26,6 +26,10 @@ func (c *FakeSlipwayV1alpha1) BackupRuns(namespace string) v1alpha1.BackupRunInt
 	return newFakeBackupRuns(c, namespace)
 }
 
+func (c *FakeSlipwayV1alpha1) MonitorRules() v1alpha1.MonitorRuleInterface {
+	return newFakeMonitorRules(c)
+}
+
 func (c *FakeSlipwayV1alpha1) Restores(namespace string) v1alpha1.RestoreInterface {
 	return newFakeRestores(c, namespace)
 }

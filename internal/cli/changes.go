@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/monitor/change"
+)
+
+// maxFetched is how many changes one command shows at most.
+const maxFetched = 5000
+
+const changesLong = `Show what changed in the cluster, of every kind that the monitor follows and that you may list: the newest last.
+
+Without --namespace, all namespaces are meant. The monitor has to be installed.`
+
+const changesExample = `  # What changed in the last hour?
+  kubectl slipway changes --since 1h
+
+  # What did one program do, and to which fields?
+  kubectl slipway changes --since 1d --actor kube-controller-manager --diff
+
+  # What changed of one kind in a namespace?
+  kubectl slipway changes --kind certificates.cert-manager.io -n shop`
+
+type changesOptions struct {
+	*program
+	monitorFlags
+	output             format
+	since, actor, kind string
+	diff               bool
+	limit              int
+}
+
+func newChangesCommand(p *program) *cobra.Command {
+	o := &changesOptions{program: p, output: formatTable}
+	command := &cobra.Command{
+		Use: "changes", Short: "Show what changed, as the monitor has recorded it", Long: changesLong, Example: changesExample, Args: noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(command *cobra.Command, _ []string) error { return o.changes(command.Context()) },
+	}
+	o.output.addFlag(command)
+	o.addFlags(command)
+	command.Flags().StringVar(&o.since, "since", "1h", "how far back: 30m, 12h, 7d, or a time such as 2026-11-25T14:00:00Z")
+	command.Flags().StringVar(&o.actor, "actor", "", "only changes of this user or field manager")
+	command.Flags().StringVar(&o.kind, "kind", "", "only changes of this kind")
+	command.Flags().BoolVar(&o.diff, "diff", false, "show the fields that changed")
+	command.Flags().IntVar(&o.limit, "limit", 200, "how many changes to show: the newest")
+	return command
+}
+
+// sinceParam turns the value of --since into that of the API, which knows no days.
+func sinceParam(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return fmt.Sprintf("%dh", n*24), nil
+		}
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return text, nil
+	}
+	if _, err := time.Parse(time.RFC3339, text); err == nil {
+		return text, nil
+	}
+	return "", usageErrorf("--since is how long ago, such as 30m, 12h or 7d, or a time such as 2026-11-25T14:00:00Z")
+}
+
+// resourceName turns a kind as the user names it into plural.group. One that the cluster does not have any more may be in the
+// history all the same, under its full name.
+func (p *program) resourceName(argument string) (name string, namespaced bool, err error) {
+	clients, err := p.anyClients()
+	if err != nil {
+		return "", false, err
+	}
+	mapping, err := clients.mapping(argument)
+	if err != nil {
+		if strings.Contains(argument, ".") {
+			return strings.ToLower(argument), true, nil
+		}
+		return "", false, err
+	}
+	return mapping.Resource.GroupResource().String(), mapping.Scope.Name() == "namespace", nil
+}
+
+func (o *changesOptions) changes(ctx context.Context) error {
+	since, err := sinceParam(o.since)
+	if err != nil {
+		return err
+	}
+	if o.limit < 1 || o.limit > maxFetched {
+		return usageErrorf("--limit is from 1 to %d", maxFetched)
+	}
+	params := url.Values{"since": {since}, "actor": {o.actor}, "namespace": {o.explicitNamespace()}, "fields": {strconv.FormatBool(o.diff || o.output != formatTable)}}
+	if o.kind != "" {
+		name, namespaced, err := o.resourceName(o.kind)
+		if err != nil {
+			return err
+		}
+		params.Set("kind", name)
+		if !namespaced {
+			params.Del("namespace")
+		}
+	}
+	return o.fetch(ctx, "changes", params)
+}
+
+// explicitNamespace is the namespace that was named on the command line. That of the kubeconfig is not meant: changes are looked
+// for where they are.
+func (p *program) explicitNamespace() string {
+	if p.flags.Namespace == nil {
+		return ""
+	}
+	return *p.flags.Namespace
+}
+
+// fetch reads changes page by page, and shows them, the oldest first.
+func (o *changesOptions) fetch(ctx context.Context, endpoint string, params url.Values) error {
+	monitor, err := o.monitorClient(ctx, &o.monitorFlags)
+	if err != nil {
+		return err
+	}
+	defer monitor.stop()
+	for name, values := range params {
+		if values[0] == "" {
+			delete(params, name)
+		}
+	}
+	all := &api.Changes{}
+	for {
+		params.Set("limit", strconv.Itoa(min(o.limit-len(all.Changes), 500)))
+		page := &api.Changes{}
+		if err := monitor.ask(ctx, endpoint, params, page); err != nil {
+			return err
+		}
+		all.View, all.Next = page.View, page.Next
+		all.Changes = append(all.Changes, page.Changes...)
+		all.Incomplete = append(all.Incomplete, page.Incomplete...)
+		if page.Next == "" || len(all.Changes) >= o.limit {
+			break
+		}
+		params.Set("cursor", page.Next)
+	}
+	if o.output != formatTable {
+		return o.output.print(o.Streams.Out, all)
+	}
+	return o.printChanges(all)
+}
+
+func (o *changesOptions) printChanges(all *api.Changes) error {
+	printer := &watchPrinter{out: o.Streams.Out, colours: o.Colour}
+	text := &strings.Builder{}
+	for i := len(all.Changes) - 1; i >= 0; i-- {
+		r := &all.Changes[i].Record
+		fmt.Fprintf(text, "%s %s\n", printer.colour(faint, r.Time.Local().Format(time.DateTime)), changeTitle(printer, r))
+		if o.diff {
+			printer.fields(text, r.Fields)
+		}
+		if r.Reason != "" {
+			fmt.Fprintf(text, "  note: %s\n", printable(r.Reason))
+		}
+	}
+	if len(all.Changes) == 0 {
+		fmt.Fprintln(text, "No changes that you may see.")
+	}
+	if _, err := io.WriteString(o.Streams.Out, text.String()); err != nil {
+		return err
+	}
+	return o.printView(&all.View, all.Next != "", all.Incomplete)
+}
+
+func changeTitle(printer *watchPrinter, r *change.Record) string {
+	if r.Type == change.Gap {
+		return printer.colour(yellow, "Gap") + " " + printable(r.Kind.GroupResource().String()) + ": changes since " + r.Since.Local().Format(time.DateTime) + " may be missing"
+	}
+	return printer.title(r)
+}
+
+// printView says, beside the output, what of an answer is missing or late.
+func (p *program) printView(view *api.View, more bool, incomplete []string) error {
+	text := &strings.Builder{}
+	if more {
+		fmt.Fprintln(text, "There are more: use --limit, or a shorter --since.")
+	}
+	for _, one := range incomplete {
+		fmt.Fprintf(text, "Not complete: %s\n", printable(one))
+	}
+	switch {
+	case view.Lag < 0:
+		fmt.Fprintln(text, "Of some of these kinds the monitor has heard nothing yet.")
+	case view.Lag >= 1:
+		fmt.Fprintf(text, "The monitor is up to %s late.\n", time.Duration(view.Lag*float64(time.Second)).Round(time.Second))
+	}
+	for _, one := range view.Uncovered {
+		fmt.Fprintf(text, "Not covered: %s is %s: %s\n", printable(one.Kind), printable(one.State), printable(one.Reason))
+	}
+	if n := view.UncoveredCount - len(view.Uncovered); n > 0 {
+		fmt.Fprintf(text, "Not covered: %d more kinds\n", n)
+	}
+	_, err := io.WriteString(p.Streams.ErrOut, text.String())
+	return err
+}

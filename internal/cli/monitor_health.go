@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/monitor/api"
+)
+
+const healthLong = `Show how the objects do that the monitor follows and that you may list: how many are in which state, and which are
+not healthy, with the reason. --all lists the healthy ones, too.`
+
+type monitorOptions struct {
+	*program
+	monitorFlags
+	output format
+	all    bool
+	kind   string
+}
+
+func newHealthCommand(p *program) *cobra.Command {
+	o := &monitorOptions{program: p, output: formatTable}
+	command := &cobra.Command{
+		Use: "health", Short: "Show which objects are not healthy, of all kinds", Long: healthLong, Args: noArguments,
+		Example:           "  # What is not healthy?\n  kubectl slipway health\n\n  # Everything of a kind in a namespace\n  kubectl slipway health --all --kind webapps -n shop",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(command *cobra.Command, _ []string) error { return o.health(command.Context()) },
+	}
+	o.output.addFlag(command)
+	o.addFlags(command)
+	command.Flags().BoolVar(&o.all, "all", false, "list healthy objects, too")
+	command.Flags().StringVar(&o.kind, "kind", "", "only objects of this kind")
+	return command
+}
+
+func newCoverageCommand(p *program) *cobra.Command {
+	o := &monitorOptions{program: p, output: formatTable}
+	command := &cobra.Command{
+		Use: "coverage", Short: "Show which kinds the monitor follows, and which it cannot", Args: noArguments,
+		Long:              "Show which kinds the monitor follows, of those that you may list: in which state each is, since when, and why.",
+		Example:           "  # Which kinds are not covered?\n  kubectl slipway coverage",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(command *cobra.Command, _ []string) error { return o.coverage(command.Context()) },
+	}
+	o.output.addFlag(command)
+	o.addFlags(command)
+	return command
+}
+
+// askFor asks for an answer, in the namespace that was named.
+func (o *monitorOptions) askFor(ctx context.Context, endpoint string, params url.Values, into any) error {
+	if namespace := o.explicitNamespace(); namespace != "" {
+		params.Set("namespace", namespace)
+	}
+	monitor, err := o.monitorClient(ctx, &o.monitorFlags)
+	if err != nil {
+		return err
+	}
+	defer monitor.stop()
+	return monitor.ask(ctx, endpoint, params, into)
+}
+
+func (o *monitorOptions) health(ctx context.Context) error {
+	params := url.Values{"all": {fmt.Sprint(o.all)}, "limit": {"2000"}}
+	if o.kind != "" {
+		name, _, err := o.resourceName(o.kind)
+		if err != nil {
+			return err
+		}
+		params.Set("kind", name)
+	}
+	answer := &api.HealthSummary{}
+	if err := o.askFor(ctx, "health", params, answer); err != nil {
+		return err
+	}
+	if o.output != formatTable {
+		return o.output.print(o.Streams.Out, answer)
+	}
+	var counts []string
+	for _, state := range []health.State{health.Failed, health.Terminating, health.Progressing, health.Unknown, health.Healthy} {
+		if n := answer.Counts[string(state)]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	if len(counts) == 0 {
+		counts = []string{"nothing that you may list"}
+	}
+	if _, err := fmt.Fprintf(o.Streams.Out, "%s\n", strings.Join(counts, ", ")); err != nil {
+		return err
+	}
+	if len(answer.Objects) > 0 {
+		rows := [][]string{{"NAMESPACE", "OBJECT", "STATE", "WHY"}}
+		for _, one := range answer.Objects {
+			rows = append(rows, []string{orNone(one.Namespace), objectRef(one.KindName, one.Name), one.State, because(one.Reason, one.Message)})
+		}
+		if _, err := fmt.Fprintln(o.Streams.Out); err != nil {
+			return err
+		}
+		if err := table(o.Streams.Out, rows); err != nil {
+			return err
+		}
+	}
+	return o.printView(&answer.View, false, answer.Incomplete)
+}
+
+func (o *monitorOptions) coverage(ctx context.Context) error {
+	answer := &api.Coverage{}
+	if err := o.askFor(ctx, "coverage", url.Values{}, answer); err != nil {
+		return err
+	}
+	if o.output != formatTable {
+		return o.output.print(o.Streams.Out, answer)
+	}
+	// What is not live comes first.
+	slices.SortStableFunc(answer.Kinds, func(a, b api.Covered) int { return rank(a.State) - rank(b.State) })
+	rows := [][]string{{"KIND", "VERSION", "STATE", "SINCE", "LAG", "GAPS", "WHY"}}
+	for _, one := range answer.Kinds {
+		since := "unknown"
+		if !one.Since.IsZero() {
+			since = one.Since.Local().Format("2006-01-02 15:04:05")
+		}
+		rows = append(rows, []string{one.Name, one.Version, one.State, since, fmt.Sprintf("%.1fs", one.Lag), fmt.Sprint(one.Gaps), one.Reason})
+	}
+	if err := table(o.Streams.Out, rows); err != nil {
+		return err
+	}
+	if !answer.Complete {
+		_, err := fmt.Fprintln(o.Streams.ErrOut, "The monitor has not read all definitions yet.")
+		return err
+	}
+	return nil
+}
+
+func rank(state string) int {
+	if state == "Live" {
+		return 1
+	}
+	return 0
+}

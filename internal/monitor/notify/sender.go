@@ -1,0 +1,220 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/monitor/store"
+)
+
+// Outbox is where messages wait.
+type Outbox interface {
+	// NextMessages returns messages that may be tried, and when the next one after them may be.
+	NextMessages(ctx context.Context, now time.Time, limit int) ([]store.Message, time.Time, error)
+	// Delivered removes messages.
+	Delivered(ctx context.Context, ids ...int64) error
+	// Failed counts an attempt, and says when the next one may be.
+	Failed(ctx context.Context, id int64, next time.Time) error
+}
+
+var errNobody = errors.New("nobody is configured to get it")
+
+// Result is what came of an attempt.
+type Result string
+
+// The results.
+const (
+	Sent    Result = "sent"
+	Retried Result = "retried"
+	// GivenUp is a message that is lost: it was tried for a day, or nobody is configured to get it.
+	GivenUp Result = "given_up"
+)
+
+// Deliver brings a message that is not for a webhook to where it belongs, such as an Event. An error is tried again.
+type Deliver func(ctx context.Context, body []byte) error
+
+// Options are what a Sender needs. Outbox, Clock and Log must be set.
+type Options struct {
+	Outbox   Outbox
+	Webhooks map[string]*Webhook
+	// Event delivers the messages of OutputEvent. Nil: there are none.
+	Event Deliver
+	Clock clock.Clock
+	Log   *slog.Logger
+	// Done is told of each attempt: which output, and what came of it. It must not block. Nil: nobody is.
+	Done func(output string, result Result)
+	// Random returns a number from 0 to 1, which spreads attempts. Nil: a random one.
+	Random func() float64
+}
+
+const (
+	firstWait = time.Second
+	maxWait   = 10 * time.Minute
+	// patience is how long a message is tried.
+	patience = 24 * time.Hour
+	atOnce   = 500
+	// idle is how long it takes to see a message at the latest when nobody called Wake.
+	idle = 30 * time.Second
+)
+
+// Sender empties an outbox: each output has a queue of its own, so that one that does not answer keeps up nobody else.
+type Sender struct {
+	options Options
+	wake    chan struct{}
+
+	mutex sync.Mutex
+	busy  map[string]bool
+}
+
+// NewSender makes a sender.
+func NewSender(options Options) *Sender {
+	if options.Done == nil {
+		options.Done = func(string, Result) {}
+	}
+	if options.Random == nil {
+		options.Random = rand.Float64
+	}
+	return &Sender{options: options, wake: make(chan struct{}, 1), busy: map[string]bool{}}
+}
+
+// Wake tells that there are new messages.
+func (s *Sender) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends until the context is done.
+func (s *Sender) Run(ctx context.Context) {
+	var queues sync.WaitGroup
+	defer queues.Wait()
+	for ctx.Err() == nil {
+		wait := s.round(ctx, &queues)
+		timer := s.options.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// round starts a queue for each output that has messages and none yet. It returns how long nothing else is to be done.
+func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duration {
+	now := s.options.Clock.Now()
+	messages, next, err := s.options.Outbox.NextMessages(ctx, now, atOnce)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.options.Log.Error("cannot read the outbox", "error", err)
+		}
+		return firstWait
+	}
+	of := map[string][]store.Message{}
+	for _, m := range messages {
+		of[m.Output] = append(of[m.Output], m)
+	}
+	for output, list := range of {
+		if !s.claim(output) {
+			continue
+		}
+		queues.Go(func() {
+			defer s.Wake()
+			defer s.release(output)
+			s.empty(ctx, output, list)
+		})
+	}
+	if next.IsZero() {
+		return idle
+	}
+	return min(max(next.Sub(now), 10*time.Millisecond), idle)
+}
+
+func (s *Sender) claim(output string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.busy[output] {
+		return false
+	}
+	s.busy[output] = true
+	return true
+}
+
+func (s *Sender) release(output string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.busy, output)
+}
+
+// empty sends messages in their order, until one fails: the others wait as long as that one.
+func (s *Sender) empty(ctx context.Context, output string, messages []store.Message) {
+	for i, m := range messages {
+		now := s.options.Clock.Now()
+		err := s.deliver(ctx, output, m.Body, now)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			s.remove(ctx, output, m, Sent)
+			continue
+		case s.isHopeless(output) || m.Attempts > 0 && now.Sub(m.Created) >= patience:
+			s.options.Log.Error("gave up a message", "output", output, "key", m.Key, "error", err)
+			s.remove(ctx, output, m, GivenUp)
+			continue
+		}
+		s.options.Log.Warn("cannot deliver", "output", output, "key", m.Key, "attempt", m.Attempts+1, "error", err)
+		for _, waiting := range messages[i:] {
+			s.options.Done(output, Retried)
+			if err := s.options.Outbox.Failed(ctx, waiting.ID, now.Add(s.wait(m.Attempts))); err != nil {
+				s.options.Log.Error("cannot note an attempt", "output", output, "error", err)
+				return
+			}
+		}
+		return
+	}
+}
+
+func (s *Sender) remove(ctx context.Context, output string, m store.Message, result Result) {
+	s.options.Done(output, result)
+	if err := s.options.Outbox.Delivered(ctx, m.ID); err != nil {
+		// It will be sent again, with the same key.
+		s.options.Log.Error("cannot note a delivery", "output", output, "key", m.Key, "error", err)
+	}
+}
+
+// isHopeless tells that there is nobody to deliver to.
+func (s *Sender) isHopeless(output string) bool {
+	if output == OutputEvent {
+		return s.options.Event == nil
+	}
+	name, ok := strings.CutPrefix(output, OutputWebhook)
+	return !ok || s.options.Webhooks[name] == nil
+}
+
+func (s *Sender) deliver(ctx context.Context, output string, body []byte, now time.Time) error {
+	switch {
+	case s.isHopeless(output):
+		return errNobody
+	case output == OutputEvent:
+		return s.options.Event(ctx, body)
+	default:
+		return s.options.Webhooks[strings.TrimPrefix(output, OutputWebhook)].send(ctx, body, now)
+	}
+}
+
+// wait is how long to wait after so many attempts before: twice as long each time, and up to a quarter less.
+func (s *Sender) wait(attempts int) time.Duration {
+	d := maxWait
+	if attempts < 10 {
+		d = min(firstWait<<attempts, maxWait)
+	}
+	return d - time.Duration(s.options.Random()*float64(d)/4)
+}

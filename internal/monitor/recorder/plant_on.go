@@ -1,0 +1,14 @@
+//go:build monitorplant
+
+package recorder
+
+import (
+	"strings"
+
+	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
+)
+
+// planted forgets one change in ten, so that a test can show that it finds out. No program that is shipped has it.
+func planted(event *supervisor.Event) bool {
+	return strings.HasSuffix(event.Object.ResourceVersion, "7")
+}

@@ -1,0 +1,66 @@
+package rule
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Status is how a rule does.
+type Status struct {
+	// Firing is for how many objects an alarm stands, and Objects are some of them, in the order of their names.
+	Firing  int
+	Objects []Standing
+	// LastFired is when an alarm was last raised, the zero time if not since the start.
+	LastFired time.Time
+	// Failing is for how many objects an expression fails, at most about 1,000 of each kind, and FailedFor and Failure say it of
+	// one of them.
+	Failing   int
+	FailedFor Object
+	Failure   string
+}
+
+// Standing is an alarm that stands.
+type Standing struct {
+	Object  Object
+	Since   time.Time
+	Message string
+}
+
+// MaxObjects is how many objects Status names.
+const MaxObjects = 20
+
+// Status returns how a rule does. It takes time in proportion to what is remembered of the rule.
+func (e *Engine) Status(rule types.UID) Status {
+	var status Status
+	for _, kind := range e.Kinds() {
+		sh := e.shard(kind)
+		sh.mutex.Lock()
+		for _, s := range sh.states[rule] {
+			if s.Fired != 0 {
+				status.Firing++
+				status.Objects = append(status.Objects, Standing{s.Object, at(s.Fired), s.Message})
+			}
+		}
+		for _, f := range sh.failing[rule] {
+			status.Failing++
+			if status.Failure == "" || f.object.compare(status.FailedFor) < 0 {
+				status.FailedFor, status.Failure = f.object, f.message
+			}
+		}
+		if fired := sh.lastFired[rule]; fired.After(status.LastFired) {
+			status.LastFired = fired
+		}
+		sh.mutex.Unlock()
+	}
+	slices.SortFunc(status.Objects, func(a, b Standing) int { return a.Object.compare(b.Object) })
+	status.Objects = status.Objects[:min(len(status.Objects), MaxObjects)]
+	return status
+}
+
+func (o Object) compare(other Object) int {
+	return cmp.Or(cmp.Compare(o.Group, other.Group), cmp.Compare(o.Kind, other.Kind), cmp.Compare(o.Namespace, other.Namespace),
+		cmp.Compare(o.Name, other.Name), cmp.Compare(o.UID, other.UID))
+}

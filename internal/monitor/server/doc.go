@@ -1,0 +1,28 @@
+// Package server is the monitor's HTTP API, and serves its page: docs/monitor-api.md says what each endpoint returns, and what
+// protects it.
+//
+// What is promised: an answer has nothing of a change, an object or a gap of a kind that the user may not list, in its namespace
+// or everywhere, and what may not be seen is refused like what does not exist. Rights are asked for before the history is. When
+// the API server does not answer, nothing is shown.
+//
+//   - options.go: Options, and what the server reads
+//   - server.go: New, HTTPServer, and which endpoints there are
+//   - starting.go: what is answered before the history is open
+//   - guard.go: security headers, which requests are refused, and how many at a time
+//   - authenticate.go: whose token it is
+//   - session.go: the cookie of a browser
+//   - authorize.go: what a user may list
+//   - seal.go: what clients carry and cannot read
+//   - params.go: the parameters of requests
+//   - view.go: how old an answer is
+//   - failure.go: how errors are told
+//   - list.go: kinds and coverage
+//   - changes.go: changes and history
+//   - gaps.go: gaps and rate
+//   - object.go: an object, now or at a time
+//   - health.go: how objects do, and index.go what is kept for that
+//   - definitions.go: versions of definitions and what they change
+//   - rules.go: rules and alarms
+//   - stream.go: changes as they come
+//   - page.go: the files of the page
+package server

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/text"
+)
+
+const (
+	// indexedFor is how long what is known of a kind counts, though something of it was stored since, and judgedFor how long at
+	// most: time alone changes a verdict.
+	indexedFor = 10 * time.Second
+	judgedFor  = time.Minute
+	// maxTroubled and maxOwned bound what is kept of a kind.
+	maxTroubled = 2000
+	maxOwned    = 50_000
+	// maxMessage is how many bytes of a message are kept.
+	maxMessage = 300
+)
+
+// index has what is asked for about all objects of a kind: how they do, and to whom they belong. A kind is read when somebody
+// asks for it, and read again when something of it was stored since, one kind at a time.
+type index struct {
+	server *server
+	turn   chan struct{}
+
+	mutex sync.Mutex
+	kinds map[schema.GroupResource]*indexed
+}
+
+// indexed is what is known of a kind. It does not change.
+type indexed struct {
+	made, stored time.Time
+	kindName     string
+	// counts has how many objects are in which state, by namespace.
+	counts map[string]map[health.State]int64
+	// troubled are objects that are not healthy.
+	troubled []judged
+	// children are objects by the UIDs of their owners.
+	children map[types.UID][]judged
+	cut      bool
+}
+
+// judged is an object and how it does.
+type judged struct {
+	namespace, name string
+	verdict         api.Health
+}
+
+func newIndex(s *server) *index {
+	return &index{server: s, turn: make(chan struct{}, 1), kinds: map[schema.GroupResource]*indexed{}}
+}
+
+// of returns what is known of a kind, of which something was stored last at a time.
+func (x *index) of(ctx context.Context, kind change.Kind, stored time.Time) (*indexed, error) {
+	if known := x.fresh(kind.GroupResource(), stored); known != nil {
+		return known, nil
+	}
+	select {
+	case x.turn <- struct{}{}:
+		defer func() { <-x.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	// Another request may have read it meanwhile.
+	if known := x.fresh(kind.GroupResource(), stored); known != nil {
+		return known, nil
+	}
+	made, err := x.read(ctx, kind, stored)
+	if err != nil {
+		return nil, err
+	}
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	x.kinds[kind.GroupResource()] = made
+	return made, nil
+}
+
+func (x *index) fresh(kind schema.GroupResource, stored time.Time) *indexed {
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	known := x.kinds[kind]
+	if known == nil {
+		return nil
+	}
+	age := x.server.options.Clock.Since(known.made)
+	if age < indexedFor || age < judgedFor && known.stored.Equal(stored) {
+		return known
+	}
+	return nil
+}
+
+// forget drops kinds of which nothing is stored any more.
+func (x *index) forget(k *kinds) {
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	for kind := range x.kinds {
+		if _, ok := k.stored[kind]; !ok {
+			delete(x.kinds, kind)
+		}
+	}
+}
+
+func (x *index) read(ctx context.Context, kind change.Kind, stored time.Time) (*indexed, error) {
+	now := x.server.options.Clock.Now()
+	made := &indexed{
+		made: now, stored: stored, kindName: kind.Kind, counts: map[string]map[health.State]int64{}, children: map[types.UID][]judged{},
+	}
+	owned := 0
+	for state, err := range x.server.options.Store.StatesOf(ctx, kind.GroupResource()) {
+		if err != nil && !store.Is(err, store.Corrupt) {
+			return nil, err
+		}
+		verdict, owners := x.server.judge(&state, now)
+		counts := made.counts[state.Namespace]
+		if counts == nil {
+			counts = map[health.State]int64{}
+			made.counts[state.Namespace] = counts
+		}
+		counts[verdict.State]++
+		one := judged{state.Namespace, state.Name, healthOf(verdict)}
+		if verdict.State != health.Healthy {
+			if len(made.troubled) < maxTroubled {
+				made.troubled = append(made.troubled, one)
+			} else {
+				made.cut = true
+			}
+		}
+		for _, owner := range owners {
+			if owned++; owned > maxOwned {
+				made.cut = true
+				break
+			}
+			made.children[owner.UID] = append(made.children[owner.UID], one)
+		}
+	}
+	return made, ctx.Err()
+}
+
+// owner is an owner as an object names it.
+type owner struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Name       string    `json:"name"`
+	UID        types.UID `json:"uid"`
+}
+
+// judge says how an object does, and to whom it belongs. Of what was not kept nobody knows.
+func (s *server) judge(state *change.State, now time.Time) (health.Verdict, []owner) {
+	unknown := health.Verdict{State: health.Unknown, Reason: health.ReasonNoSignal, Message: "its content was not kept"}
+	var meta struct {
+		Metadata struct {
+			OwnerReferences []owner `json:"ownerReferences"`
+		} `json:"metadata"`
+	}
+	// Owners that cannot be read are none.
+	_ = json.Unmarshal(state.Body, &meta)
+	if state.MetadataOnly || len(state.Body) == 0 {
+		return unknown, meta.Metadata.OwnerReferences
+	}
+	var object map[string]any
+	if json.Unmarshal(state.Body, &object) != nil {
+		return unknown, meta.Metadata.OwnerReferences
+	}
+	return s.options.Health(object, now), meta.Metadata.OwnerReferences
+}
+
+func healthOf(v health.Verdict) api.Health {
+	return api.Health{
+		State: string(v.State), Reason: text.Cut(v.Reason, maxMessage), Message: text.Cut(v.Message, maxMessage),
+		Field: text.Cut(v.Field, maxMessage), Value: text.Cut(v.Value, maxMessage),
+	}
+}

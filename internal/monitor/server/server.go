@@ -1,0 +1,196 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/monitor/api"
+)
+
+const (
+	// answerWithin is how long an answer may take, streams aside, and sentWithin how long its bytes may take.
+	answerWithin = 20 * time.Second
+	sentWithin   = 30 * time.Second
+	// maxHeader is how many bytes the headers of a request may have.
+	maxHeader = 48 << 10
+)
+
+// server answers requests.
+type server struct {
+	options  Options
+	tokens   *authenticator
+	access   *authorizer
+	limits   *limits
+	cursors  *sealer
+	sessions *sealer
+	index    *index
+}
+
+// request is a request of somebody who is known.
+type request struct {
+	*http.Request
+	user   *user
+	rights *rights
+	params params
+	kinds  *kinds
+}
+
+// endpoint answers a request. What it returns is written as JSON, with the view.
+type endpoint struct {
+	// params are the parameters that it knows.
+	params []string
+	answer func(s *server, r *request) (answer any, view *api.View, err error)
+}
+
+func endpoints() map[string]endpoint {
+	return map[string]endpoint{
+		"whoami":      {nil, (*server).whoami},
+		"kinds":       {[]string{paramNamespace}, (*server).listKinds},
+		"coverage":    {[]string{paramNamespace}, (*server).coverage},
+		"changes":     {changesParams(), (*server).changes},
+		"history":     {historyParams(), (*server).history},
+		"object":      {[]string{paramKind, paramNamespace, paramName, paramUID, paramAt}, (*server).object},
+		"health":      {[]string{paramKind, paramNamespace, paramAll, paramLimit}, (*server).health},
+		"definitions": {[]string{paramName, paramContent}, (*server).definitions},
+		"gaps":        {[]string{paramKind, paramNamespace, paramSince, paramLimit, paramCursor}, (*server).gaps},
+		"rate":        {[]string{paramKind, paramNamespace, paramSince, paramBuckets}, (*server).rate},
+		"rules":       {nil, (*server).rules},
+	}
+}
+
+// New returns a handler that answers all requests to the monitor: of probes, of the API and of the page. Use HTTPServer to serve
+// it, or set the same bounds.
+func New(options Options) (http.Handler, error) {
+	handler, _, err := newServer(options)
+	return handler, err
+}
+
+func newServer(options Options) (http.Handler, *server, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &server{options: options, tokens: newAuthenticator(&options), access: newAuthorizer(&options), limits: newLimits(&options)}
+	if s.cursors, err = newSealer(options.Key, "cursors", true); err != nil {
+		return nil, nil, err
+	}
+	if s.sessions, err = newSealer(options.Key, "sessions", false); err != nil {
+		return nil, nil, err
+	}
+	s.index = newIndex(s)
+	handler, err := s.handler()
+	return handler, s, err
+}
+
+func (s *server) handler() (http.Handler, error) {
+	inner := http.NewServeMux()
+	for name, e := range endpoints() {
+		inner.Handle(api.Prefix+name, s.get(s.known(false, func(w http.ResponseWriter, r *request) { s.serve(w, r, e) })))
+	}
+	inner.Handle(api.Prefix+"stream", s.get(s.known(true, s.stream)))
+	inner.HandleFunc("/login", s.login)
+	inner.HandleFunc("/logout", s.logout)
+	if s.options.Page != nil {
+		page, err := newPage(s.options.Page)
+		if err != nil {
+			return nil, err
+		}
+		inner.Handle("/{$}", s.get(page))
+		inner.Handle("/assets/", s.get(page))
+	}
+	inner.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, notFound()) })
+	outer := http.NewServeMux()
+	outer.Handle("/healthz", s.get(probe(func() error { return nil })))
+	outer.Handle("/readyz", s.get(probe(s.options.Ready)))
+	outer.Handle("/", s.guard(inner))
+	return secure(outer), nil
+}
+
+// HTTPServer returns a server with bounds on the time and the size of requests. Streams set their own deadlines.
+func HTTPServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: maxHeader,
+	}
+}
+
+// probe answers the kubelet. It says no more than yes or no.
+func probe(ready func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if ready() != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte("not ready\n"))
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+}
+
+// known calls next with the user, once there is room for the request.
+func (s *server) known(stream bool, next func(http.ResponseWriter, *request)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := r.Context()
+		if !stream {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, answerWithin)
+			defer cancel()
+		}
+		if err := http.NewResponseController(w).SetWriteDeadline(s.options.Clock.Now().Add(sentWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			refuse(w, s.failureOf(r, err))
+			return
+		}
+		who, err := s.tokens.whose(ctx, s.tokenOf(r))
+		if err != nil {
+			refuse(w, s.failureOf(r, err))
+			return
+		}
+		leave, err := s.limits.enter(who.id, stream, s.options.Clock.Now())
+		if err != nil {
+			refuse(w, s.failureOf(r, err))
+			return
+		}
+		defer leave()
+		next(w, &request{Request: r.WithContext(ctx), user: who, rights: s.access.of(ctx, who)})
+	})
+}
+
+// serve answers a request of an endpoint. An answer that was made without knowing all rights is not given.
+func (s *server) serve(w http.ResponseWriter, r *request, e endpoint) {
+	answer, view, err := s.answer(r, e)
+	if err != nil {
+		refuse(w, s.failureOf(r.Request, err))
+		return
+	}
+	view.write(w.Header())
+	writeJSON(w, http.StatusOK, answer)
+}
+
+func (s *server) answer(r *request, e endpoint) (any, *viewOf, error) {
+	var err error
+	if r.params, err = readParams(r.URL.RawQuery, e.params); err != nil {
+		return nil, nil, err
+	}
+	if r.kinds, err = s.readKinds(r.Context()); err != nil {
+		return nil, nil, err
+	}
+	answer, view, err := e.answer(s, r)
+	if problem := r.rights.problem(); problem != nil {
+		return nil, nil, problem
+	}
+	return answer, (*viewOf)(view), err
+}
+
+func (s *server) whoami(r *request) (any, *api.View, error) {
+	answer := &api.Whoami{User: r.user.Username, Groups: r.user.Groups, View: s.viewOf(nil)}
+	return answer, &answer.View, nil
+}
+
+// isFile tells that the page has a file.
+func isFile(files fs.FS, name string) bool {
+	info, err := fs.Stat(files, name)
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,263 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/monitor/store"
+)
+
+const (
+	// heartbeatEvery is how often a stream says that it is alive, and how old its view is.
+	heartbeatEvery = 15 * time.Second
+	// streamFor is how long a stream lasts. The client comes back and goes on where it was.
+	streamFor = 10 * time.Minute
+	// lookEvery is how often a stream looks when nobody tells it that something was stored, and restFor how long it rests between
+	// two looks.
+	lookEvery = time.Second
+	restFor   = 200 * time.Millisecond
+	// streamPage is how many changes are read at a time.
+	streamPage = 200
+)
+
+// stream sends changes as they are stored, as Server-Sent Events: an event change for each, with its ID, and an event view as
+// heartbeat. It reads the history from a place on, so nothing is left out: a client that comes back with Last-Event-ID goes on
+// after that change. A slow client gets them later; one that takes nothing is cut off.
+func (s *server) stream(w http.ResponseWriter, r *request) {
+	st, err := s.newStream(w, r)
+	if err != nil {
+		refuse(w, s.failureOf(r.Request, err))
+		return
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	stored := s.listen(ctx)
+	end := s.options.Clock.NewTimer(streamFor)
+	defer end.Stop()
+	beat := s.options.Clock.NewTicker(heartbeatEvery)
+	defer beat.Stop()
+	if err := st.beat(); err != nil {
+		return
+	}
+	for {
+		if err := st.catchUp(ctx); err != nil {
+			st.fail(err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-end.C():
+			return
+		case <-beat.C():
+			if err := st.beat(); err != nil {
+				st.fail(err)
+				return
+			}
+		case <-stored:
+		}
+	}
+}
+
+// listen returns a channel that receives after something was stored, until the context ends.
+func (s *server) listen(ctx context.Context) <-chan struct{} {
+	stored := make(chan struct{}, 1)
+	wait := func() error { return s.rest(ctx, lookEvery) }
+	done := func() {}
+	if s.options.Subscribe != nil {
+		subscription := s.options.Subscribe()
+		done = subscription.Close
+		wait = func() error {
+			if err := subscription.Next(ctx); err != nil {
+				return err
+			}
+			return s.rest(ctx, restFor)
+		}
+	}
+	go func() {
+		defer done()
+		for wait() == nil {
+			select {
+			case stored <- struct{}{}:
+			default: // it will look anyway
+			}
+		}
+	}()
+	return stored
+}
+
+func (s *server) rest(ctx context.Context, d time.Duration) error {
+	timer := s.options.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C():
+		return nil
+	}
+}
+
+// eventStream is one stream.
+type eventStream struct {
+	server *server
+	w      http.ResponseWriter
+	r      *request
+	filter *filter
+	// cursor is the place up to which everything was sent.
+	cursor string
+}
+
+func (s *server) newStream(w http.ResponseWriter, r *request) (*eventStream, error) {
+	var err error
+	known := []string{paramKind, paramNamespace, paramName, paramUID, paramActor, paramType, paramPath, paramFields, paramCursor}
+	if r.params, err = readParams(r.URL.RawQuery, known); err != nil {
+		return nil, err
+	}
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		r.params[paramCursor] = last
+	}
+	if r.kinds, err = s.readKinds(r.Context()); err != nil {
+		return nil, err
+	}
+	st := &eventStream{server: s, w: w, r: r}
+	if st.filter, err = s.readFilter(r); err != nil {
+		return nil, err
+	}
+	if err := r.rights.problem(); err != nil {
+		return nil, err
+	}
+	if st.cursor = st.filter.Cursor; st.cursor == "" {
+		if st.cursor, err = s.newest(r.Context()); err != nil {
+			return nil, err
+		}
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("X-Accel-Buffering", "no")
+	view := viewOf(s.viewOf(r.kinds, st.filter.kinds...))
+	view.write(header)
+	w.WriteHeader(http.StatusOK)
+	return st, nil
+}
+
+// newest returns the place of the newest change of all, empty if there is none. The user does not see it.
+func (s *server) newest(ctx context.Context) (string, error) {
+	page, err := s.options.Store.Changes(ctx, store.Query{Limit: 1})
+	if err != nil || len(page.Changes) == 0 {
+		return "", err
+	}
+	return page.Changes[0].Position, nil
+}
+
+// catchUp sends what was stored since the last time. The rights are those of now, up to what the caches of the server remember.
+func (st *eventStream) catchUp(ctx context.Context) error {
+	for {
+		if err := st.renew(ctx); err != nil {
+			return err
+		}
+		newest, err := st.server.newest(ctx)
+		if err != nil {
+			return err
+		}
+		q := st.filter.Query
+		q.Cursor, q.OldestFirst, q.Limit, q.Allow = st.cursor, true, streamPage, st.r.rights.in
+		page, err := st.server.options.Store.Changes(ctx, q)
+		if err != nil {
+			return err
+		}
+		if err := st.r.rights.problem(); err != nil {
+			return err
+		}
+		for i := range page.Changes {
+			if err := st.send(&page.Changes[i]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case page.Next != "":
+			st.cursor = page.Next
+			continue
+		case len(page.Changes) > 0:
+			st.cursor = page.Changes[len(page.Changes)-1].Position
+		case newest != "":
+			st.cursor = newest
+		}
+		return nil
+	}
+}
+
+// renew asks again who the user is and what the user may see.
+func (st *eventStream) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	who, err := st.server.tokens.whose(ctx, st.server.tokenOf(st.r.Request))
+	if err != nil {
+		return err
+	}
+	if who.id != st.r.user.id {
+		return unauthenticated()
+	}
+	st.r.rights = st.server.access.of(st.r.Context(), who)
+	if st.filter.Resource != "" && !st.r.rights.in(st.filter.kindAsked(), st.filter.Namespace) {
+		return notFound()
+	}
+	return st.r.rights.problem()
+}
+
+func (st *eventStream) send(c *store.Change) error {
+	if !st.filter.matches(c) {
+		return nil
+	}
+	st.filter.trim(c)
+	id := st.server.sealCursor(c.Position)
+	return st.write("change", id, api.Change{Record: c.Record, ID: id})
+}
+
+// beat says how old the view is.
+func (st *eventStream) beat() error {
+	kinds, err := st.server.readKinds(st.r.Context())
+	if err != nil {
+		return err
+	}
+	return st.write("view", "", st.server.viewOf(kinds, st.filter.kinds...))
+}
+
+// fail tells the client why the stream ends, so that it does not come back in vain.
+func (st *eventStream) fail(err error) {
+	failure := st.server.failureOf(st.r.Request, err)
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	_ = st.write("failure", "", failure)
+}
+
+// write sends an event. JSON is on one line, and an ID has letters, digits, - and _ only: nothing in them ends the event.
+func (st *eventStream) write(event, id string, data any) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	message := &bytes.Buffer{}
+	fmt.Fprintf(message, "event: %s\n", event)
+	if id != "" {
+		fmt.Fprintf(message, "id: %s\n", id)
+	}
+	fmt.Fprintf(message, "data: %s\n\n", raw)
+	control := http.NewResponseController(st.w)
+	if err := control.SetWriteDeadline(st.server.options.Clock.Now().Add(sentWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := st.w.Write(message.Bytes()); err != nil {
+		return err
+	}
+	return control.Flush()
+}
