@@ -225,6 +225,16 @@ func TestHistoriesOfChanges(t *testing.T) {
 			w.write(strings.Replace(stuck, `,"b.example.org/y"`, "", 1), "x")
 			w.wants("-1h14m Resolved")
 		}},
+		"a stuck deletion has the text of its rule": {spec{
+			StuckDeletion: &slipwayv1alpha1.MonitorStuckDeletion{After: "15m"}, When: "health.state != 'Healthy'", Message: "object.metadata.name + ' hangs'",
+		}, func(w *world) {
+			w.write(stuck, "x")
+			w.restart()
+			w.pass(time.Hour)
+			if len(w.alarms) != 1 || w.alarms[0].Message != "a hangs" {
+				w.t.Errorf("the alarms are %+v", w.alarms)
+			}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) { test.play(newWorld(t, compile(t, test.spec))) })
 	}
