@@ -3,6 +3,7 @@
 //   - app.go: Run
 //   - extension.go: where the API and the rules are attached
 //   - key.go: the key with which secrets are hashed
+//   - rules.go: rules and alarms
 //   - serve.go: probes and metrics
 package app
 

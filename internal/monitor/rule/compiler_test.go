@@ -24,7 +24,7 @@ func TestCompileRefuses(t *testing.T) {
 		"two in one": {spec{
 			Changes: &slipwayv1alpha1.MonitorChanges{Count: 2, Within: "1m"}, StuckDeletion: &slipwayv1alpha1.MonitorStuckDeletion{},
 		}, "spec: set at most one of"},
-		"a count":               {spec{Changes: &slipwayv1alpha1.MonitorChanges{Count: 1, Within: "1m"}}, "spec.changes.count: 1 is not"},
+		"a count": {spec{Changes: &slipwayv1alpha1.MonitorChanges{Count: 1, Within: "1m"}}, "spec.changes.count: 1 is not"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, problems := compiler(t).Compile(monitorRule(test.spec))

@@ -133,6 +133,9 @@ func TestHistories(t *testing.T) {
 		"an expression that fails counts as false": {spec{When: "object.status.missing == 1"}, func(w *world) {
 			w.write(good, "x")
 			w.wants()
+			if len(w.changed) != 1 {
+				w.t.Errorf("changed is %v", w.changed)
+			}
 			s := w.engine.Status("rule-1")
 			if s.Failing != 1 || s.FailedFor.Name != "a" || !strings.Contains(s.Failure, "missing") {
 				w.t.Errorf("the status is %+v", s)
