@@ -41,7 +41,7 @@ type Options struct {
 type Recorder interface {
 	Look(ctx context.Context, kind schema.GroupResource, uid types.UID) (followed, found bool, err error)
 	Add(ctx context.Context, kind schema.GroupResource, ask func() recorder.Effects) (followed bool, err error)
-	Stored(ctx context.Context, kind schema.GroupResource) error
+	Stored(ctx context.Context) error
 }
 
 // Alarms evaluate rules. It is safe for concurrent use.

@@ -19,8 +19,6 @@ const (
 	// looksAtOnce objects are looked at, and then the others get a turn for looksPause: about 2,000 in a second.
 	looksAtOnce = 50
 	looksPause  = 25 * time.Millisecond
-	// settleTime is how long what was seen may take to be stored before a review goes on without it.
-	settleTime = 30 * time.Second
 )
 
 func (a *Alarms) loadReviewed(ctx context.Context) error {
@@ -66,6 +64,9 @@ func (a *Alarms) unreviewed() (rules []*rule.Rule) {
 }
 
 func (a *Alarms) reviewAll(ctx context.Context, r Recorder, rules []*rule.Rule) error {
+	if err := r.Stored(ctx); err != nil { // what was seen before the rules were told is found in the store then
+		return err
+	}
 	kinds, err := a.options.Store.Kinds(ctx)
 	if err != nil {
 		return err
@@ -85,12 +86,6 @@ func (a *Alarms) reviewAll(ctx context.Context, r Recorder, rules []*rule.Rule) 
 // reviewKind looks at all objects of a kind. Those that come meanwhile are seen by the rule as they come.
 func (a *Alarms) reviewKind(ctx context.Context, r Recorder, kind *store.KindState) error {
 	key := kind.GroupResource()
-	settle, cancel := context.WithTimeout(ctx, settleTime)
-	err := r.Stored(settle, key)
-	cancel()
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
-	}
 	looked := 0
 	for mark, err := range a.options.Store.Marks(ctx, key) {
 		if err != nil {

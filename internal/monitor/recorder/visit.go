@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,13 +62,37 @@ func (r *Recorder) Add(ctx context.Context, kind schema.GroupResource, ask func(
 	})
 }
 
-// Stored waits until everything is stored that was seen of a kind.
-func (r *Recorder) Stored(ctx context.Context, kind schema.GroupResource) error {
-	j := r.followed(kind)
-	if j == nil {
+// Stored waits until everything is stored that was seen before it was called.
+func (r *Recorder) Stored(ctx context.Context) error {
+	for _, j := range r.all() {
+		if err := j.behind(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// behind puts something behind what waits, and waits until that is stored.
+func (j *journal) behind(ctx context.Context) error {
+	if waiting, _ := j.pipe.size(); waiting == 0 {
 		return nil
 	}
-	return j.pipe.drain(ctx)
+	landed := make(chan struct{})
+	followed, err := j.recorder.visit(ctx, j.key, func(_ *journal, e *entry) error {
+		e.stored = sync.OnceFunc(func() { close(landed) })
+		return nil
+	})
+	if err != nil || !followed {
+		return err
+	}
+	select {
+	case <-landed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-j.recorder.work.Done():
+		return j.recorder.work.Err()
+	}
 }
 
 // followed returns the journal of a kind, nil when there is none.
@@ -93,7 +118,7 @@ func (r *Recorder) visit(ctx context.Context, kind schema.GroupResource, do func
 		return false, nil
 	}
 	e := entry{weight: entryBytes}
-	if err := do(j, &e); err != nil || e.empty() {
+	if err := do(j, &e); err != nil || e.empty() && e.stored == nil {
 		j.pipe.release(entryBytes)
 		return true, err
 	}
