@@ -45,12 +45,10 @@ fuzz() {
   rm -f "$work/$id.test"
 }
 
-# The tests of the monitor's store have a tag of their own, so their targets are built only with it.
 folders=()
 while IFS= read -r folder; do
   if [[ -n $(targets "$folder") ]]; then folders+=("$folder"); fi
-done < <(git ls-files --cached --others --exclude-standard '*_test.go' | xargs grep -L '^//go:build monitorstore' |
-  xargs grep -lE '^func Fuzz[A-Z0-9_]' | xargs -n1 dirname | sort -u)
+done < <(git ls-files --cached --others --exclude-standard '*_test.go' | xargs grep -lE '^func Fuzz[A-Z0-9_]' | xargs -n1 dirname | sort -u)
 if [[ ${#folders[@]} == 0 ]]; then
   echo "hack/test-fuzz.sh: there is no fuzz target with ${name:-any name}" >&2
   exit 1

@@ -18,6 +18,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/config"
 )
 
+// extension is what is built on top of the recorder.
+type extension struct {
+	*app.Answers
+	app.NoRules
+}
+
 // version is set by the linker.
 var version = "dev"
 
@@ -52,6 +58,7 @@ func main() {
 	if err := memory.KeepBelowLimit(); err != nil {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
 	}
+	options.Extension = extension{Answers: &app.Answers{Namespace: os.Getenv("POD_NAMESPACE")}}
 	options.Log.Info("starting", "version", version)
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

@@ -29,7 +29,7 @@ TEST_FLAGS ?=
 SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
 
 .PHONY: test
-test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, end to end, local cluster, a sample of the faults.
+test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, the monitor's record, end to end, local cluster, a sample of the faults.
 	@echo 'test: SEED=$(SAMPLE) chooses the random inputs and the faults'
 	@hack/test.sh
 
@@ -104,7 +104,7 @@ test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor fol
 	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor ./internal/monitor/kindrole ./internal/monitor/recorder ./internal/monitor/server | $(TESTSUM)
 
 .PHONY: test-monitor-oracle
-test-monitor-oracle: bin/testsum bin/localkube ## Kill, cut off and confuse the monitor for 40 s while objects change, and compare what it has recorded. SEED=
+test-monitor-oracle: bin/testsum bin/localkube ## Kill, cut off and confuse the monitor for 20 s, or DURATION, while objects change, and compare what it has recorded. SEED=
 	@echo 'test-monitor-oracle:'
 	@go build -o bin/slipway-monitor ./cmd/slipway-monitor
 	@go build -tags monitorplant -o bin/slipway-monitor-planted ./cmd/slipway-monitor
@@ -112,7 +112,7 @@ test-monitor-oracle: bin/testsum bin/localkube ## Kill, cut off and confuse the 
 	  go test -json -count=1 -timeout 3h -tags monitororacle,testing $(TEST_FLAGS) ./test/monitor | $(TESTSUM)
 
 .PHONY: test-monitor-long
-test-monitor-long: ## The same for DURATION, 30m by default.
+test-monitor-long: ## The same for 30 minutes, or DURATION.
 	@DURATION='$(or $(DURATION),30m)' $(MAKE) test-monitor-oracle
 
 # What goes wrong with a backup on real pods, and how that is told, waits for minutes. The tests of the packages and the fault

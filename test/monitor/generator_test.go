@@ -151,9 +151,9 @@ func (g *generator) undefine(resource string) {
 	}
 }
 
-// write does one thing to one object. What the API server did not confirm is looked up.
+// write does one thing to one object. What the API server did not confirm is looked up: it may have happened.
 func (g *generator) write(ctx context.Context, resource string, random *rand.Rand) {
-	name := fmt.Sprintf("o%d", random.IntN(12))
+	name := objectName(random.IntN(names))
 	key := resource + "/" + name
 	g.mutex.Lock()
 	uid, exists := g.named[key]
@@ -161,25 +161,67 @@ func (g *generator) write(ctx context.Context, resource string, random *rand.Ran
 	g.mutex.Unlock()
 	client := g.of(resource)
 	switch {
+	case definition == "": // there is no such kind
 	case !exists:
 		made, err := client.Create(ctx, g.object(resource, name), metav1.CreateOptions{})
-		if err == nil {
-			g.note(made, resource, definition)
+		if err != nil {
+			g.lookUp(ctx, resource, name, definition)
+			return
 		}
+		g.note(made, resource, definition)
 	case random.IntN(6) == 0:
-		if err := client.Delete(ctx, name, metav1.DeleteOptions{}); err == nil {
-			g.mutex.Lock()
-			g.truths[uid].gone = time.Now()
-			delete(g.named, key)
-			g.mutex.Unlock()
+		if err := client.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			g.lookUp(ctx, resource, name, definition)
+			return
 		}
+		g.noteGone(resource, uid)
 	default:
 		patch := fmt.Sprintf(`{"spec":{"value":"%d"}}`, time.Now().UnixNano())
 		made, err := client.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		if err == nil {
-			g.note(made, resource, definition)
+		if err != nil {
+			g.lookUp(ctx, resource, name, definition)
+			return
+		}
+		g.note(made, resource, definition)
+	}
+}
+
+// names is how many objects of a resource there may be.
+const names = 12
+
+func objectName(number int) string { return fmt.Sprintf("o%d", number) }
+
+// lookUpAll notes how all objects are in the end.
+func (g *generator) lookUpAll(ctx context.Context) {
+	for _, resource := range resources {
+		for number := range names {
+			g.lookUp(ctx, resource, objectName(number), g.defined[resource])
 		}
 	}
+}
+
+// lookUp notes how an object is. While its definition comes or goes that cannot be said, and undefine notes it.
+func (g *generator) lookUp(ctx context.Context, resource, name string, definition types.UID) {
+	made, err := g.of(resource).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		g.note(made, resource, definition)
+	case apierrors.IsNotFound(err):
+		g.mutex.Lock()
+		uid, known := g.named[resource+"/"+name]
+		g.mutex.Unlock()
+		if known {
+			g.noteGone(resource, uid)
+		}
+	}
+}
+
+func (g *generator) noteGone(resource string, uid types.UID) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	one := g.truths[uid]
+	one.gone = time.Now()
+	delete(g.named, resource+"/"+one.name)
 }
 
 func (g *generator) object(resource, name string) *unstructured.Unstructured {
@@ -196,8 +238,14 @@ func (g *generator) note(made *unstructured.Unstructured, resource string, defin
 	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	g.writes++
+	if g.defined[resource] != definition {
+		return // it went with its definition, or is one of the next: nobody can say any more
+	}
 	one := g.truths[made.GetUID()]
+	if one != nil && one.revisions[len(one.revisions)-1].version >= number {
+		return // it was looked up, and is known
+	}
+	g.writes++
 	if one == nil {
 		one = &truth{resource: resource, definition: definition, name: made.GetName()}
 		g.truths[made.GetUID()] = one

@@ -3,7 +3,9 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
+	"hash/fnv"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -23,25 +25,24 @@ func TestMain(m *testing.M) { environment.Main(m, &env) }
 var resources = []string{"apples", "pears", "plums", "figs"}
 
 const (
-	shortRun = 40 * time.Second
+	shortRun   = 20 * time.Second
+	plantedRun = 5 * time.Second
+	// attempts is how often the monitor is given time to come to the end, and settle how long each time.
 	attempts = 6
+	settle   = 3 * time.Second
 )
 
 // run lets a program record while things go wrong, and compares.
-func run(t *testing.T, program string, during time.Duration, trouble bool) result {
+func run(t *testing.T, program string, during time.Duration, trouble bool, attempts int) result {
 	t.Helper()
 	if program == "" {
 		t.Fatal("MONITOR and MONITOR_PLANTED have to name the programs: see make test-monitor-oracle")
 	}
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("SEED"); text != "" {
-		number, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seed = number
-	}
-	t.Logf("SEED=%d", seed)
+	text := cmp.Or(os.Getenv("SEED"), strconv.FormatInt(time.Now().UnixNano(), 10))
+	t.Logf("SEED=%s", text)
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(text))
+	seed := hash.Sum64()
 	address, err := url.Parse(env.Config.Host)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,8 @@ func run(t *testing.T, program string, during time.Duration, trouble bool) resul
 	}
 	<-ctx.Done()
 	writers.Wait()
-	return g.conclude(t, p)
+	g.lookUpAll(t.Context())
+	return g.conclude(t, p, attempts)
 }
 
 func wait(ctx context.Context, during time.Duration) {
@@ -122,7 +124,7 @@ func (g *generator) disturb(ctx context.Context, p *process, way *proxy) {
 }
 
 // conclude waits until the monitor has come to the end, and compares. What it has not recorded by then is missing.
-func (g *generator) conclude(t *testing.T, p *process) result {
+func (g *generator) conclude(t *testing.T, p *process, attempts int) result {
 	t.Helper()
 	var last result
 	for range attempts {
@@ -130,7 +132,7 @@ func (g *generator) conclude(t *testing.T, p *process) result {
 			p.start()
 		}
 		p.ready()
-		wait(t.Context(), 5*time.Second)
+		wait(t.Context(), settle)
 		p.end(syscall.SIGTERM)
 		var err error
 		if last, err = g.compare(t.Context(), p.folder); err != nil {
@@ -153,14 +155,14 @@ func TestOracle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found := run(t, os.Getenv("MONITOR"), during, true); found.wrong() {
+	if found := run(t, os.Getenv("MONITOR"), during, true, attempts); found.wrong() {
 		t.Errorf("%q", found.Examples)
 	}
 }
 
 // A monitor that forgets something is found out.
 func TestAPlantedDropIsFound(t *testing.T) {
-	if found := run(t, os.Getenv("MONITOR_PLANTED"), 5*time.Second, false); !found.wrong() {
+	if found := run(t, os.Getenv("MONITOR_PLANTED"), plantedRun, false, 1); !found.wrong() {
 		t.Error("nothing is found of a monitor that forgets changes")
 	}
 }

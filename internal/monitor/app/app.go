@@ -2,6 +2,8 @@
 //
 //   - app.go: Run
 //   - extension.go: where the API and the rules are attached
+//   - api.go: the API
+//   - gate.go: what the address of the API answers until the store is open
 //   - key.go: the key with which secrets are hashed
 //   - rules.go: rules and alarms
 //   - serve.go: probes and metrics
@@ -65,6 +67,9 @@ func Run(ctx context.Context, access *rest.Config, options Options) error {
 	if err := a.serve(ctx, &servers, cancel); err != nil {
 		return err
 	}
+	if err := a.serveAPI(ctx, &servers, cancel); err != nil {
+		return err
+	}
 	history, err := a.open(ctx)
 	if err != nil || history == nil {
 		return err
@@ -83,6 +88,7 @@ type app struct {
 	clock    clock.RealClock
 	registry *prometheus.Registry
 	ready    readiness
+	gate     gate
 }
 
 // open opens the store. While another process has it, or the disk is full, it waits: a restart would not help. It returns nil
@@ -124,7 +130,7 @@ func (a *app) record(ctx context.Context, history *store.Store, servers *sync.Wa
 	if err != nil {
 		return err
 	}
-	parts := Parts{Store: history, Config: a.options.Config, Access: a.access, Registry: a.registry, Log: a.log, Key: key}
+	parts := Parts{Store: history, Config: a.options.Config, Access: a.access, Registry: a.registry, Log: a.log, Key: key, Ready: a.ready.check}
 	observer, err := a.observer(ctx, &parts)
 	if err != nil {
 		return err

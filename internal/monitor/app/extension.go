@@ -24,6 +24,8 @@ type Parts struct {
 	Log      *slog.Logger
 	// Key is secret, of 32 bytes, and the same after a restart.
 	Key []byte
+	// Ready returns nil while the definitions are followed.
+	Ready func() error
 	// Recorder and Coverage are nil while the observer is made.
 	Recorder *recorder.Recorder
 	Coverage func() supervisor.Coverage
@@ -33,11 +35,21 @@ type Parts struct {
 type Extension interface {
 	// Observer is asked once, before anything is recorded. It may be nil: then nobody observes.
 	Observer(ctx context.Context, parts Parts) (recorder.Observer, error)
-	// API is what is served at the address of the API. It may be nil: then nothing is.
+	// API is what is served at the address of the API. Until it returns, requests are told to come back later. It may
+	// be nil: then nothing is.
 	API(ctx context.Context, parts Parts) (http.Handler, error)
 	// Run does whatever else has to be done, until the context ends.
 	Run(ctx context.Context, parts Parts) error
 }
+
+// NoRules is the half of an Extension that observes nothing. The other half is Answers.
+type NoRules struct{}
+
+// Observer returns nil.
+func (NoRules) Observer(context.Context, Parts) (recorder.Observer, error) { return nil, nil }
+
+// Run does nothing.
+func (NoRules) Run(context.Context, Parts) error { return nil }
 
 // observer is where rules are attached.
 func (a *app) observer(ctx context.Context, parts *Parts) (recorder.Observer, error) {
@@ -56,11 +68,10 @@ func (a *app) extend(ctx context.Context, parts *Parts, servers *sync.WaitGroup,
 	if err != nil {
 		return err
 	}
-	if handler != nil {
-		if err := a.listen(ctx, servers, fail, "api", a.options.Config.Listen.API, handler); err != nil {
-			return err
-		}
+	if handler == nil {
+		handler = http.NotFoundHandler()
 	}
+	a.gate.open(handler)
 	servers.Go(func() {
 		if err := a.options.Extension.Run(ctx, *parts); err != nil && ctx.Err() == nil {
 			fail(err)

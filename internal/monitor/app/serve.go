@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/slipway-dev/slipway/internal/monitor/config"
+	"github.com/slipway-dev/slipway/internal/monitor/server"
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
 )
 
@@ -55,6 +57,16 @@ func (r *readiness) check() error {
 	return nil
 }
 
+// told is what everybody may know of it.
+func (r *readiness) told() string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.problem != nil {
+		return "the history cannot be opened yet; the monitor's log says why"
+	}
+	return "the monitor is starting, and opens the history"
+}
+
 // serve begins to serve probes and metrics.
 func (a *app) serve(ctx context.Context, servers *sync.WaitGroup, fail func(error)) error {
 	probes := http.NewServeMux()
@@ -66,16 +78,32 @@ func (a *app) serve(ctx context.Context, servers *sync.WaitGroup, fail func(erro
 		}
 		_, _ = w.Write([]byte("ok\n"))
 	})
-	if err := a.listen(ctx, servers, fail, "probes", a.options.Config.Listen.Probes, probes); err != nil {
+	if err := a.listen(ctx, servers, fail, "probes", a.options.Config.Listen.Probes, plainServer(probes)); err != nil {
 		return err
 	}
 	figures := http.NewServeMux()
 	figures.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{}))
-	return a.listen(ctx, servers, fail, "metrics", a.options.Config.Listen.Metrics, figures)
+	return a.listen(ctx, servers, fail, "metrics", a.options.Config.Listen.Metrics, plainServer(figures))
+}
+
+// serveAPI begins to serve the API. Its streams end with the context: they would keep the server from its end.
+func (a *app) serveAPI(ctx context.Context, servers *sync.WaitGroup, fail func(error)) error {
+	if a.options.Extension == nil {
+		return nil
+	}
+	a.gate.before = server.Starting(a.ready.told)
+	made := server.HTTPServer(&a.gate)
+	made.BaseContext = func(net.Listener) context.Context { return ctx }
+	return a.listen(ctx, servers, fail, "api", a.options.Config.Listen.API, made)
+}
+
+// plainServer serves what is small.
+func plainServer(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
 }
 
 // listen serves until the context ends.
-func (a *app) listen(ctx context.Context, servers *sync.WaitGroup, fail func(error), name, address string, handler http.Handler) error {
+func (a *app) listen(ctx context.Context, servers *sync.WaitGroup, fail func(error), name, address string, made *http.Server) error {
 	if address == config.Off {
 		return nil
 	}
@@ -84,9 +112,9 @@ func (a *app) listen(ctx context.Context, servers *sync.WaitGroup, fail func(err
 		return fmt.Errorf("listen for %s: %w", name, err)
 	}
 	a.log.Info("listening", "for", name, "address", listener.Addr().String())
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
+	made.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug) // what clients do wrong, and who hangs up
 	servers.Go(func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := made.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			fail(fmt.Errorf("serve %s: %w", name, err))
 		}
 	})
@@ -94,8 +122,8 @@ func (a *app) listen(ctx context.Context, servers *sync.WaitGroup, fail func(err
 		<-ctx.Done()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
-		if server.Shutdown(last) != nil {
-			_ = server.Close()
+		if made.Shutdown(last) != nil {
+			_ = made.Close()
 		}
 	})
 	return nil

@@ -24,6 +24,7 @@ type Config struct {
 	Noise  Noise  `json:"noise,omitzero"`
 	Store  Store  `json:"store,omitzero"`
 	Listen Listen `json:"listen,omitzero"`
+	API    API    `json:"api,omitzero"`
 	// Webhooks are where alarms are sent. At most 50. A rule names one of them, and no address.
 	Webhooks []Webhook `json:"webhooks,omitempty"`
 }
@@ -79,6 +80,19 @@ type Listen struct {
 	API string `json:"api,omitempty"`
 }
 
+// API says who may use the API and the page, and how they are reached.
+type API struct {
+	// Hosts are names under which browsers and clients reach the monitor, such as that of an Ingress, without a port. At most 20.
+	// Requests for another name are refused. Default: localhost and the names of its Service.
+	Hosts []string `json:"hosts,omitempty"`
+	// BehindTLS says that browsers reach the page through something that ends TLS. Then its cookie is for HTTPS only. Default:
+	// false.
+	BehindTLS bool `json:"behindTLS,omitempty"`
+	// OwnTokensOnly refuses tokens that the API server accepts too: a token must have been made for the audience slipway-monitor.
+	// Default: false.
+	OwnTokensOnly bool `json:"ownTokensOnly,omitempty"`
+}
+
 // Webhook is where alarms are sent.
 type Webhook struct {
 	// Name is how rules call it: lower-case letters, digits and hyphens. Required.
@@ -112,6 +126,8 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 const (
 	maxFile     = 1 << 20
 	maxWebhooks = 50
+	maxHosts    = 20
+	maxHost     = 253
 	maxDays     = 3650
 	// Off is an address that serves nothing.
 	Off = "0"
@@ -169,6 +185,7 @@ func (c *Config) fill() {
 
 var (
 	webhookName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	hostName    = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*|[0-9a-f:]+)$`)
 	webhookURL  = regexp.MustCompile(`^https?://[^/@\s]+(/\S*)?$`)
 )
 
@@ -185,6 +202,14 @@ func (c *Config) check() error {
 		return fmt.Errorf("store.keepDays is %d, and must be between 0 and %d", c.Store.KeepDays, maxDays)
 	case len(c.Webhooks) > maxWebhooks:
 		return fmt.Errorf("webhooks has %d entries, and %d is the most", len(c.Webhooks), maxWebhooks)
+	}
+	if len(c.API.Hosts) > maxHosts {
+		return fmt.Errorf("api.hosts has %d entries, and %d is the most", len(c.API.Hosts), maxHosts)
+	}
+	for i, host := range c.API.Hosts {
+		if len(host) > maxHost || !hostName.MatchString(host) {
+			return fmt.Errorf("api.hosts[%d]: %q is no name or address of a host, in lower case and without a port", i, host)
+		}
 	}
 	seen := map[string]bool{}
 	for i := range c.Webhooks {

@@ -11,6 +11,7 @@ func TestParse(t *testing.T) {
 kinds: {include: ["*.example.com"], builtin: [deployments.apps], maxObjectBytes: 1Mi}
 store: {folder: /data, maxBytes: 1Gi, keepDays: 7}
 listen: {metrics: "0"}
+api: {hosts: [monitor.example.com, "fd00::1"], behindTLS: true}
 webhooks:
 - {name: team, url: "https://hooks.example.com/x", minimumSeverity: Warning}
 - {name: all, url: "http://hooks"}
@@ -23,6 +24,9 @@ webhooks:
 	}
 	if c.Listen != (Listen{Metrics: Off, Probes: ":8081", API: ":8082"}) {
 		t.Errorf("it listens at %+v", c.Listen)
+	}
+	if len(c.API.Hosts) != 2 || !c.API.BehindTLS || c.API.OwnTokensOnly {
+		t.Errorf("the API has %+v", c.API)
 	}
 	if c.Webhooks[1].MinimumSeverity != "Info" {
 		t.Errorf("the severity is %q", c.Webhooks[1].MinimumSeverity)
@@ -52,6 +56,9 @@ func TestRefused(t *testing.T) {
 		"webhooks: [{name: a, url: 'https://u:p@a'}]":                   "the url",
 		"webhooks: [{name: a, url: 'https://a', minimumSeverity: Bad}]": "minimumSeverity",
 		"webhooks: [{name: a, url: 'https://a'}, {name: a, url: 'https://b'}]": "twice",
+		"api: {hosts: ['https://a']}":                                          "api.hosts[0]",
+		"api: {hosts: ['a:80']}":                                               "api.hosts[0]",
+		"api: {hosts: [A]}":                                                    "api.hosts[0]",
 		"store: {folder: a}\nstore: {folder: b}":                               "already set",
 	} {
 		_, err := Parse([]byte(content))

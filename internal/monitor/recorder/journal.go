@@ -31,8 +31,10 @@ type journal struct {
 	resume string
 	// stale tells that the store has lost the checkpoint: the journal has to be opened again.
 	stale atomic.Bool
-	// known tells that all objects were listed once. committed is when something was last stored in an earlier life.
+	// known tells that all objects were listed once. committed is up to when everything was stored by who had
+	// the kind before: an earlier life, or a journal that was closed. opened tells that the kind was opened in this life.
 	known     bool
+	opened    bool
 	committed time.Time
 	listing   *listing
 	// noted tells that a gap is recorded which the next list closes.

@@ -49,6 +49,9 @@ func (j *journal) BeginList(ctx context.Context, gap supervisor.Gap) error {
 	if gap.Reason == "" && len(marks) > 0 {
 		gap = supervisor.Gap{Since: j.committed, Reason: unfinished}
 	}
+	if gap.Reason != "" && gap.Since.IsZero() {
+		gap.Since = j.committed
+	}
 	j.listing = &listing{marks: marks}
 	if gap.Reason == "" {
 		return nil
@@ -180,8 +183,12 @@ func (j *journal) bringMissing(ctx context.Context) error {
 			j.mutex.Lock()
 			defer j.mutex.Unlock()
 			before, err := j.before(ctx, m.UID)
-			if err != nil || before == nil {
+			if err != nil {
 				return err
+			}
+			if before == nil { // nothing is known of it any more
+				j.pipe.release(weight)
+				return nil
 			}
 			e, err := j.compare(ctx, before, nil, j.context(), nil)
 			if err != nil {

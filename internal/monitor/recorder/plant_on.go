@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
 )
 
-// planted forgets one change in 40, so that a test can show that it finds out. No program that is shipped has it.
+// planted forgets about one change of the test in 100, so that a test can show that it finds out. No program that is shipped has it.
 func planted(event *supervisor.Event) bool {
 	return strings.HasSuffix(event.Object.ResourceVersion, "7") && strings.HasSuffix(event.Object.Name, "3")
 }

@@ -56,6 +56,12 @@ func (r *Recorder) Open(ctx context.Context, kind change.Kind, s supervisor.Sche
 	if err := j.load(ctx); err != nil {
 		return nil, err
 	}
+	if j.opened {
+		if err := j.readCommitted(ctx); err != nil {
+			return nil, err
+		}
+	}
+	j.opened = true
 	j.kind, j.schema, j.resume, j.listing = kind, r.readSchema(kind, s), resume, nil
 	return j, nil
 }
@@ -109,6 +115,17 @@ func (j *journal) load(ctx context.Context) error {
 	return j.health.load(ctx, j)
 }
 
+// readCommitted reads up to when everything is stored.
+func (j *journal) readCommitted(ctx context.Context) error {
+	kinds, err := j.recorder.store.Kinds(ctx)
+	for i := range kinds {
+		if kinds[i].GroupResource() == j.key {
+			j.committed = kinds[i].Committed
+		}
+	}
+	return err
+}
+
 // Gone implements supervisor.Sink.
 func (r *Recorder) Gone(ctx context.Context, kind change.Kind) error {
 	key := kind.GroupResource()
@@ -122,7 +139,11 @@ func (r *Recorder) Gone(ctx context.Context, kind change.Kind) error {
 		return err
 	}
 	j.kind = kind
+	unseen := !j.opened
 	j.mutex.Unlock()
+	if err := j.noteUnseen(ctx, unseen); err != nil {
+		return err
+	}
 	for state, err := range r.store.StatesOf(ctx, key) {
 		if err != nil && !store.Is(err, store.Corrupt) {
 			return err
@@ -148,6 +169,26 @@ func (r *Recorder) Gone(ctx context.Context, kind change.Kind) error {
 	delete(r.journals, key)
 	delete(r.stored, key)
 	return nil
+}
+
+const deletedUnseen = "the definition was deleted while the kind was not followed: objects may have come, changed and gone"
+
+// noteUnseen records a gap when the kind was not followed to its end: not in this life, or not until its objects were deleted.
+func (j *journal) noteUnseen(ctx context.Context, unseen bool) error {
+	for _, err := range j.recorder.store.Marks(ctx, j.key) {
+		if err != nil {
+			return err
+		}
+		unseen = true
+		break
+	}
+	if !unseen {
+		return nil
+	}
+	if err := j.readCommitted(ctx); err != nil {
+		return err
+	}
+	return j.note(ctx, supervisor.Gap{Since: j.committed, Reason: deletedUnseen})
 }
 
 // bury records that an object went with its definition.

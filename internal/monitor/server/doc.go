@@ -7,6 +7,7 @@
 //
 //   - options.go: Options, and what the server reads
 //   - server.go: New, HTTPServer, and which endpoints there are
+//   - starting.go: what is answered before the history is open
 //   - guard.go: security headers, which requests are refused, and how many at a time
 //   - authenticate.go: whose token it is
 //   - session.go: the cookie of a browser

@@ -1,5 +1,3 @@
-//go:build monitorstore
-
 package store
 
 import (

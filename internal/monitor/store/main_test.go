@@ -1,5 +1,3 @@
-//go:build monitorstore
-
 package store
 
 import (
@@ -14,7 +12,8 @@ const roleVariable = "STORE_TEST_ROLE"
 
 var roles = map[string]func() error{"crash": crashChild, "limited": limitedChild}
 
-var kills = flag.Int("kills", 200, "how often a process that commits is killed")
+// The build tag monitortest kills more often.
+var kills = flag.Int("kills", standardKills, "how often a process that commits is killed")
 
 func TestMain(m *testing.M) {
 	role := roles[os.Getenv(roleVariable)]

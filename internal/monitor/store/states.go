@@ -18,7 +18,7 @@ type KindState struct {
 	Checkpoint string
 	// Objects is how many objects have a state.
 	Objects int64
-	// Committed is when something of the kind was last committed.
+	// Committed is when a checkpoint of the kind was last committed, zero when none ever was.
 	Committed time.Time
 }
 

@@ -277,8 +277,8 @@ func (se *session) putKind(kind change.Kind, checkpoint string) (int64, error) {
 		}
 		se.kinds[key] = id
 	}
-	err := se.state.exec(se.ctx, `UPDATE kinds SET version = ?, kind = ?, namespaced = ?, definition = ?, time = ?,
-		checkpoint = CASE ?6 WHEN '' THEN checkpoint ELSE ?6 END WHERE id = ?7`,
+	err := se.state.exec(se.ctx, `UPDATE kinds SET version = ?, kind = ?, namespaced = ?, definition = ?,
+		time = CASE ?6 WHEN '' THEN time ELSE ?5 END, checkpoint = CASE ?6 WHEN '' THEN checkpoint ELSE ?6 END WHERE id = ?7`,
 		kind.Version, kind.Kind, boolNumber(kind.Namespaced), string(kind.Definition), now, checkpoint, id)
 	return id, err
 }

@@ -169,11 +169,11 @@ func (s *status) has(n int) {
 	}
 }
 
-// lastHeard returns when the API server last said something.
-func (s *status) lastHeard() time.Time {
+// lastDrained returns when the stream was last known to be empty.
+func (s *status) lastDrained() time.Time {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.now.LastHeard
+	return s.drained
 }
 
 // quiet returns for how long a read has waited, counted from a time at the earliest.

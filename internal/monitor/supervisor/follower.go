@@ -76,6 +76,8 @@ type follower struct {
 	pace pace
 	// known tells that the kind has been live.
 	known bool
+	// reached is a time before which everything was told to the journal. It is zero when that is not known in this life.
+	reached time.Time
 	// slow tells that the last list got no answer in time.
 	slow bool
 	// limit is the size of the next page, 0 for all in one.
@@ -207,7 +209,7 @@ func (f *follower) weigh(err error, listing bool, at *place) finding {
 		found.none = found.none && !at.listed // a watch that fails after each list must not be a loop without an end
 		found.pause = again
 		f.muddled = 0
-		at.list, at.gap = true, Gap{Since: f.status.lastHeard(), Reason: reasonOf(found.relist)}
+		at.list, at.gap = true, Gap{Since: f.reached, Reason: reasonOf(found.relist)}
 		if errors.Is(err, errDisorder) {
 			at.gap.Since = at.since // nobody knows when the disorder began
 		}

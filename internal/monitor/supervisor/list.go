@@ -29,6 +29,7 @@ func (f *follower) list(ctx context.Context, journal Journal, at *place) error {
 	if err := taken("begin a list", journal.BeginList(ctx, at.gap)); err != nil {
 		return err
 	}
+	begin := f.clock.Now()
 	l := lister{follower: f, journal: journal, leave: leave}
 	resourceVersion, err := l.pages(ctx, at.resourceVersion)
 	if err != nil {
@@ -43,6 +44,7 @@ func (f *follower) list(ctx context.Context, journal Journal, at *place) error {
 		return err
 	}
 	*at = place{resourceVersion: resourceVersion}
+	f.reached = begin
 	f.slow, f.limit = l.late.Load(), f.pageSize
 	f.status.reached(resourceVersion, func(*Counts) {})
 	return nil
@@ -51,7 +53,7 @@ func (f *follower) list(ctx context.Context, journal Journal, at *place) error {
 // lost tells the journal of a gap that nothing closes.
 func (f *follower) lost(ctx context.Context, journal Journal, reason string) error {
 	f.status.count(func(c *Counts) { c.Gaps++ })
-	return taken("note a gap", journal.Lost(ctx, Gap{Since: f.status.lastHeard(), Reason: reason}))
+	return taken("note a gap", journal.Lost(ctx, Gap{Since: f.reached, Reason: reason}))
 }
 
 // lister is one list.

@@ -92,6 +92,7 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 			return err
 		}
 		at.resourceVersion = object.ResourceVersion
+		f.told(at)
 		f.status.reached(object.ResourceVersion, func(c *Counts) { c.Bookmarks++ })
 		return nil
 	}
@@ -108,8 +109,17 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 	}
 	at.resourceVersion, at.last = object.ResourceVersion, event
 	at.last.Object.Raw = nil
+	f.told(at)
 	f.status.reached(object.ResourceVersion, func(c *Counts) { c.Events++ })
 	return nil
+}
+
+// told notes since when nothing more is known. What was sent before the stream was last empty is told. An API server that opens
+// a watch has not said anything of the time before: it may still answer that it has forgotten it.
+func (f *follower) told(at *place) {
+	if drained := f.status.lastDrained(); drained.After(at.since) {
+		f.reached = drained
+	}
 }
 
 // reasonOf makes a text that others have written fit for a line.

@@ -1,0 +1,5 @@
+//go:build monitortest
+
+package store
+
+const standardKills = 200
