@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -72,7 +72,7 @@ func (x *Rules) Observer(ctx context.Context, parts Parts) (recorder.Observer, e
 func (x *Rules) readRules(ctx context.Context, access *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, firstRules)
 	defer cancel()
-	direct, err := client.New(access, client.Options{Scheme: ruleScheme()})
+	direct, err := kube.New(access, kube.Options{Scheme: ruleScheme()})
 	if err != nil {
 		return err
 	}
