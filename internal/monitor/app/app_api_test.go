@@ -95,7 +95,7 @@ func (c *client) ask(path string, into any) error {
 
 func newApp(namespace, name string) *slipwayv1alpha1.WebApp {
 	return &slipwayv1alpha1.WebApp{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: slipwayv1alpha1.WebAppSpec{Image: "example.com/app:1"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: slipwayv1alpha1.WebAppSpec{Image: "example.com/app:1", Port: 8080},
 	}
 }
 

@@ -98,7 +98,7 @@ func curious(t *testing.T, namespace string) []*slipwayv1alpha1.MonitorRule {
 	for name, spec := range map[string][2]string{
 		"canary-object":  {"true", "object.spec.color + ' ' + object.spec.password + ' ' + object.spec.login + ' ' + object.spec.args[0] + ' ' + object.spec.env[0].value + ' ' + object.spec.url + ' ' + object.metadata.annotations['example.com/api-token']"},
 		"canary-old":     {"oldObject != null", "oldObject.spec.color + ' ' + oldObject.spec.password + ' ' + oldObject.spec.config + ' ' + oldObject.spec.pem"},
-		"canary-changes": {"changes.size() > 0", "changes.map(c, c.path + '=' + (type(c.new) == string ? string(c.new) : '')).join(' ')"},
+		"canary-changes": {"changes.size() > 0", ""},
 		"canary-health":  {"health.state != 'Healthy'", ""},
 		"canary-fails":   {"object.spec.color == '' || int(object.spec.password) > 1", ""},
 		"canary-status":  {"has(object.status)", "object.status.conditions[0].message + ' ' + object.status.adminPassword"},
@@ -186,7 +186,7 @@ func TestACanaryIsNowhere(t *testing.T) {
 			t.Errorf("%s: there is nothing in it", name)
 		}
 	}
-	for _, name := range []string{"webhook", "Events", "store", "status of rules", "API: changes", "API: rules", "API: health?all=true", "API: history after the end"} {
+	for _, name := range []string{"webhook", "Events", "store", "status of rules", "API: changes", "API: rules", "API: history after the end"} {
 		if !strings.Contains(sinks[name], plain) {
 			t.Errorf("%s: what is no secret is not in it either: %.2000s", name, sinks[name])
 		}
