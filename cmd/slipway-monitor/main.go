@@ -21,7 +21,7 @@ import (
 // extension is what is built on top of the recorder.
 type extension struct {
 	*app.Answers
-	app.NoRules
+	*app.Rules
 }
 
 // version is set by the linker.
@@ -58,7 +58,8 @@ func main() {
 	if err := memory.KeepBelowLimit(); err != nil {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
 	}
-	options.Extension = extension{Answers: &app.Answers{Namespace: os.Getenv("POD_NAMESPACE")}}
+	alarms := &app.Rules{}
+	options.Extension = extension{Answers: &app.Answers{Namespace: os.Getenv("POD_NAMESPACE"), Rules: alarms}, Rules: alarms}
 	options.Log.Info("starting", "version", version)
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,6 +19,19 @@ var files = []string{
 	"doc.go", "controller.go", "scope.go", "children.go", "status.go", "setup.go", "metrics.go",
 	"main_api_test.go", "writes_api_test.go", "drift_api_test.go", "fuzz_test.go",
 	"desired/doc.go", "desired/desired.go", "desired/desired_test.go",
+}
+
+// childless are kinds without children: there is nothing to apply, and nothing that could drift. They run in the monitor, so the
+// operator knows nothing of them, and the player of faults, which plays the operator, plays none. Their rights are in
+// config/monitor/rbac.yaml.
+var childless = map[string]bool{"monitorrule": true}
+
+// ofChildren are the files of a kind that has children.
+var ofChildren = []string{"children.go", "drift_api_test.go", "main_api_test.go", "writes_api_test.go", "desired/doc.go", "desired/desired.go", "desired/desired_test.go"}
+
+// operated are the rooms of the operator.
+func operated(t *testing.T) []string {
+	return slices.DeleteFunc(rooms(t), func(room string) bool { return childless[room] })
 }
 
 // rooms are the names of the kinds that have a package.
@@ -63,6 +77,9 @@ func TestEveryPackageOfAKindHasTheSameFilesAndItsDocNamesThem(t *testing.T) {
 	for _, room := range rooms(t) {
 		t.Run(room, func(t *testing.T) {
 			for _, file := range files {
+				if childless[room] && slices.Contains(ofChildren, file) {
+					continue
+				}
 				if _, err := os.Stat(filepath.Join(room, file)); err != nil {
 					t.Error(err)
 				}
@@ -90,7 +107,7 @@ func TestEveryPackageOfAKindHasTheSameFilesAndItsDocNamesThem(t *testing.T) {
 
 func TestEveryKindIsKnownWhereverKindsAre(t *testing.T) {
 	cache, operator, metrics := read(t, "internal/operator/cache.go"), read(t, "internal/operator/operator.go"), read(t, "docs/metrics.md")
-	for _, room := range rooms(t) {
+	for _, room := range operated(t) {
 		t.Run(room, func(t *testing.T) {
 			in := func(path ...string) string { return read(t, append([]string{"internal/controller", room}, path...)...) }
 			kind := first(t, `const Kind = "(\w+)"`, in("desired/desired.go"))
@@ -134,12 +151,40 @@ func TestEveryKindHasASpecPageAndFaultScenarios(t *testing.T) {
 					t.Errorf("docs/spec/%s.md lacks %q", room, section)
 				}
 			}
+			if childless[room] {
+				return
+			}
 			read(t, "test/fault/testdata", room, "kind.yaml")
 			scenarios, err := filepath.Glob(filepath.Join(root, "test/fault/testdata", room, "scenarios", "*.yaml"))
 			if err != nil || len(scenarios) == 0 {
 				t.Errorf("it has no scenarios in test/fault/testdata (%v)", err)
 			}
 		})
+	}
+}
+
+// What a kind of the monitor asks for in its markers, the monitor has. Its metrics are documented.
+func TestTheMonitorHasTheRightsOfItsKinds(t *testing.T) {
+	rights, metrics, run := read(t, "config/monitor/rbac.yaml"), read(t, "docs/metrics.md"), read(t, "internal/monitor/app/rules.go")
+	for room := range childless {
+		markers := regexp.MustCompile(`\+kubebuilder:rbac:groups=(\S+),resources=(\S+),verbs=(\S+)`).FindAllStringSubmatch(read(t, "internal/controller", room, "controller.go"), -1)
+		if len(markers) < 2 {
+			t.Errorf("%s has the markers %q", room, markers)
+		}
+		for _, m := range markers {
+			rule := "  - apiGroups: [" + m[1] + "]\n    resources: [" + m[2] + "]\n    verbs: [" + strings.ReplaceAll(m[3], ";", ", ") + "]"
+			if !strings.Contains(rights, rule) {
+				t.Errorf("config/monitor/rbac.yaml lacks\n%s", rule)
+			}
+		}
+		for _, name := range regexp.MustCompile(`"(slipway_\w+)"`).FindAllStringSubmatch(read(t, "internal/controller", room, "metrics.go"), -1) {
+			if !strings.HasPrefix(name[1], "slipway_"+room+"_") || !strings.Contains(metrics, "`"+name[1]+"`") {
+				t.Errorf("metric %s is not called after the kind, or not in docs/metrics.md", name[1])
+			}
+		}
+		if !strings.Contains(run, room+".Setup(") {
+			t.Errorf("the monitor does not run the controller of %s", room)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,11 @@ import (
 // CountConditions registers a metric that counts the objects in a cache by condition and status. object is an empty object of
 // their kind, and list an empty list. Until the cache has them all the metric has no series.
 func CountConditions(cached cache.Cache, definition metric.Definition, object client.Object, list client.ObjectList, types ...string) {
+	CountConditionsIn(crmetrics.Registry, cached, definition, object, list, types...)
+}
+
+// CountConditionsIn is CountConditions for a program with a registry of its own.
+func CountConditionsIn(registry prometheus.Registerer, cached cache.Cache, definition metric.Definition, object client.Object, list client.ObjectList, types ...string) {
 	conditions := func(ctx context.Context) ([][]metav1.Condition, bool) {
 		all, known, err := cachedConditions(ctx, cached, object, list)
 		if err != nil {
@@ -25,7 +31,7 @@ func CountConditions(cached cache.Cache, definition metric.Definition, object cl
 		}
 		return all, known
 	}
-	metric.Registered(crmetrics.Registry, metric.NewByCondition(definition, types, conditions))
+	metric.Registered(registry, metric.NewByCondition(definition, types, conditions))
 }
 
 // cachedConditions are the conditions of each object in the cache. They are not known until it has them all.

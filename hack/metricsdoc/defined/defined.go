@@ -7,11 +7,13 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/backup"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun"
+	"github.com/slipway-dev/slipway/internal/controller/monitorrule"
 	"github.com/slipway-dev/slipway/internal/controller/restore"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/monitor/alarm"
 	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
 	"github.com/slipway-dev/slipway/internal/monitor/metrics"
 	"github.com/slipway-dev/slipway/internal/operator"
@@ -26,7 +28,7 @@ func BySection() map[string][]metric.Definition {
 		"BackupRun":  backuprun.Metrics,
 		"Restore":    restore.Metrics,
 		"Operator":   slices.Concat(operator.Metrics, kindrole.Metrics),
-		"Monitor":    metrics.Definitions(),
+		"Monitor":    slices.Concat(metrics.Definitions(), alarm.Metrics(), monitorrule.Metrics),
 		"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
 	}
 }

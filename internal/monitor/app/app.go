@@ -5,6 +5,7 @@
 //   - api.go: the API
 //   - gate.go: what the address of the API answers until the store is open
 //   - key.go: the key with which secrets are hashed
+//   - rules.go: rules and alarms
 //   - serve.go: probes and metrics
 package app
 

@@ -384,3 +384,38 @@ func TestACertificateIsVerified(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// slow is an outbox that is read slowly: what is sent meanwhile is gone when it has been read.
+type slow struct {
+	*memory
+	meanwhile func()
+}
+
+func (o *slow) NextMessages(ctx context.Context, now time.Time, limit int) ([]store.Message, time.Time, error) {
+	due, next, err := o.memory.NextMessages(ctx, now, limit)
+	o.meanwhile()
+	return due, next, err
+}
+
+func TestWhatIsSentWhileTheOutboxIsReadIsNotSentTwice(t *testing.T) {
+	var requests atomic.Int32
+	let := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		requests.Add(1)
+		<-let
+	}))
+	defer server.Close()
+	f := newFixture(t, map[string]*Webhook{"a": webhook(t, Config{Name: "a", URL: server.URL})})
+	f.outbox.add("1", OutputWebhook+"a", "{}")
+	var queues sync.WaitGroup
+	f.sender.round(t.Context(), &queues)
+	f.sender.options.Outbox = &slow{f.outbox, func() {
+		close(let)
+		queues.Wait()
+	}}
+	f.sender.round(t.Context(), &queues)
+	queues.Wait()
+	if n := requests.Load(); n != 1 {
+		t.Errorf("it was sent %d times", n)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -60,6 +61,8 @@ const (
 	// patience is how long a message is tried.
 	patience = 24 * time.Hour
 	atOnce   = 500
+	// noteTimeout is how long it may take to note a delivery.
+	noteTimeout = 5 * time.Second
 	// idle is how long it takes to see a message at the latest when nobody called Wake.
 	idle = 30 * time.Second
 )
@@ -111,6 +114,8 @@ func (s *Sender) Run(ctx context.Context) {
 // round starts a queue for each output that has messages and none yet. It returns how long nothing else is to be done.
 func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duration {
 	now := s.options.Clock.Now()
+	// What is being sent while the outbox is read may be gone from it when that queue has ended, and would be sent twice.
+	sending := s.sending()
 	messages, next, err := s.options.Outbox.NextMessages(ctx, now, atOnce)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -123,7 +128,7 @@ func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duratio
 		of[m.Output] = append(of[m.Output], m)
 	}
 	for output, list := range of {
-		if !s.claim(output) {
+		if sending[output] || !s.claim(output) {
 			continue
 		}
 		queues.Go(func() {
@@ -136,6 +141,13 @@ func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duratio
 		return idle
 	}
 	return min(max(next.Sub(now), 10*time.Millisecond), idle)
+}
+
+// sending returns the outputs that have a queue.
+func (s *Sender) sending() map[string]bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return maps.Clone(s.busy)
 }
 
 func (s *Sender) claim(output string) bool {
@@ -160,11 +172,14 @@ func (s *Sender) empty(ctx context.Context, output string, messages []store.Mess
 		now := s.options.Clock.Now()
 		err := s.deliver(ctx, output, m.Body, now)
 		switch {
-		case ctx.Err() != nil:
-			return
 		case err == nil:
 			s.remove(ctx, output, m, Sent)
+			if ctx.Err() != nil {
+				return
+			}
 			continue
+		case ctx.Err() != nil:
+			return
 		case s.isHopeless(output) || m.Attempts > 0 && now.Sub(m.Created) >= patience:
 			s.options.Log.Error("gave up a message", "output", output, "key", m.Key, "error", err)
 			s.remove(ctx, output, m, GivenUp)
@@ -184,7 +199,10 @@ func (s *Sender) empty(ctx context.Context, output string, messages []store.Mess
 
 func (s *Sender) remove(ctx context.Context, output string, m store.Message, result Result) {
 	s.options.Done(output, result)
-	if err := s.options.Outbox.Delivered(ctx, m.ID); err != nil {
+	// At the end, too: it would be sent twice else.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+	if err := s.options.Outbox.Delivered(last, m.ID); err != nil {
 		// It will be sent again, with the same key.
 		s.options.Log.Error("cannot note a delivery", "output", output, "key", m.Key, "error", err)
 	}

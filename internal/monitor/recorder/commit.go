@@ -29,6 +29,9 @@ func (r *Recorder) commit(p *part) bool {
 	var updates []Update
 	for i := range p.entries {
 		r.counts.add(&p.entries[i])
+		if stored := p.entries[i].stored; stored != nil {
+			stored()
+		}
 		if u := p.entries[i].update; u != nil {
 			updates = append(updates, *u)
 		}
@@ -95,7 +98,7 @@ func (r *Recorder) apart(p *part, problem error) bool {
 	e := &p.entries[0]
 	next := *e
 	if len(e.outbox)+len(e.values) > 0 {
-		next.outbox, next.values = nil, nil
+		next.outbox, next.values, next.stored = nil, nil, nil
 		r.log.Error("what was added to a change cannot be stored", "kind", p.kind.GroupResource().String(), "error", problem.Error())
 	} else {
 		if len(e.records) == 1 && e.records[0].Type == change.Gap {

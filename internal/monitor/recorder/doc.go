@@ -29,6 +29,7 @@
 //   - commit.go: how it gets there, and what happens when the store fails
 //   - loss.go: what the store has lost
 //   - observer.go: Observer, which adds to what is stored
+//   - visit.go: Look, Add and Stored, for an Observer that acts by itself
 //   - live.go: Subscribe, for who wants to see records as they come
 //   - health.go: how objects do, and what time alone changes about it
 //   - definition.go: definitions, their versions, and what a change of them breaks

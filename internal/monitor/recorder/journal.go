@@ -223,10 +223,7 @@ func (j *journal) observe(ctx context.Context, e *entry, before, after *change.S
 	if len(e.records) == 0 && !moved {
 		return
 	}
-	if observer := j.recorder.options.Observer; observer != nil {
-		effects := observer.Observe(ctx, seen)
-		e.outbox, e.values = append(e.outbox, effects.Outbox...), append(e.values, effects.Values...)
-	}
+	j.ask(ctx, e, seen)
 	e.update = &Update{
 		Kind: j.kind, Namespace: last.Namespace, Name: last.Name, UID: last.UID, Records: e.records,
 		Health: seen.Health, HealthBefore: seen.HealthBefore,

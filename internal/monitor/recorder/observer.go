@@ -31,6 +31,8 @@ type Change struct {
 type Effects struct {
 	Outbox []store.Message
 	Values []store.Value
+	// Stored is called once it is stored, by who stores: it must be quick. Nil: nobody is told.
+	Stored func()
 }
 
 // Observer looks at changes before they are stored.

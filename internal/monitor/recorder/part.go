@@ -21,6 +21,8 @@ type entry struct {
 	outbox      []store.Message
 	values      []store.Value
 	definitions []store.Definition
+	// stored is called when it is stored, unless it is nil.
+	stored func()
 	// update is what readers are told, nil for nothing.
 	update *Update
 	// weight is how many bytes it takes while it waits.

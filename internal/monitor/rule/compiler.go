@@ -153,6 +153,9 @@ func (b *builder) conditions(r *Rule, spec *slipwayv1alpha1.MonitorRuleSpec) {
 	if spec.When == "" && spec.Changes == nil && spec.Fight == nil && spec.StuckDeletion == nil {
 		b.refuse("spec", "set at least one of when, changes, fight and stuckDeletion")
 	}
+	if spec.Changes != nil && spec.Fight != nil || spec.StuckDeletion != nil && (spec.Changes != nil || spec.Fight != nil) {
+		b.refuse("spec", "set at most one of changes, fight and stuckDeletion")
+	}
 	if from := spec.Changes; from != nil {
 		r.changes = &changesRule{count: int(from.Count), window: b.duration("spec.changes.within", from.Within, defaultWindow)}
 		if from.Count < 2 || from.Count > 1000 {

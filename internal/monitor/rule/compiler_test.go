@@ -21,7 +21,10 @@ func TestCompileRefuses(t *testing.T) {
 		"a bad pattern":         {spec{When: "'a'.matches('[')"}, "spec.when, line 1"},
 		"a long expression":     {spec{When: strings.Repeat("true || ", 600) + "true"}, "spec.when: has more than 4096 bytes"},
 		"a bad time":            {spec{When: "true", For: "25h"}, `spec.for: "25h" is not a time`},
-		"a count":               {spec{Changes: &slipwayv1alpha1.MonitorChanges{Count: 1, Within: "1m"}}, "spec.changes.count: 1 is not"},
+		"two in one": {spec{
+			Changes: &slipwayv1alpha1.MonitorChanges{Count: 2, Within: "1m"}, StuckDeletion: &slipwayv1alpha1.MonitorStuckDeletion{},
+		}, "spec: set at most one of"},
+		"a count": {spec{Changes: &slipwayv1alpha1.MonitorChanges{Count: 1, Within: "1m"}}, "spec.changes.count: 1 is not"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, problems := compiler(t).Compile(monitorRule(test.spec))

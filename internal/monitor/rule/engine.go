@@ -51,6 +51,8 @@ type Effects struct {
 	Alarms []Alarm
 	// Look are objects whose state has to be read and observed, without records.
 	Look []Object
+	// Changed are rules of which Status says something else than before. One may be there twice.
+	Changed []types.UID
 }
 
 // NewEngine makes an engine without rules.
@@ -205,6 +207,7 @@ func (e *Engine) Sweep(kind schema.GroupResource, now time.Time) Effects {
 	for uid := range sh.failing {
 		if set.find(uid) == nil {
 			delete(sh.failing, uid)
+			l.effects.Changed = append(l.effects.Changed, uid)
 		}
 	}
 	l.apply()

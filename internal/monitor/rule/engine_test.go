@@ -133,6 +133,9 @@ func TestHistories(t *testing.T) {
 		"an expression that fails counts as false": {spec{When: "object.status.missing == 1"}, func(w *world) {
 			w.write(good, "x")
 			w.wants()
+			if len(w.changed) != 1 {
+				w.t.Errorf("changed is %v", w.changed)
+			}
 			s := w.engine.Status("rule-1")
 			if s.Failing != 1 || s.FailedFor.Name != "a" || !strings.Contains(s.Failure, "missing") {
 				w.t.Errorf("the status is %+v", s)
@@ -224,6 +227,16 @@ func TestHistoriesOfChanges(t *testing.T) {
 			w.wants("+15m")
 			w.write(strings.Replace(stuck, `,"b.example.org/y"`, "", 1), "x")
 			w.wants("-1h14m Resolved")
+		}},
+		"a stuck deletion has the text of its rule": {spec{
+			StuckDeletion: &slipwayv1alpha1.MonitorStuckDeletion{After: "15m"}, When: "health.state != 'Healthy'", Message: "object.metadata.name + ' hangs'",
+		}, func(w *world) {
+			w.write(stuck, "x")
+			w.restart()
+			w.pass(time.Hour)
+			if len(w.alarms) != 1 || w.alarms[0].Message != "a hangs" {
+				w.t.Errorf("the alarms are %+v", w.alarms)
+			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) { test.play(newWorld(t, compile(t, test.spec))) })

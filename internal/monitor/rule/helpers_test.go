@@ -59,6 +59,8 @@ type world struct {
 	last   *change.State
 	verd   health.Verdict
 	alarms []Alarm
+	// changed are the rules whose status changed.
+	changed []types.UID
 }
 
 func newWorld(t *testing.T, rules ...*Rule) *world {
@@ -76,6 +78,7 @@ func (w *world) take(e Effects) {
 		w.stored[s.Key] = s.Data
 	}
 	w.alarms = append(w.alarms, e.Alarms...)
+	w.changed = append(w.changed, e.Changed...)
 	for range e.Look {
 		w.review()
 	}

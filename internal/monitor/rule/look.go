@@ -44,7 +44,7 @@ func (l *look) gone(object types.UID) {
 		}
 	}
 	for uid := range l.shard.failing {
-		l.shard.fails(uid, Object{UID: object}, nil)
+		l.fails(uid, Object{UID: object}, nil)
 	}
 	l.apply()
 	l.pending = nil
@@ -69,6 +69,7 @@ func (l *look) drop(uid types.UID, s *state, why EndReason, set *Set, now time.T
 			r = &Rule{UID: uid}
 		}
 		l.effects.Alarms = append(l.effects.Alarms, s.end(r, why, now))
+		l.effects.Changed = append(l.effects.Changed, uid)
 	}
 	l.effects.Saved = append(l.effects.Saved, Saved{Key: keyOf(uid, s.Object.UID)})
 	empty := &state{Object: s.Object}
@@ -155,8 +156,14 @@ func (l *look) judge(ctx context.Context, t *step, isNew bool) error {
 		}
 	}
 	object := s.Object
-	l.later(func() { l.shard.fails(r.UID, object, failed) })
+	l.later(func() { l.fails(r.UID, object, failed) })
 	return nil
+}
+
+func (l *look) fails(rule types.UID, object Object, err error) {
+	if l.shard.fails(rule, object, err) {
+		l.effects.Changed = append(l.effects.Changed, rule)
+	}
 }
 
 func (l *look) when(ctx context.Context, r *Rule) (bool, error) {
@@ -216,7 +223,10 @@ func (l *look) begun() time.Time {
 
 // keep remembers a state, and stores it if it is another one.
 func (l *look) keep(r *Rule, next *state, alarms []Alarm, was *state) {
-	l.effects.Alarms = append(l.effects.Alarms, alarms...)
+	if len(alarms) > 0 {
+		l.effects.Alarms = append(l.effects.Alarms, alarms...)
+		l.effects.Changed = append(l.effects.Changed, r.UID)
+	}
 	switch {
 	case next.isEmpty() && was == nil:
 		return

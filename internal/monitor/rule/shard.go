@@ -95,21 +95,24 @@ func (sh *shard) dueAt(now time.Time, limit int) (due []timer) {
 	return due
 }
 
-// fails notes that an expression fails for an object, or that it does not any more.
-func (sh *shard) fails(rule types.UID, object Object, err error) {
+// fails notes that an expression fails for an object, or that it does not any more. It tells whether that is new.
+func (sh *shard) fails(rule types.UID, object Object, err error) bool {
+	was, known := sh.failing[rule][object.UID]
 	if err == nil {
 		delete(sh.failing[rule], object.UID)
 		if len(sh.failing[rule]) == 0 {
 			delete(sh.failing, rule)
 		}
-		return
+		return known
 	}
 	of := sh.failing[rule]
 	if of == nil {
 		of = map[types.UID]failure{}
 		sh.failing[rule] = of
 	}
-	if _, known := of[object.UID]; known || len(of) < maxFailing {
-		of[object.UID] = failure{object, Text(err.Error())}
+	now := failure{object, Text(err.Error())}
+	if known || len(of) < maxFailing {
+		of[object.UID] = now
 	}
+	return !known && len(of) <= maxFailing || known && was != now
 }

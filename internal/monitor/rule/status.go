@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
 // Status is how a rule does.
@@ -27,6 +29,35 @@ type Standing struct {
 	Object  Object
 	Since   time.Time
 	Message string
+}
+
+// StandingAlarm is an alarm that stands, with its rule.
+type StandingAlarm struct {
+	Standing
+	// Rule and Severity are as they were when it was raised.
+	Rule     string
+	Severity slipwayv1alpha1.MonitorSeverity
+}
+
+// Standing returns all alarms that stand, the newest first.
+func (e *Engine) Standing() []StandingAlarm {
+	var all []StandingAlarm
+	for _, kind := range e.Kinds() {
+		sh := e.shard(kind)
+		sh.mutex.Lock()
+		for _, states := range sh.states {
+			for _, s := range states {
+				if s.Fired != 0 {
+					all = append(all, StandingAlarm{Standing{s.Object, at(s.Fired), s.Message}, s.Rule, s.Severity})
+				}
+			}
+		}
+		sh.mutex.Unlock()
+	}
+	slices.SortFunc(all, func(a, b StandingAlarm) int {
+		return cmp.Or(b.Since.Compare(a.Since), a.Object.compare(b.Object), cmp.Compare(a.Rule, b.Rule))
+	})
+	return all
 }
 
 // MaxObjects is how many objects Status names.

@@ -37,7 +37,10 @@ func (t *step) run() []Alarm {
 		if s.Fired != 0 {
 			alarms = append(alarms, t.end())
 		}
-		s.Since, s.Cause, s.Message, s.Health = 0, "", "", ""
+		s.Since, s.Cause = 0, ""
+		if !t.onlyEarly() {
+			s.Message, s.Health = "", ""
+		}
 	default:
 		if s.Since == 0 {
 			s.Since, s.Cause = min(t.begun.UnixNano(), t.now.UnixNano()), t.cause()
@@ -53,7 +56,13 @@ func (t *step) run() []Alarm {
 	return alarms
 }
 
-// holds tells whether all conditions do.
+// onlyEarly tells that time alone is missing. The text of the alarm is kept then: when its time has come, nobody looks at the
+// object again.
+func (t *step) onlyEarly() bool {
+	return t.rule.stuck != nil && t.state.Deleting != 0 && (t.rule.when == nil || t.state.When)
+}
+
+// holds tells whether all conditions do. A rule has at most one of changes, fight and stuck.
 func (t *step) holds() bool {
 	s, r := t.state, t.rule
 	switch {
@@ -80,7 +89,7 @@ func (t *step) due() (first time.Time) {
 	if s.Since != 0 && s.Fired == 0 {
 		earlier(at(s.Since).Add(r.wait))
 	}
-	if r.stuck != nil && s.Deleting != 0 && s.Since == 0 && (r.when == nil || s.When) {
+	if s.Since == 0 && t.onlyEarly() {
 		earlier(at(s.Deleting).Add(r.stuck.after))
 	}
 	earlier(s.expires(r))

@@ -1,0 +1,174 @@
+package alarm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/monitor/notify"
+	"github.com/slipway-dev/slipway/internal/text"
+)
+
+const (
+	component  = "slipway-monitor"
+	controller = "slipway.dev/monitor"
+	// reasonRaised and reasonEnded are the reasons of Events, and eventAction is what they are about.
+	reasonRaised = "AlarmRaised"
+	reasonEnded  = "AlarmEnded"
+	eventAction  = "Monitor"
+	// maxNote is how long the text of an Event may be, and maxName its name.
+	maxNote = 1024
+	maxName = 253
+
+	// eventBurst Events of a rule and an object are made at once, and one each eventEvery. What is more is counted in the last one.
+	eventBurst = 10
+	eventEvery = time.Minute
+	// eventsPerSecond and eventsAtOnce bound all Events together: others wait.
+	eventsPerSecond = 20
+	eventsAtOnce    = 100
+	// seriesMemory is for how many rules and objects that is remembered.
+	seriesMemory = 10_000
+)
+
+// eventWriter makes Events of alarms.
+type eventWriter struct {
+	events   eventsclient.EventsGetter
+	instance string
+	clock    clock.Clock
+	log      *slog.Logger
+	all      *rate.Limiter
+
+	mutex  sync.Mutex
+	series *lru.Cache
+}
+
+// series are the Events of one rule and one object.
+type series struct {
+	limit *rate.Limiter
+	// last is the Event that was made last, and told when its count was last written.
+	last  types.NamespacedName
+	told  time.Time
+	count int32
+}
+
+func newEventWriter(options Options) *eventWriter {
+	return &eventWriter{
+		events: options.Events, instance: text.Cut(options.Instance, 128), clock: options.Clock, log: options.Log,
+		all: rate.NewLimiter(eventsPerSecond, eventsAtOnce), series: lru.New(seriesMemory),
+	}
+}
+
+// deliver implements notify.Deliver. The name of the Event is made of the key of the alarm, so that there are no two.
+func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
+	told := notify.Event{}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return nil // it was not made by this program, and never will be an Event
+	}
+	s := w.seriesOf(&told)
+	now := w.clock.Now()
+	if !s.limit.AllowN(now, 1) {
+		return w.count(ctx, s, now)
+	}
+	if err := w.all.Wait(ctx); err != nil {
+		return err
+	}
+	event := w.event(&told, now)
+	_, err := w.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		s.last, s.told, s.count = types.NamespacedName{Namespace: event.Namespace, Name: event.Name}, now, 1
+		return nil
+	case isHopeless(err):
+		w.log.Info("there is no Event about an alarm", "rule", told.Data.Rule, "key", told.ID, "error", err.Error())
+		return nil
+	}
+	return err
+}
+
+// isHopeless tells that an Event will never be made: its namespace is gone, or going, or it is refused.
+func isHopeless(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+func (w *eventWriter) seriesOf(told *notify.Event) *series {
+	key := told.Data.Rule + "\x00" + told.Data.Object.UID
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if known, found := w.series.Get(key); found {
+		return known.(*series)
+	}
+	s := &series{limit: rate.NewLimiter(rate.Every(eventEvery), eventBurst)}
+	w.series.Add(key, s)
+	return s
+}
+
+// count counts an alarm in the Event that was made last. That is written once in a while.
+func (w *eventWriter) count(ctx context.Context, s *series, now time.Time) error {
+	s.count++
+	if s.last.Name == "" || now.Sub(s.told) < eventEvery {
+		return nil
+	}
+	s.told = now
+	patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(now)}})
+	if err != nil {
+		return err
+	}
+	_, err = w.events.Events(s.last.Namespace).Patch(ctx, s.last.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (w *eventWriter) event(told *notify.Event, now time.Time) *eventsv1.Event {
+	o, kind, reason := &told.Data.Object, corev1.EventTypeWarning, reasonRaised
+	note := fmt.Sprintf("%s (%s): %s", told.Data.Rule, told.Data.Severity, told.Data.Message)
+	if told.Type == notify.TypeEnded {
+		kind, reason = corev1.EventTypeNormal, reasonEnded
+		note = fmt.Sprintf("%s (%s) has ended: %s", told.Data.Rule, told.Data.EndReason, told.Data.Message)
+	}
+	if told.Data.Severity == string(slipwayv1alpha1.SeverityInfo) {
+		kind = corev1.EventTypeNormal
+	}
+	namespace := o.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	suffix := "." + told.ID
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: nameOf(o.Name, maxName-len(suffix)) + suffix},
+		EventTime:  metav1.NewMicroTime(now), ReportingController: controller, ReportingInstance: w.instance,
+		Action: eventAction, Reason: reason, Type: kind, Note: text.Cut(note, maxNote),
+		Regarding: corev1.ObjectReference{
+			APIVersion: schema.GroupVersion{Group: o.Group, Version: o.Version}.String(), Kind: o.Kind,
+			Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),
+		},
+	}
+}
+
+// nameOf makes of the name of an object the beginning of another one. Some built-in kinds have names that Events may not have.
+func nameOf(name string, limit int) string {
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' {
+			return r
+		}
+		return '-'
+	}, name)
+	return strings.Trim(name[:min(len(name), limit)], ".-")
+}
