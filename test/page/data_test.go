@@ -120,6 +120,7 @@ func shop(name, image string, replicas int) *thing {
 
 // fill writes a day in the life of a small shop.
 func (m *monitor) fill() {
+	m.fillHostile()
 	storefront, checkout := shop("storefront", "1.4.1", 3), shop("checkout", "2.0.0", 2)
 	main := &thing{kind: databases, namespace: "shop", name: "orders", ready: "True", reason: "Running", spec: map[string]any{"engine": "postgres", "size": "40Gi"}}
 	standby := &thing{kind: replicas, namespace: "shop", name: "orders-standby", owner: main, ready: "False", reason: "CatchingUp", message: "4 MiB behind", spec: map[string]any{"of": "orders"}}
@@ -152,7 +153,6 @@ func (m *monitor) fill() {
 	m.commit(store.Batch{Kind: certificates, Checkpoint: "9000", Records: []change.Record{{
 		Kind: certificates, Type: change.Gap, Time: time.Now().Add(-9 * time.Minute), Since: time.Now().Add(-11 * time.Minute), Reason: "the watch ended and the list is forbidden",
 	}}})
-	m.fillHostile()
 	m.fillDefinitions()
 }
 

@@ -39,5 +39,9 @@ export const kindName = (kind: { group: string; resource: string }): string =>
 export function value(of: unknown): string {
   if (of === undefined) return '';
   const short = JSON.stringify(of);
-  return short.length <= 60 ? short : JSON.stringify(of, null, 2);
+  return visible(short.length <= 60 ? short : JSON.stringify(of, null, 2));
 }
+
+// visible writes out the characters that turn the direction of writing around, so that they cannot hide what a value is.
+export const visible = (json: string): string =>
+  json.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -1,10 +1,12 @@
 // Writes JSON as YAML. Whatever could be read as something else is in quotes, so no text in an object can pretend to be a field.
 
+import { visible } from './text';
+
 const plain = /^[A-Za-z_./][A-Za-z0-9_./-]*$/;
 const reserved = /^(true|false|null|yes|no|on|off|y|n|~|\.inf|\.nan|-?\.inf)$/i;
 
 function scalar(value: unknown): string {
-  if (typeof value === 'string') return plain.test(value) && !reserved.test(value) ? value : JSON.stringify(value);
+  if (typeof value === 'string') return plain.test(value) && !reserved.test(value) ? value : visible(JSON.stringify(value));
   return JSON.stringify(value) ?? 'null';
 }
 

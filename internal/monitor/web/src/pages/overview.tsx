@@ -31,7 +31,7 @@ export function OverviewPage({ params }: { params: Params }) {
       </Part>
       <Part title="Changes" loaded={rate}>
         <Spans chosen={since} />
-        {rate.answer && <RateChart of={rate.answer} />}
+        {rate.answer && <RateChart of={rate.answer} span={spans[since as keyof typeof spans]} />}
       </Part>
       {(rules.answer?.alarms.length ?? 0) > 0 && (
         <Part title="Firing" loaded={rules}>
@@ -89,7 +89,7 @@ function KindTable({ kinds, health, coverage }: { kinds: Kind[]; health?: Health
           <th scope="row">
             <KindLink name={kind.name} />
           </th>
-          <td class="number">{kind.objects === undefined ? '–' : number(kind.objects)}</td>
+          <td class="number objects">{kind.objects === undefined ? '–' : number(kind.objects)}</td>
           <td>
             <SmallCounts of={counts.get(kind.name) ?? {}} />
           </td>

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Actor, Change, Field } from '../api';
 import { count, kindName, moment, time, value } from '../text';
-import { ObjectLink } from './names';
+import { KindLink, ObjectLink } from './names';
 import { State } from './shape';
 
 export function ChangeLine({ of, named, children }: { of: Change; named: boolean; children?: ComponentChildren }) {
@@ -32,7 +32,7 @@ export function ChangeLine({ of, named, children }: { of: Change; named: boolean
 
 function Subject({ of }: { of: Change }) {
   const kind = kindName(of.kind);
-  if (!of.name) return <span class="name">{kind}</span>;
+  if (!of.name) return <KindLink name={kind} />;
   return <ObjectLink of={{ kind, namespace: of.namespace, name: of.name }} word={of.kind.kind} />;
 }
 
@@ -61,10 +61,12 @@ function Notes({ of }: { of: Change }) {
     of.metadataOnly && 'Only the metadata were kept.',
     of.truncated && 'There was more than was kept.',
     of.folded ? `${count(of.folded, 'change')} without a meaning left out.` : '',
-    of.reason,
+    of.reason && sentence(of.reason),
   ].filter(Boolean);
   return notes.length > 0 ? <p class="notes">{notes.join(' ')}</p> : null;
 }
+
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
 function summary(fields: Field[]): string {
   const shown = fields.slice(0, 3).map((field) => field.path);

@@ -7,7 +7,7 @@ import { count, duration, moment, number } from '../text';
 
 const height = 120;
 
-export function RateChart({ of }: { of: Rate }) {
+export function RateChart({ of, span }: { of: Rate; span: string }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = place.current;
@@ -30,17 +30,16 @@ export function RateChart({ of }: { of: Rate }) {
   return (
     <figure>
       <div ref={place} class="chart" aria-hidden="true" />
-      <figcaption>{caption(of)}</figcaption>
+      <figcaption>{caption(of, span)}</figcaption>
     </figure>
   );
 }
 
-function caption(of: Rate): string {
+function caption(of: Rate, span: string): string {
   const all = of.buckets.reduce((sum, bucket) => sum + bucket.changes, 0);
   const most = of.buckets.reduce((a, b) => (b.changes > a.changes ? b : a), { start: '', changes: 0 });
-  const span = duration(of.widthSeconds * of.buckets.length);
-  if (all === 0) return `No change in ${span}.`;
-  return `${count(all, 'change')} in ${span}. Most of them, ${number(most.changes)} in ${duration(of.widthSeconds)}, from ${moment(most.start)}.`;
+  if (all === 0) return `No change in the last ${span}.`;
+  return `${count(all, 'change')} in the last ${span}; at most ${number(most.changes)} in ${duration(of.widthSeconds)}, from ${moment(most.start)}.`;
 }
 
 function draw(element: HTMLElement, of: Rate): uPlot {
@@ -57,7 +56,7 @@ function draw(element: HTMLElement, of: Rate): uPlot {
     cursor: { show: false },
     scales: { y: { range: (_, __, highest) => [0, Math.max(highest, 4)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, values: labels },
+      { ...axis, grid: { show: false }, space: 70, size: 28, values: labels },
       { ...axis, space: 40, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000] },
     ],
     series: [

@@ -33,7 +33,7 @@ export function Comparison({ about, from, to }: { about: About; from?: string; t
       {failure && <Problem failure={failure} />}
       {ready && rows.every((row) => row.kind === 'skipped') && <Nothing>Both are the same, as far as the history keeps them.</Nothing>}
       {ready && rows.some((row) => row.kind !== 'skipped') && <Sides of={rows} />}
-      <p>
+      <p class="links">
         {to && <a href={toObject(about.kind, about.namespace, about.name, { uid: about.uid, at: to })}>Everything as it was then</a>}{' '}
         <a href={toObject(about.kind, about.namespace, about.name, { uid: about.uid })}>Close the comparison</a>
       </p>

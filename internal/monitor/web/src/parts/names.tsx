@@ -6,11 +6,13 @@ interface Named { kind: string; namespace?: string; name: string }
 
 export function ObjectLink({ of, word }: { of: Named; word?: string }) {
   return (
-    <a class="name" href={toObject(of.kind, of.namespace, of.name)}>
+    <span class="name">
       {word && <span class="word">{word} </span>}
-      {of.namespace && <span class="namespace">{of.namespace}/</span>}
-      {of.name}
-    </a>
+      <a href={toObject(of.kind, of.namespace, of.name)}>
+        {of.namespace && <span class="namespace">{of.namespace}/</span>}
+        {of.name}
+      </a>
+    </span>
   );
 }
 

@@ -2,13 +2,14 @@
 
 import type { ObjectHealth } from '../api';
 import { ObjectLink } from './names';
-import { State } from './shape';
+import { order, State } from './shape';
 import { Table } from './table';
 
 export function Troubled({ of, label }: { of: ObjectHealth[]; label: string }) {
+  const worstFirst = [...of].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
   return (
     <Table label={label} heads={['Object', 'Health', 'Why']}>
-      {of.map((object) => (
+      {worstFirst.map((object) => (
         <tr key={`${object.kind} ${object.namespace} ${object.name}`}>
           <th scope="row">
             <ObjectLink of={object} word={object.kindName} />
