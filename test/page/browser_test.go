@@ -71,6 +71,8 @@ func open(t *testing.T, m *monitor, where string) *tab {
 func (b *tab) login(with string) {
 	b.Helper()
 	b.see(`form.login`)
+	// The page puts the focus on its title first.
+	b.until("the form has the focus", `document.activeElement.matches('h1, #token')`)
 	b.focus(`#token`)
 	b.press(with + kb.Enter)
 }
@@ -112,8 +114,7 @@ func (b *tab) listen(event any) {
 			trouble = fmt.Sprintf("logged: %s", e.Args[0].Value)
 		}
 	case *cdplog.EventEntryAdded:
-		// The page asks who one is before it shows the log-in.
-		if e.Entry.Level == cdplog.EntryLevelError && !strings.Contains(e.Entry.Text, "status of 401") {
+		if e.Entry.Level == cdplog.EntryLevelError && !refusal(e.Entry) {
 			trouble = e.Entry.Text + " " + e.Entry.URL
 		}
 	}
@@ -122,6 +123,13 @@ func (b *tab) listen(event any) {
 		defer b.mutex.Unlock()
 		b.troubles = append(b.troubles, trouble)
 	}
+}
+
+// refusal tells whether an entry is about an answer of the API that says no. The browser logs each: the page asks who one is before
+// it shows the log-in, and asks for what may not be there.
+func refusal(e *cdplog.Entry) bool {
+	no := strings.Contains(e.Text, "status of 401") || strings.Contains(e.Text, "status of 404")
+	return no && (strings.Contains(e.URL, "/api/v1/") || strings.HasSuffix(e.URL, "/login"))
 }
 
 // unharmed fails if something went wrong behind what is shown.
@@ -137,6 +145,18 @@ func (b *tab) unharmed() {
 		b.Error(trouble)
 	}
 }
+
+// forgive forgets what went wrong on purpose.
+func (b *tab) forgive() {
+	b.Helper()
+	value[bool](b, `window.refused = [], true`)
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.troubles = nil
+}
+
+// navigate opens the monitor's address.
+func navigate(m *monitor) chromedp.Action[chromedp.Void] { return chromedp.Navigate(m.url) }
 
 func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()

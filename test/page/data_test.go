@@ -68,10 +68,15 @@ func (o *thing) body() []byte {
 			"type": "Ready", "status": o.ready, "reason": o.reason, "message": o.message, "lastTransitionTime": time.Now().Add(-12 * time.Minute).UTC().Format(time.RFC3339),
 		}}}
 	}
+	return plainJSON(object)
+}
+
+// plainJSON writes JSON without the escapes that make it harmless in HTML.
+func plainJSON(value any) []byte {
 	into := &bytes.Buffer{}
 	encoder := json.NewEncoder(into)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(object); err != nil {
+	if err := encoder.Encode(value); err != nil {
 		panic(err)
 	}
 	return bytes.TrimSpace(into.Bytes())
@@ -161,13 +166,13 @@ const hostileName = `<script>alert(1)</script>`
 
 func (m *monitor) fillHostile() {
 	spec := map[string]any{}
-	var fields []change.Field
-	for i, text := range hostile {
-		spec[text] = text
-		fields = append(fields, change.Field{Path: fmt.Sprintf(".spec[%q]", text), Op: change.Added, New: raw(hostile[(i+1)%len(hostile)])})
-	}
 	o := &thing{kind: backups, namespace: "hostile", name: hostileName, ready: "False", reason: hostile[1], message: strings.Join(hostile, " "), spec: spec}
 	m.put(o, change.Created, 50*time.Hour, hostile[2])
+	var fields []change.Field
+	for _, text := range hostile {
+		spec[text] = text
+		fields = append(fields, change.Field{Path: ".spec[" + string(plainJSON(text)) + "]", Op: change.Added, New: raw(text)})
+	}
 	m.put(o, change.Updated, 49*time.Hour, hostile[1], fields...)
 }
 

@@ -52,7 +52,7 @@ function Page() {
 function Unknown() {
   return (
     <>
-      <Head title="There is no such page" at={Date.now()} />
+      <Head title="There is no such page" />
       <Nothing>The address of this page is not one of the monitor's.</Nothing>
     </>
   );

@@ -23,6 +23,8 @@ export function LoginPage({ onEnter }: { onEnter: () => void }) {
       onEnter();
     } catch (error) {
       const unknown = error instanceof Failure && error.code === 401;
+      form.reset();
+      form.querySelector('input')?.focus();
       setProblem(unknown ? 'The cluster does not accept this token, or not any more.' : String((error as Error).message));
     }
     setBusy(false);

@@ -11,7 +11,8 @@ interface HeadProps {
   // above is a line over the title.
   above?: ComponentChildren;
   view?: View;
-  at: number;
+  // at is when the answer came. Missing: there is nothing to ask.
+  at?: number;
   failure?: Failure;
   reload?: () => void;
   children?: ComponentChildren;
@@ -31,7 +32,7 @@ export function Head({ title, above, view, at, failure, reload, children }: Head
       <h1 ref={heading} tabIndex={-1}>
         {title}
       </h1>
-      {!(failure && !view) && <Age view={view} at={at} />}
+      {at !== undefined && !(failure && !view) && <Age view={view} at={at} />}
       {failure && <Problem failure={failure} reload={reload} />}
       {children}
     </header>

@@ -47,7 +47,7 @@ const signs = { same: ' ', removed: '−', added: '+', changed: '~', skipped: ' 
 
 function Sides({ of }: { of: Row[] }) {
   return (
-    <div class="scroll" role="region" aria-label="Comparison" tabIndex={0}>
+    <div class="scroll" role="group" aria-label="Comparison" tabIndex={0}>
       <table class="sides">
         <thead>
           <tr>

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 
 export function Table({ label, heads, children }: { label: string; heads: string[]; children: ComponentChildren }) {
   return (
-    <div class="scroll" role="region" aria-label={label} tabIndex={0}>
+    <div class="scroll" role="group" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
