@@ -125,7 +125,6 @@ func shop(name, image string, replicas int) *thing {
 
 // fill writes a day in the life of a small shop.
 func (m *monitor) fill() {
-	m.fillHostile()
 	storefront, checkout := shop("storefront", "1.4.1", 3), shop("checkout", "2.0.0", 2)
 	main := &thing{kind: databases, namespace: "shop", name: "orders", ready: "True", reason: "Running", spec: map[string]any{"engine": "postgres", "size": "40Gi"}}
 	standby := &thing{kind: replicas, namespace: "shop", name: "orders-standby", owner: main, ready: "False", reason: "CatchingUp", message: "4 MiB behind", spec: map[string]any{"of": "orders"}}

@@ -99,7 +99,16 @@ type monitor struct {
 	revision int
 }
 
+// newMonitor makes a monitor of a shop, with hostile objects in it.
 func newMonitor(t *testing.T) *monitor {
+	t.Helper()
+	m := emptyMonitor(t)
+	m.fillHostile()
+	m.fill()
+	return m
+}
+
+func emptyMonitor(t *testing.T) *monitor {
 	t.Helper()
 	made, err := store.Open(t.Context(), store.Options{
 		Dir: t.TempDir(), BatchWait: time.Nanosecond,
@@ -123,9 +132,7 @@ func newMonitor(t *testing.T) *monitor {
 		s.CloseClientConnections()
 		s.Close()
 	})
-	m := &monitor{T: t, store: made, url: s.URL, revision: 1000}
-	m.fill()
-	return m
+	return &monitor{T: t, store: made, url: s.URL, revision: 1000}
 }
 
 func (m *monitor) commit(batch store.Batch) {
