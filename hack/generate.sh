@@ -6,6 +6,7 @@
 #   config/rbac/role.yaml             the operator's rights, from the markers in internal (controller-gen)
 #   pkg/client/                       clientset, listers, informers, apply configurations (code-generator)
 #   whatever `//go:generate` lines name                                                   (go generate)
+#   internal/monitor/web/dist         the web page of the monitor                         (hack/web.sh)
 #   dist/install.yaml                 config/default as one file                          (kustomize)
 #   charts/slipway/config, /templates/crds   what the Helm chart has in common with config  (hack/chart)
 #   charts/slipway/Chart.yaml         its two versions, from VERSION
@@ -191,5 +192,6 @@ if [[ -n $(ls -d api/*/ 2>/dev/null) ]]; then
 fi
 if [[ -d internal ]]; then step 'RBAC' rbac; fi
 step 'go generate' go_generate
+if [[ -d internal/monitor/web ]]; then step 'web page' hack/web.sh; fi
 if [[ -f config/crd/kustomization.yaml && -f config/rbac/role.yaml ]]; then step 'install.yaml' install_yaml; fi
 if [[ -d charts/slipway && -d config/crd ]]; then step 'chart' chart; fi

@@ -64,6 +64,10 @@ collect() {
       printf '\n==== %s\n\n' "$text"
       cat "$texts/all/$text"
     done
+    if [[ $package == ./cmd/slipway-monitor ]]; then
+      printf '\n==== the web page\n\n'
+      cat internal/monitor/web/dist/assets/licences.txt
+    fi
   } >"$file"
 }
 

@@ -20,6 +20,7 @@ phase vuln make vuln
 phase rooms go test ./internal/controller
 phase docs hack/docs.sh
 phase licenses make licenses
+phase web make web
 
 changed=$(git diff --name-only HEAD)
 untracked=$(git ls-files --others --exclude-standard)

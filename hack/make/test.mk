@@ -36,7 +36,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -105,6 +105,12 @@ test-api: bin/testsum bin/localkube ## Run the tests that need an API server, wi
 test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor follow servers that fail, and a real API server. Let 500 kinds appear; ask with many random rights; kill who stores 200 times.
 	@echo 'test-monitor:'
 	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor ./internal/monitor/kindrole ./internal/monitor/recorder ./internal/monitor/server ./internal/monitor/store | $(TESTSUM)
+
+# IMAGES=docs/images writes the images of docs/monitor-page.md again.
+.PHONY: test-monitor-page
+test-monitor-page: bin/testsum ## Open the web page of the monitor in Chromium, and look at it with axe-core. Needs npm, and root the first time.
+	@echo 'test-monitor-page:'
+	@hack/test-page.sh -timeout 15m $(TEST_FLAGS) | $(TESTSUM)
 
 .PHONY: test-monitor-oracle
 test-monitor-oracle: bin/testsum bin/localkube ## Kill, cut off and confuse the monitor for 20 s, or DURATION, while objects change, and compare what it has recorded. SEED=

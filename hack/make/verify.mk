@@ -20,6 +20,10 @@ vuln: ## Run govulncheck on every module of our own, when its database is reacha
 licenses: ## Check that everything linked into a program is under a licence that we may ship.
 	@hack/licenses.sh check
 
+.PHONY: web
+web: ## Check that the web page of the monitor is what its sources give.
+	@hack/web.sh check
+
 .PHONY: tidy
 tidy: ## Run go mod tidy in every module, except for those that only a measurement or a long test builds.
 	@hack/modules.sh tidy | while read -r module; do echo "tidy: $$module"; go -C "$$module" mod tidy; done

@@ -135,6 +135,7 @@ func newRoot(options Options) *cobra.Command {
 		newChangesCommand(p),
 		newHealthCommand(p),
 		newCoverageCommand(p),
+		newUICommand(p),
 		newRollbackCommand(p),
 		newBackupCommand(p),
 		newRestoreCommand(p),

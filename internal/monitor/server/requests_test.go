@@ -1,9 +1,11 @@
 package server
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -276,8 +278,7 @@ func TestALogInIsACookieThatOnlyThisSiteSends(t *testing.T) {
 
 func TestThePageIsServedWithoutATokenAndNothingBesideIt(t *testing.T) {
 	files := fstest.MapFS{
-		"index.html": {Data: []byte("<!doctype html>")}, "assets/app.js": {Data: []byte("long")}, "assets/app.js.gz": {Data: []byte("gz")},
-		"secret.txt": {Data: []byte("secret")},
+		"index.html": {Data: []byte("<!doctype html>")}, "assets/app.js": {Data: []byte("long")}, "secret.txt": {Data: []byte("secret")},
 	}
 	m := newMonitor(t, func(o *Options) { o.Page = files })
 	for path, want := range map[string]string{
@@ -292,7 +293,22 @@ func TestThePageIsServedWithoutATokenAndNothingBesideIt(t *testing.T) {
 			t.Errorf("%s has no policy", path)
 		}
 	}
-	if w := m.ask("", "/assets/app.js", func(r *http.Request) { r.Header.Set("Accept-Encoding", "br, gzip") }); w.Body.String() != "gz" || w.Header().Get("Content-Encoding") != "gzip" {
-		t.Errorf("%v %s", w.Header(), w.Body)
+	w := m.ask("", "/assets/app.js", func(r *http.Request) { r.Header.Set("Accept-Encoding", "br, gzip") })
+	reader, err := gzip.NewReader(w.Body)
+	if err != nil || w.Header().Get("Content-Encoding") != "gzip" {
+		t.Fatalf("%v %v", err, w.Header())
+	}
+	if content, err := io.ReadAll(reader); err != nil || string(content) != "long" {
+		t.Errorf("%q %v", content, err)
+	}
+	again := m.ask("", "/assets/app.js", func(r *http.Request) {
+		r.Header.Set("Accept-Encoding", "gzip")
+		r.Header.Set("If-None-Match", w.Header().Get("ETag"))
+	})
+	if again.Code != http.StatusNotModified || again.Body.Len() > 0 || again.Header().Get("Content-Security-Policy") != policy {
+		t.Errorf("what the browser has already: %d %s", again.Code, again.Body)
+	}
+	if plain := m.ask("", "/assets/app.js", func(r *http.Request) { r.Header.Set("If-None-Match", w.Header().Get("ETag")) }); plain.Body.String() != "long" {
+		t.Errorf("without compression: %d %s", plain.Code, plain.Body)
 	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"net/http"
 	"time"
 
@@ -187,10 +186,4 @@ func (s *server) answer(r *request, e endpoint) (any, *viewOf, error) {
 func (s *server) whoami(r *request) (any, *api.View, error) {
 	answer := &api.Whoami{User: r.user.Username, Groups: r.user.Groups, View: s.viewOf(nil)}
 	return answer, &answer.View, nil
-}
-
-// isFile tells that the page has a file.
-func isFile(files fs.FS, name string) bool {
-	info, err := fs.Stat(files, name)
-	return err == nil && info.Mode().IsRegular()
 }
