@@ -29,14 +29,14 @@ TEST_FLAGS ?=
 SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
 
 .PHONY: test
-test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, the monitor's record, end to end, local cluster, a sample of the faults.
+test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, end to end, local cluster, a sample of the faults.
 	@echo 'test: SEED=$(SAMPLE) chooses the random inputs and the faults'
 	@hack/test.sh
 
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-oracle test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
