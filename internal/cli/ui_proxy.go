@@ -114,8 +114,12 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 
 // rewrite makes the request for the monitor. Of what the browser sent, only what says which answer is wanted goes on.
 func (p *uiProxy) rewrite(r *httputil.ProxyRequest) {
-	base := p.client().base
-	r.Out.URL = base.JoinPath("/", strings.TrimPrefix(r.In.URL.Path, p.path))
+	// Without a path of its own the address would be joined to one that does not begin with a slash.
+	base := *p.client().base
+	if base.Path == "" {
+		base.Path = "/"
+	}
+	r.Out.URL = base.JoinPath(strings.TrimPrefix(r.In.URL.Path, p.path))
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
 	r.Out.Host = ""
 	header := http.Header{}
