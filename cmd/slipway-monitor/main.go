@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/memory"
 	"github.com/slipway-dev/slipway/internal/monitor/app"
 	"github.com/slipway-dev/slipway/internal/monitor/config"
+	"github.com/slipway-dev/slipway/internal/monitor/web"
 )
 
 // extension is what is built on top of the recorder.
@@ -59,7 +60,7 @@ func main() {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
 	}
 	alarms := &app.Rules{}
-	options.Extension = extension{Answers: &app.Answers{Namespace: os.Getenv("POD_NAMESPACE"), Rules: alarms}, Rules: alarms}
+	options.Extension = extension{Answers: &app.Answers{Namespace: os.Getenv("POD_NAMESPACE"), Rules: alarms, Page: web.Files()}, Rules: alarms}
 	options.Log.Info("starting", "version", version)
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
