@@ -63,8 +63,15 @@ func (u *uiUnderTest) client(monitor *httptest.Server, token string) *monitorCli
 	return &monitorClient{http: &http.Client{Transport: tokenOf{token, &http.Transport{}}}, base: base, stop: func() {}}
 }
 
+// uiAnswer is what is told before the body.
+type uiAnswer struct {
+	StatusCode int
+	Header     http.Header
+	cookies    []*http.Cookie
+}
+
 // send sends a request as it is written, with a Host header unless there is one, and returns the answer.
-func (u *uiUnderTest) send(method, path string, headers ...string) (answer *http.Response, body string) {
+func (u *uiUnderTest) send(method, path string, headers ...string) (answer uiAnswer, body string) {
 	u.Helper()
 	connection, err := (&net.Dialer{}).DialContext(u.Context(), "tcp", u.address)
 	if err != nil {
@@ -76,22 +83,22 @@ func (u *uiUnderTest) send(method, path string, headers ...string) (answer *http
 		lines = append([]string{"Host: " + u.address}, headers...)
 	}
 	fmt.Fprintf(connection, "%s %s HTTP/1.1\r\n%s\r\nConnection: close\r\n\r\n", method, path, strings.Join(lines, "\r\n"))
-	answer, err = http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
+	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
 	if err != nil {
 		u.Fatal(err)
 	}
-	defer func() { _ = answer.Body.Close() }()
-	raw, err := io.ReadAll(answer.Body)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
 	if err != nil {
 		u.Fatal(err)
 	}
-	return answer, string(raw)
+	return uiAnswer{response.StatusCode, response.Header, response.Cookies()}, string(raw)
 }
 
 func (u *uiUnderTest) enter() (cookie string) {
 	u.Helper()
 	answer, body := u.send("GET", "/open/"+u.proxy.code)
-	cookies := answer.Cookies()
+	cookies := answer.cookies
 	if answer.StatusCode != http.StatusOK || len(cookies) != 1 || !strings.Contains(body, `url=`+u.proxy.path) {
 		u.Fatalf("%d %v %s", answer.StatusCode, cookies, body)
 	}
@@ -183,14 +190,14 @@ func TestUIIsForOneBrowserOnly(t *testing.T) {
 
 func TestUIAddressWorksForAShortTime(t *testing.T) {
 	u := newUIUnderTest(t)
-	if answer, _ := u.send("GET", "/open/"+u.proxy.code, "Sec-Purpose: prefetch"); answer.StatusCode == http.StatusOK || len(answer.Cookies()) > 0 {
+	if answer, _ := u.send("GET", "/open/"+u.proxy.code, "Sec-Purpose: prefetch"); answer.StatusCode == http.StatusOK || len(answer.cookies) > 0 {
 		t.Error("looking ahead uses the address up")
 	}
-	if answer, _ := u.send("HEAD", "/open/"+u.proxy.code); answer.StatusCode == http.StatusOK || len(answer.Cookies()) > 0 {
+	if answer, _ := u.send("HEAD", "/open/"+u.proxy.code); answer.StatusCode == http.StatusOK || len(answer.cookies) > 0 {
 		t.Error("HEAD uses the address up")
 	}
 	u.clock.SetTime(u.clock.Now().Add(uiEntrance + time.Second))
-	if answer, _ := u.send("GET", "/open/"+u.proxy.code); answer.StatusCode != http.StatusForbidden || len(answer.Cookies()) > 0 {
+	if answer, _ := u.send("GET", "/open/"+u.proxy.code); answer.StatusCode != http.StatusForbidden || len(answer.cookies) > 0 {
 		t.Errorf("after %s: %d", uiEntrance, answer.StatusCode)
 	}
 }

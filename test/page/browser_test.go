@@ -27,7 +27,7 @@ const patience = 20 * time.Second
 var browser context.Context
 
 func TestMain(m *testing.M) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(os.Getenv("CHROMIUM")), chromedp.NoSandbox, //nolint:gocritic // a new list is wanted
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(os.Getenv("CHROMIUM")), chromedp.NoSandbox,
 		chromedp.Flag("lang", "en-GB"))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	var end context.CancelFunc

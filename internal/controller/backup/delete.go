@@ -160,7 +160,8 @@ func hadJob(run *slipwayv1alpha1.BackupRun, jobs []batchv1.Job) bool {
 		}
 	}
 	s := run.Status
-	return s.RepositoryID != "" || s.Attempt > 1 || (s.StartTime != nil && !(run.Ended() && s.StartTime.Equal(s.CompletionTime)))
+	onlyWaited := run.Ended() && s.StartTime.Equal(s.CompletionTime)
+	return s.RepositoryID != "" || s.Attempt > 1 || (s.StartTime != nil && !onlyWaited)
 }
 
 // stop ends what works on the repository: it would go on writing to one that is being deleted. It tells whether all runs have

@@ -215,8 +215,11 @@ func TestWhatGoesWrongIsTriedAgain(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()
 	for name, wrong := range map[string]func(http.ResponseWriter, *http.Request){
-		"500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); _, _ = io.WriteString(w, "s3cret") },
-		"404": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+		"500": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, "s3cret")
+		},
+		"404": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) },
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		},
@@ -298,7 +301,7 @@ func TestOneThatHangsKeepsUpNobodyElse(t *testing.T) {
 }
 
 func TestBackoffGrowsToItsBoundAndNoMessageIsGivenUpWithinADay(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer server.Close()
 	f := newFixture(t, map[string]*Webhook{"h": webhook(t, Config{Name: "h", URL: server.URL})})
 	f.outbox.add("k", "webhook/h", "{}")

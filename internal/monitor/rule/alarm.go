@@ -48,14 +48,14 @@ type Alarm struct {
 type EndReason string
 
 const (
-	// Resolved: what the rule says does not hold any more.
+	// Resolved means that what the rule says does not hold any more.
 	Resolved EndReason = "Resolved"
-	// ObjectDeleted: the object is gone.
+	// ObjectDeleted means that the object is gone.
 	ObjectDeleted EndReason = "ObjectDeleted"
-	// NotSelected: the rule is not about the object any more.
+	// NotSelected means that the rule is not about the object any more.
 	NotSelected EndReason = "NotSelected"
-	// RuleSuspended: the rule is suspended.
+	// RuleSuspended means that the rule is suspended.
 	RuleSuspended EndReason = "RuleSuspended"
-	// RuleDeleted: the rule is gone, or does not compile any more.
+	// RuleDeleted means that the rule is gone, or does not compile any more.
 	RuleDeleted EndReason = "RuleDeleted"
 )

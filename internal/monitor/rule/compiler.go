@@ -156,18 +156,7 @@ func (b *builder) conditions(r *Rule, spec *slipwayv1alpha1.MonitorRuleSpec) {
 	if spec.Changes != nil && spec.Fight != nil || spec.StuckDeletion != nil && (spec.Changes != nil || spec.Fight != nil) {
 		b.refuse("spec", "set at most one of changes, fight and stuckDeletion")
 	}
-	if from := spec.Changes; from != nil {
-		r.changes = &changesRule{count: int(from.Count), window: b.duration("spec.changes.within", from.Within, defaultWindow)}
-		if from.Count < 2 || from.Count > 1000 {
-			b.refuse("spec.changes.count", "%d is not from 2 to 1000", from.Count)
-		}
-		for _, path := range from.Paths {
-			if !strings.HasPrefix(path, ".") && !strings.HasPrefix(path, "[") {
-				path = "." + path
-			}
-			r.changes.paths = append(r.changes.paths, strings.TrimSuffix(path, "."))
-		}
-	}
+	b.changes(r, spec.Changes)
 	if from := spec.Fight; from != nil {
 		r.fight = &fightRule{turns: int(from.Turns), window: b.duration("spec.fight.within", from.Within, defaultWindow)}
 		if from.Turns == 0 {
@@ -178,6 +167,22 @@ func (b *builder) conditions(r *Rule, spec *slipwayv1alpha1.MonitorRuleSpec) {
 	}
 	if from := spec.StuckDeletion; from != nil {
 		r.stuck = &stuckRule{after: b.duration("spec.stuckDeletion.after", from.After, defaultWindow), finalizers: from.Finalizers}
+	}
+}
+
+func (b *builder) changes(r *Rule, from *slipwayv1alpha1.MonitorChanges) {
+	if from == nil {
+		return
+	}
+	r.changes = &changesRule{count: int(from.Count), window: b.duration("spec.changes.within", from.Within, defaultWindow)}
+	if from.Count < 2 || from.Count > 1000 {
+		b.refuse("spec.changes.count", "%d is not from 2 to 1000", from.Count)
+	}
+	for _, path := range from.Paths {
+		if !strings.HasPrefix(path, ".") && !strings.HasPrefix(path, "[") {
+			path = "." + path
+		}
+		r.changes.paths = append(r.changes.paths, strings.TrimSuffix(path, "."))
 	}
 }
 

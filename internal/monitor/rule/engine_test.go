@@ -297,7 +297,7 @@ func TestTheKeyOfAnAlarmIsThatOfItsChange(t *testing.T) {
 		}
 		return w.alarms[0].Key
 	}
-	if keys(3, r) != keys(3, r) {
+	if first, again := keys(3, r), keys(3, r); first != again {
 		t.Error("the same change has two keys")
 	}
 	if keys(3, r) == keys(4, r) || keys(3, r) == keys(3, rename(r, "rule-2")) {
