@@ -18,10 +18,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 )
 
-// promised is how soon status names what is wrong, and how soon it is cleared.
-const promised = 2 * time.Second
+// soon is how soon status names what is wrong, and how soon it is cleared. 2 s are promised, and test/truth measures that. Here
+// other packages are tested beside this one.
+const soon = 5 * time.Second
 
-// promptly does something and waits for a condition, no longer than promised.
+// promptly does something and waits for a condition, which has to come soon.
 func (f *fixture) promptly(do func(), conditionType string, status metav1.ConditionStatus, reason string) *slipwayv1alpha1.APIGateway {
 	f.Helper()
 	start := time.Now()
@@ -29,8 +30,8 @@ func (f *fixture) promptly(do func(), conditionType string, status metav1.Condit
 	gateway := f.waitFor(conditionType, status, reason)
 	took := time.Since(start).Round(time.Millisecond)
 	f.Logf("%s %s %s after %v", conditionType, status, reason, took)
-	if took > promised {
-		f.Errorf("%s %s %s took %v, want at most %v", conditionType, status, reason, took, promised)
+	if took > soon {
+		f.Errorf("%s %s %s took %v, want at most %v", conditionType, status, reason, took, soon)
 	}
 	return gateway
 }
