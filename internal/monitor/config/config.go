@@ -4,6 +4,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -185,7 +186,7 @@ func (c *Config) fill() {
 
 var (
 	webhookName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	hostName    = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*|[0-9a-f:]+)$`)
+	hostName    = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`)
 	webhookURL  = regexp.MustCompile(`^https?://[^/@\s]+(/\S*)?$`)
 )
 
@@ -207,7 +208,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("api.hosts has %d entries, and %d is the most", len(c.API.Hosts), maxHosts)
 	}
 	for i, host := range c.API.Hosts {
-		if len(host) > maxHost || !hostName.MatchString(host) {
+		if len(host) > maxHost || !hostName.MatchString(host) && !isIPv6(host) {
 			return fmt.Errorf("api.hosts[%d]: %q is no name or address of a host, in lower case and without a port", i, host)
 		}
 	}
@@ -223,6 +224,12 @@ func (c *Config) check() error {
 		seen[w.Name] = true
 	}
 	return nil
+}
+
+// isIPv6 tells that a host is an address with colons, as a Host header has it between brackets.
+func isIPv6(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Is6() && address.String() == host
 }
 
 func (w *Webhook) check() error {

@@ -58,10 +58,10 @@ type wantedCheck struct {
 	generation int64
 }
 
-func (c *checks) add(name string, generation int64) {
+func (c *checks) add(wanted wantedCheck) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.waiting = append(c.waiting, wantedCheck{name, generation})
+	c.waiting = append(c.waiting, wanted)
 	select {
 	case c.woken <- struct{}{}:
 	default:
@@ -107,7 +107,7 @@ func (r *Recorder) recallChecks(ctx context.Context) error {
 	for _, v := range values {
 		report := Report{}
 		if json.Unmarshal(v.Data, &report) == nil && report.Objects == nil {
-			r.checks.add(report.Name, report.Generation)
+			r.checks.add(wantedCheck{report.Name, report.Generation})
 		}
 	}
 	return nil
@@ -115,9 +115,6 @@ func (r *Recorder) recallChecks(ctx context.Context) error {
 
 // check checks the objects of a definition, and stores what it found.
 func (r *Recorder) check(ctx context.Context, wanted wantedCheck) error {
-	if err := r.journal(definitions).pipe.drain(ctx); err != nil { // the definition may wait for the store
-		return err
-	}
 	reports, err := Reports(ctx, r.store, wanted.name)
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ func (r *Recorder) commit(p *part) bool {
 	var updates []Update
 	for i := range p.entries {
 		r.counts.add(&p.entries[i])
+		if check := p.entries[i].check; check != nil {
+			r.checks.add(*check)
+		}
 		if stored := p.entries[i].stored; stored != nil {
 			stored()
 		}
@@ -98,7 +101,7 @@ func (r *Recorder) apart(p *part, problem error) bool {
 	e := &p.entries[0]
 	next := *e
 	if len(e.outbox)+len(e.values) > 0 {
-		next.outbox, next.values, next.stored = nil, nil, nil
+		next.outbox, next.values, next.stored, next.check = nil, nil, nil, nil
 		r.log.Error("what was added to a change cannot be stored", "kind", p.kind.GroupResource().String(), "error", problem.Error())
 	} else {
 		if len(e.records) == 1 && e.records[0].Type == change.Gap {

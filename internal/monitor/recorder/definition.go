@@ -128,7 +128,7 @@ func (j *journal) report(ctx context.Context, e *entry, known *store.Definition,
 			e.records[i].Reason = cmp.Or(e.records[i].Reason, summary(report.Findings))
 		}
 	}
-	j.recorder.checks.add(now.Name, now.Generation)
+	e.check = &wantedCheck{now.Name, now.Generation}
 }
 
 // oldReports are those that are forgotten. When they cannot be read, they stay.

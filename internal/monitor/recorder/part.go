@@ -23,6 +23,8 @@ type entry struct {
 	definitions []store.Definition
 	// stored is called when it is stored, unless it is nil.
 	stored func()
+	// check is a definition whose objects have to be checked once it is stored, nil for none.
+	check *wantedCheck
 	// update is what readers are told, nil for nothing.
 	update *Update
 	// weight is how many bytes it takes while it waits.
