@@ -57,11 +57,13 @@ func TestTheFilesNeverHaveMoreThanMaxBytes(t *testing.T) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
+		often := time.NewTicker(time.Millisecond)
+		defer often.Stop()
 		for {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-often.C:
 				peak.Store(max(peak.Load(), folderSize(s.dir)))
 			}
 		}
