@@ -27,7 +27,7 @@ func TestAGapBeginsWhenTheLastThingWasHeard(t *testing.T) {
 		"objects are listed again": func(_ *Recorder, j supervisor.Journal) error {
 			return j.BeginList(t.Context(), supervisor.Gap{Reason: "it is forgotten"})
 		},
-		"the definition is gone": func(r *Recorder, _ supervisor.Journal) error { return r.Gone(t.Context(), widgets) },
+		"the definition is gone": func(r *Recorder, _ supervisor.Journal) error { return r.Gone(t.Context(), widgets, time.Time{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, dir := t.Context(), t.TempDir()

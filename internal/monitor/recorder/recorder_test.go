@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
@@ -93,7 +94,7 @@ func TestGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	lives := len(h.at(40))
-	if err := r.Gone(ctx, widgets); err != nil {
+	if err := r.Gone(ctx, widgets, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if kinds, err := s.Kinds(ctx); err != nil || len(kinds) != 0 {

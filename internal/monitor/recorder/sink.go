@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
@@ -37,7 +39,7 @@ func (r *Recorder) Known(ctx context.Context) ([]change.Kind, error) {
 func (r *Recorder) Open(ctx context.Context, kind change.Kind, s supervisor.Schema) (supervisor.Journal, error) {
 	key := kind.GroupResource()
 	if before, other := r.otherDefinition(kind); other {
-		if err := r.Gone(ctx, before); err != nil {
+		if err := r.Gone(ctx, before, s.Made); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +129,7 @@ func (j *journal) readCommitted(ctx context.Context) error {
 }
 
 // Gone implements supervisor.Sink.
-func (r *Recorder) Gone(ctx context.Context, kind change.Kind) error {
+func (r *Recorder) Gone(ctx context.Context, kind change.Kind, successor time.Time) error {
 	key := kind.GroupResource()
 	j := r.journal(key)
 	if err := j.pipe.drain(ctx); err != nil {
@@ -144,9 +146,14 @@ func (r *Recorder) Gone(ctx context.Context, kind change.Kind) error {
 	if err := j.noteUnseen(ctx, unseen); err != nil {
 		return err
 	}
+	kept := false
 	for state, err := range r.store.StatesOf(ctx, key) {
 		if err != nil && !store.Is(err, store.Corrupt) {
 			return err
+		}
+		if madeSince(&state, successor) {
+			kept = true // the next list tells whether it is still there
+			continue
 		}
 		if err := j.bury(ctx, &state); err != nil {
 			return err
@@ -161,14 +168,31 @@ func (r *Recorder) Gone(ctx context.Context, kind change.Kind) error {
 	if err := j.pipe.drain(ctx); err != nil {
 		return err
 	}
-	if err := r.store.Forget(ctx, key); err != nil {
+	forget := r.store.Forget
+	if kept {
+		forget = r.store.ClearCheckpoint
+	}
+	if err := errors.Join(forget(ctx, key), j.readCommitted(ctx)); err != nil {
 		return err
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	delete(r.journals, key)
 	delete(r.stored, key)
+	if kept {
+		r.stored[key] = store.KindState{Committed: j.committed} // of which definition the next Open says
+	}
 	return nil
+}
+
+// madeSince tells that an object was made at that second or later. All objects of a definition are gone before another one of the
+// same name can be made, so these are of the other one. Nothing is made since the zero time.
+func madeSince(state *change.State, moment time.Time) bool {
+	if moment.IsZero() {
+		return false
+	}
+	object := metav1.PartialObjectMetadata{}
+	return json.Unmarshal(state.Body, &object) == nil && !object.CreationTimestamp.Time.Before(moment.Truncate(time.Second))
 }
 
 const deletedUnseen = "the definition was deleted while the kind was not followed: objects may have come, changed and gone"

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 )
@@ -48,7 +49,7 @@ func (d *definitions) Known(context.Context) ([]change.Kind, error) { return nil
 func (d *definitions) Open(context.Context, change.Kind, Schema) (Journal, error) { return d, nil }
 
 // Gone implements Sink.
-func (d *definitions) Gone(context.Context, change.Kind) error { return nil }
+func (d *definitions) Gone(context.Context, change.Kind, time.Time) error { return nil }
 
 // Resume implements Journal.
 func (d *definitions) Resume() string { return "" }

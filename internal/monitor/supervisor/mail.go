@@ -26,11 +26,12 @@ type mail struct {
 type definedAs struct {
 	schema     packed
 	generation int64
+	made       time.Time
 }
 
 func (d definedAs) unpack() (Schema, error) {
 	schema, err := d.schema.unpack()
-	return Schema{JSON: schema, Generation: d.generation}, err
+	return Schema{JSON: schema, Generation: d.generation, Made: d.made}, err
 }
 
 func newMail() *mail { return &mail{nudged: make(chan struct{}, 1)} }

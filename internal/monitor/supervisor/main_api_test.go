@@ -227,9 +227,9 @@ func (s *timedSink) Open(ctx context.Context, kind change.Kind, schema Schema) (
 	return &timedJournal{journal, kind, s}, err
 }
 
-func (s *timedSink) Gone(ctx context.Context, kind change.Kind) error {
+func (s *timedSink) Gone(ctx context.Context, kind change.Kind, successor time.Time) error {
 	s.times.LoadOrStore("gone "+kind.Resource, time.Now())
-	return s.memorySink.Gone(ctx, kind)
+	return s.memorySink.Gone(ctx, kind, successor)
 }
 
 type timedJournal struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -32,6 +33,7 @@ type want struct {
 	schema     packed
 	content    digest // of the schema
 	generation int64  // of the definition
+	made       time.Time
 }
 
 // phase is how far a kind is with what is done for it.
@@ -150,7 +152,7 @@ func desired(definitions []definition, builtin []change.Kind, chosen selection.K
 // judgeDefinition returns what is wanted of a kind, whatever others there are.
 func judgeDefinition(d definition, chosen selection.Kinds) want {
 	picked, served := d.choose()
-	w := want{kind: d.at(picked.name), schema: picked.schema, content: picked.content, generation: d.generation}
+	w := want{kind: d.at(picked.name), schema: picked.schema, content: picked.content, generation: d.generation, made: d.created}
 	if refusal := chosen.Refuses(d.groupResource()); refusal != "" {
 		w.mode, w.state, w.reason = leaveOut, Excluded, refusal
 		return w

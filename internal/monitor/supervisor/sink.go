@@ -24,7 +24,10 @@ type Sink interface {
 	Open(ctx context.Context, kind change.Kind, schema Schema) (Journal, error)
 	// Gone says that the definition of a kind was deleted. All objects of it that are still there went with it. The events
 	// that the API server sent before were delivered, when it sent them soon. It has no open Journal any more.
-	Gone(ctx context.Context, kind change.Kind) error
+	//
+	// successor is when the definition was made that has the name now, zero when none is known. Until it is known the API server
+	// answers for the old kind with objects of the new one. They are those that were made since then, and they stay.
+	Gone(ctx context.Context, kind change.Kind, successor time.Time) error
 }
 
 // Journal takes what happens to the objects of one kind, in order. A call may block as long as it likes: the watch is not
@@ -59,6 +62,8 @@ type Schema struct {
 	JSON []byte
 	// Generation is that of the definition. It is 0 for a kind that Kubernetes brings.
 	Generation int64
+	// Made is when the definition was made. It is zero for a kind that Kubernetes brings.
+	Made time.Time
 }
 
 // EventType is what happened to an object.

@@ -109,7 +109,7 @@ func (m *memorySink) Open(_ context.Context, kind change.Kind, schema Schema) (J
 	return &memoryJournal{sink: m, k: k}, nil
 }
 
-func (m *memorySink) Gone(_ context.Context, kind change.Kind) error {
+func (m *memorySink) Gone(_ context.Context, kind change.Kind, _ time.Time) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if k := m.kinds[memoryKey(kind)]; k != nil {

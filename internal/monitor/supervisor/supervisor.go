@@ -258,7 +258,7 @@ func (s *Supervisor) act(ctx context.Context, action action, w want) {
 		changed := slot.content != w.content
 		slot.content, slot.generation = w.content, w.generation
 		if changed {
-			slot.follower.define(definedAs{w.schema, w.generation})
+			slot.follower.define(definedAs{w.schema, w.generation, w.made})
 		}
 		slot.follower.mail.edit(s.options.Clock.Now())
 		slot.follower.mail.nudge()
@@ -286,7 +286,7 @@ func (s *Supervisor) act(ctx context.Context, action action, w want) {
 func (s *Supervisor) start(ctx context.Context, key schema.GroupResource, w want) {
 	follow, end := context.WithCancel(ctx)
 	status := newStatus(s.options.Clock, w.kind, Pending, waits)
-	f := newFollower(s.tools, s.sink, w.kind, definedAs{w.schema, w.generation}, status)
+	f := newFollower(s.tools, s.sink, w.kind, definedAs{w.schema, w.generation, w.made}, status)
 	f.end = end
 	s.slots[key] = &slot{
 		has:      has{kind: w.kind, phase: following, content: w.content, generation: w.generation},
@@ -305,7 +305,7 @@ func (s *Supervisor) close(ctx context.Context, key schema.GroupResource, kind c
 	defer s.end(key)
 	pace := pace{}
 	for {
-		err := s.sink.Gone(ctx, kind)
+		err := s.sink.Gone(ctx, kind, s.successor(kind))
 		if err == nil {
 			s.options.Log.Info("a kind is not followed any more: its definition was deleted", "kind", reasonOf(key.String()))
 			return
@@ -314,6 +314,17 @@ func (s *Supervisor) close(ctx context.Context, key schema.GroupResource, kind c
 			return
 		}
 	}
+}
+
+// successor returns when the definition was made that has the name of one that is gone, zero when there is none.
+func (s *Supervisor) successor(gone change.Kind) time.Time {
+	known, _ := s.definitions.all()
+	for _, d := range known {
+		if d.groupResource() == gone.GroupResource() && d.uid != gone.Definition {
+			return d.created
+		}
+	}
+	return time.Time{}
 }
 
 // end says that nothing is done for a kind any more.
