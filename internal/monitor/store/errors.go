@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"modernc.org/sqlite"
@@ -98,6 +99,12 @@ func (s *Store) classify(err error) Trouble {
 		return NoSpace
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT:
 		return Corrupt
+	case sqlite3.SQLITE_ERROR:
+		// SQLite has no code of its own for a header with a format of the schema that there is not.
+		if strings.Contains(db.Error(), "unsupported file format") {
+			return Corrupt
+		}
+		return Failed
 	case sqlite3.SQLITE_IOERR:
 		if db.Code() == sqlite3.SQLITE_IOERR_SHORT_READ || db.Code() == sqlite3.SQLITE_IOERR_CORRUPTFS {
 			return Corrupt
