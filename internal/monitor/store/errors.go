@@ -100,8 +100,7 @@ func (s *Store) classify(err error) Trouble {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT:
 		return Corrupt
 	case sqlite3.SQLITE_ERROR:
-		// SQLite has no code of its own for a header with a format of the schema that there is not.
-		if strings.Contains(db.Error(), "unsupported file format") {
+		if tellsOfDamage(db.Error()) {
 			return Corrupt
 		}
 		return Failed
@@ -115,6 +114,17 @@ func (s *Store) classify(err error) Trouble {
 	default:
 		return Failed
 	}
+}
+
+// tellsOfDamage recognizes damage for which SQLite has no code of its own: a header with a format of the schema that there is not,
+// and a schema without something that every file of the store has. The statements are constant, so it is the file that is wrong.
+func tellsOfDamage(message string) bool {
+	for _, part := range []string{"unsupported file format", "no such table", "no such column", "no such index"} {
+		if strings.Contains(message, part) {
+			return true
+		}
+	}
+	return false
 }
 
 func classifySystem(err error) Trouble {

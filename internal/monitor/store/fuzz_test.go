@@ -144,7 +144,9 @@ func FuzzDamagedFiles(f *testing.F) {
 	f.Add(byte(2), uint32(4096), bytes.Repeat([]byte{0}, 4096))
 	f.Add(byte(0), uint32(100), bytes.Repeat([]byte{0x0d}, 5000))
 	f.Add(byte(3), uint32(5000), []byte{1})
-	f.Add(byte(0), uint32(47), []byte{9}) // the format of the schema
+	f.Add(byte(0), uint32(47), []byte{9})     // the format of the schema
+	f.Add(byte(2), uint32(103), []byte{0, 1}) // how many tables and indexes there are
+	f.Add(byte(0), uint32(103), []byte{0, 1})
 	f.Fuzz(func(t *testing.T, which byte, offset uint32, patch []byte) {
 		dir := t.TempDir()
 		name := []string{stateFile, "changes-2026-11-21.db", "changes-2026-11-22.db"}[which%3]
