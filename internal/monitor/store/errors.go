@@ -83,10 +83,10 @@ func (s *Store) explain(err error, file, what string) error {
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &Error{Trouble: s.classify(err), File: file, What: what, Err: err}
+	return &Error{Trouble: s.classify(err, file), File: file, What: what, Err: err}
 }
 
-func (s *Store) classify(err error) Trouble {
+func (s *Store) classify(err error, file string) Trouble {
 	if errors.Is(err, errDamaged) {
 		return Corrupt
 	}
@@ -109,7 +109,12 @@ func (s *Store) classify(err error) Trouble {
 			return Corrupt
 		}
 		return s.probe()
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+	case sqlite3.SQLITE_READONLY:
+		if trouble := s.probe(); trouble != Failed || file == "" || !tooNewToWrite(s.path(file)) {
+			return trouble
+		}
+		return Corrupt
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return s.probe()
 	default:
 		return Failed
@@ -125,6 +130,20 @@ func tellsOfDamage(message string) bool {
 		}
 	}
 	return false
+}
+
+// tooNewToWrite reports whether the header of a file asks for a later version of SQLite to write it (its "file format write
+// version"). SQLite only reads such a file. No version writes that, so it is damage.
+func tooNewToWrite(path string) bool {
+	const offset, wal = 18, 2
+	file, err := os.Open(path) //nolint:gosec // a file of the store
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	version := make([]byte, 1)
+	_, err = file.ReadAt(version, offset)
+	return err == nil && version[0] > wal
 }
 
 func classifySystem(err error) Trouble {

@@ -118,27 +118,7 @@ func FuzzDecompress(f *testing.F) {
 // FuzzDamagedFiles: whatever bytes a file of a store has, it is opened (or refused because it is of a later version), everything
 // in it can be asked for without an end that never comes, and what is committed afterwards is there after another start.
 func FuzzDamagedFiles(f *testing.F) {
-	template := filepath.Join(f.TempDir(), "store")
-	options := Options{Dir: template, Clock: newClock(), Patch: flatPatch, hasty: true, BatchWait: time.Microsecond}
-	s, err := Open(f.Context(), options)
-	if err != nil {
-		f.Fatal(err)
-	}
-	h := newHistory()
-	for range 3 {
-		commit(f, s, h.batch(options.Clock.Now(), 60, 40))
-		commit(f, s, Batch{Outbox: []Message{{Key: "a"}}, Values: []Value{{"k", []byte("v")}}, Definitions: []Definition{{Name: "d", Content: []byte("x")}}})
-		options.Clock.(*testClock).Step(24 * time.Hour)
-	}
-	if err := s.Close(); err != nil {
-		f.Fatal(err)
-	}
-	files := map[string][]byte{}
-	for _, name := range []string{stateFile, "changes-2026-11-21.db", "changes-2026-11-22.db"} {
-		if files[name], err = os.ReadFile(filepath.Join(template, name)); err != nil {
-			f.Fatal(err)
-		}
-	}
+	files, options := filesOfAStore(f)
 	f.Add(byte(0), uint32(0), []byte{})
 	f.Add(byte(1), uint32(20), []byte{0xff, 0xff})
 	f.Add(byte(2), uint32(4096), bytes.Repeat([]byte{0}, 4096))
@@ -147,22 +127,45 @@ func FuzzDamagedFiles(f *testing.F) {
 	f.Add(byte(0), uint32(47), []byte{9})     // the format of the schema
 	f.Add(byte(2), uint32(103), []byte{0, 1}) // how many tables and indexes there are
 	f.Add(byte(0), uint32(103), []byte{0, 1})
+	f.Add(byte(0), uint32(18), []byte{3}) // which version of SQLite may write it
+	f.Add(byte(2), uint32(18), []byte{3})
 	f.Fuzz(func(t *testing.T, which byte, offset uint32, patch []byte) {
-		dir := t.TempDir()
-		name := []string{stateFile, "changes-2026-11-21.db", "changes-2026-11-22.db"}[which%3]
-		for file, content := range files {
-			content = bytes.Clone(content)
-			if file == name {
-				content = spoil(content, int(offset), patch, which >= 128)
-			}
-			if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		options := options
-		options.Dir = dir
-		useDamaged(t, options)
+		useDamaged(t, options, files, []string{stateFile, olderDay, newestDay}[which%3], func(content []byte) []byte {
+			return spoil(content, int(offset), patch, which >= 128)
+		})
 	})
+}
+
+const (
+	olderDay  = "changes-2026-11-21.db"
+	newestDay = "changes-2026-11-22.db"
+)
+
+// filesOfAStore returns what a store of three days has written.
+func filesOfAStore(tb testing.TB) (files map[string][]byte, options Options) {
+	tb.Helper()
+	template := filepath.Join(tb.TempDir(), "store")
+	options = Options{Dir: template, Clock: newClock(), Patch: flatPatch, hasty: true, BatchWait: time.Microsecond}
+	s, err := Open(tb.Context(), options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	h := newHistory()
+	for range 3 {
+		commit(tb, s, h.batch(options.Clock.Now(), 60, 40))
+		commit(tb, s, Batch{Outbox: []Message{{Key: "a"}}, Values: []Value{{"k", []byte("v")}}, Definitions: []Definition{{Name: "d", Content: []byte("x")}}})
+		options.Clock.(*testClock).Step(24 * time.Hour)
+	}
+	if err := s.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	files = map[string][]byte{}
+	for _, name := range []string{stateFile, olderDay, newestDay} {
+		if files[name], err = os.ReadFile(filepath.Join(template, name)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return files, options
 }
 
 // spoil overwrites a place, or cuts the file off there.
@@ -175,8 +178,18 @@ func spoil(content []byte, offset int, patch []byte, cut bool) []byte {
 	return content
 }
 
-func useDamaged(t *testing.T, options Options) {
+// useDamaged uses a store of which one file is damaged.
+func useDamaged(t *testing.T, options Options, files map[string][]byte, name string, damage func([]byte) []byte) {
 	t.Helper()
+	options.Dir = t.TempDir()
+	for file, content := range files {
+		if file == name {
+			content = damage(bytes.Clone(content))
+		}
+		if err := os.WriteFile(filepath.Join(options.Dir, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for round := range 2 {

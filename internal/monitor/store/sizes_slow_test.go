@@ -3,6 +3,7 @@
 package store
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,5 +31,24 @@ func TestAPageEndsWhenTooMuchIsNotAllowed(t *testing.T) {
 	page, err = s.Changes(t.Context(), Query{Cursor: page.Next})
 	if err != nil || len(page.Changes) != standardLimit || page.Changes[0].ResourceVersion != "2000" {
 		t.Fatalf("the next page begins with %v, %v", page.Changes[0].ResourceVersion, err)
+	}
+}
+
+// TestEveryByteOfAHeader: a file of which one byte of the header of SQLite, or of the root of its tables, is wrong, does no harm.
+func TestEveryByteOfAHeader(t *testing.T) {
+	const header = 112
+	files, options := filesOfAStore(t)
+	for _, name := range []string{stateFile, olderDay, newestDay} {
+		for at := range header {
+			for _, value := range []byte{0, 1, 2, 3, 5, 13, 0x7f, 0xff} {
+				t.Run(fmt.Sprintf("%s, byte %d is %d", name, at, value), func(t *testing.T) {
+					t.Parallel()
+					useDamaged(t, options, files, name, func(content []byte) []byte {
+						content[at] = value
+						return content
+					})
+				})
+			}
+		}
 	}
 }
