@@ -31,7 +31,7 @@ const (
 // uiProxy is the page of the monitor for one browser on this machine. It adds the credentials of the user.
 //
 // What is promised: a request is only passed on when its Host is the very address that the proxy listens at, its path begins with
-// a secret, and it has the cookie that was given for the code in the printed address. The code works once. The path is secret
+// a secret and stays below it, and it has the cookie that was given for the code in the printed address. The code works once. The path is secret
 // because a browser sends cookies to every port of a host: a server that another user runs on another port must not be sent this
 // one. Only GET and HEAD are passed on, and only for the page and the API.
 type uiProxy struct {
@@ -82,9 +82,22 @@ func (p *uiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuseUI(w, http.StatusForbidden, "another site may not ask")
 	case !strings.HasPrefix(r.URL.Path, p.path), !p.known(r):
 		refuseUI(w, http.StatusForbidden, "this page is for the browser that opened it first: run kubectl slipway ui again")
+	case !isInside(strings.TrimPrefix(r.URL.Path, p.path)):
+		refuseUI(w, http.StatusBadRequest, "this path leads out of the page")
 	default:
 		p.proxy.ServeHTTP(w, r)
 	}
+}
+
+// isInside reports whether a path stays below the address of the monitor, whoever resolves it: the address may be one of the API
+// server, where everything else is reached with the same credentials.
+func isInside(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			return false
+		}
+	}
+	return !strings.HasPrefix(path, "/") && !strings.ContainsAny(path, "\\%")
 }
 
 // enter gives the cookie for the code, once. A browser that looks at links before they are opened (Sec-Purpose: prefetch) does not

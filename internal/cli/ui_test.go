@@ -132,12 +132,6 @@ func TestUIPassesOnWhatItsBrowserAsks(t *testing.T) {
 	if u.send("GET", u.proxy.path, cookie); u.asked[1].URL.Path != "/" {
 		t.Errorf("%s", u.asked[1].URL)
 	}
-	for _, path := range []string{"../../x", "%2e%2e/%2e%2e/x", "/elsewhere/", "assets/..%2f..%2fx"} {
-		u.send("GET", u.proxy.path+path, cookie)
-		if last := u.asked[len(u.asked)-1]; !strings.HasPrefix(last.Host, "127.0.0.1:") || strings.Contains(last.URL.Path, u.proxy.path) {
-			t.Errorf("%s led to %s %s", path, last.Host, last.URL)
-		}
-	}
 }
 
 // TestUIIsForOneBrowserOnly: none of these requests reaches the monitor, and none is told a secret.
@@ -168,6 +162,12 @@ func TestUIIsForOneBrowserOnly(t *testing.T) {
 		"another method":                            {"DELETE", p.path + "api/v1/changes", cookie},
 		"a script of another site":                  {"GET", p.path + "api/v1/changes", cookie, "Sec-Fetch-Site: cross-site"},
 		"a page of another port":                    {"GET", p.path + "api/v1/changes", cookie, "Sec-Fetch-Site: same-site"},
+		"a path that leads out":                     {"GET", p.path + "../../x", cookie},
+		"one that is encoded":                       {"GET", p.path + "assets/%2e%2e/%2e%2e/x", cookie},
+		"one with encoded slashes":                  {"GET", p.path + "assets/..%2f..%2fx", cookie},
+		"one that is encoded twice":                 {"GET", p.path + "assets/%252e%252e/x", cookie},
+		"one with backslashes":                      {"GET", p.path + "assets/..\\..\\x", cookie},
+		"one that begins anew":                      {"GET", p.path + "/elsewhere/", cookie},
 	} {
 		answer, body := u.send(request[0], request[1], request[2:]...)
 		if answer.StatusCode < 400 || strings.Contains(body, "an answer") {
