@@ -55,6 +55,20 @@ func TestCompileTakesWhatKubernetesHas(t *testing.T) {
 	}
 }
 
+func TestAMessageMayTellWhatChanged(t *testing.T) {
+	for _, text := range []string{
+		"'from ' + string(changes[0].old) + ' to ' + string(changes[0].new)",
+		"changes[0].path + ' is ' + changes[0].new",
+		"'image ' + changes.filter(c, c.path == '.spec.image')[0].new",
+		"changes.map(c, c.path).join(', ')",
+		"object.metadata.name + ': ' + health.message",
+	} {
+		if _, problems := compiler(t).Compile(monitorRule(spec{When: "true", Message: text})); len(problems) > 0 {
+			t.Errorf("%s: %s", text, Sentence(problems))
+		}
+	}
+}
+
 func TestKindsAndNamespaces(t *testing.T) {
 	r := compile(t, spec{
 		When: "true", Kinds: []slipwayv1alpha1.MonitoredKind{{Group: "*.example.com", Kind: "Wid*"}, {Kind: "Pod"}},
