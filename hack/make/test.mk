@@ -29,14 +29,14 @@ TEST_FLAGS ?=
 SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
 
 .PHONY: test
-test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, end to end, local cluster, a sample of the faults.
+test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, end to end, a sample of the faults.
 	@echo 'test: SEED=$(SAMPLE) chooses the random inputs and the faults'
 	@hack/test.sh
 
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-oracle test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-oracle test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # What computes without sharing memory between goroutines is not watched by the race detector: SQLite, which is C turned into Go,
 # compression, hashes and the search for places to cut files. That halves the processor time of the tests of stores and
@@ -78,18 +78,18 @@ test-crdcheck: bin/testsum bin/localkube ## Compare what is said of changes of d
 	@PROPERTY_SEED='$(SAMPLE)' PROPERTY_WHOLE=yes KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
 	  go test -json -tags monitortest,apitest,testing -count=1 -timeout 30m -run 'TestOracle|TestCheckOf' $(TEST_FLAGS) ./internal/monitor/crdcheck | $(TESTSUM)
 
-# How much each fuzz target gets: so many inputs, or a time such as 60s.
-FUZZTIME ?= 200x
+# How much each fuzz target gets: so many inputs, or a time such as 60s. Default 200x, in the sample 100x.
+FUZZTIME ?=
 
 .PHONY: test-fuzz
 test-fuzz: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each. CASE=name picks some.
 	@echo 'test-fuzz:'
-	@hack/test-fuzz.sh '$(FUZZTIME)' '$(CASE)' | $(TESTSUM)
+	@hack/test-fuzz.sh '$(or $(FUZZTIME),200x)' '$(CASE)' | $(TESTSUM)
 
 .PHONY: test-fuzz-sample
 test-fuzz-sample: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each, without learning from those before. CASE=name picks some.
 	@echo 'test-fuzz-sample:'
-	@COVERAGE=no hack/test-fuzz.sh '$(FUZZTIME)' '$(CASE)' | $(TESTSUM)
+	@COVERAGE=no hack/test-fuzz.sh '$(or $(FUZZTIME),100x)' '$(CASE)' | $(TESTSUM)
 
 .PHONY: test-h2spec
 test-h2spec: bin/testsum ## Let h2spec speak to the gateway, with TLS and without.
@@ -188,7 +188,7 @@ test-fault: bin/testsum bin/localkube ## Try every fault at every point of every
 	@$(call fault,-timeout 60m)
 
 .PHONY: test-fault-sample
-test-fault-sample: bin/testsum bin/localkube ## Try every fault in every scenario, one case of each, chosen by the commit. SEED= repeats a sample, CASE= one case of it.
+test-fault-sample: bin/testsum bin/localkube ## Try one case of half of the faults in every scenario, chosen by the commit. SEED= repeats a sample, CASE= one case of it.
 	@echo 'test-fault-sample: the sample is SEED=$(SAMPLE)'
 	@$(call fault,-timeout 30m -sample '$(SAMPLE)')
 

@@ -240,7 +240,7 @@ func cells(kind scenario.Kind, s scenario.Scenario, reference *scenario.Outcome)
 	for _, each := range injections {
 		all = append(all, runs([]injection{each})...)
 	}
-	return oneOfEach(s, all)
+	return oneOfHalf(s, all)
 }
 
 // runs are as few as have at most one injected fault in a stage, and those of one run are all of
