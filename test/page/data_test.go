@@ -4,6 +4,7 @@ package page
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/monitor/crdcheck"
+	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
@@ -183,6 +186,27 @@ const definitionBefore = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"Custom
 const definitionAfter = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"databases.data.example.com","uid":"definition-databases","generation":2},
 "spec":{"group":"data.example.com","scope":"Namespaced","names":{"plural":"databases","singular":"database","kind":"Database","listKind":"DatabaseList"},"versions":[
 {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","required":["engine"],"properties":{"engine":{"type":"string","enum":["postgres","mysql"]},"size":{"type":"string"},"tier":{"type":"string"}}}}}}}]}}`
+
+// reports says how the objects fare with the last version of the definition.
+func reports(_ context.Context, name string) ([]recorder.Report, error) {
+	if name != "databases.data.example.com" {
+		return nil, nil
+	}
+	return []recorder.Report{{
+		UID: "definition-databases", Generation: 2,
+		Objects: &recorder.ObjectsReport{
+			Version: "v1", Time: time.Now().Add(-2 * time.Hour), Checked: 4, Fine: 2, BreaksOnEdit: 1, Breaks: 1,
+			Examples: []recorder.ObjectVerdict{
+				{Namespace: "shop", Name: "orders", Verdict: crdcheck.Verdict{State: crdcheck.Breaks, MoreProblems: 1, Problems: []crdcheck.Problem{
+					{When: crdcheck.EveryWrite, Field: ".spec.engine", Message: "Required value"},
+				}}},
+				{Namespace: "hostile", Name: hostileName, Verdict: crdcheck.Verdict{State: crdcheck.BreaksOnEdit, Problems: []crdcheck.Problem{
+					{When: crdcheck.OnEdit, Edit: hostile[1], Field: hostile[1], Message: strings.Join(hostile, " ")},
+				}}},
+			},
+		},
+	}}, nil
+}
 
 func (m *monitor) fillDefinitions() {
 	for i, content := range []string{definitionBefore, definitionAfter} {

@@ -119,7 +119,7 @@ func emptyMonitor(t *testing.T) *monitor {
 	}
 	t.Cleanup(func() { _ = made.Close() })
 	handler, err := server.New(server.Options{
-		Store: made, Coverage: coverage{kinds(), "certificates"}, TokenReviews: tokens{}, AccessReviews: rights{}, Rules: rules{},
+		Store: made, Coverage: coverage{kinds(), "certificates"}, TokenReviews: tokens{}, AccessReviews: rights{}, Rules: rules{}, Reports: reports,
 		Key: []byte(strings.Repeat("k", 32)), Page: web.Files(), Rate: 10_000, Burst: 10_000, Parallel: 400, Streams: 400,
 	})
 	if err != nil {

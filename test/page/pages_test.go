@@ -124,6 +124,8 @@ func TestKind(t *testing.T) {
 	b.reads("Generation 2 breaks in 4 places")
 	b.reads("version v1beta1 is gone")
 	b.reads("Breaking the field is required now, without a default v1 .spec.engine")
+	b.reads("1 cannot be written any more, 1 break on the next edit of a field, 0 could not be checked, 2 are fine")
+	b.reads("Breaks shop/orders Required value .spec.engine and 1 other problem")
 	b.reads("Generation 1 the oldest that is kept")
 	b.reads("Database shop/orders Healthy")
 	b.show("#/kind?name=webapps.slipway.dev")

@@ -177,6 +177,9 @@ type DefinitionVersion struct {
 	Findings []Finding `json:"findings,omitempty"`
 	// Problem says why there are no findings.
 	Problem string `json:"problem,omitempty"`
+	// Objects says what the change means for the objects that there were when they were checked. It is missing while they are
+	// not checked, when nothing was, and for who may not list the kind in all namespaces.
+	Objects *CheckedObjects `json:"objects,omitempty"`
 	// Content is the definition as JSON, where content=true was asked for.
 	Content json.RawMessage `json:"content,omitempty"`
 }
@@ -196,6 +199,36 @@ type Finding struct {
 	Path     string `json:"path,omitempty"`
 	Code     string `json:"code"`
 	Message  string `json:"message"`
+}
+
+// CheckedObjects says how the objects of a kind fare with a version of its definition.
+type CheckedObjects struct {
+	// Version is the version by which they were checked: the one that is stored.
+	Version string    `json:"version,omitempty"`
+	Time    time.Time `json:"time"`
+	// Checked is how many were looked at. Of BreaksOnEdit some field cannot be changed, Breaks cannot be written at all, and
+	// Unknown could not be checked to the end.
+	Checked      int64 `json:"checked"`
+	Fine         int64 `json:"fine"`
+	BreaksOnEdit int64 `json:"breaksOnEdit"`
+	Breaks       int64 `json:"breaks"`
+	Unknown      int64 `json:"unknown"`
+	// Examples are objects that break, at most 100.
+	Examples []CheckedObject `json:"examples,omitempty"`
+	// Problem says why no object could be checked, empty when they were.
+	Problem string `json:"problem,omitempty"`
+}
+
+// CheckedObject is an object that breaks, and why.
+type CheckedObject struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// State is BreaksOnEdit or Breaks.
+	State string `json:"state"`
+	// Field is what is wrong in it, and Message what the API server would say of it. More is how many other problems it has.
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message,omitempty"`
+	More    int    `json:"more,omitempty"`
 }
 
 // Gaps is the answer of gaps.

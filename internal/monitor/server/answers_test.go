@@ -16,6 +16,8 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/monitor/crdcheck"
+	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
@@ -157,7 +159,17 @@ func TestAnAnswerSaysHowOldItIs(t *testing.T) {
 }
 
 func TestVersionsOfADefinitionAreCompared(t *testing.T) {
-	m := newMonitor(t, nil)
+	big := recorder.ObjectVerdict{Namespace: "a", Name: "big", Verdict: crdcheck.Verdict{State: crdcheck.Breaks, Problems: []crdcheck.Problem{
+		{When: crdcheck.EveryWrite, Field: ".spec.size", Message: "too large"}, {When: crdcheck.OnEdit, Field: ".spec.other"},
+	}}}
+	m := newMonitor(t, func(o *Options) {
+		o.Reports = func(context.Context, string) ([]recorder.Report, error) {
+			return []recorder.Report{
+				{UID: "an-earlier-one", Generation: 2, Objects: &recorder.ObjectsReport{Checked: 9}},
+				{UID: "u", Generation: 2, Objects: &recorder.ObjectsReport{Version: "v1", Checked: 3, Fine: 2, Breaks: 1, Examples: []recorder.ObjectVerdict{big}}},
+			}, nil
+		}
+	})
 	definition := func(fields string) []byte {
 		return []byte(`{"metadata":{"name":"apples.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"apples","kind":"Apple"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{` + fields + `}}}}}}]}}`)
 	}
@@ -178,6 +190,17 @@ func TestVersionsOfADefinitionAreCompared(t *testing.T) {
 		codes = append(codes, f.Severity+" "+f.Code+" "+f.Path)
 	}
 	if diff := cmp.Diff([]string{"Breaking FieldRemoved .spec.colour", "Breaking BoundTightened .spec.size"}, codes); diff != "" {
+		t.Error(diff)
+	}
+	if answer.Versions[0].Objects != nil {
+		t.Errorf("who may not list the objects is told of them: %+v", answer.Versions[0].Objects)
+	}
+	m.cluster.allow("user3", "customresourcedefinitions.apiextensions.k8s.io", "", true)
+	m.cluster.allow("user3", "apples.example.com", "", true)
+	want := &api.CheckedObjects{Version: "v1", Checked: 3, Fine: 2, Breaks: 1, Examples: []api.CheckedObject{
+		{Namespace: "a", Name: "big", State: "Breaks", Field: ".spec.size", Message: "too large", More: 1},
+	}}
+	if diff := cmp.Diff(want, get[api.Definitions](m, "user3", path).Versions[0].Objects); diff != "" {
 		t.Error(diff)
 	}
 	if w := m.ask("user2", api.Prefix+"definitions?name=pears.example.com"); w.Code != http.StatusNotFound {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/crdcheck"
+	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
 )
@@ -47,7 +49,48 @@ func (s *server) definitions(r *request) (any, *api.View, error) {
 		stored = stored[:maxVersions]
 	}
 	answer.Versions = versionsOf(stored, content)
+	if err := s.addChecks(r, answer); err != nil {
+		return nil, nil, err
+	}
 	return answer, &answer.View, r.Context().Err()
+}
+
+// addChecks tells how the objects fare. It names them, so it needs the right to list them.
+func (s *server) addChecks(r *request, answer *api.Definitions) error {
+	resource, group, _ := strings.Cut(answer.Name, ".")
+	if s.options.Reports == nil || !r.rights.everywhere(schema.GroupResource{Group: group, Resource: resource}) {
+		return nil
+	}
+	reports, err := s.options.Reports(r.Context(), answer.Name)
+	if err != nil {
+		return err
+	}
+	for i := range answer.Versions {
+		version := &answer.Versions[i]
+		for j := range reports {
+			if report := &reports[j]; report.UID == version.UID && report.Generation == version.Generation && report.Objects != nil {
+				version.Objects = checkedObjects(report.Objects)
+			}
+		}
+	}
+	return nil
+}
+
+func checkedObjects(from *recorder.ObjectsReport) *api.CheckedObjects {
+	checked := &api.CheckedObjects{
+		Version: from.Version, Time: from.Time, Checked: from.Checked, Fine: from.Fine, BreaksOnEdit: from.BreaksOnEdit, Breaks: from.Breaks,
+		Unknown: from.Unknown, Problem: from.Problem,
+	}
+	for i := range from.Examples {
+		example := &from.Examples[i]
+		one := api.CheckedObject{Namespace: example.Namespace, Name: example.Name, State: string(example.State)}
+		if len(example.Problems) > 0 {
+			worst := example.Problems[0]
+			one.Field, one.Message, one.More = worst.Field, worst.Message, len(example.Problems)-1+example.MoreProblems
+		}
+		checked.Examples = append(checked.Examples, one)
+	}
+	return checked
 }
 
 // definitionsView says how old is what is known of definitions.

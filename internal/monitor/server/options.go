@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
 )
@@ -70,6 +71,8 @@ type Options struct {
 	Subscribe func() Subscription
 	// Rules may be nil: then there are none.
 	Rules Rules
+	// Reports returns what the last changes of a definition break, the oldest first. Nil: nothing is known.
+	Reports func(ctx context.Context, name string) ([]recorder.Report, error)
 	// Health judges an object of a kind. Nil: health.Of with what is shipped.
 	Health func(object map[string]any, now time.Time) health.Verdict
 	// Ready returns nil when the monitor can do its work. Nil: it always can.

@@ -79,7 +79,20 @@ export interface DefinitionVersion {
   versions?: { name: string; served: boolean; storage: boolean; deprecated?: boolean }[];
   findings?: Finding[];
   problem?: string;
+  objects?: CheckedObjects;
 }
+export interface CheckedObjects {
+  version?: string;
+  time: string;
+  checked: number;
+  fine: number;
+  breaksOnEdit: number;
+  breaks: number;
+  unknown: number;
+  examples?: CheckedObject[];
+  problem?: string;
+}
+export interface CheckedObject { namespace?: string; name: string; state: string; field?: string; message?: string; more?: number }
 export interface Definitions extends Answer { name: string; versions: DefinitionVersion[] }
 
 export interface Rate extends Answer { widthSeconds: number; buckets: { start: string; changes: number }[] }

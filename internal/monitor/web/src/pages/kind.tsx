@@ -1,9 +1,10 @@
 // A kind: its objects, the versions of its definition, and what each change of it breaks.
 
-import { address, type Coverage, type Definitions, type DefinitionVersion, type Finding, type HealthSummary, type Params } from '../api';
+import { address, type CheckedObjects, type Coverage, type Definitions, type DefinitionVersion, type Finding, type HealthSummary, type Params } from '../api';
 import { useAnswer } from '../load';
 import { BigCounts } from '../parts/counts';
 import { Head, Missing, Nothing, Part } from '../parts/answer';
+import { ObjectLink } from '../parts/names';
 import { State } from '../parts/shape';
 import { Table } from '../parts/table';
 import { Troubled } from '../parts/troubled';
@@ -33,7 +34,7 @@ export function KindPage({ params }: { params: Params }) {
       )}
       {definitions.answer && (
         <Part title="What changed in the definition" loaded={known}>
-          <SchemaHistory of={definitions.answer.versions} />
+          <SchemaHistory of={definitions.answer.versions} kind={name} />
         </Part>
       )}
       <Part title="Objects" loaded={{ ...health, answer: undefined, failure: undefined }}>
@@ -64,7 +65,7 @@ function Versions({ of }: { of?: DefinitionVersion }) {
   );
 }
 
-function SchemaHistory({ of }: { of: DefinitionVersion[] }) {
+function SchemaHistory({ of, kind }: { of: DefinitionVersion[]; kind: string }) {
   return (
     <ol class="changes">
       {of.map((version, i) => (
@@ -76,6 +77,7 @@ function SchemaHistory({ of }: { of: DefinitionVersion[] }) {
           </div>
           {version.problem && <p class="notes">{version.problem}</p>}
           <Findings of={version.findings ?? []} />
+          {version.objects && <Checked of={version.objects} kind={kind} />}
         </li>
       ))}
     </ol>
@@ -104,5 +106,32 @@ function Findings({ of }: { of: Finding[] }) {
         </li>
       ))}
     </ul>
+  );
+}
+
+// Checked says how the objects that there were fare with a version.
+function Checked({ of, kind }: { of: CheckedObjects; kind: string }) {
+  if (of.problem) return <p class="notes">The objects could not be checked: {of.problem}</p>;
+  const broken = of.examples ?? [];
+  return (
+    <>
+      <p class="notes">
+        Of {count(of.checked, 'object')}, checked by {of.version} on {moment(of.time)}: {of.breaks} cannot be written any more, {of.breaksOnEdit} break on the next edit of a field, {of.unknown} could not be
+        checked, {of.fine} are fine.
+      </p>
+      {broken.length > 0 && (
+        <ul class="findings">
+          {broken.map((object) => (
+            <li key={`${object.namespace} ${object.name}`}>
+              <State of={object.state} />
+              <span>
+                <ObjectLink of={{ ...object, kind }} /> {object.message} <code class="aside">{object.field}</code>
+                {object.more ? ` and ${count(object.more, 'other problem')}` : ''}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
   );
 }

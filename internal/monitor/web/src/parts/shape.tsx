@@ -19,6 +19,8 @@ const looks: Record<string, Look> = {
   Failing: { tone: 'bad', draw: triangle, filled: true },
   Refused: { tone: 'bad', draw: triangle, filled: true },
   Breaking: { tone: 'bad', draw: triangle, filled: true },
+  Breaks: { tone: 'bad', draw: triangle, filled: true },
+  BreaksOnEdit: { tone: 'busy', draw: triangle },
   Critical: { tone: 'bad', draw: triangle, filled: true },
   Risky: { tone: 'busy', draw: triangle },
   Warning: { tone: 'busy', draw: triangle },
