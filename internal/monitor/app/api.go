@@ -44,7 +44,9 @@ func (a *Answers) API(_ context.Context, parts Parts) (http.Handler, error) {
 	c := &parts.Config.API
 	return server.New(server.Options{
 		Store: parts.Store, Coverage: coverage(parts.Coverage), Rules: a.Rules, Page: a.Page, Ready: parts.Ready,
-		Reports:      func(ctx context.Context, name string) ([]recorder.Report, error) { return recorder.Reports(ctx, parts.Store, name) },
+		Reports: func(ctx context.Context, name string) ([]recorder.Report, error) {
+			return recorder.Reports(ctx, parts.Store, name)
+		},
 		Subscribe:    func() server.Subscription { return subscription{parts.Recorder.Subscribe(1, nil)} },
 		TokenReviews: tokens.TokenReviews(), AccessReviews: rights.SubjectAccessReviews(), OwnAudienceOnly: c.OwnTokensOnly,
 		Key: parts.Key, Hosts: slices.Concat(serviceHosts(a.Namespace), c.Hosts), BehindTLS: c.BehindTLS,
