@@ -189,7 +189,7 @@ func (b *Bench) PlayUpgrade(t testing.TB, release *Release, mayMake []string) er
 	if err := r.load(release); err != nil {
 		return err
 	}
-	if err := r.settleAlone(); err != nil {
+	if err := r.settleAlone(release.Stated); err != nil {
 		return err
 	}
 	before := r.Recorder.State(r.namespace)
@@ -269,8 +269,9 @@ func replaced(steps []Step, texts *strings.Replacer) ([]Step, error) {
 	return all, err
 }
 
-// settleAlone waits until the recorder has seen everything.
-func (r *run) settleAlone() error {
+// settleAlone waits until the recorder has seen everything, and at least what was stated: on a busy machine one kind may be seen
+// much later than the others.
+func (r *run) settleAlone(stated []Step) error {
 	last, since := -1, time.Now()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -278,7 +279,7 @@ func (r *run) settleAlone() error {
 		if now := r.activity(); now != last {
 			last, since = now, time.Now()
 		}
-		if last > 0 && time.Since(since) > idle {
+		if last > 0 && time.Since(since) > idle && r.sees(stated) {
 			return nil
 		}
 		select {
@@ -287,4 +288,16 @@ func (r *run) settleAlone() error {
 		case <-tick.C:
 		}
 	}
+}
+
+// sees tells whether the recorder has seen what was stated.
+func (r *run) sees(stated []Step) bool {
+	seen := r.Recorder.State(r.namespace)
+	for _, step := range stated {
+		object := unstructured.Unstructured{Object: step.Apply}
+		if seen[object.GetKind()+"/"+object.GetName()] == nil {
+			return false
+		}
+	}
+	return true
 }
