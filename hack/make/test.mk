@@ -29,14 +29,14 @@ TEST_FLAGS ?=
 SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
 
 .PHONY: test
-test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, end to end, a sample of the faults.
+test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, the monitor's record, end to end, a sample of the faults.
 	@echo 'test: SEED=$(SAMPLE) chooses the random inputs and the faults'
 	@hack/test.sh
 
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-oracle test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # What computes without sharing memory between goroutines is not watched by the race detector: SQLite, which is C turned into Go,
 # compression, hashes and the search for places to cut files. That halves the processor time of the tests of stores and
