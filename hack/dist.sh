@@ -121,6 +121,10 @@ for program in "${images[@]}"; do image "$program"; done
 for platform in {linux,darwin,windows}/{amd64,arm64}; do plugin "${platform%/*}" "${platform#*/}"; done
 charts
 "$work/release" install --version "$version" --registry "$registry" <dist/install.yaml >"$out/install.yaml"
+{
+  echo "# Slipway $version: kubectl apply --server-side -f monitor-rules.yaml, after install.yaml"
+  cat config/monitor/rules/rules.yaml
+} >"$out/monitor-rules.yaml"
 "$work/release" krew --version "$version" --address "$download" "$out" >"$out/slipway.yaml"
 
 chmod 644 "$out"/*

@@ -17,6 +17,7 @@ if "$KUBECTL" get crd webapps.slipway.dev >/dev/null 2>&1; then
   say 'removing the demo'
   "$KUBECTL" delete -n demo -f config/samples/s3.yaml --ignore-not-found --wait
   "$KUBECTL" delete -f config/samples/demo.yaml --ignore-not-found --wait
+  "$KUBECTL" delete -k config/monitor/rules --ignore-not-found --wait
   others=$("$KUBECTL" get slipway -A -o name)
   if [[ -n $others ]]; then
     die "the cluster has other Slipway objects, and deleting the CRDs would delete them with everything they run:

@@ -61,6 +61,8 @@ if [[ -n $MONITOR_IMAGE ]]; then
     diagnose slipway-system
     die 'the monitor did not become ready'
   fi
+  say 'applying the rules that come with the monitor'
+  "$KUBECTL" apply --server-side -k config/monitor/rules
 fi
 
 say 'backing up the volume of the application "notes"'

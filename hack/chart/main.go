@@ -62,7 +62,7 @@ func run(p paths) error {
 // objects adds every object of the bases except for the namespace, which a user gives to
 // Helm, the definitions, and the operator's ClusterRole, whose rules are in files of their own.
 func objects(config string, files map[string][]byte) error {
-	for _, base := range []string{"rbac", "manager", "webhook", "monitor"} {
+	for _, base := range []string{"rbac", "manager", "webhook", "monitor", "monitor/rules"} {
 		names, err := filepath.Glob(filepath.Join(config, base, "*.yaml"))
 		if err != nil {
 			return err

@@ -185,7 +185,7 @@ func TestFiles(t *testing.T) {
 			want = append(want, strings.NewReplacer("VERSION", made.version, "BARE", strings.TrimPrefix(made.version, "v")).Replace(strings.ReplaceAll(format, "*", value)))
 		}
 	}
-	add("*", "SHA256SUMS", "SHA256SUMS.sig", "install.yaml", "slipway.yaml", "slipway-BARE.tgz")
+	add("*", "SHA256SUMS", "SHA256SUMS.sig", "install.yaml", "monitor-rules.yaml", "slipway.yaml", "slipway-BARE.tgz")
 	for _, image := range []string{"slipway-backup", "slipway-demo", "slipway-gateway", "slipway-monitor", "slipway-operator"} {
 		add(image+"-VERSION*", ".oci.tar", "-amd64.tar", "-arm64.tar", "-linux-amd64.cdx.json", "-linux-arm64.cdx.json")
 	}

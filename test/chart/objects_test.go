@@ -97,6 +97,9 @@ func comparable(t *testing.T, object *unstructured.Unstructured) (name string, c
 func TestTheDefaultIsInstallYAML(t *testing.T) {
 	got, want := map[string]any{}, map[string]any{}
 	for _, object := range parse(t, render(t, "slipway-system")) {
+		if object.GetKind() == "MonitorRule" {
+			continue // TestTheRulesOfTheMonitorAreAppliedLast
+		}
 		name, content := comparable(t, object)
 		guard := strings.HasPrefix(name, "ValidatingAdmissionPolicy") || object.GetKind() == "ConfigMap"
 		if guard && !strings.Contains(name, monitorName) {
@@ -284,6 +287,29 @@ func TestPatternsOfKindsReachOperatorAndMonitor(t *testing.T) {
 	want := map[string]any{"kinds": map[string]any{"include": []any{"*.example.com", "apps.example.org"}, "exclude": []any{"secret*"}, "max": float64(100)}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the monitor's configuration: -want +got:\n%s", diff)
+	}
+}
+
+// Their definition has to be there before them, and whoever has suspended one finds it suspended after an upgrade.
+func TestTheRulesOfTheMonitorAreAppliedLast(t *testing.T) {
+	got, want := map[string]any{}, map[string]any{}
+	for _, rule := range ofKind(parse(t, render(t, "ops")), "MonitorRule") {
+		hook := map[string]string{"helm.sh/hook": "post-install,post-upgrade,post-rollback", "helm.sh/hook-delete-policy": "hook-failed"}
+		if diff := cmp.Diff(hook, rule.GetAnnotations()); diff != "" {
+			t.Errorf("annotations of %s: -want +got:\n%s", rule.GetName(), diff)
+		}
+		got[rule.GetName()] = rule.Object["spec"]
+	}
+	for _, rule := range parse(t, readFile(t, "..", "..", "config", "monitor", "rules", "rules.yaml")) {
+		want[rule.GetName()] = rule.Object["spec"]
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
+		t.Errorf("-config +chart:\n%s", diff)
+	}
+	for _, set := range []string{"monitor.defaultRules=false", "monitor.enabled=false", "namespaces={a}"} {
+		if rules := ofKind(parse(t, render(t, "ops", "--set", set)), "MonitorRule"); len(rules) > 0 {
+			t.Errorf("with %s there are %d rules", set, len(rules))
+		}
 	}
 }
 

@@ -121,7 +121,7 @@ func Verify(folder, keyFile, version string) error {
 // version in their names. The files of an older release are signed too, and must not be
 // taken for those of this one.
 func ofVersion(name, version string) bool {
-	if name == "install.yaml" || name == "slipway.yaml" {
+	if slices.Contains([]string{"install.yaml", "monitor-rules.yaml", "slipway.yaml"}, name) {
 		return true
 	}
 	bare := regexp.QuoteMeta(strings.TrimPrefix(version, "v"))

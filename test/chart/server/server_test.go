@@ -176,6 +176,33 @@ func (w *world) keeps(after string) {
 	}
 }
 
+// hasRules checks that the rules of the monitor are there, and whether the one that suspend suspends is.
+func (w *world) hasRules(after string, suspended bool) {
+	w.Helper()
+	rules := &slipwayv1alpha1.MonitorRuleList{}
+	if err := w.List(w.Context(), rules, client.MatchingLabels{"app.kubernetes.io/component": "monitor"}); err != nil {
+		w.Fatal(err)
+	}
+	if len(rules.Items) < 5 {
+		w.Errorf("after %s there are %d rules", after, len(rules.Items))
+	}
+	for i := range rules.Items {
+		rule := &rules.Items[i]
+		if want := suspended && rule.Name == "flapping"; rule.Spec.Suspend != want {
+			w.Errorf("after %s %s is suspended: %t, want %t", after, rule.Name, rule.Spec.Suspend, want)
+		}
+	}
+}
+
+// suspend does what an administrator does with a rule that she does not want.
+func (w *world) suspend() {
+	w.Helper()
+	rule := &slipwayv1alpha1.MonitorRule{ObjectMeta: metav1.ObjectMeta{Name: "flapping"}}
+	if err := w.Patch(w.Context(), rule, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))); err != nil {
+		w.Fatal(err)
+	}
+}
+
 func TestTheChartIsUpgradedRolledBackAndInstalledAgain(t *testing.T) {
 	w := begin(t)
 	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
@@ -199,6 +226,8 @@ func TestTheChartIsUpgradedRolledBackAndInstalledAgain(t *testing.T) {
 	w.runs("v0.1.0")
 	w.mustHelm(today("upgrade")...)
 	w.runs("v0.2.0")
+	w.hasRules("the upgrade", false)
+	w.suspend()
 	most := limit
 	environment.Eventually(t, func() error {
 		patch := client.MergeFrom(edge.DeepCopy())
@@ -228,6 +257,7 @@ func TestTheChartIsUpgradedRolledBackAndInstalledAgain(t *testing.T) {
 	w.mustHelm(today("upgrade", "--set", "podLabels.try=this")...)
 	w.mustHelm("rollback", "slipway", "--force-conflicts")
 	w.runs("v0.2.0")
+	w.hasRules("the rollback", true)
 
 	// Away, with an object on its way out, and back again.
 	if err := w.Delete(t.Context(), held); err != nil {
@@ -242,6 +272,7 @@ func TestTheChartIsUpgradedRolledBackAndInstalledAgain(t *testing.T) {
 	w.mustHelm(today("install")...)
 	w.runs("v0.2.0")
 	w.keeps("the second install")
+	w.hasRules("the second install", true)
 	if now := w.state(); !slices.Equal(before, now) {
 		t.Errorf("the objects are %v, were %v", now, before)
 	}
