@@ -56,6 +56,30 @@ func TestAnAlarmIsToldEverywhere(t *testing.T) {
 	}
 }
 
+// A series that begins with its first message shows no increase for it.
+func TestDeliveriesAreCountedFromZero(t *testing.T) {
+	l := newWorld(t).start()
+	families, err := l.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == deliveriesMetric.Name {
+				got[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	want := map[string]float64{
+		"event sent": 0, "event retried": 0, "event given_up": 0,
+		"webhook/on-call sent": 0, "webhook/on-call retried": 0, "webhook/on-call given_up": 0,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the series are %v, want %v", got, want)
+	}
+}
+
 func TestATimerFiresAfterARestart(t *testing.T) {
 	w := newWorld(t, badRule(1, func(s *slipwayv1alpha1.MonitorRuleSpec) { s.For = "2s" }))
 	l := w.start()

@@ -90,6 +90,16 @@ func newMetrics(a *Alarms, registry prometheus.Registerer) *metrics {
 		deliveries: counters(deliveriesMetric), total: counters(raisedMetric),
 		firing: describe(firingMetric), failing: describe(failingMetric), waiting: describe(waitingMetric),
 	}
+	// Else the first message that is given up would begin a series, and no increase of it would be seen.
+	outputs := []string{notify.OutputEvent}
+	for name := range a.options.Webhooks {
+		outputs = append(outputs, notify.OutputWebhook+name)
+	}
+	for _, output := range outputs {
+		for _, result := range []notify.Result{notify.Sent, notify.Retried, notify.GivenUp} {
+			m.deliveries.WithLabelValues(output, string(result))
+		}
+	}
 	return metric.Registered(registry, m)
 }
 
