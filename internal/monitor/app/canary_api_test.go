@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -27,10 +28,15 @@ import (
 )
 
 const (
-	// canary is in every secret, and plain in what is none: where plain is not found, nothing was looked at.
+	// canary is in every secret, and plain in what is none.
 	canary = "CaNaRy7Zq"
 	plain  = "PlainBird5x"
+	// defined is the kind.
+	defined = "canaries.birds.example.com"
 )
+
+// outlet is what came out of one place of the monitor. Where control is not found, the search was at the wrong place.
+type outlet struct{ text, control string }
 
 // defineCanaries makes a kind with a schema that declares one secret.
 func defineCanaries(t *testing.T) {
@@ -40,7 +46,7 @@ func defineCanaries(t *testing.T) {
 	spec := *open.DeepCopy()
 	spec.Properties = map[string]apiextensionsv1.JSONSchemaProps{"login": {Type: "string", Format: "password"}}
 	d := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "canaries.birds.example.com"},
+		ObjectMeta: metav1.ObjectMeta{Name: defined},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "birds.example.com", Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "canaries", Kind: "Canary"},
@@ -58,13 +64,13 @@ func defineCanaries(t *testing.T) {
 }
 
 // bird is an object with secrets wherever there may be some.
-func bird(namespace string, n int) (*unstructured.Unstructured, map[string]any) {
+func bird(namespace, name string, n int) (*unstructured.Unstructured, map[string]any) {
 	secret := fmt.Sprintf("%s-%d", canary, n)
 	applied, _ := json.Marshal(map[string]any{"spec": map[string]any{"size": secret}})
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "birds.example.com/v1", "kind": "Canary",
 		"metadata": map[string]any{
-			"name": "bird", "namespace": namespace,
+			"name": name, "namespace": namespace,
 			"annotations": map[string]any{
 				"example.com/api-token": secret, "kubectl.kubernetes.io/last-applied-configuration": string(applied),
 			},
@@ -110,40 +116,30 @@ func curious(t *testing.T, namespace string) []*slipwayv1alpha1.MonitorRule {
 	return rules
 }
 
-// TestACanaryIsNowhere plants secrets in an object of a real cluster, changes and deletes it, and looks for them in everything
-// that comes out of the monitor.
+// TestACanaryIsNowhere plants secrets in objects of a real cluster, changes and deletes one of them, and looks for them in
+// everything that comes out of the monitor. In each place it must find what is no secret, too.
 func TestACanaryIsNowhere(t *testing.T) {
 	defineCanaries(t)
 	namespace, folder := env.Namespace(t), t.TempDir()
 	m := startMonitor(t, folder)
+	stream := m.follow()
 	rules := curious(t, namespace)
 	for _, rule := range rules {
 		says(t, rule, metav1.ConditionTrue, slipwayv1alpha1.ReasonEvaluating, nil)
 	}
-	object, _ := bird(namespace, 0)
-	environment.Eventually(t, func() error { return env.Client.Create(t.Context(), object.DeepCopy()) })
-	write := func(n int) {
-		t.Helper()
-		next, status := bird(namespace, n)
-		now := object.DeepCopy()
+	object, _ := bird(namespace, "bird", 0)
+	for _, name := range []string{"bird", "stays"} { // the state of one is in the store to the end
 		environment.Eventually(t, func() error {
-			if err := env.Client.Get(t.Context(), kube.ObjectKeyFromObject(object), now); err != nil {
-				return err
-			}
-			next.SetResourceVersion(now.GetResourceVersion())
-			return env.Client.Update(t.Context(), next)
+			first, _ := bird(namespace, name, 0)
+			return env.Client.Create(t.Context(), first)
 		})
-		next.Object["status"] = status
-		if err := env.Client.Status().Update(t.Context(), next); err != nil {
-			t.Fatal(err)
+		for n := range 4 {
+			rewrite(t, namespace, name, n+1)
 		}
-	}
-	for n := range 4 {
-		write(n + 1)
 	}
 	for _, rule := range rules {
 		says(t, rule, metav1.ConditionTrue, slipwayv1alpha1.ReasonEvaluating, func(s *slipwayv1alpha1.MonitorRuleStatus) bool {
-			return s.Firing > 0 || rule.Name == "canary-fails" && len(s.Conditions) == 2
+			return s.Firing > 1 || rule.Name == "canary-fails" && len(s.Conditions) == 2
 		})
 	}
 	environment.Eventually(t, func() error {
@@ -154,71 +150,126 @@ func TestACanaryIsNowhere(t *testing.T) {
 		}
 		return nil
 	})
-	sinks := map[string]string{"metrics": m.metrics(), "status of rules": statuses(t, rules)}
-	for _, question := range []string{
-		"changes", "kinds", "health?all=true", "gaps", "rules", "coverage", "rate", "whoami", "definitions?name=canaries.birds.example.com&content=true",
-		"history?kind=canaries.birds.example.com&name=bird&namespace=" + namespace, "object?kind=canaries.birds.example.com&name=bird&namespace=" + namespace,
-		"tree?kind=canaries.birds.example.com&name=bird&namespace=" + namespace,
+	outlets := map[string]outlet{
+		"metrics": {m.metrics(), `slipway_monitor_alarms_total{rule="canary-object"`}, "status of rules": {statuses(t, rules), plain},
+		"page": {m.page("/"), "<!doctype html>"}, "script of the page": {m.page(m.script()), "api/v1/"},
+	}
+	of := "?kind=" + defined + "&name=bird&namespace=" + namespace
+	for question, control := range map[string]string{
+		"changes": plain, "kinds": defined, "health?all=true": `"reason":"NoLogin"`, "gaps": `"gaps":`, "rules": plain, "coverage": defined, "rate": `"view":`,
+		"whoami": `"user":`, "definitions?name=" + defined + "&content=true": `"login"`,
+		"history" + of: plain, "object" + of: plain,
 	} {
-		sinks["API: "+question] = m.raw(question)
+		outlets["API: "+question] = outlet{m.raw(question), control}
 	}
 	if err := env.Client.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	environment.Eventually(t, func() error {
-		if !strings.Contains(m.webhook.text(), "ObjectDeleted") {
-			return fmt.Errorf("the webhook was not told of the end")
+		if !strings.Contains(m.webhook.text(), "ObjectDeleted") || !strings.Contains(stream.text(), `"type":"Deleted"`) {
+			return fmt.Errorf("the webhook or the stream was not told of the end")
 		}
 		return nil
 	})
-	sinks["API: history after the end"] = m.raw("history?kind=canaries.birds.example.com&name=bird&namespace=" + namespace)
-	sinks["Events"] = events(t)
+	outlets["API: history after the end"] = outlet{m.raw("history" + of), plain}
+	outlets["Events"] = outlet{events(t), plain}
 	m.stop()
-	sinks["webhook"], sinks["headers of the webhook"], sinks["log"] = m.webhook.text(), m.requests.text(), m.log.text()
-	sinks["files"], sinks["store"] = files(t, folder), contents(t, folder)
-	for name, text := range sinks {
+	outlets["stream"], outlets["webhook"] = outlet{stream.text(), plain}, outlet{m.webhook.text(), plain}
+	outlets["headers of the webhook"], outlets["log"] = outlet{m.requests.text(), "Slipway-Signature"}, outlet{m.log.text(), namespace + "/bird"}
+	outlets["files"] = outlet{files(t, folder), "birds.example.com"}
+	for part, text := range contents(t, folder) {
+		outlets["store: "+part] = text
+	}
+	for name, o := range outlets {
 		for _, form := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary)), "key-of-the-webhook"} {
-			if at := strings.Index(text, form); at >= 0 {
-				t.Errorf("%s: %s is in it: ...%s", name, form, text[max(0, at-200):min(len(text), at+100)])
+			if at := strings.Index(o.text, form); at >= 0 {
+				t.Errorf("%s: %s is in it: ...%s", name, form, o.text[max(0, at-200):min(len(o.text), at+100)])
 			}
 		}
-		if text == "" {
-			t.Errorf("%s: there is nothing in it", name)
-		}
-	}
-	for _, name := range []string{"webhook", "Events", "store", "status of rules", "API: changes", "API: rules", "API: history after the end"} {
-		if !strings.Contains(sinks[name], plain) {
-			t.Errorf("%s: what is no secret is not in it either: %.2000s", name, sinks[name])
+		if !strings.Contains(o.text, o.control) {
+			t.Errorf("%s: %q is not in it either: %.2000s", name, o.control, o.text)
 		}
 	}
 }
 
-func (m *monitor) raw(path string) string {
+// rewrite gives an object other secrets, and a status with some.
+func rewrite(t *testing.T, namespace, name string, n int) {
+	t.Helper()
+	next, status := bird(namespace, name, n)
+	now := next.DeepCopy()
+	environment.Eventually(t, func() error {
+		if err := env.Client.Get(t.Context(), kube.ObjectKeyFromObject(next), now); err != nil {
+			return err
+		}
+		next.SetResourceVersion(now.GetResourceVersion())
+		return env.Client.Update(t.Context(), next)
+	})
+	next.Object["status"] = status
+	if err := env.Client.Status().Update(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *monitor) raw(question string) string {
 	m.Helper()
-	response, err := m.open(m.Context(), path)
+	return m.read(m.open(m.Context(), question))
+}
+
+// page returns a file of the web page.
+func (m *monitor) page(path string) string {
+	m.Helper()
+	return m.read(http.Get("http://" + m.config.Listen.API + path))
+}
+
+// script is the path of the page's program.
+func (m *monitor) script() string {
+	m.Helper()
+	found := regexp.MustCompile(`src="([^"]+[.]js)"`).FindStringSubmatch(m.page("/"))
+	if found == nil {
+		m.Fatal("the page has no script")
+	}
+	return "/" + found[1]
+}
+
+// read returns an answer, which must be a good one.
+func (m *monitor) read(response *http.Response, err error) string {
+	m.Helper()
 	if err != nil {
 		m.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		m.Fatalf("%s: %s: %s (%v)", response.Request.URL, response.Status, body, err)
+	}
+	return string(body)
+}
+
+// follow takes what the stream sends until the monitor ends.
+func (m *monitor) follow() *sink {
+	m.Helper()
+	response, err := m.open(m.Context(), "stream")
 	if err != nil {
 		m.Fatal(err)
 	}
-	return string(body)
+	if response.StatusCode != http.StatusOK {
+		m.Fatalf("the stream is refused: %s", response.Status)
+	}
+	taken, done := &sink{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(taken, response.Body)
+	}()
+	m.Cleanup(func() {
+		_ = response.Body.Close()
+		<-done
+	})
+	return taken
 }
 
 func (m *monitor) metrics() string {
 	m.Helper()
-	response, err := http.Get("http://" + m.config.Listen.Metrics + "/metrics")
-	if err != nil {
-		m.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || !strings.Contains(string(body), `slipway_monitor_alarms_total{rule="canary-object"`) {
-		m.Fatalf("the metrics are %.3000s (%v)", body, err)
-	}
-	return string(body)
+	return m.read(http.Get("http://" + m.config.Listen.Metrics + "/metrics"))
 }
 
 func statuses(t *testing.T, rules []*slipwayv1alpha1.MonitorRule) string {
@@ -266,48 +317,50 @@ func files(t *testing.T, folder string) string {
 }
 
 // contents is what the store has, unpacked.
-func contents(t *testing.T, folder string) string {
+func contents(t *testing.T, folder string) map[string]outlet {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(folder, historyFolder)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	var all strings.Builder
-	add := func(value any, err error) {
+	marshal := func(value any, err error) string {
 		t.Helper()
 		raw, err2 := json.Marshal(value)
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}
-		all.Write(raw)
+		return string(raw)
 	}
+	var changes, states, values strings.Builder
 	cursor := ""
 	for {
 		page, err := s.Changes(t.Context(), store.Query{Limit: 1000, Cursor: cursor})
-		add(page, err)
+		changes.WriteString(marshal(page, err))
 		if cursor = page.Next; cursor == "" {
 			break
 		}
 	}
 	kinds, err := s.Kinds(t.Context())
-	add(kinds, err)
+	all := map[string]outlet{"kinds": {marshal(kinds, err), "birds.example.com"}}
 	for i := range kinds {
 		for state, err := range s.StatesOf(t.Context(), kinds[i].GroupResource()) {
-			add(state, err)
-			all.Write(state.Body)
-			all.Write(state.Managers)
-			all.Write(state.Noise)
+			states.WriteString(marshal(state, err))
+			states.Write(state.Body)
+			states.Write(state.Managers)
+			states.Write(state.Noise)
 		}
 	}
-	values, err := s.Values(t.Context(), "")
-	add(values, err)
-	for _, v := range values {
-		all.Write(v.Data)
+	saved, err := s.Values(t.Context(), "")
+	values.WriteString(marshal(saved, err))
+	for _, v := range saved {
+		values.Write(v.Data)
 	}
+	all["changes"], all["states"], all["values"] = outlet{changes.String(), plain}, outlet{states.String(), plain}, outlet{values.String(), plain}
+	// Messages that were delivered are gone: the webhook has them.
 	messages, _, err := s.NextMessages(t.Context(), time.Now().Add(48*time.Hour), 1000)
-	add(messages, err)
-	definitions, err := s.Definitions(t.Context(), "canaries.birds.example.com")
-	add(definitions, err)
-	return all.String()
+	all["messages"] = outlet{text: marshal(messages, err)}
+	definitions, err := s.Definitions(t.Context(), defined)
+	all["definitions"] = outlet{marshal(definitions, err), defined}
+	return all
 }

@@ -25,6 +25,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/config"
+	"github.com/slipway-dev/slipway/internal/monitor/web"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -84,7 +85,7 @@ func startMonitor(t *testing.T, folder string) *monitor {
 			Extension: struct {
 				*Answers
 				*Rules
-			}{&Answers{Rules: rules}, rules},
+			}{&Answers{Rules: rules, Page: web.Files()}, rules},
 		})
 	}()
 	m.stop = sync.OnceFunc(func() {
