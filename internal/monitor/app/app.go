@@ -145,7 +145,7 @@ func (a *app) record(ctx context.Context, history *store.Store, servers *sync.Wa
 	if err != nil {
 		return errors.Join(err, r.Close(ctx))
 	}
-	parts.Recorder, parts.Coverage = r, s.Coverage
+	parts.Recorder, parts.Coverage, parts.CoverageOf = r, s.Coverage, s.CoverageOf
 	a.ready.follow(s.Coverage)
 	if err := metrics.Register(a.registry, r, history, s.Coverage); err != nil {
 		return errors.Join(err, r.Close(ctx))

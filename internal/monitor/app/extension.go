@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/internal/monitor/config"
@@ -26,9 +27,10 @@ type Parts struct {
 	Key []byte
 	// Ready returns nil while the definitions are followed.
 	Ready func() error
-	// Recorder and Coverage are nil while the observer is made.
-	Recorder *recorder.Recorder
-	Coverage func() supervisor.Coverage
+	// Recorder, Coverage and CoverageOf are nil while the observer is made.
+	Recorder   *recorder.Recorder
+	Coverage   func() supervisor.Coverage
+	CoverageOf func(kind schema.GroupResource) (supervisor.KindCoverage, bool)
 }
 
 // Extension attaches what is built on top of the recorder.

@@ -88,7 +88,7 @@ func (x *Rules) readRules(ctx context.Context, access *rest.Config) error {
 func (x *Rules) Run(ctx context.Context, parts Parts) error {
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { x.alarms.Run(ctx, parts.Recorder, covered(parts.Coverage)) })
+	group.Go(func() { x.alarms.Run(ctx, parts.Recorder, covered(parts.CoverageOf, clock.RealClock{})) })
 	group.Go(func() { x.followRules(ctx, parts) })
 	return nil
 }
@@ -135,16 +135,10 @@ func ruleScheme() *runtime.Scheme {
 }
 
 // covered tells whether every change of a kind is seen as it happens, for long enough that what happened before is known.
-func covered(coverage func() supervisor.Coverage) func(schema.GroupResource) bool {
+func covered(coverageOf func(schema.GroupResource) (supervisor.KindCoverage, bool), clock clock.PassiveClock) func(schema.GroupResource) bool {
 	return func(kind schema.GroupResource) bool {
-		now := coverage()
-		for i := range now.Kinds {
-			k := &now.Kinds[i]
-			if k.Kind.GroupResource() == kind {
-				return k.State == supervisor.Live && k.Lag < settled && now.Time.Sub(k.Since) >= settled
-			}
-		}
-		return false
+		k, known := coverageOf(kind)
+		return known && k.State == supervisor.Live && k.Lag < settled && clock.Since(k.Since) >= settled
 	}
 }
 

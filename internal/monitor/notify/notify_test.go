@@ -43,11 +43,12 @@ func (o *memory) add(key, output, body string) {
 	o.messages[o.last] = store.Message{ID: o.last, Key: key, Output: output, Body: []byte(body), Created: start, Next: start}
 }
 
-func (o *memory) NextMessages(_ context.Context, now time.Time, limit int) (due []store.Message, next time.Time, err error) {
+func (o *memory) NextMessages(_ context.Context, now time.Time, limit int, except ...string) (due []store.Message, next time.Time, err error) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	for _, m := range o.messages {
 		switch {
+		case slices.Contains(except, m.Output):
 		case !m.Next.After(now):
 			due = append(due, m)
 		case next.IsZero() || m.Next.Before(next):
@@ -394,8 +395,8 @@ type slow struct {
 	meanwhile func()
 }
 
-func (o *slow) NextMessages(ctx context.Context, now time.Time, limit int) ([]store.Message, time.Time, error) {
-	due, next, err := o.memory.NextMessages(ctx, now, limit)
+func (o *slow) NextMessages(ctx context.Context, now time.Time, limit int, except ...string) ([]store.Message, time.Time, error) {
+	due, next, err := o.memory.NextMessages(ctx, now, limit, except...)
 	o.meanwhile()
 	return due, next, err
 }
@@ -420,5 +421,45 @@ func TestWhatIsSentWhileTheOutboxIsReadIsNotSentTwice(t *testing.T) {
 	queues.Wait()
 	if n := requests.Load(); n != 1 {
 		t.Errorf("it was sent %d times", n)
+	}
+}
+
+// A webhook that hangs has more messages than are read at a time, and all of them are older than those of another one.
+func TestAWebhookThatHangsKeepsUpNobodyElse(t *testing.T) {
+	let, arrived := make(chan struct{}), make(chan struct{}, 1)
+	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-let }))
+	defer hangs.Close()
+	defer close(let)
+	answers := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} }))
+	defer answers.Close()
+	s, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	f := newFixture(t, map[string]*Webhook{"a": webhook(t, Config{Name: "a", URL: hangs.URL}), "b": webhook(t, Config{Name: "b", URL: answers.URL})})
+	f.sender.options.Outbox = s
+	batch := store.Batch{}
+	for i := range atOnce + 100 {
+		batch.Outbox = append(batch.Outbox, store.Message{Key: fmt.Sprint(i), Output: OutputWebhook + "a", Body: []byte("{}"), Created: start, Next: start})
+	}
+	batch.Outbox = append(batch.Outbox, store.Message{Key: "b", Output: OutputWebhook + "b", Body: []byte("{}"), Created: start, Next: start.Add(time.Millisecond)})
+	if err := s.Commit(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Step(time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	var queues sync.WaitGroup
+	defer queues.Wait()
+	defer cancel()
+	first := f.sender.round(ctx, &queues)
+	second := f.sender.round(ctx, &queues)
+	if first > time.Second || second != idle {
+		t.Errorf("after the first round it waits %s, and after the second %s: want a moment, and until somebody is done", first, second)
+	}
+	select {
+	case <-arrived:
+	case <-time.After(20 * time.Second):
+		t.Error("the other webhook got nothing")
 	}
 }

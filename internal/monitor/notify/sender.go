@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +18,8 @@ import (
 
 // Outbox is where messages wait.
 type Outbox interface {
-	// NextMessages returns messages that may be tried, and when the next one after them may be.
-	NextMessages(ctx context.Context, now time.Time, limit int) ([]store.Message, time.Time, error)
+	// NextMessages returns messages that may be tried, and when the next one after them may be. Some outputs are left out.
+	NextMessages(ctx context.Context, now time.Time, limit int, except ...string) ([]store.Message, time.Time, error)
 	// Delivered removes messages.
 	Delivered(ctx context.Context, ids ...int64) error
 	// Failed counts an attempt, and says when the next one may be.
@@ -114,9 +115,9 @@ func (s *Sender) Run(ctx context.Context) {
 // round starts a queue for each output that has messages and none yet. It returns how long nothing else is to be done.
 func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duration {
 	now := s.options.Clock.Now()
-	// What is being sent while the outbox is read may be gone from it when that queue has ended, and would be sent twice.
-	sending := s.sending()
-	messages, next, err := s.options.Outbox.NextMessages(ctx, now, atOnce)
+	// What is being sent is not read: the messages of an output that does not answer would take the place of all others. And what is
+	// being sent while the outbox is read may be gone from it when that queue has ended, and would be sent twice.
+	messages, next, err := s.options.Outbox.NextMessages(ctx, now, atOnce, s.sending()...)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.options.Log.Error("cannot read the outbox", "error", err)
@@ -128,9 +129,7 @@ func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duratio
 		of[m.Output] = append(of[m.Output], m)
 	}
 	for output, list := range of {
-		if sending[output] || !s.claim(output) {
-			continue
-		}
+		s.claim(output)
 		queues.Go(func() {
 			defer s.Wake()
 			defer s.release(output)
@@ -144,20 +143,17 @@ func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duratio
 }
 
 // sending returns the outputs that have a queue.
-func (s *Sender) sending() map[string]bool {
+func (s *Sender) sending() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return maps.Clone(s.busy)
+	return slices.Collect(maps.Keys(s.busy))
 }
 
-func (s *Sender) claim(output string) bool {
+// claim notes that an output has a queue. Only round makes queues, so it has none yet.
+func (s *Sender) claim(output string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.busy[output] {
-		return false
-	}
 	s.busy[output] = true
-	return true
 }
 
 func (s *Sender) release(output string) {

@@ -2,32 +2,38 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // NextMessages returns messages that may be tried at a time, those that wait longest first, and when the next one after them may
-// be tried. That is the zero time if there is none.
-func (s *Store) NextMessages(ctx context.Context, now time.Time, limit int) (messages []Message, next time.Time, err error) {
+// be tried. That is the zero time if there is none. Messages for the outputs in except are left out of both: they neither take the
+// place of others, nor are read again and again while they wait.
+func (s *Store) NextMessages(ctx context.Context, now time.Time, limit int, except ...string) (messages []Message, next time.Time, err error) {
+	outputs, err := json.Marshal(append([]string{}, except...))
+	if err != nil {
+		return nil, next, err
+	}
 	if limit < 1 || limit > maxMessages {
 		return nil, next, invalid("%d messages at a time, and it must be between 1 and %d", limit, maxMessages)
 	}
-	err = s.readState(ctx, "reading the outbox", `SELECT id, key, output, created, next, attempts, body FROM outbox ORDER BY next, id LIMIT ?`,
-		[]any{limit + 1}, func(row scanner) error {
-			var m Message
-			var created, due int64
-			if err := row.Scan(&m.ID, &m.Key, &m.Output, &created, &due, &m.Attempts, &m.Body); err != nil {
-				return err
-			}
-			m.Created, m.Next = readTime(created), readTime(due)
-			if len(messages) < limit && !m.Next.After(now) {
-				messages = append(messages, m)
-			} else if next.IsZero() {
-				next = m.Next
-			}
-			return nil
-		})
+	err = s.readState(ctx, "reading the outbox", `SELECT id, key, output, created, next, attempts, body FROM outbox
+		WHERE output NOT IN (SELECT value FROM json_each(?)) ORDER BY next, id LIMIT ?`, []any{string(outputs), limit + 1}, func(row scanner) error {
+		var m Message
+		var created, due int64
+		if err := row.Scan(&m.ID, &m.Key, &m.Output, &created, &due, &m.Attempts, &m.Body); err != nil {
+			return err
+		}
+		m.Created, m.Next = readTime(created), readTime(due)
+		if len(messages) < limit && !m.Next.After(now) {
+			messages = append(messages, m)
+		} else if next.IsZero() {
+			next = m.Next
+		}
+		return nil
+	})
 	return messages, next, err
 }
 

@@ -333,6 +333,14 @@ func TestOutboxValuesAndDefinitions(t *testing.T) {
 	if err != nil || len(messages) != 2 || messages[0].Key != "c" || messages[1].Key != "a" || string(messages[1].Body) != "1" || !next.Equal(now.Add(time.Hour)) {
 		t.Fatalf("messages %+v, next %s, %v", messages, next, err)
 	}
+	messages, next, err = s.NextMessages(t.Context(), now, 10, "other", "")
+	if err != nil || len(messages) != 1 || messages[0].Key != "a" || !next.IsZero() {
+		t.Fatalf("without two outputs: messages %+v, next %s, %v", messages, next, err)
+	}
+	messages, _, err = s.NextMessages(t.Context(), now, 10)
+	if err != nil || len(messages) != 2 {
+		t.Fatalf("messages %+v, %v", messages, err)
+	}
 	if err := errors.Join(s.Delivered(t.Context(), messages[0].ID), s.Failed(t.Context(), messages[1].ID, now.Add(time.Minute))); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
@@ -219,12 +220,23 @@ type board struct {
 	mutex    sync.Mutex
 	complete bool
 	kinds    []*status
+	byKind   map[schema.GroupResource]*status
 }
 
 func (b *board) publish(kinds []*status, complete bool) {
+	byKind := make(map[schema.GroupResource]*status, len(kinds))
+	for _, one := range kinds {
+		byKind[one.kind().GroupResource()] = one
+	}
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	b.kinds, b.complete = kinds, complete
+	b.kinds, b.byKind, b.complete = kinds, byKind, complete
+}
+
+func (b *board) of(kind schema.GroupResource) *status {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.byKind[kind]
 }
 
 func (b *board) read() ([]*status, bool) {
@@ -247,4 +259,13 @@ func (s *Supervisor) Coverage() Coverage {
 		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Resource, b.Kind.Resource))
 	})
 	return all
+}
+
+// CoverageOf returns how one kind is covered now, and whether the supervisor knows it. It costs the same however many kinds there are.
+func (s *Supervisor) CoverageOf(kind schema.GroupResource) (KindCoverage, bool) {
+	one := s.board.of(kind)
+	if one == nil {
+		return KindCoverage{}, false
+	}
+	return one.snapshot(), true
 }

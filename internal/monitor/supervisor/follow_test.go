@@ -91,12 +91,8 @@ func eventually(t testing.TB, check func() error) {
 
 // coverage returns how a kind is covered.
 func (r *running) coverage(kind change.Kind) KindCoverage {
-	for _, one := range r.Coverage().Kinds {
-		if one.Kind.GroupResource() == kind.GroupResource() {
-			return one
-		}
-	}
-	return KindCoverage{}
+	one, _ := r.CoverageOf(kind.GroupResource())
+	return one
 }
 
 // until waits until a kind is in a state.
