@@ -122,7 +122,12 @@ func TestACanaryIsNowhere(t *testing.T) {
 	defineCanaries(t)
 	namespace, folder := env.Namespace(t), t.TempDir()
 	m := startMonitor(t, folder)
-	stream := m.follow()
+	response, err := m.open(t.Context(), "stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	stream := m.follow(response)
 	rules := curious(t, namespace)
 	for _, rule := range rules {
 		says(t, rule, metav1.ConditionTrue, slipwayv1alpha1.ReasonEvaluating, nil)
@@ -212,13 +217,28 @@ func rewrite(t *testing.T, namespace, name string, n int) {
 
 func (m *monitor) raw(question string) string {
 	m.Helper()
-	return m.read(m.open(m.Context(), question))
+	response, err := m.open(m.Context(), question)
+	if err != nil {
+		m.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	return m.good(response)
 }
 
 // page returns a file of the web page.
 func (m *monitor) page(path string) string {
 	m.Helper()
-	return m.read(http.Get("http://" + m.config.Listen.API + path))
+	return m.get(m.config.Listen.API + path)
+}
+
+func (m *monitor) get(address string) string {
+	m.Helper()
+	response, err := http.Get("http://" + address)
+	if err != nil {
+		m.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	return m.good(response)
 }
 
 // script is the path of the page's program.
@@ -231,13 +251,9 @@ func (m *monitor) script() string {
 	return "/" + found[1]
 }
 
-// read returns an answer, which must be a good one.
-func (m *monitor) read(response *http.Response, err error) string {
+// good reads an answer, which must be a good one.
+func (m *monitor) good(response *http.Response) string {
 	m.Helper()
-	if err != nil {
-		m.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
 		m.Fatalf("%s: %s: %s (%v)", response.Request.URL, response.Status, body, err)
@@ -245,31 +261,20 @@ func (m *monitor) read(response *http.Response, err error) string {
 	return string(body)
 }
 
-// follow takes what the stream sends until the monitor ends.
-func (m *monitor) follow() *sink {
+// follow takes what the stream sends until it ends.
+func (m *monitor) follow(response *http.Response) *sink {
 	m.Helper()
-	response, err := m.open(m.Context(), "stream")
-	if err != nil {
-		m.Fatal(err)
-	}
 	if response.StatusCode != http.StatusOK {
 		m.Fatalf("the stream is refused: %s", response.Status)
 	}
-	taken, done := &sink{}, make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = io.Copy(taken, response.Body)
-	}()
-	m.Cleanup(func() {
-		_ = response.Body.Close()
-		<-done
-	})
+	taken := &sink{}
+	go func() { _, _ = io.Copy(taken, response.Body) }()
 	return taken
 }
 
 func (m *monitor) metrics() string {
 	m.Helper()
-	return m.read(http.Get("http://" + m.config.Listen.Metrics + "/metrics"))
+	return m.get(m.config.Listen.Metrics + "/metrics")
 }
 
 func statuses(t *testing.T, rules []*slipwayv1alpha1.MonitorRule) string {
