@@ -1,0 +1,56 @@
+//go:build monitorbench
+
+package monitorbench
+
+import (
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// cyclesAtOnce is how many definitions come and go at a time, each with so many objects.
+	cyclesAtOnce = 10
+	cycleObjects = 3
+)
+
+// TestCycles lets definitions come and go, and looks for what is left of them. The API server is a replay.
+func TestCycles(t *testing.T) {
+	s := newReplay(t)
+	s.define(numbered(0), 2000)
+	p := newProcess(t, s.access(), settings{})
+	p.start()
+	p.follows(1, time.Minute)
+	s.change(numbered(0), 0, 2000)
+	p.stored(2000, time.Minute)
+	cycle(t, s, p, 1, size.cycles/5) // what is kept of the last changes, and of connections, is there
+	before := p.inside()
+	began := time.Now()
+	cycle(t, s, p, 1+size.cycles/5, size.cycles)
+	took := time.Since(began)
+	after := p.inside()
+	results.must(t, after.Goroutines <= before.Goroutines, "replay: goroutines that are left of definitions that came and went", "0", "%d (%d to %d, %d cycles, %d at a time, %.0f s)",
+		after.Goroutines-before.Goroutines, before.Goroutines, after.Goroutines, size.cycles, cyclesAtOnce, took.Seconds())
+	growth := float64(after.Heap-before.Heap) / mebibyte
+	results.most(t, growth, 1, "replay: heap that is left of them", "1 MiB", "%.2f MiB (%.1f to %.1f)", growth, float64(before.Heap)/mebibyte, float64(after.Heap)/mebibyte)
+	p.end(syscall.SIGTERM)
+}
+
+func cycle(t *testing.T, s *replay, p *process, from, n int) {
+	t.Helper()
+	var group sync.WaitGroup
+	for part := range cyclesAtOnce {
+		group.Go(func() {
+			for i := part; i < n; i += cyclesAtOnce {
+				k := numbered(from + i)
+				s.define(k, cycleObjects)
+				s.watched(k)
+				s.undefine(k)
+			}
+		})
+	}
+	group.Wait()
+	s.change(numbered(0), 0, 1100) // the last states in memory are again those of kinds that stay
+	eventually(t, time.Minute, "the end of all kinds but two", func() error { return p.exactly(2) })
+}
