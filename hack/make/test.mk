@@ -294,6 +294,15 @@ test-observability: bin/testsum bin/localkube build ## Let a real Prometheus scr
 test-gateway-attack: ## Attack the gateway with raw bytes, with nginx, Apache, HAProxy, Tomcat and Node behind it, and two of them in front.
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/gateway-attack.sh $(TEST_FLAGS)
 
+comma := ,
+
+# PLANT=yes measures a monitor that forgets one change in ten: Live has to fail. docs/performance.md has the variables for sizes.
+.PHONY: bench-monitor
+bench-monitor: bin/localkube ## Measure slipway-monitor. PART='Replayed|Live|Queries|Latency|Memory|Cycles|Disconnected|Start' picks some.
+	@go build -o bin/slipway-monitor ./cmd/slipway-monitor
+	@MONITOR=$(CURDIR)/bin/slipway-monitor KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -tags monitorbench$(if $(PLANT),$(comma)monitorplant) \
+	  -count=1 -timeout 60m -v -run '^Test($(or $(PART),.*))$$' $(TEST_FLAGS) ./test/monitorbench
+
 # BENCH_FLAGS='-rounds 1 -plain 1 -policies ""' measures less; bin/gatewaybench -h lists them.
 .PHONY: bench-gateway
 bench-gateway: ## Measure the gateway beside nginx, Caddy and Traefik, each on one core.

@@ -16,7 +16,7 @@ func TestDisconnected(t *testing.T) {
 	way := newProxy(t, s.Config.Host)
 	p := newProcess(t, s.Config, settings{program: program(t), server: way.address()})
 	p.start()
-	p.follows(1, time.Minute)
+	p.follows(ownKinds+1, time.Minute)
 	w.run(t, t.Context(), liveObjects/2, 0)
 	figures, err := p.figures()
 	if err != nil {

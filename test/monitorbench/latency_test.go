@@ -43,7 +43,7 @@ func TestLatency(t *testing.T) {
 	w.brakes = true
 	p := newProcess(t, s.Config, settings{told: true, more: fmt.Sprintf("webhooks: [{name: bench, url: %q}]\n", hook.URL)})
 	p.start()
-	p.follows(1, time.Minute)
+	p.follows(ownKinds+1, time.Minute)
 	p.inside()
 	ctx, cancel := context.WithTimeout(t.Context(), size.during)
 	defer cancel()

@@ -29,12 +29,12 @@ func TestLive(t *testing.T) {
 
 	p := newProcess(t, s.Config, settings{program: program(t)})
 	p.start()
-	p.follows(1, time.Minute)
+	p.follows(ownKinds+1, time.Minute)
 	settled, err := p.figures()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cpu := p.cpu()
+	cpu, profiled := p.cpu(), p.profile("live", size.during)
 	w.run(t, during(size.during), 0, 0)
 	last := time.Now()
 	done := w.taken()
@@ -42,6 +42,7 @@ func TestLive(t *testing.T) {
 		p.stored(records(settled)+len(done), time.Minute)
 	}
 	behind, used := time.Since(last), p.cpu()-cpu
+	profiled()
 	p.end(syscall.SIGTERM)
 	lost, inGaps := missing(t, p.folder, numbered(0).group, done)
 	results.tell("real API server: writes a second, with the monitor", "%.0f writes/s; the last one was on the disk %s after it was made", float64(len(done))/size.during.Seconds(), milliseconds(behind))
@@ -51,6 +52,8 @@ func TestLive(t *testing.T) {
 	if planted {
 		return
 	}
+	// Objects that change several times in those seconds: who lists again sees the last state only.
+	w = s.newWriter(t, numbered(1), 10*writers)
 	compareLosses(t, s, w, "killed for 3 s", func(processes ...*process) {
 		for _, p := range processes {
 			p.end(syscall.SIGKILL)
@@ -85,7 +88,7 @@ func compareLosses(t *testing.T, s *server, w *writer, what string, disturb func
 	plain := newProcess(t, s.Config, settings{role: plainRole, server: way.address()})
 	monitor.start()
 	plain.start()
-	monitor.follows(1, time.Minute)
+	monitor.follows(ownKinds+2, time.Minute)
 	plain.inside() // it answers when it has listed everything
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -98,7 +101,7 @@ func compareLosses(t *testing.T, s *server, w *writer, what string, disturb func
 		pause(t, 3*time.Second)
 		way.setCut(false)
 	}
-	monitor.follows(1, time.Minute)
+	monitor.follows(ownKinds+2, time.Minute)
 	plain.inside()
 	pause(t, 2*time.Second)
 	cancel()

@@ -41,7 +41,7 @@ func TestMemory(t *testing.T) {
 	began := time.Now()
 	p.start()
 	p.follows(size.kinds, 5*time.Minute)
-	p.baselines(size.kinds * perKind)
+	p.baselines(size.kinds*perKind + size.kinds) // the definitions, too
 	took := time.Since(began)
 	_, most := p.memory()
 	what = fmt.Sprintf("replay: %d objects in %d kinds", size.kinds*perKind, size.kinds)

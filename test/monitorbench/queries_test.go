@@ -27,7 +27,8 @@ import (
 const (
 	askedKinds   = 50
 	askedObjects = 20_000
-	asked        = 100
+	// asked is how often each question is asked. One user may ask 60 times at once, so each question has its own user.
+	asked = 60
 )
 
 // TestQueries asks the HTTP API of a monitor that has many changes, as a user with a token. The history is written with the store and
@@ -38,8 +39,8 @@ func TestQueries(t *testing.T) {
 	fill(t, filepath.Join(folder, "history"))
 	p := newProcess(t, s.Config, settings{store: folder, program: program(t)})
 	p.start()
-	token := s.token(t)
-	eventually(t, time.Minute, "an answer", func() error { _, err := p.ask(token, url.Values{"limit": {"1"}}); return err })
+	first := s.token(t)
+	eventually(t, time.Minute, "an answer", func() error { _, err := p.ask(first, url.Values{"limit": {"1"}}); return err })
 	random := rand.New(rand.NewPCG(1, 1))
 	team := func() string { return fmt.Sprintf("team-%d", random.IntN(40)) }
 	hour := func() string { return time.Now().Add(-time.Hour).UTC().Format(time.RFC3339) }
@@ -68,7 +69,7 @@ func TestQueries(t *testing.T) {
 		{"deletions", func() url.Values { return url.Values{"type": {string(change.Deleted)}} }},
 		{"everything, the newest first", func() url.Values { return url.Values{} }},
 	} {
-		times, answers := spread{}, 0
+		times, answers, token := spread{}, 0, s.token(t)
 		for range asked {
 			values := q.make()
 			began := time.Now()
@@ -87,16 +88,16 @@ func TestQueries(t *testing.T) {
 	p.end(syscall.SIGTERM)
 }
 
-// token is that of a user who may see everything.
+// token is that of a new user who may see everything.
 func (s *server) token(t *testing.T) string {
 	t.Helper()
-	user := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "reader"}}
+	user := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "reader-"}}
 	if err := s.Client.Create(t.Context(), user); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "reader"}},
+		ObjectMeta: metav1.ObjectMeta{Name: user.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: user.Name}},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,9 @@ type server struct {
 	rest *rest.RESTClient
 }
 
+// ownKinds are the kinds of Slipway, which such a server has.
+const ownKinds = 6
+
 func startServer(t *testing.T) *server {
 	t.Helper()
 	env, err := environment.Start()
@@ -93,7 +96,7 @@ type writer struct {
 
 	kind   kind
 	parts  [][]object // one for each of those that write at a time
-	brakes bool       // each tenth change says that the object is broken, or no more
+	brakes bool       // each tenth change says that the object is broken, or is no more
 
 	mutex sync.Mutex
 	done  []written
@@ -142,7 +145,7 @@ func (w *writer) write(ctx context.Context, o *object) error {
 		request = w.rest.Put().AbsPath(where, fmt.Sprintf("object-%d", o.number))
 		o.round++
 	}
-	if w.brakes && o.round%10 == 5 {
+	if w.brakes && (o.round+o.number)%10 == 5 {
 		o.broken = !o.broken
 	}
 	body := appendObject(nil, w.kind, o.number, o.version, false, o.round, o.broken)
