@@ -17,7 +17,7 @@ func TestDisconnected(t *testing.T) {
 	p := newProcess(t, s.Config, settings{program: program(t), server: way.address()})
 	p.start()
 	p.follows(ownKinds+1, time.Minute)
-	w.run(t, t.Context(), liveObjects/2, 0)
+	w.run(t.Context(), t, liveObjects/2, 0)
 	figures, err := p.figures()
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestDisconnected(t *testing.T) {
 	done := w.taken()
 	way.setCut(true)
 	began := time.Now()
-	w.run(t, t.Context(), size.missed, 0)
+	w.run(t.Context(), t, size.missed, 0)
 	made := time.Since(began)
 	done = append(done, w.taken()...)
 	p.forgetPeak()

@@ -51,7 +51,7 @@ func TestLatency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.run(t, ctx, 0, latencyRate)
+	w.run(ctx, t, 0, latencyRate)
 	done := w.taken()
 	p.stored(records(before)+len(done), time.Minute)
 	pause(t, 3*time.Second)

@@ -169,7 +169,7 @@ func (w *writer) write(ctx context.Context, o *object) error {
 
 // run changes one object after another until the context ends, or until that many changes are made: 0 is any number. With a rate it
 // makes so many in a second, and not more.
-func (w *writer) run(t *testing.T, ctx context.Context, limit int, rate float64) {
+func (w *writer) run(ctx context.Context, t *testing.T, limit int, rate float64) {
 	t.Helper()
 	var group sync.WaitGroup
 	for i := range w.parts {
