@@ -150,7 +150,8 @@ func (p *process) ask(token string, values url.Values) (int, error) {
 	answer := struct {
 		Changes []json.RawMessage `json:"changes"`
 	}{}
-	return len(answer.Changes), json.Unmarshal(body, &answer)
+	err = json.Unmarshal(body, &answer)
+	return len(answer.Changes), err
 }
 
 func askedKind(n int) change.Kind {
