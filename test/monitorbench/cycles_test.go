@@ -3,6 +3,7 @@
 package monitorbench
 
 import (
+	"fmt"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,17 +25,27 @@ func TestCycles(t *testing.T) {
 	p.follows(1, time.Minute)
 	s.change(numbered(0), 0, 2000)
 	p.stored(2000, time.Minute)
-	cycle(t, s, p, 1, size.cycles/5) // what is kept of the last changes, and of connections, is there
+	const again = 100
+	cycle(t, s, p, 1, size.cycles/5, again) // what is kept of the last changes, and of connections, is there
 	before := p.settled()
+	measureCycles(t, s, p, before, "100 names in turn", 1, again)
+	before = p.settled()
+	p.heap("cycles-before")
+	measureCycles(t, s, p, before, "each with a name of its own", 1+again, size.cycles)
+	p.heap("cycles-after")
+	p.end(syscall.SIGTERM)
+}
+
+func measureCycles(t *testing.T, s *replay, p *process, before inside, name string, from, names int) {
+	t.Helper()
 	began := time.Now()
-	cycle(t, s, p, 1+size.cycles/5, size.cycles)
+	cycle(t, s, p, from, size.cycles, names)
 	took := time.Since(began)
 	after := p.settled()
-	results.must(t, after.Goroutines <= before.Goroutines, "replay: goroutines that are left of definitions that came and went", "0", "%d (%d to %d, %d cycles, %d at a time, %.0f s)",
-		after.Goroutines-before.Goroutines, before.Goroutines, after.Goroutines, size.cycles, cyclesAtOnce, took.Seconds())
+	what := fmt.Sprintf("replay: %d definitions that came and went, %d at a time, %s", size.cycles, cyclesAtOnce, name)
+	results.must(t, after.Goroutines <= before.Goroutines, what+": goroutines that are left", "0", "%d (%d to %d; %.0f s)", after.Goroutines-before.Goroutines, before.Goroutines, after.Goroutines, took.Seconds())
 	growth := float64(after.Heap-before.Heap) / mebibyte
-	results.most(t, growth, 1, "replay: heap that is left of them", "1 MiB", "%.2f MiB (%.1f to %.1f)", growth, float64(before.Heap)/mebibyte, float64(after.Heap)/mebibyte)
-	p.end(syscall.SIGTERM)
+	results.most(t, growth, 1, what+": heap that is left", "1 MiB", "%.2f MiB (%.1f to %.1f)", growth, float64(before.Heap)/mebibyte, float64(after.Heap)/mebibyte)
 }
 
 // settled is what the process says of itself when nothing is under way: the least of some readings, further apart than what the
@@ -50,13 +61,13 @@ func (p *process) settled() inside {
 	return least
 }
 
-func cycle(t *testing.T, s *replay, p *process, from, n int) {
+func cycle(t *testing.T, s *replay, p *process, from, n, names int) {
 	t.Helper()
 	var group sync.WaitGroup
 	for part := range cyclesAtOnce {
 		group.Go(func() {
 			for i := part; i < n; i += cyclesAtOnce {
-				k := numbered(from + i)
+				k := numbered(from + i%names)
 				s.define(k, cycleObjects)
 				s.watched(k)
 				s.undefine(k)

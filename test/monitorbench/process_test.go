@@ -307,9 +307,18 @@ func (p *process) profile(name string, during time.Duration) (wait func()) {
 		if err == nil {
 			_ = os.WriteFile(filepath.Join(folder, name+".cpu"), body, 0o600)
 		}
-		if body, err = p.get(p.debug, "/debug/pprof/heap"); err == nil {
-			_ = os.WriteFile(filepath.Join(folder, name+".heap"), body, 0o600)
-		}
+		p.heap(name)
 	}()
 	return func() { <-done }
+}
+
+// heap lets the child write a profile of its heap into that folder.
+func (p *process) heap(name string) {
+	folder := os.Getenv("BENCH_PROFILE")
+	if folder == "" {
+		return
+	}
+	if body, err := p.get(p.debug, "/debug/pprof/heap?gc=1"); err == nil {
+		_ = os.WriteFile(filepath.Join(folder, name+".heap"), body, 0o600)
+	}
 }
