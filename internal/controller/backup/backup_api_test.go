@@ -67,8 +67,9 @@ func TestCopiesExpireThoughDataAreLost(t *testing.T) {
 		}
 		return has(b, slipwayv1alpha1.ConditionRetentionApplied, metav1.ConditionFalse, slipwayv1alpha1.ReasonRetentionFailed)
 	})
+	// Both runs may be made in one second, and then the names decide which is the newer one.
 	f.create(&slipwayv1alpha1.BackupRun{
-		ObjectMeta: metav1.ObjectMeta{Name: "by-hand", Namespace: f.namespace}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: "shop"},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-by-hand", Namespace: f.namespace}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: "shop"},
 	})
 	f.move(f.job(copying...), nil)
 	f.move(f.job(mover.StepExpire, mover.StepMaintain), nil)
