@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -10,9 +11,12 @@ import (
 )
 
 // pipe is what waits for the store in one journal. While something is being committed, what comes is gathered, so the more there
-// is to do, the more is done at a time. Nothing waits for a time to pass.
+// is to do, the more is done at a time. Changes gather for Options.Pace at least, but the first one after a pause is committed at
+// once.
 type pipe struct {
 	recorder *Recorder
+	// hurry is told when nothing should be waited for.
+	hurry chan struct{}
 
 	mutex sync.Mutex
 	// open is what is gathered, and flight what is being committed.
@@ -47,6 +51,9 @@ func (p *pipe) add(kind change.Kind, e entry) {
 	}
 	p.open.entries = append(p.open.entries, e)
 	p.open.weight += e.weight
+	if p.crowded() {
+		p.hurryUp()
+	}
 	if e.checkpoint != "" {
 		p.open.checkpoint = "" // that of the entry is newer
 	}
@@ -73,7 +80,43 @@ func (p *pipe) kick(force bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.forced = p.forced || force
+	if force {
+		p.hurryUp()
+	}
 	p.run()
+}
+
+// crowded tells that there is enough for a commit of a good size.
+func (p *pipe) crowded() bool { return len(p.open.entries) >= goodEntries || p.open.weight >= maxBytes/2 }
+
+func (p *pipe) hurryUp() {
+	select {
+	case p.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// pace lets changes gather after a commit that began then. A kind that changes all the time would write each change by itself
+// otherwise, and a write to the disk costs more than the change.
+func (p *pipe) pace(begin time.Time) {
+	left := p.recorder.options.Pace - p.recorder.clock.Since(begin)
+	p.mutex.Lock()
+	select {
+	case <-p.hurry: // of what is committed by now
+	default:
+	}
+	now := p.forced || p.crowded()
+	p.mutex.Unlock()
+	if left <= 0 || now {
+		return
+	}
+	timer := p.recorder.clock.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-p.hurry:
+	case <-p.recorder.work.Done():
+	}
 }
 
 // due tells that there is something to commit now.
@@ -98,6 +141,7 @@ func (p *pipe) run() {
 // flush commits until there is nothing left.
 func (p *pipe) flush() {
 	for {
+		begin := p.recorder.clock.Now()
 		next, more := p.take()
 		if !more {
 			return
@@ -109,6 +153,7 @@ func (p *pipe) flush() {
 			return
 		}
 		p.landed(&next)
+		p.pace(begin)
 	}
 }
 

@@ -57,6 +57,47 @@ func TestADropIsFound(t *testing.T) {
 	}
 }
 
+// With a pace, a change after a pause is committed at once, and those that follow together. Who waits for all to be stored waits for
+// no time to pass.
+func TestChangesGatherBetweenCommits(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	h := newHistory(8, 50)
+	commits := make(chan struct{}, len(h.events)+10)
+	r, s := open(ctx, t, t.TempDir(), func(o *Options) {
+		o.Pace = time.Hour
+		o.Committed = func(time.Duration, int) { commits <- struct{}{} }
+	})
+	history{}.playOnce(ctx, t, r)
+	j := r.journal(widgets.GroupResource())
+	if err := j.pipe.drain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for len(commits) > 0 {
+		<-commits
+	}
+	for i, e := range h.events {
+		if err := j.Event(ctx, e.Event); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			<-commits
+		}
+	}
+	if err := r.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(commits) != 1 {
+		t.Errorf("%d events after the first one took %d commits", len(h.events)-1, len(commits))
+	}
+	if problems := h.check(ctx, s); len(problems) > 0 {
+		t.Error(problems)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A reader gets what is stored, and one that is slow is told how much it missed.
 func TestLive(t *testing.T) {
 	t.Parallel()

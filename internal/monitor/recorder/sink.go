@@ -86,6 +86,7 @@ func (r *Recorder) journal(key schema.GroupResource) *journal {
 	j := r.journals[key]
 	if j == nil {
 		j = &journal{recorder: r, key: key, committed: r.stored[key].Committed}
+		j.pipe.hurry = make(chan struct{}, 1)
 		j.pipe.recorder = r
 		r.journals[key] = j
 	}
