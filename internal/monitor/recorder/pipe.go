@@ -87,7 +87,9 @@ func (p *pipe) kick(force bool) {
 }
 
 // crowded tells that there is enough for a commit of a good size.
-func (p *pipe) crowded() bool { return len(p.open.entries) >= goodEntries || p.open.weight >= maxBytes/2 }
+func (p *pipe) crowded() bool {
+	return len(p.open.entries) >= goodEntries || p.open.weight >= maxBytes/2
+}
 
 func (p *pipe) hurryUp() {
 	select {
