@@ -49,9 +49,9 @@ const (
 	historyFolder   = "history"
 	shutdown        = 20 * time.Second
 	openPause       = time.Second
-	// commitPace costs a change at most this delay, and saves most writes to the disk when a kind changes all the time:
+	// commitInterval costs a change at most this delay, and saves most writes to the disk when a kind changes all the time:
 	// docs/performance.md has the figures.
-	commitPace = 20 * time.Millisecond
+	commitInterval = 20 * time.Millisecond
 )
 
 // Run records until the context ends. It returns an error when it cannot begin, and nil when it ended in order.
@@ -139,7 +139,7 @@ func (a *app) record(ctx context.Context, history *store.Store, servers *sync.Wa
 		return err
 	}
 	r, err := recorder.New(ctx, recorder.Options{
-		Store: history, Policy: policy, Observer: observer, Committed: metrics.NewCommits(a.registry), Pace: commitPace, Clock: a.clock, Log: a.log,
+		Store: history, Policy: policy, Observer: observer, Committed: metrics.NewCommits(a.registry), CommitInterval: commitInterval, Clock: a.clock, Log: a.log,
 	})
 	if err != nil {
 		return err

@@ -5,14 +5,12 @@ package app
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
-	"github.com/slipway-dev/slipway/internal/monitor/config"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -20,29 +18,14 @@ import (
 // again. Of objects that nobody has changed nothing is recorded.
 func TestEditsOfADescriptionRecordNothing(t *testing.T) {
 	const objects, edits = 20, 5
-	ctx, cancel := context.WithCancel(t.Context())
-	c := config.Config{Listen: config.Listen{Metrics: config.Off, Probes: config.Off, API: fmt.Sprintf("127.0.0.1:%d", environment.FreePort(t))}}
-	c.Store.Folder = t.TempDir()
+	ctx := t.Context()
 	namespace := env.Namespace(t)
 	for n := range objects {
 		if err := env.Client.Create(ctx, newApp(namespace, fmt.Sprintf("app-%d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	reader := &client{t, c.Listen.API, administrator(t)}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Run(ctx, env.Config, Options{Config: c, Log: slog.New(slog.DiscardHandler), Extension: struct {
-			*Answers
-			NoRules
-		}{Answers: &Answers{}}})
-	}()
-	defer func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("it ends with %v", err)
-		}
-	}()
+	reader := startMonitor(t, t.TempDir())
 	recorded := func(want int) {
 		t.Helper()
 		environment.Eventually(t, func() error {

@@ -49,8 +49,8 @@ const (
 	maxEntries = 500
 	maxBytes   = 4 << 20
 	maxParts   = 1900
-	// goodEntries are as many as are committed without waiting for more.
-	goodEntries = 100
+	// batchEntries are as many as are committed without waiting for more.
+	batchEntries = 100
 )
 
 // part is what is committed together.

@@ -11,7 +11,7 @@ import (
 )
 
 // pipe is what waits for the store in one journal. While something is being committed, what comes is gathered, so the more there
-// is to do, the more is done at a time. Changes gather for Options.Pace at least, but the first one after a pause is committed at
+// is to do, the more is done at a time. Changes gather for Options.CommitInterval at least, but the first one after a pause is committed at
 // once.
 type pipe struct {
 	recorder *Recorder
@@ -88,7 +88,7 @@ func (p *pipe) kick(force bool) {
 
 // crowded tells that there is enough for a commit of a good size.
 func (p *pipe) crowded() bool {
-	return len(p.open.entries) >= goodEntries || p.open.weight >= maxBytes/2
+	return len(p.open.entries) >= batchEntries || p.open.weight >= maxBytes/2
 }
 
 func (p *pipe) hurryUp() {
@@ -98,10 +98,10 @@ func (p *pipe) hurryUp() {
 	}
 }
 
-// pace lets changes gather after a commit that began then. A kind that changes all the time would write each change by itself
+// gather lets changes come together after a commit that began then. A kind that changes all the time would write each change by itself
 // otherwise, and a write to the disk costs more than the change.
-func (p *pipe) pace(begin time.Time) {
-	left := p.recorder.options.Pace - p.recorder.clock.Since(begin)
+func (p *pipe) gather(begin time.Time) {
+	left := p.recorder.options.CommitInterval - p.recorder.clock.Since(begin)
 	p.mutex.Lock()
 	select {
 	case <-p.hurry: // of what is committed by now
@@ -155,7 +155,7 @@ func (p *pipe) flush() {
 			return
 		}
 		p.landed(&next)
-		p.pace(begin)
+		p.gather(begin)
 	}
 }
 

@@ -32,9 +32,9 @@ type Options struct {
 	// MaxWaiting is how many bytes wait for the store at most, all kinds together. Default 32 MiB. An object counts three times
 	// its size as JSON, for what is made of it.
 	MaxWaiting int64
-	// Pace is how much time lies between the commits of a kind at least, for changes to gather. Default 0: none. A change that
+	// CommitInterval is how much time lies between the commits of a kind at least, for changes to gather. Default 0: none. A change that
 	// comes after a pause is committed at once, and so are many.
-	Pace time.Duration
+	CommitInterval time.Duration
 	// ChecksPerSecond is how many objects are checked in a second after their definition has changed. Default 1,000.
 	ChecksPerSecond int
 	// Committed is told of each commit: how long it took, and how many events it had. It must not block. Nil: nobody is.

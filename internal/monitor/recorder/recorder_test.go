@@ -57,7 +57,7 @@ func TestADropIsFound(t *testing.T) {
 	}
 }
 
-// With a pace, a change after a pause is committed at once, and those that follow together. Who waits for all to be stored waits for
+// With a commit interval, a change after a pause is committed at once, and those that follow together. Who waits for all to be stored waits for
 // no time to pass.
 func TestChangesGatherBetweenCommits(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestChangesGatherBetweenCommits(t *testing.T) {
 	h := newHistory(8, 50)
 	commits := make(chan struct{}, len(h.events)+10)
 	r, s := open(ctx, t, t.TempDir(), func(o *Options) {
-		o.Pace = time.Hour
+		o.CommitInterval = time.Hour
 		o.Committed = func(time.Duration, int) { commits <- struct{}{} }
 	})
 	history{}.playOnce(ctx, t, r)
