@@ -31,9 +31,9 @@ const (
 // uiProxy is the page of the monitor for one browser on this machine. It adds the credentials of the user.
 //
 // What is promised: a request is only passed on when its Host is the very address that the proxy listens at, its path begins with
-// a secret and stays below it, and it has the cookie that was given for the code in the printed address. The code works once. The path is secret
-// because a browser sends cookies to every port of a host: a server that another user runs on another port must not be sent this
-// one. Only GET and HEAD are passed on, and only for the page and the API.
+// a secret and stays below it, and it has the cookie that was given for the code in the printed address. The code works once. The
+// path is secret because a browser sends cookies to every port of a host: a server that another user runs on another port must not
+// be sent this one. Only GET and HEAD are passed on, and only for the page and the API.
 type uiProxy struct {
 	// address is where the proxy listens, as a Host header has it.
 	address            string
