@@ -112,4 +112,10 @@ To work with the cluster:
   kubectl slipway backup ls notes-data -n demo
   kubectl slipway restore notes-data -n demo --to notes-again --create 100Mi --wait
 TXT
+if [[ -n $MONITOR_IMAGE ]]; then
+  cat <<TXT
+  kubectl slipway changes --since 1h -n demo --monitor-account demo/viewer
+  kubectl slipway ui --monitor-account demo/viewer     # prints the address of the monitor's page
+TXT
+fi
 say "done; \`make down${CLUSTER_NAME:+ CLUSTER_NAME=$CLUSTER_NAME}\` undoes it"
