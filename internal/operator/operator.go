@@ -32,6 +32,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/restore"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
+	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
@@ -222,6 +223,7 @@ func ControllerNames() []string {
 // addControllers registers the controllers.
 func addControllers(mgr ctrl.Manager, options Options) error {
 	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
+	turns := &lease.Turns{} // a Backup and its runs make Jobs for one repository
 	all := map[string]func() error{
 		"webapp": func() error {
 			keys, err := contentKeys(mgr, options)
@@ -241,13 +243,13 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		},
 		"backup": func() error {
 			return backup.Setup(mgr, backup.Options{
-				Image: backupImage, Hooks: options.BackupHooks,
+				Image: backupImage, Hooks: options.BackupHooks, Turns: turns,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
 			})
 		},
 		"backuprun": func() error {
 			return backuprun.Setup(mgr, backuprun.Options{
-				Image: backupImage, MaxRuns: options.MaxBackupRuns, Hooks: options.BackupHooks, Exec: options.BackupExec,
+				Image: backupImage, MaxRuns: options.MaxBackupRuns, Hooks: options.BackupHooks, Exec: options.BackupExec, Turns: turns,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue, Limited: len(options.Namespaces) > 0,
 			})
 		},

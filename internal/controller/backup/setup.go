@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -43,6 +44,9 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: controller-runtime's.
 	NewQueue outcome.NewQueue
+	// Turns are those of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
+	// this controller alone.
+	Turns *lease.Turns
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -89,7 +93,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 	}})
 	return &Reconciler{
 		kit:       tools,
-		writers:   lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock},
+		writers:   lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
 		metrics:   newMetrics(mgr.GetCache()),
 		image:     options.Image,
 		hooks:     options.Hooks,

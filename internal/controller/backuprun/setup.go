@@ -1,6 +1,7 @@
 package backuprun
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -58,6 +59,9 @@ type Options struct {
 	Hooks bool
 	// Exec replaces how hooks are run, as a test does. Default: by the API server.
 	Exec Execer
+	// Turns are those of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
+	// this controller alone.
+	Turns *lease.Turns
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -129,7 +133,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	}})
 	return &Reconciler{
 		kit:     tools,
-		writers: lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock},
+		writers: lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
 		exec:    exec,
 		calls:   background.New[call, hook.Ended](maxCalls, maxCallsPerNamespace),
 		finalizer: finalizer.Finalizer{

@@ -10,7 +10,7 @@
 // the other one looks for Jobs.
 //
 // So a Job may be there for a moment beside another one, before it is deleted. Turns keep that from happening within one
-// operator.
+// operator: its controllers share them.
 //
 // Nothing is released, and no time counts. The Lease is free when no other Job or pod still writes, so a Job that has ended
 // costs no request, and an operator that dies between two steps blocks nobody. A pod counts until it has ended: one on a

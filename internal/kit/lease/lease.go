@@ -39,7 +39,7 @@ type Writers struct {
 	// Clock tells since when a Job is named. Nothing is decided by it.
 	Clock clock.PassiveClock
 	// Turns keeps two reconciles of this process from making Jobs for a subject at the same time, of which one would have to be
-	// deleted again. Nil: they may.
+	// deleted again. Controllers that make Jobs for the same subjects have to share them. Nil: they may.
 	Turns *Turns
 }
 
