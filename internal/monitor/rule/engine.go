@@ -72,8 +72,7 @@ func (e *Engine) Load(saved []Saved) (damaged []string) {
 		}
 		// When it is due is not stored. It is looked at once, and says so.
 		s.due = time.Unix(0, 0)
-		sh := e.shard(schema.GroupResource{Group: s.Object.Group, Resource: s.Object.Resource})
-		sh.mutex.Lock()
+		sh := e.lock(schema.GroupResource{Group: s.Object.Group, Resource: s.Object.Resource})
 		sh.put(uid, s)
 		sh.mutex.Unlock()
 	}
@@ -111,6 +110,18 @@ func (e *Engine) ring() {
 	}
 }
 
+// lock returns what is remembered of a kind, locked.
+func (e *Engine) lock(kind schema.GroupResource) *shard {
+	for {
+		sh := e.shard(kind)
+		sh.mutex.Lock()
+		if !sh.dropped {
+			return sh
+		}
+		sh.mutex.Unlock()
+	}
+}
+
 func (e *Engine) shard(kind schema.GroupResource) *shard {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -122,11 +133,21 @@ func (e *Engine) shard(kind schema.GroupResource) *shard {
 	return sh
 }
 
+// drop forgets a kind of which nothing is remembered: definitions may come and go with ever new names. The shard is locked.
+func (e *Engine) drop(kind schema.GroupResource, sh *shard) {
+	if !sh.isEmpty() {
+		return
+	}
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	sh.dropped = true
+	delete(e.shards, kind)
+}
+
 // Observe says what follows from what became known of an object. The only error is that of the context: then the same has to be
 // observed again.
 func (e *Engine) Observe(ctx context.Context, o Observation) (Effects, error) {
-	sh := e.shard(o.Kind.GroupResource())
-	sh.mutex.Lock()
+	sh := e.lock(o.Kind.GroupResource())
 	defer sh.mutex.Unlock()
 	l := look{engine: e, shard: sh, o: &o}
 	for i := range o.Records {
@@ -141,6 +162,8 @@ func (e *Engine) Observe(ctx context.Context, o Observation) (Effects, error) {
 		if o.Before != nil {
 			l.gone(o.Before.UID)
 		}
+		e.drop(o.Kind.GroupResource(), sh)
+		e.set.Load().forget(o.Kind.Group, o.Kind.Kind)
 		return l.effects, nil
 	}
 	l.variables = &variables{o: &o}
@@ -156,8 +179,7 @@ func (e *Engine) Observe(ctx context.Context, o Observation) (Effects, error) {
 // Tick says what follows from the time for a kind, at most for some states at a time: as long as Next is not after now there are
 // more. Call it only while the kind is followed, or what happened meanwhile is not known.
 func (e *Engine) Tick(kind schema.GroupResource, now time.Time) Effects {
-	sh := e.shard(kind)
-	sh.mutex.Lock()
+	sh := e.lock(kind)
 	defer sh.mutex.Unlock()
 	l := look{engine: e, shard: sh}
 	set := e.set.Load()
@@ -183,16 +205,14 @@ func (e *Engine) Tick(kind schema.GroupResource, now time.Time) Effects {
 
 // Next is when Tick has something to do for a kind, the zero time if never.
 func (e *Engine) Next(kind schema.GroupResource) time.Time {
-	sh := e.shard(kind)
-	sh.mutex.Lock()
+	sh := e.lock(kind)
 	defer sh.mutex.Unlock()
 	return sh.next()
 }
 
 // Sweep ends the alarms of a kind whose rules are gone, suspended, or not about it any more.
 func (e *Engine) Sweep(kind schema.GroupResource, now time.Time) Effects {
-	sh := e.shard(kind)
-	sh.mutex.Lock()
+	sh := e.lock(kind)
 	defer sh.mutex.Unlock()
 	l := look{engine: e, shard: sh}
 	set := e.set.Load()

@@ -304,3 +304,24 @@ func TestTheKeyOfAnAlarmIsThatOfItsChange(t *testing.T) {
 		t.Error("two alarms have one key")
 	}
 }
+
+// Definitions may come and go for years, each with a name of its own.
+func TestNothingIsLeftOfAKindWithoutObjects(t *testing.T) {
+	w := newWorld(t, compile(t, badFor("5m")))
+	w.write(bad, "x")
+	if kinds := w.engine.Kinds(); len(kinds) != 1 {
+		t.Fatalf("it remembers %v, want the kind with a state", kinds)
+	}
+	w.remove()
+	if kinds := w.engine.Kinds(); len(kinds) != 0 {
+		t.Errorf("it remembers %v", kinds)
+	}
+	found := 0
+	w.engine.set.Load().byKind.Range(func(any, any) bool { found++; return true })
+	if found != 0 {
+		t.Errorf("it remembers the rules for %d kinds", found)
+	}
+	w.write(bad, "x")
+	w.pass(time.Hour)
+	w.wants("+5m")
+}

@@ -14,7 +14,7 @@ type Set struct {
 	// active are the rules that are not suspended, by their names, and byUID all of them.
 	active []*Rule
 	byUID  map[types.UID]*Rule
-	// byKind remembers what was found. There are as many entries as kinds are watched.
+	// byKind remembers what was found.
 	byKind sync.Map
 }
 
@@ -53,6 +53,9 @@ func (s *Set) For(group, kind string) []*Rule {
 	s.byKind.Store(key, rules)
 	return rules
 }
+
+// forget forgets what was found for a kind: it may have gone for good.
+func (s *Set) forget(group, kind string) { s.byKind.Delete(schema.GroupKind{Group: group, Kind: kind}) }
 
 // find returns a rule that is not suspended.
 func (s *Set) find(uid types.UID) *Rule {

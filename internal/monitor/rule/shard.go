@@ -20,6 +20,13 @@ type shard struct {
 	lastFired map[types.UID]time.Time
 	// clock is the last time that Tick was told.
 	clock time.Time
+	// dropped tells that the engine has forgotten it: another one takes its place.
+	dropped bool
+}
+
+// isEmpty tells that nothing is remembered.
+func (sh *shard) isEmpty() bool {
+	return len(sh.states) == 0 && len(sh.failing) == 0 && len(sh.lastFired) == 0
 }
 
 type failure struct {

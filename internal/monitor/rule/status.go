@@ -43,8 +43,7 @@ type StandingAlarm struct {
 func (e *Engine) Standing() []StandingAlarm {
 	var all []StandingAlarm
 	for _, kind := range e.Kinds() {
-		sh := e.shard(kind)
-		sh.mutex.Lock()
+		sh := e.lock(kind)
 		for _, states := range sh.states {
 			for _, s := range states {
 				if s.Fired != 0 {
@@ -67,8 +66,7 @@ const MaxObjects = 20
 func (e *Engine) Status(rule types.UID) Status {
 	var status Status
 	for _, kind := range e.Kinds() {
-		sh := e.shard(kind)
-		sh.mutex.Lock()
+		sh := e.lock(kind)
 		for _, s := range sh.states[rule] {
 			if s.Fired != 0 {
 				status.Firing++
