@@ -142,12 +142,13 @@ func (i *intern) uncount(kind int64, names ...any) {
 	}
 }
 
-// wantsSnapshot tells that the whole content belongs beside a change: it is time for it, or the fields do not tell all.
+// wantsSnapshot tells that the whole content belongs beside a change: it is time for it, or the fields do not tell all. Those
+// of an object that is there again do not: a restored etcd brings back its UID.
 func (w *dayWrite) wantsSnapshot(p *preparedRecord, known *knownObject) bool {
 	if p.body == nil || p.record.Type == change.Deleted || w.se.snapshotBytes+w.snapshotBytes >= w.se.store.options.snapshotBytes() {
 		return false
 	}
-	incomplete := p.record.Truncated || p.record.MetadataOnly
+	incomplete := p.record.Truncated || p.record.MetadataOnly || p.record.Type == change.Created || p.record.Type == change.Baseline
 	return incomplete || known.since >= w.se.store.options.SnapshotEvery-1
 }
 
