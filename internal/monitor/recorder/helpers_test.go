@@ -176,7 +176,7 @@ func (h history) follow(ctx context.Context, j supervisor.Journal, at int, rando
 		case 1:
 			return true, nil
 		case 2:
-			if err := j.Bookmark(ctx, strconv.Itoa(at)); err != nil {
+			if err := j.Bookmark(ctx, strconv.Itoa(at), time.Time{}); err != nil {
 				return false, err
 			}
 		}

@@ -37,8 +37,6 @@ type journal struct {
 	opened    bool
 	committed time.Time
 	listing   *listing
-	// noted tells that a gap is recorded which the next list closes.
-	noted bool
 	// health is how the objects do.
 	health healthBook
 	// folded are changes without a meaning since the last record of an object, and foldedSum all there ever were.
@@ -87,7 +85,7 @@ func (j *journal) Event(ctx context.Context, event supervisor.Event) error {
 		j.pipe.release(weight)
 		return err
 	}
-	e.weight, e.checkpoint = weight, event.Object.ResourceVersion
+	e.weight, e.checkpoint, e.reached = weight, event.Object.ResourceVersion, j.reached(event.Reached)
 	j.pipe.add(j.kind, e)
 	return nil
 }
@@ -231,12 +229,21 @@ func (j *journal) observe(ctx context.Context, e *entry, before, after *change.S
 }
 
 // Bookmark implements supervisor.Journal.
-func (j *journal) Bookmark(_ context.Context, resourceVersion string) error {
+func (j *journal) Bookmark(_ context.Context, resourceVersion string, reached time.Time) error {
 	if j.stale.Load() {
 		return errStale
 	}
-	j.pipe.bookmark(j.kind, resourceVersion)
+	j.pipe.bookmark(j.kind, resourceVersion, j.reached(reached))
 	return nil
+}
+
+// reached is up to when everything is told with a checkpoint. Where that is not known yet, it is what an earlier life knew: the
+// next gap must not begin later than what is missing.
+func (j *journal) reached(told time.Time) time.Time {
+	if told.IsZero() {
+		return j.committed
+	}
+	return told
 }
 
 // SchemaChanged implements supervisor.Journal.

@@ -18,6 +18,8 @@ type listing struct {
 	begun time.Time
 	// since is when the gap began that the list closes, zero when there is none.
 	since time.Time
+	// gap is what is to be recorded when the list is answered.
+	gap supervisor.Gap
 }
 
 // mark is what is held of a stored object during a list.
@@ -54,19 +56,19 @@ func (j *journal) BeginList(ctx context.Context, gap supervisor.Gap) error {
 	if gap.Reason != "" && gap.Since.IsZero() {
 		gap.Since = j.committed
 	}
-	j.listing = &listing{marks: marks, begun: j.recorder.clock.Now()}
+	j.listing = &listing{marks: marks, begun: j.recorder.clock.Now(), since: gap.Since, gap: gap}
+	return nil
+}
+
+// answered records the gap that a list closes, before anything else of the list. It lasts until the list is answered: whatever
+// happened before is not told by itself. Requests that fail come before, so they are in it.
+func (j *journal) answered(ctx context.Context) error {
+	gap := j.listing.gap
 	if gap.Reason == "" {
 		return nil
 	}
-	j.listing.since = gap.Since
-	if j.noted {
-		return nil
-	}
-	if err := j.note(ctx, gap); err != nil {
-		return err
-	}
-	j.noted = true
-	return nil
+	j.listing.gap = supervisor.Gap{}
+	return j.note(ctx, gap)
 }
 
 // note records a gap.
@@ -89,6 +91,9 @@ func (j *journal) Lost(ctx context.Context, gap supervisor.Gap) error { return j
 
 // Listed implements supervisor.Journal.
 func (j *journal) Listed(ctx context.Context, object supervisor.Object) error {
+	if err := j.answered(ctx); err != nil {
+		return err
+	}
 	weight, err := j.reserve(ctx, len(object.Raw))
 	if err != nil {
 		return err
@@ -147,6 +152,9 @@ func (j *journal) context() change.Context {
 
 // EndList implements supervisor.Journal.
 func (j *journal) EndList(ctx context.Context, resourceVersion string, complete bool) error {
+	if err := j.answered(ctx); err != nil {
+		return err
+	}
 	if complete && len(j.listing.marks) > 0 {
 		if err := j.bringMissing(ctx); err != nil {
 			return err
@@ -163,7 +171,7 @@ func (j *journal) EndList(ctx context.Context, resourceVersion string, complete 
 		e.values = []store.Value{{Key: baselineName + j.key.String(), Data: []byte{}}}
 	}
 	j.pipe.add(j.kind, e)
-	j.known, j.noted, j.listing = true, false, nil
+	j.known, j.listing = true, nil
 	return nil
 }
 

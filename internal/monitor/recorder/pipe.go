@@ -61,11 +61,11 @@ func (p *pipe) add(kind change.Kind, e entry) {
 }
 
 // bookmark moves the checkpoint. It is stored with the next entry, or when it is asked for.
-func (p *pipe) bookmark(kind change.Kind, checkpoint string) {
+func (p *pipe) bookmark(kind change.Kind, checkpoint string, reached time.Time) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.describe(kind)
-	p.open.checkpoint, p.open.reached = checkpoint, p.recorder.clock.Now()
+	p.open.checkpoint, p.open.reached = checkpoint, reached
 }
 
 func (p *pipe) describe(kind change.Kind) {

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
@@ -101,6 +103,23 @@ func (c *client) watch(ctx context.Context, kind change.Kind, after string, duri
 		Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.FormatInt(int64(during/time.Second), 10)).
 		Stream(ctx)
+}
+
+// definition returns the UID of a definition and when it was made, as the API server has it now. There is no UID where there is
+// no definition of that name.
+func (c *client) definition(ctx context.Context, name string) (uid types.UID, made time.Time, err error) {
+	raw, err := c.rest.Get().AbsPath(append(resourcePath(definitionKind), name)...).MaxRetries(0).DoRaw(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", time.Time{}, nil
+	case err != nil:
+		return "", time.Time{}, err
+	}
+	read := metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(raw, &read); err != nil {
+		return "", time.Time{}, fmt.Errorf("read the definition %q: %w", name, err)
+	}
+	return read.UID, read.CreationTimestamp.Time, nil
 }
 
 // mayRead asks the API server whether the objects of a kind may be listed and watched, and returns what it says when they

@@ -85,7 +85,7 @@ func (d *definitions) change(do func()) {
 }
 
 // Bookmark implements Journal.
-func (d *definitions) Bookmark(context.Context, string) error { return nil }
+func (d *definitions) Bookmark(context.Context, string, time.Time) error { return nil }
 
 // BeginList implements Journal.
 func (d *definitions) BeginList(context.Context, Gap) error {

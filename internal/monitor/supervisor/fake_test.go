@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -143,6 +144,9 @@ func (s *fakeServer) putLocked(kind change.Kind, key, uid, other string) {
 func fakeRaw(kind change.Kind, key, uid string, version int, other string) []byte {
 	namespace, name, _ := strings.Cut(key, "/")
 	metadata := map[string]any{"name": name, "uid": uid, "resourceVersion": strconv.Itoa(version), "generation": version}
+	if kind == definitionKind {
+		metadata["creationTimestamp"] = fakeMade(uid).Format(time.RFC3339)
+	}
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
@@ -191,6 +195,11 @@ func (s *fakeServer) define(kind change.Kind, description string, more ...string
 		s.kinds[name].closes++ // as the API server does
 		s.putLocked(definitionKind, "/"+name, string(kind.Definition), fakeDefinition(kind, description, more...))
 	})
+}
+
+// fakeMade is when the definition with a UID was made.
+func fakeMade(uid string) time.Time {
+	return time.Unix(1_700_000_000+int64(crc32.ChecksumIEEE([]byte(uid))%1_000_000), 0).UTC()
 }
 
 // fakeDefinition is the content of a definition. The stored version is that of the kind, more ones are served, too.
@@ -250,6 +259,10 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	resource := strings.TrimSuffix(parts[3]+"."+parts[1], ".")
 	query := r.URL.Query()
+	if len(parts) > 4 {
+		s.get(w, resource, "/"+parts[4])
+		return
+	}
 	call := fakeCall{verb: "list", resource: resource, from: query.Get("continue")}
 	if query.Get("watch") != "" {
 		call.verb, call.from = "watch", query.Get("resourceVersion")
@@ -274,6 +287,19 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 			s.watch(w, r, call, kind, parts[1]+"/"+parts[2])
 		}
 	}
+}
+
+// get answers with an object.
+func (s *fakeServer) get(w http.ResponseWriter, resource, key string) {
+	s.mutex.Lock()
+	object, found := s.kinds[resource].objects[key]
+	s.mutex.Unlock()
+	if !found {
+		fail(w, missing)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(object.raw)
 }
 
 func (s *fakeServer) ask(call fakeCall) fault {

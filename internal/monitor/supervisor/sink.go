@@ -39,8 +39,8 @@ type Journal interface {
 	Resume() string
 	// Event is one change of an object. The checkpoint becomes the resource version of the object.
 	Event(ctx context.Context, event Event) error
-	// Bookmark says that there is no change up to a resource version. The checkpoint becomes that one.
-	Bookmark(ctx context.Context, resourceVersion string) error
+	// Bookmark says that there is no change up to a resource version. The checkpoint becomes that one. Reached is as in Event.
+	Bookmark(ctx context.Context, resourceVersion string, reached time.Time) error
 	// BeginList begins a list of all objects. When one was begun before and has not ended, forget that one. The gap is zero
 	// when nothing was known before. Otherwise changes since then may be missing, and the list shows what is different now.
 	BeginList(ctx context.Context, gap Gap) error
@@ -82,6 +82,9 @@ const (
 type Event struct {
 	Type   EventType
 	Object Object
+	// Reached is a time before which everything was told. It is earlier than now while the watch is behind, and zero when it is
+	// not known in this life.
+	Reached time.Time
 }
 
 // Object is an object, with what tells it from others.
@@ -97,7 +100,7 @@ type Object struct {
 	Oversized bool
 }
 
-// Gap is a time in which changes may have been missed. It ends now.
+// Gap is a time in which changes may have been missed. It ends when the list is answered that closes it, or now.
 type Gap struct {
 	// Since is when the last thing was heard. It is zero when there is no gap, or nobody knows.
 	Since time.Time

@@ -23,7 +23,9 @@ type memorySink struct {
 	mutex sync.Mutex
 	known []change.Kind
 	kinds map[string]*memoryKind // by resource.group/definition
-	gone  []change.Kind
+	// successors are when the definitions were made that came after those that are gone.
+	successors []time.Time
+	gone       []change.Kind
 	// block, when not nil, holds each event until it is closed.
 	block chan struct{}
 	// refuse, when not nil, is asked before each call.
@@ -110,9 +112,10 @@ func (m *memorySink) Open(_ context.Context, kind change.Kind, schema Schema) (J
 	return &memoryJournal{sink: m, k: k}, nil
 }
 
-func (m *memorySink) Gone(_ context.Context, kind change.Kind, _ time.Time) error {
+func (m *memorySink) Gone(_ context.Context, kind change.Kind, successor time.Time) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	m.successors = append(m.successors, successor)
 	if k := m.kinds[memoryKey(kind)]; k != nil {
 		if k.busy {
 			m.t.Errorf("%s is gone while its journal is used", memoryKey(kind))
@@ -194,7 +197,7 @@ func (j *memoryJournal) keep(k *memoryKind, event Event) {
 	k.objects[string(event.Object.UID)] = event.Object
 }
 
-func (j *memoryJournal) Bookmark(ctx context.Context, version string) error {
+func (j *memoryJournal) Bookmark(ctx context.Context, version string, _ time.Time) error {
 	return j.call(ctx, "bookmark", func(k *memoryKind) { k.checkpoint = version })
 }
 

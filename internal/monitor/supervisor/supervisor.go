@@ -305,26 +305,29 @@ func (s *Supervisor) close(ctx context.Context, key schema.GroupResource, kind c
 	defer s.end(key)
 	pace := pace{}
 	for {
-		err := s.sink.Gone(ctx, kind, s.successor(kind))
+		successor, err := s.successor(ctx, kind)
 		if err == nil {
-			s.options.Log.Info("a kind is not followed any more: its definition was deleted", "kind", reasonOf(key.String()))
-			return
+			if err = s.sink.Gone(ctx, kind, successor); err == nil {
+				s.options.Log.Info("a kind is not followed any more: its definition was deleted", "kind", reasonOf(key.String()))
+				return
+			}
+			err = sinkError{err}
 		}
-		if !s.rest(ctx, pace.next(judge(sinkError{err}, false, false))) {
+		if !s.rest(ctx, pace.next(judge(err, false, false))) {
 			return
 		}
 	}
 }
 
-// successor returns when the definition was made that has the name of one that is gone, zero when there is none.
-func (s *Supervisor) successor(gone change.Kind) time.Time {
-	known, _ := s.definitions.all()
-	for _, d := range known {
-		if d.groupResource() == gone.GroupResource() && d.uid != gone.Definition {
-			return d.created
-		}
+// successor returns when the definition was made that has the name of one that is gone, zero when there is none. The API server is
+// asked: what is followed may be behind, and the follower, which has ended, may have listed objects of the successor already.
+// They are not gone.
+func (s *Supervisor) successor(ctx context.Context, gone change.Kind) (time.Time, error) {
+	uid, made, err := s.tools.client.definition(ctx, gone.GroupResource().String())
+	if err != nil || uid == gone.Definition {
+		return time.Time{}, err
 	}
-	return time.Time{}
+	return made, nil
 }
 
 // end says that nothing is done for a kind any more.

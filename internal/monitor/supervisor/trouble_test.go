@@ -548,3 +548,32 @@ func inServer() int {
 	}
 	return n
 }
+
+// What is followed of the definitions may be behind. The follower of the old one may have listed objects of the new one, and
+// who is told that the old one is gone must not take them for gone.
+func TestADefinitionThatIsMadeAgainIsKnownBeforeItIsSeen(t *testing.T) {
+	server, sink := newFakeServer(t), newMemorySink(t)
+	old, next := widget("v1", "a"), widget("v1", "b")
+	server.define(old, "")
+	r := run(t, server.access(), sink)
+	r.until(old, Live)
+	server.setFault(func(call fakeCall) fault {
+		if call.resource == definitionKind.GroupResource().String() && (call.verb == "list" || call.verb == "frame" && call.what == string(Added)) {
+			return stopWatch // the new one is not shown
+		}
+		return none
+	})
+	server.do(func() { server.removeLocked(definitionKind, "/"+old.GroupResource().String()) })
+	server.define(next, "")
+	eventually(t, func() error {
+		if !sink.wasGone(old) {
+			return errors.New("it is not closed")
+		}
+		return nil
+	})
+	sink.mutex.Lock()
+	defer sink.mutex.Unlock()
+	if want := []time.Time{fakeMade("b")}; len(sink.successors) != 1 || !sink.successors[0].Equal(want[0]) {
+		t.Errorf("it is told of successors at %v, want %v", sink.successors, want)
+	}
+}

@@ -87,16 +87,16 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 	if comparable && order < 0 {
 		return errDisorder
 	}
+	f.told(at)
 	if said == bookmark {
-		if err := taken("take a bookmark", journal.Bookmark(ctx, object.ResourceVersion)); err != nil {
+		if err := taken("take a bookmark", journal.Bookmark(ctx, object.ResourceVersion, f.reached)); err != nil {
 			return err
 		}
 		at.resourceVersion = object.ResourceVersion
-		f.told(at)
 		f.status.reached(object.ResourceVersion, func(c *Counts) { c.Bookmarks++ })
 		return nil
 	}
-	event := Event{Type: EventType(said), Object: object}
+	event := Event{Type: EventType(said), Object: object, Reached: f.reached}
 	if comparable && order == 0 && at.last.Object.ResourceVersion == object.ResourceVersion {
 		if at.last.Object.UID != object.UID || at.last.Type != event.Type {
 			return errDisorder
@@ -109,12 +109,11 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 	}
 	at.resourceVersion, at.last = object.ResourceVersion, event
 	at.last.Object.Raw = nil
-	f.told(at)
 	f.status.reached(object.ResourceVersion, func(c *Counts) { c.Events++ })
 	return nil
 }
 
-// told notes since when nothing more is known. What was sent before the stream was last empty is told. An API server that opens
+// told notes since when nothing more is known, before a frame is told. What was sent before the stream was last empty is told. An API server that opens
 // a watch has not said anything of the time before: it may still answer that it has forgotten it.
 func (f *follower) told(at *place) {
 	if drained := f.status.lastDrained(); drained.After(at.since) {
