@@ -31,7 +31,9 @@ type result struct {
 	States, Deletes, Duplicates, Order, Revisions int
 	// InGaps are revisions that are missing inside of a gap, and Gaps how many gaps there are.
 	InGaps, Gaps, Records int
-	Examples              []string
+	// Returned are objects that outlived their definition: they were gone with it, and came back with the next one.
+	Returned int
+	Examples []string
 }
 
 func (r *result) wrong() bool { return r.States+r.Deletes+r.Duplicates+r.Order+r.Revisions > 0 }
@@ -89,6 +91,10 @@ func (g *generator) read(r *result, c *change.Record, stories map[types.UID]*sto
 		one = &story{versions: map[int]bool{}, first: c.Type}
 		stories[c.UID] = one
 	}
+	if one.deleted && c.Type == change.Baseline && g.outlived(c.UID, c.Kind.Definition) {
+		r.Returned++
+		*one = story{versions: map[int]bool{}, first: c.Type}
+	}
 	if one.deleted {
 		r.fault(&r.Order, "%s %s has a record (%s) after it was deleted", c.Kind.Resource, c.Name, c.Type)
 	}
@@ -109,6 +115,13 @@ func (g *generator) read(r *result, c *change.Record, stories map[types.UID]*sto
 		one.lowest = number
 	}
 	one.versions[number] = true
+}
+
+// outlived tells that an object is older than a definition that serves it. It was written while the definition before was being
+// deleted: the API server leaves it in etcd then, without a kind, and the next definition of the name brings it back.
+func (g *generator) outlived(uid types.UID, definition types.UID) bool {
+	one, made := g.truths[uid], g.made[definition]
+	return one != nil && !made.IsZero() && one.created.Before(made)
 }
 
 // judge compares one object. What was before a kind was first listed nobody can know.

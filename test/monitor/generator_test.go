@@ -34,6 +34,7 @@ type truth struct {
 	resource   string
 	definition types.UID
 	name       string
+	created    time.Time // as the API server says
 	revisions  []revision
 	gone       time.Time // zero while it is there
 }
@@ -48,8 +49,9 @@ type generator struct {
 
 	mutex   sync.Mutex
 	truths  map[types.UID]*truth
-	named   map[string]types.UID // of objects that are there, by resource/name
-	defined map[string]types.UID // definitions that are there, by resource
+	named   map[string]types.UID    // of objects that are there, by resource/name
+	defined map[string]types.UID    // definitions that are there, by resource
+	made    map[types.UID]time.Time // when definitions were made
 	writes  int
 }
 
@@ -60,7 +62,7 @@ func newGenerator(t *testing.T, seed uint64) *generator {
 	}
 	return &generator{
 		t: t, client: env.Client, objects: objects, group: fmt.Sprintf("g%d.example.com", time.Now().UnixNano()),
-		random: rand.New(rand.NewPCG(seed, 1)), truths: map[types.UID]*truth{}, named: map[string]types.UID{}, defined: map[string]types.UID{},
+		random: rand.New(rand.NewPCG(seed, 1)), truths: map[types.UID]*truth{}, named: map[string]types.UID{}, defined: map[string]types.UID{}, made: map[types.UID]time.Time{},
 	}
 }
 
@@ -91,7 +93,7 @@ func (g *generator) define(resource string) {
 	})
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	g.defined[resource] = d.UID
+	g.defined[resource], g.made[d.UID] = d.UID, d.CreationTimestamp.Time
 }
 
 func (g *generator) of(resource string) dynamic.ResourceInterface {
@@ -247,7 +249,7 @@ func (g *generator) note(made *unstructured.Unstructured, resource string, defin
 	}
 	g.writes++
 	if one == nil {
-		one = &truth{resource: resource, definition: definition, name: made.GetName()}
+		one = &truth{resource: resource, definition: definition, name: made.GetName(), created: made.GetCreationTimestamp().Time}
 		g.truths[made.GetUID()] = one
 		g.named[resource+"/"+made.GetName()] = made.GetUID()
 	}

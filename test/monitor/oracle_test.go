@@ -142,8 +142,8 @@ func (g *generator) conclude(t *testing.T, p *process, attempts int) result {
 			break
 		}
 	}
-	t.Logf("%d writes, %d records, %d gaps, %d revisions missing in gaps; wrong: %d states, %d deletions, %d twice, %d in the wrong order, %d revisions",
-		g.writes, last.Records, last.Gaps, last.InGaps, last.States, last.Deletes, last.Duplicates, last.Order, last.Revisions)
+	t.Logf("%d writes, %d records, %d gaps, %d revisions missing in gaps, %d objects outlived their definition; wrong: %d states, %d deletions, %d twice, %d in the wrong order, %d revisions",
+		g.writes, last.Records, last.Gaps, last.InGaps, last.Returned, last.States, last.Deletes, last.Duplicates, last.Order, last.Revisions)
 	return last
 }
 
