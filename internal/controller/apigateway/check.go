@@ -6,7 +6,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
@@ -25,7 +25,7 @@ type check struct {
 // checkRoutes compiles the routes as the gateway does. What that says about Services
 // and Secrets, which are not looked at, is left out.
 func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
-	compiled, problems := table.Compile(table.Input{Routes: gateway.Spec.Routes})
+	compiled, problems := routes.Compile(routes.Input{Routes: gateway.Spec.Routes})
 	c := &check{generation: gateway.Generation, names: make([]string, len(gateway.Spec.Routes)), problems: map[int]health.Trouble{}}
 	for _, route := range compiled.Routes {
 		c.names[route.Index] = route.Name

@@ -6,7 +6,8 @@ import "github.com/slipway-dev/slipway/internal/gateway/upstream"
 type BackendStates struct {
 	upstream.States
 
-	// Service and Port name the backend.
+	// Service and Port name the backend. Service has its namespace before it, with a slash,
+	// if that is not the gateway's own.
 	Service string
 	Port    int32
 }
@@ -19,7 +20,7 @@ func (h *Handler) BackendStates() []BackendStates {
 	}
 	list := make([]BackendStates, len(current.services))
 	for i, backend := range current.Table.Backends {
-		list[i] = BackendStates{States: current.services[i].States(), Service: backend.Service, Port: backend.Port}
+		list[i] = BackendStates{States: current.services[i].States(), Service: backend.ServiceName(), Port: backend.Port}
 	}
 	return list
 }

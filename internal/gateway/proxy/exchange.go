@@ -259,27 +259,59 @@ func (e *exchange) withinLimit(authenticated bool) bool {
 	return e.refuse(http.StatusTooManyRequests, "rate_limit")
 }
 
-// service returns the backend for the request. It is nil if none has an endpoint.
-func (e *exchange) service() (*table.Backend, *upstream.Service) {
-	backend := e.route.Pick(rand.Uint64())
+// service returns the backend for the request. If no backend gets it, the result is nil and
+// the reason.
+func (e *exchange) service() (*table.WeightedBackend, *upstream.Service, table.Lack) {
+	backend, lack := e.route.Pick(rand.Uint64())
 	if backend == nil {
-		return nil, nil
+		return nil, nil, lack
 	}
 	service := e.state.services[backend.Index]
-	if service.Endpoints() == 0 {
-		return e.readyService()
+	if service.Endpoints() > 0 {
+		return backend, service, table.LackNothing
 	}
-	return backend, service
+	return e.readyService()
 }
 
 // readyService returns a backend of the route that has endpoints now. The request may still
 // use an older table, whose endpoints are gone by now.
-func (e *exchange) readyService() (*table.Backend, *upstream.Service) {
-	for _, backend := range e.route.Backends {
+func (e *exchange) readyService() (*table.WeightedBackend, *upstream.Service, table.Lack) {
+	if e.route.StrictShares {
+		return nil, nil, table.LackEndpoints
+	}
+	for i := range e.route.Backends {
+		backend := &e.route.Backends[i]
 		service := e.state.services[backend.Index]
 		if backend.Weight > 0 && service.Endpoints() > 0 {
-			return backend.Backend, service
+			return backend, service, table.LackNothing
 		}
 	}
-	return nil, nil
+	return nil, nil, table.LackEndpoints
+}
+
+// refuseShare answers a request that no backend gets.
+func (e *exchange) refuseShare(lack table.Lack) {
+	status, failure := http.StatusServiceUnavailable, upstream.NoEndpoints.String()
+	if lack == table.LackBackend {
+		status, failure = http.StatusInternalServerError, "no_backend"
+	} else {
+		e.handler.metrics.failed(e.state, e.route, upstream.NoEndpoints)
+	}
+	if e.route.StrictShares && e.r.ProtoMajor == 2 && e.saysGRPC() {
+		e.refuseGRPC(failure)
+		return
+	}
+	e.refuse(status, failure)
+}
+
+// grpcUnavailable is the status UNAVAILABLE of gRPC.
+const grpcUnavailable = "14"
+
+// refuseGRPC tells a gRPC client that the service is unavailable. gRPC has its own status, in
+// a response with status 200 and without a body.
+func (e *exchange) refuseGRPC(failure string) {
+	e.failure = failure
+	header := e.w.Header()
+	header["Grpc-Status"], header["Grpc-Message"] = []string{grpcUnavailable}, []string{failure}
+	e.answer(http.StatusOK, "application/grpc", nil)
 }

@@ -24,15 +24,14 @@ const (
 
 // forward sends the request to a backend and its response to the client.
 func (e *exchange) forward() {
-	backend, service := e.service()
+	backend, service, lack := e.service()
 	if service == nil {
-		e.handler.metrics.failed(e.state, e.route, upstream.NoEndpoints)
-		e.refuse(http.StatusServiceUnavailable, upstream.NoEndpoints.String())
+		e.refuseShare(lack)
 		return
 	}
-	e.buildRequest(backend)
-	if mirror := e.route.Mirror; mirror != nil {
-		e.mirror(mirror)
+	e.buildRequest(backend.Backend)
+	for i := range e.route.Mirrors {
+		e.mirror(&e.route.Mirrors[i])
 	}
 	response, err := service.Do(e.r.Context(), &e.request)
 	if e.request.Resent() > 0 || e.request.BudgetExhausted() {

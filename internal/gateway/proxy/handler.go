@@ -99,7 +99,7 @@ type state struct {
 
 	services []*upstream.Service     // by Backend.Index
 	keys     map[string]*jwks.Source // by address
-	metrics  []*routeMetrics         // by Route.Index
+	metrics  []*routeMetrics         // by Route.Place
 }
 
 // New returns a Handler without a table. It answers 503 until it has one.

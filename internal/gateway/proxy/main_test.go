@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -66,7 +67,7 @@ func compile(t testing.TB, routes string, secrets map[string]map[string][]byte, 
 	if err := yaml.UnmarshalStrict([]byte(routes), &spec); err != nil {
 		t.Fatal(err)
 	}
-	compiled, problems := table.Compile(table.Input{
+	compiled, problems := apiroutes.Compile(apiroutes.Input{
 		Routes: spec,
 		Services: map[string]table.Service{
 			"app":  {Ports: map[int32]table.ServicePort{80: {Endpoints: endpoints}}},

@@ -146,22 +146,19 @@ func (m *metrics) newRoute(name string) *routeMetrics {
 	return r
 }
 
-// forRoutes returns the metrics of routes by their index. A new route with the name of an
+// forRoutes returns the metrics of routes by their place. A new route with the name of an
 // earlier one keeps its counts.
 func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var list []*routeMetrics
-	for _, route := range routes {
-		for len(list) <= route.Index {
-			list = append(list, m.none)
-		}
+	list := make([]*routeMetrics, len(routes))
+	for i, route := range routes {
 		known := m.routes[route.Name]
 		if known == nil {
 			known = m.newRoute(route.Name)
 			m.routes[route.Name] = known
 		}
-		list[route.Index] = known
+		list[i] = known
 	}
 	return list
 }
@@ -202,7 +199,7 @@ func (m *metrics) setChecks(backends []*table.Backend) {
 		c := known[backend.ID]
 		delete(known, backend.ID)
 		if c == nil {
-			service, port := backend.Service, strconv.Itoa(int(backend.Port))
+			service, port := backend.ServiceName(), strconv.Itoa(int(backend.Port))
 			c = &checkMetrics{
 				labels: prometheus.Labels{"service": service, "port": port},
 				ok:     m.checks.WithLabelValues(service, port, resultOK), error: m.checks.WithLabelValues(service, port, resultError),
@@ -233,7 +230,7 @@ func (m *metrics) of(s *state, route *table.Route) *routeMetrics {
 	if s == nil || route == nil {
 		return m.none
 	}
-	return s.metrics[route.Index]
+	return s.metrics[route.Place]
 }
 
 func (m *metrics) observe(s *state, route *table.Route, status int, duration time.Duration) {

@@ -31,7 +31,7 @@ func newMirrors() *mirrors { return &mirrors{slots: make(chan struct{}, maxMirro
 // mirror sends a copy of the request to another backend. A request with a large body is not
 // copied, because its body would have to wait for two readers.
 func (e *exchange) mirror(mirror *table.Mirror) {
-	if rand.Uint32N(100) >= mirror.Percent || e.request.Upgrade != "" {
+	if rand.Uint32N(mirror.Denominator) >= mirror.Numerator || e.request.Upgrade != "" {
 		return
 	}
 	length := e.request.ContentLength

@@ -13,6 +13,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -71,7 +72,7 @@ func Parse(text []byte) (*Config, error) {
 	if config.Proxy, err = proxy.NewConfig(&doc.Spec); err != nil {
 		return nil, err
 	}
-	config.Proxy.Table, config.Problems = table.Compile(table.Input{
+	config.Proxy.Table, config.Problems = routes.Compile(routes.Input{
 		Routes: doc.Spec.Routes, HealthChecks: doc.Spec.HealthChecks, BackendPolicies: doc.Spec.BackendPolicies, Services: services, Secrets: secrets,
 	})
 	config.Certificates, err = certificatesOf(doc.Spec.TLS, secrets)

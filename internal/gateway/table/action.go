@@ -10,20 +10,22 @@ import (
 type Rewrite struct {
 	// Host replaces the Host header. Empty: the header stays.
 	Host string
+	// FullPath replaces the whole path. PathPrefix replaces the prefix that the rule
+	// matches. At most one of them is set.
+	FullPath   string
+	PathPrefix string
 
-	path     string   // replaces the whole path
-	prefix   string   // replaces the first segments
-	segments int      // how many segments prefix replaces
-	prefixes []string // the ways in which backends may read prefix
+	segments int      // how many segments PathPrefix replaces
+	prefixes []string // the ways in which backends may read PathPrefix
 }
 
 // Path returns p.Forward, rewritten for the backend.
 func (w *Rewrite) Path(p Path) string {
 	switch {
-	case w.path != "":
-		return w.path
-	case w.prefix != "":
-		return joinPrefix(w.prefix, skipSegments(p.Forward, w.segments))
+	case w.FullPath != "":
+		return w.FullPath
+	case w.PathPrefix != "":
+		return joinPrefix(w.PathPrefix, skipSegments(p.Forward, w.segments))
 	default:
 		return p.Forward
 	}
@@ -50,7 +52,7 @@ func skipSegments(path string, n int) string {
 	return path
 }
 
-// HeaderEdit changes header fields. Names are in canonical form.
+// HeaderEdit changes header fields. In a Route, names are in canonical form.
 type HeaderEdit struct {
 	Remove []string
 	Set    []HeaderField
@@ -76,37 +78,39 @@ func (e *HeaderEdit) Apply(headers http.Header) {
 	}
 }
 
-// Redirect answers with another URL.
+// Redirect answers with another URL. What is not set comes from the request.
 type Redirect struct {
+	// StatusCode is one of 301, 302, 303, 307 and 308.
 	StatusCode int
-
-	scheme string
-	host   string
-	port   int32
-	path   string
+	// Scheme is http or https. Without Port, it takes the port of the request away.
+	Scheme string
+	Host   string
+	Port   int32
+	// FullPath replaces the whole path.
+	FullPath string
 }
 
 // Location returns the URL of the answer. scheme, host (as in the Host header, with or
 // without port), path (escaped) and rawQuery come from the request.
 func (r *Redirect) Location(scheme, host, path, rawQuery string) string {
 	name, port := splitPort(host)
-	if r.host != "" {
-		name = r.host
+	if r.Host != "" {
+		name = r.Host
 	}
 	switch {
-	case r.port != 0:
-		port = strconv.Itoa(int(r.port))
-	case r.scheme != "":
+	case r.Port != 0:
+		port = strconv.Itoa(int(r.Port))
+	case r.Scheme != "":
 		port = ""
 	}
-	if r.scheme != "" {
-		scheme = r.scheme
+	if r.Scheme != "" {
+		scheme = r.Scheme
 	}
 	if port != "" && port != wellKnownPort(scheme) {
 		name = name + ":" + port
 	}
-	if r.path != "" {
-		path = r.path
+	if r.FullPath != "" {
+		path = r.FullPath
 	}
 	location := scheme + "://" + name + path
 	if rawQuery != "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -31,7 +32,7 @@ func TestRewriteGivesTheBackendItsPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := routes(t, "["+tc.route+"]")
 			in[0].BackendService = &slipwayv1alpha1.BackendService{Name: "users", Port: 8080}
-			compiled := compile(t, table.Input{Routes: in, Services: services()})
+			compiled := compile(t, apiroutes.Input{Routes: in, Services: services()})
 			path, err := table.ParsePath(tc.path)
 			if err != nil {
 				t.Fatal(err)
@@ -72,7 +73,7 @@ func TestRedirectKeepsWhatIsNotSet(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			compiled := compile(t, table.Input{Routes: routes(t, "[{redirect: "+tc.redirect+"}]")})
+			compiled := compile(t, apiroutes.Input{Routes: routes(t, "[{redirect: "+tc.redirect+"}]")})
 			redirect := compiled.Routes[0].Redirect
 			if got := redirect.Location(tc.scheme, tc.host, tc.path, tc.query); got != tc.want || redirect.StatusCode != http.StatusFound {
 				t.Errorf("got %d %q, want 302 %q", redirect.StatusCode, got, tc.want)
@@ -100,7 +101,7 @@ func TestCORSLetsInTheOriginsThatAreNamed(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			compiled := compile(t, table.Input{Routes: answering(routes(t, "[{methods: [PUT], cors: {allowOrigins: "+tc.origins+", allowHeaders: [X-A, X-B]}}]"))})
+			compiled := compile(t, apiroutes.Input{Routes: answering(routes(t, "[{methods: [PUT], cors: {allowOrigins: "+tc.origins+", allowHeaders: [X-A, X-B]}}]"))})
 			cors := compiled.Routes[0].CORS
 			if got, ok := cors.AllowOrigin(tc.origin); got != tc.want || ok != (tc.want != "") {
 				t.Errorf("got %q, %v, want %q", got, ok, tc.want)
@@ -125,11 +126,11 @@ func TestBackendsShareRequestsByWeight(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			compiled, _ := table.Compile(table.Input{Routes: routes(t, "[{backends: "+tc.backends+"}]"), Services: services()})
+			compiled, _ := apiroutes.Compile(apiroutes.Input{Routes: routes(t, "[{backends: "+tc.backends+"}]"), Services: services()})
 			got := map[string]int{}
 			for random := range uint64(1000) {
 				id := ""
-				if backend := compiled.Routes[0].Pick(random); backend != nil {
+				if backend, _ := compiled.Routes[0].Pick(random); backend != nil {
 					id = backend.ID
 				}
 				got[id]++
@@ -143,7 +144,7 @@ func TestBackendsShareRequestsByWeight(t *testing.T) {
 
 // In a blue-green pair the idle side is scaled to zero on purpose.
 func TestABackendWithoutWeightNeedsNoEndpoints(t *testing.T) {
-	compile(t, table.Input{Services: services(), Routes: routes(t, `
+	compile(t, apiroutes.Input{Services: services(), Routes: routes(t, `
 - backends: [{name: users, port: 8080, weight: 1}, {name: idle, port: 8080, weight: 0}]
 - {path: /m, backendService: {name: users, port: 8080}, mirror: {percent: 0, backendService: {name: idle, port: 8080}}}`)})
 }

@@ -12,10 +12,13 @@ type Auth struct {
 	Basic  *Basic
 	JWT    *JWT
 
+	// ID tells what two rules with the same ID have in common: they let in the same clients,
+	// and tell backends the same about them. Empty: the rule has this in common with none.
+	ID string
 	// Hidden are the header fields that the backend must not get from the client: the
 	// client's key, and fields that tell the backend who the client is. Names are in
 	// canonical form. Underscores are replaced by hyphens, because a backend may treat them
-	// alike.
+	// alike. Compile sets it.
 	Hidden []string
 }
 
@@ -27,13 +30,14 @@ type APIKey struct {
 	// ClientHeader is the header that tells the backend the client's name. Empty: none.
 	ClientHeader string
 
-	clients map[[sha256.Size]byte]string
+	// Clients are the owners of the valid keys, by the hash of the key.
+	Clients map[[sha256.Size]byte]string
 }
 
 // Client returns the owner of a key. It compares hashes, not keys. So the time depends only
 // on the hash of what was sent, which tells nothing about a valid key.
 func (a *APIKey) Client(key string) (string, bool) {
-	client, found := a.clients[sha256.Sum256([]byte(key))]
+	client, found := a.Clients[sha256.Sum256([]byte(key))]
 	return client, found
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -20,8 +21,8 @@ var layouts = map[string]func(i int) (host, path string){
 	"paths": func(i int) (string, string) { return "api.example.com", fmt.Sprintf("/service-%d", i) },
 }
 
-func benchmarkInput(layout func(int) (string, string), n int) table.Input {
-	in := table.Input{Services: services()}
+func benchmarkInput(layout func(int) (string, string), n int) apiroutes.Input {
+	in := apiroutes.Input{Services: services()}
 	for i := range n {
 		host, path := layout(i)
 		in.Routes = append(in.Routes, slipwayv1alpha1.Route{
@@ -67,7 +68,7 @@ func BenchmarkCompile(b *testing.B) {
 			in := benchmarkInput(layouts["hosts"], n)
 			b.ReportAllocs()
 			for b.Loop() {
-				table.Compile(in)
+				apiroutes.Compile(in)
 			}
 		})
 	}

@@ -6,68 +6,72 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
-// These are the defaults of a route.
-const (
-	defaultBackendTimeout = time.Minute
-	defaultAttempts       = 2
-	defaultMaxAgeSeconds  = 5
-)
+const defaultMaxAgeSeconds = 5 // of a CORSRule
 
-// compileActions compiles everything of a route except its match and its backends. The API
+// compileActions compiles everything of a rule except its match and its backends. The API
 // server has refused most invalid values already. But a file and an older schema have not.
-func (c *compiler) compileActions(e *compiled, spec *slipwayv1alpha1.Route) *fault {
+func compileActions(e *compiled, rule *Rule) *Fault {
 	answers := 0
-	for _, is := range []bool{spec.BackendService != nil, len(spec.Backends) > 0, spec.Redirect != nil, spec.DirectResponse != nil} {
+	for _, is := range []bool{len(rule.Backends) > 0, rule.Redirect != nil, rule.Direct != nil} {
 		if is {
 			answers++
 		}
 	}
-	if answers != 1 {
-		return invalid("exactly one of backendService, backends, redirect and directResponse must be set")
+	if answers > 1 || (answers == 0 && !rule.StrictShares) {
+		return invalid("exactly one of backends, redirect and a direct response must be set")
 	}
-	for _, compile := range []func(*compiled, *slipwayv1alpha1.Route) *fault{
-		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS, compileLimits, compileRetries, c.compileAuth,
+	for _, compile := range []func(*compiled, *Rule) *Fault{
+		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS, compileMirrors, compileLimits, compileAuth,
 	} {
-		if f := compile(e, spec); f != nil {
+		if f := compile(e, rule); f != nil {
 			return f
 		}
 	}
-	e.protection = newProtection(e.Route, spec)
+	e.protection = newProtection(e.Route, rule)
 	return nil
 }
 
-func compileRewrite(e *compiled, spec *slipwayv1alpha1.Route) *fault {
-	if spec.Rewrite == nil {
+func compileRewrite(e *compiled, rule *Rule) *Fault {
+	if rule.Rewrite == nil {
 		return nil
 	}
-	rewrite := &Rewrite{Host: string(spec.Rewrite.Host), path: string(spec.Rewrite.Path), prefix: string(spec.Rewrite.PathPrefix)}
+	rewrite := *rule.Rewrite
 	if rewrite.Host != "" && !isHostName(rewrite.Host) {
 		return invalid("rewrite.host: %q is not a lower case DNS name", rewrite.Host)
 	}
-	for _, path := range []string{rewrite.path, rewrite.prefix} {
-		if _, err := parseSpecPath(orDefault(path, "/")); err != nil {
-			return invalid("rewrite: %q cannot be a path: %v", path, err)
+	for _, path := range []string{rewrite.FullPath, rewrite.PathPrefix} {
+		if f := checkPath("rewrite", path); f != nil {
+			return f
 		}
 	}
-	if rewrite.prefix != "" {
-		if e.pathType != slipwayv1alpha1.PathPrefix || rewrite.path != "" {
+	if rewrite.PathPrefix != "" {
+		if e.pathType != PathPrefix || rewrite.FullPath != "" {
 			return invalid("rewrite.pathPrefix needs pathType Prefix and cannot be combined with rewrite.path")
 		}
 		rewrite.segments = len(e.path.segments())
 		if !everyReading(func(prefix string) bool {
 			rewrite.prefixes = append(rewrite.prefixes, prefix)
 			return true
-		}, rewrite.prefix) {
+		}, rewrite.PathPrefix) {
 			rewrite.prefixes = nil // too many readings, so no path is known to stay below it
 		}
 	}
-	e.Rewrite = rewrite
+	e.Rewrite = &rewrite
+	return nil
+}
+
+// checkPath checks a path that may be empty.
+func checkPath(field, path string) *Fault {
+	if path == "" {
+		return nil
+	}
+	if _, err := parseSpecPath(path); err != nil {
+		return invalid("%s: %q cannot be a path: %v", field, path, err)
+	}
 	return nil
 }
 
@@ -75,53 +79,53 @@ func isHostName(name string) bool {
 	return hostPattern.MatchString(name) && !strings.HasPrefix(name, "*")
 }
 
-func compileHeaderEdits(e *compiled, spec *slipwayv1alpha1.Route) *fault {
-	var f *fault
-	if e.RequestHeaders, f = newHeaderEdit("requestHeaders", spec.RequestHeaders); f != nil {
+func compileHeaderEdits(e *compiled, rule *Rule) *Fault {
+	var f *Fault
+	if e.RequestHeaders, f = newHeaderEdit("requestHeaders", rule.RequestHeaders); f != nil {
 		return f
 	}
-	e.ResponseHeaders, f = newHeaderEdit("responseHeaders", spec.ResponseHeaders)
+	e.ResponseHeaders, f = newHeaderEdit("responseHeaders", rule.ResponseHeaders)
 	return f
 }
 
-func newHeaderEdit(field string, spec *slipwayv1alpha1.HeaderEdit) (*HeaderEdit, *fault) {
-	if spec == nil {
+func newHeaderEdit(field string, in *HeaderEdit) (*HeaderEdit, *Fault) {
+	if in == nil {
 		return nil, nil
 	}
 	edit := &HeaderEdit{}
-	for _, name := range spec.Remove {
+	for _, name := range in.Remove {
 		canonical, f := editableHeader(field+".remove", name)
 		if f != nil {
 			return nil, f
 		}
 		edit.Remove = append(edit.Remove, canonical)
 	}
-	var f *fault
-	if edit.Set, f = newHeaderFields(field+".set", spec.Set); f != nil {
+	var f *Fault
+	if edit.Set, f = newHeaderFields(field+".set", in.Set); f != nil {
 		return nil, f
 	}
-	edit.Add, f = newHeaderFields(field+".add", spec.Add)
+	edit.Add, f = newHeaderFields(field+".add", in.Add)
 	return edit, f
 }
 
-func newHeaderFields(field string, spec []slipwayv1alpha1.HeaderField) ([]HeaderField, *fault) {
-	fields := make([]HeaderField, 0, len(spec))
-	for _, header := range spec {
+func newHeaderFields(field string, in []HeaderField) ([]HeaderField, *Fault) {
+	fields := make([]HeaderField, 0, len(in))
+	for _, header := range in {
 		name, f := editableHeader(field, header.Name)
 		if f != nil {
 			return nil, f
 		}
-		if !isHeaderValue(string(header.Value)) {
+		if !isHeaderValue(header.Value) {
 			return nil, invalid("%s: the value of %s holds a control character", field, name)
 		}
-		fields = append(fields, HeaderField{name, string(header.Value)})
+		fields = append(fields, HeaderField{name, header.Value})
 	}
 	return fields, nil
 }
 
-// editableHeader returns the canonical form of a header name that a route may change.
-func editableHeader[T ~string](field string, name T) (string, *fault) {
-	canonical := textproto.CanonicalMIMEHeaderKey(string(name))
+// editableHeader returns the canonical form of a header name that a rule may change.
+func editableHeader(field, name string) (string, *Fault) {
+	canonical := textproto.CanonicalMIMEHeaderKey(name)
 	if !isToken(canonical) {
 		return "", invalid("%s: %q cannot be the name of a header", field, name)
 	}
@@ -137,80 +141,79 @@ func isHeaderValue(value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-func compileRedirect(e *compiled, spec *slipwayv1alpha1.Route) *fault {
-	if spec.Redirect == nil {
+func compileRedirect(e *compiled, rule *Rule) *Fault {
+	if rule.Redirect == nil {
 		return nil
 	}
-	in := spec.Redirect
-	redirect := &Redirect{StatusCode: int(value(in.StatusCode, http.StatusFound)), scheme: in.Scheme, host: string(in.Host), port: value(in.Port, 0), path: string(in.Path)}
+	redirect := *rule.Redirect
 	if !slices.Contains([]int{301, 302, 303, 307, 308}, redirect.StatusCode) {
 		return invalid("redirect.statusCode: %d is not one of 301, 302, 303, 307 and 308", redirect.StatusCode)
 	}
-	if !slices.Contains([]string{"", "http", "https"}, redirect.scheme) {
-		return invalid("redirect.scheme: %q is neither http nor https", redirect.scheme)
+	if !slices.Contains([]string{"", "http", "https"}, redirect.Scheme) {
+		return invalid("redirect.scheme: %q is neither http nor https", redirect.Scheme)
 	}
-	if redirect.host != "" && !isHostName(redirect.host) {
-		return invalid("redirect.host: %q is not a lower case DNS name", redirect.host)
+	if redirect.Host != "" && !isHostName(redirect.Host) {
+		return invalid("redirect.host: %q is not a lower case DNS name", redirect.Host)
 	}
-	if redirect.port < 0 || redirect.port > 65535 {
-		return invalid("redirect.port: %d is not a port", redirect.port)
+	if redirect.Port < 0 || redirect.Port > 65535 {
+		return invalid("redirect.port: %d is not a port", redirect.Port)
 	}
-	if _, err := parseSpecPath(orDefault(redirect.path, "/")); err != nil {
-		return invalid("redirect.path: %q cannot be a path: %v", redirect.path, err)
+	if f := checkPath("redirect.path", redirect.FullPath); f != nil {
+		return f
 	}
-	e.Redirect = redirect
+	e.Redirect = &redirect
 	return nil
 }
 
-func compileDirect(e *compiled, spec *slipwayv1alpha1.Route) *fault {
-	if spec.DirectResponse == nil {
+func compileDirect(e *compiled, rule *Rule) *Fault {
+	if rule.Direct == nil {
 		return nil
 	}
-	in := spec.DirectResponse
-	if in.StatusCode < 200 || in.StatusCode > 599 {
-		return invalid("directResponse.statusCode: %d is not from 200 to 599", in.StatusCode)
+	direct := *rule.Direct
+	if direct.StatusCode < 200 || direct.StatusCode > 599 {
+		return invalid("directResponse.statusCode: %d is not from 200 to 599", direct.StatusCode)
 	}
-	if !isHeaderValue(string(in.ContentType)) {
+	if !isHeaderValue(direct.ContentType) {
 		return invalid("directResponse.contentType holds a control character")
 	}
-	e.Direct = &DirectResponse{
-		StatusCode:  int(in.StatusCode),
-		ContentType: orDefault(string(in.ContentType), "text/plain; charset=utf-8"),
-		Body:        []byte(in.Body),
-	}
+	e.Direct = &direct
 	return nil
 }
 
-func compileCORS(e *compiled, spec *slipwayv1alpha1.Route) *fault {
-	if spec.CORS == nil {
+func compileCORS(e *compiled, rule *Rule) *Fault {
+	if rule.CORS == nil {
 		return nil
 	}
-	in := spec.CORS
+	in := rule.CORS
 	methods := in.AllowMethods
 	if len(methods) == 0 {
-		methods = spec.Methods
+		methods = rule.Methods
 	}
 	if len(methods) == 0 {
-		methods = []slipwayv1alpha1.HTTPMethod{http.MethodGet, http.MethodHead, http.MethodPost}
+		methods = []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	}
+	maxAge := int32(defaultMaxAgeSeconds)
+	if in.MaxAgeSeconds != nil {
+		maxAge = *in.MaxAgeSeconds
 	}
 	cors := &CORS{
-		AllowMethods: join(methods), AllowHeaders: join(in.AllowHeaders), ExposeHeaders: join(in.ExposeHeaders),
+		AllowMethods: strings.Join(methods, ", "), AllowHeaders: strings.Join(in.AllowHeaders, ", "), ExposeHeaders: strings.Join(in.ExposeHeaders, ", "),
 		AllowCredentials: in.AllowCredentials,
-		MaxAge:           strconv.Itoa(int(value(in.MaxAgeSeconds, defaultMaxAgeSeconds))),
+		MaxAge:           strconv.Itoa(int(maxAge)),
 		origins:          map[string]bool{},
 	}
 	if !isHeaderValue(cors.AllowMethods + cors.AllowHeaders + cors.ExposeHeaders) {
 		return invalid("cors: a method or header holds a control character")
 	}
 	for _, origin := range in.AllowOrigins {
-		scheme, rest, wildcard := strings.Cut(string(origin), "*")
+		scheme, rest, wildcard := strings.Cut(origin, "*")
 		switch {
 		case origin == "*":
 			cors.any = true
 		case wildcard:
 			cors.wildcards = append(cors.wildcards, originWildcard{scheme, rest})
 		default:
-			cors.origins[string(origin)] = true
+			cors.origins[origin] = true
 		}
 	}
 	if cors.any && cors.AllowCredentials {
@@ -220,18 +223,11 @@ func compileCORS(e *compiled, spec *slipwayv1alpha1.Route) *fault {
 	return nil
 }
 
-func join[T ~string](words []T) string {
-	text := make([]string, len(words))
-	for i, word := range words {
-		text[i] = string(word)
+func compileMirrors(_ *compiled, rule *Rule) *Fault {
+	for _, mirror := range rule.Mirrors {
+		if mirror.Numerator > mirror.Denominator || mirror.Denominator == 0 {
+			return invalid("mirror: %d/%d is not a fraction from 0 to 1", mirror.Numerator, mirror.Denominator)
+		}
 	}
-	return strings.Join(text, ", ")
-}
-
-// value returns what the pointer points to, or the default.
-func value[T any](pointer *T, fallback T) T {
-	if pointer == nil {
-		return fallback
-	}
-	return *pointer
+	return nil
 }

@@ -3,84 +3,102 @@ package table
 import (
 	"fmt"
 	"slices"
-
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// compileBackends resolves the Services that a route names. The route uses those that
-// exist.
-func (c *compiler) compileBackends(route *Route, spec *slipwayv1alpha1.Route) []*fault {
-	var faults []*fault
-	backend := func(field string, name slipwayv1alpha1.ServiceName, port, weight int32) *Backend {
-		b, f := c.backend(field, string(name), port)
-		// A backend with weight 0, such as the idle side of a blue-green pair, may be
-		// scaled to zero.
-		if f != nil && (weight > 0 || f.reason != slipwayv1alpha1.ReasonNoEndpoints) {
+// compileBackends resolves the Services that a rule names. The route uses those that exist.
+func (c *compiler) compileBackends(route *Route, rule *Rule) []*Fault {
+	var faults []*Fault
+	route.StrictShares = rule.StrictShares
+	var shares []share
+	for i := range rule.Backends {
+		ref := &rule.Backends[i]
+		b, f := c.backend(ref)
+		if f != nil && (ref.Weight > 0 || !mayBeIdle(f)) {
 			faults = append(faults, f)
 		}
-		return b
+		s := share{backend: -1, lack: lackOf(f), sum: uint64(ref.Weight)}
+		if b != nil {
+			s.backend = len(route.Backends)
+			route.Backends = append(route.Backends, WeightedBackend{Backend: b, Weight: ref.Weight})
+		}
+		shares = append(shares, s)
 	}
-	if spec.BackendService != nil {
-		b := backend("backendService", spec.BackendService.Name, spec.BackendService.Port, 1)
-		route.Backends = []WeightedBackend{{b, 1}}
-	}
-	for _, in := range spec.Backends {
-		weight := max(value(in.Weight, 1), 0)
-		route.Backends = append(route.Backends, WeightedBackend{backend("backends", in.Name, in.Port, weight), uint32(weight)})
-	}
-	if spec.Mirror != nil {
-		percent := min(max(value(spec.Mirror.Percent, 100), 0), 100)
-		b := backend("mirror.backendService", spec.Mirror.BackendService.Name, spec.Mirror.BackendService.Port, percent)
-		route.Mirror = &Mirror{Backend: b, Percent: uint32(percent)}
-	}
-	sum := uint64(0)
-	for _, b := range route.Backends {
-		if b.Weight > 0 && len(b.Endpoints) > 0 {
-			sum += uint64(b.Weight)
-			route.usable.backends = append(route.usable.backends, b.Backend)
-			route.usable.sums = append(route.usable.sums, sum)
+	for i := range rule.Mirrors {
+		ref := &rule.Mirrors[i]
+		b, f := c.backend(&ref.BackendRef)
+		if f != nil && (ref.Numerator > 0 || !mayBeIdle(f)) {
+			faults = append(faults, f)
+		}
+		if b != nil {
+			route.Mirrors = append(route.Mirrors, Mirror{Backend: b, Numerator: ref.Numerator, Denominator: ref.Denominator})
 		}
 	}
+	route.share(shares)
 	return faults
 }
 
-// backend returns the Backend for a port of a Service. All routes share it. If the Service
-// or the port is missing, it has no endpoints.
-func (c *compiler) backend(field, name string, port int32) (*Backend, *fault) {
-	id := backendID(name, port)
-	service, found := c.in.Services[name]
-	known := service.Ports[port]
-	policy := c.policies[id]
-	protocol, supported := policy.protocolOf(known.AppProtocol)
+// mayBeIdle reports whether a backend without weight may have the fault. The idle side of a
+// blue-green pair may be scaled to zero.
+func mayBeIdle(f *Fault) bool { return f.Reason == ReasonNoEndpoints }
 
-	b := c.backends[id]
+func lackOf(f *Fault) Lack {
+	switch {
+	case f == nil:
+		return LackNothing
+	case f.Reason == ReasonNoEndpoints:
+		return LackEndpoints
+	default:
+		return LackBackend
+	}
+}
+
+// backend returns the Backend for a port of a Service. All routes share it. If the Service
+// or the port is missing, it has no endpoints. It is nil if it must not be used.
+func (c *compiler) backend(ref *BackendRef) (*Backend, *Fault) {
+	if ref.Fault != nil {
+		return nil, &Fault{ref.Fault.Reason, ref.Field + ": " + ref.Fault.Message}
+	}
+	name := BackendName{ServiceName{ref.Namespace, ref.Service}, ref.Port}
+	service, found := c.in.Services[name.ServiceName]
+	known, hasPort := service.Ports[name.Port]
+	settings := c.settings[name]
+	protocol, supported := protocolOf(known.AppProtocol)
+	if settings.Protocol != nil {
+		protocol, supported = *settings.Protocol, true
+	}
+
+	b := c.backends[name]
 	if b == nil {
-		b = &Backend{ID: id, Service: name, Port: port, Protocol: protocol, Limits: policy.limits()}
+		b = &Backend{
+			ID: name.String(), Namespace: name.Namespace, Service: name.Name, Port: name.Port, Protocol: protocol,
+			Limits: DefaultLimits(), HealthCheck: settings.HealthCheck,
+		}
+		if settings.Limits != nil {
+			b.Limits = *settings.Limits
+		}
 		if supported {
 			b.Endpoints = slices.Compact(slices.Sorted(slices.Values(known.Endpoints)))
 		}
-		c.backends[id] = b
+		c.backends[name] = b
 	}
 
-	if !found {
-		return b, &fault{slipwayv1alpha1.ReasonBackendNotFound, fmt.Sprintf("%s: Service %q does not exist", field, name)}
+	fault := func(reason, format string, args ...any) (*Backend, *Fault) {
+		return b, &Fault{reason, ref.Field + ": " + fmt.Sprintf(format, args...)}
 	}
-	if service.External {
-		return b, &fault{slipwayv1alpha1.ReasonUnsupportedService, fmt.Sprintf("%s: Service %q is of type ExternalName, which the gateway does not follow", field, name)}
-	}
-	if _, found := service.Ports[port]; !found {
-		return b, &fault{slipwayv1alpha1.ReasonPortNotFound, fmt.Sprintf("%s: Service %q has no port %d", field, name, port)}
-	}
-	if !supported {
-		return b, &fault{slipwayv1alpha1.ReasonUnsupportedProtocol, fmt.Sprintf("%s: port %d of Service %q has appProtocol %q; the gateway speaks HTTP/1.1, kubernetes.io/h2c and grpc", field, port, name, known.AppProtocol)}
-	}
-	if len(b.Endpoints) == 0 {
-		return b, &fault{slipwayv1alpha1.ReasonNoEndpoints, fmt.Sprintf("%s: no endpoint of Service %q is ready on port %d", field, name, port)}
+	switch text := name.ServiceName.String(); {
+	case !found:
+		return fault(ReasonBackendNotFound, "Service %q does not exist", text)
+	case service.External:
+		return fault(ReasonUnsupportedService, "Service %q is of type ExternalName, which the gateway does not follow", text)
+	case !hasPort:
+		return fault(ReasonPortNotFound, "Service %q has no port %d", text, name.Port)
+	case !supported:
+		return fault(ReasonUnsupportedProtocol, "port %d of Service %q has appProtocol %q; the gateway speaks HTTP/1.1, kubernetes.io/h2c and grpc", name.Port, text, known.AppProtocol)
+	case len(b.Endpoints) == 0:
+		return fault(ReasonNoEndpoints, "no endpoint of Service %q is ready on port %d", text, name.Port)
 	}
 	return b, nil
 }
-
-func backendID(service string, port int32) string { return fmt.Sprintf("%s:%d", service, port) }
 
 func protocolOf(appProtocol string) (Protocol, bool) {
 	switch appProtocol {

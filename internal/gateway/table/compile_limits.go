@@ -1,72 +1,42 @@
 package table
 
-import (
-	"fmt"
+import "time"
 
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-)
+const maxAttempts = 10 // of Retries
 
-// These are the defaults of a backend.
-const (
-	defaultMaxConnections = 4096
-	defaultMaxPending     = 1024
-	defaultMaxRequests    = 8192
-)
-
-// policy is a valid BackendPolicy. The zero value sets nothing.
-type policy struct {
-	slipwayv1alpha1.BackendPolicy
+func compileLimits(e *compiled, rule *Rule) *Fault {
+	e.MaxBodyBytes, e.Timeouts, e.Retries = rule.MaxBodyBytes, rule.Timeouts, rule.Retries
+	if e.MaxBodyBytes < 0 {
+		return invalid("maxBodyBytes: %d is negative", e.MaxBodyBytes)
+	}
+	for _, timeout := range []struct {
+		field string
+		value time.Duration
+	}{{"request", e.Timeouts.Request}, {"backend", e.Timeouts.Backend}, {"idle", e.Timeouts.Idle}} {
+		if timeout.value < 0 {
+			return invalid("timeouts.%s: %v is negative", timeout.field, timeout.value)
+		}
+	}
+	if f := compileRateLimit(e, rule); f != nil {
+		return f
+	}
+	if e.Retries.Attempts < 0 || e.Retries.Attempts > maxAttempts {
+		return invalid("retries.attempts: %d is not from 0 to %d", e.Retries.Attempts, maxAttempts)
+	}
+	return nil
 }
 
-// policy takes over a policy of the spec. An invalid policy is ignored as a whole.
-func (c *compiler) policy(index int) {
-	spec := c.in.BackendPolicies[index]
-	id := backendID(string(spec.Name), spec.Port)
-	report := func(reason, message string) {
-		c.problems = append(c.problems, Problem{Index: -1, List: "backendPolicies", Route: id, Reason: reason, Message: message})
+func compileRateLimit(e *compiled, rule *Rule) *Fault {
+	if rule.RateLimit == nil {
+		return nil
 	}
-	_, taken := c.policies[id]
-	field, unknown := c.in.UnknownPolicies[index]
-	limits := policy{spec}.limits()
-	switch {
-	case unknown:
-		report(slipwayv1alpha1.ReasonImageIncompatible, fmt.Sprintf("%s: this version of the gateway does not know the field", field))
-	case taken:
-		report(slipwayv1alpha1.ReasonInvalid, "there is an earlier policy of this port of the Service")
-	case !isProtocol(spec.Protocol):
-		report(slipwayv1alpha1.ReasonInvalid, fmt.Sprintf("protocol: %q is not one of HTTP1, H2C and GRPC", spec.Protocol))
-	case limits.Connections < 1 || limits.Pending < 0 || limits.Requests < 1:
-		report(slipwayv1alpha1.ReasonInvalid, "maxConnections and maxRequests must be at least 1, maxPendingRequests at least 0")
-	default:
-		c.policies[id] = policy{spec}
+	limit := *rule.RateLimit
+	if limit.Per == PerKey && rule.Auth == nil {
+		return invalid("rateLimit.per: Key needs auth")
 	}
-}
-
-func isProtocol(name slipwayv1alpha1.BackendProtocol) bool {
-	switch name {
-	case "", slipwayv1alpha1.BackendHTTP1, slipwayv1alpha1.BackendH2C, slipwayv1alpha1.BackendGRPC:
-		return true
+	if limit.Requests < 1 || limit.Burst < 1 || limit.Period < time.Second {
+		return invalid("rateLimit: requests and burst must be at least 1, period at least 1s")
 	}
-	return false
-}
-
-// protocolOf returns the protocol of a backend whose Service has an appProtocol.
-func (p policy) protocolOf(appProtocol string) (protocol Protocol, supported bool) {
-	switch p.Protocol {
-	case slipwayv1alpha1.BackendHTTP1:
-		return ProtocolHTTP1, true
-	case slipwayv1alpha1.BackendH2C:
-		return ProtocolH2C, true
-	case slipwayv1alpha1.BackendGRPC:
-		return ProtocolGRPC, true
-	}
-	return protocolOf(appProtocol)
-}
-
-func (p policy) limits() Limits {
-	return Limits{
-		Connections: int(value(p.MaxConnections, defaultMaxConnections)),
-		Pending:     int(value(p.MaxPendingRequests, defaultMaxPending)),
-		Requests:    int(value(p.MaxRequests, defaultMaxRequests)),
-	}
+	e.RateLimit = &limit
+	return nil
 }

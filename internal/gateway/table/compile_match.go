@@ -1,17 +1,17 @@
 package table
 
 import (
+	"cmp"
 	"net/textproto"
 	"regexp"
+	"slices"
 	"strings"
-
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// hostPattern is the syntax of spec.routes.host.
+// hostPattern is the syntax of the host of a rule.
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// matcher is the path of a route.
+// matcher is the path of a rule.
 type matcher struct {
 	text       string // in the form of Path.Match
 	length     int    // for precedence
@@ -27,32 +27,35 @@ func (m *matcher) segments() []string {
 	return strings.Split(strings.Trim(m.text, "/"), "/")
 }
 
-// compileMatch compiles the fields that select the route's requests.
-func (e *compiled) compileMatch(spec *slipwayv1alpha1.Route) *fault {
-	e.host = string(spec.Host)
-	if e.host != "" && !hostPattern.MatchString(e.host) {
-		return invalid("host: %q is neither a lower case DNS name nor one after '*.'", spec.Host)
+// compileMatch compiles the fields that select the rule's requests.
+func (c *compiler) compileMatch(e *compiled, rule *Rule) *Fault {
+	for _, index := range rule.Listeners {
+		if index < 0 || index >= len(c.listeners) {
+			return invalid("listeners: there is no listener %d", index)
+		}
 	}
-	if f := e.compilePath(spec); f != nil {
+	e.host = rule.Host
+	if e.host != "" && !hostPattern.MatchString(e.host) {
+		return invalid("host: %q is neither a lower case DNS name nor one after '*.'", rule.Host)
+	}
+	if f := e.compilePath(rule); f != nil {
 		return f
 	}
-	e.match.cors = spec.CORS != nil
-	for _, method := range spec.Methods {
-		e.match.methods = append(e.match.methods, string(method))
-	}
-	for _, header := range spec.Headers {
-		name := textproto.CanonicalMIMEHeaderKey(string(header.Name))
+	e.match.cors = rule.CORS != nil
+	e.match.methods = slices.Clone(rule.Methods)
+	for _, header := range rule.Headers {
+		name := textproto.CanonicalMIMEHeaderKey(header.Name)
 		if !isToken(name) || name == "Host" {
 			return invalid("headers: %q cannot be matched; what is in the Host header is matched by host", header.Name)
 		}
-		p, f := newPredicate("headers", name, header.Type, header.Value)
+		p, f := newPredicate("headers", name, header)
 		if f != nil {
 			return f
 		}
 		e.match.headers = append(e.match.headers, p)
 	}
-	for _, param := range spec.QueryParams {
-		p, f := newPredicate("queryParams", param.Name, param.Type, param.Value)
+	for _, param := range rule.Query {
+		p, f := newPredicate("queryParams", param.Name, param)
 		if f != nil {
 			return f
 		}
@@ -61,50 +64,50 @@ func (e *compiled) compileMatch(spec *slipwayv1alpha1.Route) *fault {
 	return nil
 }
 
-func (e *compiled) compilePath(spec *slipwayv1alpha1.Route) *fault {
-	text := orDefault(spec.Path, "/")
-	e.pathType = orDefault(spec.PathType, slipwayv1alpha1.PathPrefix)
+func (e *compiled) compilePath(rule *Rule) *Fault {
+	text := cmp.Or(rule.Path, "/")
+	e.pathType = cmp.Or(rule.PathType, PathPrefix)
 	switch e.pathType {
-	case slipwayv1alpha1.PathRegularExpression:
+	case PathRegularExpression:
 		expression, literal, f := compileExpression("path", text)
 		if f != nil {
 			return f
 		}
 		e.path = matcher{length: len(text), expression: expression, literal: literal}
 		return nil
-	case slipwayv1alpha1.PathExact, slipwayv1alpha1.PathPrefix:
+	case PathExact, PathPrefix:
 		path, err := parseSpecPath(text)
 		if err != nil {
 			return invalid("path: %q cannot be the path of a request: %v", text, err)
 		}
 		e.path = matcher{text: path.Match, length: len(path.Match)}
-		if e.pathType == slipwayv1alpha1.PathPrefix {
+		if e.pathType == PathPrefix {
 			e.path.length = len(strings.TrimSuffix(path.Match, "/"))
 		}
 		return nil
 	default:
-		return invalid("pathType: %q is not one of Prefix, Exact and RegularExpression", spec.PathType)
+		return invalid("pathType: %q is not one of Prefix, Exact and RegularExpression", rule.PathType)
 	}
 }
 
-func newPredicate(field, name string, matchType slipwayv1alpha1.MatchType, value *string) (predicate, *fault) {
+func newPredicate(field, name string, match ValueMatch) (predicate, *Fault) {
 	p := predicate{name: name}
-	switch orDefault(matchType, slipwayv1alpha1.MatchExact) {
-	case slipwayv1alpha1.MatchExact:
-		p.present = value == nil
-		if value != nil {
-			p.value = *value
+	switch cmp.Or(match.Type, MatchExact) {
+	case MatchExact:
+		p.present = match.Value == nil
+		if match.Value != nil {
+			p.value = *match.Value
 		}
 		return p, nil
-	case slipwayv1alpha1.MatchRegularExpression:
-		if value == nil {
+	case MatchRegularExpression:
+		if match.Value == nil {
 			return p, invalid("%s: %s has type RegularExpression and no value", field, name)
 		}
-		var f *fault
-		p.expression, _, f = compileExpression(field+": "+name, *value)
+		var f *Fault
+		p.expression, _, f = compileExpression(field+": "+name, *match.Value)
 		return p, f
 	default:
-		return p, invalid("%s: type %q of %s is not one of Exact and RegularExpression", field, matchType, name)
+		return p, invalid("%s: type %q of %s is not one of Exact and RegularExpression", field, match.Type, name)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -131,11 +132,11 @@ func TestABadRouteIsNamedWithItsReasonAndTakesNoOtherDown(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := table.Input{Services: services(), Secrets: secrets(), Unreadable: map[string]bool{"closed": true}, Routes: routes(t, `
+			in := apiroutes.Input{Services: services(), Secrets: secrets(), Unreadable: map[string]bool{"closed": true}, Routes: routes(t, `
 - {name: good, path: /good, backendService: {name: users, port: 8080}}
 - {name: bad, `+tc.route+`}
 - {name: rest, host: rest.example.com, directResponse: {statusCode: 204}}`)}
-			compiled, problems := table.Compile(in)
+			compiled, problems := apiroutes.Compile(in)
 			if len(problems) != 1 || problems[0].Index != 1 || problems[0].Route != "bad" || problems[0].Reason != tc.reason || !strings.Contains(problems[0].Message, tc.message) {
 				t.Errorf("problems %+v, want one of route bad, %s: %s", problems, tc.reason, tc.message)
 			}
@@ -151,7 +152,7 @@ func TestABadRouteIsNamedWithItsReasonAndTakesNoOtherDown(t *testing.T) {
 			if fate != tc.fate {
 				t.Errorf("the route is %s, want %s", fate, tc.fate)
 			}
-			if got := compiled.Match(request(t, "GET http://other/good/1")); nameOf(got) != "good" || got.Unavailable != nil || got.Pick(7) == nil {
+			if got := compiled.Match(request(t, "GET http://other/good/1")); nameOf(got) != "good" || got.Unavailable != nil || !picks(got) {
 				t.Errorf("the good route is %+v", got)
 			}
 			if got := compiled.Match(request(t, "GET http://rest.example.com/")); nameOf(got) != "rest" {
@@ -164,7 +165,7 @@ func TestABadRouteIsNamedWithItsReasonAndTakesNoOtherDown(t *testing.T) {
 // If the route were left out, its requests would get through a more general route without
 // authentication.
 func TestAnUnavailableRouteKeepsItsRequestsFromOthers(t *testing.T) {
-	compiled, _ := table.Compile(table.Input{Routes: routes(t, `
+	compiled, _ := apiroutes.Compile(apiroutes.Input{Routes: routes(t, `
 - {name: open, directResponse: {statusCode: 200}}
 - {name: admin, path: /admin, auth: {apiKey: {secretRef: {name: gone}}}, directResponse: {statusCode: 200}}`)})
 	got := compiled.Match(request(t, "GET http://a/admin"))
@@ -174,7 +175,7 @@ func TestAnUnavailableRouteKeepsItsRequestsFromOthers(t *testing.T) {
 }
 
 func TestEveryRouteHasANameOfItsOwn(t *testing.T) {
-	compiled, problems := table.Compile(table.Input{Routes: answering(routes(t, `
+	compiled, problems := apiroutes.Compile(apiroutes.Input{Routes: answering(routes(t, `
 - {host: a.example.com, path: /x}
 - {host: a.example.com, path: /x, methods: [GET]}
 - {}
@@ -197,7 +198,7 @@ func TestEveryRouteHasANameOfItsOwn(t *testing.T) {
 }
 
 func TestARouteHasWhatItsSpecSaysAndTheDefaultsOfTheRest(t *testing.T) {
-	compiled := compile(t, table.Input{Services: services(), Secrets: secrets(), Routes: routes(t, `
+	compiled := compile(t, apiroutes.Input{Services: services(), Secrets: secrets(), Routes: routes(t, `
 - name: least
   backendService: {name: users, port: 8080}
 - name: most
@@ -230,8 +231,8 @@ func TestARouteHasWhatItsSpecSaysAndTheDefaultsOfTheRest(t *testing.T) {
 	if got, want := *most.RateLimit, (table.RateLimit{Requests: 10, Period: time.Minute, Burst: 10, Per: table.PerRoute}); got != want {
 		t.Errorf("rate limit %+v, want %+v", got, want)
 	}
-	if most.MaxBodyBytes != 1024 || most.Mirror.Percent != 100 || most.Mirror.Backend.ID != "chat:9000" {
-		t.Errorf("body %d, mirror %+v", most.MaxBodyBytes, most.Mirror)
+	if most.MaxBodyBytes != 1024 || len(most.Mirrors) != 1 || most.Mirrors[0].Numerator != 100 || most.Mirrors[0].Denominator != 100 || most.Mirrors[0].Backend.ID != "chat:9000" {
+		t.Errorf("body %d, mirrors %+v", most.MaxBodyBytes, most.Mirrors)
 	}
 	edit := &table.HeaderEdit{Remove: []string{"X-A"}, Set: []table.HeaderField{{Name: "X-B", Value: "b"}}, Add: []table.HeaderField{{Name: "X-C", Value: "c"}}}
 	if diff := cmp.Diff(edit, most.RequestHeaders); diff != "" {
@@ -254,7 +255,7 @@ func TestARouteHasWhatItsSpecSaysAndTheDefaultsOfTheRest(t *testing.T) {
 }
 
 func TestAuthKnowsWhoMayComeIn(t *testing.T) {
-	compiled := compile(t, table.Input{Secrets: secrets(), Routes: answering(routes(t, `
+	compiled := compile(t, apiroutes.Input{Secrets: secrets(), Routes: answering(routes(t, `
 - {name: key, auth: {apiKey: {secretRef: {name: keys}, clientHeader: x-client}}}
 - {name: query, auth: {apiKey: {secretRef: {name: keys}, queryParam: key}}}
 - {name: basic, auth: {basic: {secretRef: {name: users}, userHeader: x-user}}}
@@ -283,11 +284,11 @@ func TestAuthKnowsWhoMayComeIn(t *testing.T) {
 
 func TestNoMessageHoldsASecretsValue(t *testing.T) {
 	const canary = "canary-3f1c"
-	in := table.Input{Secrets: map[string]map[string][]byte{"s": {"k": []byte(canary)}}}
+	in := apiroutes.Input{Secrets: map[string]map[string][]byte{"s": {"k": []byte(canary)}}}
 	for _, auth := range []string{"apiKey: {secretRef: {name: s}}", "basic: {secretRef: {name: s}}", "jwt: {issuer: i, jwksSecretRef: {name: s, key: k}}"} {
 		in.Routes = append(in.Routes, answering(routes(t, "[{auth: {"+auth+"}}]"))...)
 	}
-	_, problems := table.Compile(in)
+	_, problems := apiroutes.Compile(in)
 	if len(problems) != len(in.Routes) || strings.Contains(fmt.Sprint(problems), canary) {
 		t.Errorf("problems: %+v", problems)
 	}
@@ -296,8 +297,8 @@ func TestNoMessageHoldsASecretsValue(t *testing.T) {
 // Keys are looked up by their hash. The time of a lookup depends on the hash that was sent,
 // not on the stored ones, and a client cannot choose the hash of what it sends.
 func TestKeysAreComparedByTheirHashOnly(t *testing.T) {
-	compiled := compile(t, table.Input{Secrets: secrets(), Routes: answering(routes(t, `[{auth: {apiKey: {secretRef: {name: keys}}}}]`))})
-	clients := reflect.ValueOf(compiled.Routes[0].Auth.APIKey).Elem().FieldByName("clients")
+	compiled := compile(t, apiroutes.Input{Secrets: secrets(), Routes: answering(routes(t, `[{auth: {apiKey: {secretRef: {name: keys}}}}]`))})
+	clients := reflect.ValueOf(compiled.Routes[0].Auth.APIKey).Elem().FieldByName("Clients")
 	if clients.Kind() != reflect.Map || clients.Type().Key() != reflect.TypeFor[[sha256.Size]byte]() || clients.Len() != 3 {
 		t.Errorf("clients are held as %v", clients.Type())
 	}
@@ -305,11 +306,11 @@ func TestKeysAreComparedByTheirHashOnly(t *testing.T) {
 
 // An unknown field may be one that restricts access.
 func TestARouteWithAnUnknownFieldServesNothing(t *testing.T) {
-	in := table.Input{Unknown: map[int]string{1: "auth.mtls"}, Routes: routes(t, `
+	in := apiroutes.Input{Unknown: map[int]string{1: "auth.mtls"}, Routes: routes(t, `
 - {name: good, path: /good, directResponse: {statusCode: 200}}
 - {name: newer, path: /newer, directResponse: {statusCode: 200}}
 - {name: rest, directResponse: {statusCode: 204}}`)}
-	compiled, problems := table.Compile(in)
+	compiled, problems := apiroutes.Compile(in)
 	want := []table.Problem{{Index: 1, Route: "newer", Reason: "ImageIncompatible", Message: "auth.mtls: this version of the gateway does not know the field"}}
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Error(diff)

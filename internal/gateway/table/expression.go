@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
 // maxInstructions bounds what a regular expression costs in memory, and in time for each
@@ -14,9 +12,9 @@ const maxInstructions = 10_000
 
 // compileExpression compiles an expression that must match the whole value. literal is the
 // prefix of every matching value.
-func compileExpression(field, text string) (expression *regexp.Regexp, literal string, f *fault) {
-	refuse := func(why any) *fault {
-		return &fault{slipwayv1alpha1.ReasonInvalidRegex, fmt.Sprintf("%s: the regular expression %q does not compile: %v", field, text, why)}
+func compileExpression(field, text string) (expression *regexp.Regexp, literal string, f *Fault) {
+	refuse := func(why any) *Fault {
+		return &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: the regular expression %q does not compile: %v", field, text, why)}
 	}
 	parsed, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
 	if err != nil {

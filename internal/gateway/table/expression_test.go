@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/property"
 )
@@ -31,7 +32,7 @@ func TestAnExpressionIsForTheWholeValueLineEndsIncluded(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			compiled := compile(t, table.Input{Routes: answering(routes(t, "["+tc.route+"]"))})
+			compiled := compile(t, apiroutes.Input{Routes: answering(routes(t, "["+tc.route+"]"))})
 			if got := compiled.Match(request(t, tc.request)) != nil; got != tc.want {
 				t.Errorf("matches: %v, want %v", got, tc.want)
 			}
@@ -75,7 +76,7 @@ func checkExpression(t *testing.T, d *draw) (matches int) {
 		{Host: "header.test", Headers: []slipwayv1alpha1.HeaderMatch{{Name: "X-A", Value: &expression, Type: slipwayv1alpha1.MatchRegularExpression}}},
 		{Host: "query.test", QueryParams: []slipwayv1alpha1.QueryParamMatch{{Name: "a", Value: &expression, Type: slipwayv1alpha1.MatchRegularExpression}}},
 	})
-	compiled, problems := table.Compile(table.Input{Routes: header})
+	compiled, problems := apiroutes.Compile(apiroutes.Input{Routes: header})
 	if len(problems) > 0 {
 		return 0
 	}

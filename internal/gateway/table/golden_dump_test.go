@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // writeTable writes everything that a table does.
-func writeTable(out *strings.Builder, in table.Input) {
-	compiled, problems := table.Compile(in)
+func writeTable(out *strings.Builder, in apiroutes.Input) {
+	compiled, problems := apiroutes.Compile(in)
 	for _, p := range problems {
 		fmt.Fprintf(out, "problem %d %q %s %s: %s\n", p.Index, p.Route, p.List, p.Reason, p.Message)
 	}
@@ -45,7 +46,7 @@ func writeAnswer(out *strings.Builder, route *table.Route) {
 	if len(route.Backends) > 0 {
 		out.WriteString(" picks")
 		for random := range uint64(5) {
-			if b := route.Pick(random); b != nil {
+			if b, _ := route.Pick(random); b != nil {
 				fmt.Fprintf(out, " %s", b.ID)
 			} else {
 				out.WriteString(" none")
@@ -80,8 +81,8 @@ func writeEdits(out *strings.Builder, route *table.Route) {
 	if e := route.ResponseHeaders; e != nil {
 		fmt.Fprintf(out, " response headers %q", *e)
 	}
-	if m := route.Mirror; m != nil {
-		fmt.Fprintf(out, " mirror %s %d/100", m.Backend.ID, m.Percent)
+	for _, m := range route.Mirrors {
+		fmt.Fprintf(out, " mirror %s %d/%d", m.Backend.ID, m.Numerator, m.Denominator)
 	}
 	if c := route.CORS; c != nil {
 		fmt.Fprintf(out, " cors methods %q headers %q expose %q credentials %v age %s", c.AllowMethods, c.AllowHeaders, c.ExposeHeaders, c.AllowCredentials, c.MaxAge)

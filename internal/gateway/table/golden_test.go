@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/golden"
 )
@@ -35,9 +36,9 @@ type goldenInput struct {
 	Unreadable []string                     `json:"unreadable"`
 }
 
-func (g *goldenInput) input(t *testing.T) table.Input {
+func (g *goldenInput) input(t *testing.T) apiroutes.Input {
 	t.Helper()
-	in := table.Input{
+	in := apiroutes.Input{
 		Routes: g.Routes, Unknown: g.Unknown, HealthChecks: g.HealthChecks, UnknownChecks: g.UnknownChecks,
 		BackendPolicies: g.BackendPolicies, UnknownPolicies: g.UnknownPolicies,
 		Services: map[string]table.Service{}, Secrets: map[string]map[string][]byte{}, Unreadable: map[string]bool{},

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -40,7 +41,7 @@ func TestAHealthCheckBelongsToAPortOfAService(t *testing.T) {
 		"what no route names":         {`[{name: gone, port: 80}, {name: users, port: 9999}]`, map[string]*table.HealthCheck{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			compiled, problems := table.Compile(table.Input{Services: services(), HealthChecks: healthChecks(t, tc.checks), Routes: routes(t, `
+			compiled, problems := apiroutes.Compile(apiroutes.Input{Services: services(), HealthChecks: healthChecks(t, tc.checks), Routes: routes(t, `
 - {path: /users, backendService: {name: users, port: 8080}, mirror: {backendService: {name: copy, port: 80}, percent: 0}}
 - {path: /again, backendService: {name: users, port: 8080}}
 - {path: /rest, backends: [{name: chat, port: 9000}, {name: idle, port: 8080, weight: 0}]}`)})
@@ -76,14 +77,14 @@ func TestABadHealthCheckIsNamedAndNotMade(t *testing.T) {
 		"a later field":       {``, "ImageIncompatible", "statuses: this version of the gateway does not know the field"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := table.Input{
+			in := apiroutes.Input{
 				Services: services(), Routes: routes(t, `[{backends: [{name: users, port: 8080}, {name: chat, port: 9000}]}]`),
 				HealthChecks: healthChecks(t, `[{name: users, port: 8080, `+tc.check+`}, {name: chat, port: 9000}]`),
 			}
 			if tc.reason == slipwayv1alpha1.ReasonImageIncompatible {
 				in.UnknownChecks = map[int]string{0: "statuses"}
 			}
-			compiled, problems := table.Compile(in)
+			compiled, problems := apiroutes.Compile(in)
 			want := []table.Problem{{Index: -1, List: "healthChecks", Route: "users:8080", Reason: tc.reason, Message: tc.message}}
 			if diff := cmp.Diff(want, problems); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -93,7 +94,7 @@ func TestABadHealthCheckIsNamedAndNotMade(t *testing.T) {
 					t.Errorf("%s: a check is made: %v", backend.ID, made)
 				}
 			}
-			if compiled.Routes[0].Pick(0) == nil {
+			if backend, _ := compiled.Routes[0].Pick(0); backend == nil {
 				t.Error("a route is down for a health check")
 			}
 		})
@@ -101,7 +102,7 @@ func TestABadHealthCheckIsNamedAndNotMade(t *testing.T) {
 }
 
 func TestTheFirstOfTwoHealthChecksCounts(t *testing.T) {
-	compiled, problems := table.Compile(table.Input{
+	compiled, problems := apiroutes.Compile(apiroutes.Input{
 		Services: services(), Routes: routes(t, `[{backendService: {name: users, port: 8080}}]`),
 		HealthChecks: healthChecks(t, `[{name: users, port: 8080, path: /first}, {name: users, port: 8080, path: /second}]`),
 	})

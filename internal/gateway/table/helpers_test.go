@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -33,9 +34,9 @@ func answering(in []slipwayv1alpha1.Route) []slipwayv1alpha1.Route {
 }
 
 // compile compiles routes that must have no problem.
-func compile(t testing.TB, in table.Input) *table.Table {
+func compile(t testing.TB, in apiroutes.Input) *table.Table {
 	t.Helper()
-	compiled, problems := table.Compile(in)
+	compiled, problems := apiroutes.Compile(in)
 	if len(problems) > 0 {
 		t.Fatalf("problems: %+v", problems)
 	}
@@ -66,6 +67,12 @@ func request(t testing.TB, line string, headers ...string) *table.Request {
 	return &table.Request{
 		Method: parsed.Method, Host: host.Name, Path: path.Match, RawQuery: parsed.URL.RawQuery, Header: parsed.Header,
 	}
+}
+
+// picks reports whether the route has a backend for a request.
+func picks(route *table.Route) bool {
+	backend, _ := route.Pick(7)
+	return backend != nil
 }
 
 // nameOf returns the name of a route, or "" for nil.

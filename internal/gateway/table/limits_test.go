@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -24,7 +25,7 @@ func withPolicies(t *testing.T, text string, unknown map[int]string) (map[string
 	known := services()
 	known["odd"] = table.Service{Ports: map[int32]table.ServicePort{80: {AppProtocol: "mysql", Endpoints: []string{"10.0.0.9:80"}}}}
 	known["rpc"] = table.Service{Ports: map[int32]table.ServicePort{80: {AppProtocol: "grpc", Endpoints: []string{"10.0.0.9:80"}}}}
-	compiled, problems := table.Compile(table.Input{
+	compiled, problems := apiroutes.Compile(apiroutes.Input{
 		Services: known, BackendPolicies: parsed, UnknownPolicies: unknown,
 		Routes: routes(t, `[{backends: [{name: users, port: 8080}, {name: chat, port: 9000}, {name: odd, port: 80}, {name: rpc, port: 80}]}]`),
 	})
@@ -91,7 +92,7 @@ func TestABadPolicyIsNamedAndNotFollowed(t *testing.T) {
 }
 
 func TestIdleIsARoutesOwnOrNot(t *testing.T) {
-	compiled := compile(t, table.Input{Routes: answering(routes(t, `
+	compiled := compile(t, apiroutes.Input{Routes: answering(routes(t, `
 - {name: plain}
 - {name: never, timeouts: {idle: 0s}}
 - {name: short, timeouts: {idle: 10s}}

@@ -16,6 +16,10 @@ type Headers interface {
 // Request is the part of a request that routes match.
 type Request struct {
 	Method string
+	// Port is the port of the connection on which the request came in. Secure is set if that
+	// connection uses TLS.
+	Port   int32
+	Secure bool
 	// Host is the name from ParseHost. It is empty if the request names no host.
 	Host string
 	// Path is Path.Match.
@@ -47,31 +51,68 @@ type node struct {
 
 // Match returns the route for the request, or nil.
 func (t *Table) Match(r *Request) *Route {
+	l := t.listener(r)
+	if l == nil {
+		return nil
+	}
+	return l.match(r)
+}
+
+// listener returns the listener that gets the request, or nil.
+func (t *Table) listener(r *Request) *listener {
+	at := &t.every
+	if len(t.ports) > 0 {
+		if named := t.ports[portKey{r.Port, r.Secure}]; named != nil {
+			at = named
+		}
+	}
+	if len(at.exact) > 0 {
+		if l := at.exact[r.Host]; l != nil {
+			return l
+		}
+	}
+	if len(at.wildcard) > 0 {
+		for name := r.Host; ; {
+			_, parent, found := strings.Cut(name, ".")
+			if !found {
+				break
+			}
+			if l := at.wildcard[parent]; l != nil {
+				return l
+			}
+			name = parent
+		}
+	}
+	return at.any
+}
+
+// match returns the listener's route for the request, or nil.
+func (l *listener) match(r *Request) *Route {
 	name := r.Host
-	if h := t.exact[name]; h != nil {
+	if h := l.exact[name]; h != nil {
 		if route := h.find(r); route != nil {
 			return route
 		}
 	}
-	if len(t.wildcard) > 0 {
-		if route := t.findWildcard(name, r); route != nil {
+	if len(l.wildcard) > 0 {
+		if route := l.findWildcard(name, r); route != nil {
 			return route
 		}
 	}
-	if t.any != nil {
-		return t.any.find(r)
+	if l.any != nil {
+		return l.any.find(r)
 	}
 	return nil
 }
 
 // findWildcard looks in the wildcards that cover the name, the longest first.
-func (t *Table) findWildcard(name string, r *Request) *Route {
+func (l *listener) findWildcard(name string, r *Request) *Route {
 	for {
 		_, parent, found := strings.Cut(name, ".")
 		if !found {
 			return nil
 		}
-		if h := t.wildcard[parent]; h != nil {
+		if h := l.wildcard[parent]; h != nil {
 			if route := h.find(r); route != nil {
 				return route
 			}

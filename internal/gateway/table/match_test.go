@@ -3,6 +3,7 @@ package table_test
 import (
 	"testing"
 
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -81,7 +82,7 @@ func TestOfTheRoutesThatMatchTheMostSpecificAnswers(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			compiled := compile(t, table.Input{Routes: answering(routes(t, tc.routes))})
+			compiled := compile(t, apiroutes.Input{Routes: answering(routes(t, tc.routes))})
 			if got := nameOf(compiled.Match(request(t, tc.request, tc.headers...))); got != "wins" {
 				t.Errorf("%q answers", got)
 			}
@@ -160,7 +161,7 @@ func TestARouteMatchesWhatItSaysAndNothingElse(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			compiled := compile(t, table.Input{Routes: answering(routes(t, "["+tc.route+"]"))})
+			compiled := compile(t, apiroutes.Input{Routes: answering(routes(t, "["+tc.route+"]"))})
 			if got := compiled.Match(request(t, tc.request, tc.headers...)) != nil; got != tc.want {
 				t.Errorf("matches: %v, want %v", got, tc.want)
 			}
@@ -169,7 +170,7 @@ func TestARouteMatchesWhatItSaysAndNothingElse(t *testing.T) {
 }
 
 func TestMatchingAPlainRouteAllocatesNothing(t *testing.T) {
-	compiled := compile(t, table.Input{Routes: answering(routes(t, `
+	compiled := compile(t, apiroutes.Input{Routes: answering(routes(t, `
 - {name: any, host: "*.example.com"}
 - {name: users, host: api.example.com, path: /users}
 - {name: canary, host: api.example.com, path: /users, methods: [GET], headers: [{name: X-Canary, value: "yes"}], queryParams: [{name: v, value: "2"}]}

@@ -5,34 +5,34 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
 // protection is the part of a route that restricts requests to its backends, or changes
-// what they may do there. Routes with equal fields in the spec have equal protections. A
-// zero field means no restriction.
+// what they may do there. Rules with equal fields have equal protections. A zero field means
+// no restriction.
 type protection struct {
 	sends     bool   // whether a backend gets the requests
-	auth      string // the field auth of the spec
-	edit      string // requestHeaders
+	auth      string // who may come in: Auth.ID, or the rule's own
+	edit      string // RequestHeaders
 	cors      string
 	rateLimit RateLimit
 	bodyBytes int64
 }
 
-// newProtection makes the protection of a route from the fields of its spec. Equal fields
-// refer to the same Secret, keys and users.
-func newProtection(route *Route, spec *slipwayv1alpha1.Route) protection {
-	p := protection{bodyBytes: route.MaxBodyBytes, sends: spec.BackendService != nil || len(spec.Backends) > 0}
-	if spec.Auth != nil {
-		p.auth = describe(spec.Auth)
+// newProtection makes the protection of a route from the fields of its rule.
+func newProtection(route *Route, rule *Rule) protection {
+	p := protection{bodyBytes: route.MaxBodyBytes, sends: len(rule.Backends) > 0}
+	if rule.Auth != nil {
+		p.auth = "id " + rule.Auth.ID
+		if rule.Auth.ID == "" {
+			p.auth = fmt.Sprintf("rule %d", route.Place)
+		}
 	}
-	if spec.RequestHeaders != nil {
-		p.edit = describe(spec.RequestHeaders)
+	if rule.RequestHeaders != nil {
+		p.edit = describe(rule.RequestHeaders)
 	}
-	if spec.CORS != nil {
-		p.cors = describe(spec.CORS)
+	if rule.CORS != nil {
+		p.cors = describe(rule.CORS)
 	}
 	if route.RateLimit != nil {
 		p.rateLimit = *route.RateLimit
@@ -43,7 +43,7 @@ func newProtection(route *Route, spec *slipwayv1alpha1.Route) protection {
 // describe returns equal texts for equal fields, and different texts for different ones.
 func describe(field any) string {
 	text, err := json.Marshal(field)
-	if err != nil { // cannot happen for API types
+	if err != nil { // cannot happen for plain data
 		return fmt.Sprintf("%+v", field)
 	}
 	return string(text)
@@ -63,22 +63,23 @@ func (p *protection) includes(other *protection) bool {
 // ReadAlike reports whether the request may go on through the route that Match found. It
 // may if this is safe however a backend reads the path, and a query hidden in it. Each
 // reading must lead to a route that requires no more than the found one, and not to a path
-// without a route.
+// without a route. Only the routes of the listener that gets the request are looked at.
 func (t *Table) ReadAlike(r *Request, path Path, found *Route) bool {
 	if path.received == "" {
 		return true
 	}
+	l := t.listener(r)
 	other := *r
-	all := newReadings(t.receiveQuery(r.RawQuery), path.received, path.Forward)
+	all := newReadings(l.receiveQuery(r.RawQuery), path.received, path.Forward)
 	return all.allHold(func(path, query string) bool {
 		other.Path, other.RawQuery = path, query
-		return t.asksNoMore(&other, found)
+		return l.asksNoMore(&other, found)
 	}) && found.Rewrite.keeps(path)
 }
 
 // asksNoMore is ReadAlike for one reading: the path of r and its query.
-func (t *Table) asksNoMore(r *Request, found *Route) bool {
-	route := t.Match(r)
+func (l *listener) asksNoMore(r *Request, found *Route) bool {
+	route := l.match(r)
 	switch {
 	case route == found:
 		return true
@@ -96,7 +97,7 @@ func (t *Table) asksNoMore(r *Request, found *Route) bool {
 // keeps reports whether the rewritten path stays below the prefix, however a backend reads
 // it.
 func (w *Rewrite) keeps(path Path) bool {
-	if w == nil || w.prefix == "" || strings.Trim(w.prefix, "/") == "" {
+	if w == nil || strings.Trim(w.PathPrefix, "/") == "" {
 		return true
 	}
 	return everyReading(func(reading string) bool {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -50,7 +51,7 @@ func TestAReadingMayAskForNoMoreThanTheRouteThatAnswers(t *testing.T) {
 				}
 				return "- {path: " + path + ", " + strings.TrimPrefix(fields, ", ") + "}\n"
 			}
-			compiled, _ := table.Compile(table.Input{
+			compiled, _ := apiroutes.Compile(apiroutes.Input{
 				Routes: routes(t, route("/a", tc.answers)+route("/b", tc.other)), Services: services(),
 				Secrets: map[string]map[string][]byte{
 					"a": {"x": []byte("sha256:" + strings.Repeat("a", 64))},
@@ -90,7 +91,7 @@ func TestARewrittenPathStaysBelowItsPrefix(t *testing.T) {
 		"/a;/../../y":        true, // nothing is left to be read differently
 		"/a/x%2F..%2F..%2Fy": false,
 	} {
-		compiled := compile(t, table.Input{Services: services(), Routes: routes(t, `
+		compiled := compile(t, apiroutes.Input{Services: services(), Routes: routes(t, `
 - {path: /, backendService: {name: users, port: 8080}}
 - {path: /a, rewrite: {pathPrefix: /api/new}, backendService: {name: users, port: 8080}}`)})
 		path, err := table.ParsePath(target)

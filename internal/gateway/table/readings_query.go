@@ -3,7 +3,7 @@ package table
 import "strings"
 
 // receivedQuery is the query of a request, for the readings of its path. It leaves out
-// parameters that no route looks at, because the query is checked with each reading.
+// parameters that no route of the listener looks at, because the query is checked with each reading.
 type receivedQuery struct {
 	relevant string // the parameters that routes look at
 	// joinable begins with the first parameter, also if no route looks at it. A server may
@@ -13,29 +13,29 @@ type receivedQuery struct {
 }
 
 // receiveQuery returns nil if no route looks at a query.
-func (t *Table) receiveQuery(raw string) *receivedQuery {
-	if len(t.queryNames) == 0 {
+func (l *listener) receiveQuery(raw string) *receivedQuery {
+	if len(l.queryNames) == 0 {
 		return nil
 	}
 	var relevant []string
 	first, rest, _ := strings.Cut(raw, "&")
 	for pair := range strings.SplitSeq(rest, "&") {
-		if t.looksAt(pair) {
+		if l.looksAt(pair) {
 			relevant = append(relevant, pair)
 		}
 	}
 	joinable := strings.Join(append([]string{first}, relevant...), "&")
-	if t.looksAt(first) {
+	if l.looksAt(first) {
 		return &receivedQuery{relevant: joinable, joinable: joinable}
 	}
 	return &receivedQuery{relevant: strings.Join(relevant, "&"), joinable: joinable}
 }
 
 // looksAt reports whether a route looks at a parameter.
-func (t *Table) looksAt(pair string) bool {
+func (l *listener) looksAt(pair string) bool {
 	name, _, _ := strings.Cut(pair, "=")
 	name, ok := unescapeQuery(name)
-	return ok && t.queryNames[name]
+	return ok && l.queryNames[name]
 }
 
 // of returns the queries that a server may see with a reading. Usually it is the received

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/property"
 )
@@ -108,7 +109,7 @@ func checkReadings(t *testing.T, in []slipwayv1alpha1.Route, compiled *table.Tab
 // compileGuarded compiles routes whose Secrets hold one key each.
 func compileGuarded(t *testing.T, in []slipwayv1alpha1.Route) *table.Table {
 	t.Helper()
-	return compile(t, table.Input{Routes: in, Services: services(), Secrets: map[string]map[string][]byte{
+	return compile(t, apiroutes.Input{Routes: in, Services: services(), Secrets: map[string]map[string][]byte{
 		"a": {"somebody": []byte("sha256:" + strings.Repeat("a", 64))},
 		"b": {"somebody": []byte("sha256:" + strings.Repeat("b", 64))},
 	}})

@@ -40,7 +40,7 @@ func TestAPathCostsBoundedWork(t *testing.T) {
 			continue
 		}
 		asked, askedBytes, last := 0, 0, ""
-		query := (&Table{queryNames: []map[string]bool{nil, {"m": true}}[random.IntN(2)]}).receiveQuery(strings.Repeat("m=1&n=2&", random.IntN(200)))
+		query := (&listener{queryNames: []map[string]bool{nil, {"m": true}}[random.IntN(2)]}).receiveQuery(strings.Repeat("m=1&n=2&", random.IntN(200)))
 		set := newReadings(query, path.received, path.Forward)
 		if !set.allHold(func(path, query string) bool {
 			if path != last { // each path is checked with up to four queries
@@ -93,7 +93,7 @@ func TestAnOrdinaryPathHasFewReadings(t *testing.T) {
 			continue
 		}
 		for _, names := range []map[string]bool{nil, {"n": true}} {
-			query := (&Table{queryNames: names}).receiveQuery("m=1&n=2&next=%2Fa%3Fb")
+			query := (&listener{queryNames: names}).receiveQuery("m=1&n=2&next=%2Fa%3Fb")
 			set := newReadings(query, parsed.received, parsed.Forward)
 			if !set.allHold(func(_, _ string) bool { return true }) {
 				t.Errorf("%s is refused, at %d readings of %d bytes", name, len(set.all), set.bytes)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -216,7 +217,7 @@ func (d *draw) value() (*string, slipwayv1alpha1.MatchType) {
 func check(t *testing.T, d *draw) (answered int) {
 	t.Helper()
 	in := d.routes()
-	compiled, problems := table.Compile(table.Input{Routes: in})
+	compiled, problems := apiroutes.Compile(apiroutes.Input{Routes: in})
 	for _, problem := range problems {
 		if problem.Reason != slipwayv1alpha1.ReasonInvalidRegex {
 			t.Fatalf("problem %+v", problem)
@@ -293,7 +294,7 @@ func FuzzCompile(f *testing.F) {
 		basic.Headers, basic.Rewrite = nil, &slipwayv1alpha1.Rewrite{PathPrefix: slipwayv1alpha1.URLPath(rewrite)}
 		good := slipwayv1alpha1.Route{Name: "good", Host: "good.test", DirectResponse: &slipwayv1alpha1.DirectResponse{StatusCode: 200}}
 
-		compiled, _ := table.Compile(table.Input{
+		compiled, _ := apiroutes.Compile(apiroutes.Input{
 			Routes:  []slipwayv1alpha1.Route{bad, basic, good},
 			Secrets: map[string]map[string][]byte{"s": {"k": []byte(secret)}},
 			HealthChecks: []slipwayv1alpha1.BackendHealthCheck{{

@@ -7,25 +7,28 @@ import (
 // Route is a compiled route. The table knows which requests it matches. Route tells what
 // happens to them. A nil or zero field means that the spec does not ask for it.
 type Route struct {
-	// Name is the name in the spec, or one generated from host and path. It is unique in a
-	// table.
+	// Name is the name of the rule.
 	Name string
-	// Index is the index in the spec.
+	// Index is the Index of the rule. Place is the index in Table.Routes.
 	Index int
+	Place int
 
 	// Unavailable is set if the route cannot be served as written. Then requests are
 	// answered with 500, and no other field is used.
 	Unavailable *Problem
 
-	// Exactly one of Backends, Redirect and Direct is set. Pick chooses among the backends.
+	// At most one of Backends, Redirect and Direct is set. Pick chooses among the backends.
+	// Those with a Fault are not in Backends.
 	Backends []WeightedBackend
 	Redirect *Redirect
 	Direct   *DirectResponse
+	// StrictShares means that no backend gets the share of another one.
+	StrictShares bool
 
 	Rewrite         *Rewrite
 	RequestHeaders  *HeaderEdit
 	ResponseHeaders *HeaderEdit
-	Mirror          *Mirror
+	Mirrors         []Mirror
 	CORS            *CORS
 	// MaxBodyBytes bounds the size of a request body. 0 means no limit.
 	MaxBodyBytes int64
@@ -36,7 +39,7 @@ type Route struct {
 
 	match      predicates
 	protection protection
-	usable     usable
+	shares     []share
 }
 
 // WeightedBackend is a backend with its weight.
@@ -45,11 +48,25 @@ type WeightedBackend struct {
 	Weight uint32
 }
 
-// usable are the backends that Pick chooses from: those with a weight and endpoints.
-type usable struct {
-	backends []*Backend
-	sums     []uint64 // the sum of the weights up to and including each backend
+// share is a part of the requests.
+type share struct {
+	backend int    // the index in Route.Backends, or -1
+	lack    Lack   // why the backend cannot be used
+	sum     uint64 // the sum of the weights up to and including this share
 }
+
+// Lack says why no backend gets a request.
+type Lack uint8
+
+const (
+	// LackNothing means that a backend gets it.
+	LackNothing Lack = iota
+	// LackEndpoints means that the backend has no endpoints. The answer is 503.
+	LackEndpoints
+	// LackBackend means that the backend cannot be used, or that there is none. The answer
+	// is 500.
+	LackBackend
+)
 
 // Timeouts bound the parts of an exchange. 0 means no bound.
 type Timeouts struct {
@@ -82,11 +99,12 @@ type Retries struct {
 	On       Causes
 }
 
-// Mirror is the backend that gets copies of requests.
+// Mirror is a backend that gets copies of requests.
 type Mirror struct {
 	Backend *Backend
-	// Percent of the requests are copied, from 0 to 100.
-	Percent uint32
+	// Numerator of Denominator requests are copied.
+	Numerator   uint32
+	Denominator uint32
 }
 
 // DirectResponse is a fixed answer.
@@ -115,22 +133,45 @@ const (
 	PerRoute
 )
 
+// share sets what Pick chooses from. The shares come with their weights as sums.
+func (r *Route) share(shares []share) {
+	sum := uint64(0)
+	for _, s := range shares {
+		usable := s.backend >= 0 && len(r.Backends[s.backend].Endpoints) > 0
+		if s.sum == 0 || (!r.StrictShares && !usable) {
+			continue
+		}
+		sum += s.sum
+		s.sum = sum
+		r.shares = append(r.shares, s)
+	}
+}
+
 // Pick chooses a backend with endpoints, in proportion to the weights. random is a
-// uniformly distributed number. It returns nil if no backend has an endpoint. Then the
-// answer is 503.
-func (r *Route) Pick(random uint64) *Backend {
-	switch n := len(r.usable.backends); n {
+// uniformly distributed number. If there is none, the result is nil and the reason.
+func (r *Route) Pick(random uint64) (*WeightedBackend, Lack) {
+	switch n := len(r.shares); n {
 	case 0:
-		return nil
+		if r.StrictShares {
+			return nil, LackBackend
+		}
+		return nil, LackEndpoints
 	case 1:
-		return r.usable.backends[0]
+		return r.take(&r.shares[0])
 	default:
-		at := random % r.usable.sums[n-1]
-		for i, sum := range r.usable.sums {
-			if at < sum {
-				return r.usable.backends[i]
+		at := random % r.shares[n-1].sum
+		for i := range r.shares {
+			if at < r.shares[i].sum {
+				return r.take(&r.shares[i])
 			}
 		}
-		return nil
+		return nil, LackEndpoints
 	}
+}
+
+func (r *Route) take(s *share) (*WeightedBackend, Lack) {
+	if r.StrictShares && s.lack != LackNothing {
+		return nil, s.lack
+	}
+	return &r.Backends[s.backend], LackNothing
 }

@@ -13,7 +13,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 )
 
 // keyring holds the certificates by the name of their Secret. If a Secret is deleted or
@@ -31,7 +31,7 @@ type keyPair struct {
 
 // read returns the certificates of a target and their problems. again is the time at which
 // the problems change without a new event. It is zero if there is no such time.
-func (k *keyring) read(t *target, in *table.Input, now time.Time) (certificates []proxy.Certificate, problems []revision.Problem, next time.Time) {
+func (k *keyring) read(t *target, in *routes.Input, now time.Time) (certificates []proxy.Certificate, problems []revision.Problem, next time.Time) {
 	pairs := map[string]keyPair{}
 	for i, spec := range t.tls {
 		name := spec.SecretRef.Name
@@ -74,7 +74,7 @@ func (k *keyring) read(t *target, in *table.Input, now time.Time) (certificates 
 
 // pair returns the certificate in a Secret. If that is not valid, it returns the last good
 // one and a reason.
-func (k *keyring) pair(name string, in *table.Input) (pair keyPair, reason, message string) {
+func (k *keyring) pair(name string, in *routes.Input) (pair keyPair, reason, message string) {
 	last := k.pairs[name]
 	data, found := in.Secrets[name]
 	if !found {

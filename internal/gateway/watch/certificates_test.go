@@ -15,7 +15,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 )
 
 // newCertificate returns the content of a TLS Secret.
@@ -71,7 +71,7 @@ func TestACertificateThatDoesNotCoverAHostIsToldAndServed(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			target := &target{tls: []slipwayv1alpha1.GatewayTLS{{SecretRef: slipwayv1alpha1.LocalReference{Name: "tls"}, Hosts: tc.hosts}}}
-			in := &table.Input{Secrets: map[string]map[string][]byte{"tls": newCertificateFor(t, now.Add(-time.Hour), now.Add(time.Hour), tc.names...)}}
+			in := &routes.Input{Secrets: map[string]map[string][]byte{"tls": newCertificateFor(t, now.Add(-time.Hour), now.Add(time.Hour), tc.names...)}}
 			certificates, problems, _ := (&keyring{}).read(target, in, now)
 			if len(certificates) != 1 {
 				t.Errorf("%d certificates are served, want it", len(certificates))

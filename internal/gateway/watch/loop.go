@@ -8,6 +8,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -108,7 +109,7 @@ func (s *Source) advance() {
 
 // serve makes a table and serves it. again is when its problems change without an event.
 func (s *Source) serve(t *target) (again time.Time) {
-	in := table.Input{
+	in := routes.Input{
 		Routes: t.routes, Unknown: t.unknownRoutes, HealthChecks: t.healthChecks, UnknownChecks: t.unknownChecks,
 		BackendPolicies: t.policies, UnknownPolicies: t.unknownPolicies,
 		Services: s.backends(t.services),
@@ -116,7 +117,7 @@ func (s *Source) serve(t *target) (again time.Time) {
 	in.Secrets, in.Unreadable = s.secrets.contents(t.secrets)
 	config := Config{Proxy: t.config}
 	var faults []table.Problem
-	config.Proxy.Table, faults = table.Compile(in)
+	config.Proxy.Table, faults = routes.Compile(in)
 	problems := revision.TableProblems(faults)
 	certificates, more, again := s.keyring.read(t, &in, s.options.Clock.Now())
 	config.Certificates = certificates

@@ -22,6 +22,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -310,7 +311,7 @@ func (in input) truth() (revision.Document, error) {
 	if err != nil {
 		return document, err
 	}
-	_, problems := table.Compile(table.Input{Routes: gateway.Spec.Routes, Services: services, Secrets: secrets})
+	_, problems := routes.Compile(routes.Input{Routes: gateway.Spec.Routes, Services: services, Secrets: secrets})
 	document.UID, document.Generation = gateway.UID, gateway.Generation
 	document.View = &revision.View{Current: true}
 	for i := range gateway.Spec.Routes {

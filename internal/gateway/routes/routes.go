@@ -1,0 +1,201 @@
+// Package routes is the front end for APIGateway: it makes a table from the routes of a spec
+// and from what they name. It is pure, as package table is.
+package routes
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// Input is everything that the table of an APIGateway is made from. The table keeps
+// references to parts of it, so it must not be changed afterwards.
+type Input struct {
+	// Routes are the routes of the spec, in its order. Fields with a default of the API
+	// server may be empty.
+	Routes []slipwayv1alpha1.Route
+	// Unknown are fields of routes, by index, that the API server knows and this program
+	// does not. It is unknown what such a route means.
+	Unknown map[int]string
+	// HealthChecks are the health checks of the spec, in its order. UnknownChecks are
+	// fields of them, by index, that this program does not know.
+	HealthChecks  []slipwayv1alpha1.BackendHealthCheck
+	UnknownChecks map[int]string
+	// BackendPolicies are the policies of the spec, in its order. UnknownPolicies are
+	// fields of them, by index, that this program does not know.
+	BackendPolicies []slipwayv1alpha1.BackendPolicy
+	UnknownPolicies map[int]string
+	// Services are the Services that routes may name, by name.
+	Services map[string]table.Service
+	// Secrets are the contents of the Secrets that routes may name, by name.
+	Secrets map[string]map[string][]byte
+	// Unreadable are the names of Secrets that the gateway may not read.
+	Unreadable map[string]bool
+}
+
+// WhyMissing says why a Secret has no content.
+func (in *Input) WhyMissing(secret string) string {
+	if in.Unreadable[secret] {
+		return "may not be read by the gateway"
+	}
+	return "does not exist"
+}
+
+// Compile makes a table, and returns the problems of what cannot be served as the spec says.
+// It never fails as a whole. Problems of policies come first, then those of routes, then
+// those of health checks, each in the order of the spec. The first problem of a route is the
+// one to report.
+func Compile(in Input) (*table.Table, []table.Problem) {
+	c := &compiler{in: in, names: map[string]bool{}, settings: map[table.BackendName]table.Settings{}, checked: map[int]table.Problem{}}
+	for i := range in.BackendPolicies {
+		c.policy(i)
+	}
+	for i := range in.HealthChecks {
+		c.healthCheck(i)
+	}
+	for i := range in.Routes {
+		c.declaredName(i)
+	}
+	out := table.Input{
+		Listeners: []table.Listener{{Name: "all"}}, Settings: c.settings,
+		Rules: make([]table.Rule, 0, len(in.Routes)), Services: make(map[table.ServiceName]table.Service, len(in.Services)),
+	}
+	for i := range in.Routes {
+		out.Rules = append(out.Rules, c.rule(i))
+	}
+	for name, service := range in.Services {
+		out.Services[table.ServiceName{Name: name}] = service
+	}
+	compiled, found := table.Compile(out)
+	problems := slices.Concat(c.duplicates, found)
+	slices.SortStableFunc(problems, func(a, b table.Problem) int { return cmp.Compare(a.Index, b.Index) })
+	return compiled, slices.Concat(c.problems, problems, c.problemsOfChecks(compiled))
+}
+
+// compiler is the state while the spec is read.
+type compiler struct {
+	in         Input
+	names      map[string]bool // names in use
+	owners     []int           // routes that keep their declared name
+	settings   map[table.BackendName]table.Settings
+	problems   []table.Problem       // of policies
+	duplicates []table.Problem       // of names
+	checked    map[int]table.Problem // of health checks, by index
+	repeated   []int                 // health checks of a backend that has one
+}
+
+func invalid(format string, args ...any) *table.Fault {
+	return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidRoute, Message: fmt.Sprintf(format, args...)}
+}
+
+func backendName(service slipwayv1alpha1.ServiceName, port int32) table.BackendName {
+	return table.BackendName{ServiceName: table.ServiceName{Name: string(service)}, Port: port}
+}
+
+// rule makes the rule of a route.
+func (c *compiler) rule(index int) table.Rule {
+	spec := &c.in.Routes[index]
+	rule := table.Rule{Name: c.name(index), Index: index}
+	if spec.Name != "" && rule.Name != spec.Name {
+		c.duplicates = append(c.duplicates, table.Problem{
+			Index: index, Route: rule.Name, Reason: slipwayv1alpha1.ReasonDuplicateName,
+			Message: fmt.Sprintf("name: an earlier route is called %q; this one is called %q", spec.Name, rule.Name),
+		})
+	}
+	addMatch(&rule, spec)
+	addActions(&rule, spec)
+	addBackends(&rule, spec)
+	if field, unknown := c.in.Unknown[index]; unknown {
+		rule.Fault = &table.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
+		return rule
+	}
+	rule.Fault = c.addPolicies(&rule, spec)
+	return rule
+}
+
+// declaredName reserves a route's declared name for the first route that has it. This
+// happens before names are generated for other routes.
+func (c *compiler) declaredName(index int) {
+	if name := c.in.Routes[index].Name; name != "" && !c.names[name] {
+		c.names[name] = true
+		c.owners = append(c.owners, index)
+	}
+}
+
+// name returns a name that no other route has.
+func (c *compiler) name(index int) string {
+	spec := &c.in.Routes[index]
+	name := spec.Name
+	if name == "" {
+		name = string(spec.Host) + cmp.Or(spec.Path, "/")
+	} else if _, owner := slices.BinarySearch(c.owners, index); owner {
+		return name
+	}
+	unique := name
+	for n := 2; c.names[unique]; n++ {
+		unique = fmt.Sprintf("%s#%d", name, n)
+	}
+	c.names[unique] = true
+	return unique
+}
+
+// addMatch adds what selects the route's requests.
+func addMatch(rule *table.Rule, spec *slipwayv1alpha1.Route) {
+	rule.Host, rule.Path, rule.PathType = string(spec.Host), spec.Path, table.PathType(spec.PathType)
+	rule.Methods = words(spec.Methods)
+	for _, header := range spec.Headers {
+		rule.Headers = append(rule.Headers, table.ValueMatch{Name: string(header.Name), Type: table.MatchType(header.Type), Value: header.Value})
+	}
+	for _, param := range spec.QueryParams {
+		rule.Query = append(rule.Query, table.ValueMatch{Name: param.Name, Type: table.MatchType(param.Type), Value: param.Value})
+	}
+}
+
+// addBackends adds the Services that a route names.
+func addBackends(rule *table.Rule, spec *slipwayv1alpha1.Route) {
+	add := func(field string, name slipwayv1alpha1.ServiceName, port, weight int32) {
+		rule.Backends = append(rule.Backends, table.BackendRef{Service: string(name), Port: port, Weight: uint32(weight), Field: field})
+	}
+	if spec.BackendService != nil {
+		add("backendService", spec.BackendService.Name, spec.BackendService.Port, 1)
+	}
+	for _, in := range spec.Backends {
+		add("backends", in.Name, in.Port, max(value(in.Weight, 1), 0))
+	}
+	if spec.Mirror != nil {
+		rule.Mirrors = []table.MirrorRef{{
+			BackendRef: table.BackendRef{Service: string(spec.Mirror.BackendService.Name), Port: spec.Mirror.BackendService.Port, Field: "mirror.backendService"},
+			Numerator:  uint32(min(max(value(spec.Mirror.Percent, 100), 0), 100)), Denominator: 100,
+		}}
+	}
+}
+
+// describe returns equal texts for equal fields, and different texts for different ones.
+func describe(field any) string {
+	text, err := json.Marshal(field)
+	if err != nil { // cannot happen for API types
+		return fmt.Sprintf("%+v", field)
+	}
+	return string(text)
+}
+
+// words returns the elements of a list as plain text.
+func words[T ~string](list []T) []string {
+	var out []string
+	for _, word := range list {
+		out = append(out, string(word))
+	}
+	return out
+}
+
+// value returns what the pointer points to, or the default.
+func value[T any](pointer *T, fallback T) T {
+	if pointer == nil {
+		return fallback
+	}
+	return *pointer
+}

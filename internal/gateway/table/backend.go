@@ -1,0 +1,151 @@
+package table
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ServiceName names a Service. An empty Namespace is the gateway's own.
+type ServiceName struct{ Namespace, Name string }
+
+// nameEscapes keeps a name from looking like one with a namespace. Names of the API server
+// have neither character.
+var nameEscapes = strings.NewReplacer("%", "%25", "/", "%2F")
+
+// String returns the name, after the namespace and a slash for another namespace. Different
+// Services have different texts.
+func (s ServiceName) String() string {
+	if s.Namespace == "" {
+		return nameEscapes.Replace(s.Name)
+	}
+	return nameEscapes.Replace(s.Namespace) + "/" + nameEscapes.Replace(s.Name)
+}
+
+// BackendName names a port of a Service.
+type BackendName struct {
+	ServiceName
+
+	Port int32
+}
+
+// String returns the name that is shown in logs: service:port, after the namespace and a
+// slash for another namespace. Different backends have different texts.
+func (b BackendName) String() string { return fmt.Sprintf("%s:%d", b.ServiceName, b.Port) }
+
+// Service is the part of a Service that a table needs.
+type Service struct {
+	// External is set for an ExternalName Service.
+	External bool
+	// Ports are the ports of the Service by number.
+	Ports map[int32]ServicePort
+}
+
+// ServicePort is a port of a Service and the endpoints behind it.
+type ServicePort struct {
+	// AppProtocol is the appProtocol of the port; empty: HTTP/1.1.
+	AppProtocol string
+	// Endpoints are the ready endpoints of the port, as host:port, in any order.
+	Endpoints []string
+}
+
+// Settings are the settings of a backend.
+type Settings struct {
+	// Protocol is the protocol of the endpoints. Nil: the appProtocol of the Service's port.
+	Protocol *Protocol
+	// Limits bound the concurrent use of the backend. Nil: DefaultLimits.
+	Limits *Limits
+	// HealthCheck is the active health check of the endpoints. Nil: none.
+	HealthCheck *HealthCheck
+}
+
+// Protocol is the protocol of a backend's endpoints.
+type Protocol uint8
+
+const (
+	// ProtocolHTTP1 is HTTP/1.1.
+	ProtocolHTTP1 Protocol = iota
+	// ProtocolH2C is HTTP/2 without TLS.
+	ProtocolH2C
+	// ProtocolGRPC is HTTP/2 without TLS. Its streams may be silent.
+	ProtocolGRPC
+)
+
+// IsHTTP2 reports whether the protocol is HTTP/2.
+func (p Protocol) IsHTTP2() bool { return p != ProtocolHTTP1 }
+
+// Backend is a port of a Service.
+type Backend struct {
+	// ID is service:port, or namespace/service:port for another namespace than the
+	// gateway's own. It is the same in every table, and no other backend has it.
+	ID string
+	// Index is the index in Table.Backends.
+	Index int
+	// Namespace, Service and Port name the port of the Service. An empty namespace is the
+	// gateway's own.
+	Namespace string
+	Service   string
+	Port      int32
+	// Protocol is the protocol of the endpoints.
+	Protocol Protocol
+	// Endpoints are the ready endpoints, as host:port, sorted and without duplicates. It
+	// may be empty.
+	Endpoints []string
+	// HealthCheck is the active health check of the endpoints. Nil means none.
+	HealthCheck *HealthCheck
+	// Limits bound the concurrent use of the backend.
+	Limits Limits
+}
+
+// ServiceName returns the name of the Service, as metrics show it.
+func (b *Backend) ServiceName() string { return ServiceName{b.Namespace, b.Service}.String() }
+
+// Limits bound the concurrent use of a backend.
+type Limits struct {
+	// Connections bounds the connections to all endpoints. Pending bounds the requests that
+	// wait for a connection. Requests bounds the requests in flight, including those that
+	// wait.
+	Connections int
+	Pending     int
+	Requests    int
+}
+
+// DefaultLimits returns the limits of a backend without any of its own.
+func DefaultLimits() Limits { return Limits{Connections: 4096, Pending: 1024, Requests: 8192} }
+
+// Wrong says what is wrong with the limits. It is empty for valid ones.
+func (l Limits) Wrong() string {
+	if l.Connections < 1 || l.Pending < 0 || l.Requests < 1 {
+		return "maxConnections and maxRequests must be at least 1, maxPendingRequests at least 0"
+	}
+	return ""
+}
+
+// HealthCheck is an active health check of an endpoint.
+type HealthCheck struct {
+	// Path is the path of the request.
+	Path string
+	// Host is the Host header. Empty: the address of the endpoint.
+	Host string
+	// Period is the time between two checks. Timeout bounds one check.
+	Period  time.Duration
+	Timeout time.Duration
+	// Healthy is how many checks in a row must succeed before an unhealthy endpoint counts
+	// as healthy. Unhealthy is how many must fail before a healthy one counts as unhealthy.
+	Healthy   int
+	Unhealthy int
+}
+
+// Wrong says what is wrong with the check. It is empty for a valid one.
+func (h HealthCheck) Wrong() string {
+	if _, err := parseSpecPath(h.Path); err != nil {
+		return fmt.Sprintf("path: %q cannot be a path: %v", h.Path, err)
+	}
+	if h.Host != "" && !isHostName(h.Host) {
+		return fmt.Sprintf("host: %q is not a lower case DNS name", h.Host)
+	}
+	if h.Period <= 0 || h.Timeout <= 0 || h.Healthy < 1 || h.Unhealthy < 1 {
+		return "periodSeconds, timeoutSeconds, healthyThreshold and unhealthyThreshold must be at least 1"
+	}
+	return ""
+}

@@ -1,0 +1,84 @@
+package table
+
+import (
+	"fmt"
+	"strings"
+)
+
+// checkListeners makes the listeners. An invalid one gets no requests. It is no listener of
+// another port or host instead, because its rules are for its own requests only.
+func (c *compiler) checkListeners() {
+	taken := map[Listener]bool{}
+	for i := range c.in.Listeners {
+		spec := &c.in.Listeners[i]
+		same := Listener{Port: spec.Port, Secure: spec.Secure && spec.Port != 0, Hostname: spec.Hostname}
+		wrong := ""
+		switch {
+		case spec.Port < 0 || spec.Port > 65535:
+			wrong = fmt.Sprintf("port: %d is not a port", spec.Port)
+		case spec.Hostname != "" && !hostPattern.MatchString(spec.Hostname):
+			wrong = fmt.Sprintf("hostname: %q is neither a lower case DNS name nor one after '*.'", spec.Hostname)
+		case taken[same]:
+			wrong = "there is an earlier listener with this port and hostname"
+		}
+		if wrong != "" {
+			c.problems = append(c.problems, Problem{Index: -1, List: "listeners", Route: spec.Name, Reason: ReasonInvalid, Message: wrong})
+			c.listeners = append(c.listeners, nil)
+			continue
+		}
+		taken[same] = true
+		l := &listener{exact: map[string]*host{}, wildcard: map[string]*host{}, queryNames: map[string]bool{}}
+		c.listeners, c.valid = append(c.listeners, l), append(c.valid, l)
+	}
+}
+
+// openPorts puts the listeners into the table. A port has its own listeners before those of
+// every port.
+func (c *compiler) openPorts(t *Table) {
+	for i, l := range c.listeners {
+		spec := &c.in.Listeners[i]
+		if l == nil {
+			continue
+		}
+		if spec.Port == 0 {
+			t.every.add(spec.Hostname, l)
+			continue
+		}
+		if t.ports == nil {
+			t.ports = map[portKey]*port{}
+		}
+		key := portKey{spec.Port, spec.Secure}
+		if t.ports[key] == nil {
+			t.ports[key] = &port{}
+		}
+		t.ports[key].add(spec.Hostname, l)
+	}
+	for i, l := range c.listeners {
+		if l == nil || c.in.Listeners[i].Port != 0 {
+			continue
+		}
+		for _, p := range t.ports {
+			p.add(c.in.Listeners[i].Hostname, l)
+		}
+	}
+}
+
+// add adds a listener, unless there is one with the same host name.
+func (p *port) add(hostname string, l *listener) {
+	if hostname == "" {
+		if p.any == nil {
+			p.any = l
+		}
+		return
+	}
+	at := &p.exact
+	if parent, wildcard := strings.CutPrefix(hostname, "*."); wildcard {
+		at, hostname = &p.wildcard, parent
+	}
+	if *at == nil {
+		*at = map[string]*listener{}
+	}
+	if (*at)[hostname] == nil {
+		(*at)[hostname] = l
+	}
+}

@@ -1,0 +1,154 @@
+package table
+
+// Input is everything that a table is made from. A front end makes it from the objects of
+// its API. The table keeps references to parts of it, so it must not be changed afterwards.
+type Input struct {
+	// Listeners are the listeners of the gateway.
+	Listeners []Listener
+	// Rules say which requests are answered how. Of equal rules the earlier one counts.
+	Rules []Rule
+	// Services are the Services that rules may name.
+	Services map[ServiceName]Service
+	// Settings are the settings of backends. Backends without any have the defaults.
+	Settings map[BackendName]Settings
+}
+
+// Listener is a place where requests arrive. Of the listeners of a port, the one whose
+// Hostname fits a request best gets it: one without wildcard, then the longest wildcard,
+// then one without host name. Only the rules of this listener are looked at.
+type Listener struct {
+	// Name is for problems.
+	Name string
+	// Port is the port of the connection. 0: every port, with TLS and without. If a listener
+	// of the port and one of every port have the same Hostname, the listener of the port
+	// counts.
+	Port int32
+	// Secure means that the connections of Port use TLS.
+	Secure bool
+	// Hostname is a lower case DNS name, or one after "*.". Empty: every host.
+	Hostname string
+}
+
+// Rule says which requests are answered how. It is plain data. A zero field means that
+// nothing is asked for. Compile checks what would be unsafe.
+type Rule struct {
+	// Name is the name for logs, metrics and problems. Rules with the same name are counted
+	// together, also for a rate limit.
+	Name string
+	// Index is the place in the front end's own list. It comes back in Route and Problem.
+	Index int
+	// Listeners are the listeners that have the rule, as indexes of Input.Listeners. Nil: all.
+	Listeners []int
+
+	// Host is a lower case DNS name, or one after "*.". Empty: every host.
+	Host string
+	// PathType says how Path is compared. Default: Prefix.
+	PathType PathType
+	// Path is the path, escaped. Default: "/".
+	Path string
+	// Methods are the methods. Empty: every method.
+	Methods []string
+	// Headers and Query must all match.
+	Headers []ValueMatch
+	Query   []ValueMatch
+	// Rank orders rules with the same path, before the number of their conditions does.
+	// Among regular expressions it also comes before their length. The highest is first.
+	Rank int
+
+	// Fault means that the rule cannot be served. Its requests are answered with 500.
+	Fault *Fault
+
+	// At most one of Backends, Redirect and Direct is set. A rule without any needs
+	// StrictShares, and its requests are answered with 500.
+	Backends []BackendRef
+	Redirect *Redirect
+	Direct   *DirectResponse
+	// StrictShares means that a backend that cannot be used keeps its share of the
+	// requests. They are answered with 503 if it has no endpoints, and otherwise with 500.
+	// Without it, the other backends get the share.
+	StrictShares bool
+
+	Rewrite         *Rewrite
+	RequestHeaders  *HeaderEdit
+	ResponseHeaders *HeaderEdit
+	Mirrors         []MirrorRef
+	CORS            *CORSRule
+	// MaxBodyBytes bounds the size of a request body.
+	MaxBodyBytes int64
+	Timeouts     Timeouts
+	Retries      Retries
+	Auth         *Auth
+	RateLimit    *RateLimit
+}
+
+// PathType says how a path is compared.
+type PathType string
+
+// The types of a path.
+const (
+	PathPrefix            PathType = "Prefix" // by segments
+	PathExact             PathType = "Exact"
+	PathRegularExpression PathType = "RegularExpression" // of the whole path
+)
+
+// MatchType says how a value is compared.
+type MatchType string
+
+// The types of a match.
+const (
+	MatchExact             MatchType = "Exact"
+	MatchRegularExpression MatchType = "RegularExpression" // of the whole value
+)
+
+// ValueMatch is a condition on a header field or a query parameter.
+type ValueMatch struct {
+	Name string
+	// Type says how Value is compared. Default: Exact.
+	Type MatchType
+	// Value is the value. Nil: any value.
+	Value *string
+}
+
+// Fault says why something cannot be used. It becomes a Problem.
+type Fault struct {
+	Reason  string
+	Message string
+}
+
+// BackendRef names a port of a Service.
+type BackendRef struct {
+	// Namespace is the namespace of the Service. Empty: the gateway's own.
+	Namespace string
+	Service   string
+	Port      int32
+	// Weight is the share of the requests.
+	Weight uint32
+	// Field names the field in problems, such as backends.
+	Field string
+	// Fault means that the backend must not be used. Then its name is not looked at.
+	Fault *Fault
+}
+
+// MirrorRef names a backend that gets copies of requests.
+type MirrorRef struct {
+	BackendRef // without Weight
+
+	// Numerator of Denominator requests are copied.
+	Numerator   uint32
+	Denominator uint32
+}
+
+// CORSRule says what pages of other origins may do.
+type CORSRule struct {
+	// AllowOrigins are origins such as https://a.example.com, with "*" for a part of the
+	// name, or "*" for every origin.
+	AllowOrigins []string
+	// AllowMethods are the allowed methods. Default: those of the rule, or GET, HEAD and
+	// POST.
+	AllowMethods     []string
+	AllowHeaders     []string
+	ExposeHeaders    []string
+	AllowCredentials bool
+	// MaxAgeSeconds is how long a browser may keep the answer. Default 5.
+	MaxAgeSeconds *int32
+}
