@@ -31,6 +31,8 @@ type Certificate struct {
 type certificateSet struct {
 	byName map[string]*tls.Certificate // "*.example.com" for a wildcard
 	first  *tls.Certificate            // for clients that send no server name
+	// ports are the listeners of SetListeners. If there are any, only these count.
+	ports map[int32]*securePort
 	// expiries are the expiry times by the name of the Secret.
 	expiries map[string]time.Time
 }
@@ -42,20 +44,12 @@ var errNoCertificate = errors.New("no certificate for this name")
 func (c *Certificates) Set(certificates []Certificate) error {
 	next := &certificateSet{byName: map[string]*tls.Certificate{}, expiries: map[string]time.Time{}}
 	for i := range certificates {
-		certificate := certificates[i].Certificate
-		if certificate.Leaf == nil {
-			if len(certificate.Certificate) == 0 {
-				return fmt.Errorf("certificate %d is empty", i)
-			}
-			leaf, err := x509.ParseCertificate(certificate.Certificate[0])
-			if err != nil {
-				return fmt.Errorf("certificate %d: %w", i, err)
-			}
-			certificate.Leaf = leaf
+		certificate, err := next.add(&certificates[i])
+		if err != nil {
+			return fmt.Errorf("certificate %d: %w", i, err)
 		}
-		next.expiries[certificates[i].Secret] = certificate.Leaf.NotAfter
 		if next.first == nil {
-			next.first = &certificate
+			next.first = certificate
 		}
 		names := certificates[i].Hosts
 		if len(names) == 0 {
@@ -64,12 +58,29 @@ func (c *Certificates) Set(certificates []Certificate) error {
 		for _, name := range names {
 			name = strings.ToLower(name)
 			if next.byName[name] == nil {
-				next.byName[name] = &certificate
+				next.byName[name] = certificate
 			}
 		}
 	}
 	c.current.Store(next)
 	return nil
+}
+
+// add returns a certificate with its parsed leaf.
+func (s *certificateSet) add(in *Certificate) (*tls.Certificate, error) {
+	certificate := in.Certificate
+	if certificate.Leaf == nil {
+		if len(certificate.Certificate) == 0 {
+			return nil, errors.New("it is empty")
+		}
+		leaf, err := x509.ParseCertificate(certificate.Certificate[0])
+		if err != nil {
+			return nil, err
+		}
+		certificate.Leaf = leaf
+	}
+	s.expiries[in.Secret] = certificate.Leaf.NotAfter
+	return &certificate, nil
 }
 
 // Expiries returns the expiry times by the name of the Secret.
@@ -83,33 +94,45 @@ func (c *Certificates) Expiries() map[string]time.Time {
 // Get is tls.Config's GetCertificate.
 func (c *Certificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	set := c.current.Load()
-	if set == nil || set.first == nil {
+	if set == nil {
 		return nil, errNoCertificate
 	}
 	name := serverName(hello.ServerName)
-	if name == "" {
-		return set.first, nil
+	var found *tls.Certificate
+	switch {
+	case set.ports != nil:
+		found = set.ofListener(hello, name)
+	case name == "":
+		found = set.first
+	default:
+		found = set.find(name)
 	}
-	if certificate := set.find(name); certificate != nil {
-		return certificate, nil
+	if found == nil {
+		return nil, errNoCertificate
 	}
-	return nil, errNoCertificate
+	return found, nil
 }
 
 // differ reports whether a request's host has another certificate than the server name for
 // which the connection was opened. A client may use one connection for several hosts only
-// if they share a certificate. It returns false if the client sent no server name, or if
-// the host has no certificate.
-func (c *Certificates) differ(server, host string) bool {
-	if server == "" || server == host || c == nil {
+// if they share a certificate. It returns false if the client sent no server name, or if the
+// host has no certificate. With listeners it reports whether another listener than that of
+// the server name is for the host.
+func (c *Certificates) differ(port int32, server, host string) bool {
+	if server == host || c == nil {
 		return false
 	}
 	set := c.current.Load()
 	if set == nil {
 		return false
 	}
+	if set.ports != nil {
+		at := set.ports[port]
+		wanted := at.find(host)
+		return wanted != nil && wanted != at.find(serverName(server))
+	}
 	wanted := set.find(host)
-	if wanted == nil {
+	if wanted == nil || server == "" {
 		return false
 	}
 	served := set.find(serverName(server))

@@ -29,6 +29,7 @@ const (
 type clientListener struct {
 	net.Listener
 
+	port      int32
 	clock     clock.PassiveClock
 	lingering *conns
 }
@@ -39,7 +40,7 @@ func (l *clientListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clientConn{Conn: raw, clock: l.clock, lingering: l.lingering}, nil
+	return &clientConn{Conn: raw, port: l.port, clock: l.clock, lingering: l.lingering}, nil
 }
 
 // clientConn is a client's connection, below TLS and net/http.
@@ -51,6 +52,7 @@ func (l *clientListener) Accept() (net.Conn, error) {
 type clientConn struct {
 	net.Conn
 
+	port      int32 // of the gateway
 	clock     clock.PassiveClock
 	lingering *conns
 
@@ -146,6 +148,15 @@ func withClientConn(ctx context.Context, conn net.Conn) context.Context {
 func clientConnOf(r *http.Request) *clientConn {
 	client, _ := r.Context().Value(clientConnKey{}).(*clientConn)
 	return client
+}
+
+// portOf returns the port on which a request came in. It is 0 if the request did not come
+// through a Server.
+func portOf(r *http.Request) int32 {
+	if client := clientConnOf(r); client != nil {
+		return client.port
+	}
+	return 0
 }
 
 const (

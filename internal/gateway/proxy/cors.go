@@ -26,15 +26,15 @@ func (e *exchange) allowOrigin() bool {
 			header["Access-Control-Allow-Credentials"] = []string{"true"}
 		}
 	}
+	if ok && (!preflight || cors.ExposeOnPreflight) {
+		setUnlessEmpty(header, "Access-Control-Expose-Headers", cors.ExposeHeaders)
+	}
 	if !preflight {
-		if ok {
-			setUnlessEmpty(header, "Access-Control-Expose-Headers", cors.ExposeHeaders)
-		}
 		return false
 	}
 	if ok {
-		setUnlessEmpty(header, "Access-Control-Allow-Methods", cors.AllowMethods)
-		setUnlessEmpty(header, "Access-Control-Allow-Headers", cors.AllowHeaders)
+		setUnlessEmpty(header, "Access-Control-Allow-Methods", cors.Methods(e.r.Header.Get("Access-Control-Request-Method")))
+		setUnlessEmpty(header, "Access-Control-Allow-Headers", cors.Headers(strings.Join(e.r.Header["Access-Control-Request-Headers"], ", ")))
 		setUnlessEmpty(header, "Access-Control-Max-Age", cors.MaxAge)
 	}
 	e.answer(http.StatusNoContent, "", nil)

@@ -34,8 +34,9 @@ type exchange struct {
 	lookup table.Request
 	path   table.Path
 	route  *table.Route
-	peer   string // the address of the peer
-	client string // the address of the client, as far as it can be trusted
+	chosen *table.WeightedBackend // nil until one is chosen
+	peer   string                 // the address of the peer
+	client string                 // the address of the client, as far as it can be trusted
 	// address is what counts as the client in limits. shareOf is the client whose share of
 	// a bound is used. It is the zero Addr if a trusted proxy names no client.
 	address, shareOf netip.Addr
@@ -141,6 +142,9 @@ func (e *exchange) findRoute() bool {
 	e.lookup = table.Request{
 		Method: e.r.Method, Host: e.lookup.Host, Path: path.Match, RawQuery: e.r.URL.RawQuery, Header: e.r.Header,
 	}
+	if e.state.Table.NamesPorts() {
+		e.lookup.Port, e.lookup.Secure = portOf(e.r), e.r.TLS != nil
+	}
 	route := e.state.Table.Match(&e.lookup)
 	if route == nil {
 		return e.refuse(http.StatusNotFound, "no_route")
@@ -186,6 +190,9 @@ func (e *exchange) answer(status int, contentType string, body []byte) {
 // sendHead sends the head of the response, with the route's changes.
 func (e *exchange) sendHead(status int) {
 	header := e.w.Header()
+	if e.chosen != nil && e.chosen.ResponseHeaders != nil {
+		e.chosen.ResponseHeaders.Apply(header)
+	}
 	if e.route != nil && e.route.ResponseHeaders != nil {
 		e.route.ResponseHeaders.Apply(header)
 	}
@@ -203,7 +210,7 @@ func (e *exchange) redirect() {
 	if path == wholeServer {
 		path = "/"
 	}
-	location := e.route.Redirect.Location(e.scheme(), e.r.Host, path, e.query)
+	location := e.route.Redirect.Location(e.scheme(), e.r.Host, portOf(e.r), path, e.query)
 	e.w.Header()["Location"] = []string{location}
 	e.answer(e.route.Redirect.StatusCode, "", nil)
 }

@@ -29,9 +29,12 @@ func (e *exchange) forward() {
 		e.refuseShare(lack)
 		return
 	}
+	e.chosen = backend
 	e.buildRequest(backend.Backend)
-	for i := range e.route.Mirrors {
-		e.mirror(&e.route.Mirrors[i])
+	for _, mirrors := range [...][]table.Mirror{e.route.Mirrors, backend.Mirrors} {
+		for i := range mirrors {
+			e.mirror(&mirrors[i])
+		}
 	}
 	response, err := service.Do(e.r.Context(), &e.request)
 	if e.request.Resent() > 0 || e.request.BudgetExhausted() {
@@ -95,11 +98,11 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 		Deadline:      e.deadline(),
 		HeaderTimeout: e.route.Timeouts.Backend,
 		IdleTimeout:   e.backendIdle(backend),
-		Retry:         upstream.Retry{Attempts: e.route.Retries.Attempts, On: causes(e.route.Retries.On)},
+		Retry:         retryOf(&e.route.Retries),
 		Informational: e.informed,
 	}
-	if e.route.Rewrite != nil && e.route.Rewrite.Host != "" {
-		e.request.Host = e.route.Rewrite.Host
+	if rewrite := e.rewrite(); rewrite != nil && rewrite.Host != "" {
+		e.request.Host = rewrite.Host
 	}
 	for _, value := range e.r.Header["Te"] {
 		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
@@ -122,11 +125,19 @@ func (e *exchange) deadline() time.Time {
 	return e.start.Add(e.route.Timeouts.Request)
 }
 
+// rewrite returns how path and host change for the chosen backend. Nil: not at all.
+func (e *exchange) rewrite() *table.Rewrite {
+	if e.chosen.Rewrite != nil {
+		return e.chosen.Rewrite
+	}
+	return e.route.Rewrite
+}
+
 // target returns the path for the backend, with the query.
 func (e *exchange) target() string {
 	path := e.path.Forward
-	if e.route.Rewrite != nil {
-		path = e.route.Rewrite.Path(e.path)
+	if rewrite := e.rewrite(); rewrite != nil {
+		path = rewrite.Path(e.path)
 	}
 	switch {
 	case e.path.Forward == wholeServer:
@@ -221,8 +232,10 @@ func (e *exchange) addFields() {
 	e.addForwarded()
 	e.addIdentity()
 	e.addTrace()
-	if e.route.RequestHeaders != nil {
-		e.editFields()
+	for _, edit := range [...]*table.HeaderEdit{e.route.RequestHeaders, e.chosen.RequestHeaders} {
+		if edit != nil {
+			e.editFields(edit)
+		}
 	}
 }
 
@@ -279,20 +292,29 @@ func hasToken(list, token string) bool {
 	return false
 }
 
-// editFields applies the route's changes of the request's fields.
-func (e *exchange) editFields() {
+// editFields changes the fields of the request.
+func (e *exchange) editFields(edit *table.HeaderEdit) {
 	header := make(http.Header, len(e.fields))
 	for _, field := range e.fields {
 		name := http.CanonicalHeaderKey(field.Name)
 		header[name] = append(header[name], field.Value)
 	}
-	e.route.RequestHeaders.Apply(header)
+	edit.Apply(header)
 	e.fields = e.fields[:0]
 	for name, values := range header {
 		for _, value := range values {
 			e.fields = append(e.fields, upstream.Field{Name: name, Value: value})
 		}
 	}
+}
+
+// retryOf converts the route's retries.
+func retryOf(in *table.Retries) upstream.Retry {
+	out := upstream.Retry{Attempts: in.Attempts, On: causes(in.On), Wait: in.Wait}
+	if in.Statuses != (table.Statuses{}) {
+		out.OnStatus = in.Statuses.Has
+	}
+	return out
 }
 
 // causes converts the route's causes of retries.

@@ -24,7 +24,7 @@ func (e *exchange) findHost() bool {
 		return e.refuse(http.StatusBadRequest, "host")
 	}
 	e.r.Host, e.lookup.Host = host.String(), host.Name
-	if e.r.TLS != nil && e.handler.certificates.Load().differ(e.r.TLS.ServerName, host.Name) {
+	if e.r.TLS != nil && e.handler.certificates.Load().differ(portOf(e.r), e.r.TLS.ServerName, host.Name) {
 		return e.refuse(http.StatusMisdirectedRequest, "misdirected")
 	}
 	return true

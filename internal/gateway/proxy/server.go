@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -29,6 +30,10 @@ type ServerOptions struct {
 	HTTP net.Listener
 	// HTTPS is the listener for both with TLS. Optional.
 	HTTPS net.Listener
+	// HTTPPort and HTTPSPort are the ports of HTTP and HTTPS, as the listeners of the table
+	// name them. Default: the ports of their addresses.
+	HTTPPort  int32
+	HTTPSPort int32
 	// Certificates are the certificates for HTTPS.
 	Certificates *Certificates
 	// ErrorLog receives errors about connections. Default: the standard logger.
@@ -110,8 +115,13 @@ func newHTTPServer(handler http.Handler, options ServerOptions) *http.Server {
 	return server
 }
 
-func (s *Server) listener(listener net.Listener) net.Listener {
-	return &clientListener{Listener: s.handler.connections.Listen(listener), clock: s.options.Clock, lingering: &s.lingers}
+func (s *Server) listener(listener net.Listener, port int32) net.Listener {
+	if port == 0 {
+		if address, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
+			port = int32(address.Port())
+		}
+	}
+	return &clientListener{Listener: s.handler.connections.Listen(listener), port: port, clock: s.options.Clock, lingering: &s.lingers}
 }
 
 // Run serves until Shutdown has returned. Meanwhile it runs the background work of the
@@ -130,11 +140,11 @@ func (s *Server) Run(ctx context.Context) error {
 	serving := 0
 	if s.options.HTTP != nil {
 		serving++
-		go func() { results <- s.plain.Serve(s.listener(s.options.HTTP)) }()
+		go func() { results <- s.plain.Serve(s.listener(s.options.HTTP, s.options.HTTPPort)) }()
 	}
 	if s.options.HTTPS != nil {
 		serving++
-		go func() { results <- s.secure.ServeTLS(s.listener(s.options.HTTPS), "", "") }()
+		go func() { results <- s.secure.ServeTLS(s.listener(s.options.HTTPS, s.options.HTTPSPort), "", "") }()
 	}
 	var failure error
 	for range serving {

@@ -168,8 +168,8 @@ func addBackends(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 	}
 	if spec.Mirror != nil {
 		rule.Mirrors = []table.MirrorRef{{
-			BackendRef: table.BackendRef{Service: string(spec.Mirror.BackendService.Name), Port: spec.Mirror.BackendService.Port, Field: "mirror.backendService"},
-			Numerator:  uint32(min(max(value(spec.Mirror.Percent, 100), 0), 100)), Denominator: 100,
+			Service: string(spec.Mirror.BackendService.Name), Port: spec.Mirror.BackendService.Port, Field: "mirror.backendService",
+			Numerator: uint32(min(max(value(spec.Mirror.Percent, 100), 0), 100)), Denominator: 100,
 		}}
 	}
 }

@@ -86,13 +86,21 @@ type Redirect struct {
 	Scheme string
 	Host   string
 	Port   int32
-	// FullPath replaces the whole path.
-	FullPath string
+	// ListenerPort means that, without Scheme and Port, the port of the connection takes the
+	// place of the one in the Host field, which a client may choose.
+	ListenerPort bool
+	// FullPath replaces the whole path. PathPrefix replaces the prefix that the rule
+	// matches. At most one of them is set.
+	FullPath   string
+	PathPrefix string
+
+	segments int // how many segments PathPrefix replaces
 }
 
 // Location returns the URL of the answer. scheme, host (as in the Host header, with or
-// without port), path (escaped) and rawQuery come from the request.
-func (r *Redirect) Location(scheme, host, path, rawQuery string) string {
+// without port), the port of the connection (0 if it is unknown), path (escaped) and rawQuery
+// come from the request.
+func (r *Redirect) Location(scheme, host string, listener int32, path, rawQuery string) string {
 	name, port := splitPort(host)
 	if r.Host != "" {
 		name = r.Host
@@ -102,6 +110,8 @@ func (r *Redirect) Location(scheme, host, path, rawQuery string) string {
 		port = strconv.Itoa(int(r.Port))
 	case r.Scheme != "":
 		port = ""
+	case r.ListenerPort && listener != 0:
+		port = strconv.Itoa(int(listener))
 	}
 	if r.Scheme != "" {
 		scheme = r.Scheme
@@ -109,8 +119,11 @@ func (r *Redirect) Location(scheme, host, path, rawQuery string) string {
 	if port != "" && port != wellKnownPort(scheme) {
 		name = name + ":" + port
 	}
-	if r.FullPath != "" {
+	switch {
+	case r.FullPath != "":
 		path = r.FullPath
+	case r.PathPrefix != "":
+		path = joinPrefix(r.PathPrefix, skipSegments(path, r.segments))
 	}
 	location := scheme + "://" + name + path
 	if rawQuery != "" {
@@ -133,42 +146,4 @@ func splitPort(host string) (name, port string) {
 		return host, ""
 	}
 	return host[:colon], host[colon+1:]
-}
-
-// CORS defines what pages of other origins may do. The lists are joined already, ready to
-// be sent.
-type CORS struct {
-	AllowMethods     string
-	AllowHeaders     string
-	ExposeHeaders    string
-	AllowCredentials bool
-	// MaxAge is in seconds.
-	MaxAge string
-
-	any       bool
-	origins   map[string]bool
-	wildcards []originWildcard
-}
-
-// originWildcard is a pattern such as https://*.example.com:8443, split at the asterisk.
-type originWildcard struct{ scheme, rest string }
-
-// AllowOrigin returns the value of Access-Control-Allow-Origin for an origin. It returns
-// false if the origin is not allowed.
-func (c *CORS) AllowOrigin(origin string) (string, bool) {
-	if c.any {
-		return "*", true
-	}
-	origin = strings.ToLower(origin)
-	if c.origins[origin] {
-		return origin, true
-	}
-	for _, w := range c.wildcards {
-		below, isScheme := strings.CutPrefix(origin, w.scheme)
-		label, isBelow := strings.CutSuffix(below, w.rest)
-		if isScheme && isBelow && label != "" && !strings.ContainsAny(label, "/:@") {
-			return origin, true
-		}
-	}
-	return "", false
 }

@@ -75,7 +75,7 @@ func TestRedirectKeepsWhatIsNotSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			compiled := compile(t, apiroutes.Input{Routes: routes(t, "[{redirect: "+tc.redirect+"}]")})
 			redirect := compiled.Routes[0].Redirect
-			if got := redirect.Location(tc.scheme, tc.host, tc.path, tc.query); got != tc.want || redirect.StatusCode != http.StatusFound {
+			if got := redirect.Location(tc.scheme, tc.host, 9000, tc.path, tc.query); got != tc.want || redirect.StatusCode != http.StatusFound {
 				t.Errorf("got %d %q, want 302 %q", redirect.StatusCode, got, tc.want)
 			}
 		})

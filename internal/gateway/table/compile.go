@@ -40,13 +40,21 @@ type compiled struct {
 	pathType  PathType
 	path      matcher
 	rank      int
+	edits     []backendEdits // of Rule.Backends
+}
+
+// backendEdits change the requests that one backend gets.
+type backendEdits struct {
+	rewrite           *Rewrite
+	request, response *HeaderEdit
 }
 
 // checkSettings keeps the valid settings. Invalid ones are ignored, because the results of a
 // wrong health check could keep requests away from healthy endpoints.
 func (c *compiler) checkSettings() {
-	for name, settings := range c.in.Settings {
-		wrong := ""
+	byText := func(a, b BackendName) int { return cmp.Compare(a.String(), b.String()) }
+	for _, name := range slices.SortedFunc(maps.Keys(c.in.Settings), byText) {
+		settings, wrong := c.in.Settings[name], ""
 		if settings.Limits != nil {
 			wrong = settings.Limits.Wrong()
 		}
@@ -59,7 +67,6 @@ func (c *compiler) checkSettings() {
 		}
 		c.settings[name] = settings
 	}
-	slices.SortStableFunc(c.problems, func(a, b Problem) int { return cmp.Or(cmp.Compare(a.List, b.List), cmp.Compare(a.Route, b.Route)) })
 }
 
 // rule compiles one rule. A rule with an invalid match is left out. A rule with an invalid
@@ -81,7 +88,7 @@ func (c *compiler) rule(rule *Rule) {
 	} else if f := compileActions(&entry, rule); f != nil {
 		route.Unavailable = report(f)
 	} else {
-		for _, f := range c.compileBackends(route, rule) {
+		for _, f := range c.compileBackends(&entry, rule) {
 			report(f)
 		}
 	}

@@ -1,16 +1,12 @@
 package table
 
 import (
-	"net/http"
 	"net/textproto"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
-
-const defaultMaxAgeSeconds = 5 // of a CORSRule
 
 // compileActions compiles everything of a rule except its match and its backends. The API
 // server has refused most invalid values already. But a file and an older schema have not.
@@ -25,7 +21,7 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 		return invalid("exactly one of backends, redirect and a direct response must be set")
 	}
 	for _, compile := range []func(*compiled, *Rule) *Fault{
-		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS, compileMirrors, compileLimits, compileAuth,
+		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS, compileMirrors, compileBackendEdits, compileLimits, compileAuth,
 	} {
 		if f := compile(e, rule); f != nil {
 			return f
@@ -36,21 +32,27 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 }
 
 func compileRewrite(e *compiled, rule *Rule) *Fault {
-	if rule.Rewrite == nil {
-		return nil
+	var f *Fault
+	e.Rewrite, f = e.newRewrite("rewrite", rule.Rewrite)
+	return f
+}
+
+func (e *compiled) newRewrite(field string, in *Rewrite) (*Rewrite, *Fault) {
+	if in == nil {
+		return nil, nil
 	}
-	rewrite := *rule.Rewrite
+	rewrite := *in
 	if rewrite.Host != "" && !isHostName(rewrite.Host) {
-		return invalid("rewrite.host: %q is not a lower case DNS name", rewrite.Host)
+		return nil, invalid("%s.host: %q is not a lower case DNS name", field, rewrite.Host)
 	}
 	for _, path := range []string{rewrite.FullPath, rewrite.PathPrefix} {
-		if f := checkPath("rewrite", path); f != nil {
-			return f
+		if f := checkPath(field, path); f != nil {
+			return nil, f
 		}
 	}
 	if rewrite.PathPrefix != "" {
 		if e.pathType != PathPrefix || rewrite.FullPath != "" {
-			return invalid("rewrite.pathPrefix needs pathType Prefix and cannot be combined with rewrite.path")
+			return nil, invalid("%s.pathPrefix needs pathType Prefix and cannot be combined with %s.path", field, field)
 		}
 		rewrite.segments = len(e.path.segments())
 		if !everyReading(func(prefix string) bool {
@@ -60,8 +62,45 @@ func compileRewrite(e *compiled, rule *Rule) *Fault {
 			rewrite.prefixes = nil // too many readings, so no path is known to stay below it
 		}
 	}
-	e.Rewrite = &rewrite
+	return &rewrite, nil
+}
+
+// compileBackendEdits compiles what single backends change. It comes after the rule's own.
+func compileBackendEdits(e *compiled, rule *Rule) *Fault {
+	e.edits = make([]backendEdits, len(rule.Backends))
+	for i := range rule.Backends {
+		ref, edits := &rule.Backends[i], &e.edits[i]
+		var f *Fault
+		if edits.rewrite, f = e.newRewrite(ref.Field+".rewrite", ref.Rewrite.over(rule.Rewrite)); f != nil {
+			return f
+		}
+		if edits.request, f = newHeaderEdit(ref.Field+".requestHeaders", ref.RequestHeaders); f != nil {
+			return f
+		}
+		if edits.response, f = newHeaderEdit(ref.Field+".responseHeaders", ref.ResponseHeaders); f != nil {
+			return f
+		}
+		if f = checkMirrors(ref.Mirrors); f != nil {
+			return f
+		}
+	}
 	return nil
+}
+
+// over returns the rewrite with what it does not set from another one. It is nil if there is
+// nothing to add to the other one.
+func (w *Rewrite) over(other *Rewrite) *Rewrite {
+	if w == nil || other == nil {
+		return w
+	}
+	merged := *other
+	if w.Host != "" {
+		merged.Host = w.Host
+	}
+	if w.FullPath != "" || w.PathPrefix != "" {
+		merged.FullPath, merged.PathPrefix = w.FullPath, w.PathPrefix
+	}
+	return &merged
 }
 
 // checkPath checks a path that may be empty.
@@ -161,6 +200,15 @@ func compileRedirect(e *compiled, rule *Rule) *Fault {
 	if f := checkPath("redirect.path", redirect.FullPath); f != nil {
 		return f
 	}
+	if redirect.PathPrefix != "" {
+		if e.pathType != PathPrefix || redirect.FullPath != "" {
+			return invalid("redirect.pathPrefix needs pathType Prefix and cannot be combined with redirect.path")
+		}
+		redirect.segments = len(e.path.segments())
+	}
+	if f := checkPath("redirect.pathPrefix", redirect.PathPrefix); f != nil {
+		return f
+	}
 	e.Redirect = &redirect
 	return nil
 }
@@ -180,51 +228,10 @@ func compileDirect(e *compiled, rule *Rule) *Fault {
 	return nil
 }
 
-func compileCORS(e *compiled, rule *Rule) *Fault {
-	if rule.CORS == nil {
-		return nil
-	}
-	in := rule.CORS
-	methods := in.AllowMethods
-	if len(methods) == 0 {
-		methods = rule.Methods
-	}
-	if len(methods) == 0 {
-		methods = []string{http.MethodGet, http.MethodHead, http.MethodPost}
-	}
-	maxAge := int32(defaultMaxAgeSeconds)
-	if in.MaxAgeSeconds != nil {
-		maxAge = *in.MaxAgeSeconds
-	}
-	cors := &CORS{
-		AllowMethods: strings.Join(methods, ", "), AllowHeaders: strings.Join(in.AllowHeaders, ", "), ExposeHeaders: strings.Join(in.ExposeHeaders, ", "),
-		AllowCredentials: in.AllowCredentials,
-		MaxAge:           strconv.Itoa(int(maxAge)),
-		origins:          map[string]bool{},
-	}
-	if !isHeaderValue(cors.AllowMethods + cors.AllowHeaders + cors.ExposeHeaders) {
-		return invalid("cors: a method or header holds a control character")
-	}
-	for _, origin := range in.AllowOrigins {
-		scheme, rest, wildcard := strings.Cut(origin, "*")
-		switch {
-		case origin == "*":
-			cors.any = true
-		case wildcard:
-			cors.wildcards = append(cors.wildcards, originWildcard{scheme, rest})
-		default:
-			cors.origins[origin] = true
-		}
-	}
-	if cors.any && cors.AllowCredentials {
-		return invalid("cors: allowCredentials needs origins by name in allowOrigins, not '*'")
-	}
-	e.CORS = cors
-	return nil
-}
+func compileMirrors(_ *compiled, rule *Rule) *Fault { return checkMirrors(rule.Mirrors) }
 
-func compileMirrors(_ *compiled, rule *Rule) *Fault {
-	for _, mirror := range rule.Mirrors {
+func checkMirrors(mirrors []MirrorRef) *Fault {
+	for _, mirror := range mirrors {
 		if mirror.Numerator > mirror.Denominator || mirror.Denominator == 0 {
 			return invalid("mirror: %d/%d is not a fraction from 0 to 1", mirror.Numerator, mirror.Denominator)
 		}

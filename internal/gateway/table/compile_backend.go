@@ -6,10 +6,10 @@ import (
 )
 
 // compileBackends resolves the Services that a rule names. The route uses those that exist.
-func (c *compiler) compileBackends(route *Route, rule *Rule) []*Fault {
+func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 	var faults []*Fault
-	route.StrictShares = rule.StrictShares
 	var shares []share
+	e.StrictShares = rule.StrictShares
 	for i := range rule.Backends {
 		ref := &rule.Backends[i]
 		b, f := c.backend(ref)
@@ -18,23 +18,35 @@ func (c *compiler) compileBackends(route *Route, rule *Rule) []*Fault {
 		}
 		s := share{backend: -1, lack: lackOf(f), sum: uint64(ref.Weight)}
 		if b != nil {
-			s.backend = len(route.Backends)
-			route.Backends = append(route.Backends, WeightedBackend{Backend: b, Weight: ref.Weight})
+			s.backend = len(e.Backends)
+			mirrors, more := c.mirrors(ref.Mirrors)
+			edits := &e.edits[i]
+			e.Backends = append(e.Backends, WeightedBackend{
+				Backend: b, Weight: ref.Weight, Rewrite: edits.rewrite, RequestHeaders: edits.request, ResponseHeaders: edits.response, Mirrors: mirrors,
+			})
+			faults = append(faults, more...)
 		}
 		shares = append(shares, s)
 	}
-	for i := range rule.Mirrors {
-		ref := &rule.Mirrors[i]
-		b, f := c.backend(&ref.BackendRef)
+	mirrors, more := c.mirrors(rule.Mirrors)
+	e.Mirrors = mirrors
+	e.share(shares)
+	return append(faults, more...)
+}
+
+// mirrors resolves the Services that get copies.
+func (c *compiler) mirrors(refs []MirrorRef) (mirrors []Mirror, faults []*Fault) {
+	for i := range refs {
+		ref := &refs[i]
+		b, f := c.backend(&BackendRef{Namespace: ref.Namespace, Service: ref.Service, Port: ref.Port, Field: ref.Field, Fault: ref.Fault})
 		if f != nil && (ref.Numerator > 0 || !mayBeIdle(f)) {
 			faults = append(faults, f)
 		}
 		if b != nil {
-			route.Mirrors = append(route.Mirrors, Mirror{Backend: b, Numerator: ref.Numerator, Denominator: ref.Denominator})
+			mirrors = append(mirrors, Mirror{Backend: b, Numerator: ref.Numerator, Denominator: ref.Denominator})
 		}
 	}
-	route.share(shares)
-	return faults
+	return mirrors, faults
 }
 
 // mayBeIdle reports whether a backend without weight may have the fault. The idle side of a

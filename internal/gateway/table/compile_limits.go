@@ -23,6 +23,9 @@ func compileLimits(e *compiled, rule *Rule) *Fault {
 	if e.Retries.Attempts < 0 || e.Retries.Attempts > maxAttempts {
 		return invalid("retries.attempts: %d is not from 0 to %d", e.Retries.Attempts, maxAttempts)
 	}
+	if e.Retries.Wait < 0 {
+		return invalid("retries.wait: %v is negative", e.Retries.Wait)
+	}
 	return nil
 }
 

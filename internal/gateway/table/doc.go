@@ -1,24 +1,31 @@
-// Package table compiles the routes of an APIGateway into an immutable table, and finds
-// the route of a request in it. It is pure: the spec, endpoints and Secrets are passed as
-// plain values. It imports no client, no clock and no logger.
+// Package table compiles rules into an immutable table, and finds the route of a request in
+// it. It is pure: rules, endpoints and the contents of Secrets are passed as plain values. It
+// imports no client, no clock and no logger, and no API of Kubernetes. The front ends make
+// rules of the objects of their API: package routes of an APIGateway.
 //
-// A table is a map of hosts. Each host has a trie of path prefixes, a map of exact paths
+// A table has listeners, by port and host name. A request belongs to the listener of its port
+// that fits its host best, and only the routes of this listener are looked at. So a listener
+// with a host name keeps the requests for this host from the routes of all others.
+//
+// A listener is a map of hosts. Each host has a trie of path prefixes, a map of exact paths
 // and a list of regular expressions. Each entry of these holds its routes in order of
-// precedence. If several routes match a request, the route is chosen by:
+// precedence. If several routes of a listener match a request, the route is chosen by:
 //
 //  1. the host: one without wildcard, then the longest wildcard, then a route without host;
 //  2. the path: Exact, then RegularExpression, then Prefix, and of the same type the
 //     longest;
 //  3. a route that names methods, then one that does not;
 //  4. the route with the most headers, then with the most query parameters;
-//  5. the route that comes first in the spec.
+//  5. the route that comes first in the list of rules.
 //
 // This is the order of HTTPRoute, which does not define the rank of regular expressions.
 // Here they come before prefixes. Nearly every host has the prefix / or another short
-// prefix for all other requests, and after it no expression would ever be reached.
+// prefix for all other requests, and after it no expression would ever be reached. A front
+// end with another order gives its rules a Rank, which comes before 3 and 4, and among
+// regular expressions before their length.
 //
-// A route that cannot be served as written does not affect other routes. If it is known
-// which requests the route matches, it keeps its place and is Unavailable: these requests
-// are refused, because another route could answer them without authentication. A route is
-// left out only if even its requests are unknown.
+// A rule that cannot be served as written does not affect other rules. If it is known which
+// requests the rule matches, it keeps its place and is Unavailable: these requests are
+// refused, because another route could answer them without authentication. A rule is left
+// out only if even its requests are unknown.
 package table

@@ -57,7 +57,7 @@ func writeAnswer(out *strings.Builder, route *table.Route) {
 		fmt.Fprintf(out, " redirect %d", r.StatusCode)
 		for _, host := range []string{"a.test", "a.test:8080", "[::1]:443"} {
 			for _, scheme := range []string{"http", "https"} {
-				fmt.Fprintf(out, " %s", r.Location(scheme, host, "/p/q", "x=y"))
+				fmt.Fprintf(out, " %s", r.Location(scheme, host, 8000, "/p/q", "x=y"))
 			}
 		}
 	}

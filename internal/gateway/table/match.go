@@ -49,6 +49,9 @@ type node struct {
 	routes   []*Route
 }
 
+// NamesPorts reports whether Match looks at the port of a request.
+func (t *Table) NamesPorts() bool { return len(t.ports) > 0 }
+
 // Match returns the route for the request, or nil.
 func (t *Table) Match(r *Request) *Route {
 	l := t.listener(r)

@@ -13,7 +13,7 @@ import (
 type protection struct {
 	sends     bool   // whether a backend gets the requests
 	auth      string // who may come in: Auth.ID, or the rule's own
-	edit      string // RequestHeaders
+	edit      string // RequestHeaders of the rule and its backends
 	cors      string
 	rateLimit RateLimit
 	bodyBytes int64
@@ -30,6 +30,11 @@ func newProtection(route *Route, rule *Rule) protection {
 	}
 	if rule.RequestHeaders != nil {
 		p.edit = describe(rule.RequestHeaders)
+	}
+	for i := range rule.Backends {
+		if edit := rule.Backends[i].RequestHeaders; edit != nil {
+			p.edit += fmt.Sprintf(" %d %s", i, describe(edit))
+		}
 	}
 	if rule.CORS != nil {
 		p.cors = describe(rule.CORS)
@@ -74,7 +79,13 @@ func (t *Table) ReadAlike(r *Request, path Path, found *Route) bool {
 	return all.allHold(func(path, query string) bool {
 		other.Path, other.RawQuery = path, query
 		return l.asksNoMore(&other, found)
-	}) && found.Rewrite.keeps(path)
+	}) && found.keepsPrefix(path)
+}
+
+// keepsPrefix reports whether the path that a backend gets stays below the prefix of its
+// rewrite, whichever backend that will be.
+func (r *Route) keepsPrefix(path Path) bool {
+	return r.Rewrite.keeps(path) && !slices.ContainsFunc(r.Backends, func(b WeightedBackend) bool { return !b.Rewrite.keeps(path) })
 }
 
 // asksNoMore is ReadAlike for one reading: the path of r and its query.

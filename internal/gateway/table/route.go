@@ -46,6 +46,14 @@ type Route struct {
 type WeightedBackend struct {
 	*Backend
 	Weight uint32
+
+	// Rewrite is used instead of the route's. Nil: the route's.
+	Rewrite *Rewrite
+	// These are applied after the route's.
+	RequestHeaders  *HeaderEdit
+	ResponseHeaders *HeaderEdit
+	// Mirrors get copies besides those of the route.
+	Mirrors []Mirror
 }
 
 // share is a part of the requests.
@@ -97,6 +105,34 @@ const (
 type Retries struct {
 	Attempts int
 	On       Causes
+	// Statuses are the status codes of responses for which a request is sent again.
+	Statuses Statuses
+	// Wait is the shortest time before a request is sent again.
+	Wait time.Duration
+}
+
+// Statuses is a set of status codes from 400 to 599.
+type Statuses [4]uint64
+
+const (
+	firstStatus = 400
+	lastStatus  = 599
+)
+
+// StatusesOf returns the set of these status codes. Others than 400 to 599 are left out.
+func StatusesOf(codes ...int) Statuses {
+	var s Statuses
+	for _, code := range codes {
+		if code >= firstStatus && code <= lastStatus {
+			s[(code-firstStatus)/64] |= 1 << ((code - firstStatus) % 64)
+		}
+	}
+	return s
+}
+
+// Has reports whether the set has a status code.
+func (s Statuses) Has(code int) bool {
+	return code >= firstStatus && code <= lastStatus && s[(code-firstStatus)/64]&(1<<((code-firstStatus)%64)) != 0
 }
 
 // Mirror is a backend that gets copies of requests.

@@ -127,11 +127,24 @@ type BackendRef struct {
 	Field string
 	// Fault means that the backend must not be used. Then its name is not looked at.
 	Fault *Fault
+
+	// These change the requests that the backend gets, and their responses, after what the
+	// rule changes. What Rewrite sets replaces what the rule's Rewrite sets.
+	Rewrite         *Rewrite
+	RequestHeaders  *HeaderEdit
+	ResponseHeaders *HeaderEdit
+	// Mirrors get copies besides those of the rule.
+	Mirrors []MirrorRef
 }
 
 // MirrorRef names a backend that gets copies of requests.
 type MirrorRef struct {
-	BackendRef // without Weight
+	// Namespace, Service, Port, Field and Fault are those of a BackendRef.
+	Namespace string
+	Service   string
+	Port      int32
+	Field     string
+	Fault     *Fault
 
 	// Numerator of Denominator requests are copied.
 	Numerator   uint32
@@ -151,4 +164,9 @@ type CORSRule struct {
 	AllowCredentials bool
 	// MaxAgeSeconds is how long a browser may keep the answer. Default 5.
 	MaxAgeSeconds *int32
+	// Wildcards means that "*" in a list means everything also with AllowCredentials, where
+	// browsers need names: they get those that they ask for. "*" in ExposeHeaders is left
+	// out then. The answer to a preflight request has ExposeHeaders too, as HTTPRoute asks
+	// for. Without Wildcards, "*" in AllowOrigins cannot be combined with AllowCredentials.
+	Wildcards bool
 }

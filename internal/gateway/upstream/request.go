@@ -103,6 +103,11 @@ type Retry struct {
 	Attempts int
 	// On are the causes for which a request is sent again.
 	On Causes
+	// OnStatus reports whether a request is sent again for the status of its response. It
+	// counts besides On. Optional.
+	OnStatus func(status int) bool
+	// Wait is the shortest time before a request is sent again.
+	Wait time.Duration
 }
 
 // Causes is a set of reasons to send a request again.

@@ -27,7 +27,7 @@ func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
 		case safe < maxSafeRetries && failure.safeToRepeat(req) && s.inTime(ctx, req, 0):
 			safe++
 		case asked < req.Retry.Attempts && req.retries(response, failure):
-			wait = s.pause(failure, asked, len(tried))
+			wait = max(s.pause(failure, asked, len(tried)), req.Retry.Wait)
 			if !s.affords(ctx, req, wait) {
 				return response, failure
 			}
@@ -96,6 +96,8 @@ func (r *Request) retries(response *Response, failure *Error) bool {
 	}
 	var cause Causes
 	switch {
+	case failure == nil && r.Retry.OnStatus != nil && r.Retry.OnStatus(response.Status):
+		return r.idempotent()
 	case failure == nil:
 		cause = causeOf(response.Status)
 	case failure.Kind == Connect:

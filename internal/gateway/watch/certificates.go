@@ -18,7 +18,8 @@ import (
 
 // keyring holds the certificates by the name of their Secret. If a Secret is deleted or
 // holds no valid certificate any more, its last good one stays in use, because clients
-// would gain nothing from having none.
+// would gain nothing from having none. It does not stay when nothing names the Secret any
+// more, or when the gateway must not read it.
 type keyring struct {
 	pairs map[string]keyPair
 }
@@ -73,9 +74,12 @@ func (k *keyring) read(t *target, in *routes.Input, now time.Time) (certificates
 }
 
 // pair returns the certificate in a Secret. If that is not valid, it returns the last good
-// one and a reason.
+// one and a reason. It returns none if the gateway must not read the Secret.
 func (k *keyring) pair(name string, in *routes.Input) (pair keyPair, reason, message string) {
 	last := k.pairs[name]
+	if in.Unreadable[name] {
+		last = keyPair{}
+	}
 	data, found := in.Secrets[name]
 	if !found {
 		return last, slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("Secret %q %s", name, in.WhyMissing(name))

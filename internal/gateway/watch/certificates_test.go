@@ -86,3 +86,39 @@ func TestACertificateThatDoesNotCoverAHostIsToldAndServed(t *testing.T) {
 		})
 	}
 }
+
+func TestACertificateThatMustNotBeReadIsNotKept(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	tls := func(names ...string) *target {
+		t := &target{}
+		for _, name := range names {
+			t.tls = append(t.tls, slipwayv1alpha1.GatewayTLS{SecretRef: slipwayv1alpha1.LocalReference{Name: name}})
+		}
+		return t
+	}
+	content := map[string]map[string][]byte{"tls": newCertificate(t, now.Add(-time.Hour), now.Add(time.Hour))}
+	none := map[string]map[string][]byte{}
+	for name, tc := range map[string]struct {
+		then *target
+		in   routes.Input
+		want int
+	}{
+		"a deleted Secret":           {tls("tls"), routes.Input{Secrets: none}, 1},
+		"a closed Secret":            {tls("tls"), routes.Input{Secrets: none, Unreadable: map[string]bool{"tls": true}}, 0},
+		"a Secret that nobody names": {tls(), routes.Input{Secrets: content}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &keyring{}
+			if certificates, _, _ := k.read(tls("tls"), &routes.Input{Secrets: content}, now); len(certificates) != 1 {
+				t.Fatalf("%d certificates at first", len(certificates))
+			}
+			if certificates, _, _ := k.read(tc.then, &tc.in, now); len(certificates) != tc.want {
+				t.Errorf("%d certificates, want %d", len(certificates), tc.want)
+			}
+			certificates, _, _ := k.read(tls("tls"), &routes.Input{Secrets: none}, now)
+			if len(certificates) != tc.want {
+				t.Errorf("%d certificates when it is named again, want %d", len(certificates), tc.want)
+			}
+		})
+	}
+}

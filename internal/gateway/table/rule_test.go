@@ -1,0 +1,329 @@
+package table_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// oneListener compiles rules of one listener for everything.
+func oneListener(in table.Input) (*table.Table, []table.Problem) {
+	in.Listeners = []table.Listener{{Name: "all"}}
+	return table.Compile(in)
+}
+
+// everywhere are Services of two namespaces and of the gateway's own.
+func everywhere() map[table.ServiceName]table.Service {
+	web := func(endpoints ...string) table.Service {
+		return table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: endpoints}}}
+	}
+	return map[table.ServiceName]table.Service{
+		{Name: "web"}:                   web("10.0.0.1:80"),
+		{Namespace: "a", Name: "web"}:   web("10.0.1.1:80"),
+		{Namespace: "b", Name: "web"}:   web("10.0.2.1:80"),
+		{Namespace: "a", Name: "idle"}:  web(),
+		{Name: "a/web"}:                 web("10.0.3.1:80"), // no API server has such a name
+		{Namespace: "a", Name: "mysql"}: {Ports: map[int32]table.ServicePort{80: {AppProtocol: "mysql", Endpoints: []string{"10.0.4.1:80"}}}},
+	}
+}
+
+// Connections outlive a table by the ID of their backend.
+func TestABackendOfEachNamespaceHasAnIDOfItsOwn(t *testing.T) {
+	in := table.Input{Services: everywhere()}
+	for i, ref := range []table.BackendRef{
+		{Service: "web"}, {Namespace: "a", Service: "web"}, {Namespace: "b", Service: "web"}, {Service: "a/web"}, {Namespace: "a", Service: "web"},
+	} {
+		ref.Port, ref.Weight = 80, 1
+		in.Rules = append(in.Rules, table.Rule{Index: i, Backends: []table.BackendRef{ref}})
+	}
+	compiled, problems := oneListener(in)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	got := map[string]string{}
+	for _, b := range compiled.Backends {
+		got[b.ID] = b.ServiceName() + " " + strings.Join(b.Endpoints, " ")
+	}
+	want := map[string]string{"web:80": "web 10.0.0.1:80", "a/web:80": "a/web 10.0.1.1:80", "b/web:80": "b/web 10.0.2.1:80", "a%2Fweb:80": "a%2Fweb 10.0.3.1:80"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("backends (-want +got):\n%s", diff)
+	}
+}
+
+func TestAStrictShareStaysWithItsBackend(t *testing.T) {
+	web := table.BackendRef{Namespace: "a", Service: "web", Port: 80, Weight: 1, Field: "backendRefs[0]"}
+	with := func(change func(*table.BackendRef)) table.BackendRef {
+		ref := web
+		ref.Field = "backendRefs[1]"
+		change(&ref)
+		return ref
+	}
+	const nobody, unavailable = "500", "503"
+	for name, tc := range map[string]struct {
+		other   table.BackendRef
+		want    string // what the share of the other gets
+		problem string
+	}{
+		"usable":         {with(func(r *table.BackendRef) { r.Namespace = "b" }), "b/web:80", ""},
+		"no endpoints":   {with(func(r *table.BackendRef) { r.Service = "idle" }), unavailable, `NoEndpoints backendRefs[1]: no endpoint of Service "a/idle" is ready on port 80`},
+		"no Service":     {with(func(r *table.BackendRef) { r.Service = "gone" }), nobody, `BackendNotFound backendRefs[1]: Service "a/gone" does not exist`},
+		"no port":        {with(func(r *table.BackendRef) { r.Port = 81 }), nobody, `PortNotFound backendRefs[1]: Service "a/web" has no port 81`},
+		"wrong protocol": {with(func(r *table.BackendRef) { r.Service = "mysql" }), nobody, `UnsupportedProtocol backendRefs[1]: port 80 of Service "a/mysql" has appProtocol "mysql"; the gateway speaks HTTP/1.1, kubernetes.io/h2c and grpc`},
+		"a fault": {
+			with(func(r *table.BackendRef) { r.Fault = &table.Fault{Reason: "RefNotPermitted", Message: "no grant"} }),
+			nobody, "RefNotPermitted backendRefs[1]: no grant",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, strict := range []bool{true, false} {
+				compiled, problems := oneListener(table.Input{
+					Services: everywhere(),
+					Rules:    []table.Rule{{Name: "r", StrictShares: strict, Backends: []table.BackendRef{web, tc.other}}},
+				})
+				told := ""
+				for _, p := range problems {
+					told += p.Reason + " " + p.Message
+				}
+				if told != tc.problem {
+					t.Errorf("problem %q, want %q", told, tc.problem)
+				}
+				got := map[string]int{}
+				for random := range uint64(100) {
+					backend, lack := compiled.Routes[0].Pick(random)
+					switch lack {
+					case table.LackNothing:
+						got[backend.ID]++
+					case table.LackEndpoints:
+						got[unavailable]++
+					case table.LackBackend:
+						got[nobody]++
+					}
+				}
+				want := map[string]int{"a/web:80": 50, tc.want: 50}
+				if !strict && tc.problem != "" {
+					want = map[string]int{"a/web:80": 100}
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("strict %v: requests (-want +got):\n%s", strict, diff)
+				}
+			}
+		})
+	}
+	if compiled, _ := oneListener(table.Input{Services: everywhere(), Rules: []table.Rule{{Backends: []table.BackendRef{with(func(r *table.BackendRef) { r.Fault = &table.Fault{} })}}}}); len(compiled.Backends) > 0 {
+		t.Errorf("a backend that must not be used has connections: %+v", compiled.Backends[0])
+	}
+}
+
+func TestAStrictRuleWithoutBackendsIsInPlace(t *testing.T) {
+	compiled, problems := oneListener(table.Input{Services: everywhere(), Rules: []table.Rule{
+		{Name: "none", StrictShares: true},
+		{Name: "zero", Path: "/zero", StrictShares: true, Backends: []table.BackendRef{{Service: "web", Port: 80}}},
+		{Name: "loose", Path: "/loose"},
+		{Name: "fault", Path: "/fault", Fault: &table.Fault{Reason: "UnsupportedValue", Message: "filters: extension"}, Direct: answer},
+	}})
+	want := []table.Problem{
+		{Route: "loose", Reason: "InvalidRoute", Message: "exactly one of backends, redirect and a direct response must be set"},
+		{Route: "fault", Reason: "UnsupportedValue", Message: "filters: extension"},
+	}
+	if diff := cmp.Diff(want, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	for _, route := range compiled.Routes[:2] {
+		if backend, lack := route.Pick(1); backend != nil || lack != table.LackBackend || route.Unavailable != nil {
+			t.Errorf("%s: got %v, %v", route.Name, backend, lack)
+		}
+	}
+	for _, route := range compiled.Routes[2:] {
+		if route.Unavailable == nil || route.Direct != nil {
+			t.Errorf("%s is served", route.Name)
+		}
+	}
+}
+
+// GRPCRoute ranks by the service before the method.
+func TestRankComesBeforeTheNumberOfConditions(t *testing.T) {
+	value := "x"
+	compiled, problems := oneListener(table.Input{Rules: []table.Rule{
+		{Name: "method", PathType: table.PathRegularExpression, Path: "/[^/]+/LongMethodName", Direct: answer},
+		{Name: "service", PathType: table.PathRegularExpression, Path: "/a[.]B/[^/]+", Rank: 3, Direct: answer},
+		{Name: "header", Headers: []table.ValueMatch{{Name: "X", Value: &value}}, Direct: answer},
+		{Name: "high", Rank: 1, Direct: answer},
+	}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	header := http.Header{"X": {"x"}}
+	for path, want := range map[string]string{"/a.B/LongMethodName": "service", "/c/LongMethodName": "method", "/other": "high"} {
+		if got := nameOf(compiled.Match(&table.Request{Method: "POST", Host: "a", Path: path, Header: header})); got != want {
+			t.Errorf("%s: %q answers, want %q", path, got, want)
+		}
+	}
+}
+
+// A front end may pass on what its API did not check.
+func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
+	value, name := "(", "X\r\nY"
+	for want, rule := range map[string]table.Rule{
+		"host: ":                        {Host: "a..b"},
+		"path: ":                        {Path: "/a/../b%2F.."},
+		"pathType: ":                    {PathType: "Magic"},
+		"headers: ":                     {Headers: []table.ValueMatch{{Name: name}}},
+		"queryParams: ":                 {Query: []table.ValueMatch{{Name: "q", Type: table.MatchRegularExpression, Value: &value}}},
+		"rewrite.host: ":                {Rewrite: &table.Rewrite{Host: "*.a"}},
+		"rewrite: ":                     {Rewrite: &table.Rewrite{FullPath: "b c"}},
+		"requestHeaders.set: ":          {RequestHeaders: &table.HeaderEdit{Set: []table.HeaderField{{Name: name}}}},
+		"requestHeaders.add: the value": {RequestHeaders: &table.HeaderEdit{Add: []table.HeaderField{{Name: "X", Value: name}}}},
+		"responseHeaders.remove: ":      {ResponseHeaders: &table.HeaderEdit{Remove: []string{"Content-Length"}}},
+		"cors: ":                        {CORS: &table.CORSRule{ExposeHeaders: []string{name}}},
+		"mirror: ":                      {Mirrors: []table.MirrorRef{{Numerator: 1}}},
+		"maxBodyBytes: ":                {MaxBodyBytes: -1},
+		"timeouts.request: ":            {Timeouts: table.Timeouts{Request: -1}},
+		"retries.attempts: ":            {Retries: table.Retries{Attempts: 11}},
+		"rateLimit: ":                   {RateLimit: &table.RateLimit{}},
+		"rateLimit.per: ":               {RateLimit: &table.RateLimit{Per: table.PerKey}},
+		"auth: ":                        {Auth: &table.Auth{}},
+		"auth.apiKey: ":                 {Auth: &table.Auth{APIKey: &table.APIKey{}}},
+		"auth.apiKey.header: ":          {Auth: &table.Auth{APIKey: &table.APIKey{Header: name}}},
+		"auth.basic.realm ":             {Auth: &table.Auth{Basic: &table.Basic{Realm: `"`}}},
+		"auth.jwt: ":                    {Auth: &table.Auth{JWT: &table.JWT{Issuer: "i"}}},
+		"auth.jwt.claimsToHeaders: ":    {Auth: &table.Auth{JWT: &table.JWT{Issuer: "i", JWKSURL: "https://i/", ClaimHeaders: []table.ClaimHeader{{Header: "Host"}}}}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			rule.Direct = answer
+			_, problems := oneListener(table.Input{Rules: []table.Rule{rule}})
+			if len(problems) != 1 || !strings.HasPrefix(problems[0].Message, want) {
+				t.Errorf("got %+v", problems)
+			}
+		})
+	}
+	redirect := table.Rule{Redirect: &table.Redirect{StatusCode: 200}}
+	if _, problems := oneListener(table.Input{Rules: []table.Rule{redirect}}); len(problems) != 1 || !strings.HasPrefix(problems[0].Message, "redirect.statusCode: ") {
+		t.Errorf("got %+v", problems)
+	}
+}
+
+// Without an ID, nothing is known about who else comes in.
+func TestAuthWithoutAnIDIsLikeNoOther(t *testing.T) {
+	auth := &table.Auth{APIKey: &table.APIKey{Header: "X-Key"}}
+	to := []table.BackendRef{{Service: "web", Port: 80, Weight: 1}}
+	path, err := table.ParsePath("/a/..%2Fb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"", "same"} {
+		auth.ID = id
+		compiled, problems := oneListener(table.Input{Services: everywhere(), Rules: []table.Rule{
+			{Path: "/a", Auth: auth, Backends: to}, {Index: 1, Path: "/b", Auth: auth, Backends: to},
+		}})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		r := &table.Request{Method: "GET", Path: path.Match}
+		if got := compiled.ReadAlike(r, path, compiled.Match(r)); got != (id == "same") {
+			t.Errorf("ID %q: goes on: %v", id, got)
+		}
+	}
+}
+
+func TestWrongSettingsAreIgnored(t *testing.T) {
+	name := table.BackendName{ServiceName: table.ServiceName{Name: "web"}, Port: 80}
+	compiled, problems := oneListener(table.Input{
+		Services: everywhere(), Rules: []table.Rule{{Backends: []table.BackendRef{{Service: "web", Port: 80, Weight: 1}}}},
+		Settings: map[table.BackendName]table.Settings{name: {HealthCheck: &table.HealthCheck{Path: "x"}, Limits: &table.Limits{Connections: 1, Requests: 1}}},
+	})
+	want := []table.Problem{{Index: -1, List: "settings", Route: "web:80", Reason: "Invalid", Message: `path: "x" cannot be a path: the path does not begin with a slash`}}
+	if diff := cmp.Diff(want, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	if b := compiled.Backends[0]; b.HealthCheck != nil || b.Limits != table.DefaultLimits() {
+		t.Errorf("got %+v", b)
+	}
+}
+
+func TestARedirectMayReplaceThePrefixAndNameTheListener(t *testing.T) {
+	const host = "a.test:8080"
+	for name, tc := range map[string]struct {
+		redirect table.Redirect
+		scheme   string
+		listener int32
+		path     string
+		want     string
+	}{
+		"prefix":                       {table.Redirect{PathPrefix: "/new"}, "http", 0, "/old/x", "http://a.test:8080/new/x"},
+		"prefix itself":                {table.Redirect{PathPrefix: "/new"}, "http", 0, "/old", "http://a.test:8080/new"},
+		"prefix removed":               {table.Redirect{PathPrefix: "/"}, "http", 0, "/old/x", "http://a.test:8080/x"},
+		"what looks like a host":       {table.Redirect{PathPrefix: "/"}, "http", 0, "/old//evil.test/x", "http://a.test:8080//evil.test/x"},
+		"port of the listener":         {table.Redirect{ListenerPort: true}, "http", 8081, "/old", "http://a.test:8081/old"},
+		"port that needs no word":      {table.Redirect{ListenerPort: true}, "http", 80, "/old", "http://a.test/old"},
+		"port of TLS":                  {table.Redirect{ListenerPort: true}, "https", 443, "/old", "https://a.test/old"},
+		"port 80 with TLS":             {table.Redirect{ListenerPort: true}, "https", 80, "/old", "https://a.test:80/old"},
+		"a port before the listener's": {table.Redirect{ListenerPort: true, Port: 9000}, "http", 8081, "/old", "http://a.test:9000/old"},
+		"a scheme before it":           {table.Redirect{ListenerPort: true, Scheme: "https"}, "http", 8081, "/old", "https://a.test/old"},
+		"an unknown listener":          {table.Redirect{ListenerPort: true}, "http", 0, "/old", "http://a.test:8080/old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.redirect.StatusCode = 302
+			compiled, problems := oneListener(table.Input{Rules: []table.Rule{{Path: "/old", Redirect: &tc.redirect}}})
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			if got := compiled.Routes[0].Redirect.Location(tc.scheme, host, tc.listener, tc.path, ""); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A backend of one rule may trust a header that the gateway sets for it.
+func TestChangesOfOneBackendAreProtectedToo(t *testing.T) {
+	to := func(name string, change func(*table.BackendRef)) []table.BackendRef {
+		ref := table.BackendRef{Service: name, Port: 80, Weight: 1}
+		change(&ref)
+		return []table.BackendRef{{Service: "web", Port: 80}, ref}
+	}
+	nothing := func(*table.BackendRef) {}
+	internal := func(ref *table.BackendRef) {
+		ref.RequestHeaders = &table.HeaderEdit{Set: []table.HeaderField{{Name: "X-Internal", Value: "yes"}}}
+	}
+	below := func(ref *table.BackendRef) { ref.Rewrite = &table.Rewrite{PathPrefix: "/inside"} }
+	path, err := table.ParsePath("/a/..%2Fb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		answers, other func(*table.BackendRef)
+		want           bool
+	}{
+		"none":         {nothing, nothing, true},
+		"of the first": {internal, nothing, false},
+		"of the other": {nothing, internal, false},
+		"of both":      {internal, internal, true},
+		"a path that leaves what the rewrite of a backend allows": {below, nothing, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			compiled, problems := oneListener(table.Input{Services: everywhere(), Rules: []table.Rule{
+				{Path: "/a", Backends: to("web", tc.answers)}, {Index: 1, Path: "/b", Backends: to("web", tc.other)},
+			}})
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			r := &table.Request{Method: "GET", Path: path.Match}
+			if got := compiled.ReadAlike(r, path, compiled.Match(r)); got != tc.want {
+				t.Errorf("goes on: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStatusesAreASet(t *testing.T) {
+	set := table.StatusesOf(399, 400, 463, 464, 599, 600, -1)
+	for code := range 1000 {
+		if got := set.Has(code); got != (code == 400 || code == 463 || code == 464 || code == 599) {
+			t.Errorf("%d: %v", code, got)
+		}
+	}
+}
