@@ -11,7 +11,10 @@ import (
 // never fails as a whole. Problems of listeners come first, then those of settings, then
 // those of rules, each in their order. The first problem of a rule is the one to report.
 func Compile(in Input) (*Table, []Problem) {
-	c := &compiler{in: in, backends: map[BackendName]*Backend{}, settings: map[BackendName]Settings{}}
+	c := &compiler{
+		in: in, backends: map[BackendName]*Backend{}, settings: map[BackendName]Settings{},
+		compiled: make([]compiled, 0, len(in.Rules)),
+	}
 	c.checkListeners()
 	c.checkSettings()
 	for i := range in.Rules {
@@ -97,7 +100,7 @@ func (c *compiler) rule(rule *Rule) {
 
 // table puts the compiled routes into a table.
 func (c *compiler) table() *Table {
-	t := &Table{}
+	t := &Table{Routes: make([]*Route, 0, len(c.compiled))}
 	for _, b := range slices.SortedFunc(maps.Values(c.backends), func(a, b *Backend) int { return cmp.Compare(a.ID, b.ID) }) {
 		b.Index = len(t.Backends)
 		t.Backends = append(t.Backends, b)
@@ -192,13 +195,4 @@ func (h *host) add(entry compiled) {
 		}
 		at.routes = append(at.routes, entry.Route)
 	}
-}
-
-// orDefault returns the value, or the default where it is zero.
-func orDefault[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
 }

@@ -67,6 +67,9 @@ func (e *compiled) newRewrite(field string, in *Rewrite) (*Rewrite, *Fault) {
 
 // compileBackendEdits compiles what single backends change. It comes after the rule's own.
 func compileBackendEdits(e *compiled, rule *Rule) *Fault {
+	if !slices.ContainsFunc(rule.Backends, BackendRef.edits) {
+		return nil
+	}
 	e.edits = make([]backendEdits, len(rule.Backends))
 	for i := range rule.Backends {
 		ref, edits := &rule.Backends[i], &e.edits[i]
@@ -85,6 +88,11 @@ func compileBackendEdits(e *compiled, rule *Rule) *Fault {
 		}
 	}
 	return nil
+}
+
+// edits reports whether the backend has changes of its own.
+func (r BackendRef) edits() bool {
+	return r.Rewrite != nil || r.RequestHeaders != nil || r.ResponseHeaders != nil || r.Mirrors != nil
 }
 
 // over returns the rewrite with what it does not set from another one. It is nil if there is

@@ -8,7 +8,7 @@ import (
 // compileBackends resolves the Services that a rule names. The route uses those that exist.
 func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 	var faults []*Fault
-	var shares []share
+	shares := make([]share, 0, len(rule.Backends))
 	e.StrictShares = rule.StrictShares
 	for i := range rule.Backends {
 		ref := &rule.Backends[i]
@@ -20,7 +20,10 @@ func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 		if b != nil {
 			s.backend = len(e.Backends)
 			mirrors, more := c.mirrors(ref.Mirrors)
-			edits := &e.edits[i]
+			var edits backendEdits
+			if e.edits != nil {
+				edits = e.edits[i]
+			}
 			e.Backends = append(e.Backends, WeightedBackend{
 				Backend: b, Weight: ref.Weight, Rewrite: edits.rewrite, RequestHeaders: edits.request, ResponseHeaders: edits.response, Mirrors: mirrors,
 			})

@@ -53,6 +53,9 @@ func (c *compiler) openPorts(t *Table) {
 		}
 		t.ports[key].add(spec.Hostname, l)
 	}
+	if len(c.valid) == 1 && t.every.any != nil {
+		t.only = t.every.any
+	}
 	for i, l := range c.listeners {
 		if l == nil || c.in.Listeners[i].Port != 0 {
 			continue

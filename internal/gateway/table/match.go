@@ -54,15 +54,21 @@ func (t *Table) NamesPorts() bool { return len(t.ports) > 0 }
 
 // Match returns the route for the request, or nil.
 func (t *Table) Match(r *Request) *Route {
-	l := t.listener(r)
-	if l == nil {
-		return nil
+	if l := t.listener(r); l != nil {
+		return l.match(r)
 	}
-	return l.match(r)
+	return nil
 }
 
 // listener returns the listener that gets the request, or nil.
 func (t *Table) listener(r *Request) *listener {
+	if t.only != nil {
+		return t.only
+	}
+	return t.listenerAmong(r)
+}
+
+func (t *Table) listenerAmong(r *Request) *listener {
 	at := &t.every
 	if len(t.ports) > 0 {
 		if named := t.ports[portKey{r.Port, r.Secure}]; named != nil {

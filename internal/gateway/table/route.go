@@ -171,7 +171,7 @@ const (
 
 // share sets what Pick chooses from. The shares come with their weights as sums.
 func (r *Route) share(shares []share) {
-	sum := uint64(0)
+	sum, kept := uint64(0), shares[:0]
 	for _, s := range shares {
 		usable := s.backend >= 0 && len(r.Backends[s.backend].Endpoints) > 0
 		if s.sum == 0 || (!r.StrictShares && !usable) {
@@ -179,8 +179,9 @@ func (r *Route) share(shares []share) {
 		}
 		sum += s.sum
 		s.sum = sum
-		r.shares = append(r.shares, s)
+		kept = append(kept, s)
 	}
+	r.shares = kept
 }
 
 // Pick chooses a backend with endpoints, in proportion to the weights. random is a

@@ -8,7 +8,8 @@ type Table struct {
 	// Backends are the ports of Services that routes use, each of them once, sorted by ID.
 	Backends []*Backend
 
-	every port // the listeners of every port
+	only  *listener // the only listener, if it is for every port and host
+	every port      // the listeners of every port
 	// ports are the listeners of the ports that a listener names, with those of every port.
 	ports map[portKey]*port
 }
