@@ -324,7 +324,7 @@ func TestARouteMayNameTheStatusesThatAreTriedAgain(t *testing.T) {
 			w.WriteHeader(code)
 		}
 	})
-	const wait = 30 * time.Millisecond
+	const wait = 150 * time.Millisecond // longer than the waits without it
 	g := startTable(t, Options{}, compileRules(t, table.Input{Rules: []table.Rule{{
 		Name: "r", Backends: []table.BackendRef{backendTo("app")},
 		Retries: table.Retries{Attempts: 3, Statuses: table.StatusesOf(500, 429, 200), Wait: wait},

@@ -18,15 +18,6 @@ const (
 // addPolicies adds what can be wrong before the table sees it. A route with a fault serves
 // nothing.
 func (c *compiler) addPolicies(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
-	answers := 0
-	for _, is := range []bool{spec.BackendService != nil, len(spec.Backends) > 0, spec.Redirect != nil, spec.DirectResponse != nil} {
-		if is {
-			answers++
-		}
-	}
-	if answers != 1 {
-		return invalid("exactly one of backendService, backends, redirect and directResponse must be set")
-	}
 	for _, add := range []func(*table.Rule, *slipwayv1alpha1.Route) *table.Fault{addTimeouts, addRateLimit, addRetries, c.addAuth} {
 		if f := add(rule, spec); f != nil {
 			return f

@@ -107,14 +107,33 @@ func (c *compiler) rule(index int) table.Rule {
 		})
 	}
 	addMatch(&rule, spec)
-	addActions(&rule, spec)
-	addBackends(&rule, spec)
-	if field, unknown := c.in.Unknown[index]; unknown {
-		rule.Fault = &table.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
+	if rule.Fault = c.meaningless(index); rule.Fault != nil {
+		if spec.CORS != nil {
+			rule.CORS = &table.CORSRule{} // preflight requests are among its requests
+		}
 		return rule
 	}
+	addActions(&rule, spec)
+	addBackends(&rule, spec)
 	rule.Fault = c.addPolicies(&rule, spec)
 	return rule
+}
+
+// meaningless says why it is not known what a route does. It is nil if it is known.
+func (c *compiler) meaningless(index int) *table.Fault {
+	if field, unknown := c.in.Unknown[index]; unknown {
+		return &table.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
+	}
+	spec, answers := &c.in.Routes[index], 0
+	for _, is := range []bool{spec.BackendService != nil, len(spec.Backends) > 0, spec.Redirect != nil, spec.DirectResponse != nil} {
+		if is {
+			answers++
+		}
+	}
+	if answers != 1 {
+		return invalid("exactly one of backendService, backends, redirect and directResponse must be set")
+	}
+	return nil
 }
 
 // declaredName reserves a route's declared name for the first route that has it. This

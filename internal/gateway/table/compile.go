@@ -86,9 +86,7 @@ func (c *compiler) rule(rule *Rule) {
 		report(f)
 		return
 	}
-	if rule.Fault != nil {
-		route.Unavailable = report(rule.Fault)
-	} else if f := compileActions(&entry, rule); f != nil {
+	if f := compileActions(&entry, rule); f != nil {
 		route.Unavailable = report(f)
 	} else {
 		for _, f := range c.compileBackends(&entry, rule) {

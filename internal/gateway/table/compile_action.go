@@ -17,11 +17,13 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 			answers++
 		}
 	}
-	if answers > 1 || (answers == 0 && !rule.StrictShares) {
+	if rule.Fault == nil && (answers > 1 || (answers == 0 && !rule.StrictShares)) {
 		return invalid("exactly one of backends, redirect and a direct response must be set")
 	}
 	for _, compile := range []func(*compiled, *Rule) *Fault{
-		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS, compileMirrors, compileBackendEdits, compileLimits, compileAuth,
+		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS,
+		func(_ *compiled, rule *Rule) *Fault { return rule.Fault },
+		compileMirrors, compileBackendEdits, compileLimits, compileAuth,
 	} {
 		if f := compile(e, rule); f != nil {
 			return f

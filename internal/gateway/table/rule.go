@@ -55,7 +55,8 @@ type Rule struct {
 	// Among regular expressions it also comes before their length. The highest is first.
 	Rank int
 
-	// Fault means that the rule cannot be served. Its requests are answered with 500.
+	// Fault means that the rule cannot be served. Its requests are answered with 500. It is
+	// told unless something is wrong with the rewrite, the headers, the answer or CORS.
 	Fault *Fault
 
 	// At most one of Backends, Redirect and Direct is set. A rule without any needs

@@ -138,7 +138,7 @@ func TestAStrictRuleWithoutBackendsIsInPlace(t *testing.T) {
 		}
 	}
 	for _, route := range compiled.Routes[2:] {
-		if route.Unavailable == nil || route.Direct != nil {
+		if route.Unavailable == nil {
 			t.Errorf("%s is served", route.Name)
 		}
 	}
