@@ -1,0 +1,23 @@
+package table
+
+// Check reports why a rule cannot be served as written, as far as the rule alone tells, and
+// whether it is unknown which requests it is for. Listeners and backends are not looked at.
+func Check(rule *Rule) (fault *Fault, unknown bool) {
+	alone := *rule
+	alone.Listeners = nil
+	entry := compiled{Route: &Route{}}
+	if f := new(compiler).compileMatch(&entry, &alone); f != nil {
+		return f, true
+	}
+	if rule.Fault != nil {
+		return rule.Fault, false
+	}
+	return compileActions(&entry, &alone), false
+}
+
+// Speaks reports whether the gateway speaks the protocol that an appProtocol of a Service
+// names.
+func Speaks(appProtocol string) bool {
+	_, supported := protocolOf(appProtocol)
+	return supported
+}

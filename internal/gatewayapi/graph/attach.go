@@ -1,0 +1,207 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// attach finds the listeners that each parentRef of a route leads to, and counts the route there.
+func (b *builder) attach(g *Graph, route *Route) {
+	b.judge(route)
+	attached := map[int]bool{}
+	for _, ref := range route.refs {
+		if !b.isParent(route, ref) {
+			continue
+		}
+		found, f := b.listenersOf(g, route, ref)
+		if f == nil {
+			f = route.unsupported()
+		}
+		parent := &Parent{Ref: ref, Listeners: found}
+		parent.conclude(route, f)
+		route.Parents = append(route.Parents, parent)
+		if !parent.Accepted() {
+			continue
+		}
+		for _, i := range found {
+			attached[i] = true
+		}
+	}
+	for i := range attached {
+		g.Listeners[i].Attached++
+	}
+}
+
+// isParent tells whether a parentRef names the Gateway.
+func (b *builder) isParent(route *Route, ref gatewayv1.ParentReference) bool {
+	return value(ref.Group, group) == group && value(ref.Kind, "Gateway") == "Gateway" &&
+		string(ref.Name) == b.in.Gateway.Name && string(value(ref.Namespace, gatewayv1.Namespace(route.Name.Namespace))) == b.in.Gateway.Namespace
+}
+
+// listenersOf finds the listeners that a route attaches to by a parentRef. The checks are in the
+// order in which the reasons are defined: the first one that leaves no listener is told.
+func (b *builder) listenersOf(g *Graph, route *Route, ref gatewayv1.ParentReference) ([]int, *fault) {
+	var found []int
+	for i, l := range g.Listeners {
+		if (ref.SectionName == nil || *ref.SectionName == l.Name) && (ref.Port == nil || *ref.Port == l.Port) {
+			found = append(found, i)
+		}
+	}
+	if len(found) == 0 {
+		return nil, faultf(gatewayv1.RouteReasonNoMatchingParent, "parentRefs: Gateway %q has no listener%s", b.in.Gateway.Name, selected(ref))
+	}
+	var not *fault
+	found = slices.DeleteFunc(found, func(i int) bool {
+		f := b.allows(g.Listeners[i], route)
+		if f != nil && not == nil {
+			not = f
+		}
+		return f != nil
+	})
+	if len(found) == 0 {
+		return nil, not
+	}
+	found = slices.DeleteFunc(found, func(i int) bool { return len(served(g.Listeners[i].Hostname, route.hostnames)) == 0 })
+	if len(found) == 0 {
+		return nil, faultf(gatewayv1.RouteReasonNoMatchingListenerHostname, "hostnames: no listener%s that allows the route has a name in common with it", selected(ref))
+	}
+	return found, nil
+}
+
+// selected describes which listeners a parentRef is about.
+func selected(ref gatewayv1.ParentReference) string {
+	text := ""
+	if ref.SectionName != nil {
+		text = fmt.Sprintf(" with the name %q", *ref.SectionName)
+	}
+	if ref.Port != nil {
+		text += fmt.Sprintf(" on port %d", *ref.Port)
+	}
+	return text
+}
+
+// allows tells why a listener does not allow a route.
+func (b *builder) allows(l *Listener, route *Route) *fault {
+	if !slices.ContainsFunc(l.Kinds, func(kind gatewayv1.RouteGroupKind) bool { return string(kind.Kind) == string(route.Kind) }) {
+		return faultf(gatewayv1.RouteReasonNotAllowedByListeners, "parentRefs: listener %q does not allow the kind %s", l.Name, route.Kind)
+	}
+	namespace := route.Name.Namespace
+	allowed := false
+	switch l.from {
+	case gatewayv1.NamespacesFromAll:
+		allowed = true
+	case gatewayv1.NamespacesFromSame:
+		allowed = namespace == b.in.Gateway.Namespace
+	default:
+		allowed = l.selector.Matches(labels.Set(b.in.Namespaces[namespace]))
+	}
+	if !allowed {
+		return faultf(gatewayv1.RouteReasonNotAllowedByListeners, "parentRefs: listener %q does not allow routes of namespace %q", l.Name, namespace)
+	}
+	return nil
+}
+
+// unsupported is why nothing of a route can be served as it is written.
+func (r *Route) unsupported() *fault {
+	for i := range r.rules {
+		if r.rules[i].unsupported == nil {
+			return nil
+		}
+	}
+	if len(r.rules) == 0 {
+		return nil
+	}
+	return r.rules[0].unsupported
+}
+
+// conclude makes the conditions of a parentRef.
+func (p *Parent) conclude(route *Route, f *fault) {
+	c := conditions{route.Generation}
+	p.accepted = c.condition(string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteReasonAccepted), "the route is attached to the Gateway", f)
+	p.Conditions = []metav1.Condition{
+		p.accepted,
+		c.condition(string(gatewayv1.RouteConditionResolvedRefs), string(gatewayv1.RouteReasonResolvedRefs), "everything that the route refers to can be used", route.unresolved()),
+	}
+	if dropped := route.dropped(); dropped != nil && p.Accepted() {
+		p.Conditions = append(p.Conditions, c.yes(string(gatewayv1.RouteConditionPartiallyInvalid), dropped.reason, dropped.message))
+	}
+}
+
+// unresolved is the first reference of a route that cannot be used.
+func (r *Route) unresolved() *fault {
+	for i := range r.rules {
+		if f := r.rules[i].unresolved; f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// dropped names the first rule that is not served as it is written, beside others that are.
+func (r *Route) dropped() *fault {
+	for i := range r.rules {
+		if f := r.rules[i].unsupported; f != nil {
+			return &fault{reason: f.reason, message: "Dropped Rule: its requests are answered with 500: " + f.message}
+		}
+	}
+	return nil
+}
+
+// conclude makes the conditions of the Gateway.
+func (b *builder) conclude(g *Graph) {
+	c := conditions{b.generation}
+	served, notResolved := 0, ""
+	var bad *Listener
+	for _, l := range g.Listeners {
+		if l.accepted == nil && l.conflict == nil {
+			served++
+		} else if bad == nil {
+			bad = l
+		}
+		if l.resolved != nil && notResolved == "" {
+			notResolved = fmt.Sprintf("listener %q: %s", l.Name, l.resolved.message)
+		}
+	}
+	const accepted = string(gatewayv1.GatewayConditionAccepted)
+	switch {
+	case b.addresses() != nil:
+		g.Accepted = c.condition(accepted, "", "", b.addresses())
+	case served == 0:
+		g.Accepted = c.no(accepted, string(gatewayv1.GatewayReasonListenersNotValid), "no listener can be served: "+bad.told())
+	case bad != nil:
+		g.Accepted = c.yes(accepted, string(gatewayv1.GatewayReasonListenersNotValid), "there is a listener that cannot be served: "+bad.told())
+	default:
+		g.Accepted = c.yes(accepted, string(gatewayv1.GatewayReasonAccepted), "the Gateway is served by Slipway")
+	}
+	const resolved = string(gatewayv1.GatewayConditionResolvedRefs)
+	g.ResolvedRefs = c.yes(resolved, string(gatewayv1.GatewayReasonResolvedRefs), "everything that the Gateway refers to can be used")
+	if notResolved != "" {
+		g.ResolvedRefs = c.no(resolved, string(gatewayv1.GatewayReasonListenersNotResolved), notResolved)
+	}
+}
+
+// told says what is wrong with a listener.
+func (l *Listener) told() string {
+	if l == nil {
+		return "the Gateway has none"
+	}
+	f := l.accepted
+	if f == nil {
+		f = l.conflict
+	}
+	return fmt.Sprintf("listener %q: %s", l.Name, f.message)
+}
+
+// addresses tells which address of the spec is of a type that is not supported.
+func (b *builder) addresses() *fault {
+	for i, address := range b.in.Gateway.Spec.Addresses {
+		if kind := value(address.Type, gatewayv1.IPAddressType); kind != gatewayv1.IPAddressType {
+			return faultf(gatewayv1.GatewayReasonUnsupportedAddress, "spec.addresses[%d].type: %q is not supported; IPAddress is", i, kind)
+		}
+	}
+	return nil
+}

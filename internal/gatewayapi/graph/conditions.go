@@ -1,0 +1,43 @@
+package graph
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxMessage is how long the message of a condition may be, in bytes: the schema of the Gateway API.
+const maxMessage = 32768
+
+// yes and no make conditions of one generation. Who stores them sets the time.
+type conditions struct{ generation int64 }
+
+func (c conditions) yes(condition, reason, message string) metav1.Condition {
+	return c.of(condition, metav1.ConditionTrue, reason, message)
+}
+
+func (c conditions) no(condition, reason, message string) metav1.Condition {
+	return c.of(condition, metav1.ConditionFalse, reason, message)
+}
+
+func (c conditions) of(condition string, is metav1.ConditionStatus, reason, message string) metav1.Condition {
+	if len(message) > maxMessage {
+		message = message[:maxMessage]
+	}
+	return metav1.Condition{Type: condition, Status: is, ObservedGeneration: c.generation, Reason: reason, Message: message}
+}
+
+// fault is why something is not served as it is written. The message names the field.
+type fault struct{ reason, message string }
+
+func faultf[R ~string](reason R, format string, args ...any) *fault {
+	return &fault{reason: string(reason), message: fmt.Sprintf(format, args...)}
+}
+
+// condition is what a fault, or that there is none, makes of a condition that is to be true.
+func (c conditions) condition(condition, good, message string, f *fault) metav1.Condition {
+	if f != nil {
+		return c.no(condition, f.reason, f.message)
+	}
+	return c.yes(condition, good, message)
+}

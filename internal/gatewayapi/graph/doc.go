@@ -1,0 +1,31 @@
+// Package graph computes what a Gateway serves, and every status that speaks of it, from the
+// objects of the Gateway API. It is pure: no client, no clock and no logger. The operator
+// takes the status from it, and the pods of the gateway take their listeners and rules from
+// the same computation.
+//
+// The rules are those of the Gateway API v1.6 (the comments of its types). In short:
+//
+//   - A listener is served when its protocol is supported, it conflicts with no other one, and
+//     a certificate of it can be used, where it needs one. Of conflicting listeners none is
+//     served: the order of the list decides nothing.
+//
+//   - A route attaches to the listeners that its parentRef selects, that allow its kind and its
+//     namespace, and whose hostname has a name in common with its own hostnames.
+//
+//   - A reference to another namespace needs a ReferenceGrant there.
+//
+//   - What cannot be served as it is written keeps its place and answers 500: another rule
+//     would answer its requests otherwise, perhaps with fewer restrictions.
+//
+//     graph.go      what goes in, and what comes out
+//     listeners.go  which listeners are served
+//     hostname.go   which names a listener and a route have in common
+//     attach.go     which listeners a route attaches to
+//     grants.go     which references to other namespaces are permitted
+//     backends.go   what backendRefs lead to
+//     http.go       the rules of HTTPRoutes
+//     grpc.go       the rules of GRPCRoutes
+//     filters.go    what is done with requests and responses
+//     conditions.go the conditions, as data
+//     table.go      what the pods make their table from
+package graph

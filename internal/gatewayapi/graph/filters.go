@@ -1,0 +1,215 @@
+package graph
+
+import (
+	"net/http"
+	"time"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// filter is a filter of either kind of route.
+type filter struct {
+	kind     string
+	request  *gatewayv1.HTTPHeaderFilter
+	response *gatewayv1.HTTPHeaderFilter
+	mirror   *gatewayv1.HTTPRequestMirrorFilter
+	redirect *gatewayv1.HTTPRequestRedirectFilter
+	rewrite  *gatewayv1.HTTPURLRewriteFilter
+	cors     *gatewayv1.HTTPCORSFilter
+}
+
+func httpFilter(in *gatewayv1.HTTPRouteFilter) filter {
+	return filter{
+		kind: string(in.Type), request: in.RequestHeaderModifier, response: in.ResponseHeaderModifier,
+		mirror: in.RequestMirror, redirect: in.RequestRedirect, rewrite: in.URLRewrite, cors: in.CORS,
+	}
+}
+
+func grpcFilter(in *gatewayv1.GRPCRouteFilter) filter {
+	return filter{kind: string(in.Type), request: in.RequestHeaderModifier, response: in.ResponseHeaderModifier, mirror: in.RequestMirror}
+}
+
+// filter adds a filter to what happens with requests. A filter that is not known must not be
+// left out: it may be one that restricts them.
+func (r *rule) filter(field string, in filter, to *table.Rule) *fault {
+	name, present, taken := in.state(to)
+	switch {
+	case name == "":
+		return unsupportedf("%s.type: %q is not supported", field, in.kind)
+	case !present:
+		return unsupportedf("%s.%s: it is missing", field, name)
+	case taken:
+		return unsupportedf("%s: there is another filter of type %s", field, in.kind)
+	}
+	field += "." + name
+	switch gatewayv1.HTTPRouteFilterType(in.kind) {
+	case gatewayv1.HTTPRouteFilterRequestHeaderModifier:
+		to.RequestHeaders = headerEdit(in.request)
+	case gatewayv1.HTTPRouteFilterResponseHeaderModifier:
+		to.ResponseHeaders = headerEdit(in.response)
+	case gatewayv1.HTTPRouteFilterRequestRedirect:
+		return redirect(field, in.redirect, to)
+	case gatewayv1.HTTPRouteFilterURLRewrite:
+		return rewrite(field, in.rewrite, to)
+	case gatewayv1.HTTPRouteFilterRequestMirror:
+		return r.mirror(field, in.mirror)
+	case gatewayv1.HTTPRouteFilterCORS:
+		to.CORS = cors(in.cors)
+	}
+	return nil
+}
+
+// state is the field of a filter, empty where its type is not known, whether it is set, and whether
+// there was another one of the type. Of mirrors there may be several.
+func (in filter) state(to *table.Rule) (field string, present, taken bool) {
+	switch gatewayv1.HTTPRouteFilterType(in.kind) {
+	case gatewayv1.HTTPRouteFilterRequestHeaderModifier:
+		return "requestHeaderModifier", in.request != nil, to.RequestHeaders != nil
+	case gatewayv1.HTTPRouteFilterResponseHeaderModifier:
+		return "responseHeaderModifier", in.response != nil, to.ResponseHeaders != nil
+	case gatewayv1.HTTPRouteFilterRequestRedirect:
+		return "requestRedirect", in.redirect != nil, to.Redirect != nil
+	case gatewayv1.HTTPRouteFilterURLRewrite:
+		return "urlRewrite", in.rewrite != nil, to.Rewrite != nil
+	case gatewayv1.HTTPRouteFilterRequestMirror:
+		return "requestMirror", in.mirror != nil, false
+	case gatewayv1.HTTPRouteFilterCORS:
+		return "cors", in.cors != nil, to.CORS != nil
+	default:
+		return "", false, false
+	}
+}
+
+func headerEdit(in *gatewayv1.HTTPHeaderFilter) *table.HeaderEdit {
+	fields := func(in []gatewayv1.HTTPHeader) []table.HeaderField {
+		var out []table.HeaderField
+		for _, field := range in {
+			out = append(out, table.HeaderField{Name: string(field.Name), Value: field.Value})
+		}
+		return out
+	}
+	return &table.HeaderEdit{Remove: in.Remove, Set: fields(in.Set), Add: fields(in.Add)}
+}
+
+func redirect(field string, in *gatewayv1.HTTPRequestRedirectFilter, to *table.Rule) *fault {
+	full, prefix, f := pathModifier(field+".path", in.Path)
+	to.Redirect = &table.Redirect{
+		StatusCode: value(in.StatusCode, http.StatusFound), Scheme: value(in.Scheme, ""), Host: string(value(in.Hostname, "")),
+		Port: value(in.Port, 0), FullPath: full,
+	}
+	if f == nil && prefix != "" {
+		f = unsupportedf("%s.path.type: ReplacePrefixMatch is not supported", field)
+	}
+	return f
+}
+
+func rewrite(field string, in *gatewayv1.HTTPURLRewriteFilter, to *table.Rule) *fault {
+	full, prefix, f := pathModifier(field+".path", in.Path)
+	to.Rewrite = &table.Rewrite{Host: string(value(in.Hostname, "")), FullPath: full, PathPrefix: prefix}
+	return f
+}
+
+// pathModifier reads what replaces a path. An empty replacement is the root.
+func pathModifier(field string, in *gatewayv1.HTTPPathModifier) (full, prefix string, f *fault) {
+	if in == nil {
+		return "", "", nil
+	}
+	orRoot := func(path *string) string {
+		if text := value(path, ""); text != "" {
+			return text
+		}
+		return "/"
+	}
+	switch in.Type {
+	case gatewayv1.FullPathHTTPPathModifier:
+		return orRoot(in.ReplaceFullPath), "", nil
+	case gatewayv1.PrefixMatchHTTPPathModifier:
+		return "", orRoot(in.ReplacePrefixMatch), nil
+	default:
+		return "", "", unsupportedf("%s.type: %q is not supported", field, in.Type)
+	}
+}
+
+// mirror adds a backend that gets copies of requests.
+func (r *rule) mirror(field string, in *gatewayv1.HTTPRequestMirrorFilter) *fault {
+	m := mirror{field: field + ".backendRef", ref: in.BackendRef, numerator: 100, denominator: 100}
+	switch {
+	case in.Percent != nil && in.Fraction != nil:
+		return unsupportedf("%s: only one of percent and fraction may be set", field)
+	case in.Percent != nil:
+		m.numerator = *in.Percent
+	case in.Fraction != nil:
+		m.numerator, m.denominator = in.Fraction.Numerator, value(in.Fraction.Denominator, 100)
+	}
+	if m.numerator < 0 || m.denominator < 1 || m.numerator > m.denominator {
+		return unsupportedf("%s: %d of %d is no part of the requests", field, m.numerator, m.denominator)
+	}
+	r.mirrors = append(r.mirrors, m)
+	return nil
+}
+
+func cors(in *gatewayv1.HTTPCORSFilter) *table.CORSRule {
+	maxAge := in.MaxAge
+	if maxAge == 0 {
+		maxAge = 5 // the default of the field
+	}
+	return &table.CORSRule{
+		AllowOrigins: texts(in.AllowOrigins), AllowMethods: texts(in.AllowMethods), AllowHeaders: texts(in.AllowHeaders),
+		ExposeHeaders: texts(in.ExposeHeaders), AllowCredentials: value(in.AllowCredentials, false), MaxAgeSeconds: &maxAge,
+	}
+}
+
+func texts[T ~string](in []T) []string {
+	var out []string
+	for _, text := range in {
+		out = append(out, string(text))
+	}
+	return out
+}
+
+// defaultBackendTimeout is how long a backend may take to begin an answer where the rule says
+// nothing, as with APIGateways.
+const defaultBackendTimeout = time.Minute
+
+func (r *rule) timeouts(in *gatewayv1.HTTPRouteTimeouts) *fault {
+	r.action.Timeouts.Backend = defaultBackendTimeout
+	if in == nil {
+		return nil
+	}
+	var f *fault
+	if r.action.Timeouts.Request, f = duration(r.field+".timeouts.request", in.Request, 0); f != nil {
+		return f
+	}
+	if r.action.Timeouts.Backend, f = duration(r.field+".timeouts.backendRequest", in.BackendRequest, defaultBackendTimeout); f != nil {
+		return f
+	}
+	if request := r.action.Timeouts.Request; request > 0 && in.BackendRequest == nil {
+		r.action.Timeouts.Backend = min(request, defaultBackendTimeout)
+	}
+	return nil
+}
+
+// duration reads a duration of GEP-2257, which the schema has checked. Zero is no bound.
+func duration(field string, in *gatewayv1.Duration, fallback time.Duration) (time.Duration, *fault) {
+	if in == nil {
+		return fallback, nil
+	}
+	d, err := time.ParseDuration(string(*in))
+	if err != nil || d < 0 {
+		return 0, unsupportedf("%s: %q is not a duration", field, *in)
+	}
+	return d, nil
+}
+
+// defaultAttempts is how often a request is sent again that did not reach its backend, as with
+// APIGateways.
+const defaultAttempts = 2
+
+func (r *rule) retry(in *gatewayv1.HTTPRouteRetry) *fault {
+	if in == nil {
+		return nil
+	}
+	return unsupportedf("%s.retry: it is not supported", r.field)
+}

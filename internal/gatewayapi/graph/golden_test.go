@@ -1,0 +1,236 @@
+package graph_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// output is what a golden file holds of a graph.
+type output struct {
+	Gateway   []string         `json:"gateway"`
+	Listeners []listener       `json:"listeners"`
+	Routes    []route          `json:"routes,omitempty"`
+	Rules     []map[string]any `json:"rules,omitempty"`
+	Settings  map[string]any   `json:"settings,omitempty"`
+}
+
+type listener struct {
+	Name         string   `json:"name"`
+	Valid        bool     `json:"valid"`
+	Attached     int32    `json:"attachedRoutes"`
+	Kinds        []string `json:"supportedKinds"`
+	Certificates []string `json:"certificates,omitempty"`
+	Conditions   []string `json:"conditions"`
+}
+
+type route struct {
+	Name    string   `json:"name"`
+	Parents []parent `json:"parents"`
+}
+
+type parent struct {
+	Ref        gatewayv1.ParentReference `json:"parentRef"`
+	Listeners  []int                     `json:"listeners,omitempty"`
+	Conditions []string                  `json:"conditions"`
+}
+
+// Each file of testdata describes a cluster; the one beside it says what becomes of it.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found %d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".in.yaml"), func(t *testing.T) {
+			got, err := yaml.Marshal(describe(t, graph.Build(read(t, file))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := strings.TrimSuffix(file, ".in.yaml") + ".out.yaml"
+			if *update {
+				if err := os.WriteFile(golden, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func describe(t *testing.T, g *graph.Graph) output {
+	t.Helper()
+	out := output{Gateway: texts(g.Accepted, g.ResolvedRefs), Settings: map[string]any{}}
+	for _, l := range g.Listeners {
+		made := listener{Name: string(l.Name), Valid: l.Valid, Attached: l.Attached, Conditions: texts(l.Conditions...), Kinds: []string{}}
+		for _, kind := range l.Kinds {
+			made.Kinds = append(made.Kinds, string(kind.Kind))
+		}
+		for _, name := range l.Certificates {
+			made.Certificates = append(made.Certificates, name.String())
+		}
+		out.Listeners = append(out.Listeners, made)
+	}
+	for _, r := range g.Routes {
+		made := route{Name: string(r.Kind) + " " + r.Name.String()}
+		for _, p := range r.Parents {
+			made.Parents = append(made.Parents, parent{Ref: p.Ref, Listeners: p.Listeners, Conditions: texts(p.Conditions...)})
+		}
+		out.Routes = append(out.Routes, made)
+	}
+	for _, rule := range g.Rules {
+		fields, _ := whatIsSet(t, rule.Rule).(map[string]any)
+		out.Rules = append(out.Rules, fields)
+	}
+	for name, settings := range g.Settings {
+		out.Settings[name.String()] = whatIsSet(t, settings)
+	}
+	return out
+}
+
+// texts are conditions in a line each.
+func texts(conditions ...metav1.Condition) []string {
+	var lines []string
+	for _, c := range conditions {
+		lines = append(lines, fmt.Sprintf("%s is %s for generation %d, %s: %s", c.Type, c.Status, c.ObservedGeneration, c.Reason, c.Message))
+	}
+	return lines
+}
+
+// whatIsSet are the fields of a value that are not zero, by name.
+func whatIsSet(t *testing.T, of any) any {
+	t.Helper()
+	raw, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		t.Fatal(err)
+	}
+	return trim(fields)
+}
+
+func trim(fields any) any {
+	switch fields := fields.(type) {
+	case map[string]any:
+		for name, field := range fields {
+			if trim(field) == nil {
+				delete(fields, name)
+			}
+		}
+		if len(fields) == 0 {
+			return nil
+		}
+		return fields
+	case []any:
+		for _, field := range fields {
+			trim(field) // what is in it; the places in a list stay
+		}
+		if len(fields) == 0 {
+			return nil
+		}
+	case string:
+		if fields == "" {
+			return nil
+		}
+	case float64:
+		if fields == 0 {
+			return nil
+		}
+	case bool:
+		if !fields {
+			return nil
+		}
+	}
+	return fields
+}
+
+// read makes an input of a file with objects. A Secret can be used unless it has the annotation
+// problem, which says why not.
+func read(t *testing.T, file string) graph.Input {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := graph.Input{
+		Controller: "slipway.dev/gateway", ReservedPorts: []int32{15021},
+		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
+	}
+	for _, document := range bytes.Split(raw, []byte("\n---\n")) {
+		kind := metav1.PartialObjectMetadata{}
+		decode(t, document, &kind, false)
+		switch kind.Kind {
+		case "Gateway":
+			in.Gateway = &gatewayv1.Gateway{}
+			decode(t, document, in.Gateway, true)
+		case "HTTPRoute":
+			in.HTTPRoutes = append(in.HTTPRoutes, decode(t, document, &gatewayv1.HTTPRoute{}, true))
+		case "GRPCRoute":
+			in.GRPCRoutes = append(in.GRPCRoutes, decode(t, document, &gatewayv1.GRPCRoute{}, true))
+		case "ReferenceGrant":
+			in.Grants = append(in.Grants, decode(t, document, &gatewayv1.ReferenceGrant{}, true))
+		case "Namespace":
+			in.Namespaces[kind.Name] = kind.Labels
+		case "Service":
+			service := decode(t, document, &corev1.Service{}, true)
+			in.Services[nameOf(service)] = serviceOf(service)
+		case "Secret":
+			in.Secrets[nameOf(&kind)] = graph.Secret{Problem: kind.Annotations["problem"]}
+		default:
+			t.Fatalf("%s: there is no place for a %s", file, kind.Kind)
+		}
+	}
+	return in
+}
+
+func decode[T any](t *testing.T, document []byte, into T, strict bool) T {
+	t.Helper()
+	unmarshal := yaml.UnmarshalStrict
+	if !strict {
+		unmarshal = func(y []byte, o any, _ ...yaml.JSONOpt) error { return yaml.Unmarshal(y, o) }
+	}
+	if err := unmarshal(document, into); err != nil {
+		t.Fatalf("%v in:\n%s", err, document)
+	}
+	return into
+}
+
+func nameOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+func serviceOf(in *corev1.Service) graph.Service {
+	out := graph.Service{External: in.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]string{}}
+	for _, port := range in.Spec.Ports {
+		protocol := ""
+		if port.AppProtocol != nil {
+			protocol = *port.AppProtocol
+		}
+		out.Ports[port.Port] = protocol
+	}
+	return out
+}

@@ -1,0 +1,168 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// Input is everything that a Gateway depends on. Nothing in it is changed.
+type Input struct {
+	// Controller is the name by which entries in the status of routes are ours.
+	Controller gatewayv1.GatewayController
+	// Gateway is the Gateway itself. Required.
+	Gateway *gatewayv1.Gateway
+	// HTTPRoutes and GRPCRoutes are routes in any order. Those that do not name the Gateway as
+	// a parent are left out.
+	HTTPRoutes []*gatewayv1.HTTPRoute
+	GRPCRoutes []*gatewayv1.GRPCRoute
+	// Grants are ReferenceGrants, of any namespaces.
+	Grants []*gatewayv1.ReferenceGrant
+	// Namespaces are the labels of namespaces, by name. A namespace that is missing has no
+	// labels.
+	Namespaces map[string]map[string]string
+	// Services are those that routes may name. One that is missing does not exist.
+	Services map[types.NamespacedName]Service
+	// Secrets are those that listeners may name. One that is missing does not exist.
+	Secrets map[types.NamespacedName]Secret
+	// ReservedPorts are ports that no listener can have, because the pods need them for
+	// themselves.
+	ReservedPorts []int32
+}
+
+// Service is what of a Service decides.
+type Service struct {
+	// External tells that it is of type ExternalName, which is not followed: it could lead to
+	// any place.
+	External bool
+	// Ports are the appProtocol of each port, by number. Empty: none is stated.
+	Ports map[int32]string
+}
+
+// Secret is what of a Secret decides.
+type Secret struct {
+	// Problem says why its certificate cannot be used. Empty: it can. It holds no value of the
+	// Secret.
+	Problem string
+}
+
+// Graph is what a Gateway serves, and what its status and that of its routes say. What only
+// the pods and the Service can tell is not in it: see Live.
+type Graph struct {
+	// Listeners are those of the spec, in its order.
+	Listeners []*Listener
+	// Routes are those that name the Gateway as a parent, in order of precedence: the oldest
+	// first, then by namespace and name. An HTTPRoute is before a GRPCRoute.
+	Routes []*Route
+	// Rules are what the listeners serve, in order of precedence among equals. The Index of each is its
+	// place here.
+	Rules []Rule
+	// Settings are those of backends that need other ones than the defaults.
+	Settings map[table.BackendName]table.Settings
+	// Accepted and ResolvedRefs are conditions of the Gateway.
+	Accepted     metav1.Condition
+	ResolvedRefs metav1.Condition
+}
+
+// Build computes the graph.
+func Build(in Input) *Graph {
+	b := &builder{in: in, grants: newGrants(in.Grants), generation: in.Gateway.Generation, settings: map[table.BackendName]table.Settings{}}
+	g := &Graph{Listeners: b.listeners(), Settings: b.settings}
+	for _, route := range routesOf(in) {
+		b.attach(g, route)
+		if len(route.Parents) > 0 {
+			g.Routes = append(g.Routes, route)
+		}
+	}
+	for _, route := range g.Routes {
+		g.Rules = append(g.Rules, b.rules(g, route)...)
+	}
+	for i := range g.Rules {
+		g.Rules[i].Index = i
+	}
+	b.conclude(g)
+	return g
+}
+
+// builder has what the parts of the computation share.
+type builder struct {
+	in         Input
+	grants     grants
+	generation int64
+	settings   map[table.BackendName]table.Settings
+}
+
+// Kind is the kind of a route.
+type Kind string
+
+// The kinds that are served.
+const (
+	HTTPRoute Kind = "HTTPRoute"
+	GRPCRoute Kind = "GRPCRoute"
+)
+
+// Route is a route and what becomes of it.
+type Route struct {
+	Kind       Kind
+	UID        types.UID
+	Generation int64
+	Name       types.NamespacedName
+	// Parents are the parentRefs that name the Gateway, in the order of the spec.
+	Parents []*Parent
+
+	created   time.Time
+	refs      []gatewayv1.ParentReference
+	hostnames []gatewayv1.Hostname
+	rules     []rule
+}
+
+// Parent is a parentRef of a route that names the Gateway.
+type Parent struct {
+	// Ref is the parentRef as the spec has it.
+	Ref gatewayv1.ParentReference
+	// Listeners are indexes of the listeners that have the rules of the route by it. Where none of
+	// its rules can be served as it is written, it is not accepted, and they answer 500 there.
+	Listeners []int
+	// Conditions are those of the entry in the status of the route: Accepted, ResolvedRefs, and
+	// PartiallyInvalid where it is true.
+	Conditions []metav1.Condition
+
+	accepted metav1.Condition
+}
+
+// Accepted tells that the route is attached to a listener by the parentRef.
+func (p *Parent) Accepted() bool { return p.accepted.Status == metav1.ConditionTrue }
+
+// routesOf brings routes of both kinds into one form and into order.
+func routesOf(in Input) []*Route {
+	routes := make([]*Route, 0, len(in.HTTPRoutes)+len(in.GRPCRoutes))
+	for _, of := range in.HTTPRoutes {
+		routes = append(routes, newRoute(HTTPRoute, of, of.Spec.CommonRouteSpec, of.Spec.Hostnames, httpRules(of)))
+	}
+	for _, of := range in.GRPCRoutes {
+		routes = append(routes, newRoute(GRPCRoute, of, of.Spec.CommonRouteSpec, of.Spec.Hostnames, grpcRules(of)))
+	}
+	slices.SortStableFunc(routes, func(a, b *Route) int {
+		return cmp.Or(
+			a.created.Compare(b.created),
+			cmp.Compare(a.Name.Namespace, b.Name.Namespace),
+			cmp.Compare(a.Name.Name, b.Name.Name),
+			-cmp.Compare(a.Kind, b.Kind),
+		)
+	})
+	return routes
+}
+
+func newRoute(kind Kind, of metav1.Object, spec gatewayv1.CommonRouteSpec, hostnames []gatewayv1.Hostname, rules []rule) *Route {
+	return &Route{
+		Kind: kind, UID: of.GetUID(), Generation: of.GetGeneration(),
+		Name:    types.NamespacedName{Namespace: of.GetNamespace(), Name: of.GetName()},
+		created: of.GetCreationTimestamp().Time, refs: spec.ParentRefs, hostnames: hostnames, rules: rules,
+	}
+}

@@ -1,0 +1,118 @@
+package graph
+
+import (
+	"fmt"
+	"net/textproto"
+	"regexp"
+	"slices"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// grpcRules reads the rules of a GRPCRoute.
+func grpcRules(of *gatewayv1.GRPCRoute) []rule {
+	rules := make([]rule, 0, len(of.Spec.Rules))
+	for i := range of.Spec.Rules {
+		rules = append(rules, grpcRule(i, &of.Spec.Rules[i]))
+	}
+	return rules
+}
+
+func grpcRule(index int, spec *gatewayv1.GRPCRouteRule) rule {
+	r := newRule(index, spec.Name)
+	r.matches = grpcMatches(&r, spec.Matches)
+	for i := range spec.Filters {
+		r.refuse(r.filter(fmt.Sprintf("%s.filters[%d]", r.field, i), grpcFilter(&spec.Filters[i]), &r.action))
+	}
+	for i := range spec.BackendRefs {
+		ref := &spec.BackendRefs[i]
+		filters := make([]filter, 0, len(ref.Filters))
+		for k := range ref.Filters {
+			filters = append(filters, grpcFilter(&ref.Filters[k]))
+		}
+		r.backend(fmt.Sprintf("%s.backendRefs[%d]", r.field, i), ref.BackendRef, filters)
+	}
+	for i := range r.backends {
+		r.backends[i].grpc = true
+	}
+	if spec.SessionPersistence != nil {
+		r.refuse(unsupportedf("%s.sessionPersistence: it is not supported", r.field))
+	}
+	return r
+}
+
+func grpcMatches(r *rule, spec []gatewayv1.GRPCRouteMatch) []match {
+	if len(spec) == 0 {
+		return []match{{pathType: table.PathPrefix, path: "/"}}
+	}
+	matches := make([]match, 0, len(spec))
+	for i := range spec {
+		m, f := grpcMatch(fmt.Sprintf("%s.matches[%d]", r.field, i), &spec[i])
+		r.refuse(f)
+		m.unknown = f != nil
+		matches = append(matches, m)
+	}
+	return matches
+}
+
+// grpcMatch reads a match. The path of a call is /service/method. The rank orders matches by the
+// characters of the service, then of the method, as GRPCRoute demands. A service or a method alone
+// is an expression, because the order of paths would put a longer prefix before it.
+func grpcMatch(field string, spec *gatewayv1.GRPCRouteMatch) (match, *fault) {
+	m := match{pathType: table.PathPrefix, path: "/"}
+	if spec.Method != nil {
+		if f := m.call(field+".method", spec.Method); f != nil {
+			return m, f
+		}
+	}
+	var seen []string
+	for i, header := range spec.Headers {
+		name := textproto.CanonicalMIMEHeaderKey(string(header.Name))
+		if slices.Contains(seen, name) {
+			continue
+		}
+		seen = append(seen, name)
+		one, f := valueMatch(fmt.Sprintf("%s.headers[%d].type", field, i), name, string(value(header.Type, gatewayv1.GRPCHeaderMatchExact)), header.Value)
+		if f != nil {
+			return m, f
+		}
+		m.headers = append(m.headers, one)
+	}
+	return m, nil
+}
+
+// maxName is how long a service or a method may be, by the schema of the Gateway API.
+const maxName = 1024
+
+// call makes the path of a match.
+func (m *match) call(field string, spec *gatewayv1.GRPCMethodMatch) *fault {
+	service, method := value(spec.Service, ""), value(spec.Method, "")
+	m.rank = len(service)*(maxName+1) + len(method)
+	quote := regexp.QuoteMeta
+	switch kind := value(spec.Type, gatewayv1.GRPCMethodMatchExact); kind {
+	case gatewayv1.GRPCMethodMatchExact:
+		if service != "" && method != "" {
+			m.pathType, m.path = table.PathExact, "/"+service+"/"+method
+			return nil
+		}
+	case gatewayv1.GRPCMethodMatchRegularExpression:
+		quote = func(expression string) string { return "(?:" + expression + ")" }
+	default:
+		return unsupportedf("%s.type: %q is not supported", field, kind)
+	}
+	if service == "" && method == "" {
+		return unsupportedf("%s: it has neither a service nor a method", field)
+	}
+	m.pathType, m.path = table.PathRegularExpression, "/"+oneOf(service, quote)+"/"+oneOf(method, quote)
+	return nil
+}
+
+// oneOf is the expression for a segment. Empty: any.
+func oneOf(name string, quote func(string) string) string {
+	if name == "" {
+		return "[^/]+"
+	}
+	return quote(name)
+}

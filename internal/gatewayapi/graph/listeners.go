@@ -1,0 +1,266 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// group is that of the routes and Gateways.
+const group = gatewayv1.GroupName
+
+// Listener is a listener of the Gateway and what becomes of it.
+type Listener struct {
+	Name     gatewayv1.SectionName
+	Port     int32
+	Protocol gatewayv1.ProtocolType
+	// Hostname is in lower case. Empty: every name.
+	Hostname string
+	// Certificates are the Secrets of which a certificate is shown. A listener without TLS has
+	// none.
+	Certificates []types.NamespacedName
+	// Kinds are the kinds of routes that it allows and that are supported, never nil.
+	Kinds []gatewayv1.RouteGroupKind
+	// Attached is how many routes are accepted on it.
+	Attached int32
+	// Valid tells that it is to be served. Of one that is not, Why says the reason.
+	Valid bool
+	// Conditions are those of the entry in the status of the Gateway, but for Programmed, which
+	// the pods decide.
+	Conditions []metav1.Condition
+
+	spec     *gatewayv1.Listener
+	selector labels.Selector // of namespaces; nil: see from
+	from     gatewayv1.FromNamespaces
+	accepted *fault
+	resolved *fault
+	conflict *fault
+}
+
+// Secure tells that clients speak TLS to it.
+func (l *Listener) Secure() bool { return l.Protocol == gatewayv1.HTTPSProtocolType }
+
+// listeners judges the listeners of the spec.
+func (b *builder) listeners() []*Listener {
+	all := make([]*Listener, 0, len(b.in.Gateway.Spec.Listeners))
+	for i := range b.in.Gateway.Spec.Listeners {
+		all = append(all, b.listener(&b.in.Gateway.Spec.Listeners[i]))
+	}
+	for i, l := range all {
+		l.conflict = conflictOf(l, slices.Delete(slices.Clone(all), i, i+1))
+	}
+	for i, l := range all {
+		l.Valid = l.accepted == nil && l.conflict == nil && (!l.Secure() || len(l.Certificates) > 0)
+		l.conclude(conditions{b.generation}, slices.Delete(slices.Clone(all), i, i+1))
+	}
+	return all
+}
+
+// listener judges one listener by itself.
+func (b *builder) listener(spec *gatewayv1.Listener) *Listener {
+	l := &Listener{Name: spec.Name, Port: spec.Port, Protocol: spec.Protocol, Kinds: []gatewayv1.RouteGroupKind{}, spec: spec}
+	if spec.Hostname != nil {
+		l.Hostname = strings.ToLower(string(*spec.Hostname))
+	}
+	l.accepted = b.supports(l)
+	l.resolved = l.allowKinds()
+	if f := l.allowNamespaces(); l.accepted == nil {
+		l.accepted = f
+	}
+	if l.Secure() && l.accepted == nil {
+		if f := b.certificates(l); f != nil {
+			l.resolved = f
+		}
+	}
+	return l
+}
+
+// supports tells what of the listener is not supported.
+func (b *builder) supports(l *Listener) *fault {
+	switch l.Protocol {
+	case gatewayv1.HTTPProtocolType:
+	case gatewayv1.HTTPSProtocolType:
+		if l.spec.TLS == nil {
+			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "tls: protocol HTTPS needs a certificate in tls.certificateRefs")
+		}
+		if mode := l.spec.TLS.Mode; mode != nil && *mode != gatewayv1.TLSModeTerminate {
+			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "tls.mode: a listener of protocol HTTPS ends TLS itself, so %q is not supported", *mode)
+		}
+	default:
+		return faultf(gatewayv1.ListenerReasonUnsupportedProtocol, "protocol: %q is not supported; HTTP and HTTPS are", l.Protocol)
+	}
+	if slices.Contains(b.in.ReservedPorts, l.Port) {
+		return faultf(gatewayv1.ListenerReasonPortUnavailable, "port: the pods of the gateway need %d for themselves", l.Port)
+	}
+	return nil
+}
+
+// allowKinds notes which kinds of routes are allowed.
+func (l *Listener) allowKinds() *fault {
+	var supported []Kind
+	if l.Protocol == gatewayv1.HTTPProtocolType || l.Protocol == gatewayv1.HTTPSProtocolType {
+		supported = []Kind{HTTPRoute, GRPCRoute}
+	}
+	if l.spec.AllowedRoutes == nil || len(l.spec.AllowedRoutes.Kinds) == 0 {
+		for _, kind := range supported {
+			l.Kinds = append(l.Kinds, routeKind(kind))
+		}
+		return nil
+	}
+	var f *fault
+	for i, kind := range l.spec.AllowedRoutes.Kinds {
+		if value(kind.Group, group) == group && slices.Contains(supported, Kind(kind.Kind)) {
+			l.Kinds = append(l.Kinds, routeKind(Kind(kind.Kind)))
+			continue
+		}
+		if f == nil {
+			f = faultf(gatewayv1.ListenerReasonInvalidRouteKinds, "allowedRoutes.kinds[%d]: %s routes cannot attach to a listener of protocol %s", i, kind.Kind, l.Protocol)
+		}
+	}
+	return f
+}
+
+func routeKind(kind Kind) gatewayv1.RouteGroupKind {
+	of := gatewayv1.Group(group)
+	return gatewayv1.RouteGroupKind{Group: &of, Kind: gatewayv1.Kind(kind)}
+}
+
+// allowNamespaces notes of which namespaces routes are allowed.
+func (l *Listener) allowNamespaces() *fault {
+	l.from = gatewayv1.NamespacesFromSame
+	if l.spec.AllowedRoutes == nil || l.spec.AllowedRoutes.Namespaces == nil {
+		return nil
+	}
+	in := l.spec.AllowedRoutes.Namespaces
+	l.from = value(in.From, gatewayv1.NamespacesFromSame)
+	switch l.from {
+	case gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromAll:
+		return nil
+	case gatewayv1.NamespacesFromSelector:
+		if in.Selector == nil {
+			l.selector = labels.Nothing()
+			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "allowedRoutes.namespaces.selector: it is missing, so no namespace is selected")
+		}
+		selector, err := metav1.LabelSelectorAsSelector(in.Selector)
+		if err != nil {
+			l.selector = labels.Nothing()
+			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "allowedRoutes.namespaces.selector: %v", err)
+		}
+		l.selector = selector
+		return nil
+	default:
+		l.selector = labels.Nothing()
+		return faultf(gatewayv1.ListenerReasonUnsupportedValue, "allowedRoutes.namespaces.from: %q is not supported", l.from)
+	}
+}
+
+// certificates notes the certificates that can be used. It returns the first fault of one that
+// cannot.
+func (b *builder) certificates(l *Listener) *fault {
+	var first *fault
+	for i, ref := range l.spec.TLS.CertificateRefs {
+		name, f := b.certificate(fmt.Sprintf("tls.certificateRefs[%d]", i), ref)
+		switch {
+		case f == nil && !slices.Contains(l.Certificates, name):
+			l.Certificates = append(l.Certificates, name)
+		case f != nil && first == nil:
+			first = f
+		}
+	}
+	if len(l.spec.TLS.CertificateRefs) == 0 {
+		return faultf(gatewayv1.ListenerReasonInvalidCertificateRef, "tls.certificateRefs: there is none, so no client could be served")
+	}
+	return first
+}
+
+func (b *builder) certificate(field string, ref gatewayv1.SecretObjectReference) (types.NamespacedName, *fault) {
+	own := b.in.Gateway.Namespace
+	name := types.NamespacedName{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(own))), Name: string(ref.Name)}
+	if of, kind := value(ref.Group, ""), value(ref.Kind, "Secret"); of != "" || kind != "Secret" {
+		return name, faultf(gatewayv1.ListenerReasonInvalidCertificateRef, "%s: only Secrets are supported, not %s of group %q", field, kind, of)
+	}
+	if !b.grants.permit(reference{fromGroup: group, fromKind: "Gateway", fromNamespace: own, toKind: "Secret", to: name}) {
+		return name, faultf(gatewayv1.ListenerReasonRefNotPermitted,
+			"%s: no ReferenceGrant in namespace %q permits Gateways of namespace %q to use Secret %q", field, name.Namespace, own, name.Name)
+	}
+	secret, exists := b.in.Secrets[name]
+	if !exists {
+		return name, faultf(gatewayv1.ListenerReasonInvalidCertificateRef, "%s: Secret %q does not exist", field, nameFrom(own, name))
+	}
+	if secret.Problem != "" {
+		return name, faultf(gatewayv1.ListenerReasonInvalidCertificateRef, "%s: Secret %q cannot be used: %s", field, nameFrom(own, name), secret.Problem)
+	}
+	return name, nil
+}
+
+// nameFrom is a name as somebody in a namespace would write it.
+func nameFrom(namespace string, name types.NamespacedName) string {
+	if name.Namespace == namespace {
+		return name.Name
+	}
+	return name.String()
+}
+
+// conflictOf tells with which of the others a listener conflicts. All of them lose: which one is
+// meant nobody knows.
+func conflictOf(l *Listener, others []*Listener) *fault {
+	if l.accepted != nil {
+		return nil // it is not served anyway
+	}
+	for _, other := range others {
+		switch {
+		case other.Port != l.Port || other.accepted != nil:
+		case other.Protocol != l.Protocol:
+			return faultf(gatewayv1.ListenerReasonProtocolConflict, "port: listener %q speaks %s on port %d, so %s cannot be spoken there", other.Name, other.Protocol, l.Port, l.Protocol)
+		case other.Hostname == l.Hostname:
+			return faultf(gatewayv1.ListenerReasonHostnameConflict, "hostname: listener %q has the same port, protocol and hostname", other.Name)
+		}
+	}
+	return nil
+}
+
+// overlapping is another listener with TLS on the same port whose hostname has names in common.
+// A client may use the connection to one for requests to the other (RFC 9113, 9.1.1).
+func (l *Listener) overlapping(others []*Listener) *Listener {
+	for _, other := range others {
+		if !l.Secure() || !other.Secure() || other.Port != l.Port || other.Hostname == l.Hostname {
+			continue
+		}
+		if _, any := common(l.Hostname, other.Hostname); any {
+			return other
+		}
+	}
+	return nil
+}
+
+// conclude makes the conditions.
+func (l *Listener) conclude(c conditions, others []*Listener) {
+	accepted := l.accepted
+	if accepted == nil {
+		accepted = l.conflict
+	}
+	l.Conditions = []metav1.Condition{
+		c.condition(string(gatewayv1.ListenerConditionAccepted), string(gatewayv1.ListenerReasonAccepted), "the listener can be served", accepted),
+		c.condition(string(gatewayv1.ListenerConditionResolvedRefs), string(gatewayv1.ListenerReasonResolvedRefs), "everything that the listener refers to can be used", l.resolved),
+	}
+	if f := l.conflict; f != nil {
+		l.Conditions = append(l.Conditions, c.yes(string(gatewayv1.ListenerConditionConflicted), f.reason, f.message))
+	}
+	if other := l.overlapping(others); other != nil {
+		l.Conditions = append(l.Conditions, c.yes(string(gatewayv1.ListenerConditionOverlappingTLSConfig), string(gatewayv1.ListenerReasonOverlappingHostnames),
+			fmt.Sprintf("hostname: there are names that listener %q has as well", other.Name)))
+	}
+}
+
+// value is what a pointer points to, or a default.
+func value[T any](pointer *T, fallback T) T {
+	if pointer == nil {
+		return fallback
+	}
+	return *pointer
+}

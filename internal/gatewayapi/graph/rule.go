@@ -1,0 +1,164 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// rule is a rule of a route of either kind, as far as the route alone tells.
+type rule struct {
+	// field is where it stands, such as rules[2].
+	field string
+	// name is that of the spec, or its index.
+	name string
+	// matches select its requests: those of any of them. There is at least one.
+	matches []match
+	// action is what happens with its requests. What selects them and what depends on other
+	// objects is not in it.
+	action table.Rule
+	// backends and mirrors get its requests, or copies of them.
+	backends []backend
+	mirrors  []mirror
+
+	// unsupported is the first field that cannot be served as it is written.
+	unsupported *fault
+	// unresolved is the first reference that cannot be used. Set by judge.
+	unresolved *fault
+}
+
+// match is what selects requests besides the hostname.
+type match struct {
+	pathType table.PathType
+	path     string
+	method   string // empty: every one
+	headers  []table.ValueMatch
+	query    []table.ValueMatch
+	rank     int
+	// unknown tells that nobody knows which requests it selects, so none are refused for it: they
+	// could be those of all other rules.
+	unknown bool
+}
+
+// refuse notes the first fault.
+func (r *rule) refuse(f *fault) {
+	if f != nil && r.unsupported == nil {
+		r.unsupported = f
+	}
+}
+
+func unsupportedf(format string, args ...any) *fault {
+	return faultf(gatewayv1.RouteReasonUnsupportedValue, format, args...)
+}
+
+// newRule makes the frame of a rule.
+func newRule(index int, name *gatewayv1.SectionName) rule {
+	r := rule{field: fmt.Sprintf("rules[%d]", index), name: strconv.Itoa(index)}
+	if name != nil {
+		r.name = string(*name)
+	}
+	r.action.StrictShares = true
+	r.action.Retries = table.Retries{Attempts: defaultAttempts, On: table.ConnectFailure}
+	return r
+}
+
+// check has the table check what it would serve of a rule. Backends are there only so that the rule
+// has an answer.
+func (r *rule) check() {
+	for i := range r.matches {
+		m := &r.matches[i]
+		if m.unknown {
+			continue
+		}
+		made := r.action
+		m.fill(&made)
+		f, unknown := table.Check(&made)
+		m.unknown = unknown
+		if f != nil {
+			r.refuse(unsupportedf("%s: %s", r.field, f.Message))
+		}
+	}
+}
+
+// fill says in a rule of the table which requests it is for.
+func (m *match) fill(to *table.Rule) {
+	to.PathType, to.Path, to.Headers, to.Query, to.Rank = m.pathType, m.path, m.headers, m.query, m.rank
+	if m.method != "" {
+		to.Methods = []string{m.method}
+	}
+}
+
+// rules makes what the listeners serve of a route. Each match is a rule of its own for each
+// hostname, because the listeners choose by them.
+func (b *builder) rules(g *Graph, route *Route) []Rule {
+	hosts := hostsOf(g, route)
+	var all []Rule
+	for i := range route.rules {
+		from := &route.rules[i]
+		for _, m := range from.matches {
+			if m.unknown {
+				continue
+			}
+			for _, host := range hosts {
+				all = append(all, newTableRule(route, i, m, host))
+			}
+		}
+	}
+	return all
+}
+
+// Rule is a rule of a listener, and where it comes from.
+type Rule struct {
+	table.Rule
+
+	// Route is whose rule it is, and Place its index in the spec.
+	Route *Route
+	Place int
+}
+
+// hostListeners are the listeners that serve a route under a hostname.
+type hostListeners struct {
+	host      string
+	listeners []int
+}
+
+// hostsOf finds under which hostnames a route is served, and by which listeners. Those of the
+// listeners come in their order, so that the result is stable.
+func hostsOf(g *Graph, route *Route) []hostListeners {
+	var hosts []hostListeners
+	for i, l := range g.Listeners {
+		if !l.Valid || !route.attachedTo(i) {
+			continue
+		}
+		for _, host := range served(l.Hostname, route.hostnames) {
+			at := slices.IndexFunc(hosts, func(h hostListeners) bool { return h.host == host })
+			if at < 0 {
+				at = len(hosts)
+				hosts = append(hosts, hostListeners{host: host})
+			}
+			hosts[at].listeners = append(hosts[at].listeners, i)
+		}
+	}
+	return hosts
+}
+
+func (r *Route) attachedTo(listener int) bool {
+	return slices.ContainsFunc(r.Parents, func(p *Parent) bool { return slices.Contains(p.Listeners, listener) })
+}
+
+func newTableRule(route *Route, place int, m match, host hostListeners) Rule {
+	from := &route.rules[place]
+	made := from.action
+	made.Name = fmt.Sprintf("%s/%s/%s", route.Name.Namespace, route.Name.Name, from.name)
+	made.Listeners = host.listeners
+	made.Host = host.host
+	m.fill(&made)
+	if f := from.unsupported; f != nil {
+		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
+	}
+	return Rule{Rule: made, Route: route, Place: place}
+}
