@@ -58,6 +58,10 @@ type Document struct {
 	// operator knows which routes of another generation are served too. It is missing from
 	// gateways of older releases.
 	Routes []string `json:"routes,omitempty"`
+	// Listeners are the listeners of a Gateway of the Gateway API that are served, in any order. A
+	// port that cannot be opened has none. For such a Gateway, UID and Generation are its own, and
+	// Routes are RouteDigests.
+	Listeners []ServedListener `json:"listeners,omitempty"`
 	// View tells whether the gateway receives the changes of the cluster. It is missing
 	// from gateways of older releases, and from gateways that run from a file.
 	View *View `json:"view,omitempty"`
@@ -101,6 +105,28 @@ func Digest(route *slipwayv1alpha1.Route) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum[:9]), nil
 }
 
+// RouteDigest identifies one generation of a route of the Gateway API.
+func RouteDigest(uid types.UID, generation int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", uid, generation))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// ServedListener is a listener of a Gateway of the Gateway API that is served.
+type ServedListener struct {
+	// Name is its name in the spec.
+	Name string `json:"name"`
+	// Digest is its ListenerDigest.
+	Digest string `json:"digest"`
+}
+
+// ListenerDigest identifies a listener with all that makes it what clients see: its port, whether they
+// speak TLS, its hostname, and the certificates, each as namespace/name@resourceVersion of its Secret.
+// Their order does not matter.
+func ListenerDigest(port int32, secure bool, hostname string, certificates []string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%t/%s/%q", port, secure, hostname, slices.Sorted(slices.Values(certificates))))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
 // Rejected is a generation that cannot be served at all.
 type Rejected struct {
 	// Generation is the rejected generation.
@@ -132,5 +158,5 @@ func (d Document) Same(other Document) bool {
 		return false
 	}
 	return d.UID == other.UID && d.Generation == other.Generation && d.View.Same(other.View) &&
-		slices.Equal(d.Problems, other.Problems) && slices.Equal(d.Routes, other.Routes)
+		slices.Equal(d.Problems, other.Problems) && slices.Equal(d.Routes, other.Routes) && slices.Equal(d.Listeners, other.Listeners)
 }
