@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -12,15 +14,11 @@ type backend struct {
 	field  string
 	ref    gatewayv1.BackendObjectReference
 	weight int32
+	// actions are what happens with the requests that go there, besides what happens with all of the
+	// rule.
+	actions
 	// grpc tells that it speaks HTTP/2 where its Service does not say.
 	grpc bool
-}
-
-// mirror is a backend that gets copies: numerator of denominator requests.
-type mirror struct {
-	field                  string
-	ref                    gatewayv1.BackendObjectReference
-	numerator, denominator int32
 }
 
 // backend adds a backendRef with its filters.
@@ -29,8 +27,14 @@ func (r *rule) backend(field string, ref gatewayv1.BackendRef, filters []filter)
 	if b.weight < 0 {
 		r.refuse(unsupportedf("%s.weight: it is negative", field))
 	}
-	if len(filters) > 0 {
-		r.refuse(unsupportedf("%s.filters: filters of a backendRef are not supported", field))
+	for i, f := range filters {
+		in := fmt.Sprintf("%s.filters[%d]", field, i)
+		switch gatewayv1.HTTPRouteFilterType(f.kind) {
+		case gatewayv1.HTTPRouteFilterRequestRedirect, gatewayv1.HTTPRouteFilterCORS:
+			r.refuse(unsupportedf("%s.type: %s is for whole rules", in, f.kind))
+		default:
+			r.refuse(b.add(in, f))
+		}
 	}
 	r.backends = append(r.backends, b)
 }
@@ -39,26 +43,45 @@ func (r *rule) backend(field string, ref gatewayv1.BackendRef, filters []filter)
 func (b *builder) judge(route *Route) {
 	for i := range route.rules {
 		r := &route.rules[i]
-		r.check()
-		for _, to := range r.backends {
+		r.action.RequestHeaders, r.action.ResponseHeaders = r.requestHeaders, r.responseHeaders
+		r.action.Rewrite, r.action.Redirect, r.action.CORS = r.rewrite, r.redirect, r.cors
+		for k := range r.backends {
+			to := &r.backends[k]
 			made, f := b.resolve(route, to.field, to.ref, to.grpc)
-			if f != nil && r.unresolved == nil {
-				r.unresolved = f
-			}
+			r.lack(f)
 			made.Weight = uint32(max(to.weight, 0))
+			made.RequestHeaders, made.ResponseHeaders, made.Rewrite = to.requestHeaders, to.responseHeaders, to.rewrite
+			made.Mirrors = b.mirrors(route, r, to.actions.mirrors)
 			r.action.Backends = append(r.action.Backends, made)
 		}
-		for _, to := range r.mirrors {
-			made, f := b.resolve(route, to.field, to.ref, false)
-			if f != nil {
-				if r.unresolved == nil {
-					r.unresolved = f
-				}
-				continue // nobody waits for a copy
-			}
-			r.action.Mirrors = append(r.action.Mirrors, table.MirrorRef{BackendRef: made, Numerator: uint32(to.numerator), Denominator: uint32(to.denominator)})
-		}
+		r.action.Mirrors = b.mirrors(route, r, r.actions.mirrors)
+		r.check()
 	}
+}
+
+// lack notes the first reference that cannot be used.
+func (r *rule) lack(f *fault) {
+	if f != nil && r.unresolved == nil {
+		r.unresolved = f
+	}
+}
+
+// mirrors resolves backends that get copies. Nobody waits for a copy, so one that cannot be used is only
+// told.
+func (b *builder) mirrors(route *Route, r *rule, in []mirror) []table.MirrorRef {
+	var made []table.MirrorRef
+	for _, to := range in {
+		ref, f := b.resolve(route, to.field, to.ref, false)
+		r.lack(f)
+		if f != nil {
+			continue
+		}
+		made = append(made, table.MirrorRef{
+			Namespace: ref.Namespace, Service: ref.Service, Port: ref.Port, Field: ref.Field,
+			Numerator: uint32(to.numerator), Denominator: uint32(to.denominator),
+		})
+	}
+	return made
 }
 
 // resolve finds the Service that a reference names. One that cannot be used keeps its share of

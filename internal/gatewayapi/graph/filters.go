@@ -31,10 +31,26 @@ func grpcFilter(in *gatewayv1.GRPCRouteFilter) filter {
 	return filter{kind: string(in.Type), request: in.RequestHeaderModifier, response: in.ResponseHeaderModifier, mirror: in.RequestMirror}
 }
 
-// filter adds a filter to what happens with requests. A filter that is not known must not be
-// left out: it may be one that restricts them.
-func (r *rule) filter(field string, in filter, to *table.Rule) *fault {
-	name, present, taken := in.state(to)
+// actions are what filters do with requests and their responses.
+type actions struct {
+	requestHeaders, responseHeaders *table.HeaderEdit
+	rewrite                         *table.Rewrite
+	redirect                        *table.Redirect
+	cors                            *table.CORSRule
+	mirrors                         []mirror
+}
+
+// mirror is a backend that gets copies: numerator of denominator requests.
+type mirror struct {
+	field                  string
+	ref                    gatewayv1.BackendObjectReference
+	numerator, denominator int32
+}
+
+// add adds what a filter does. A filter that is not known must not be left out: it may be one that
+// restricts requests.
+func (a *actions) add(field string, in filter) *fault {
+	name, present, taken := a.state(in)
 	switch {
 	case name == "":
 		return unsupportedf("%s.type: %q is not supported", field, in.kind)
@@ -44,39 +60,40 @@ func (r *rule) filter(field string, in filter, to *table.Rule) *fault {
 		return unsupportedf("%s: there is another filter of type %s", field, in.kind)
 	}
 	field += "." + name
+	var f *fault
 	switch gatewayv1.HTTPRouteFilterType(in.kind) {
 	case gatewayv1.HTTPRouteFilterRequestHeaderModifier:
-		to.RequestHeaders = headerEdit(in.request)
+		a.requestHeaders = headerEdit(in.request)
 	case gatewayv1.HTTPRouteFilterResponseHeaderModifier:
-		to.ResponseHeaders = headerEdit(in.response)
+		a.responseHeaders = headerEdit(in.response)
 	case gatewayv1.HTTPRouteFilterRequestRedirect:
-		return redirect(field, in.redirect, to)
+		a.redirect, f = redirect(field, in.redirect)
 	case gatewayv1.HTTPRouteFilterURLRewrite:
-		return rewrite(field, in.rewrite, to)
+		a.rewrite, f = rewrite(field, in.rewrite)
 	case gatewayv1.HTTPRouteFilterRequestMirror:
-		return r.mirror(field, in.mirror)
+		f = a.mirror(field, in.mirror)
 	case gatewayv1.HTTPRouteFilterCORS:
-		to.CORS = cors(in.cors)
+		a.cors = cors(in.cors)
 	}
-	return nil
+	return f
 }
 
 // state is the field of a filter, empty where its type is not known, whether it is set, and whether
 // there was another one of the type. Of mirrors there may be several.
-func (in filter) state(to *table.Rule) (field string, present, taken bool) {
+func (a *actions) state(in filter) (field string, present, taken bool) {
 	switch gatewayv1.HTTPRouteFilterType(in.kind) {
 	case gatewayv1.HTTPRouteFilterRequestHeaderModifier:
-		return "requestHeaderModifier", in.request != nil, to.RequestHeaders != nil
+		return "requestHeaderModifier", in.request != nil, a.requestHeaders != nil
 	case gatewayv1.HTTPRouteFilterResponseHeaderModifier:
-		return "responseHeaderModifier", in.response != nil, to.ResponseHeaders != nil
+		return "responseHeaderModifier", in.response != nil, a.responseHeaders != nil
 	case gatewayv1.HTTPRouteFilterRequestRedirect:
-		return "requestRedirect", in.redirect != nil, to.Redirect != nil
+		return "requestRedirect", in.redirect != nil, a.redirect != nil
 	case gatewayv1.HTTPRouteFilterURLRewrite:
-		return "urlRewrite", in.rewrite != nil, to.Rewrite != nil
+		return "urlRewrite", in.rewrite != nil, a.rewrite != nil
 	case gatewayv1.HTTPRouteFilterRequestMirror:
 		return "requestMirror", in.mirror != nil, false
 	case gatewayv1.HTTPRouteFilterCORS:
-		return "cors", in.cors != nil, to.CORS != nil
+		return "cors", in.cors != nil, a.cors != nil
 	default:
 		return "", false, false
 	}
@@ -93,22 +110,17 @@ func headerEdit(in *gatewayv1.HTTPHeaderFilter) *table.HeaderEdit {
 	return &table.HeaderEdit{Remove: in.Remove, Set: fields(in.Set), Add: fields(in.Add)}
 }
 
-func redirect(field string, in *gatewayv1.HTTPRequestRedirectFilter, to *table.Rule) *fault {
+func redirect(field string, in *gatewayv1.HTTPRequestRedirectFilter) (*table.Redirect, *fault) {
 	full, prefix, f := pathModifier(field+".path", in.Path)
-	to.Redirect = &table.Redirect{
+	return &table.Redirect{
 		StatusCode: value(in.StatusCode, http.StatusFound), Scheme: value(in.Scheme, ""), Host: string(value(in.Hostname, "")),
-		Port: value(in.Port, 0), FullPath: full,
-	}
-	if f == nil && prefix != "" {
-		f = unsupportedf("%s.path.type: ReplacePrefixMatch is not supported", field)
-	}
-	return f
+		Port: value(in.Port, 0), FullPath: full, PathPrefix: prefix, ListenerPort: true,
+	}, f
 }
 
-func rewrite(field string, in *gatewayv1.HTTPURLRewriteFilter, to *table.Rule) *fault {
+func rewrite(field string, in *gatewayv1.HTTPURLRewriteFilter) (*table.Rewrite, *fault) {
 	full, prefix, f := pathModifier(field+".path", in.Path)
-	to.Rewrite = &table.Rewrite{Host: string(value(in.Hostname, "")), FullPath: full, PathPrefix: prefix}
-	return f
+	return &table.Rewrite{Host: string(value(in.Hostname, "")), FullPath: full, PathPrefix: prefix}, f
 }
 
 // pathModifier reads what replaces a path. An empty replacement is the root.
@@ -133,7 +145,7 @@ func pathModifier(field string, in *gatewayv1.HTTPPathModifier) (full, prefix st
 }
 
 // mirror adds a backend that gets copies of requests.
-func (r *rule) mirror(field string, in *gatewayv1.HTTPRequestMirrorFilter) *fault {
+func (a *actions) mirror(field string, in *gatewayv1.HTTPRequestMirrorFilter) *fault {
 	m := mirror{field: field + ".backendRef", ref: in.BackendRef, numerator: 100, denominator: 100}
 	switch {
 	case in.Percent != nil && in.Fraction != nil:
@@ -146,7 +158,7 @@ func (r *rule) mirror(field string, in *gatewayv1.HTTPRequestMirrorFilter) *faul
 	if m.numerator < 0 || m.denominator < 1 || m.numerator > m.denominator {
 		return unsupportedf("%s: %d of %d is no part of the requests", field, m.numerator, m.denominator)
 	}
-	r.mirrors = append(r.mirrors, m)
+	a.mirrors = append(a.mirrors, m)
 	return nil
 }
 
@@ -157,7 +169,7 @@ func cors(in *gatewayv1.HTTPCORSFilter) *table.CORSRule {
 	}
 	return &table.CORSRule{
 		AllowOrigins: texts(in.AllowOrigins), AllowMethods: texts(in.AllowMethods), AllowHeaders: texts(in.AllowHeaders),
-		ExposeHeaders: texts(in.ExposeHeaders), AllowCredentials: value(in.AllowCredentials, false), MaxAgeSeconds: &maxAge,
+		ExposeHeaders: texts(in.ExposeHeaders), AllowCredentials: value(in.AllowCredentials, false), MaxAgeSeconds: &maxAge, Wildcards: true,
 	}
 }
 
@@ -211,5 +223,17 @@ func (r *rule) retry(in *gatewayv1.HTTPRouteRetry) *fault {
 	if in == nil {
 		return nil
 	}
-	return unsupportedf("%s.retry: it is not supported", r.field)
+	r.action.Retries.Attempts = value(in.Attempts, defaultAttempts)
+	for _, code := range in.Codes {
+		one := table.StatusesOf(int(code))
+		if !one.Has(int(code)) {
+			return unsupportedf("%s.retry.codes: %d is not from 400 to 599", r.field, code)
+		}
+		for i := range one {
+			r.action.Retries.Statuses[i] |= one[i]
+		}
+	}
+	var f *fault
+	r.action.Retries.Wait, f = duration(r.field+".retry.backoff", in.Backoff, 0)
+	return f
 }

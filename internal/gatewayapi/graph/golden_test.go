@@ -137,7 +137,7 @@ func trim(fields any) any {
 	switch fields := fields.(type) {
 	case map[string]any:
 		for name, field := range fields {
-			if trim(field) == nil {
+			if none, is := field.([]any); trim(field) == nil || is && name == "Statuses" && cmp.Equal(none, []any{0.0, 0.0, 0.0, 0.0}) {
 				delete(fields, name)
 			}
 		}

@@ -24,7 +24,7 @@ func grpcRule(index int, spec *gatewayv1.GRPCRouteRule) rule {
 	r := newRule(index, spec.Name)
 	r.matches = grpcMatches(&r, spec.Matches)
 	for i := range spec.Filters {
-		r.refuse(r.filter(fmt.Sprintf("%s.filters[%d]", r.field, i), grpcFilter(&spec.Filters[i]), &r.action))
+		r.refuse(r.add(fmt.Sprintf("%s.filters[%d]", r.field, i), grpcFilter(&spec.Filters[i])))
 	}
 	for i := range spec.BackendRefs {
 		ref := &spec.BackendRefs[i]

@@ -23,7 +23,7 @@ func httpRule(index int, spec *gatewayv1.HTTPRouteRule) rule {
 	r := newRule(index, spec.Name)
 	r.matches = httpMatches(&r, spec.Matches)
 	for i := range spec.Filters {
-		r.refuse(r.filter(fmt.Sprintf("%s.filters[%d]", r.field, i), httpFilter(&spec.Filters[i]), &r.action))
+		r.refuse(r.add(fmt.Sprintf("%s.filters[%d]", r.field, i), httpFilter(&spec.Filters[i])))
 	}
 	for i := range spec.BackendRefs {
 		ref := &spec.BackendRefs[i]
@@ -38,10 +38,10 @@ func httpRule(index int, spec *gatewayv1.HTTPRouteRule) rule {
 	if spec.SessionPersistence != nil {
 		r.refuse(unsupportedf("%s.sessionPersistence: it is not supported", r.field))
 	}
-	if r.action.Redirect != nil && len(r.backends) > 0 {
+	if r.redirect != nil && len(r.backends) > 0 {
 		r.refuse(faultf(gatewayv1.RouteReasonIncompatibleFilters, "%s: a rule that redirects has no backendRefs", r.field))
 	}
-	if r.action.Redirect != nil && r.action.Rewrite != nil {
+	if r.redirect != nil && r.rewrite != nil {
 		r.refuse(faultf(gatewayv1.RouteReasonIncompatibleFilters, "%s: a rule cannot redirect and rewrite", r.field))
 	}
 	r.checkPrefix()
@@ -118,7 +118,12 @@ func valueMatch(field, name, kind, text string) (table.ValueMatch, *fault) {
 
 // checkPrefix refuses a prefix that is replaced where no prefix was matched.
 func (r *rule) checkPrefix() {
-	if r.action.Rewrite == nil || r.action.Rewrite.PathPrefix == "" {
+	replaces := r.rewrite != nil && r.rewrite.PathPrefix != "" || r.redirect != nil && r.redirect.PathPrefix != ""
+	for i := range r.backends {
+		rewrite := r.backends[i].rewrite
+		replaces = replaces || rewrite != nil && rewrite.PathPrefix != ""
+	}
+	if !replaces {
 		return
 	}
 	for i, m := range r.matches {

@@ -18,12 +18,12 @@ type rule struct {
 	name string
 	// matches select its requests: those of any of them. There is at least one.
 	matches []match
-	// action is what happens with its requests. What selects them and what depends on other
-	// objects is not in it.
+	// action is what happens with its requests, but for what selects them.
 	action table.Rule
-	// backends and mirrors get its requests, or copies of them.
+	// actions are what its filters do.
+	actions
+	// backends get its requests.
 	backends []backend
-	mirrors  []mirror
 
 	// unsupported is the first field that cannot be served as it is written.
 	unsupported *fault
@@ -66,8 +66,7 @@ func newRule(index int, name *gatewayv1.SectionName) rule {
 	return r
 }
 
-// check has the table check what it would serve of a rule. Backends are there only so that the rule
-// has an answer.
+// check has the table check what it would serve of a rule.
 func (r *rule) check() {
 	for i := range r.matches {
 		m := &r.matches[i]
