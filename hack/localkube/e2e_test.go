@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,7 @@ func TestEndToEnd(t *testing.T) {
 		e.archive("writer", ".", "./testdata/writer", "slipway-writer:selftest"))
 
 	t.Run("pods, services and logs", func(t *testing.T) { e.with(t).testPods() })
+	t.Run("load balancers", func(t *testing.T) { e.with(t).testLoadBalancers() })
 	t.Run("DNS", func(t *testing.T) { e.with(t).testDNS() })
 	t.Run("volume", func(t *testing.T) { e.with(t).testVolume() })
 	t.Run("registry", func(t *testing.T) { e.with(t).testRegistry() })
@@ -81,6 +83,62 @@ func (e *environment) testPods() {
 
 func (e *environment) serviceURL() string {
 	return "http://" + e.kubectl("-n", "selftest", "get", "service", "demo", "-o", "jsonpath={.spec.clusterIP}") + "/"
+}
+
+// testLoadBalancers reaches Services at external addresses, and frees an address in
+// the ways that there are. One Service is left for the tests that follow.
+func (e *environment) testLoadBalancers() {
+	e.kubectl("apply", "-f", "testdata/balanced.yaml")
+	first, second := e.external("balanced"), e.external("balanced-too")
+	if first == second {
+		e.t.Errorf("both Services have the address %s", first)
+	}
+	for _, address := range []string{first, first + ":8443", second} {
+		e.eventually("the Service answers at "+address, func() error { return answers("http://" + address + "/") })
+	}
+
+	// A Service of another type has no address, and neither has one that is gone.
+	e.kubectl("-n", "selftest", "patch", "service", "balanced-too", "--type=merge", "-p", `{"spec":{"type":"ClusterIP"}}`)
+	e.eventually("the address is gone", func() error {
+		if address := e.ingress("balanced-too"); address != "" {
+			return fmt.Errorf("the status still says %s", address)
+		}
+		return nil
+	})
+	take := fmt.Sprintf(`{"spec":{"type":"LoadBalancer","loadBalancerIP":%q}}`, second)
+	e.kubectl("-n", "selftest", "patch", "service", "demo", "--type=merge", "-p", take)
+	if got := e.external("demo"); got != second {
+		e.t.Errorf("demo has the address %s, want %s, which it asks for and nobody has", got, second)
+	}
+	e.kubectl("-n", "selftest", "patch", "service", "balanced-too", "--type=merge", "-p", take)
+	e.kubectl("-n", "selftest", "patch", "service", "demo", "--type=merge", "-p", `{"spec":{"type":"ClusterIP","loadBalancerIP":null}}`)
+	if got := e.external("balanced-too"); got != second {
+		e.t.Errorf("balanced-too has the address %s, want %s, which is free again", got, second)
+	}
+	e.kubectl("-n", "selftest", "delete", "service", "balanced-too")
+	if address := e.ingress("balanced-by-others"); address != "" {
+		e.t.Errorf("a Service of another class has the address %s", address)
+	}
+}
+
+// external waits for the external address of a Service.
+func (e *environment) external(service string) string {
+	e.t.Helper()
+	var address string
+	e.eventually("an external address of "+service, func() error {
+		address = e.ingress(service)
+		parsed, err := netip.ParseAddr(address)
+		if err == nil && !e.cluster.LoadBalancerNetwork().Contains(parsed) {
+			return fmt.Errorf("%s is not in %s", address, e.cluster.LoadBalancerNetwork())
+		}
+		return err
+	})
+	return address
+}
+
+func (e *environment) ingress(service string) string {
+	e.t.Helper()
+	return e.kubectl("-n", "selftest", "get", "service", service, "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}")
 }
 
 func (e *environment) testDNS() {
@@ -174,7 +232,7 @@ func (e *environment) testRepair() {
 	pods := func() string {
 		return e.kubectl("-n", "selftest", "get", "pods", "-l", "app=demo", "-o", "jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[0].restartCount}\n{end}")
 	}
-	want := pods()
+	want, address := pods(), e.external("balanced")
 	for _, name := range slices.Concat(supervise.Names, []string{supervise.Supervisor}) {
 		record, err := supervise.ReadRecord(e.cluster, name)
 		if err != nil {
@@ -200,6 +258,10 @@ func (e *environment) testRepair() {
 	e.forgetLikeReboot()
 	e.timed("up after what a reboot leaves", func() { e.localkube("up", "--name", e2eName) })
 	e.eventually("the Service answers", func() error { return answers(e.serviceURL()) })
+	if got := e.external("balanced"); got != address {
+		e.t.Errorf("the external address changed from %s to %s", address, got)
+	}
+	e.eventually("the Service answers at its external address", func() error { return answers("http://" + address + "/") })
 }
 
 // forgetLikeReboot leaves only what is on the disk, and a record of another boot.

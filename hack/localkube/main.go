@@ -86,6 +86,8 @@ func run(ctx context.Context, arguments []string) error {
 		return printLine(assets(ctx, parsed.cache))
 	case "supervise":
 		return lifecycle.Supervise(ctx, parsed.state, parsed.name)
+	case "balance":
+		return lifecycle.Balance(ctx, parsed.state, parsed.name)
 	default:
 		return fmt.Errorf("unknown command %q; localkube help lists them", command)
 	}

@@ -1,8 +1,9 @@
 // Package api asks a cluster's API server the few questions that starting a
-// cluster needs. Everything else is kubectl's work.
+// cluster and balancing its load need. Everything else is kubectl's work.
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -25,8 +26,11 @@ type Client struct {
 
 // New uses the certificate that the cluster was set up with, which works before
 // any role is bound.
-func New(c cluster.Cluster) (*Client, error) {
-	certificate, err := tls.LoadX509KeyPair(c.Path("pki", "bootstrap.crt"), c.Path("pki", "bootstrap.key"))
+func New(c cluster.Cluster) (*Client, error) { return NewFor(c, "bootstrap") }
+
+// NewFor uses the certificate of one of the cluster's programs.
+func NewFor(c cluster.Cluster, program string) (*Client, error) {
+	certificate, err := tls.LoadX509KeyPair(c.Path("pki", program+".crt"), c.Path("pki", program+".key"))
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +46,11 @@ func New(c cluster.Cluster) (*Client, error) {
 		TLSClientConfig:   &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		DisableKeepAlives: true,
 	}
-	return &Client{server: c.Server(), http: &http.Client{Transport: transport, Timeout: 5 * time.Second}}, nil
+	return For(c.Server(), &http.Client{Transport: transport, Timeout: 5 * time.Second}), nil
 }
+
+// For asks the API server at a URL. The timeout of the client is not for watches.
+func For(server string, client *http.Client) *Client { return &Client{server: server, http: client} }
 
 // Get reads a path into result, which may be nil.
 func (c *Client) Get(ctx context.Context, path string, result any) error {
@@ -51,22 +58,74 @@ func (c *Client) Get(ctx context.Context, path string, result any) error {
 	if err != nil {
 		return err
 	}
-	response, err := c.http.Do(request)
+	body, err := send(c.http, request)
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	defer body.Close()
+	content, err := io.ReadAll(body)
+	if err != nil || result == nil {
+		return err
+	}
+	return json.Unmarshal(content, result)
+}
+
+// Merge changes the object at path: what the patch states, and nothing else.
+func (c *Client) Merge(ctx context.Context, path string, patch any) error {
+	content, err := json.Marshal(patch)
 	if err != nil {
 		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, c.server+path, bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/merge-patch+json")
+	body, err := send(c.http, request)
+	if err != nil {
+		return err
+	}
+	return body.Close()
+}
+
+// Watch hands every event of the watch at path to handle. It returns when the
+// API server ends the watch, or when handle fails.
+func (c *Client) Watch(ctx context.Context, path string, handle func(event json.RawMessage) error) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
+	if err != nil {
+		return err
+	}
+	// A watch lasts longer than any answer may take.
+	body, err := send(&http.Client{Transport: c.http.Transport}, request)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	events := json.NewDecoder(body)
+	for {
+		var event json.RawMessage
+		if err := events.Decode(&event); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := handle(event); err != nil {
+			return err
+		}
+	}
+}
+
+// send returns the body of a good answer.
+func send(client *http.Client, request *http.Request) (io.ReadCloser, error) {
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", path, response.Status)
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("%s: %s", request.URL.Path, response.Status)
 	}
-	if result == nil {
-		return nil
-	}
-	return json.Unmarshal(body, result)
+	return response.Body, nil
 }
 
 // Ready returns an error unless the API server serves.

@@ -1,11 +1,16 @@
 package api
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func serve(t *testing.T, path, body string) *Client {
@@ -18,7 +23,7 @@ func serve(t *testing.T, path, body string) *Client {
 		_, _ = response.Write([]byte(body))
 	}))
 	t.Cleanup(server.Close)
-	return &Client{server: server.URL, http: server.Client()}
+	return For(server.URL, server.Client())
 }
 
 func check(t *testing.T, err error, want string) {
@@ -59,4 +64,38 @@ func TestDefaultStorageClass(t *testing.T) {
 	const path = "/apis/storage.k8s.io/v1/storageclasses"
 	check(t, serve(t, path, `{"items":[{"metadata":{}},{"metadata":{"annotations":{"storageclass.kubernetes.io/is-default-class":"true"}}}]}`).DefaultStorageClass(t.Context()), "")
 	check(t, serve(t, path, `{"items":[{"metadata":{}}]}`).DefaultStorageClass(t.Context()), "no default StorageClass")
+}
+
+func TestMerge(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		content, _ := io.ReadAll(request.Body)
+		got = strings.Join([]string{request.Method, request.URL.Path, request.Header.Get("Content-Type"), string(content)}, " ")
+		if request.URL.Path != "/there" {
+			http.NotFound(response, request)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client := For(server.URL, server.Client())
+	check(t, client.Merge(t.Context(), "/there", map[string]int{"a": 1}), "")
+	if diff := cmp.Diff(`PATCH /there application/merge-patch+json {"a":1}`, got); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+	check(t, client.Merge(t.Context(), "/elsewhere", nil), "404")
+}
+
+func TestWatch(t *testing.T) {
+	const path = "/watched"
+	var got []string
+	collect := func(event json.RawMessage) error {
+		got = append(got, string(event))
+		return nil
+	}
+	check(t, serve(t, path, `{"a":1}`+"\n"+`{"b":2}`+"\n").Watch(t.Context(), path, collect), "")
+	if diff := cmp.Diff([]string{`{"a":1}`, `{"b":2}`}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	check(t, serve(t, path, `{"a":1}{"b":`).Watch(t.Context(), path, collect), "unexpected EOF")
+	check(t, serve(t, path, `{}`).Watch(t.Context(), path, func(json.RawMessage) error { return errors.New("enough") }), "enough")
+	check(t, serve(t, path, "").Watch(t.Context(), "/elsewhere", collect), "404")
 }

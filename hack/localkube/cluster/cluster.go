@@ -75,6 +75,10 @@ func (c Cluster) Table() string { return fmt.Sprintf("slipway%d", c.Slot) }
 // Network holds every address of the cluster.
 func (c Cluster) Network() netip.Prefix { return c.prefix(0, 16) }
 
+// LoadBalancerNetwork is where Services of type LoadBalancer get their external
+// addresses from.
+func (c Cluster) LoadBalancerNetwork() netip.Prefix { return c.prefix(16, 20) }
+
 // PodNetwork is where pods get their addresses from.
 func (c Cluster) PodNetwork() netip.Prefix { return c.prefix(64, 18) }
 
@@ -92,6 +96,9 @@ func (c Cluster) APIServiceAddress() netip.Addr { return c.address(128, 1) }
 
 // DNSAddress is the cluster IP of the cluster's DNS.
 func (c Cluster) DNSAddress() netip.Addr { return c.address(128, 10) }
+
+// Program is the copy of this program that the cluster's own processes run.
+func (c Cluster) Program() string { return c.Path("bin", "localkube") }
 
 // Server is the URL of the API server.
 func (c Cluster) Server() string { return fmt.Sprintf("https://%s:6443", c.NodeAddress()) }

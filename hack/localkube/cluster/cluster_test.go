@@ -35,18 +35,22 @@ func TestAddresses(t *testing.T) {
 	got := []string{
 		c.Network().String(), c.PodNetwork().String(), c.ServiceNetwork().String(), c.HostAddress().String(),
 		c.NodeAddress().String(), c.APIServiceAddress().String(), c.DNSAddress().String(), c.Server(),
-		c.HostInterface(), c.Kubeconfig(), c.NetworkNamespace(),
+		c.HostInterface(), c.Kubeconfig(), c.NetworkNamespace(), c.LoadBalancerNetwork().String(),
 	}
 	want := []string{
 		"10.207.0.0/16", "10.207.64.0/18", "10.207.128.0/17", "10.207.0.1",
 		"10.207.0.2", "10.207.128.1", "10.207.128.10", "https://10.207.0.2:6443",
-		"slipway7", "/state/slipway/kubeconfig", "/state/slipway/namespaces/net",
+		"slipway7", "/state/slipway/kubeconfig", "/state/slipway/namespaces/net", "10.207.16.0/20",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
-	if c.PodNetwork().Overlaps(c.ServiceNetwork()) || c.PodNetwork().Contains(c.NodeAddress()) {
-		t.Error("the networks of pods, Services and the node overlap")
+	node := netip.PrefixFrom(c.HostAddress(), 30).Masked()
+	parts := []netip.Prefix{node, c.LoadBalancerNetwork(), c.PodNetwork(), c.ServiceNetwork()}
+	for index, part := range parts {
+		if overlaps(part, parts[index+1:]) || !c.Network().Contains(part.Addr()) {
+			t.Errorf("%s overlaps with one of %v, or lies outside of %s", part, parts[index+1:], c.Network())
+		}
 	}
 }
 

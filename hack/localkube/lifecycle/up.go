@@ -13,8 +13,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/slipway-dev/slipway/hack/localkube/api"
 	"github.com/slipway-dev/slipway/hack/localkube/cluster"
 	"github.com/slipway-dev/slipway/hack/localkube/component"
+	"github.com/slipway-dev/slipway/hack/localkube/loadbalancer"
 	"github.com/slipway-dev/slipway/hack/localkube/network"
 	"github.com/slipway-dev/slipway/hack/localkube/pki"
 	"github.com/slipway-dev/slipway/hack/localkube/process"
@@ -207,8 +209,7 @@ func startSupervisor(c cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	own := c.Path("bin", "localkube")
-	if err := cluster.WriteFile(own, content, 0o755); err != nil {
+	if err := cluster.WriteFile(c.Program(), content, 0o755); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.Path("logs"), 0o755); err != nil {
@@ -219,7 +220,7 @@ func startSupervisor(c cluster.Cluster) error {
 		return err
 	}
 	defer log.Close()
-	command := exec.Command(own, "supervise", "--name="+c.Name, "--state-dir="+c.Root)
+	command := exec.Command(c.Program(), "supervise", "--name="+c.Name, "--state-dir="+c.Root)
 	command.Stdout, command.Stderr = log, log
 	command.Dir = "/"
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -236,4 +237,17 @@ func Supervise(ctx context.Context, root, name string) error {
 		return err
 	}
 	return supervise.Run(ctx, c, os.Stderr)
+}
+
+// Balance is the work of the program that gives addresses to Services.
+func Balance(ctx context.Context, root, name string) error {
+	c, err := cluster.Load(root, name)
+	if err != nil {
+		return err
+	}
+	client, err := api.NewFor(c, "load-balancer")
+	if err != nil {
+		return err
+	}
+	return loadbalancer.Run(ctx, client, c.LoadBalancerNetwork(), os.Stderr)
 }

@@ -26,6 +26,7 @@ func Clients(c cluster.Cluster) map[string]Subject {
 		"proxy":                    {Name: "system:kube-proxy"},
 		"coredns":                  {Name: "slipway:coredns"},
 		"provisioner":              {Name: "slipway:provisioner"},
+		"load-balancer":            {Name: "slipway:load-balancer"},
 	}
 }
 

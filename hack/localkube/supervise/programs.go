@@ -23,11 +23,11 @@ type Program struct {
 // Names lists the programs in the order in which they start.
 var Names = []string{
 	"etcd", "containerd", "kube-apiserver", "kubelet", "kube-controller-manager", "kube-scheduler",
-	"kube-proxy", "coredns", "provisioner",
+	"kube-proxy", "coredns", "provisioner", "load-balancer",
 }
 
 // Executables are the names of the files that the programs run.
-var Executables = []string{"etcd", "containerd", "kubernetes", "coredns", "provisioner"}
+var Executables = []string{"etcd", "containerd", "kubernetes", "coredns", "provisioner", "localkube"}
 
 // Programs lists what a cluster runs.
 func Programs(c cluster.Cluster) []Program {
@@ -70,6 +70,10 @@ func Programs(c cluster.Cluster) []Program {
 				"--name="+render.Provisioner,
 				"--root="+c.Path("volumes"),
 			),
+		},
+		{
+			Name: "load-balancer", NeedsAPI: true,
+			Command: []string{c.Program(), "balance", "--name=" + c.Name, "--state-dir=" + c.Root},
 		},
 	}
 }
