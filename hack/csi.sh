@@ -12,32 +12,17 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
 name=${1:?usage: hack/csi.sh NAME}
-cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/csi
 components=hack/localkube/components
-
-# build MODULE PACKAGE PROGRAM prints the path of a program, which it builds when it is not in the cache yet.
-build() {
-  local module=$1 package=$2 program=$3 hash binary
-  hash=$( (find "$module" -type f -print0 | LC_ALL=C sort -z | xargs -0 cat; go env GOVERSION GOOS GOARCH) | sha256sum | cut -c1-16)
-  binary=$cache/$hash/$program
-  if [[ ! -x $binary ]]; then
-    mkdir -p "$cache/$hash"
-    say "building $program (once)" >&2
-    CGO_ENABLED=0 go build -C "$module" -trimpath -buildvcs=false -ldflags '-s -w' -o "$binary.new" "$package" >&2
-    mv "$binary.new" "$binary"
-  fi
-  echo "$binary"
-}
 
 if ! command -v mkfs.btrfs >/dev/null; then
   apt-get install --yes --no-install-recommends btrfs-progs >/dev/null ||
     { apt-get update >/dev/null && apt-get install --yes --no-install-recommends btrfs-progs >/dev/null; }
 fi
 make --no-print-directory bin/localkube >&2
-driver=$(build hack/csi . csi)
-snapshot_controller=$(build $components/snapshotter github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller snapshot-controller)
-snapshotter=$(build $components/snapshotter github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter csi-snapshotter)
-provisioner=$(build $components/csi-provisioner github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner csi-provisioner)
+driver=$(build_once hack/csi . csi)
+snapshot_controller=$(build_once $components/snapshotter github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller snapshot-controller)
+snapshotter=$(build_once $components/snapshotter github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter csi-snapshotter)
+provisioner=$(build_once $components/csi-provisioner github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner csi-provisioner)
 if [[ $name == --programs ]]; then
   mkdir -p bin/csi
   ln -sf "$driver" "$snapshot_controller" "$snapshotter" "$provisioner" "$(dirname "$(readlink -f "$(bin/localkube assets)/kube-apiserver")")/kube-controller-manager" bin/csi/

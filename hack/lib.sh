@@ -21,6 +21,22 @@ case $CLUSTER in
   *) die "CLUSTER is $CLUSTER; it must be local or existing" ;;
 esac
 
+# build_once MODULE PACKAGE PROGRAM prints the path of a program that only tests need. It is built when it is not in the cache
+# yet: as the module's files say, or, when the package is another module's, as go.mod and go.sum say.
+build_once() {
+  local module=$1 package=$2 program=$3 files=(-name go.mod -o -name go.sum) hash folder
+  if [[ $package == . ]]; then files=(-type f); fi
+  hash=$( (find "$module" "${files[@]}" | LC_ALL=C sort | xargs -d '\n' cat; go env GOVERSION GOOS GOARCH) | sha256sum | cut -c1-16)
+  folder=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/programs/$hash
+  if [[ ! -x $folder/$program ]]; then
+    mkdir -p "$folder"
+    say "building $program (once)" >&2
+    CGO_ENABLED=0 go build -C "$module" -trimpath -buildvcs=false -ldflags '-s -w' -o "$folder/$program.new" "$package" >&2
+    mv "$folder/$program.new" "$folder/$program"
+  fi
+  echo "$folder/$program"
+}
+
 # build_images sets IMAGE, GATEWAY_IMAGE, BACKUP_IMAGE, MONITOR_IMAGE, DEMO_IMAGE and S3_IMAGE, after building them for a local cluster.
 build_images() {
   if [[ $CLUSTER == existing ]]; then

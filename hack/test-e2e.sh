@@ -12,8 +12,9 @@
 #
 #   hack/test-e2e.sh SUITE [go test flags]
 #
-# SUITE is the build tag of the tests: e2e, chaos, change, csi, chartcluster or postgres. For csi the cluster gets CSI
-# volumes: hack/csi.sh.
+# SUITE is the build tag of the tests: e2e, chaos, change, csi, chartcluster, conformance or postgres. For csi the cluster gets
+# CSI volumes: hack/csi.sh. For conformance it gets the CRDs of the Gateway API: hack/conformance.sh. RUN, CORE, PROFILE,
+# CHANNEL and WAIT are for that suite alone: docs/dev/gateway-conformance.md.
 # TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -95,6 +96,21 @@ find_releases() {
   export HELM OLD_RELEASE
 }
 
+# run_conformance prints what go test -json prints. The suite is a module of its own.
+run_conformance() {
+  local network flags=(-disable-parallel-tests -channel="${CHANNEL:-experimental}" -only="${RUN:-}"
+    -wait="${WAIT:-0}" -reports="$PWD/bin/conformance" -version="${VERSION:-$(git describe --tags --always --dirty)}")
+  if [[ -n ${CORE:-} ]]; then flags+=(-core); fi
+  if [[ -n ${PROFILE:-} ]]; then flags+=(-conformance-profiles="$PROFILE"); fi
+  if [[ -n ${KEEP:-} ]]; then flags+=(-cleanup-base-resources=false); fi
+  if [[ $CLUSTER == local ]]; then
+    # An address that a Gateway may ask for, and one that nobody can give it.
+    network=$(bin/localkube status --name "$name" | sed -nE 's/.*load balancers ([0-9]+\.[0-9]+)\..*/\1/p')
+    flags+=(-usable-address="$network.31.250" -unusable-address=192.0.2.1)
+  fi
+  go -C test/conformance test -json -tags conformance -count=1 -timeout 3h . "${flags[@]}" "$@"
+}
+
 # Nothing is started for tests that do not exist.
 grep -rqsE "^//go:build .*\b$suite\b" test || die "there are no tests for $suite"
 if [[ $suite == chartcluster ]]; then find_releases; fi
@@ -108,6 +124,7 @@ if [[ $suite == csi ]]; then
   [[ $CLUSTER == local ]] || die 'the tests of CSI snapshots look into the local cluster'
   hack/csi.sh "$name"
 fi
+if [[ $suite == conformance && $CLUSTER == local ]]; then hack/conformance.sh "$name"; fi
 if [[ $suite == chartcluster ]]; then
   bin/localkube load --name "$name" "$OLD_RELEASE"/images/*.tar
 else
@@ -119,5 +136,7 @@ testing=1
 export IMAGE GATEWAY_IMAGE BACKUP_IMAGE MONITOR_IMAGE DEMO_IMAGE S3_IMAGE ECHO_IMAGE=${ECHO_IMAGE:-} POSTGRES_IMAGE=${POSTGRES_IMAGE:-} PATH=$PWD/bin:$(dirname "$(command -v "$KUBECTL")"):$PATH
 # Most of the time a test waits for pods, so more tests run at a time than the machine has cores. Not many more: starting a
 # pod takes half a second of processor time or more on a virtual machine. Packages run one by one.
-hack/test-tagged.sh "$suite" -count=1 -p 1 -timeout 30m -parallel 4 "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
+tests=(hack/test-tagged.sh "$suite" -count=1 -p 1 -timeout 30m -parallel 4)
+if [[ $suite == conformance ]]; then tests=(run_conformance); fi
+"${tests[@]}" "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'

@@ -15,6 +15,7 @@
 #   change         a cluster like that of e2e, with a gateway changed under load         build tag change
 #                  (a short run is part of e2e)
 #   csi            a cluster like that of e2e, with volumes that can be snapshotted      build tag csi
+#   conformance    a cluster like that of e2e, with the suite of the Gateway API         build tag conformance
 #   csitest        the CSI driver of that cluster, with csi-test's sanity suite          build tag csitest
 #   backup         the engine of backups, with failing storage, full disks and kills     build tag backuptest
 #   backup faults  slipway-backup with every kind of fault, on a real S3 server too       build tag backupfaults
@@ -256,6 +257,18 @@ test-backup-kill: bin/testsum ## Kill slipway-backup 1,000 times, or KILLS, in a
 test-backup-postgres: bin/testsum ## Back up a PostgreSQL database while clients write to it, restore it, and check every page and the balances, on a local cluster of its own.
 	@echo 'test-backup-postgres:'
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh postgres $(TEST_FLAGS)
+
+# The two start a local cluster called slipway-conformance. KEEP=yes leaves it running, and the next call uses it.
+# docs/dev/gateway-conformance.md explains the variables.
+.PHONY: test-conformance
+test-conformance: bin/testsum ## Run the conformance suite of the Gateway API, and write the report into bin/conformance. RUN='name name', PROFILE=, CHANNEL=standard, WAIT=20s, KEEP=yes.
+	@echo 'test-conformance:'
+	@RUN='$(RUN)' PROFILE='$(PROFILE)' CHANNEL='$(CHANNEL)' WAIT='$(WAIT)' VERSION='$(VERSION)' \
+	  TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh conformance $(TEST_FLAGS)
+
+.PHONY: test-conformance-core
+test-conformance-core: ## The same with the core tests alone, which every implementation has to pass.
+	@CORE=yes $(MAKE) test-conformance
 
 # Each of the two starts a local cluster of its own, called slipway-change. The first takes 15 to 20 minutes.
 .PHONY: bench-gateway-change

@@ -1,0 +1,130 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/gateway-api/conformance"
+	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
+	"sigs.k8s.io/gateway-api/conformance/tests"
+	"sigs.k8s.io/gateway-api/conformance/utils/config"
+	"sigs.k8s.io/gateway-api/conformance/utils/suite"
+	"sigs.k8s.io/gateway-api/pkg/features"
+	"sigs.k8s.io/yaml"
+)
+
+// The suite's own flags work as well, such as -debug and -fail-fast.
+var (
+	channel  = flag.String("channel", features.FeatureChannelExperimental, "channel of the CRDs that are installed: standard or experimental")
+	coreOnly = flag.Bool("core", false, "run only the core tests of the profiles")
+	only     = flag.String("only", "", "short names of the tests to run, separated by commas or spaces; no report is written then")
+	wait     = flag.Duration("wait", 0, "the longest that the suite may wait for anything; 0 leaves its own limits, which are 10 s to 5 min")
+	reports  = flag.String("reports", "", "folder for the report")
+)
+
+// TestConformance is the suite itself, with the tests that apply. Each is a subtest of its short name.
+func TestConformance(t *testing.T) {
+	options := conformance.DefaultOptions(t)
+	options.GatewayClassName = "slipway"
+	options.SupportedFeatures = claimed(*channel, !*coreOnly)
+	if len(options.ConformanceProfiles) == 0 {
+		options.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName, suite.GatewayGRPCConformanceProfileName}
+	}
+	// Who the implementation is goes into the report. The flag -version says which one.
+	options.Implementation.Organization = "slipway-dev"
+	options.Implementation.Project = "slipway"
+	options.Implementation.URL = "https://github.com/slipway-dev/slipway"
+	options.Implementation.Contact = []string{"https://github.com/slipway-dev/slipway/issues"}
+	if *wait > 0 {
+		limit(&options.TimeoutConfig, *wait)
+	}
+
+	run, err := suite.NewConformanceTestSuite(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := choose(t, run.SupportedFeatures)
+	finished := false
+	// The suite tells its results once everything that it registers after this has ended.
+	t.Cleanup(func() {
+		if finished && *only == "" && *reports != "" {
+			report(t, run)
+		}
+	})
+	run.Setup(t, chosen)
+	if err := run.Run(t, chosen); err != nil {
+		t.Fatal(err)
+	}
+	finished = true
+}
+
+// choose leaves out the tests of features that are not claimed. The suite would only skip them, and its report does not
+// mention them.
+func choose(t *testing.T, supported suite.FeaturesSet) []suite.ConformanceTest {
+	t.Helper()
+	names := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' })
+	var chosen []suite.ConformanceTest
+	for _, test := range tests.ConformanceTests {
+		index := slices.Index(names, test.ShortName)
+		if index >= 0 {
+			names = slices.Delete(names, index, index+1)
+		}
+		if (index >= 0 || *only == "") && supported.HasAll(test.Features...) {
+			chosen = append(chosen, test)
+		} else if index >= 0 {
+			t.Fatalf("%s needs the features %v, and not all are claimed", test.ShortName, test.Features)
+		}
+	}
+	if len(names) > 0 {
+		t.Fatalf("the suite has no tests of these names: %s", strings.Join(names, ", "))
+	}
+	return chosen
+}
+
+// report writes the file that implementations submit, under the name that it has to have. When core tests ran alone, or a
+// profile, it is none of these.
+func report(t *testing.T, run *suite.ConformanceTestSuite) {
+	result, err := run.Report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(result.ProfileReports, func(a, b confv1.ProfileReport) int { return strings.Compare(a.Name, b.Name) })
+	content, err := yaml.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.Join([]string{result.GatewayAPIChannel, result.Implementation.Version, result.Mode, "report.yaml"}, "-")
+	if *coreOnly || len(result.ProfileReports) < 2 {
+		name = "partial-report.yaml"
+	}
+	if err := os.MkdirAll(*reports, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*reports, name), content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, profile := range result.ProfileReports {
+		t.Logf("%s: %s", profile.Name, profile.Summary)
+	}
+}
+
+// limit lowers every limit of the suite to the longest that it may wait.
+func limit(c *config.TimeoutConfig, longest time.Duration) {
+	for _, one := range []*time.Duration{
+		&c.CreateTimeout, &c.DeleteTimeout, &c.GetTimeout, &c.GatewayMustHaveAddress, &c.GatewayMustHaveCondition,
+		&c.GatewayStatusMustHaveListeners, &c.GatewayListenersMustHaveConditions, &c.ListenerSetMustHaveCondition,
+		&c.ListenerSetListenersMustHaveConditions, &c.GWCMustBeAccepted, &c.HTTPRouteMustNotHaveParents,
+		&c.HTTPRouteMustHaveCondition, &c.TLSRouteMustHaveCondition, &c.TCPRouteMustHaveCondition,
+		&c.UDPRouteMustHaveCondition, &c.RouteMustHaveParents, &c.ManifestFetchTimeout, &c.MaxTimeToConsistency,
+		&c.NamespacesMustBeReady, &c.RequestTimeout, &c.LatestObservedGenerationSet, &c.DefaultTestTimeout,
+	} {
+		*one = min(*one, longest)
+	}
+}
