@@ -60,7 +60,7 @@ start_cluster() {
   if [[ $CLUSTER == local ]]; then
     make --no-print-directory bin/localkube
     say "starting the local cluster $name"
-    bin/localkube up --name "$name" 8>&- # the cluster's processes must not inherit the lock of hack/test-e2e.sh
+    bin/localkube up --name "$name"
     KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
     say 'loading images'
     bin/localkube load --name "$name" bin/images/{slipway-operator,slipway-gateway,slipway-backup,slipway-demo,versitygw}.tar \

@@ -220,6 +220,9 @@ func startSupervisor(c cluster.Cluster) error {
 		return err
 	}
 	defer log.Close()
+	if err := process.InheritNothing(); err != nil {
+		return err
+	}
 	command := exec.Command(c.Program(), "supervise", "--name="+c.Name, "--state-dir="+c.Root)
 	command.Stdout, command.Stderr = log, log
 	command.Dir = "/"

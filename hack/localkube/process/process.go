@@ -45,6 +45,22 @@ func Of(pid int) (Identity, error) {
 	return Identity{PID: pid, Started: started, Boot: boot}, nil
 }
 
+// InheritNothing keeps the programs that this one starts from inheriting open
+// files, beyond the standard ones. A shell may have left a lock open, which would
+// then be held for as long as those programs run.
+func InheritNothing() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if number, err := strconv.Atoi(entry.Name()); err == nil && number > 2 {
+			syscall.CloseOnExec(number)
+		}
+	}
+	return nil
+}
+
 // BootID identifies the current boot of the machine.
 func BootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,5 +144,27 @@ func TestInNetworkOfAPlainFileOrOurOwnNamespace(t *testing.T) {
 func TestInNetworkWithoutNamespace(t *testing.T) {
 	if found, err := InNetwork(t.TempDir() + "/missing"); err != nil || found != nil {
 		t.Errorf("InNetwork = %v, %v, want nothing", found, err)
+	}
+}
+
+func TestInheritNothing(t *testing.T) {
+	// Unlike os.Open, this leaves the file open in programs that are started.
+	inherited, err := syscall.Open("/dev/null", syscall.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(inherited) }()
+	open := func() bool {
+		err := exec.Command("test", "-e", fmt.Sprintf("/proc/self/fd/%d", inherited)).Run()
+		return err == nil
+	}
+	if !open() {
+		t.Fatal("the file is not inherited to begin with")
+	}
+	if err := InheritNothing(); err != nil {
+		t.Fatal(err)
+	}
+	if open() {
+		t.Error("a program that was started has the file open")
 	}
 }
