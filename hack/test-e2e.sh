@@ -108,7 +108,7 @@ run_conformance() {
     network=$(bin/localkube status --name "$name" | sed -nE 's/.*load balancers ([0-9]+\.[0-9]+)\..*/\1/p')
     flags+=(-usable-address="$network.31.250" -unusable-address=192.0.2.1)
   fi
-  go -C test/conformance test -json -tags conformance -count=1 -timeout 3h . "${flags[@]}" "$@"
+  go -C test/conformance test -json -tags conformance -count=1 -timeout 3h -run '^TestConformance$' . "${flags[@]}" "$@"
 }
 
 # Nothing is started for tests that do not exist.
