@@ -33,7 +33,10 @@ var (
 func TestConformance(t *testing.T) {
 	options := conformance.DefaultOptions(t)
 	options.GatewayClassName = "slipway"
-	options.SupportedFeatures = claimed(*channel, !*coreOnly)
+	// The suite's own flag -supported-features tries features that are not claimed yet.
+	if len(options.SupportedFeatures) == 0 {
+		options.SupportedFeatures = claimed(*channel, !*coreOnly)
+	}
 	if len(options.ConformanceProfiles) == 0 {
 		options.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName, suite.GatewayGRPCConformanceProfileName}
 	}
@@ -46,6 +49,7 @@ func TestConformance(t *testing.T) {
 		limit(&options.TimeoutConfig, *wait)
 	}
 
+	options.Hook = progress()
 	run, err := suite.NewConformanceTestSuite(options)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +104,7 @@ func report(t *testing.T, run *suite.ConformanceTestSuite) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := strings.Join([]string{result.GatewayAPIChannel, result.Implementation.Version, result.Mode, "report.yaml"}, "-")
+	name := strings.Join([]string{result.GatewayAPIChannel, result.Version, result.Mode, "report.yaml"}, "-")
 	if *coreOnly || len(result.ProfileReports) < 2 {
 		name = "partial-report.yaml"
 	}
@@ -111,7 +115,19 @@ func report(t *testing.T, run *suite.ConformanceTestSuite) {
 		t.Fatal(err)
 	}
 	for _, profile := range result.ProfileReports {
-		t.Logf("%s: %s", profile.Name, profile.Summary)
+		t.Logf("measured: %s: %s", profile.Name, profile.Summary)
+	}
+}
+
+// progress says how each test of the suite has ended, while the run goes on. hack/testsum shows lines that say "measured".
+func progress() func(*testing.T, suite.ConformanceTest, *suite.ConformanceTestSuite) {
+	started := time.Now()
+	return func(t *testing.T, _ suite.ConformanceTest, _ *suite.ConformanceTestSuite) {
+		result := "passed"
+		if t.Failed() {
+			result = "failed"
+		}
+		t.Logf("measured: %s %.1f s after the start", result, time.Since(started).Seconds())
 	}
 }
 
