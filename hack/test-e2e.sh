@@ -118,7 +118,7 @@ if [[ $CLUSTER == local ]]; then claim; fi
 build_images
 make --no-print-directory build bin/testsum
 start_cluster "$name"
-load_echo
+if [[ $suite != conformance ]]; then load_echo; fi
 if [[ $suite == postgres ]]; then load_postgres; fi
 if [[ $suite == csi ]]; then
   [[ $CLUSTER == local ]] || die 'the tests of CSI snapshots look into the local cluster'
