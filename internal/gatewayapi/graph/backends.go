@@ -51,10 +51,10 @@ func (b *builder) judge(route *Route) {
 			r.lack(f)
 			made.Weight = uint32(max(to.weight, 0))
 			made.RequestHeaders, made.ResponseHeaders, made.Rewrite = to.requestHeaders, to.responseHeaders, to.rewrite
-			made.Mirrors = b.mirrors(route, r, to.actions.mirrors)
+			made.Mirrors = b.mirrors(route, r, to.mirrors)
 			r.action.Backends = append(r.action.Backends, made)
 		}
-		r.action.Mirrors = b.mirrors(route, r, r.actions.mirrors)
+		r.action.Mirrors = b.mirrors(route, r, r.mirrors)
 		r.check()
 	}
 }
