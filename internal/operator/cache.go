@@ -23,6 +23,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
 )
@@ -85,12 +86,10 @@ func cacheOptions(namespaces []string) cache.Options {
 	return options
 }
 
-// gatewayAPICacheOptions is the budget of the kinds that a cluster need not have, and
-// that have a cache of their own for that.
-func gatewayAPICacheOptions(namespaces []string) cache.Options {
-	return cache.Options{
-		DefaultNamespaces:           watched(namespaces),
-		ReaderFailOnMissingInformer: true,
+// exposureBudget is the budget of the kinds by which an APIGateway may be exposed, which a cluster need not have.
+func exposureBudget(namespaces []string) optional.Budget {
+	return optional.Budget{
+		Namespaces: watched(namespaces),
 		ByObject: map[client.Object]cache.ByObject{
 			// Children: only Slipway's own.
 			&gatewayv1.HTTPRoute{}: {Label: ours(), Transform: keepOwnManagedFields},

@@ -236,7 +236,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 			return apigateway.Setup(mgr, apigateway.Options{
 				Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
 				AdminPort:               options.GatewayAdminPort,
-				GatewayAPICache:         gatewayAPICacheOptions(options.Namespaces),
+				GatewayAPI:              exposureBudget(options.Namespaces),
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles,
 				NewQueue:                options.NewQueue,
 			})

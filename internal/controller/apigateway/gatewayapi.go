@@ -4,20 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
@@ -25,6 +19,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
@@ -33,132 +28,67 @@ import (
 // is watched that tells when it is installed.
 const kindRecheck = 10 * time.Second
 
-// kindSearch is how often every operator looks for the kinds while the cluster does not
-// have them, whether they are asked for or not.
-const kindSearch = time.Minute
-
-// gatewayAPI has HTTPRoutes and Gateways, which a cluster need not have. A watch on a
-// kind that does not exist holds an operator up when it starts, so these two have a
-// cache and a client of their own, made when the kinds are found: at the start, when an
-// APIGateway asks for an HTTPRoute, or within a minute, since an HTTPRoute that another
-// operator made may be there to be deleted.
+// gatewayAPI has HTTPRoutes and Gateways, which a cluster need not have. They are looked for at the start, when an APIGateway
+// asks for an HTTPRoute, and every minute, since an HTTPRoute that another operator made may be there to be deleted.
 type gatewayAPI struct {
-	mgr ctrl.Manager
-	// options are those of the cache.
-	options cache.Options
+	kinds *optional.Kinds
+	// live reads from the API server.
+	live client.Reader
 	// fresh is asked before a write.
 	fresh *apply.Freshness
 	// repaired is told of drift that was undone.
 	repaired func(owner client.Object, what string)
-	// watch adds a source of events to the controller.
-	watch func(source.Source) error
-
-	// running is there from when the cache runs. A reconcile that has nothing to do with the
-	// kinds must not wait for a search, so it is read without the mutex.
+	// running is there from when the kinds were found.
 	running atomic.Pointer[apply.Applier]
-
-	mutex  sync.Mutex  // guards the search
-	cached cache.Cache // from when it was made
 }
 
-var _ manager.LeaderElectionRunnable = (*gatewayAPI)(nil)
-
-// Start looks for the kinds until they are found.
-func (g *gatewayAPI) Start(ctx context.Context) error {
-	ticker := time.NewTicker(kindSearch)
-	defer ticker.Stop()
-	for {
-		if found, err := g.find(); err != nil {
-			logf.FromContext(ctx).Error(err, "Look for the Gateway API")
-		} else if found {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+// setup has the kinds looked for, and their events told to the controller.
+func (g *gatewayAPI) setup(mgr ctrl.Manager, budget optional.Budget, watch func(source.Source) error) error {
+	var err error
+	g.kinds, err = optional.New(mgr, optional.Options{Budget: budget, Required: []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.Gateway{}}})
+	if err != nil {
+		return err
 	}
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &slipwayv1alpha1.APIGateway{}, handler.OnlyControllerOwner())
+	if err := errors.Join(
+		g.kinds.Watch(watch, &gatewayv1.HTTPRoute{}, owner),
+		g.kinds.Watch(watch, &gatewayv1.Gateway{}, attached(mgr.GetClient())),
+	); err != nil {
+		return err
+	}
+	return g.kinds.Setup()
 }
 
-// NeedLeaderElection is false: the standby has the kinds when it takes over.
-func (g *gatewayAPI) NeedLeaderElection() bool { return false }
+// applier returns what applies HTTPRoutes, nil while the kinds were not found.
+func (g *gatewayAPI) applier() (*apply.Applier, error) {
+	if found := g.running.Load(); found != nil || !g.kinds.Running() {
+		return found, nil
+	}
+	in, err := g.kinds.Client(&gatewayv1.HTTPRoute{})
+	if err != nil {
+		return nil, err
+	}
+	g.running.CompareAndSwap(nil, &apply.Applier{Client: in, Live: g.live, FieldManager: FieldManager, Fresh: g.fresh, Repaired: g.repaired})
+	return g.running.Load(), nil
+}
 
-// find starts the cache when the cluster has the kinds, and tells whether it has.
+// find looks for the kinds, and tells whether the cluster has them.
 func (g *gatewayAPI) find() (bool, error) {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
 	if g.running.Load() != nil {
 		return true, nil
 	}
-	for _, kind := range []string{"HTTPRoute", "Gateway"} {
-		_, err := g.mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: gatewayv1.GroupName, Kind: kind}, gatewayv1.GroupVersion.Version)
-		if meta.IsNoMatchError(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("look for the kind %s: %w", kind, err)
-		}
+	if err := g.kinds.Find(); err != nil {
+		return false, err
 	}
-	return true, g.start()
+	return g.kinds.Running(), nil
 }
-
-// start makes the cache and the client. The mutex is held. It may be called again after
-// an error.
-func (g *gatewayAPI) start() error {
-	if g.cached == nil {
-		if err := g.startCache(); err != nil {
-			return err
-		}
-	}
-	readYourWrites := true
-	made, err := client.New(g.mgr.GetConfig(), client.Options{
-		HTTPClient: g.mgr.GetHTTPClient(), Scheme: g.mgr.GetScheme(), Mapper: g.mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{Reader: g.cached, EnableReadYourWritesConsistency: &readYourWrites},
-	})
-	if err != nil {
-		return fmt.Errorf("make the client of the Gateway API: %w", err)
-	}
-	owner := handler.EnqueueRequestForOwner(g.mgr.GetScheme(), g.mgr.GetRESTMapper(), &slipwayv1alpha1.APIGateway{}, handler.OnlyControllerOwner())
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](g.cached, &gatewayv1.HTTPRoute{}, owner),
-		source.Kind[client.Object](g.cached, &gatewayv1.Gateway{}, attached(g.mgr.GetClient())),
-	} {
-		if err := g.watch(watched); err != nil {
-			return fmt.Errorf("watch the Gateway API: %w", err)
-		}
-	}
-	g.running.Store(&apply.Applier{Client: made, Live: g.mgr.GetAPIReader(), FieldManager: FieldManager, Fresh: g.fresh, Repaired: g.repaired})
-	return nil
-}
-
-func (g *gatewayAPI) startCache() error {
-	options := g.options
-	options.HTTPClient, options.Scheme, options.Mapper = g.mgr.GetHTTPClient(), g.mgr.GetScheme(), g.mgr.GetRESTMapper()
-	cached, err := cache.New(g.mgr.GetConfig(), options)
-	if err != nil {
-		return fmt.Errorf("make the cache of the Gateway API: %w", err)
-	}
-	if err := g.mgr.Add(everywhere{cached}); err != nil {
-		return fmt.Errorf("start the cache of the Gateway API: %w", err)
-	}
-	g.cached = cached
-	return nil
-}
-
-// everywhere is a cache that runs on the standby too, as the manager's own does. A cache
-// that waited for the lead would hold up the watches on it, which are warmed up before.
-type everywhere struct{ cache.Cache }
-
-// GetCache is how the manager knows a cache.
-func (e everywhere) GetCache() cache.Cache { return e.Cache }
 
 // load reads the HTTPRoutes, and the Gateway that they attach to.
 func (g *gatewayAPI) load(ctx context.Context, s *scope) error {
-	s.gatewayAPI = g.running.Load()
-	if s.gatewayAPI == nil {
+	var err error
+	if s.gatewayAPI, err = g.applier(); err != nil || s.gatewayAPI == nil {
 		// What asks for an HTTPRoute starts the cache, and what does not has none.
-		return nil
+		return err
 	}
 	if err := s.loadHTTPRoutes(ctx); err != nil {
 		return err
@@ -167,22 +97,14 @@ func (g *gatewayAPI) load(ctx context.Context, s *scope) error {
 	if key.Name == "" {
 		return nil
 	}
-	if !g.watches(key.Namespace) {
-		// The cache fails for a namespace that it does not watch. Its error is not NotFound.
+	if !g.kinds.Watches(key.Namespace) {
 		s.parentNotWatched = true
 		return nil
 	}
-	if err := s.gatewayAPI.Client.Get(ctx, key, s.parent); client.IgnoreNotFound(err) != nil {
+	if err := g.kinds.Get(ctx, key, s.parent); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Gateway %q: %w", key, err)
 	}
 	return nil
-}
-
-// watches tells whether the cache has the objects of a namespace.
-func (g *gatewayAPI) watches(namespace string) bool {
-	namespaces := g.options.DefaultNamespaces
-	_, named := namespaces[namespace]
-	return named || len(namespaces) == 0
 }
 
 // loadHTTPRoutes reads those that there are, and has room for those that may be made. One

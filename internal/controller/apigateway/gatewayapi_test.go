@@ -25,9 +25,6 @@ func TestAReconcileFromBeforeTheGatewayAPIWasFoundIsRepeated(t *testing.T) {
 		Type: slipwayv1alpha1.ExposeHTTPRoute, Gateway: &slipwayv1alpha1.ParentGateway{LocalReference: slipwayv1alpha1.LocalReference{Name: "shared"}},
 	}
 	api := &gatewayAPI{}
-	if err := api.load(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
 	api.running.Store(&apply.Applier{})
 	err := api.apply(t.Context(), s)
 	if policy := (&outcome.Error{}); !errors.As(err, &policy) || policy.Kind != outcome.Quiet {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
@@ -44,8 +44,8 @@ type Options struct {
 	// AdminPort is where gateway pods say what they serve. Default: that of the pods that
 	// the controller makes; a test may have others.
 	AdminPort int
-	// GatewayAPICache configures the cache of the Gateway API's kinds.
-	GatewayAPICache cache.Options
+	// GatewayAPI is what is kept in memory of the Gateway API's kinds.
+	GatewayAPI optional.Budget
 	// MaxConcurrentReconciles is how many APIGateways are worked on at a time. Default:
 	// outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
@@ -101,12 +101,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	r.gatewayAPI.watch = built.Watch
-	if _, err := r.gatewayAPI.find(); err != nil {
-		return err
-	}
-	if err := mgr.Add(r.gatewayAPI); err != nil {
-		return fmt.Errorf("add what looks for the Gateway API: %w", err)
+	if err := r.gatewayAPI.setup(mgr, options.GatewayAPI, built.Watch); err != nil {
+		return fmt.Errorf("set up the Gateway API: %w", err)
 	}
 	return nil
 }
@@ -132,6 +128,6 @@ func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconc
 		checks:   lru.New(checkMemory),
 		settling: lru.New(kit.Memory),
 	}
-	r.gatewayAPI = &gatewayAPI{mgr: mgr, options: options.GatewayAPICache, fresh: r.kit.Fresh, repaired: r.kit.Applier.Repaired}
+	r.gatewayAPI = &gatewayAPI{live: r.kit.Live, fresh: r.kit.Fresh, repaired: r.kit.Applier.Repaired}
 	return r
 }

@@ -1,6 +1,9 @@
 package children
 
 import (
+	"cmp"
+	"maps"
+
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -17,27 +20,45 @@ import (
 // defaultCPUPercent is the average CPU use to aim at where the spec says nothing.
 const defaultCPUPercent = 80
 
-// Owner is who owns a Deployment of its own name and what stands around it.
+// Owner is who owns a Deployment and what stands around it.
 type Owner struct {
-	// Kind is the owner's, of this API.
+	// Kind is the owner's.
 	Kind string
+	// APIVersion is that of the kind. Default: this API's.
+	APIVersion string
 	// Object has the name and the UID.
 	Object metav1.Object
+	// Child is what the children are called. Default: the name of the owner.
+	Child string
 	// Label is on every child, with the name of the owner. It finds the pods.
 	Label string
+	// LabelValue is its value where the name of the owner is too long for one. Default: the name.
+	LabelValue string
+	// More are further labels, and Annotations are on every child but the autoscaler. None of them replaces a label above.
+	More, Annotations map[string]string
 }
+
+// Name is what the children are called.
+func (o Owner) Name() string { return cmp.Or(o.Child, o.Object.GetName()) }
+
+func (o Owner) labelValue() string { return cmp.Or(o.LabelValue, o.Object.GetName()) }
 
 // Labels are on every child.
 func (o Owner) Labels() map[string]string {
-	return map[string]string{
-		slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway,
-		slipwayv1alpha1.LabelName:      o.Object.GetName(),
-		o.Label:                        o.Object.GetName(),
+	labels := maps.Clone(o.More)
+	if labels == nil {
+		labels = map[string]string{}
 	}
+	maps.Copy(labels, map[string]string{
+		slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway,
+		slipwayv1alpha1.LabelName:      o.labelValue(),
+		o.Label:                        o.labelValue(),
+	})
+	return labels
 }
 
 // Selector finds the pods. It can never change: a Deployment's selector is immutable.
-func (o Owner) Selector() map[string]string { return map[string]string{o.Label: o.Object.GetName()} }
+func (o Owner) Selector() map[string]string { return map[string]string{o.Label: o.labelValue()} }
 
 // MinReplicas is the number of pods that should run at the least: the desired one, or the autoscaler's lower bound.
 func MinReplicas(replicas *int32, autoscaling *slipwayv1alpha1.Autoscaling) int32 {
@@ -66,7 +87,7 @@ func Or[T any](pointer *T, fallback T) T {
 // Reference makes a child go with its owner.
 func (o Owner) Reference() *metav1ac.OwnerReferenceApplyConfiguration {
 	return metav1ac.OwnerReference().
-		WithAPIVersion(slipwayv1alpha1.SchemeGroupVersion.String()).
+		WithAPIVersion(cmp.Or(o.APIVersion, slipwayv1alpha1.SchemeGroupVersion.String())).
 		WithKind(o.Kind).
 		WithName(o.Object.GetName()).
 		WithUID(o.Object.GetUID()).
@@ -89,14 +110,14 @@ func (o Owner) HorizontalPodAutoscaler(autoscaling *slipwayv1alpha1.Autoscaling,
 		WithTarget(autoscalingv2ac.MetricTarget().
 			WithType(autoscalingv2.UtilizationMetricType).
 			WithAverageUtilization(percent))
-	return autoscalingv2ac.HorizontalPodAutoscaler(o.Object.GetName(), o.Object.GetNamespace()).
+	return autoscalingv2ac.HorizontalPodAutoscaler(o.Name(), o.Object.GetNamespace()).
 		WithLabels(o.Labels()).
 		WithOwnerReferences(o.Reference()).
 		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
 			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
 				WithAPIVersion("apps/v1").
 				WithKind("Deployment").
-				WithName(o.Object.GetName())).
+				WithName(o.Name())).
 			WithMinReplicas(minReplicas).
 			WithMaxReplicas(autoscaling.MaxReplicas).
 			WithMetrics(autoscalingv2ac.MetricSpec().
@@ -111,8 +132,9 @@ func (o Owner) PodDisruptionBudget(maxReplicas int32) *policyv1ac.PodDisruptionB
 	if maxReplicas < 2 {
 		return nil
 	}
-	return policyv1ac.PodDisruptionBudget(o.Object.GetName(), o.Object.GetNamespace()).
+	return policyv1ac.PodDisruptionBudget(o.Name(), o.Object.GetNamespace()).
 		WithLabels(o.Labels()).
+		WithAnnotations(o.Annotations).
 		WithOwnerReferences(o.Reference()).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(o.Selector())).
@@ -124,6 +146,6 @@ func (o Owner) PodDisruptionBudget(maxReplicas int32) *policyv1ac.PodDisruptionB
 // manager of its own it keeps the number in place while ownership passes from the
 // operator to an autoscaler: a field that nobody owns would fall back to 1.
 func (o Owner) Replicas(replicas int32) *appsv1ac.DeploymentApplyConfiguration {
-	return appsv1ac.Deployment(o.Object.GetName(), o.Object.GetNamespace()).
+	return appsv1ac.Deployment(o.Name(), o.Object.GetNamespace()).
 		WithSpec(appsv1ac.DeploymentSpec().WithReplicas(replicas))
 }

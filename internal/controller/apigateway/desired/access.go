@@ -6,15 +6,12 @@ import (
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/children/dataplane"
 )
 
 // ServiceAccount is who the gateway pods are.
 func ServiceAccount(gateway *slipwayv1alpha1.APIGateway) *corev1ac.ServiceAccountApplyConfiguration {
-	return corev1ac.ServiceAccount(Name(gateway), gateway.Namespace).
-		WithLabels(Labels(gateway)).
-		WithOwnerReferences(ownerReference(gateway)).
-		// The pods ask for the token themselves; nobody else gets it by accident.
-		WithAutomountServiceAccountToken(false)
+	return dataplane.ServiceAccount(owner(gateway))
 }
 
 // Role is what the gateway pods may read: their own APIGateway, the Services and

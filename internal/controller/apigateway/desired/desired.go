@@ -30,11 +30,7 @@ const (
 const (
 	httpPortName  = "http"
 	httpsPortName = "https"
-	adminPortName = "admin"
 )
-
-// containerName is the name of the gateway's container.
-const containerName = "gateway"
 
 // Inputs is all that the builder of the Deployment looks at.
 type Inputs struct {

@@ -1,0 +1,135 @@
+package optional
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// oneCache is the cache of one kind.
+type oneCache struct {
+	cache  cache.Cache
+	client client.Client
+	// watching tells how many of its watches have begun.
+	watching int
+}
+
+// Find starts the caches of the kinds that the cluster has. It may be called again after an error, and at any time. What has
+// not been found is looked for again; it is named in the log once.
+func (k *Kinds) Find() error {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	there, err := k.look()
+	if err != nil || there == nil {
+		return err
+	}
+	clients := map[schema.GroupVersionKind]client.Client{}
+	for _, of := range there {
+		if k.caches[of] == nil {
+			made, err := k.makeCache(k.kinds[of])
+			if err != nil {
+				return err
+			}
+			k.caches[of] = made
+		}
+		clients[of] = k.caches[of].client
+	}
+	// All can be read before the first event of any: what belongs together is seen together.
+	k.publish(clients)
+	for _, of := range there {
+		if err := k.startWatches(k.kinds[of], k.caches[of]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look returns the kinds that the cluster has, nil while a required one is missing.
+func (k *Kinds) look() ([]schema.GroupVersionKind, error) {
+	var there []schema.GroupVersionKind
+	lacking := false
+	for of := range k.kinds {
+		if k.caches[of] != nil {
+			there = append(there, of)
+			continue
+		}
+		_, err := k.mgr.GetRESTMapper().RESTMapping(of.GroupKind(), of.Version)
+		switch {
+		case meta.IsNoMatchError(err):
+			lacking = lacking || k.required[of]
+			k.tell(of)
+		case err != nil:
+			return nil, fmt.Errorf("look for the kind %s: %w", of.Kind, err)
+		default:
+			there = append(there, of)
+		}
+	}
+	if lacking {
+		return nil, nil
+	}
+	return there, nil
+}
+
+// tell names a kind that is missing, once.
+func (k *Kinds) tell(of schema.GroupVersionKind) {
+	if k.told[of] {
+		return
+	}
+	k.told[of] = true
+	k.mgr.GetLogger().Info("the cluster does not have a kind, which is looked for from now on", "kind", of.Kind, "apiVersion", of.GroupVersion().String())
+}
+
+func (k *Kinds) makeCache(of *kind) (*oneCache, error) {
+	cached, err := cache.New(k.mgr.GetConfig(), cache.Options{
+		HTTPClient: k.mgr.GetHTTPClient(), Scheme: k.mgr.GetScheme(), Mapper: k.mgr.GetRESTMapper(),
+		DefaultNamespaces: k.options.Budget.Namespaces, ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{of.object: of.budget},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the cache of %T: %w", of.object, err)
+	}
+	ctx := context.Background() //nolint:forbidigo // registering is not part of a request
+	if _, err := cached.GetInformer(ctx, of.object, cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("make the cache of %T: %w", of.object, err)
+	}
+	for name, values := range of.indexes {
+		if err := cached.IndexField(ctx, of.object, name, values); err != nil {
+			return nil, fmt.Errorf("index %T by %s: %w", of.object, name, err)
+		}
+	}
+	readYourWrites := true
+	made, err := client.New(k.mgr.GetConfig(), client.Options{
+		HTTPClient: k.mgr.GetHTTPClient(), Scheme: k.mgr.GetScheme(), Mapper: k.mgr.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: cached, EnableReadYourWritesConsistency: &readYourWrites},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the client of %T: %w", of.object, err)
+	}
+	if err := k.mgr.Add(everywhere{cached}); err != nil {
+		return nil, fmt.Errorf("start the cache of %T: %w", of.object, err)
+	}
+	return &oneCache{cache: cached, client: made}, nil
+}
+
+// startWatches begins those that have not begun.
+func (k *Kinds) startWatches(of *kind, in *oneCache) error {
+	for _, w := range of.watches[in.watching:] {
+		if err := w.controller(source.Kind(in.cache, of.object, w.handler, w.predicates...)); err != nil {
+			return fmt.Errorf("watch %T: %w", of.object, err)
+		}
+		in.watching++
+	}
+	return nil
+}
+
+// everywhere is a cache that runs on the standby too, as the manager's own does. A cache that waited for the lead would hold
+// up the watches on it, which are warmed up before.
+type everywhere struct{ cache.Cache }
+
+// GetCache is how the manager knows a cache.
+func (e everywhere) GetCache() cache.Cache { return e.Cache }
