@@ -1,0 +1,121 @@
+package desired
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/children"
+)
+
+// Kind is the kind that owns everything built here.
+const Kind = "Gateway"
+
+// AdminPort is where a pod says whether it is ready and what it serves. No listener can have it.
+const AdminPort = 15021
+
+// RightsName is the name of the ClusterRole with what the pods of every Gateway may read, and of its ClusterRoleBinding.
+const RightsName = "slipway-gateway"
+
+// Inputs is all that the builders look at.
+type Inputs struct {
+	// Gateway is the Gateway.
+	Gateway *gatewayv1.Gateway
+	// Image is what the pods run.
+	Image string
+	// ServiceType is how clients outside of the cluster reach the pods.
+	ServiceType corev1.ServiceType
+	// Listeners are those of the Gateway. Only valid ones have a port.
+	Listeners []*graph.Listener
+	// Current is the Deployment as it is, or nil.
+	Current *appsv1.Deployment
+}
+
+// Name returns the name of every child but the Secret: <gateway>-<class>, or something like it with a hash where that is
+// no name of a Service.
+func Name(gateway *gatewayv1.Gateway) string {
+	whole := gateway.Name + "-" + string(gateway.Spec.GatewayClassName)
+	if len(validation.IsDNS1035Label(whole)) == 0 {
+		return whole
+	}
+	label := strings.ReplaceAll(whole, ".", "-")
+	if label[0] >= '0' && label[0] <= '9' {
+		label = "g-" + label
+	}
+	return hashed(label, whole)
+}
+
+// CopiesName returns the name of the Secret with the certificates of other namespaces.
+func CopiesName(gateway *gatewayv1.Gateway) string { return borrowed.SecretName(Name(gateway)) }
+
+// LabelValue is the value of the label with the name of a Gateway, by which its pods are found: the name, or something like it
+// with a hash where that is too long.
+func LabelValue(gateway *gatewayv1.Gateway) string { return label(gateway.Name) }
+
+func label(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	return hashed(name, name)
+}
+
+// hashed cuts a name and adds a hash of what it stands for.
+func hashed(name, of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return fmt.Sprintf("%s-%x", name[:min(len(name), validation.DNS1035LabelMaxLength-11)], sum[:5])
+}
+
+// owner is what the children have in common with those of other kinds. What spec.infrastructure says is on all of them.
+func owner(gateway *gatewayv1.Gateway) children.Owner {
+	o := children.Owner{
+		Kind: Kind, APIVersion: gatewayv1.GroupVersion.String(), Object: gateway, Child: Name(gateway),
+		Label: gatewayv1.GatewayNameLabelKey, LabelValue: LabelValue(gateway), More: map[string]string{},
+	}
+	if in := gateway.Spec.Infrastructure; in != nil {
+		for key, value := range in.Labels {
+			o.More[string(key)] = string(value)
+		}
+		for key, value := range in.Annotations {
+			if o.Annotations == nil {
+				o.Annotations = map[string]string{}
+			}
+			o.Annotations[string(key)] = string(value)
+		}
+	}
+	o.More[gatewayv1.GatewayClassNameLabelKey] = label(string(gateway.Spec.GatewayClassName))
+	return o
+}
+
+// ports are those of the valid listeners with the protocol of each, in order.
+func ports(listeners []*graph.Listener) ([]int32, map[int32]gatewayv1.ProtocolType) {
+	protocols := map[int32]gatewayv1.ProtocolType{}
+	for _, l := range listeners {
+		if l.Valid {
+			protocols[l.Port] = l.Protocol
+		}
+	}
+	return slices.Sorted(maps.Keys(protocols)), protocols
+}
+
+// Secrets are the names of the Secrets of the Gateway's own namespace that its listeners show, each once, in order.
+func Secrets(gateway *gatewayv1.Gateway, listeners []*graph.Listener) []string {
+	var names []string
+	for _, l := range listeners {
+		for _, secret := range l.Certificates {
+			if secret.Namespace == gateway.Namespace {
+				names = append(names, secret.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,132 @@
+package desired_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/testing/golden"
+)
+
+// Each case's input is testdata/<name>.in.yaml, a Gateway; what it leads to is testdata/<name>.out.yaml.
+func TestWhatAGatewayLeadsTo(t *testing.T) {
+	golden.Cases(t, "testdata", func(t *testing.T, input string) string { return render(t, read(t, input)) })
+}
+
+func read(t *testing.T, path string) *gatewayv1.Gateway {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway := &gatewayv1.Gateway{}
+	if err := yaml.UnmarshalStrict(raw, gateway); err != nil {
+		t.Fatal(err)
+	}
+	gateway.Namespace, gateway.UID = "team", "0000-uid"
+	return gateway
+}
+
+// inputs are those of a Gateway whose Secrets all exist, those of other namespaces without a grant.
+func inputs(gateway *gatewayv1.Gateway) desired.Inputs {
+	secrets := map[types.NamespacedName]graph.Secret{}
+	for _, l := range gateway.Spec.Listeners {
+		if l.TLS == nil {
+			continue
+		}
+		for _, ref := range l.TLS.CertificateRefs {
+			secrets[types.NamespacedName{Namespace: gateway.Namespace, Name: string(ref.Name)}] = graph.Secret{}
+		}
+	}
+	built := graph.Build(graph.Input{Gateway: gateway, Secrets: secrets, ReservedPorts: []int32{desired.AdminPort}})
+	return desired.Inputs{Gateway: gateway, Image: "slipway-gateway:1", ServiceType: corev1.ServiceTypeLoadBalancer, Listeners: built.Listeners}
+}
+
+// render writes every object that a Gateway leads to as one YAML document each.
+func render(t *testing.T, gateway *gatewayv1.Gateway) string {
+	t.Helper()
+	in := inputs(gateway)
+	data := map[string][]byte{}
+	borrowed.Put(data, types.NamespacedName{Namespace: "other", Name: "web"}, borrowed.Certificate{Certificate: []byte("c"), PrivateKey: []byte("k"), Version: "7"})
+	objects := []any{
+		desired.ServiceAccount(in), desired.Role(in), desired.RoleBinding(in), desired.Deployment(in), desired.Service(in),
+		desired.PodDisruptionBudget(in), desired.Copies(gateway, data),
+	}
+	var documents []string
+	for _, object := range objects {
+		raw, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(raw); text != "null\n" {
+			documents = append(documents, text)
+		}
+	}
+	return strings.Join(documents, "---\n")
+}
+
+func TestEveryNameIsOneThatTheChildrenCanHave(t *testing.T) {
+	long := strings.Repeat("n", 63)
+	seen := map[string]string{}
+	for _, tc := range []struct{ gateway, class, want string }{
+		{"edge", "slipway", "edge-slipway"},
+		{"edge.example", "slipway", ""},
+		{"edge-example", "slipway", "edge-example-slipway"},
+		{"8080", "slipway", ""},
+		{"g-8080", "slipway", "g-8080-slipway"},
+		{long, "slipway", ""},
+		{long, "slipway-other", ""},
+		{long + "." + long, "slipway", ""},
+		{long + "." + long + "2", "slipway", ""},
+	} {
+		gateway := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Name: tc.gateway}, Spec: gatewayv1.GatewaySpec{GatewayClassName: gatewayv1.ObjectName(tc.class)}}
+		name, whole := desired.Name(gateway), tc.gateway+"/"+tc.class
+		if tc.want != "" && name != tc.want {
+			t.Errorf("%s: it is called %q, want %q", whole, name, tc.want)
+		}
+		if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
+			t.Errorf("%s: %q is no name of a Service: %v", whole, name, problems)
+		}
+		if problems := validation.IsValidLabelValue(desired.LabelValue(gateway)); len(problems) > 0 {
+			t.Errorf("%s: %q is no label: %v", whole, desired.LabelValue(gateway), problems)
+		}
+		if other, taken := seen[name]; taken {
+			t.Errorf("%s and %s are both called %q", whole, other, name)
+		}
+		seen[name] = whole
+	}
+}
+
+// A pod that restarts cuts streams. What the pods watch by themselves must not restart them.
+func TestPodsDoNotRestartForWhatTheyWatch(t *testing.T) {
+	tests := map[string]struct {
+		change func(*gatewayv1.Gateway)
+		same   bool
+	}{
+		"a listener": {func(g *gatewayv1.Gateway) { g.Spec.Listeners = g.Spec.Listeners[:1] }, true},
+		"an address": {func(g *gatewayv1.Gateway) { g.Spec.Addresses = nil }, true},
+		"a label":    {func(g *gatewayv1.Gateway) { g.Spec.Infrastructure = nil }, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := read(t, "testdata/everything.in.yaml")
+			after := before.DeepCopy()
+			tc.change(after)
+			a, b := desired.Deployment(inputs(before)).Spec.Template, desired.Deployment(inputs(after)).Spec.Template
+			if same := cmp.Equal(a, b); same != tc.same {
+				t.Errorf("same template: %v, want %v", same, tc.same)
+			}
+		})
+	}
+}
