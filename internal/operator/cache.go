@@ -22,6 +22,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/gateway"
+	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
@@ -75,6 +77,12 @@ func cacheOptions(namespaces []string) cache.Options {
 				Transform: cache.TransformStripManagedFields(),
 			},
 
+			// One object: which pods may read the Gateway API.
+			&rbacv1.ClusterRoleBinding{}: {
+				Field:     fields.OneTermEqualSelector("metadata.name", gatewaydesired.RightsName),
+				Transform: cache.TransformStripManagedFields(),
+			},
+
 			// Every Secret and ConfigMap of the cluster, as metadata without labels and
 			// annotations: that it exists, and at which version.
 			&corev1.Secret{}:    {Transform: keepIdentity},
@@ -97,6 +105,59 @@ func exposureBudget(namespaces []string) optional.Budget {
 			&gatewayv1.Gateway{}: {Transform: keepAddresses},
 		},
 	}
+}
+
+// gatewayBudget is the budget of the Gateway API. Nothing but the classes is kept before there is one of ours.
+func gatewayBudget(namespaces []string) gateway.Budget {
+	whole := cache.ByObject{Transform: cache.TransformStripManagedFields()}
+	return gateway.Budget{
+		// Every class, of which a cluster has few: which ones are ours.
+		Classes: optional.Budget{ByObject: map[client.Object]cache.ByObject{&gatewayv1.GatewayClass{}: whole}},
+		Objects: optional.Budget{
+			Namespaces: watched(namespaces),
+			ByObject: map[client.Object]cache.ByObject{
+				// Every Gateway: which ones are ours changes with their classes.
+				&gatewayv1.Gateway{}: whole,
+				// Every route, as it is: its parents decide whether it matters, and entries of others in its status are
+				// written back with ours.
+				&gatewayv1.HTTPRoute{}: whole,
+				&gatewayv1.GRPCRoute{}: whole,
+				// Every grant, of which a cluster has few: which references to other namespaces are permitted.
+				&gatewayv1.ReferenceGrant{}: whole,
+				// Every Service, by name, type and ports: whether what a route names exists.
+				&corev1.Service{}: {Transform: keepPorts},
+				// Every namespace, as metadata: the labels, by which listeners select.
+				gateway.Namespace(): {Transform: keepLabels},
+			},
+		},
+	}
+}
+
+// keepPorts keeps name, type and ports of a Service.
+func keepPorts(object any) (any, error) {
+	service, ok := object.(*corev1.Service)
+	if !ok {
+		return object, nil
+	}
+	kept := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: service.Name, Namespace: service.Namespace, UID: service.UID, ResourceVersion: service.ResourceVersion},
+		Spec:       corev1.ServiceSpec{Type: service.Spec.Type},
+	}
+	for _, port := range service.Spec.Ports {
+		kept.Spec.Ports = append(kept.Spec.Ports, corev1.ServicePort{Port: port.Port, Protocol: port.Protocol, AppProtocol: port.AppProtocol})
+	}
+	return kept, nil
+}
+
+// keepLabels keeps identity and labels.
+func keepLabels(object any) (any, error) {
+	o, ok := object.(metav1.Object)
+	if !ok {
+		return object, nil
+	}
+	o.SetAnnotations(nil)
+	o.SetManagedFields(nil)
+	return object, nil
 }
 
 // ours selects what Slipway manages.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -29,6 +30,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/backup"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun"
+	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/restore"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
@@ -89,6 +91,8 @@ type Options struct {
 	// GatewayImage is what the pods of an APIGateway run that names no image. Default
 	// "slipway-gateway:dev".
 	GatewayImage string
+	// GatewayServiceType is the type of the Services of Gateways. Default: LoadBalancer.
+	GatewayServiceType corev1.ServiceType
 	// BackupImage is that of slipway-backup, which Jobs of BackupRuns and Restores run. Default "slipway-backup:dev".
 	BackupImage string
 	// MaxBackupRuns is how many BackupRuns have a pod at a time. Default: backuprun.DefaultMaxRuns.
@@ -118,7 +122,8 @@ type Options struct {
 	ContentKeys contentkey.Keys
 	// Namespaces are the ones to work in: the operator reads and watches nothing in another
 	// one, and needs no right there. Its Lease is in LeaderElectionNamespace and its key in
-	// Namespace all the same. Default: all.
+	// Namespace all the same. Default: all. The controllers of Gateways need rights in the whole cluster, and run only when
+	// Controllers names them.
 	Namespaces []string
 	// MonitorKinds lets the monitor read custom resources: the operator keeps the rules of the ClusterRole of package kindrole. It
 	// does not go with Namespaces. Default false.
@@ -217,14 +222,32 @@ func setUpWebhooks(mgr ctrl.Manager, controllers []string) {
 
 // ControllerNames are the controllers that there are.
 func ControllerNames() []string {
-	return []string{"apigateway", "backup", "backuprun", "restore", "webapp"}
+	return []string{"apigateway", "backup", "backuprun", "gateway", "gatewayclass", "restore", "webapp"}
+}
+
+// clusterWide are the controllers that need rights in the whole cluster.
+var clusterWide = []string{"gateway", "gatewayclass"}
+
+// defaultControllers are those that run when nobody has named any.
+func defaultControllers(namespaces []string) []string {
+	return slices.DeleteFunc(ControllerNames(), func(name string) bool { return len(namespaces) > 0 && slices.Contains(clusterWide, name) })
 }
 
 // addControllers registers the controllers.
 func addControllers(mgr ctrl.Manager, options Options) error {
 	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
 	turns := &lease.Turns{} // a Backup and its runs make Jobs for one repository
+	gateways := gateway.Options{
+		Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
+		ServiceType:             options.GatewayServiceType,
+		AdminPort:               options.GatewayAdminPort,
+		Budget:                  gatewayBudget(options.Namespaces),
+		MaxConcurrentReconciles: options.MaxConcurrentReconciles,
+		NewQueue:                options.NewQueue,
+	}
 	all := map[string]func() error{
+		"gateway":      func() error { return gateway.Setup(mgr, gateways) },
+		"gatewayclass": func() error { return gateway.SetupClass(mgr, gateways) },
 		"webapp": func() error {
 			keys, err := contentKeys(mgr, options)
 			if err != nil {
@@ -261,7 +284,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 	}
 	names := options.Controllers
 	if len(names) == 0 {
-		names = ControllerNames()
+		names = defaultControllers(options.Namespaces)
 	}
 	for _, name := range names {
 		setUp, ok := all[name]

@@ -124,8 +124,8 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 	key := client.ObjectKeyFromObject(s.gateway)
 	var follow []replica.Pod
 	for i := range s.pods {
-		if pod := &s.pods[i]; answers(pod) {
-			follow = append(follow, replica.Pod{UID: pod.UID, IP: pod.Status.PodIP, Ready: isReady(pod)})
+		if pod := &s.pods[i]; replica.CanAnswer(pod) {
+			follow = append(follow, replica.Pod{UID: pod.UID, IP: pod.Status.PodIP, Ready: replica.IsReady(pod)})
 		}
 	}
 	r.replicas.Follow(ctx, key, follow)

@@ -40,24 +40,6 @@ func (s *scope) workload() workload.Workload {
 	return w
 }
 
-// answers tells whether a pod has an address and its containers run. Before that nobody can answer, and asking would use up
-// the time after which a pod counts as silent.
-func answers(pod *corev1.Pod) bool {
-	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-	return pod.DeletionTimestamp.IsZero() && pod.Status.PodIP != "" && !ended &&
-		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running == nil })
-}
-
-// isReady tells whether a pod gets traffic.
-func isReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 // judgePods finds the trouble worth telling: that of the Deployment, then that of a pod. The
 // deadline of a rollout is the Deployment's. After it a pod that is started again has as long.
 func (s *scope) judgePods(now time.Time) {
@@ -90,7 +72,7 @@ func (s *scope) judgedPods() []*corev1.Pod {
 	if w.Template() == "" {
 		current = others
 	}
-	return slices.DeleteFunc(current, func(pod *corev1.Pod) bool { return isStale(s.answers[pod.UID]) })
+	return slices.DeleteFunc(current, func(pod *corev1.Pod) bool { return replica.IsStale(s.answers[pod.UID]) })
 }
 
 // counts tells whether what is wrong with a pod, for that reason, is news of the spec that
@@ -112,7 +94,7 @@ func (s *scope) counts(pod *corev1.Pod, reason string) bool {
 // of the rollout to say so.
 func (s *scope) judgeNewcomers() {
 	for _, pod := range s.judgedPods() {
-		if !answers(pod) || isReady(pod) || !s.counts(pod, slipwayv1alpha1.ReasonImageIncompatible) {
+		if !replica.CanAnswer(pod) || replica.IsReady(pod) || !s.counts(pod, slipwayv1alpha1.ReasonImageIncompatible) {
 			continue
 		}
 		answer := s.answers[pod.UID]

@@ -112,7 +112,7 @@ func TestAPodIsAskedOnceItsContainerRuns(t *testing.T) {
 		"running": {Running: &corev1.ContainerStateRunning{}},
 	} {
 		pod := &newcomer(state, replica.Answer{}).pods[1]
-		if got, want := answers(pod), name == "running"; got != want {
+		if got, want := replica.CanAnswer(pod), name == "running"; got != want {
 			t.Errorf("%s: asked %v, want %v", name, got, want)
 		}
 	}

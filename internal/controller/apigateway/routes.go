@@ -44,7 +44,7 @@ func (s *scope) judgeRoutes() {
 		late: map[int]int{}, lateness: map[int]health.Trouble{},
 	}
 	for i := range s.pods {
-		if pod := &s.pods[i]; answers(pod) && isReady(pod) {
+		if pod := &s.pods[i]; replica.CanAnswer(pod) && replica.IsReady(pod) {
 			s.judgePod(pod, s.answers[pod.UID])
 		}
 	}

@@ -15,11 +15,6 @@ import (
 // nothing changes nobody sees a difference; so where no replica hears it, all serve on. Where
 // another does, the stale one takes no new connections until it hears again.
 
-// isStale tells whether a pod says that it does not hear the API server.
-func isStale(answer replica.Answer) bool {
-	return answer.State == replica.Answering && answer.Document.Stale()
-}
-
 func staleness(pod *corev1.Pod) health.Trouble {
 	return health.Trouble{
 		Reason:  slipwayv1alpha1.ReasonReplicaStale,
@@ -31,10 +26,10 @@ func staleness(pod *corev1.Pod) health.Trouble {
 func (s *scope) judgeStale() {
 	for i := range s.pods {
 		pod := &s.pods[i]
-		if !answers(pod) || !isStale(s.answers[pod.UID]) {
+		if !replica.CanAnswer(pod) || !replica.IsStale(s.answers[pod.UID]) {
 			continue
 		}
-		if isReady(pod) {
+		if replica.IsReady(pod) {
 			found := staleness(pod)
 			s.served.stale = &found
 			return
@@ -55,7 +50,7 @@ func (s *scope) standby() map[types.UID]bool {
 	for i := range s.pods {
 		pod := &s.pods[i]
 		answer := s.answers[pod.UID]
-		if !answers(pod) || !isReady(pod) || answer.State != replica.Answering {
+		if !replica.CanAnswer(pod) || !replica.IsReady(pod) || answer.State != replica.Answering {
 			continue
 		}
 		if document := answer.Document; document.UID == s.gateway.UID && document.Current() {
@@ -65,7 +60,7 @@ func (s *scope) standby() map[types.UID]bool {
 	pods := map[types.UID]bool{}
 	for i := range s.pods {
 		pod := &s.pods[i]
-		if answer := s.answers[pod.UID]; isStale(answer) && answer.Document.Generation <= newest {
+		if answer := s.answers[pod.UID]; replica.IsStale(answer) && answer.Document.Generation <= newest {
 			pods[pod.UID] = true
 		}
 	}

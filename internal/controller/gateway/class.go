@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+)
+
+// ClassReconciler says of GatewayClasses of ours whether they are accepted, and what is supported.
+type ClassReconciler struct {
+	kit     *kit.Tools
+	classes *optional.Kinds
+}
+
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gatewayclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gatewayclasses/status,verbs=get;patch
+
+// Reconcile writes the status of one class.
+func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	class := &gatewayv1.GatewayClass{}
+	err := r.classes.Get(ctx, req.NamespacedName, class)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.kit.Forget(ctx, req.NamespacedName)
+	case err != nil:
+		return r.kit.Abort(req.NamespacedName, fmt.Errorf("read the GatewayClass: %w", err))
+	case class.Spec.ControllerName != Controller || !class.DeletionTimestamp.IsZero():
+		return r.kit.Forget(ctx, req.NamespacedName)
+	}
+	var recheck outcome.Recheck
+	return r.kit.Conclude(ctx, req.NamespacedName, nil, &recheck, func() error {
+		next := classStatus(class, metav1.NewTime(r.kit.Clock.Now()))
+		if sameConditions(class.Status.Conditions, next.Conditions) && sameFeatures(class.Status.SupportedFeatures, next.SupportedFeatures) {
+			return nil
+		}
+		in, err := r.classes.Client(class)
+		if err != nil {
+			return err
+		}
+		return applyStatus(ctx, in, class, next)
+	})
+}
+
+// classStatus is what there is to say of a class.
+func classStatus(class *gatewayv1.GatewayClass, now metav1.Time) gatewayv1.GatewayClassStatus {
+	const accepted = string(gatewayv1.GatewayClassConditionStatusAccepted)
+	condition := status.True(accepted, string(gatewayv1.GatewayClassReasonAccepted), "Slipway serves the Gateways of this class")
+	if class.Spec.ParametersRef != nil {
+		condition = status.False(accepted, string(gatewayv1.GatewayClassReasonInvalidParameters), "spec.parametersRef: no kind of parameters is supported: leave it out")
+	}
+	return gatewayv1.GatewayClassStatus{
+		Conditions:        status.Merge(class.Status.Conditions, []metav1.Condition{condition}, class.Generation, now),
+		SupportedFeatures: supportedFeatures(),
+	}
+}
+
+func sameFeatures(a, b []gatewayv1.SupportedFeature) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// owned tells which Gateways are ours.
+type owned struct {
+	kinds *kinds
+	// children reads Deployments from the cache.
+	children client.Reader
+}
+
+// is tells whether a Gateway is ours: its class asks for Slipway and is accepted. A Gateway whose class was deleted, or is not
+// accepted any more, is ours as long as its pods are there: what serves is not taken away for that.
+func (o owned) is(ctx context.Context, gateway *gatewayv1.Gateway) (bool, error) {
+	class := &gatewayv1.GatewayClass{}
+	err := o.kinds.classes.Get(ctx, types.NamespacedName{Name: string(gateway.Spec.GatewayClassName)}, class)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return false, fmt.Errorf("read the GatewayClass: %w", err)
+	case err == nil && class.Spec.ControllerName != Controller:
+		return false, nil
+	case err == nil && class.Spec.ParametersRef == nil:
+		return true, nil
+	}
+	deployment := &appsv1.Deployment{}
+	err = o.children.Get(ctx, types.NamespacedName{Namespace: gateway.Namespace, Name: desired.Name(gateway)}, deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read the Deployment: %w", err)
+	}
+	return err == nil && metav1.IsControlledBy(deployment, gateway), nil
+}

@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit"
+)
+
+// FieldManager owns the fields that this controller states.
+const FieldManager = "slipway-gateway"
+
+// Replicas is what is known of the gateway pods. Package replica implements it.
+type Replicas interface {
+	// Follow makes these the pods of a Gateway that are followed, and no others.
+	Follow(ctx context.Context, gateway types.NamespacedName, pods []replica.Pod)
+	// Answer returns what a followed pod last said.
+	Answer(gateway types.NamespacedName, pod types.UID) replica.Answer
+	// Standby gives these pods the word that others are current, and takes it from the others.
+	Standby(gateway types.NamespacedName, pods map[types.UID]bool)
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// Reconciler makes Gateways true.
+type Reconciler struct {
+	// kit is what it has in common with the reconcilers of other kinds.
+	kit *kit.Tools
+	// kinds are those of the Gateway API.
+	kinds *kinds
+	// owned tells which Gateways are ours.
+	owned owned
+	// replicas knows what the pods serve.
+	replicas Replicas
+	// image is what the pods run.
+	image string
+	// serviceType is that of every Gateway's Service.
+	serviceType corev1.ServiceType
+
+	// certificates remembers what Secrets were worth, by name. Losing it costs a live read of each.
+	certificates *lru.Cache
+	// copied remembers how the copies of certificates were left, by UID of the Gateway. Losing it costs live reads.
+	copied *lru.Cache
+	// settling remembers since when a status waits for pods. Losing it costs a longer wait.
+	settling *lru.Cache
+	// counted remembers when the status of a Gateway was written, by UID. Losing it costs a write.
+	counted *lru.Cache
+}
+
+// The operator's rights. It cannot give the gateway pods a right that it does not have itself: that is why it may read
+// EndpointSlices. It keeps the subjects of one ClusterRoleBinding, and makes none.
+//
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways;httproutes;grpcroutes;referencegrants,verbs=get;list;watch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways/status;httproutes/status;grpcroutes/status,verbs=get;patch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways/finalizers,verbs=update
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,resourceNames=slipway-gateway,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services;serviceaccounts;secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=pods;namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile makes one Gateway true and says how far it got.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if !r.kinds.running() {
+		// Every Gateway is an event when they are.
+		return r.kit.Forget(ctx, req.NamespacedName)
+	}
+	s, err := r.load(ctx, req.NamespacedName)
+	switch {
+	case err != nil:
+		return r.kit.Abort(req.NamespacedName, err)
+	case s == nil:
+		r.replicas.Follow(ctx, req.NamespacedName, nil)
+		if err := r.release(ctx, req.NamespacedName); err != nil {
+			return r.kit.Abort(req.NamespacedName, err)
+		}
+		return r.kit.Forget(ctx, req.NamespacedName)
+	case !s.gateway.DeletionTimestamp.IsZero():
+		// Owner references delete the children. When it has gone, routes are told.
+		r.replicas.Follow(ctx, req.NamespacedName, nil)
+		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error { return nil })
+	}
+
+	if err := r.readCertificates(ctx, s); err != nil {
+		return r.kit.Abort(req.NamespacedName, err)
+	}
+	s.graph = graph.Build(s.input)
+	s.err = errors.Join(r.borrow(ctx, s), r.applyChildren(ctx, s))
+	r.askPods(ctx, s)
+	s.judgePods()
+	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
+		return errors.Join(r.writeRoutes(ctx, s), r.writeGateway(ctx, s))
+	})
+}
+
+// askPods has the pods followed that can answer, gets their answers, and lets those that are stale know whether others are
+// current.
+func (r *Reconciler) askPods(ctx context.Context, s *scope) {
+	key := client.ObjectKeyFromObject(s.gateway)
+	var follow []replica.Pod
+	for i := range s.pods {
+		if pod := &s.pods[i]; replica.CanAnswer(pod) {
+			follow = append(follow, replica.Pod{UID: pod.UID, IP: pod.Status.PodIP, Ready: replica.IsReady(pod)})
+		}
+	}
+	r.replicas.Follow(ctx, key, follow)
+	for _, pod := range follow {
+		s.answers[pod.UID] = r.replicas.Answer(key, pod.UID)
+	}
+	r.replicas.Standby(key, s.standby())
+}

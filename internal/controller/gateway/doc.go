@@ -1,0 +1,27 @@
+// Package gateway is the controller of the Gateway API: GatewayClasses and Gateways of Slipway, and what the status of routes
+// says of them.
+//
+// Reconcile loads a Gateway of ours with everything that it depends on, has package graph compute what it serves, applies the
+// children, asks the pods what they serve, and writes the statuses of the Gateway and of its routes. The pods compute the same
+// by themselves: a route that changes does not wait for this controller. Every file does one of these:
+//
+//	controller.go  Reconcile, the table of contents, and following the pods
+//	setup.go       what is watched
+//	refer.go       how an event finds its Gateways
+//	kinds.go       the kinds of the Gateway API, which a cluster need not have
+//	class.go       GatewayClasses, and which Gateways are ours
+//	features.go    what is supported, as classes tell
+//	scope.go       what one reconcile knows, and loading it
+//	objects.go     loading what listeners and routes refer to
+//	secrets.go     certificates, and the copies of those of other namespaces
+//	children.go    applying children
+//	rights.go      whom the ClusterRoleBinding names
+//	pods.go        what the pods serve (pure)
+//	conditions.go  types and reasons of conditions that the Gateway API does not have
+//	status.go      the status of a Gateway from the scope (pure)
+//	parents.go     the entries in the status of a route (pure)
+//	write.go       writing statuses
+//	metrics.go     what is measured
+//
+// Package desired says what a Gateway leads to. What other kinds have too is in package kit.
+package gateway

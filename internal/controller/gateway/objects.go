@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/children"
+)
+
+// loadInput reads what the graph is built of, but for the Secrets.
+func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
+	s.input = graph.Input{
+		Controller: Controller, Gateway: s.gateway, ReservedPorts: []int32{desired.AdminPort},
+		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
+	}
+	named := client.MatchingFields{indexParent: client.ObjectKeyFromObject(s.gateway).String()}
+	httpRoutes, grpcRoutes, grants := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}, &gatewayv1.ReferenceGrantList{}
+	for list, options := range map[client.ObjectList][]client.ListOption{httpRoutes: {named}, grpcRoutes: {named}, grants: nil} {
+		if err := r.kinds.objects.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+			return fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	for i := range httpRoutes.Items {
+		s.input.HTTPRoutes = append(s.input.HTTPRoutes, &httpRoutes.Items[i])
+	}
+	for i := range grpcRoutes.Items {
+		s.input.GRPCRoutes = append(s.input.GRPCRoutes, &grpcRoutes.Items[i])
+	}
+	for i := range grants.Items {
+		s.input.Grants = append(s.input.Grants, &grants.Items[i])
+	}
+	for _, route := range s.routes() {
+		if err := r.loadReferences(ctx, s, route); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// routes are those of either kind.
+func (s *scope) routes() []client.Object {
+	all := make([]client.Object, 0, len(s.input.HTTPRoutes)+len(s.input.GRPCRoutes))
+	for _, route := range s.input.HTTPRoutes {
+		all = append(all, route)
+	}
+	for _, route := range s.input.GRPCRoutes {
+		all = append(all, route)
+	}
+	return all
+}
+
+// loadReferences reads the namespace of a route, and the Services that it names.
+func (r *Reconciler) loadReferences(ctx context.Context, s *scope, route client.Object) error {
+	if _, known := s.input.Namespaces[route.GetNamespace()]; !known {
+		namespace := Namespace()
+		if err := r.kinds.objects.Get(ctx, types.NamespacedName{Name: route.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read Namespace %q: %w", route.GetNamespace(), err)
+		}
+		s.input.Namespaces[route.GetNamespace()] = namespace.Labels
+	}
+	for _, name := range backendsOf(route) {
+		if _, known := s.input.Services[name]; known {
+			continue
+		}
+		service := &corev1.Service{}
+		err := r.kinds.objects.Get(ctx, name, service, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read Service %q: %w", name, err)
+		}
+		if err == nil {
+			s.input.Services[name] = serviceOf(service)
+		}
+	}
+	return nil
+}
+
+func serviceOf(service *corev1.Service) graph.Service {
+	made := graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]string{}}
+	for _, port := range service.Spec.Ports {
+		if port.Protocol == "" || port.Protocol == corev1.ProtocolTCP {
+			made.Ports[port.Port] = children.Or(port.AppProtocol, "")
+		}
+	}
+	return made
+}
+
+// parentsOf are the Gateways that a route names, or has an entry of ours for.
+func parentsOf(object client.Object) []types.NamespacedName {
+	var refs []gatewayv1.ParentReference
+	var entries []gatewayv1.RouteParentStatus
+	switch route := object.(type) {
+	case *gatewayv1.HTTPRoute:
+		refs, entries = route.Spec.ParentRefs, route.Status.Parents
+	case *gatewayv1.GRPCRoute:
+		refs, entries = route.Spec.ParentRefs, route.Status.Parents
+	}
+	seen := map[types.NamespacedName]bool{}
+	var found []types.NamespacedName
+	add := func(ref gatewayv1.ParentReference) {
+		if name, is := gatewayOf(ref, object.GetNamespace()); is && !seen[name] {
+			seen[name] = true
+			found = append(found, name)
+		}
+	}
+	for _, ref := range refs {
+		add(ref)
+	}
+	for i := range entries {
+		if entries[i].ControllerName == Controller {
+			add(entries[i].ParentRef)
+		}
+	}
+	return found
+}
+
+// gatewayOf is the Gateway that a parentRef of a route in a namespace names, if it names one.
+func gatewayOf(ref gatewayv1.ParentReference, namespace string) (types.NamespacedName, bool) {
+	is := children.Or(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName && children.Or(ref.Kind, desired.Kind) == desired.Kind
+	return types.NamespacedName{Namespace: string(children.Or(ref.Namespace, gatewayv1.Namespace(namespace))), Name: string(ref.Name)}, is
+}
+
+// backendsOf are the Services that a route names, each once.
+func backendsOf(object client.Object) []types.NamespacedName {
+	seen := map[types.NamespacedName]bool{}
+	var found []types.NamespacedName
+	add := func(ref gatewayv1.BackendObjectReference) {
+		name := types.NamespacedName{Namespace: string(children.Or(ref.Namespace, gatewayv1.Namespace(object.GetNamespace()))), Name: string(ref.Name)}
+		if children.Or(ref.Group, "") == "" && children.Or(ref.Kind, "Service") == "Service" && !seen[name] {
+			seen[name] = true
+			found = append(found, name)
+		}
+	}
+	switch route := object.(type) {
+	case *gatewayv1.HTTPRoute:
+		for i := range route.Spec.Rules {
+			rule := &route.Spec.Rules[i]
+			for k := range rule.BackendRefs {
+				add(rule.BackendRefs[k].BackendObjectReference)
+			}
+			for k := range rule.Filters {
+				if mirror := rule.Filters[k].RequestMirror; mirror != nil {
+					add(mirror.BackendRef)
+				}
+			}
+		}
+	case *gatewayv1.GRPCRoute:
+		for i := range route.Spec.Rules {
+			rule := &route.Spec.Rules[i]
+			for k := range rule.BackendRefs {
+				add(rule.BackendRefs[k].BackendObjectReference)
+			}
+			for k := range rule.Filters {
+				if mirror := rule.Filters[k].RequestMirror; mirror != nil {
+					add(mirror.BackendRef)
+				}
+			}
+		}
+	}
+	return found
+}

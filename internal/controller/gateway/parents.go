@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+)
+
+// maxParents is how many entries the status of a route holds.
+const maxParents = 32
+
+// ofParents are the types of the conditions in an entry that we state, or take away.
+var ofParents = []string{
+	string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs), string(gatewayv1.RouteConditionPartiallyInvalid), ConditionLive,
+}
+
+// said is what there is to say of one parentRef of a route.
+type said struct {
+	ref        gatewayv1.ParentReference
+	conditions []metav1.Condition
+}
+
+// sayings are what there is to say of a route, one for each parentRef that names the Gateway.
+func (s *scope) sayings(route *graph.Route) []said {
+	var all []said
+	for _, parent := range route.Parents {
+		all = append(all, said{ref: parent.Ref, conditions: append(slices.Clone(parent.Conditions), s.live(route, parent))})
+	}
+	return all
+}
+
+func (s *scope) live(route *graph.Route, parent *graph.Parent) metav1.Condition {
+	if !parent.Accepted() {
+		return status.False(ConditionLive, ReasonNotAccepted, "the Gateway does not accept the route")
+	}
+	if lack := s.routeLack(route); lack != nil {
+		return status.False(ConditionLive, lack.reason, lack.message)
+	}
+	return status.True(ConditionLive, ReasonLive, "every pod that is ready serves this generation of the route")
+}
+
+// entries returns the entries of a route with what we say of a Gateway. Those of other controllers and of other Gateways stay as
+// they are, and where they are. Nothing said: ours of that Gateway go.
+func entries(of []gatewayv1.RouteParentStatus, namespace string, gateway types.NamespacedName, all []said, generation int64, now metav1.Time) []gatewayv1.RouteParentStatus {
+	left := slices.Clone(all)
+	next := make([]gatewayv1.RouteParentStatus, 0, len(of)+len(all))
+	for i := range of {
+		entry := of[i]
+		name, is := gatewayOf(entry.ParentRef, namespace)
+		if entry.ControllerName != Controller || !is || name != gateway {
+			next = append(next, entry)
+			continue
+		}
+		at := slices.IndexFunc(left, func(one said) bool { return reflect.DeepEqual(one.ref, entry.ParentRef) })
+		if at < 0 {
+			continue // its parentRef has gone, or it is there twice
+		}
+		entry.Conditions = conditionsOf(entry.Conditions, left[at].conditions, generation, now)
+		next = append(next, entry)
+		left = slices.Delete(left, at, at+1)
+	}
+	for _, one := range left {
+		if len(next) == maxParents {
+			break
+		}
+		next = append(next, gatewayv1.RouteParentStatus{ParentRef: one.ref, ControllerName: Controller, Conditions: conditionsOf(nil, one.conditions, generation, now)})
+	}
+	return next
+}
+
+// conditionsOf are the stated conditions, after those in the entry that are somebody else's.
+func conditionsOf(are, stated []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
+	var next []metav1.Condition
+	for _, c := range are {
+		if !slices.Contains(ofParents, c.Type) && meta.FindStatusCondition(stated, c.Type) == nil {
+			next = append(next, c)
+		}
+	}
+	return append(next, status.Merge(are, stated, generation, now)...)
+}

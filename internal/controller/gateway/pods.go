@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+)
+
+// served is what the pods that are ready serve. Pods that are not get no requests.
+type served struct {
+	replicas []replicaView
+	// hidden tells that the Deployment counts more ready pods than the cache shows.
+	hidden bool
+}
+
+// replicaView is what one of them serves.
+type replicaView struct {
+	pod *corev1.Pod
+	// mute is why it does not say what it serves; empty: it does.
+	mute string
+	// asking tells that it has not answered yet.
+	asking bool
+	// what it serves: listeners by name and digest, and the digests of routes.
+	listeners map[revision.ServedListener]bool
+	routes    map[string]bool
+}
+
+// judgePods looks at what the pods that are ready say.
+func (s *scope) judgePods() {
+	for i := range s.pods {
+		pod := &s.pods[i]
+		if replica.CanAnswer(pod) && replica.IsReady(pod) {
+			s.served.replicas = append(s.served.replicas, judge(s.gateway.UID, pod, s.answers[pod.UID]))
+		}
+	}
+	s.served.hidden = int32(len(s.served.replicas)) < s.deployment.Status.ReadyReplicas //nolint:gosec // a number of pods
+}
+
+func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaView {
+	one := replicaView{pod: pod, listeners: map[revision.ServedListener]bool{}, routes: map[string]bool{}}
+	switch {
+	case answer.State == replica.Asking:
+		one.asking = true
+		one.mute = fmt.Sprintf("pod %q has not said yet what it serves", pod.Name)
+	case answer.State == replica.Silent:
+		one.mute = fmt.Sprintf("pod %q does not answer on its admin port", pod.Name)
+	case answer.State == replica.Incompatible:
+		one.mute = fmt.Sprintf("pod %q does not say what it serves: %s", pod.Name, answer.Detail)
+	case answer.Document.UID != gateway:
+		one.asking = true
+		one.mute = fmt.Sprintf("pod %q does not serve the Gateway yet", pod.Name)
+	case answer.Document.Stale():
+		one.mute = fmt.Sprintf("pod %q has not heard from the API server: it may serve old routes, endpoints and Secrets", pod.Name)
+	default:
+		for _, l := range answer.Document.Listeners {
+			one.listeners[l] = true
+		}
+		for _, digest := range answer.Document.Routes {
+			one.routes[digest] = true
+		}
+	}
+	return one
+}
+
+// lack is why something is not served by every pod that is ready, nil where it is.
+type lack struct {
+	reason, message string
+	// passing tells that a pod is about to say something else.
+	passing bool
+}
+
+// lacking finds the first pod that lacks something. what is how that is called.
+func (v served) lacking(what string, has func(replicaView) bool) *lack {
+	for _, one := range v.replicas {
+		switch {
+		case one.mute != "":
+			return &lack{reason: ReasonReplicaBehind, message: one.mute, passing: one.asking}
+		case !has(one):
+			return &lack{reason: ReasonReplicaBehind, message: fmt.Sprintf("pod %q does not serve %s yet", one.pod.Name, what), passing: true}
+		}
+	}
+	switch {
+	case v.hidden:
+		return &lack{reason: ReasonReplicaBehind, message: "the operator does not see every ready pod", passing: true}
+	case len(v.replicas) == 0:
+		return &lack{reason: ReasonNoReplica, message: "no pod of the Gateway is ready"}
+	default:
+		return nil
+	}
+}
+
+// listenerDigest is by what a pod says that it serves a listener.
+func (s *scope) listenerDigest(l *graph.Listener) revision.ServedListener {
+	var certificates []string
+	for _, name := range l.Certificates {
+		certificates = append(certificates, name.String()+"@"+s.versions[name])
+	}
+	return revision.ServedListener{Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, certificates)}
+}
+
+// listenerLack is why a valid listener is not served by every pod.
+func (s *scope) listenerLack(l *graph.Listener) *lack {
+	digest := s.listenerDigest(l)
+	return s.served.lacking(fmt.Sprintf("listener %q", l.Name), func(one replicaView) bool { return one.listeners[digest] })
+}
+
+// routeLack is why a route is not served by every pod.
+func (s *scope) routeLack(route *graph.Route) *lack {
+	digest := revision.RouteDigest(route.UID, route.Generation)
+	return s.served.lacking("this generation of the route", func(one replicaView) bool { return one.routes[digest] })
+}
+
+// standby returns the pods that are to take no new connections while they are stale: none unless another that is ready hears
+// the API server.
+func (s *scope) standby() map[types.UID]bool {
+	newest := int64(-1)
+	for i := range s.pods {
+		pod := &s.pods[i]
+		answer := s.answers[pod.UID]
+		if replica.CanAnswer(pod) && replica.IsReady(pod) && answer.State == replica.Answering && answer.Document.UID == s.gateway.UID && answer.Document.Current() {
+			newest = max(newest, answer.Document.Generation)
+		}
+	}
+	pods := map[types.UID]bool{}
+	for i := range s.pods {
+		if answer := s.answers[s.pods[i].UID]; replica.IsStale(answer) && answer.Document.Generation <= newest {
+			pods[s.pods[i].UID] = true
+		}
+	}
+	return pods
+}

@@ -1,0 +1,144 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
+)
+
+const (
+	// indexGateway finds pods by the label with the name of their Gateway, and Gateways by that label.
+	indexGateway = "slipway.dev/gateway"
+	// indexClass finds Gateways by their class.
+	indexClass = "slipway.dev/class"
+	// indexSecret finds Gateways by the Secrets that listeners name, and by the namespace of each that is not their own.
+	indexSecret = "slipway.dev/secret"
+	// indexParent finds routes by the Gateways that they name or have an entry of ours for.
+	indexParent = "slipway.dev/parent"
+	// indexEntry finds routes by the Gateways that they have an entry of ours for.
+	indexEntry = "slipway.dev/entry"
+	// indexBackend finds routes by the Services that they name, and by the namespace of each that is not their own.
+	indexBackend = "slipway.dev/backend"
+)
+
+// ofNamespace is the value in an index for anything in another namespace. No name is empty.
+func ofNamespace(namespace string) string { return namespace + "/" }
+
+func names(list []types.NamespacedName, from string) []string {
+	values := make([]string, 0, len(list))
+	for _, name := range list {
+		values = append(values, name.String())
+		if name.Namespace != from {
+			values = append(values, ofNamespace(name.Namespace))
+		}
+	}
+	return values
+}
+
+func labelIndex(object client.Object) []string {
+	if gateway, ok := object.(*gatewayv1.Gateway); ok {
+		return []string{desired.LabelValue(gateway)}
+	}
+	return nil
+}
+
+func classIndex(object client.Object) []string {
+	if gateway, ok := object.(*gatewayv1.Gateway); ok {
+		return []string{string(gateway.Spec.GatewayClassName)}
+	}
+	return nil
+}
+
+// secretIndex has the Secret with the copies, too: what somebody does to it is undone.
+func secretIndex(object client.Object) []string {
+	gateway, ok := object.(*gatewayv1.Gateway)
+	if !ok {
+		return nil
+	}
+	copies := types.NamespacedName{Namespace: gateway.Namespace, Name: desired.CopiesName(gateway)}
+	return names(append(secretsOf(gateway), copies), gateway.Namespace)
+}
+
+func parentIndex(object client.Object) []string {
+	var values []string
+	for _, name := range parentsOf(object) {
+		values = append(values, name.String())
+	}
+	return values
+}
+
+func entryIndex(object client.Object) []string {
+	var values []string
+	for _, entry := range *parentStatuses(object) {
+		if name, is := gatewayOf(entry.ParentRef, object.GetNamespace()); is && entry.ControllerName == Controller {
+			values = append(values, name.String())
+		}
+	}
+	return values
+}
+
+func backendIndex(object client.Object) []string {
+	return names(backendsOf(object), object.GetNamespace())
+}
+
+// referrers find the Gateways that an object matters for.
+type referrers struct{ reader client.Reader }
+
+// ofRoute are the Gateways that a route names.
+func (f referrers) ofRoute(_ context.Context, object client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range parentsOf(object) {
+		requests = append(requests, reconcile.Request{NamespacedName: name})
+	}
+	return requests
+}
+
+// gateways are found by an index.
+func (f referrers) gateways(index string, sameNamespace bool, values func(client.Object) []string) handler.MapFunc {
+	return watch.Referrers{Reader: f.reader, List: &gatewayv1.GatewayList{}, Index: index, Values: values, SameNamespace: sameNamespace}.Map
+}
+
+// ofService are the Gateways of the routes that name a Service.
+func (f referrers) ofService(ctx context.Context, object client.Object) []reconcile.Request {
+	return f.ofRoutes(ctx, client.MatchingFields{indexBackend: client.ObjectKeyFromObject(object).String()})
+}
+
+// ofNamespace are the Gateways of the routes in a namespace.
+func (f referrers) ofNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+	return f.ofRoutes(ctx, client.InNamespace(object.GetName()))
+}
+
+// ofGrant are the Gateways that show Secrets of the namespace of a grant, and those of routes that name Services there.
+func (f referrers) ofGrant(ctx context.Context, object client.Object) []reconcile.Request {
+	value := ofNamespace(object.GetNamespace())
+	shown := f.gateways(indexSecret, false, func(client.Object) []string { return []string{value} })
+	return append(shown(ctx, object), f.ofRoutes(ctx, client.MatchingFields{indexBackend: value})...)
+}
+
+// ofRoutes are the Gateways that some routes name.
+func (f referrers) ofRoutes(ctx context.Context, which client.ListOption) []reconcile.Request {
+	httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
+	for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
+		err := f.reader.List(ctx, list, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+		if err != nil && ctx.Err() == nil {
+			logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", fmt.Sprintf("%T", list))
+		}
+	}
+	var requests []reconcile.Request
+	for i := range httpRoutes.Items {
+		requests = append(requests, f.ofRoute(ctx, &httpRoutes.Items[i])...)
+	}
+	for i := range grpcRoutes.Items {
+		requests = append(requests, f.ofRoute(ctx, &grpcRoutes.Items[i])...)
+	}
+	return requests
+}

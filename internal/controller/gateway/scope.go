@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// scope is what one reconcile knows. The phases fill it in the order of its fields; statuses are computed from it at the end.
+type scope struct {
+	// gateway is the Gateway as the cache has it.
+	gateway *gatewayv1.Gateway
+
+	// The children as the cache has them, empty (no UID) where there is none. Applying overwrites them with the API
+	// server's answer. Set by load.
+	account    *corev1.ServiceAccount
+	role       *rbacv1.Role
+	binding    *rbacv1.RoleBinding
+	deployment *appsv1.Deployment
+	service    *corev1.Service
+	budget     *policyv1.PodDisruptionBudget
+	// copies is the metadata of the Secret with the certificates of other namespaces, whoever made it.
+	copies *metav1.PartialObjectMetadata
+	// pods are all pods of the Gateway, by name, shared with the cache: not to be changed. Set by load.
+	pods []corev1.Pod
+
+	// input is what the graph is built of. The routes are those that name the Gateway, or have an entry of ours for it. They
+	// are shared with the cache. Set by load, and the Secrets by readCertificates.
+	input graph.Input
+	// versions are those of the Secrets that listeners may show. Set by readCertificates.
+	versions map[types.NamespacedName]string
+	// graph is what the Gateway serves. Set by Reconcile.
+	graph *graph.Graph
+
+	// answers are what the pods say, by UID. Set by askPods.
+	answers map[types.UID]replica.Answer
+	// served is what the pods that are ready serve. Set by judgePods.
+	served served
+
+	// err is what went wrong in the phases.
+	err error
+	// recheck is when to look again though nothing changes; zero: never.
+	recheck outcome.Recheck
+}
+
+// load reads the Gateway and everything that it depends on from the cache. It returns nil when there is none of ours.
+func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope, error) {
+	s := &scope{
+		gateway:    &gatewayv1.Gateway{},
+		account:    &corev1.ServiceAccount{},
+		role:       &rbacv1.Role{},
+		binding:    &rbacv1.RoleBinding{},
+		deployment: &appsv1.Deployment{},
+		service:    &corev1.Service{},
+		budget:     &policyv1.PodDisruptionBudget{},
+		answers:    map[types.UID]replica.Answer{},
+	}
+	if err := r.kinds.objects.Get(ctx, key, s.gateway); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if ours, err := r.owned.is(ctx, s.gateway); !ours || err != nil {
+		return nil, err
+	}
+	name := desired.Name(s.gateway)
+	err := errors.Join(
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.account),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.role),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.binding),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.deployment),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.service),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.budget),
+		r.loadPods(ctx, s),
+		r.loadInput(ctx, s),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if s.copies, err = r.secret(ctx, types.NamespacedName{Namespace: key.Namespace, Name: desired.CopiesName(s.gateway)}); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// children are those that exist.
+func (s *scope) children() []client.Object {
+	return apply.Existing(s.account, s.role, s.binding, s.deployment, s.service, s.budget)
+}
+
+func (r *Reconciler) loadPods(ctx context.Context, s *scope) error {
+	pods := &corev1.PodList{}
+	err := r.kit.Client.List(ctx, pods, client.InNamespace(s.gateway.Namespace),
+		client.MatchingFields{indexGateway: desired.LabelValue(s.gateway)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	s.pods = pods.Items
+	return nil
+}

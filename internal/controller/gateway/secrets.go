@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/children"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// secretsOf are the Secrets that the listeners of a Gateway name.
+func secretsOf(gateway *gatewayv1.Gateway) []types.NamespacedName {
+	var names []types.NamespacedName
+	for i := range gateway.Spec.Listeners {
+		if gateway.Spec.Listeners[i].TLS == nil {
+			continue
+		}
+		for _, ref := range gateway.Spec.Listeners[i].TLS.CertificateRefs {
+			if children.Or(ref.Group, "") == "" && children.Or(ref.Kind, "Secret") == "Secret" {
+				names = append(names, types.NamespacedName{Namespace: string(children.Or(ref.Namespace, gatewayv1.Namespace(gateway.Namespace))), Name: string(ref.Name)})
+			}
+		}
+	}
+	return names
+}
+
+// secret returns the metadata of a Secret, empty (no UID) where there is none.
+func (r *Reconciler) secret(ctx context.Context, name types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if !r.kinds.objects.Watches(name.Namespace) {
+		return found, nil
+	}
+	if err := r.kit.Client.Get(ctx, name, found); client.IgnoreNotFound(err) != nil {
+		return found, fmt.Errorf("read Secret %q: %w", name, err)
+	}
+	return found, nil
+}
+
+// checked is what a Secret was worth at a version.
+type checked struct{ version, problem string }
+
+// readCertificates looks at the Secrets that listeners name. The content is read only of those that they may show: which ones
+// that are, the graph knows, so it is built once without any route.
+func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
+	s.versions = map[types.NamespacedName]string{}
+	for _, name := range secretsOf(s.gateway) {
+		found, err := r.secret(ctx, name)
+		if err != nil {
+			return err
+		}
+		if found.UID != "" {
+			s.input.Secrets[name], s.versions[name] = graph.Secret{}, found.ResourceVersion
+		}
+	}
+	alone := s.input
+	alone.HTTPRoutes, alone.GRPCRoutes = nil, nil
+	for _, l := range graph.Build(alone).Listeners {
+		for _, name := range l.Certificates {
+			if err := r.check(ctx, s, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// check finds out what a Secret is worth. It is remembered for its version.
+func (r *Reconciler) check(ctx context.Context, s *scope, name types.NamespacedName) error {
+	known, ok := r.certificates.Get(name)
+	if !ok || known.(checked).version != s.versions[name] {
+		secret := &corev1.Secret{}
+		err := r.kit.Live.Get(ctx, name, secret)
+		if apierrors.IsNotFound(err) {
+			delete(s.input.Secrets, name)
+			return nil
+		}
+		if err != nil {
+			return outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+		}
+		known = checked{version: secret.ResourceVersion, problem: problemOf(secret)}
+		r.certificates.Add(name, known)
+	}
+	s.versions[name] = known.(checked).version
+	s.input.Secrets[name] = graph.Secret{Problem: known.(checked).problem}
+	return nil
+}
+
+// problemOf says why a certificate cannot be used. It tells nothing of what the Secret holds.
+func problemOf(secret *corev1.Secret) string {
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		if len(secret.Data[key]) == 0 {
+			return fmt.Sprintf("it has no %s", key)
+		}
+	}
+	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
+		return fmt.Sprintf("%s and %s are no certificate with its key", corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+	}
+	return ""
+}
+
+// borrow keeps the copies of the certificates of other namespaces, in one Secret that the pods may read. A certificate is taken
+// out as soon as no grant permits it. Nothing is read while neither the Secrets nor the copies have changed.
+func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
+	wanted := s.borrowed()
+	if len(wanted) == 0 && s.copies.UID == "" {
+		return nil
+	}
+	var versions []string
+	for _, name := range wanted {
+		versions = append(versions, name.String()+"@"+s.versions[name])
+	}
+	state := strings.Join(versions, " ")
+	if known, ok := r.copied.Get(s.gateway.UID); ok && known == (copied{at: s.copies.ResourceVersion, of: state}) {
+		return nil
+	}
+	current := &corev1.Secret{}
+	err := r.kit.Live.Get(ctx, types.NamespacedName{Namespace: s.gateway.Namespace, Name: desired.CopiesName(s.gateway)}, current)
+	if client.IgnoreNotFound(err) != nil {
+		return outcome.Classify("the Secret with the copies", err)
+	}
+	if len(wanted) == 0 && !r.kit.Applier.Ours(s.gateway, current) {
+		r.copied.Add(s.gateway.UID, copied{at: s.copies.ResourceVersion, of: state})
+		return nil
+	}
+	data, err := r.copy(ctx, s, wanted)
+	if err != nil {
+		return err
+	}
+	if _, err := r.kit.Applier.Apply(ctx, s.gateway, apply.Child{Desired: desired.Copies(s.gateway, data), Current: current}); err != nil {
+		return err
+	}
+	r.copied.Add(s.gateway.UID, copied{at: current.ResourceVersion, of: state})
+	return nil
+}
+
+// copied is of what the copies are, and at which version the Secret with them is so.
+type copied struct{ at, of string }
+
+// borrowed are the Secrets of other namespaces that listeners show, in order.
+func (s *scope) borrowed() []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, l := range s.graph.Listeners {
+		for _, name := range l.Certificates {
+			if name.Namespace != s.gateway.Namespace {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(names)
+}
+
+// copy reads Secrets, each at the version that was checked: another one is seen by the next reconcile.
+func (r *Reconciler) copy(ctx context.Context, s *scope, names []types.NamespacedName) (map[string][]byte, error) {
+	data := map[string][]byte{}
+	var errs []error
+	for _, name := range names {
+		secret := &corev1.Secret{}
+		if err := r.kit.Live.Get(ctx, name, secret); err != nil {
+			errs = append(errs, outcome.Classify(fmt.Sprintf("Secret %q", name), err))
+			continue
+		}
+		if secret.ResourceVersion != s.versions[name] {
+			errs = append(errs, outcome.StaleCache(fmt.Sprintf("Secret %q", name)))
+			continue
+		}
+		borrowed.Put(data, name, borrowed.Certificate{
+			Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey], Version: secret.ResourceVersion,
+		})
+	}
+	return data, errors.Join(errs...)
+}

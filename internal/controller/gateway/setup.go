@@ -1,0 +1,211 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/blocker"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
+)
+
+// Options configures the controllers.
+type Options struct {
+	// Image is what gateway pods run. Required.
+	Image string
+	// ServiceType is that of every Gateway's Service. Default: LoadBalancer.
+	ServiceType corev1.ServiceType
+	// AdminPort is where gateway pods say what they serve. Default: that of the pods that the controller makes; a test may
+	// have others.
+	AdminPort int
+	// Budget is what is kept in memory of the Gateway API.
+	Budget Budget
+	// MaxConcurrentReconciles is how many objects are worked on at a time.
+	MaxConcurrentReconciles int
+	// NewQueue replaces the queue. Default: controller-runtime's.
+	NewQueue outcome.NewQueue
+	// Clock tells the time. Default: the system's.
+	Clock clock.Clock
+}
+
+// SetupClass registers the controller of GatewayClasses with the manager.
+func SetupClass(mgr ctrl.Manager, options Options) error {
+	classes, err := optional.New(mgr, optional.Options{Budget: options.Budget.Classes, Required: []client.Object{&gatewayv1.GatewayClass{}}})
+	if err != nil {
+		return err
+	}
+	r := &ClassReconciler{kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock}), classes: classes}
+	if r.kit.Blockers, err = blocker.Setup(mgr); err != nil {
+		return err
+	}
+	built, err := ctrl.NewControllerManagedBy(mgr).
+		Named("gatewayclass").
+		WatchesRawSource(r.kit.Blockers.Source()).
+		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
+		Build(r)
+	if err != nil {
+		return fmt.Errorf("build the controller: %w", err)
+	}
+	if err := classes.Watch(built.Watch, &gatewayv1.GatewayClass{}, &handler.EnqueueRequestForObject{}); err != nil {
+		return err
+	}
+	return classes.Setup()
+}
+
+// Setup registers the controller of Gateways with the manager.
+func Setup(mgr ctrl.Manager, options Options) error {
+	options = withDefaults(options)
+	known, err := newKinds(mgr, options.Budget)
+	if err != nil {
+		return err
+	}
+	if err := addIndexes(mgr, known); err != nil {
+		return err
+	}
+	follower := replica.New(replica.Options{Port: options.AdminPort, Clock: options.Clock})
+	if err := mgr.Add(follower); err != nil {
+		return fmt.Errorf("add what follows the gateway pods: %w", err)
+	}
+	r := newReconciler(mgr, options, known, follower)
+	if r.kit.Blockers, err = blocker.Setup(mgr); err != nil {
+		return err
+	}
+	registerMetrics(known, r.owned)
+	find := referrers{reader: known.objects}
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &gatewayv1.Gateway{}, handler.OnlyControllerOwner())
+	shown := find.gateways(indexSecret, false, func(object client.Object) []string { return []string{client.ObjectKeyFromObject(object).String()} })
+	running := find.gateways(indexGateway, true, func(object client.Object) []string {
+		return watch.LabelIndex(gatewayv1.GatewayNameLabelKey)(object)
+	})
+	built, err := ctrl.NewControllerManagedBy(mgr).
+		Named("gateway").
+		Watches(&corev1.ServiceAccount{}, owner).
+		Watches(&rbacv1.Role{}, owner).
+		Watches(&rbacv1.RoleBinding{}, owner).
+		Watches(&appsv1.Deployment{}, owner).
+		Watches(&corev1.Service{}, owner).
+		Watches(&policyv1.PodDisruptionBudget{}, owner).
+		// Pods are owned by others.
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(running)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(shown)).
+		WatchesRawSource(watch.Notices(follower.Notify)).
+		WatchesRawSource(r.kit.Blockers.Source()).
+		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
+		Build(r)
+	if err != nil {
+		return fmt.Errorf("build the controller: %w", err)
+	}
+	if err := errors.Join(watchObjects(built.Watch, known, find), setupRights(mgr, options, known, r)); err != nil {
+		return err
+	}
+	return known.start()
+}
+
+// watchObjects tells the controller of the kinds that a cluster need not have.
+func watchObjects(to func(source.Source) error, known *kinds, find referrers) error {
+	through := handler.EnqueueRequestsFromMapFunc
+	gateways := find.gateways(indexClass, false, func(object client.Object) []string { return []string{object.GetName()} })
+	classes := func(ctx context.Context, object client.Object) []reconcile.Request {
+		if class, ok := object.(*gatewayv1.GatewayClass); ok && class.Spec.ControllerName == Controller {
+			known.objects.Begin()
+		}
+		return gateways(ctx, object)
+	}
+	return errors.Join(
+		known.classes.Watch(to, &gatewayv1.GatewayClass{}, through(classes), predicate.GenerationChangedPredicate{}),
+		known.objects.Watch(to, &gatewayv1.Gateway{}, &handler.EnqueueRequestForObject{}),
+		known.objects.Watch(to, &gatewayv1.HTTPRoute{}, through(find.ofRoute)),
+		known.objects.Watch(to, &gatewayv1.GRPCRoute{}, through(find.ofRoute)),
+		known.objects.Watch(to, &gatewayv1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
+		known.objects.Watch(to, &corev1.Service{}, through(find.ofService), portsChanged()),
+		known.objects.Watch(to, Namespace(), through(find.ofNamespace), predicate.LabelChangedPredicate{}),
+	)
+}
+
+// portsChanged keeps out what does not matter of Services, which have no generation.
+func portsChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Service)
+		after, also := e.ObjectNew.(*corev1.Service)
+		return !ok || !also || !reflect.DeepEqual(serviceOf(before), serviceOf(after))
+	}}
+}
+
+// setupRights registers what keeps the subjects of the ClusterRoleBinding.
+func setupRights(mgr ctrl.Manager, options Options, known *kinds, of *Reconciler) error {
+	built, err := ctrl.NewControllerManagedBy(mgr).
+		Named("gatewayrights").
+		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(whole)).
+		WithOptions(outcome.ControllerOptions(1, options.NewQueue)).
+		Build(&rights{kit: of.kit, kinds: known, owned: of.owned})
+	if err != nil {
+		return fmt.Errorf("build the controller: %w", err)
+	}
+	return errors.Join(
+		known.classes.Watch(built.Watch, &gatewayv1.GatewayClass{}, handler.EnqueueRequestsFromMapFunc(whole), predicate.GenerationChangedPredicate{}),
+		known.objects.Watch(built.Watch, &gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(whole), predicate.GenerationChangedPredicate{}),
+	)
+}
+
+func addIndexes(mgr ctrl.Manager, known *kinds) error {
+	label := watch.LabelIndex(gatewayv1.GatewayNameLabelKey)
+	if err := watch.AddIndexes(mgr, watch.Index{Object: &corev1.Pod{}, Name: indexGateway, Values: label}); err != nil {
+		return err
+	}
+	gateway := &gatewayv1.Gateway{}
+	errs := []error{
+		known.objects.Index(gateway, indexGateway, labelIndex),
+		known.objects.Index(gateway, indexClass, classIndex),
+		known.objects.Index(gateway, indexSecret, secretIndex),
+	}
+	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
+		errs = append(errs,
+			known.objects.Index(route, indexParent, parentIndex),
+			known.objects.Index(route, indexEntry, entryIndex),
+			known.objects.Index(route, indexBackend, backendIndex))
+	}
+	return errors.Join(errs...)
+}
+
+func withDefaults(options Options) Options {
+	if options.AdminPort == 0 {
+		options.AdminPort = desired.AdminPort
+	}
+	if options.ServiceType == "" {
+		options.ServiceType = corev1.ServiceTypeLoadBalancer
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return options
+}
+
+func newReconciler(mgr ctrl.Manager, options Options, known *kinds, replicas Replicas) *Reconciler {
+	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock})
+	return &Reconciler{
+		kit: tools, kinds: known, owned: owned{kinds: known, children: mgr.GetClient()}, replicas: replicas,
+		image: options.Image, serviceType: options.ServiceType,
+		certificates: lru.New(kit.Memory), copied: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
+	}
+}

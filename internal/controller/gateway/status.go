@@ -1,0 +1,199 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+)
+
+// maxAddresses is how many status holds.
+const maxAddresses = 16
+
+// status computes what we have to say of the Gateway, and of nothing else.
+func (s *scope) status(now time.Time) gatewayv1.GatewayStatus {
+	at := metav1.NewTime(now)
+	next := gatewayv1.GatewayStatus{Addresses: s.addresses(), Listeners: []gatewayv1.ListenerStatus{}}
+	for _, l := range s.graph.Listeners {
+		conditions := append(slices.Clone(l.Conditions), s.listenerProgrammed(l))
+		next.Listeners = append(next.Listeners, gatewayv1.ListenerStatus{
+			Name: l.Name, SupportedKinds: l.Kinds, AttachedRoutes: l.Attached,
+			Conditions: status.Merge(saidOfListener(s.gateway, l.Name), conditions, s.gateway.Generation, at),
+		})
+	}
+	conditions := []metav1.Condition{s.graph.Accepted, s.graph.ResolvedRefs, s.programmed()}
+	next.Conditions = status.Merge(s.gateway.Status.Conditions, conditions, s.gateway.Generation, at)
+	return next
+}
+
+// saidOfListener are the conditions of a listener as they are.
+func saidOfListener(gateway *gatewayv1.Gateway, name gatewayv1.SectionName) []metav1.Condition {
+	for i := range gateway.Status.Listeners {
+		if gateway.Status.Listeners[i].Name == name {
+			return gateway.Status.Listeners[i].Conditions
+		}
+	}
+	return nil
+}
+
+func (s *scope) listenerProgrammed(l *graph.Listener) metav1.Condition {
+	const programmed = string(gatewayv1.ListenerConditionProgrammed)
+	if !l.Valid {
+		return status.False(programmed, string(gatewayv1.ListenerReasonInvalid), "the listener cannot be served as it is written")
+	}
+	if lack := s.listenerLack(l); lack != nil {
+		return status.False(programmed, string(gatewayv1.ListenerReasonPending), lack.message)
+	}
+	return status.True(programmed, string(gatewayv1.ListenerReasonProgrammed), "every pod that is ready serves the listener")
+}
+
+// programmed is the summary: is all that is valid served, where clients find it?
+func (s *scope) programmed() metav1.Condition {
+	no := func(reason gatewayv1.GatewayConditionReason, message string) metav1.Condition {
+		return status.False(string(gatewayv1.GatewayConditionProgrammed), string(reason), message)
+	}
+	if s.graph.Accepted.Status != metav1.ConditionTrue {
+		return no(gatewayv1.GatewayReasonInvalid, s.graph.Accepted.Message)
+	}
+	if !s.anyValid() {
+		return no(gatewayv1.GatewayReasonInvalid, "no listener can be served as it is written")
+	}
+	if e := outcome.Worst(s.err); e.Stalls() {
+		return no(gatewayv1.GatewayReasonNoResources, e.Message)
+	} else if e != nil {
+		return no(gatewayv1.GatewayReasonPending, e.Message)
+	}
+	addresses := s.addresses()
+	for i, asked := range desired.RequestedAddresses(s.gateway) {
+		if !slices.ContainsFunc(addresses, func(a gatewayv1.GatewayStatusAddress) bool { return a.Value == asked }) {
+			return no(gatewayv1.GatewayReasonAddressNotUsable, fmt.Sprintf("spec.addresses[%d].value: Service %q has not got %q", i, desired.Name(s.gateway), asked))
+		}
+	}
+	if len(addresses) == 0 {
+		return no(gatewayv1.GatewayReasonAddressNotAssigned, fmt.Sprintf("Service %q has no address yet", desired.Name(s.gateway)))
+	}
+	for _, l := range s.graph.Listeners {
+		if !l.Valid {
+			continue
+		}
+		if lack := s.listenerLack(l); lack != nil {
+			return no(gatewayv1.GatewayReasonPending, lack.message)
+		}
+	}
+	return status.True(string(gatewayv1.GatewayConditionProgrammed), string(gatewayv1.GatewayReasonProgrammed), "every pod that is ready serves every listener that can be served")
+}
+
+// addresses are where the Gateway is reached: by what balances the load, or in the cluster where nothing does.
+func (s *scope) addresses() []gatewayv1.GatewayStatusAddress {
+	var list []gatewayv1.GatewayStatusAddress
+	add := func(kind gatewayv1.AddressType, value string) {
+		if value != "" && value != corev1.ClusterIPNone && len(list) < maxAddresses {
+			list = append(list, gatewayv1.GatewayStatusAddress{Type: &kind, Value: value})
+		}
+	}
+	if s.service.UID == "" {
+		return nil
+	}
+	if s.service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		add(gatewayv1.IPAddressType, s.service.Spec.ClusterIP)
+		return list
+	}
+	for _, at := range s.service.Status.LoadBalancer.Ingress {
+		add(gatewayv1.IPAddressType, at.IP)
+		add(gatewayv1.HostnameAddressType, at.Hostname)
+	}
+	return list
+}
+
+// unsettled tells that a pod is about to say something else of a listener.
+func (s *scope) unsettled() bool {
+	for _, l := range s.graph.Listeners {
+		if !l.Valid {
+			continue
+		}
+		if lack := s.listenerLack(l); lack != nil && lack.passing {
+			return true
+		}
+	}
+	return false
+}
+
+// ofListeners are the types of the conditions of a listener that we state, or take away.
+var ofListeners = []string{
+	string(gatewayv1.ListenerConditionAccepted), string(gatewayv1.ListenerConditionResolvedRefs), string(gatewayv1.ListenerConditionProgrammed),
+	string(gatewayv1.ListenerConditionConflicted), string(gatewayv1.ListenerConditionOverlappingTLSConfig),
+}
+
+// cleaned is a status without what should not be there any more beside what we state: listeners that the spec does not have, and
+// conditions of ours that are over. Somebody else may have stated them, so that our apply does not remove them.
+func cleaned(is, next gatewayv1.GatewayStatus) (gatewayv1.GatewayStatus, bool) {
+	clean := *is.DeepCopy()
+	clean.Listeners = slices.DeleteFunc(clean.Listeners, func(l gatewayv1.ListenerStatus) bool {
+		return !slices.ContainsFunc(next.Listeners, func(n gatewayv1.ListenerStatus) bool { return n.Name == l.Name })
+	})
+	dirty := len(clean.Listeners) != len(is.Listeners)
+	for i := range clean.Listeners {
+		l := &clean.Listeners[i]
+		var stated []metav1.Condition
+		for _, n := range next.Listeners {
+			if n.Name == l.Name {
+				stated = n.Conditions
+			}
+		}
+		before := len(l.Conditions)
+		l.Conditions = slices.DeleteFunc(l.Conditions, func(c metav1.Condition) bool {
+			return slices.Contains(ofListeners, c.Type) && !slices.ContainsFunc(stated, func(n metav1.Condition) bool { return n.Type == c.Type })
+		})
+		dirty = dirty || len(l.Conditions) != before
+	}
+	return clean, dirty
+}
+
+// sameStatus tells whether a status says all that we have to say, and nothing that is over.
+func sameStatus(is, next gatewayv1.GatewayStatus) bool {
+	if len(is.Listeners) != len(next.Listeners) || !slices.EqualFunc(is.Addresses, next.Addresses, sameAddress) || !sameConditions(is.Conditions, next.Conditions) {
+		return false
+	}
+	for i := range next.Listeners {
+		n := &next.Listeners[i]
+		at := slices.IndexFunc(is.Listeners, func(l gatewayv1.ListenerStatus) bool { return l.Name == n.Name })
+		if at < 0 {
+			return false
+		}
+		l := &is.Listeners[at]
+		if l.AttachedRoutes != n.AttachedRoutes || !slices.EqualFunc(l.SupportedKinds, n.SupportedKinds, sameKind) || !sameConditions(l.Conditions, n.Conditions) {
+			return false
+		}
+	}
+	_, dirty := cleaned(is, next)
+	return !dirty
+}
+
+func sameAddress(a, b gatewayv1.GatewayStatusAddress) bool {
+	return a.Value == b.Value && a.Type != nil && b.Type != nil && *a.Type == *b.Type
+}
+
+func sameKind(a, b gatewayv1.RouteGroupKind) bool {
+	return a.Kind == b.Kind && a.Group != nil && b.Group != nil && *a.Group == *b.Group
+}
+
+// sameConditions tells whether conditions hold the stated ones. Others are somebody else's.
+func sameConditions(are, stated []metav1.Condition) bool {
+	for _, want := range stated {
+		if !slices.ContainsFunc(are, func(c metav1.Condition) bool {
+			return c.Type == want.Type && c.Status == want.Status && c.Reason == want.Reason && c.Message == want.Message &&
+				c.ObservedGeneration == want.ObservedGeneration && c.LastTransitionTime.Equal(&want.LastTransitionTime)
+		}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,224 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+)
+
+const (
+	// settleTime is how long a status waits for pods to say that they serve what was just asked for. It takes them
+	// milliseconds, and a status that calls them behind meanwhile would cost two writes for every change.
+	settleTime = time.Second
+	// countInterval is how often the status of a Gateway is written for nothing but numbers of routes and words.
+	countInterval = time.Second
+)
+
+// settle returns how long to hold a status back that waits for pods to say something else. what identifies what they are to say.
+func (r *Reconciler) settle(what string) time.Duration {
+	since, ok := r.settling.Get(what)
+	if !ok {
+		since = r.kit.Clock.Now()
+		r.settling.Add(what, since)
+	}
+	return settleTime - r.kit.Clock.Since(since.(time.Time))
+}
+
+// writeGateway writes the status of the Gateway where it differs.
+func (r *Reconciler) writeGateway(ctx context.Context, s *scope) error {
+	key := fmt.Sprintf("gateway/%s", s.gateway.UID)
+	if !s.unsettled() {
+		r.settling.Remove(key)
+	} else if wait := r.settle(key); wait > 0 {
+		s.recheck.After(wait)
+		return nil
+	}
+	next := s.status(r.kit.Clock.Now())
+	if sameStatus(s.gateway.Status, next) {
+		return nil
+	}
+	if last, ok := r.counted.Get(s.gateway.UID); ok && onlyCounts(s.gateway.Status, next) {
+		if wait := countInterval - r.kit.Clock.Since(last.(time.Time)); wait > 0 {
+			s.recheck.After(wait)
+			return nil
+		}
+	}
+	// A status of a stale cache must not be written.
+	if err := r.kit.Fresh.Confirm(ctx, append([]client.Object{s.gateway}, s.children()...)...); err != nil {
+		return err
+	}
+	in, err := r.kinds.objects.Client(s.gateway)
+	if err != nil {
+		return err
+	}
+	if err := applyStatus(ctx, in, s.gateway, next); err != nil {
+		return err
+	}
+	r.counted.Add(s.gateway.UID, r.kit.Clock.Now())
+	if clean, dirty := cleaned(s.gateway.Status, next); dirty {
+		return r.cleanStatus(ctx, in, s.gateway, clean)
+	}
+	return nil
+}
+
+// cleanStatus takes away what an apply leaves.
+func (r *Reconciler) cleanStatus(ctx context.Context, in client.Client, gateway *gatewayv1.Gateway, clean gatewayv1.GatewayStatus) error {
+	before := gateway.DeepCopy()
+	gateway.Status = clean
+	err := in.Status().Patch(ctx, gateway, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
+	return written(gateway, err)
+}
+
+// onlyCounts tells whether two statuses differ in nothing but numbers of routes and words.
+func onlyCounts(is, next gatewayv1.GatewayStatus) bool {
+	next = *next.DeepCopy()
+	for i := range next.Listeners {
+		for k := range is.Listeners {
+			if is.Listeners[k].Name == next.Listeners[i].Name {
+				next.Listeners[i].AttachedRoutes = is.Listeners[k].AttachedRoutes
+				next.Listeners[i].Conditions = status.WithMessagesOf(is.Listeners[k].Conditions, next.Listeners[i].Conditions)
+			}
+		}
+	}
+	next.Conditions = status.WithMessagesOf(is.Conditions, next.Conditions)
+	return sameStatus(is, next)
+}
+
+// applyStatus states a status, of the object as it was read: what was said of an earlier one must not be written. The answer is
+// in the object.
+func applyStatus(ctx context.Context, in client.Client, object client.Object, next any) error {
+	of, err := in.GroupVersionKindFor(object)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": of.GroupVersion().String(), "kind": of.Kind,
+		"metadata": map[string]string{
+			"name": object.GetName(), "namespace": object.GetNamespace(), "uid": string(object.GetUID()), "resourceVersion": object.GetResourceVersion(),
+		},
+		"status": next,
+	})
+	if err != nil {
+		return fmt.Errorf("encode the status: %w", err)
+	}
+	err = in.Status().Patch(ctx, object, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(FieldManager), client.ForceOwnership)
+	return written(object, err)
+}
+
+// written gives the error of a write its policy. An object that has gone is none.
+func written(object client.Object, err error) error {
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return outcome.Classify(fmt.Sprintf("the status of %T %q", object, client.ObjectKeyFromObject(object)), err)
+}
+
+// writeRoutes writes the entries of the Gateway in the status of each route where they differ. A route that is about to be served
+// by every pod waits for that, and no other one for it.
+func (r *Reconciler) writeRoutes(ctx context.Context, s *scope) error {
+	judged := map[types.UID]*graph.Route{}
+	for _, route := range s.graph.Routes {
+		judged[route.UID] = route
+	}
+	name := client.ObjectKeyFromObject(s.gateway)
+	var errs []error
+	for _, object := range s.routes() {
+		route := judged[object.GetUID()]
+		if route == nil {
+			errs = append(errs, r.writeParents(ctx, object, name, nil))
+			continue
+		}
+		if wait := r.routeWait(s, route); wait > 0 {
+			s.recheck.After(wait)
+			continue
+		}
+		errs = append(errs, r.writeParents(ctx, object, name, s.sayings(route)))
+	}
+	return errors.Join(errs...)
+}
+
+// routeWait is how long to hold back what is said of a route.
+func (r *Reconciler) routeWait(s *scope, route *graph.Route) time.Duration {
+	accepted := false
+	for _, parent := range route.Parents {
+		accepted = accepted || parent.Accepted()
+	}
+	if !accepted {
+		return 0
+	}
+	key := fmt.Sprintf("route/%s/%s", s.gateway.UID, revision.RouteDigest(route.UID, route.Generation))
+	lack := s.routeLack(route)
+	if lack == nil || !lack.passing {
+		r.settling.Remove(key)
+		return 0
+	}
+	return r.settle(key)
+}
+
+// writeParents writes what is said of a Gateway into the status of a route.
+func (r *Reconciler) writeParents(ctx context.Context, object client.Object, gateway types.NamespacedName, all []said) error {
+	before := parentStatuses(object)
+	next := entries(*before, object.GetNamespace(), gateway, all, object.GetGeneration(), metav1.NewTime(r.kit.Clock.Now()))
+	if len(next) == len(*before) && (len(next) == 0 || reflect.DeepEqual(next, *before)) {
+		return nil
+	}
+	in, err := r.kinds.objects.Client(object)
+	if err != nil {
+		return err
+	}
+	after, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", object)
+	}
+	*parentStatuses(after) = next
+	// The list is one value that controllers share, so the write is locked.
+	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
+	return written(object, in.Status().Patch(ctx, after, patch, client.FieldOwner(FieldManager)))
+}
+
+// parentStatuses are the entries of a route.
+func parentStatuses(object client.Object) *[]gatewayv1.RouteParentStatus {
+	switch route := object.(type) {
+	case *gatewayv1.HTTPRoute:
+		return &route.Status.Parents
+	case *gatewayv1.GRPCRoute:
+		return &route.Status.Parents
+	default:
+		return new([]gatewayv1.RouteParentStatus)
+	}
+}
+
+// release takes our entries for a Gateway that has gone, or is not ours, out of the statuses of routes.
+func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) error {
+	if !r.kinds.running() || !r.kinds.objects.Watches(gateway.Namespace) {
+		return nil
+	}
+	var errs []error
+	httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
+	for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
+		if err := r.kinds.objects.List(ctx, list, client.MatchingFields{indexEntry: gateway.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			errs = append(errs, fmt.Errorf("list %T: %w", list, err))
+		}
+	}
+	for i := range httpRoutes.Items {
+		errs = append(errs, r.writeParents(ctx, &httpRoutes.Items[i], gateway, nil))
+	}
+	for i := range grpcRoutes.Items {
+		errs = append(errs, r.writeParents(ctx, &grpcRoutes.Items[i], gateway, nil))
+	}
+	return errors.Join(errs...)
+}
