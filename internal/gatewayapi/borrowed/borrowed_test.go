@@ -15,9 +15,13 @@ import (
 func TestACopyIsFoundAgain(t *testing.T) {
 	long := strings.Repeat("n", 253)
 	names := []types.NamespacedName{
-		{Namespace: "team", Name: "web"}, {Namespace: "team", Name: "web.com"}, {Namespace: "team-web", Name: "com"},
-		{Namespace: "team", Name: "web.version"}, {Namespace: "team", Name: "web.tls"},
-		{Namespace: "team", Name: long}, {Namespace: "team", Name: long[1:] + "m"},
+		{Namespace: "team", Name: "web"},
+		{Namespace: "team", Name: "web.com"},
+		{Namespace: "team-web", Name: "com"},
+		{Namespace: "team", Name: "web.version"},
+		{Namespace: "team", Name: "web.tls"},
+		{Namespace: "team", Name: long},
+		{Namespace: "team", Name: long[1:] + "m"},
 	}
 	secret := &corev1.Secret{Data: map[string][]byte{}}
 	for _, name := range names {
