@@ -33,6 +33,8 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 	podMeta.Annotations, podMeta.ManagedFields = nil, nil
 	port, probe := []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}, &corev1.Probe{PeriodSeconds: 5}
 	asked := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}
+	protocol, labelled := "kubernetes.io/h2c", identity()
+	labelled.Labels = map[string]string{"l": "1"}
 	revision := full()
 	revision.Annotations, revision.ManagedFields = map[string]string{health.AnnotationRevision: "3"}, nil
 	tests := map[string]struct {
@@ -59,7 +61,18 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 			},
 		},
 		"revision of a ReplicaSet": {keepMetadata(health.AnnotationRevision), &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: revision}},
-		"identity of a Secret":     {keepIdentity, &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: identity()}},
+		"ports of a Service": {
+			keepPorts,
+			&corev1.Service{ObjectMeta: full(), Spec: corev1.ServiceSpec{
+				Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{"app": "shop"},
+				Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, AppProtocol: &protocol, NodePort: 30000}},
+			}},
+			&corev1.Service{ObjectMeta: identity(), Spec: corev1.ServiceSpec{
+				Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP, AppProtocol: &protocol}},
+			}},
+		},
+		"labels of a namespace": {keepLabels, &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: labelled}},
+		"identity of a Secret":  {keepIdentity, &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: identity()}},
 		"a deletion that was missed": {
 			keepIdentity, toolscache.DeletedFinalStateUnknown{Key: "team/shop"}, toolscache.DeletedFinalStateUnknown{Key: "team/shop"},
 		},

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
 )
@@ -88,12 +89,44 @@ func TestTheRoleLetsTheOperatorEscalateOneClusterRole(t *testing.T) {
 		if slices.Contains(rule.Resources, "clusterroles") && !slices.Equal(rule.ResourceNames, []string{kindrole.Name}) {
 			t.Errorf("the operator may %v ClusterRoles", rule.Verbs)
 		}
-		if slices.Contains(rule.Resources, "clusterrolebindings") {
-			t.Errorf("the operator may %v ClusterRoleBindings", rule.Verbs)
+		// Of one it keeps the subjects: who they get the rights of, it cannot change.
+		if slices.Contains(rule.Resources, "clusterrolebindings") &&
+			(!slices.Equal(rule.ResourceNames, []string{desired.RightsName}) || !slices.Equal(rule.Verbs, []string{"get", "list", "patch", "watch"})) {
+			t.Errorf("the operator may %v ClusterRoleBindings %v", rule.Verbs, rule.ResourceNames)
 		}
 	}
 	manifest := readFile(t, "config", "monitor", "kinds.yaml")
 	if !strings.Contains(manifest, "kind: ValidatingAdmissionPolicyBinding") || !strings.Contains(manifest, "validationActions: [Deny]") {
 		t.Error("no policy bounds the ClusterRole")
+	}
+}
+
+// Whoever binds a role must have its rights himself. The operator has those of the pods of Gateways, and the role has no others.
+func TestTheOperatorHasTheRightsThatItGivesToGateways(t *testing.T) {
+	role, _ := shippedRoles(t)
+	text, binding, _ := strings.Cut(readFile(t, "config", "rbac", "gateway.yaml"), "\n---\n")
+	pods, bound := rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{}
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(text), &pods), yaml.UnmarshalStrict([]byte(binding), &bound)); err != nil {
+		t.Fatal(err)
+	}
+	if pods.Name != desired.RightsName || bound.Name != desired.RightsName || bound.RoleRef.Name != desired.RightsName || len(bound.Subjects) > 0 {
+		t.Errorf("the binding is %+v, of the role %q", bound, pods.Name)
+	}
+	has := func(group, resource, verb string) bool {
+		return slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+			return len(rule.ResourceNames) == 0 && slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb)
+		})
+	}
+	for _, rule := range pods.Rules {
+		if !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) || slices.Contains(rule.Resources, "secrets") {
+			t.Errorf("the pods may %v %v", rule.Verbs, rule.Resources)
+		}
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				if !has(rule.APIGroups[0], resource, verb) {
+					t.Errorf("the pods may %s %s, and the operator may not", verb, resource)
+				}
+			}
+		}
 	}
 }

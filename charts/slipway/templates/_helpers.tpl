@@ -63,6 +63,8 @@
 {{- define "slipway.off" -}}
 {{- $off := list -}}
 {{- if not .Values.gateway.enabled }}{{ $off = append $off "apigateway" }}{{ end -}}
+{{- /* Classes are in no namespace, so an install that is limited to namespaces has no Gateways. */ -}}
+{{- if or .Values.namespaces (not .Values.gateway.enabled) }}{{ $off = append $off "gateway" }}{{ end -}}
 {{- if not .Values.backup.enabled }}{{ $off = concat $off (list "backup" "backuprun" "restore") }}{{ end -}}
 {{- if not (include "slipway.monitor" .) }}{{ $off = append $off "monitorkinds" }}{{ end -}}
 {{- join " " $off -}}

@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/backup"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun"
+	gatewaycontroller "github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/monitorrule"
 	"github.com/slipway-dev/slipway/internal/controller/restore"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
@@ -24,6 +25,7 @@ func BySection() map[string][]metric.Definition {
 	return map[string][]metric.Definition{
 		"WebApp":     webapp.Metrics,
 		"APIGateway": apigateway.Metrics,
+		"GatewayAPI": gatewaycontroller.Metrics,
 		"Backup":     backup.Metrics,
 		"BackupRun":  backuprun.Metrics,
 		"Restore":    restore.Metrics,

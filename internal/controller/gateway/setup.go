@@ -106,6 +106,13 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&appsv1.Deployment{}, owner).
 		Watches(&corev1.Service{}, owner).
 		Watches(&policyv1.PodDisruptionBudget{}, owner).
+		// Where there are pods of a Gateway, there was a class of ours.
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+			if object.GetLabels()[gatewayv1.GatewayNameLabelKey] != "" {
+				known.objects.Begin()
+			}
+			return nil
+		})).
 		// Pods are owned by others.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(running)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(shown)).

@@ -1,0 +1,98 @@
+//go:build apitest
+
+package gateway_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/controller/gateway"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/requests"
+)
+
+// asked returns what the operator asks for in the namespaces of the test because of do, when it asks no more.
+func (f *fixture) asked(counter *requests.Counter, do func()) requests.Counts {
+	f.Helper()
+	of := func(c requests.Counts) requests.Counts { return c.In(f.namespace).Plus(c.In(f.other)) }
+	before := counter.Counts()
+	do()
+	// Longer than a status waits for pods.
+	environment.Quiet(f, 2*time.Second, func() string { return of(counter.Counts()).String() })
+	return of(counter.Counts().Since(before))
+}
+
+func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
+	f := newFixture(t)
+	counter := &requests.Counter{}
+	first := f.startOperator(counter.Watch)
+	g, route := f.gateway(secure(f.other, "web")), f.route("shop", "shop")
+	f.create(f.class, f.grant(), f.certificate(f.other, "web"), service(f.namespace, "shop"))
+	made := f.asked(counter, func() {
+		f.create(g)
+		f.waitGateway(g, gatewayv1.GatewayConditionAccepted, metav1.ConditionTrue, gatewayv1.GatewayReasonAccepted)
+	})
+	if made.Of(requests.Children) != 7 || made.Of(requests.Status) != 1 {
+		t.Errorf("the first Gateway cost %v; want 7 children and 1 status", made)
+	}
+	f.running(g)
+	f.board.Publish(revision.Document{UID: g.UID, Generation: g.Generation, View: &revision.View{Current: true}, Listeners: []revision.ServedListener{web()}})
+
+	// The pods serve a route at once, so it is written once.
+	made = f.asked(counter, func() {
+		f.create(route)
+		f.serve(g, []revision.ServedListener{web()}, route)
+		f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
+	})
+	if made.Of(requests.Children, requests.Lists) != 0 || made.ByKind()["patch httproutes/status"] != 1 || made.ByKind()["apply gateways/status"] != 1 {
+		t.Errorf("a route cost %v; want 1 status of its own, and 1 of the Gateway, which counts it", made)
+	}
+
+	if made = f.asked(counter, func() { f.touch(g, route) }); made.Writes()+made.Of(requests.Reads, requests.Lists) != 0 {
+		t.Errorf("another look without anything to do cost %v, want nothing", made)
+	}
+
+	first.Stop(t)
+	again := &requests.Counter{}
+	made = f.asked(again, func() {
+		f.startOperator(again.Watch)
+		f.touch(g, route)
+	})
+	if made.Writes() != 0 {
+		t.Errorf("after a restart it cost %v, want no write", made)
+	}
+}
+
+// A class of somebody else costs nothing: of its Gateways and routes the operator keeps nothing in memory.
+func TestAForeignClassCostsNothing(t *testing.T) {
+	f := newFixture(t)
+	counter := &requests.Counter{}
+	f.class.Spec.ControllerName = "example.com/other"
+	g, route := f.gateway(), f.route("shop", "shop")
+	f.create(f.class, g, route)
+	made := f.asked(counter, func() {
+		f.startOperator(counter.Watch)
+		f.touch(g, route)
+	})
+	if made.Writes() != 0 || made.Of(requests.Reads) != 0 {
+		t.Errorf("it cost %v, want nothing", made)
+	}
+}
+
+// touch makes the operator look at objects again and leaves it nothing to do.
+func (f *fixture) touch(objects ...client.Object) {
+	f.Helper()
+	for _, object := range objects {
+		body := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, time.Now().UnixNano())
+		if err := env.Client.Patch(f.Context(), object, client.RawPatch(types.MergePatchType, body), client.FieldOwner("somebody")); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
