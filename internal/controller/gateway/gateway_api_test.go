@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,7 +44,7 @@ func TestAClassOfOursIsAccepted(t *testing.T) {
 	if n := len(f.class.Status.SupportedFeatures); n < 20 {
 		t.Errorf("%d features", n)
 	}
-	if !slices.IsSortedFunc(f.class.Status.SupportedFeatures, func(a, b gatewayv1.SupportedFeature) int { return cmp2(string(a.Name), string(b.Name)) }) {
+	if !slices.IsSortedFunc(f.class.Status.SupportedFeatures, func(a, b gatewayv1.SupportedFeature) int { return strings.Compare(string(a.Name), string(b.Name)) }) {
 		t.Errorf("not sorted: %v", f.class.Status.SupportedFeatures)
 	}
 	update(f, f.class, func(c *gatewayv1.GatewayClass) {
@@ -55,17 +57,6 @@ func TestAClassOfOursIsAccepted(t *testing.T) {
 	}
 	if len(foreign.Status.SupportedFeatures) > 0 || len(foreign.ManagedFields) > 1 {
 		t.Errorf("the class of somebody else has the status %+v", foreign.Status)
-	}
-}
-
-func cmp2(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
 	}
 }
 
@@ -217,7 +208,7 @@ func TestASecretThatIsNoCertificateIsSaidToBeNone(t *testing.T) {
 	f.create(f.class, g)
 	f.waitListener(g, "tls", gatewayv1.ListenerConditionResolvedRefs, metav1.ConditionFalse, gatewayv1.ListenerReasonInvalidCertificateRef)
 	f.create(secret)
-	environment.Quiet(t, 300_000_000, func() string { _ = f.get(g); return g.ResourceVersion })
+	environment.Quiet(t, 300*time.Millisecond, func() string { _ = f.get(g); return g.ResourceVersion })
 	f.waitListener(g, "tls", gatewayv1.ListenerConditionResolvedRefs, metav1.ConditionFalse, gatewayv1.ListenerReasonInvalidCertificateRef)
 	update(f, secret, func(s *corev1.Secret) { s.Data = f.pair() })
 	f.waitListener(g, "tls", gatewayv1.ListenerConditionResolvedRefs, metav1.ConditionTrue, gatewayv1.ListenerReasonResolvedRefs)

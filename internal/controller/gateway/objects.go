@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -128,40 +129,43 @@ func gatewayOf(ref gatewayv1.ParentReference, namespace string) (types.Namespace
 
 // backendsOf are the Services that a route names, each once.
 func backendsOf(object client.Object) []types.NamespacedName {
-	seen := map[types.NamespacedName]bool{}
 	var found []types.NamespacedName
-	add := func(ref gatewayv1.BackendObjectReference) {
+	for _, ref := range referencesOf(object) {
 		name := types.NamespacedName{Namespace: string(children.Or(ref.Namespace, gatewayv1.Namespace(object.GetNamespace()))), Name: string(ref.Name)}
-		if children.Or(ref.Group, "") == "" && children.Or(ref.Kind, "Service") == "Service" && !seen[name] {
-			seen[name] = true
+		if children.Or(ref.Group, "") == "" && children.Or(ref.Kind, "Service") == "Service" && !slices.Contains(found, name) {
 			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// referencesOf are the backends of a route, those that get copies included.
+func referencesOf(object client.Object) []gatewayv1.BackendObjectReference {
+	var refs []gatewayv1.BackendObjectReference
+	mirrored := func(filter *gatewayv1.HTTPRequestMirrorFilter) {
+		if filter != nil {
+			refs = append(refs, filter.BackendRef)
 		}
 	}
 	switch route := object.(type) {
 	case *gatewayv1.HTTPRoute:
-		for i := range route.Spec.Rules {
-			rule := &route.Spec.Rules[i]
-			for k := range rule.BackendRefs {
-				add(rule.BackendRefs[k].BackendObjectReference)
+		for _, rule := range route.Spec.Rules {
+			for i := range rule.BackendRefs {
+				refs = append(refs, rule.BackendRefs[i].BackendObjectReference)
 			}
-			for k := range rule.Filters {
-				if mirror := rule.Filters[k].RequestMirror; mirror != nil {
-					add(mirror.BackendRef)
-				}
+			for i := range rule.Filters {
+				mirrored(rule.Filters[i].RequestMirror)
 			}
 		}
 	case *gatewayv1.GRPCRoute:
-		for i := range route.Spec.Rules {
-			rule := &route.Spec.Rules[i]
-			for k := range rule.BackendRefs {
-				add(rule.BackendRefs[k].BackendObjectReference)
+		for _, rule := range route.Spec.Rules {
+			for i := range rule.BackendRefs {
+				refs = append(refs, rule.BackendRefs[i].BackendObjectReference)
 			}
-			for k := range rule.Filters {
-				if mirror := rule.Filters[k].RequestMirror; mirror != nil {
-					add(mirror.BackendRef)
-				}
+			for i := range rule.Filters {
+				mirrored(rule.Filters[i].RequestMirror)
 			}
 		}
 	}
-	return found
+	return refs
 }
