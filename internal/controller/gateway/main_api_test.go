@@ -80,13 +80,15 @@ func (f *fixture) install() {
 	if err != nil {
 		f.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(raw), "\n---\n")
-	binding := &rbacv1.ClusterRoleBinding{}
-	if err := yaml.UnmarshalStrict([]byte(text), binding); err != nil {
+	ofRole, ofBinding, _ := strings.Cut(string(raw), "\n---\n")
+	role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(ofRole), role), yaml.UnmarshalStrict([]byte(ofBinding), binding)); err != nil {
 		f.Fatal(err)
 	}
-	if err := env.Client.Create(f.Context(), binding); client.IgnoreAlreadyExists(err) != nil {
-		f.Fatal(err)
+	for _, object := range []client.Object{role, binding} {
+		if err := env.Client.Create(f.Context(), object); client.IgnoreAlreadyExists(err) != nil {
+			f.Fatal(err)
+		}
 	}
 }
 
