@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -13,11 +14,14 @@ import (
 func (b *builder) attach(g *Graph, route *Route) {
 	b.judge(route)
 	attached := map[int]bool{}
-	for _, ref := range route.refs {
+	for i, ref := range route.refs {
 		if !b.isParent(route, ref) {
 			continue
 		}
 		found, f := b.listenersOf(g, route, ref)
+		if unknown := route.unknownRefs[i]; unknown != nil {
+			found, f = nil, unknown
+		}
 		if f == nil {
 			f = route.unsupported()
 		}
@@ -38,8 +42,13 @@ func (b *builder) attach(g *Graph, route *Route) {
 
 // isParent tells whether a parentRef names the Gateway.
 func (b *builder) isParent(route *Route, ref gatewayv1.ParentReference) bool {
+	return IsParent(ref, route.Name.Namespace, types.NamespacedName{Namespace: b.in.Gateway.Namespace, Name: b.in.Gateway.Name})
+}
+
+// IsParent tells whether a parentRef of a route in a namespace names a Gateway.
+func IsParent(ref gatewayv1.ParentReference, namespace string, gateway types.NamespacedName) bool {
 	return value(ref.Group, group) == group && value(ref.Kind, "Gateway") == "Gateway" &&
-		string(ref.Name) == b.in.Gateway.Name && string(value(ref.Namespace, gatewayv1.Namespace(route.Name.Namespace))) == b.in.Gateway.Namespace
+		string(ref.Name) == gateway.Name && string(value(ref.Namespace, gatewayv1.Namespace(namespace))) == gateway.Namespace
 }
 
 // listenersOf finds the listeners that a route attaches to by a parentRef. The checks are in the

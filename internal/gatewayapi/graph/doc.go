@@ -25,6 +25,7 @@
 //     backends.go   what backendRefs lead to
 //     http.go       the rules of HTTPRoutes
 //     grpc.go       the rules of GRPCRoutes
+//     unknown.go    fields of later versions
 //     filters.go    what is done with requests and responses
 //     conditions.go the conditions, as data
 //     table.go      what the pods make their table from

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,8 +150,8 @@ func trim(fields any) any {
 		for _, field := range fields {
 			trim(field) // what is in it; the places in a list stay
 		}
-		if len(fields) == 0 {
-			return nil
+		if len(fields) != 1 && !slices.ContainsFunc(fields, func(field any) bool { return field != 0.0 }) {
+			return nil // nothing, or an empty set of bits in several words
 		}
 	case string:
 		if fields == "" {

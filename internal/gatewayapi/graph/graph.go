@@ -34,6 +34,10 @@ type Input struct {
 	// ReservedPorts are ports that no listener can have, because the pods need them for
 	// themselves.
 	ReservedPorts []int32
+	// Unknown are fields of the Gateway and of routes that this program does not know, by the UID of
+	// the object, as paths below the spec such as rules[0].matches[1].cookies. What they are in is
+	// refused.
+	Unknown map[types.UID][]string
 }
 
 // Service is what of a Service decides.
@@ -120,6 +124,8 @@ type Route struct {
 	refs      []gatewayv1.ParentReference
 	hostnames []gatewayv1.Hostname
 	rules     []rule
+	// unknownRefs are the faults of refs with unknown fields, by index.
+	unknownRefs map[int]*fault
 }
 
 // Parent is a parentRef of a route that names the Gateway.
@@ -147,6 +153,9 @@ func routesOf(in Input) []*Route {
 	}
 	for _, of := range in.GRPCRoutes {
 		routes = append(routes, newRoute(GRPCRoute, of, of.Spec.CommonRouteSpec, of.Spec.Hostnames, grpcRules(of)))
+	}
+	for _, route := range routes {
+		route.refuseUnknown(in.Unknown[route.UID])
 	}
 	slices.SortStableFunc(routes, func(a, b *Route) int {
 		return cmp.Or(

@@ -49,7 +49,7 @@ func (l *Listener) Secure() bool { return l.Protocol == gatewayv1.HTTPSProtocolT
 func (b *builder) listeners() []*Listener {
 	all := make([]*Listener, 0, len(b.in.Gateway.Spec.Listeners))
 	for i := range b.in.Gateway.Spec.Listeners {
-		all = append(all, b.listener(&b.in.Gateway.Spec.Listeners[i]))
+		all = append(all, b.listener(i))
 	}
 	for i, l := range all {
 		l.conflict = conflictOf(l, slices.Delete(slices.Clone(all), i, i+1))
@@ -62,12 +62,15 @@ func (b *builder) listeners() []*Listener {
 }
 
 // listener judges one listener by itself.
-func (b *builder) listener(spec *gatewayv1.Listener) *Listener {
+func (b *builder) listener(index int) *Listener {
+	spec := &b.in.Gateway.Spec.Listeners[index]
 	l := &Listener{Name: spec.Name, Port: spec.Port, Protocol: spec.Protocol, Kinds: []gatewayv1.RouteGroupKind{}, spec: spec}
 	if spec.Hostname != nil {
 		l.Hostname = strings.ToLower(string(*spec.Hostname))
 	}
-	l.accepted = b.supports(l)
+	if l.accepted = b.supports(l); l.accepted == nil {
+		l.accepted = b.unknown(index)
+	}
 	l.resolved = l.allowKinds()
 	if f := l.allowNamespaces(); l.accepted == nil {
 		l.accepted = f

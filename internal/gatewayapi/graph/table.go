@@ -1,18 +1,42 @@
 package graph
 
 import (
+	"slices"
+
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// Table is what a table is made from, with the Services as the pods see them. Listeners keep their
-// indexes; those that are not valid have no rules.
+// Table is what a table is made from, with the Services as the pods see them. Listeners that are not
+// valid have no rules. They keep their requests from other listeners, unless a valid one has the
+// same port and hostname.
 func (g *Graph) Table(services map[table.ServiceName]table.Service) table.Input {
 	in := table.Input{Services: services, Settings: g.Settings}
-	for _, l := range g.Listeners {
-		in.Listeners = append(in.Listeners, table.Listener{Name: string(l.Name), Port: l.Port, Secure: l.Secure(), Hostname: l.Hostname})
+	at := make([]int, len(g.Listeners)) // of the listeners, in the table
+	for _, valid := range []bool{true, false} {
+		for i, l := range g.Listeners {
+			if l.Valid != valid {
+				continue
+			}
+			made := table.Listener{Name: string(l.Name), Port: l.Port, Secure: l.Secure(), Hostname: l.Hostname}
+			if !valid && slices.ContainsFunc(in.Listeners, func(other table.Listener) bool { return sameAddress(other, made) }) {
+				continue
+			}
+			at[i] = len(in.Listeners)
+			in.Listeners = append(in.Listeners, made)
+		}
 	}
 	for _, r := range g.Rules {
-		in.Rules = append(in.Rules, r.Rule)
+		made := r.Rule
+		made.Listeners = make([]int, 0, len(r.Listeners))
+		for _, i := range r.Listeners {
+			made.Listeners = append(made.Listeners, at[i])
+		}
+		in.Rules = append(in.Rules, made)
 	}
 	return in
+}
+
+// sameAddress tells whether two listeners would get the same requests.
+func sameAddress(a, b table.Listener) bool {
+	return a.Port == b.Port && a.Secure == b.Secure && a.Hostname == b.Hostname
 }
