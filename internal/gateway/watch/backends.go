@@ -8,13 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // service is the part of a Service that is kept.
 type service struct {
-	name     string
+	name     types.NamespacedName
 	external bool
 	family   discoveryv1.AddressType // of its first address
 	ports    []servicePort
@@ -28,7 +29,7 @@ type servicePort struct {
 
 // slice is the part of an EndpointSlice that is kept.
 type slice struct {
-	service string
+	service types.NamespacedName
 	family  discoveryv1.AddressType
 	ports   []slicePort
 	// ready are the addresses that are ready for requests. draining are terminating ones
@@ -43,7 +44,7 @@ type slicePort struct {
 }
 
 func keepService(in *corev1.Service) service {
-	out := service{name: in.Name, external: in.Spec.Type == corev1.ServiceTypeExternalName, family: discoveryv1.AddressTypeIPv4}
+	out := service{name: types.NamespacedName{Namespace: in.Namespace, Name: in.Name}, external: in.Spec.Type == corev1.ServiceTypeExternalName, family: discoveryv1.AddressTypeIPv4}
 	if len(in.Spec.IPFamilies) > 0 && in.Spec.IPFamilies[0] == corev1.IPv6Protocol {
 		out.family = discoveryv1.AddressTypeIPv6
 	}
@@ -62,7 +63,7 @@ func sameService(a, b service) bool {
 // keepSlice sorts the endpoints by their conditions, as kube-proxy does. A missing
 // condition counts as good, except terminating.
 func keepSlice(in *discoveryv1.EndpointSlice) slice {
-	out := slice{service: in.Labels[discoveryv1.LabelServiceName], family: in.AddressType}
+	out := slice{service: types.NamespacedName{Namespace: in.Namespace, Name: in.Labels[discoveryv1.LabelServiceName]}, family: in.AddressType}
 	for _, port := range in.Ports {
 		if port.Port != nil && cmp.Or(value(port.Protocol), corev1.ProtocolTCP) == corev1.ProtocolTCP {
 			out.ports = append(out.ports, slicePort{value(port.Name), *port.Port})

@@ -22,7 +22,7 @@ func manyRoutes(b *testing.B, n int) (text []byte, services, slices []any) {
 	b.Helper()
 	gateway := &slipwayv1alpha1.APIGateway{
 		TypeMeta:   metav1.TypeMeta{APIVersion: slipwayv1alpha1.SchemeGroupVersion.String(), Kind: "APIGateway"},
-		ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: "u", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "u", Generation: 1},
 	}
 	for i := range n {
 		name := fmt.Sprintf("app-%d", i)
@@ -48,7 +48,7 @@ func BenchmarkChange(b *testing.B) {
 		decoder := serializer.NewCodecFactory(newScheme()).UniversalDeserializer()
 		handler := proxy.New(proxy.Options{})
 		s := New(Options{
-			Name: "edge", Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(clock.RealClock{}, "dev"),
+			Namespace: "shop", Name: "edge", Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(clock.RealClock{}, "dev"),
 			Apply: func(config Config) error { handler.Set(config.Proxy); return nil },
 		})
 		if err := s.services.Replace(services, ""); err != nil {

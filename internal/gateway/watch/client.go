@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
@@ -34,6 +35,9 @@ const (
 // dialTimeout bounds one attempt to connect to the API server.
 const dialTimeout = 2 * time.Second
 
+// gatewayVersion is the version of the Gateway API that is read.
+var gatewayVersion = schema.GroupVersion(gatewayv1.GroupVersion)
+
 // clients are the clients for the kinds that a gateway reads. They share one connection. A
 // generated clientset would add all kinds of the API to the program.
 type clients struct {
@@ -41,6 +45,7 @@ type clients struct {
 	core      *rest.RESTClient
 	discovery *rest.RESTClient
 	slipway   *rest.RESTClient
+	gateway   *rest.RESTClient // for the Gateway API
 }
 
 // newClients does not change access.
@@ -68,6 +73,7 @@ func newClients(access *rest.Config, namespace string) (*clients, error) {
 		{&c.core, corev1.SchemeGroupVersion, "/api", runtime.ContentTypeProtobuf},
 		{&c.discovery, discoveryv1.SchemeGroupVersion, "/apis", runtime.ContentTypeProtobuf},
 		{&c.slipway, slipwayv1alpha1.SchemeGroupVersion, "/apis", runtime.ContentTypeJSON},
+		{&c.gateway, gatewayVersion, "/apis", runtime.ContentTypeJSON},
 	} {
 		config := rest.CopyConfig(access)
 		config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &group.version, group.path, codecs
@@ -81,24 +87,34 @@ func newClients(access *rest.Config, namespace string) (*clients, error) {
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Secret{}, &corev1.SecretList{})
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Secret{}, &corev1.SecretList{}, &corev1.Namespace{}, &corev1.NamespaceList{})
 	scheme.AddKnownTypes(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
 	slipway := slipwayv1alpha1.SchemeGroupVersion
 	scheme.AddKnownTypeWithName(slipway.WithKind("APIGateway"), &object{})
 	scheme.AddKnownTypeWithName(slipway.WithKind("APIGatewayList"), &objectList{})
-	for _, version := range []schema.GroupVersion{corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, slipway} {
+	for _, kind := range []string{"Gateway", "HTTPRoute", "GRPCRoute", "ReferenceGrant"} {
+		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind), &object{})
+		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind+"List"), &objectList{})
+	}
+	for _, version := range []schema.GroupVersion{corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, slipway, gatewayVersion} {
 		metav1.AddToGroupVersion(scheme, version)
 	}
 	return scheme
 }
 
-// list returns a ListWatch for all objects of a kind, or for the one with a name.
+// list returns a ListWatch for all objects of a kind in the gateway's namespace, or for the
+// one with a name.
 func (c *clients) list(client cache.Getter, resource, name string) *cache.ListWatch {
+	return listIn(client, resource, c.namespace, name)
+}
+
+// listIn does the same for any namespace. An empty one means all, or that the kind has none.
+func listIn(client cache.Getter, resource, namespace, name string) *cache.ListWatch {
 	selector := fields.Everything()
 	if name != "" {
 		selector = fields.OneTermEqualSelector(metav1.ObjectNameField, name)
 	}
-	return cache.NewListWatchFromClient(client, resource, c.namespace, selector)
+	return cache.NewListWatchFromClient(client, resource, namespace, selector)
 }
 
 // reflect keeps a store up to date until the context ends. failed is called with each

@@ -52,6 +52,8 @@ type contact struct {
 	known bool
 	// refused: the API server answers that the gateway may not read the objects.
 	refused bool
+	// missing: the cluster does not have the kind.
+	missing bool
 }
 
 func newContacts(clock clock.Clock) *contacts {
@@ -119,7 +121,7 @@ func (c *contacts) look() (view *revision.View, next time.Time) {
 	now := c.clock.Now()
 	view = &revision.View{Current: true}
 	for one := range c.all {
-		if one.synced || (one.refused && !one.known) {
+		if one.synced || one.missing || (one.refused && !one.known) {
 			continue
 		}
 		limit := patience
@@ -175,7 +177,7 @@ func (h *watchedStream) Stop() {
 // existing objects. Otherwise they were read just before, or the stream continues the last
 // one.
 func (c *contact) opened(filling bool) {
-	c.of.change(func() { c.filling, c.synced = filling, !filling; c.learn() })
+	c.of.change(func() { c.filling, c.synced, c.missing = filling, !filling, false; c.learn() })
 }
 
 // filled records that all existing objects were read.
@@ -198,5 +200,10 @@ func (c *contact) closed() {
 
 // failed records why nothing could be read.
 func (c *contact) failed(err error) {
-	c.of.change(func() { c.refused = apierrors.IsForbidden(err) })
+	c.of.change(func() { c.refused, c.missing = apierrors.IsForbidden(err), false })
+}
+
+// absent records that the cluster does not have the kind.
+func (c *contact) absent() {
+	c.of.change(func() { c.refused, c.missing = false, true })
 }

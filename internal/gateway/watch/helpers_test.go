@@ -93,7 +93,7 @@ func gatewayObject(t testing.TB, uid types.UID, generation int64, text string) *
 		t.Fatal(err)
 	}
 	return &object{
-		ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: uid, Generation: generation},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: uid, Generation: generation},
 		Spec:       runtime.RawExtension{Raw: json.RawMessage(spec)},
 	}
 }
@@ -101,7 +101,7 @@ func gatewayObject(t testing.TB, uid types.UID, generation int64, text string) *
 // secret sets the content of a Secret.
 func (f *fixture) secret(name string, data map[string][]byte) {
 	f.t.Helper()
-	f.must(f.stores[name].Replace([]any{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}}, ""))
+	f.must(f.stores[name].Replace([]any{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: data}}, ""))
 }
 
 // woke reports whether the loop was woken since the last call.
@@ -142,12 +142,12 @@ func (f *fixture) routes() string {
 }
 
 func serviceObject(name string, ports ...corev1.ServicePort) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: ports}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.ServiceSpec{Ports: ports}}
 }
 
 func sliceObject(service, name string, addresses ...string) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: new("web"), Port: new(int32(8080))}},
 	}

@@ -6,55 +6,13 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
-
-const (
-	// maxPause bounds the pause after a table. The pause is as long as making the table
-	// took. So an endless burst of changes uses at most half a core.
-	maxPause = 100 * time.Millisecond
-	// maxSleep bounds a sleep, because the clock may be adjusted meanwhile.
-	maxSleep = time.Hour
-)
-
-// loop serves the current state whenever it has changed, until the context ends.
-func (s *Source) loop(ctx context.Context) {
-	for {
-		begin := s.options.Clock.Now()
-		again := s.look(ctx)
-		took := s.options.Clock.Since(begin)
-		if !s.sleep(ctx, min(took, maxPause), nil) {
-			return
-		}
-		rest := maxSleep
-		if !again.IsZero() {
-			rest = min(again.Sub(s.options.Clock.Now()), maxSleep)
-		}
-		if !s.sleep(ctx, rest, s.woken) {
-			return
-		}
-	}
-}
-
-// sleep waits until it is woken, but not longer than duration. It returns false when the
-// context has ended.
-func (s *Source) sleep(ctx context.Context, duration time.Duration, woken <-chan struct{}) bool {
-	if duration <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := s.options.Clock.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-woken:
-	case <-timer.C():
-	}
-	return true
-}
 
 // look serves the current state, if it is complete. again is when to look again without an
 // event. It is zero if there is no such time.
@@ -73,7 +31,7 @@ func (s *Source) look(ctx context.Context) (again time.Time) {
 		maps.Copy(services, s.served.services)
 		maps.Copy(wanted, s.served.secrets)
 	}
-	s.named.Store(&services) // before the stores are read, so that no later change is missed
+	s.relevant.Store(&services) // before the stores are read, so that no later change is missed
 	s.secrets.want(ctx, wanted)
 	if !s.services.full() || !s.slices.full() {
 		s.publish(nil)
@@ -94,7 +52,7 @@ func (s *Source) look(ctx context.Context) (again time.Time) {
 // advance reads the newest version. An older generation than before comes from a stale API
 // server. Another UID is another object.
 func (s *Source) advance() {
-	newest, found := s.gateways.get(s.options.Name)
+	newest, found := s.gateways.get(s.named(s.options.Name))
 	if !found || (newest.uid == s.seen.uid && newest.generation <= s.seen.generation) {
 		return
 	}
@@ -159,14 +117,14 @@ func (s *Source) missingKeys(served *table.Table) []revision.Problem {
 // backends returns the Services that the table needs.
 func (s *Source) backends(named map[string]bool) map[string]table.Service {
 	of := map[string][]slice{}
-	s.slices.each(func(_ string, v slice) {
-		if named[v.service] {
-			of[v.service] = append(of[v.service], v)
+	s.slices.each(func(_ types.NamespacedName, v slice) {
+		if name := v.service.Name; named[name] {
+			of[name] = append(of[name], v)
 		}
 	})
 	services := make(map[string]table.Service, len(named))
 	for name := range named {
-		if found, ok := s.services.get(name); ok {
+		if found, ok := s.services.get(s.named(name)); ok {
 			services[name] = resolve(found, of[name])
 		}
 	}
@@ -179,40 +137,5 @@ func (s *Source) publish(problems []revision.Problem) {
 	if s.served != nil {
 		document.UID, document.Generation, document.Routes = s.served.uid, s.served.generation, s.served.digests
 	}
-	if document.Same(s.told) {
-		return
-	}
-	before := s.told
-	s.told = document
-	s.options.Board.Publish(document)
-	if document.Stale() != before.Stale() {
-		s.logView(document.View)
-	}
-	before.View = document.View
-	if document.Same(before) {
-		return
-	}
-	if s.rejected != nil {
-		s.options.Log.Error("a generation is not served, the last good one stays", "generation", s.rejected.Generation, "reason", s.rejected.Reason, "message", s.rejected.Message)
-	}
-	for _, problem := range problems {
-		s.options.Log.Warn("not served as it is written", "name", problem.Name, "field", problem.Field, "reason", problem.Reason, "message", problem.Message)
-	}
-	s.options.Log.Info("serving", "uid", document.UID, "generation", document.Generation, "problems", len(problems))
-}
-
-func (s *Source) logView(view *revision.View) {
-	if view.Current {
-		s.options.Log.Info("the API server is heard again")
-		return
-	}
-	s.options.Log.Warn("the API server is not heard, what was read before is served", "since", view.Since, "of", view.Of)
-}
-
-// earliest returns the earlier of two times. Zero means no time.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
+	s.tell(document)
 }

@@ -266,7 +266,7 @@ func TestABurstOfChangesIsOneTable(t *testing.T) {
 		return nil
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); f.loop(ctx) }()
+	go func() { defer close(done); f.loop(ctx, f.look) }()
 	if got := <-blocked; got != 0 {
 		t.Errorf("got %d endpoints", got)
 	}
@@ -294,7 +294,7 @@ func TestACertificateExpiresByItself(t *testing.T) {
 	f.secret("later", newCertificateFor(t, now.Add(24*time.Hour), now.Add(96*time.Hour), "b.example.com"))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); f.loop(ctx) }()
+	go func() { defer close(done); f.loop(ctx, f.look) }()
 	defer func() { cancel(); <-done }()
 	f.passes(0, "CertificateExpired: the certificate in Secret \"later\" is not valid yet")
 	f.passes(24*time.Hour, "")

@@ -15,8 +15,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 )
 
-// object is an APIGateway. Its spec is parsed only if its generation is new, because the
-// operator writes the status far more often than a user writes the spec.
+// object is an APIGateway, or an object of the Gateway API. Its spec is parsed only if it is
+// needed and its generation is new, because controllers write the status far more often than
+// a user writes the spec. The status is not decoded.
 type object struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

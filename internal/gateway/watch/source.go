@@ -3,14 +3,12 @@ package watch
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
@@ -47,6 +45,8 @@ type Config struct {
 
 // Source gets the configuration from the API server.
 type Source struct {
+	*follower
+
 	options Options
 
 	gateways *store[*object, version]
@@ -54,12 +54,8 @@ type Source struct {
 	slices   *store[*discoveryv1.EndpointSlice, slice]
 	secrets  secrets
 	keyring  keyring
-	// contacts tells whether the stores are up to date.
-	contacts *contacts
-	// named are the Services whose changes are relevant.
-	named     atomic.Pointer[map[string]bool]
-	woken     chan struct{}
-	following sync.WaitGroup
+	// relevant are the Services whose changes are.
+	relevant atomic.Pointer[map[string]bool]
 
 	// The fields below belong to the goroutine of Run.
 
@@ -67,14 +63,13 @@ type Source struct {
 	target   *target // the newest version that could be parsed
 	served   *target // what is served: the target, or an earlier one while the target waits for Secrets
 	rejected *revision.Rejected
-	told     revision.Document
 	view     *revision.View // the view when the served data was read
 }
 
 // New returns a Source.
 func New(options Options) *Source {
-	s := &Source{options: options, woken: make(chan struct{}, 1), contacts: newContacts(options.Clock)}
-	s.named.Store(&map[string]bool{})
+	s := &Source{options: options, follower: newFollower(options.Clock, options.Log, options.Board)}
+	s.relevant.Store(&map[string]bool{})
 	s.gateways = &store[*object, version]{
 		keep: keepVersion, same: sameVersion,
 		changed:  func(_, _ *version) { s.wake() },
@@ -82,51 +77,36 @@ func New(options Options) *Source {
 	}
 	s.services = &store[*corev1.Service, service]{
 		keep: keepService, same: sameService,
-		changed:  func(before, after *service) { s.wakeFor(nameOfService(before), nameOfService(after)) },
+		changed:  func(before, after *service) { s.wakeForServices(nameOfService(before), nameOfService(after)) },
 		replaced: s.wake,
 	}
 	s.slices = &store[*discoveryv1.EndpointSlice, slice]{
 		keep: keepSlice, same: sameSlice,
-		changed:  func(before, after *slice) { s.wakeFor(serviceOf(before), serviceOf(after)) },
+		changed:  func(before, after *slice) { s.wakeForServices(serviceOf(before), serviceOf(after)) },
 		replaced: s.wake,
 	}
-	s.secrets = secrets{clock: options.Clock, wake: s.wake, watched: map[string]*watchedSecret{}}
+	s.secrets = newSecrets(options.Clock, options.Namespace, s.wake)
 	return s
 }
 
-func nameOfService(s *service) string { return value(s).name }
+func nameOfService(s *service) string { return value(s).name.Name }
 
-func serviceOf(s *slice) string { return value(s).service }
+func serviceOf(s *slice) string { return value(s).service.Name }
 
-// wake makes the loop look at the current state.
-func (s *Source) wake() {
-	select {
-	case s.woken <- struct{}{}:
-	default: // a signal waits already
-	}
-}
-
-// wakeFor wakes the loop if one of the Services is relevant.
-func (s *Source) wakeFor(services ...string) {
-	named := *s.named.Load()
+// wakeForServices wakes the loop if one of the Services is relevant.
+func (s *Source) wakeForServices(services ...string) {
+	relevant := *s.relevant.Load()
 	for _, name := range services {
-		if named[name] {
+		if relevant[name] {
 			s.wake()
 			return
 		}
 	}
 }
 
-// wakeForKeys wakes the loop whenever the set of missing public keys has changed.
-func (s *Source) wakeForKeys(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.options.MissingKeysChanged:
-			s.wake()
-		}
-	}
+// named returns the name of an object in the namespace of the APIGateway.
+func (s *Source) named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.options.Namespace, Name: name}
 }
 
 // Run follows the API server until the context ends. It returns an error only if it cannot
@@ -136,40 +116,15 @@ func (s *Source) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	follow(ctx, s, "APIGateway", "", c.list(c.slipway, "apigateways", s.options.Name), &object{}, s.gateways, nil)
-	follow(ctx, s, "Services", "", c.list(c.core, "services", ""), &corev1.Service{}, s.services, nil)
-	follow(ctx, s, "EndpointSlices", "", c.list(c.discovery, "endpointslices", ""), &discoveryv1.EndpointSlice{}, s.slices, nil)
+	follow(ctx, s.follower, subject{kind: "APIGateway"}, c.list(c.slipway, "apigateways", s.options.Name), &object{}, s.gateways, nil)
+	follow(ctx, s.follower, subject{kind: "Services"}, c.list(c.core, "services", ""), &corev1.Service{}, s.services, nil)
+	follow(ctx, s.follower, subject{kind: "EndpointSlices"}, c.list(c.discovery, "endpointslices", ""), &discoveryv1.EndpointSlice{}, s.slices, nil)
 	s.secrets.watch = func(ctx context.Context, name string, store *secretStore, failed func(error)) {
-		follow(ctx, s, "Secrets", name, c.list(c.core, "secrets", name), &corev1.Secret{}, store, failed)
+		follow(ctx, s.follower, subject{kind: "Secrets", name: name}, c.list(c.core, "secrets", name), &corev1.Secret{}, store, failed)
 	}
-	s.following.Go(func() { s.wakeForKeys(ctx) })
+	s.following.Go(func() { s.wakeFor(ctx, s.options.MissingKeysChanged) })
 	s.following.Go(func() { s.contacts.run(ctx, s.wake) })
-	s.loop(ctx)
+	s.loop(ctx, s.look)
 	s.following.Wait()
 	return nil
-}
-
-// follow keeps a store up to date in the background, until the context ends. If name is not
-// empty, only the object with this name is followed. failed is called with each error, if
-// it is not nil.
-func follow[O metav1.Object, T any](
-	ctx context.Context, s *Source, what, name string, from *cache.ListWatch, kind any, store *store[O, T], failed func(error),
-) {
-	last := ""
-	heard := s.contacts.add(what)
-	replaced := store.replaced
-	store.replaced = func() { heard.filled(); replaced() }
-	s.following.Go(func() {
-		defer s.contacts.remove(heard)
-		reflect(ctx, what, heard.through(from), kind, store, func(err error) {
-			heard.failed(err)
-			if text := err.Error(); text != last { // an error that lasts for an hour is logged once
-				last = text
-				s.options.Log.Warn("cannot read from the API server, what was read before is used", "what", what, "name", name, "error", err)
-			}
-			if failed != nil {
-				failed(err)
-			}
-		})
-	})
 }

@@ -5,11 +5,12 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
-// store holds the objects of a kind for a reflector, by name. It keeps only the part of
-// each that is needed.
+// store holds the objects of a kind for a reflector, by namespace and name. It keeps only
+// the part of each that is needed.
 type store[O metav1.Object, T any] struct {
 	// keep returns the part of an object that is needed.
 	keep func(O) T
@@ -22,7 +23,7 @@ type store[O metav1.Object, T any] struct {
 	replaced func()
 
 	mu     sync.RWMutex
-	items  map[string]T
+	items  map[types.NamespacedName]T
 	filled bool
 }
 
@@ -30,7 +31,7 @@ var _ cache.TransformingStore = (*store[metav1.Object, struct{}])(nil)
 
 // kept is the needed part of an object before it is stored.
 type kept[T any] struct {
-	name  string
+	name  types.NamespacedName
 	value T
 }
 
@@ -45,7 +46,7 @@ func (s *store[O, T]) reduce(object any) (kept[T], error) {
 	case kept[T]:
 		return object, nil
 	case O:
-		return kept[T]{object.GetName(), s.keep(object)}, nil
+		return kept[T]{types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, s.keep(object)}, nil
 	default:
 		return kept[T]{}, fmt.Errorf("there is no place for a %T", object)
 	}
@@ -60,7 +61,7 @@ func (s *store[O, T]) Add(object any) error {
 	s.mu.Lock()
 	before, known := s.items[next.name]
 	if s.items == nil {
-		s.items = map[string]T{}
+		s.items = map[types.NamespacedName]T{}
 	}
 	s.items[next.name] = next.value
 	s.mu.Unlock()
@@ -94,7 +95,7 @@ func (s *store[O, T]) Delete(object any) error {
 
 // Replace replaces all objects.
 func (s *store[O, T]) Replace(objects []any, _ string) error {
-	items := make(map[string]T, len(objects))
+	items := make(map[types.NamespacedName]T, len(objects))
 	for _, object := range objects {
 		next, err := s.reduce(object)
 		if err != nil {
@@ -112,6 +113,20 @@ func (s *store[O, T]) Replace(objects []any, _ string) error {
 // Resync does nothing, because no event is lost.
 func (s *store[O, T]) Resync() error { return nil }
 
+// absent notes that the cluster does not have the kind, so that there are no objects. It
+// returns false, and changes nothing, if objects were read before: then it is an error.
+func (s *store[O, T]) absent() bool {
+	s.mu.Lock()
+	before := s.filled
+	s.filled = s.filled || len(s.items) == 0
+	empty := len(s.items) == 0
+	s.mu.Unlock()
+	if empty && !before {
+		s.replaced()
+	}
+	return empty
+}
+
 // full reports whether all objects were read at least once.
 func (s *store[O, T]) full() bool {
 	s.mu.RLock()
@@ -119,7 +134,7 @@ func (s *store[O, T]) full() bool {
 	return s.filled
 }
 
-func (s *store[O, T]) get(name string) (T, bool) {
+func (s *store[O, T]) get(name types.NamespacedName) (T, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	value, found := s.items[name]
@@ -127,7 +142,7 @@ func (s *store[O, T]) get(name string) (T, bool) {
 }
 
 // each calls f for each stored object, in any order. f must not block.
-func (s *store[O, T]) each(f func(name string, value T)) {
+func (s *store[O, T]) each(f func(name types.NamespacedName, value T)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name, value := range s.items {

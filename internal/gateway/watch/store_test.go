@@ -54,7 +54,7 @@ func TestWhatTheReflectorCollectsIsAlreadyReduced(t *testing.T) {
 		t.Error("a whole Service is collected")
 	}
 	f.must(f.services.Replace([]any{reduced}, ""))
-	if got, found := f.services.get("app"); !found || len(got.ports) != 1 {
+	if got, found := f.services.get(f.named("app")); !found || len(got.ports) != 1 {
 		t.Errorf("got %+v", got)
 	}
 	if err := f.services.Add(&corev1.Secret{}); err == nil {
