@@ -75,8 +75,8 @@ type View struct {
 	// the clock of the gateway's node. It does not change while the view is stale. It is
 	// empty when Current.
 	Since time.Time `json:"since,omitzero"`
-	// Of are the kinds of which nothing is received: APIGateway, EndpointSlices, Secrets,
-	// Services. It is empty when Current.
+	// Of are the kinds of which nothing is received, such as APIGateway, EndpointSlices or
+	// Secrets. It is empty when Current.
 	Of []string `json:"of,omitempty"`
 }
 

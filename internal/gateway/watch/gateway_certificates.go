@@ -1,0 +1,145 @@
+package watch
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+)
+
+// gatewayKeyring holds the certificates of the served listeners. If a Secret is deleted or
+// holds no valid certificate any more, its last good one stays in use. It does not stay when
+// no listener may use it any more: because none names it, or because its grant is gone.
+type gatewayKeyring struct {
+	pairs map[types.NamespacedName]versionedPair
+}
+
+// versionedPair is a certificate with the version of the Secret that it is from.
+type versionedPair struct {
+	keyPair
+
+	version string
+}
+
+// certificateRefs calls f for each Secret that a listener of the Gateway names.
+func certificateRefs(gateway *gatewayv1.Gateway, f func(types.NamespacedName)) {
+	for i := range gateway.Spec.Listeners {
+		of := gateway.Spec.Listeners[i].TLS
+		if of == nil {
+			continue
+		}
+		for _, ref := range of.CertificateRefs {
+			name := types.NamespacedName{Namespace: gateway.Namespace, Name: string(ref.Name)}
+			if ref.Namespace != nil {
+				name.Namespace = string(*ref.Namespace)
+			}
+			f(name)
+		}
+	}
+}
+
+// read reads the certificates that the listeners name. It returns what the graph wants to
+// know about their Secrets.
+func (k *gatewayKeyring) read(gateway *gatewayv1.Gateway, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (
+	pairs map[types.NamespacedName]versionedPair, secrets map[types.NamespacedName]graph.Secret, problems []revision.Problem,
+) {
+	pairs, secrets = map[types.NamespacedName]versionedPair{}, map[types.NamespacedName]graph.Secret{}
+	certificateRefs(gateway, func(name types.NamespacedName) {
+		if _, read := secrets[name]; read {
+			return
+		}
+		pair, reason, message := k.pair(name, content)
+		if reason != "" {
+			problems = append(problems, revision.Problem{
+				Route: -1, Name: name.String(), Field: "Secret " + name.String(), Reason: reason, Message: message,
+			})
+		}
+		switch {
+		case pair.certificate.Leaf != nil:
+			pairs[name], secrets[name] = pair, graph.Secret{}
+		case reason == slipwayv1alpha1.ReasonInvalidCertificate:
+			secrets[name] = graph.Secret{Problem: message}
+		}
+	})
+	return pairs, secrets, problems
+}
+
+// pair returns the certificate in a Secret. If that is not valid, it returns the last good
+// one and a reason.
+func (k *gatewayKeyring) pair(name types.NamespacedName, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (pair versionedPair, reason, message string) {
+	last := k.pairs[name]
+	crt, key, version, found := content(name)
+	if !found {
+		return last, slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("Secret %q does not exist, or the gateway may not read it", name)
+	}
+	if last.certificate.Leaf != nil && bytes.Equal(last.crt, crt) && bytes.Equal(last.key, key) {
+		last.version = version
+		return last, "", ""
+	}
+	certificate, err := tls.X509KeyPair(crt, key)
+	if err != nil {
+		return last, slipwayv1alpha1.ReasonInvalidCertificate, fmt.Sprintf("%s and %s of Secret %q are no certificate with its key: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, name, err)
+	}
+	return versionedPair{keyPair{crt, key, certificate}, version}, "", ""
+}
+
+// use keeps the certificates that valid listeners have, and returns the listeners with them.
+// again is when a problem of them begins or ends.
+func (k *gatewayKeyring) use(g *graph.Graph, pairs map[types.NamespacedName]versionedPair, now time.Time) (listeners []proxy.SecureListener, problems []revision.Problem, again time.Time) {
+	used := map[types.NamespacedName]versionedPair{}
+	for _, l := range g.Listeners {
+		if !l.Valid || !l.Secure() {
+			continue
+		}
+		made := proxy.SecureListener{Port: l.Port, Hostname: l.Hostname}
+		for _, name := range l.Certificates {
+			pair := pairs[name]
+			made.Certificates = append(made.Certificates, proxy.Certificate{Certificate: pair.certificate, Secret: name.String()})
+			if _, seen := used[name]; seen {
+				continue
+			}
+			used[name] = pair
+			message, changes := validity(name.String(), pair.certificate, now)
+			if message != "" {
+				problems = append(problems, revision.Problem{
+					Route: -1, Name: name.String(), Field: "Secret " + name.String(), Reason: slipwayv1alpha1.ReasonCertificateExpired, Message: message,
+				})
+			}
+			again = earliest(changes, again)
+		}
+		listeners = append(listeners, made)
+	}
+	k.pairs = used
+	return listeners, problems, again
+}
+
+// versions returns the certificates of a listener as revision.ListenerDigest wants them.
+func (k *gatewayKeyring) versions(l *graph.Listener) []string {
+	var list []string
+	for _, name := range l.Certificates {
+		list = append(list, name.String()+"@"+k.pairs[name].version)
+	}
+	return list
+}
+
+// certificate returns a certificate and its key out of the Secrets, and the version of the
+// Secret that it is from.
+func (s *GatewaySource) certificate(name types.NamespacedName) (crt, key []byte, version string, found bool) {
+	if name.Namespace == s.options.Namespace {
+		in, found := s.secrets.get(name.Name)
+		return in.data[corev1.TLSCertKey], in.data[corev1.TLSPrivateKeyKey], in.version, found
+	}
+	in, _ := s.secrets.get(s.options.BorrowedCertificates)
+	copied, found := borrowed.Find(&corev1.Secret{Data: in.data}, name)
+	return copied.Certificate, copied.PrivateKey, copied.Version, found
+}

@@ -1,0 +1,214 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+)
+
+// portPause is how long a port that could not be opened stays closed before the next attempt.
+const portPause = time.Second
+
+// serve makes a table and serves it. again is when to do so again without an event.
+func (s *GatewaySource) serve(next *state) (again time.Time) {
+	pairs, secrets, problems := s.keyring.read(next.gateway, s.certificate)
+	services := s.backends(next)
+	g := graph.Build(s.input(next, services, secrets))
+	config := GatewayConfig{Ports: map[int32]bool{}}
+	var err error
+	if config.Proxy, err = proxy.NewConfig(&slipwayv1alpha1.APIGatewaySpec{}); err != nil {
+		return s.refuse(next, err)
+	}
+	var faults []table.Problem
+	config.Proxy.Table, faults = table.Compile(g.Table(services))
+	var more []revision.Problem
+	config.Secure, more, again = s.keyring.use(g, pairs, s.clock.Now())
+	for _, l := range g.Listeners {
+		if l.Valid {
+			config.Ports[l.Port] = l.Secure()
+		}
+	}
+	closed, err := s.options.Apply(config)
+	if err != nil {
+		s.refuse(next, err)
+		return again
+	}
+	if len(closed) > 0 {
+		again = earliest(s.clock.Now().Add(portPause), again)
+	}
+	s.served = next
+	if sameVersion(next.version, s.seen) {
+		s.rejected = nil
+	}
+	s.tell(revision.Document{
+		UID: next.uid, Generation: next.generation, Rejected: s.rejected, View: s.view,
+		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfTable(g, faults)),
+		Routes:    routeDigests(g, next.routes),
+		Listeners: s.servedListeners(g, closed),
+	})
+	return again
+}
+
+// refuse tells that a state cannot be served at all.
+func (s *GatewaySource) refuse(next *state, err error) time.Time {
+	s.rejected = &revision.Rejected{Generation: next.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
+	s.tell(s.document())
+	return time.Time{}
+}
+
+// input is what the graph is made from.
+func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.Service, secrets map[types.NamespacedName]graph.Secret) graph.Input {
+	in := graph.Input{
+		Gateway: next.gateway, Secrets: secrets, ReservedPorts: s.options.ReservedPorts,
+		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{},
+		Unknown: map[types.UID][]string{next.uid: next.unknown},
+	}
+	for _, r := range next.routes {
+		switch {
+		case r.http != nil:
+			in.HTTPRoutes = append(in.HTTPRoutes, r.http)
+		case r.grpc != nil:
+			in.GRPCRoutes = append(in.GRPCRoutes, r.grpc)
+		}
+		if len(r.unknown) > 0 {
+			in.Unknown[r.uid] = r.unknown
+		}
+	}
+	s.grants.each(s.everyone, func(_ types.NamespacedName, g grant) { in.Grants = append(in.Grants, g.of) })
+	for name := range next.namespaces { // a namespace that may not be read has its name at least
+		in.Namespaces[name] = map[string]string{corev1.LabelMetadataName: name}
+	}
+	s.namespaces.each(next.namespaces, func(name types.NamespacedName, labels map[string]string) { in.Namespaces[name.Name] = labels })
+	for name, from := range services {
+		made := graph.Service{External: from.External, Ports: map[int32]string{}}
+		for number, port := range from.Ports {
+			made.Ports[number] = port.AppProtocol
+		}
+		in.Services[types.NamespacedName(name)] = made
+	}
+	return in
+}
+
+// backends returns the Services that a state names.
+func (s *GatewaySource) backends(next *state) map[table.ServiceName]table.Service {
+	of := map[types.NamespacedName][]slice{}
+	s.slices.each(next.scopes, func(_ types.NamespacedName, v slice) {
+		if next.services[v.service] {
+			of[v.service] = append(of[v.service], v)
+		}
+	})
+	services := map[table.ServiceName]table.Service{}
+	s.services.each(next.scopes, func(name types.NamespacedName, v service) {
+		if next.services[name] {
+			services[table.ServiceName(name)] = resolve(v, of[name])
+		}
+	})
+	return services
+}
+
+// servedListeners are the valid listeners whose ports are open.
+func (s *GatewaySource) servedListeners(g *graph.Graph, closed map[int32]error) []revision.ServedListener {
+	var list []revision.ServedListener
+	for _, l := range g.Listeners {
+		if _, not := closed[l.Port]; not || !l.Valid {
+			continue
+		}
+		list = append(list, revision.ServedListener{
+			Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, s.keyring.versions(l)),
+		})
+	}
+	return list
+}
+
+// routeDigests are those of the routes that are attached and served as they are written.
+func routeDigests(g *graph.Graph, routes []*route) []string {
+	unknown := map[types.UID]bool{}
+	for _, r := range routes {
+		unknown[r.uid] = len(r.unknown) > 0
+	}
+	inTable := map[*graph.Route]bool{}
+	for _, rule := range g.Rules {
+		inTable[rule.Route] = true
+	}
+	var list []string
+	for _, r := range g.Routes {
+		if inTable[r] && !unknown[r.UID] && slices.ContainsFunc(r.Parents, (*graph.Parent).Accepted) {
+			list = append(list, revision.RouteDigest(r.UID, r.Generation))
+		}
+	}
+	return list
+}
+
+func problemsOfPorts(closed map[int32]error) []revision.Problem {
+	var list []revision.Problem
+	for _, port := range slices.Sorted(maps.Keys(closed)) {
+		list = append(list, revision.Problem{
+			Route: -1, Name: fmt.Sprint(port), Field: "spec.listeners", Reason: string(gatewayv1.ListenerReasonPortUnavailable),
+			Message: fmt.Sprintf("port %d cannot be opened: %v", port, closed[port]),
+		})
+	}
+	return list
+}
+
+// problemsOfRoutes are those of routes that could not be parsed.
+func problemsOfRoutes(routes []*route) []revision.Problem {
+	var list []revision.Problem
+	for _, r := range routes {
+		if r.wrong != "" {
+			list = append(list, revision.Problem{
+				Route: -1, Name: r.name.String(), Field: fmt.Sprintf("%s %s", r.kind, r.name),
+				Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: r.wrong,
+			})
+		}
+	}
+	return list
+}
+
+// problemsOfGrants are those of grants that permit nothing.
+func problemsOfGrants(s *GatewaySource) []revision.Problem {
+	var list []revision.Problem
+	s.grants.each(s.everyone, func(name types.NamespacedName, g grant) {
+		if g.wrong != "" {
+			list = append(list, revision.Problem{
+				Route: -1, Name: name.String(), Field: "ReferenceGrant " + name.String(),
+				Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: g.wrong,
+			})
+		}
+	})
+	slices.SortFunc(list, func(a, b revision.Problem) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// problemsOfTable are those of rules. A rule is in the table once for each match and
+// hostname, but is told once.
+func problemsOfTable(g *graph.Graph, faults []table.Problem) []revision.Problem {
+	var list []revision.Problem
+	seen := map[revision.Problem]bool{}
+	for _, fault := range faults {
+		if fault.Index < 0 {
+			continue // of a listener that is not valid, which the operator tells
+		}
+		rule := &g.Rules[fault.Index]
+		problem := revision.Problem{
+			Route: -1, Name: rule.Route.Name.String(), Field: fmt.Sprintf("%s %s: rules[%d]", rule.Route.Kind, rule.Route.Name, rule.Place),
+			Reason: fault.Reason, Message: fault.Message,
+		}
+		if !seen[problem] {
+			seen[problem] = true
+			list = append(list, problem)
+		}
+	}
+	return list
+}

@@ -1,0 +1,179 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+)
+
+// maxNamespaces is how many namespaces have watches of their own for Services and
+// EndpointSlices. If routes name more, all namespaces are watched together: watches have a
+// price too.
+const maxNamespaces = 50
+
+// state is what the Gateway and its routes ask for at a time, and what must be read for it.
+type state struct {
+	*gatewayTarget
+
+	routes []*route // sorted
+	// services are the Services that the routes name. scopes are the keys of the watches that
+	// have them.
+	services map[types.NamespacedName]bool
+	scopes   map[string]bool
+	// namespaces are the keys of the watches of namespaces.
+	namespaces map[string]bool
+	secrets    map[string]bool
+}
+
+// advance reads the newest version of the Gateway. An older generation than before comes from
+// a stale API server. Another UID is another object.
+func (s *GatewaySource) advance() {
+	newest, found := s.gateways.get(s.name())
+	if !found || (newest.uid == s.seen.uid && newest.generation <= s.seen.generation) {
+		return
+	}
+	s.seen = version{uid: newest.uid, generation: newest.generation}
+	t, err := newest.readGateway(s.name())
+	if err != nil {
+		s.rejected = &revision.Rejected{Generation: newest.generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: err.Error()}
+		return
+	}
+	s.target, s.rejected = t, nil
+}
+
+// next returns the newest state.
+func (s *GatewaySource) next() *state {
+	next := &state{gatewayTarget: s.target, services: map[types.NamespacedName]bool{}, secrets: map[string]bool{}, namespaces: map[string]bool{}}
+	granting := map[string]bool{} // namespaces with a grant
+	s.grants.each(s.everyone, func(name types.NamespacedName, _ grant) { granting[name.Namespace] = true })
+	collect := func(_ types.NamespacedName, r *route) {
+		if r == nil {
+			return
+		}
+		next.routes = append(next.routes, r)
+		for _, name := range r.services {
+			// Without a grant it does not matter whether the Service exists.
+			if name.Namespace == r.name.Namespace || granting[name.Namespace] {
+				next.services[name] = true
+			}
+		}
+	}
+	s.httpRoutes.each(s.everyone, collect)
+	s.grpcRoutes.each(s.everyone, collect)
+	slices.SortFunc(next.routes, func(a, b *route) int {
+		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name), cmp.Compare(a.kind, b.kind))
+	})
+	next.scopes = s.scopes(next.services)
+	if selects(s.target.gateway) {
+		next.namespaces = s.everyone
+	}
+	certificateRefs(s.target.gateway, func(name types.NamespacedName) {
+		switch {
+		case name.Namespace == s.options.Namespace:
+			next.secrets[name.Name] = true
+		case s.options.BorrowedCertificates != "":
+			next.secrets[s.options.BorrowedCertificates] = true
+		}
+	})
+	return next
+}
+
+// scopes returns the keys of the watches that have these Services.
+func (s *GatewaySource) scopes(services map[types.NamespacedName]bool) map[string]bool {
+	scopes := map[string]bool{}
+	all := s.everyone[""]
+	for name := range services {
+		if all || s.everyone[name.Namespace] {
+			scopes[name.Namespace] = true
+		}
+	}
+	if all && len(scopes) > maxNamespaces {
+		return s.everyone
+	}
+	return scopes
+}
+
+// selects reports whether a listener allows routes by the labels of their namespaces.
+func selects(gateway *gatewayv1.Gateway) bool {
+	return slices.ContainsFunc(gateway.Spec.Listeners, func(l gatewayv1.Listener) bool {
+		return l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil && value(l.AllowedRoutes.Namespaces.From) == gatewayv1.NamespacesFromSelector
+	})
+}
+
+// watchFor watches what two states need: that which is served, and the next one. The served
+// one is nil before the first.
+func (s *GatewaySource) watchFor(ctx context.Context, next *state) {
+	services, scopes := maps.Clone(next.services), maps.Clone(next.scopes)
+	namespaces, secrets := maps.Clone(next.namespaces), maps.Clone(next.secrets)
+	if s.served != nil {
+		maps.Copy(services, s.served.services)
+		maps.Copy(scopes, s.served.scopes)
+		maps.Copy(namespaces, s.served.namespaces)
+		maps.Copy(secrets, s.served.secrets)
+	}
+	s.relevant.Store(&services) // before the stores are read, so that no later change is missed
+	s.services.want(ctx, scopes)
+	s.slices.want(ctx, scopes)
+	s.namespaces.want(ctx, namespaces)
+	s.secrets.want(ctx, secrets)
+}
+
+// known reports whether everything that a state needs was read, or will not be. If not, end
+// is when the waiting ends. It is zero if that is not known yet.
+func (s *GatewaySource) known(next *state) (complete bool, end time.Time) {
+	complete = true
+	for _, one := range []func() (bool, time.Time){
+		func() (bool, time.Time) { return s.services.answered(next.scopes) },
+		func() (bool, time.Time) { return s.slices.answered(next.scopes) },
+		func() (bool, time.Time) { return s.namespaces.answered(next.namespaces) },
+		func() (bool, time.Time) { return s.secrets.answered(next.secrets) },
+	} {
+		answered, until := one()
+		complete = complete && answered
+		end = earliest(until, end)
+	}
+	return complete, end
+}
+
+// look serves the current state, if it is complete. again is when to look again without an
+// event. It is zero if there is no such time.
+func (s *GatewaySource) look(ctx context.Context) (again time.Time) {
+	// Read the view before the data, so that the served data is at least as new as the view
+	// says.
+	s.view = s.contacts.view()
+	s.httpRoutes.want(ctx, s.everyone)
+	s.grpcRoutes.want(ctx, s.everyone)
+	s.grants.want(ctx, s.everyone)
+	s.advance()
+	if s.target == nil || !s.httpRoutes.full() || !s.grpcRoutes.full() || !s.grants.full() {
+		s.tell(s.document())
+		return time.Time{}
+	}
+	next := s.next()
+	s.watchFor(ctx, next)
+	complete, end := s.known(next)
+	if !complete {
+		if s.served == nil {
+			s.tell(s.document())
+			return end
+		}
+		next = s.served
+	}
+	return earliest(end, s.serve(next))
+}
+
+// document is what is said of the state that is served, but for its problems, routes and
+// listeners.
+func (s *GatewaySource) document() revision.Document {
+	document := s.told
+	document.Rejected, document.View = s.rejected, s.view
+	return document
+}
