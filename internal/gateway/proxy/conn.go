@@ -31,6 +31,7 @@ type clientListener struct {
 
 	port      int32
 	clock     clock.PassiveClock
+	open      *conns // gets those that are not closed
 	lingering *conns
 }
 
@@ -40,7 +41,8 @@ func (l *clientListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clientConn{Conn: raw, port: l.port, clock: l.clock, lingering: l.lingering}, nil
+	l.open.add(raw)
+	return &clientConn{Conn: raw, port: l.port, clock: l.clock, open: l.open, lingering: l.lingering}, nil
 }
 
 // clientConn is a client's connection, below TLS and net/http.
@@ -54,6 +56,7 @@ type clientConn struct {
 
 	port      int32 // of the gateway
 	clock     clock.PassiveClock
+	open      *conns
 	lingering *conns
 
 	over    atomic.Bool  // bytes that still arrive are thrown away
@@ -97,6 +100,7 @@ func (c *clientConn) CloseWrite() error {
 // Close closes the connection. If the client may still be sending, only the write side
 // closes at first. If a Read is running, the caller wants to end it, so everything closes.
 func (c *clientConn) Close() error {
+	c.open.remove(c.Conn)
 	if c.closed.Swap(true) || c.readers.Load() > 0 || c.gone.Load() || !c.lingering.addUpTo(c.Conn, maxLingering) {
 		return c.Conn.Close()
 	}

@@ -264,7 +264,9 @@ func TestHTTP2Floods(t *testing.T) {
 	options.Upstream.MaxIdle = 1 // so that the same amount stays each time
 	g := start(t, options, toApp, backend)
 	client, pipes := http2Client(t), newPipes()
-	go func() { _ = g.server.plain.Serve(g.server.listener(pipes, 0)) }() // until the gateway is shut down
+	g.server.mu.Lock()
+	g.server.startPort(g.server.newPort(pipes, false), 0) // until the gateway is shut down
+	g.server.mu.Unlock()
 	for name, test := range floods {
 		t.Run(name, func(t *testing.T) {
 			f := &flooding{gateway: &gateway{t: t, address: g.address}, client: client, pipes: pipes}

@@ -50,17 +50,26 @@ type ServerOptions struct {
 	MaxHeaderBytes int
 	// MaxStreams bounds the concurrent requests on an HTTP/2 connection. Default 250.
 	MaxStreams int
+	// DrainTimeout bounds how long the connections of a port that is closed at run time may
+	// go on. Default 30 s.
+	DrainTimeout time.Duration
 }
 
 // Server serves a Handler.
 type Server struct {
 	handler *Handler
 	options ServerOptions
-	plain   *http.Server
-	secure  *http.Server
+	tls     *tls.Config
 	lingers conns         // closed, but read until their clients have read the last answer
 	down    chan struct{} // closed when Shutdown has returned
 	isDown  sync.Once
+	failed  chan error     // why a port has failed
+	serving sync.WaitGroup // of all ports
+
+	mu    sync.Mutex
+	ports map[Place]*port // those of Listen
+	all   map[*port]bool  // those of the options and those that are closing, too
+	ended bool            // no port is opened any more
 }
 
 // NewServer returns a server of the handler.
@@ -80,12 +89,13 @@ func NewServer(handler *Handler, options ServerOptions) *Server {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	s := &Server{handler: handler, options: options, down: make(chan struct{}), plain: newHTTPServer(handler, options), secure: newHTTPServer(handler, options)}
-	s.plain.Protocols.SetUnencryptedHTTP2(true)
-	s.secure.Protocols.SetHTTP2(true)
+	if options.DrainTimeout == 0 {
+		options.DrainTimeout = defaultDrainTimeout
+	}
+	s := &Server{handler: handler, options: options, down: make(chan struct{}), failed: make(chan error, 1), ports: map[Place]*port{}, all: map[*port]bool{}}
 	if options.Certificates != nil {
 		handler.certificates.Store(options.Certificates)
-		s.secure.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: options.Certificates.Get}
+		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: options.Certificates.Get}
 	}
 	return s
 }
@@ -115,13 +125,13 @@ func newHTTPServer(handler http.Handler, options ServerOptions) *http.Server {
 	return server
 }
 
-func (s *Server) listener(listener net.Listener, port int32) net.Listener {
+func (s *Server) listener(listener net.Listener, port int32, open *conns) net.Listener {
 	if port == 0 {
 		if address, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
 			port = int32(address.Port())
 		}
 	}
-	return &clientListener{Listener: s.handler.connections.Listen(listener), port: port, clock: s.options.Clock, lingering: &s.lingers}
+	return &clientListener{Listener: s.handler.connections.Listen(listener), port: port, clock: s.options.Clock, open: open, lingering: &s.lingers}
 }
 
 // Run serves until Shutdown has returned. Meanwhile it runs the background work of the
@@ -136,29 +146,51 @@ func (s *Server) Run(ctx context.Context) error {
 	logged := make(chan error, 1)
 	go func() { logged <- s.handler.log.run(ctx, s.options.Clock) }()
 
-	results := make(chan error, 2)
-	serving := 0
-	if s.options.HTTP != nil {
-		serving++
-		go func() { results <- s.plain.Serve(s.listener(s.options.HTTP, s.options.HTTPPort)) }()
-	}
-	if s.options.HTTPS != nil {
-		serving++
-		go func() { results <- s.secure.ServeTLS(s.listener(s.options.HTTPS, s.options.HTTPSPort), "", "") }()
-	}
+	s.startOptions()
 	var failure error
-	for range serving {
-		if err := <-results; !errors.Is(err, http.ErrServerClosed) {
-			failure = errors.Join(failure, err)
-			_ = s.plain.Close()
-			_ = s.secure.Close()
-		}
+	select {
+	case failure = <-s.failed:
+		s.closePorts()
+	case <-s.down: // until then, requests in flight need the background work
 	}
-	if failure == nil {
-		<-s.down // requests in flight still need the background work
-	}
+	s.serving.Wait()
 	cancel()
 	return errors.Join(failure, <-logged)
+}
+
+// startOptions serves the listeners of the options.
+func (s *Server) startOptions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended { // shut down before it ran
+		for _, listener := range []net.Listener{s.options.HTTP, s.options.HTTPS} {
+			if listener != nil {
+				_ = listener.Close()
+			}
+		}
+		return
+	}
+	if s.options.HTTP != nil {
+		s.startPort(s.newPort(s.options.HTTP, false), s.options.HTTPPort)
+	}
+	if s.options.HTTPS != nil {
+		s.startPort(s.newPort(s.options.HTTPS, true), s.options.HTTPSPort)
+	}
+}
+
+// closePorts closes everything, and opens nothing any more.
+func (s *Server) closePorts() {
+	s.mu.Lock()
+	s.ended = true
+	for p := range s.all {
+		if p.cut != nil {
+			p.cut()
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range s.everyPort() {
+		_ = p.server.Close()
+	}
 }
 
 // Drain makes every response tell its client to open a new connection for its next request.
@@ -171,8 +203,9 @@ func (s *Server) Standby(on bool) {
 	if s.handler.standby.Swap(on) == on {
 		return
 	}
-	s.plain.SetKeepAlivesEnabled(!on)
-	s.secure.SetKeepAlivesEnabled(!on)
+	for _, p := range s.everyPort() {
+		p.server.SetKeepAlivesEnabled(!on)
+	}
 }
 
 // sendsAway reports whether clients should open a new connection for their next request.
@@ -183,14 +216,23 @@ func (h *Handler) sendsAway() bool { return h.draining.Load() || h.standby.Load(
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.isDown.Do(func() { close(s.down) })
 	s.Drain()
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
 	var wait sync.WaitGroup
-	var plain, secure error
-	wait.Go(func() { plain = s.plain.Shutdown(ctx) })
-	wait.Go(func() { secure = s.secure.Shutdown(ctx) })
+	all := s.everyPort()
+	results := make(chan error, len(all))
+	for _, p := range all {
+		wait.Go(func() { results <- p.server.Shutdown(ctx) })
+	}
 	wait.Wait()
 	s.handler.tunnels.wait(ctx)
-	_ = s.plain.Close()
-	_ = s.secure.Close()
+	s.closePorts()
 	s.lingers.wait(ctx)
-	return errors.Join(plain, secure)
+	close(results)
+	var failure error
+	for err := range results {
+		failure = errors.Join(failure, err)
+	}
+	return failure
 }
