@@ -1,4 +1,5 @@
-// Command slipway-gateway serves the traffic of an APIGateway.
+// Command slipway-gateway serves the traffic of an APIGateway, or of a Gateway of the Gateway
+// API.
 package main
 
 import (
@@ -27,8 +28,11 @@ func main() {
 	var options gateway.Options
 	var accessLog, showVersion bool
 	flags := pflag.NewFlagSet("slipway-gateway", pflag.ExitOnError)
-	flags.StringVar(&options.Gateway, "gateway", "", "name of the APIGateway to serve, in a cluster")
-	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the APIGateway; the default is what POD_NAMESPACE says")
+	flags.StringVar(&options.Kind, "kind", gateway.KindAPIGateway, "kind of the object to serve: APIGateway, or Gateway of the Gateway API")
+	flags.StringVar(&options.Gateway, "gateway", "", "name of the object to serve, in a cluster")
+	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the object; the default is what POD_NAMESPACE says")
+	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "the only namespaces to read routes, Services and grants of, with --kind=Gateway; the default is all")
+	flags.StringVar(&options.BorrowedCertificates, "borrowed-certificates", "", "Secret with the certificates of other namespaces, with --kind=Gateway")
 	flags.StringVar(&options.ConfigFile, "config", "", "file with an APIGateway and the addresses of its backends, to run without a cluster")
 	flags.StringVar(&options.HTTP, "http", ":8080", "where HTTP is served; empty for nowhere")
 	flags.StringVar(&options.HTTPS, "https", "", "where HTTPS is served; empty for nowhere (the default with --gateway is :8443)")
@@ -103,6 +107,10 @@ func check(options *gateway.Options, httpsChosen bool) error {
 	switch {
 	case (options.Gateway == "") == (options.ConfigFile == ""):
 		return errors.New("one of --gateway and --config is required")
+	case options.Kind != gateway.KindAPIGateway && options.Kind != gateway.KindGateway:
+		return fmt.Errorf("--kind must be %s or %s", gateway.KindAPIGateway, gateway.KindGateway)
+	case options.Kind == gateway.KindGateway && options.ConfigFile != "":
+		return errors.New("--config is for an APIGateway")
 	case options.Gateway != "" && options.Namespace == "":
 		return errors.New("--gateway needs --namespace, or POD_NAMESPACE in the environment")
 	case options.Gateway != "" && !httpsChosen:

@@ -11,13 +11,9 @@ import (
 
 // followCluster serves the APIGateway from the cluster until the context ends.
 func (g *gateway) followCluster(ctx context.Context) error {
-	access := g.options.Access
-	if access == nil {
-		var err error
-		if access, err = rest.InClusterConfig(); err != nil {
-			return fmt.Errorf("find the API server: %w", err)
-		}
-		access.UserAgent = "slipway-gateway/" + g.options.Version
+	access, err := g.access()
+	if err != nil {
+		return err
 	}
 	source := watch.New(watch.Options{
 		Access: access, Namespace: g.options.Namespace, Name: g.options.Gateway,
@@ -33,4 +29,17 @@ func (g *gateway) followCluster(ctx context.Context) error {
 		MissingKeys: g.handler.MissingKeys, MissingKeysChanged: g.keysMissingChanged,
 	})
 	return source.Run(ctx)
+}
+
+// access returns the access to the API server.
+func (g *gateway) access() (*rest.Config, error) {
+	if g.options.Access != nil {
+		return g.options.Access, nil
+	}
+	access, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	access.UserAgent = "slipway-gateway/" + g.options.Version
+	return access, nil
 }

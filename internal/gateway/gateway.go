@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,17 +34,25 @@ const lastTraces = 3 * time.Second
 type Options struct {
 	// ConfigFile is the file with the APIGateway, its backends and its secrets.
 	ConfigFile string
-	// Gateway and Namespace name the APIGateway to follow in the cluster. They are used
-	// when ConfigFile is empty.
+	// Gateway and Namespace name the object to follow in the cluster, and Kind its kind:
+	// KindAPIGateway or KindGateway. They are used when ConfigFile is empty. Default of Kind:
+	// KindAPIGateway.
+	Kind      string
 	Gateway   string
 	Namespace string
+	// Namespaces are the only namespaces of which routes, Services and grants are read, for
+	// KindGateway. Default: all.
+	Namespaces []string
+	// BorrowedCertificates is the name of the Secret with the certificates of other
+	// namespaces, for KindGateway. Optional.
+	BorrowedCertificates string
 	// Access configures the access to the API server. Default: the service account of the
 	// pod.
 	Access *rest.Config
 	// Version is the version of the program, for /revision.
 	Version string
 	// HTTP, HTTPS and Admin are the addresses to listen on, as host:port. Empty: no
-	// listener.
+	// listener. A Gateway says itself on which ports to listen, so HTTP and HTTPS are not used.
 	HTTP  string
 	HTTPS string
 	Admin string
@@ -64,6 +73,12 @@ type Options struct {
 	Listening func(http, https, admin net.Addr)
 }
 
+// These are the kinds of objects that a gateway serves.
+const (
+	KindAPIGateway = "APIGateway"
+	KindGateway    = "Gateway" // of the Gateway API
+)
+
 // gateway is a running gateway.
 type gateway struct {
 	options      Options
@@ -74,6 +89,8 @@ type gateway struct {
 	admin        *admin.Handler
 	board        *revision.Board
 	traces       *trace.TracerProvider // nil: no traces
+	adminPort    int32                 // 0: none
+	opened       atomic.Bool           // the ports of a Gateway
 	// keysMissingChanged gets a value when the set of missing public keys has changed.
 	keysMissingChanged chan struct{}
 }
@@ -83,8 +100,13 @@ func Run(ctx context.Context, options Options) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	g := &gateway{options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates), keysMissingChanged: make(chan struct{}, 1)}
+	var metrics prometheus.Registerer = registry
+	if options.Kind == KindGateway {
+		options.HTTP, options.HTTPS = "", ""
+		metrics = prometheus.WrapRegistererWith(prometheus.Labels{"gateway": options.Namespace + "/" + options.Gateway}, registry)
+	}
 	serving := proxy.Options{
-		AccessLog: options.AccessLog, Metrics: registry, Realm: options.Gateway,
+		AccessLog: options.AccessLog, Metrics: metrics, Realm: options.Gateway,
 		KeysFailing: g.keysFailing, KeysMissingChanged: g.tellKeysMissing, HealthChanged: g.healthChanged,
 	}
 	if options.TraceEndpoint != "" {
@@ -98,12 +120,15 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
+	if at, ok := address(listeners[2]).(*net.TCPAddr); ok {
+		g.adminPort = int32(at.Port)
+	}
 	g.handler = proxy.New(serving)
 	g.board = revision.NewBoard(g.clock, options.Version)
-	registry.MustRegister(newStates(g.handler, g.certificates, g.board))
-	g.admin = admin.New(g.handler.Ready, registry, g.board)
+	metrics.MustRegister(newStates(g.handler, g.certificates, g.board))
+	g.admin = admin.New(g.ready, registry, g.board)
 	g.server = proxy.NewServer(g.handler, proxy.ServerOptions{
-		HTTP: listeners[0], HTTPS: listeners[1], Certificates: g.certificates,
+		HTTP: listeners[0], HTTPS: listeners[1], Certificates: g.certificates, DrainTimeout: options.DrainTimeout,
 		ErrorLog: slog.NewLogLogger(options.Log.Handler(), slog.LevelDebug),
 	})
 	if options.Listening != nil {
@@ -151,8 +176,11 @@ func (g *gateway) run(ctx context.Context, adminListener net.Listener) error {
 	part("serve", func() error { return g.server.Run(base) })
 	part("stand by", func() error { g.standBy(ctx); return nil })
 	follow := g.followCluster
-	if g.options.ConfigFile != "" {
+	switch {
+	case g.options.ConfigFile != "":
 		follow = g.followFile
+	case g.options.Kind == KindGateway:
+		follow = g.followGateway
 	}
 	// Follow changes until the last request has ended, because endpoints change meanwhile.
 	following, stopFollowing := context.WithCancel(base)

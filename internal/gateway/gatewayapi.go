@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/watch"
+)
+
+// followGateway serves the Gateway from the cluster until the context ends.
+func (g *gateway) followGateway(ctx context.Context) error {
+	access, err := g.access()
+	if err != nil {
+		return err
+	}
+	options := watch.GatewayOptions{
+		Access: access, Namespace: g.options.Namespace, Name: g.options.Gateway,
+		Namespaces: g.options.Namespaces, BorrowedCertificates: g.options.BorrowedCertificates,
+		Clock: g.clock, Log: g.options.Log.With("namespace", g.options.Namespace, "gateway", g.options.Gateway),
+		Board: g.board,
+		Apply: func(config watch.GatewayConfig) (map[int32]error, error) { return g.apply(ctx, config) },
+	}
+	if g.adminPort != 0 {
+		options.ReservedPorts = []int32{g.adminPort}
+	}
+	return watch.NewGateway(options).Run(ctx)
+}
+
+// apply serves a configuration. A new port opens after its rules are there. An old one closes
+// after its rules are gone.
+func (g *gateway) apply(ctx context.Context, config watch.GatewayConfig) (closed map[int32]error, err error) {
+	if err := g.certificates.SetListeners(config.Secure); err != nil {
+		return nil, fmt.Errorf("serve the certificates: %w", err)
+	}
+	g.handler.Set(config.Proxy)
+	var places []proxy.Place
+	ports := map[proxy.Place]int32{}
+	for port, secure := range config.Ports {
+		place := proxy.Place{Address: net.JoinHostPort("", strconv.Itoa(int(port))), Secure: secure}
+		places, ports[place] = append(places, place), port
+	}
+	closed = map[int32]error{}
+	for place, err := range g.server.Listen(ctx, places) {
+		closed[ports[place]] = err
+	}
+	g.opened.Store(len(closed) < len(places) || len(places) == 0)
+	return closed, nil
+}
+
+// ready reports whether there is a table, and for a Gateway whether its ports are open. One
+// that cannot be opened is reported, and does not keep the gateway from serving the others.
+func (g *gateway) ready() bool {
+	return g.handler.Ready() && (g.options.Kind != KindGateway || g.opened.Load())
+}
