@@ -102,3 +102,30 @@ func TestAListenerThatIsNotValidLeavesItsPlaceToAValidOne(t *testing.T) {
 		t.Error("no route for the listener that is valid")
 	}
 }
+
+// A listener that let everybody in would be worse than none.
+func TestClientsWhoseCertificatesAreToBeCheckedAreNotLetIn(t *testing.T) {
+	checked := gatewayv1.TLSConfig{Validation: &gatewayv1.FrontendTLSValidation{}}
+	tests := map[string]struct {
+		frontend gatewayv1.FrontendTLSConfig
+		valid    bool
+	}{
+		"nothing":      {gatewayv1.FrontendTLSConfig{}, true},
+		"everywhere":   {gatewayv1.FrontendTLSConfig{Default: checked}, false},
+		"on this port": {gatewayv1.FrontendTLSConfig{PerPort: []gatewayv1.TLSPortConfig{{Port: 443, TLS: checked}}}, false},
+		"elsewhere":    {gatewayv1.FrontendTLSConfig{PerPort: []gatewayv1.TLSPortConfig{{Port: 444, TLS: checked}}}, true},
+		"not here":     {gatewayv1.FrontendTLSConfig{Default: checked, PerPort: []gatewayv1.TLSPortConfig{{Port: 443}}}, true},
+	}
+	for name, test := range tests {
+		in := twoRules()
+		in.Gateway.Spec.TLS = &gatewayv1.GatewayTLSConfig{Frontend: &test.frontend}
+		in.Gateway.Spec.Listeners = []gatewayv1.Listener{{
+			Name: "https", Port: 443, Protocol: gatewayv1.HTTPSProtocolType,
+			TLS: &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "certificate"}}},
+		}}
+		in.Secrets = map[types.NamespacedName]graph.Secret{{Namespace: "shop", Name: "certificate"}: {}}
+		if got := graph.Build(in).Listeners[0].Valid; got != test.valid {
+			t.Errorf("%s: served %t, want %t", name, got, test.valid)
+		}
+	}
+}
