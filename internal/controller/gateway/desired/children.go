@@ -26,7 +26,7 @@ func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	return dataplane.Deployment(dataplane.Pods{
 		Owner:        owner(in.Gateway),
 		Image:        in.Image,
-		Serve:        []string{"--kind=" + Kind, "--gateway=" + in.Gateway.Name},
+		Serve:        []string{"--kind=" + Kind, "--gateway=" + in.Gateway.Name, "--borrowed-certificates=" + CopiesName(in.Gateway)},
 		AdminPort:    AdminPort,
 		LowPorts:     true,
 		DrainSeconds: dataplane.DefaultDrainSeconds,
