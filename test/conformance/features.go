@@ -47,10 +47,7 @@ var supported = []features.FeatureName{
 
 	// Listeners of one port do not serve each other's routes.
 	features.SupportGatewayHTTPListenerIsolation,
-}
 
-// missing are the extended features that Slipway does not claim yet.
-var missing = []features.FeatureName{
 	// Redirects to another port, and of a part of the path.
 	features.SupportHTTPRoutePortRedirect,
 	features.SupportHTTPRoutePathRedirect,
@@ -75,15 +72,20 @@ var missing = []features.FeatureName{
 	features.SupportGatewayAddressEmpty,
 	features.SupportGatewayStaticAddresses,
 
+	// Connections that are used for another listener's host.
+	features.SupportGatewayHTTPSListenerDetectMisdirectedRequests,
+}
+
+// missing are the extended features that Slipway does not claim yet.
+var missing = []features.FeatureName{
 	// TLS to backends.
 	features.SupportBackendTLSPolicy,
 	features.SupportBackendTLSPolicySANValidation,
 	features.SupportGatewayBackendClientCertificate,
 
-	// Certificates of clients, and connections that are used for another listener's host.
+	// Certificates of clients.
 	features.SupportGatewayFrontendClientCertificateValidation,
 	features.SupportGatewayFrontendClientCertificateValidationInsecureFallback,
-	features.SupportGatewayHTTPSListenerDetectMisdirectedRequests,
 
 	// Listeners in objects of their own.
 	features.SupportListenerSet,

@@ -30,6 +30,23 @@ var supported = []features.FeatureName{
 	features.SupportHTTPRouteBackendProtocolWebSocket,
 	features.SupportHTTPRouteNamedRouteRule,
 	features.SupportHTTPRouteDestinationPortMatching,
+	features.SupportGRPCRouteNamedRouteRule,
+	features.SupportGatewayHTTPListenerIsolation,
+	features.SupportHTTPRoutePortRedirect,
+	features.SupportHTTPRoutePathRedirect,
+	features.SupportHTTPRouteRequestMultipleMirrors,
+	features.SupportHTTPRouteRequestPercentageMirror,
+	features.SupportHTTPRouteBackendRequestHeaderModification,
+	features.SupportHTTPRouteCORS,
+	features.SupportHTTPRouteRetry,
+	features.SupportHTTPRouteRetryBackendTimeout,
+	features.SupportHTTPRouteRetryConnectionError,
+	features.SupportGatewayPort8080,
+	features.SupportHTTPRouteParentRefPort,
+	features.SupportGatewayInfrastructure,
+	features.SupportGatewayAddressEmpty,
+	features.SupportGatewayStaticAddresses,
+	features.SupportGatewayHTTPSListenerDetectMisdirectedRequests,
 }
 
 // supportedFeatures are sorted by name, as the API wants them.

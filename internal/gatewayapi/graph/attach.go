@@ -177,6 +177,8 @@ func (b *builder) conclude(g *Graph) {
 	}
 	const accepted = string(gatewayv1.GatewayConditionAccepted)
 	switch {
+	case b.parameters() != nil:
+		g.Accepted = c.condition(accepted, "", "", b.parameters())
 	case b.addresses() != nil:
 		g.Accepted = c.condition(accepted, "", "", b.addresses())
 	case served == 0:
@@ -203,6 +205,17 @@ func (l *Listener) told() string {
 		f = l.conflict
 	}
 	return fmt.Sprintf("listener %q: %s", l.Name, f.message)
+}
+
+// parameters tells that the Gateway has parameters. There is no kind for them yet, and what they ask for would
+// not be so.
+func (b *builder) parameters() *fault {
+	infrastructure := b.in.Gateway.Spec.Infrastructure
+	if infrastructure == nil || infrastructure.ParametersRef == nil {
+		return nil
+	}
+	ref := infrastructure.ParametersRef
+	return faultf(gatewayv1.GatewayReasonInvalidParameters, "spec.infrastructure.parametersRef: %s of group %q is not supported", ref.Kind, ref.Group)
 }
 
 // addresses tells which address of the spec is of a type that is not supported.
