@@ -9,7 +9,7 @@ flags=${MAKEFLAGS:-}
 # go_on tells whether to run the next suite.
 go_on() { [[ $failed == 0 || ${flags%% *} == *k* ]]; }
 
-for suite in test-go test-fuzz-sample test-h2spec test-helm test-monitor-oracle test-e2e test-fault-sample; do
+for suite in test-go test-fuzz-sample test-h2spec test-helm test-monitor-oracle test-conformance-core test-e2e test-fault-sample; do
   if ! go_on; then break; fi
   start=$SECONDS
   make "$suite" || failed=1
