@@ -19,7 +19,7 @@ func TestTwoHTTPRoutesAreMatchedByHostAndPath(t *testing.T) {
 	one, two := newBackend(t, "one"), newBackend(t, "two")
 	c.serve("one", one)
 	c.serve("two", two)
-	port := freePort(t)
+	port := environment.FreePort(t)
 	c.put("Gateway", "edge", gatewaySpec(httpListener("http", port, "")))
 	r := c.runGateway()
 	environment.Eventually(t, func() error {
@@ -71,7 +71,7 @@ func TestAGrantGivesABackendOfAnotherNamespaceAndTakesIt(t *testing.T) {
 	other := c.elsewhere(t)
 	b := newBackend(t, "there")
 	other.serve("app", b)
-	port := freePort(t)
+	port := environment.FreePort(t)
 	c.put("Gateway", "edge", gatewaySpec(httpListener("http", port, "")))
 	route := c.put("HTTPRoute", "route", `{parentRefs: [{name: edge}], rules: [{backendRefs: [{name: app, namespace: `+other.namespace+`, port: 80}]}]}`)
 	r := c.runGateway()
@@ -91,7 +91,7 @@ func TestAGrantGivesABackendOfAnotherNamespaceAndTakesIt(t *testing.T) {
 func TestAnInvalidBackendKeepsItsShare(t *testing.T) {
 	c := newSite(t)
 	c.serve("app", newBackend(t, "app"))
-	port := freePort(t)
+	port := environment.FreePort(t)
 	c.put("Gateway", "edge", gatewaySpec(httpListener("http", port, "")))
 	c.put("HTTPRoute", "route", `{parentRefs: [{name: edge}], rules: [{backendRefs: [{name: app, port: 80, weight: 1}, {name: none, port: 80, weight: 1}]}]}`)
 	r := c.runGateway()
@@ -108,7 +108,7 @@ func TestAnInvalidBackendKeepsItsShare(t *testing.T) {
 func TestListenersComeAndGo(t *testing.T) {
 	c := newSite(t)
 	c.serve("app", newBackend(t, "app"))
-	one, two := freePort(t), freePort(t)
+	one, two := environment.FreePort(t), environment.FreePort(t)
 	c.put("Gateway", "edge", gatewaySpec(httpListener("one", one, "")))
 	route := c.put("HTTPRoute", "route", `{parentRefs: [{name: edge}], rules: [{`+to("app")+`}]}`)
 	r := c.runGateway()

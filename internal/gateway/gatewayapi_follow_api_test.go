@@ -36,7 +36,7 @@ func TestCertificatesAreThoseOfTheListener(t *testing.T) {
 	copies := map[string][]byte{}
 	borrowed.Put(copies, name, borrowed.Certificate{Certificate: theirs.data[corev1.TLSCertKey], PrivateKey: theirs.data[corev1.TLSPrivateKeyKey], Version: "77"})
 	c.secret("edge-certificates", copies)
-	one, two := freePort(t), freePort(t)
+	one, two := environment.FreePort(t), environment.FreePort(t)
 	listener := func(name string, port int, host, secret string) string {
 		return fmt.Sprintf("{name: %s, port: %d, protocol: HTTPS, hostname: %s, tls: {certificateRefs: [{%s}]}}", name, port, host, secret)
 	}
@@ -96,7 +96,7 @@ func TestGRPCRoutesAreServed(t *testing.T) {
 	c := newSite(t)
 	b := newGRPCBackend(t)
 	c.serve("app", b)
-	port := freePort(t)
+	port := environment.FreePort(t)
 	c.put("Gateway", "edge", gatewaySpec(httpListener("http", port, "")))
 	route := c.put("GRPCRoute", "route", `{parentRefs: [{name: edge}], rules: [{matches: [{method: {service: shop.Users, method: Get}}], `+to("app")+`}]}`)
 	r := c.runGateway()
@@ -168,7 +168,7 @@ func TestKindsThatTheClusterDoesNotHaveAreNoError(t *testing.T) {
 	t.Run("gateway", func(t *testing.T) {
 		c := newSiteWithout(t)
 		c.serve("app", newBackend(t, "app"))
-		port := freePort(t)
+		port := environment.FreePort(t)
 		c.put("Gateway", "edge", gatewaySpec(httpListener("http", port, "")))
 		c.put("HTTPRoute", "route", `{parentRefs: [{name: edge}], rules: [{`+to("app")+`}]}`)
 		r := c.runGateway()
@@ -195,7 +195,7 @@ func TestKindsThatTheClusterDoesNotHaveAreNoError(t *testing.T) {
 func TestAFieldOfALaterVersionIsNotIgnored(t *testing.T) {
 	c := newSite(t)
 	c.serve("app", newBackend(t, "app"))
-	port := freePort(t)
+	port := environment.FreePort(t)
 	c.put("Gateway", "edge", gatewaySpec(httpListener("http", port, "")))
 	definition := c.object("", "httproutes.gateway.networking.k8s.io")
 	definition.SetNamespace("")
@@ -254,7 +254,7 @@ func TestNoRequestFailsWhileRoutesChange(t *testing.T) {
 	c.serve("app", newBackend(t, "app"))
 	other.serve("there", newBackend(t, "app"))
 	other.put("ReferenceGrant", "grant", `{from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: `+c.namespace+`}], to: [{group: "", kind: Service}]}`)
-	port, second := freePort(t), freePort(t)
+	port, second := environment.FreePort(t), environment.FreePort(t)
 	c.put("Gateway", "edge", gatewaySpec(httpListener("http", port, "")))
 	c.put("HTTPRoute", "stays", `{parentRefs: [{name: edge}], hostnames: [a.example.com], rules: [{`+to("app")+`}]}`)
 	r := c.runGateway()

@@ -116,17 +116,6 @@ func routeDigest(object *unstructured.Unstructured) string {
 	return revision.RouteDigest(object.GetUID(), object.GetGeneration())
 }
 
-// freePort returns a port on which nothing listens.
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
 // runGateway starts a gateway for the Gateway called edge, until the end of the test.
 func (c *site) runGateway(change ...func(*Options)) *running {
 	c.t.Helper()

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -19,15 +21,19 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// freePlace returns a place where nothing listens.
+// freePlace returns a place where nothing listens. It is below the ports that the system gives to connections, which would take
+// it at any time.
 func freePlace(t *testing.T) Place {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		if listener, err := net.Listen("tcp", address); err == nil {
+			_ = listener.Close()
+			return Place{Address: address}
+		}
 	}
-	defer listener.Close()
-	return Place{Address: listener.Addr().String()}
+	t.Fatal("no port is free")
+	return Place{}
 }
 
 // listens changes where the gateway listens.
