@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +17,7 @@ import (
 // loadInput reads what the graph is built of, but for the Secrets.
 func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
 	s.input = graph.Input{
-		Controller: Controller, Gateway: s.gateway, ReservedPorts: []int32{desired.AdminPort},
+		Gateway: s.gateway, ReservedPorts: []int32{desired.AdminPort},
 		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
 	}
 	named := client.MatchingFields{indexParent: client.ObjectKeyFromObject(s.gateway).String()}
@@ -105,7 +104,7 @@ func parentsOf(object client.Object) []types.NamespacedName {
 	seen := map[types.NamespacedName]bool{}
 	var found []types.NamespacedName
 	add := func(ref gatewayv1.ParentReference) {
-		if name, is := gatewayOf(ref, object.GetNamespace()); is && !seen[name] {
+		if name, is := graph.GatewayOf(ref, object.GetNamespace()); is && !seen[name] {
 			seen[name] = true
 			found = append(found, name)
 		}
@@ -121,51 +120,14 @@ func parentsOf(object client.Object) []types.NamespacedName {
 	return found
 }
 
-// gatewayOf is the Gateway that a parentRef of a route in a namespace names, if it names one.
-func gatewayOf(ref gatewayv1.ParentReference, namespace string) (types.NamespacedName, bool) {
-	is := children.Or(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName && children.Or(ref.Kind, desired.Kind) == desired.Kind
-	return types.NamespacedName{Namespace: string(children.Or(ref.Namespace, gatewayv1.Namespace(namespace))), Name: string(ref.Name)}, is
-}
-
-// backendsOf are the Services that a route names, each once.
+// backendsOf are the Services that a route names.
 func backendsOf(object client.Object) []types.NamespacedName {
-	var found []types.NamespacedName
-	for _, ref := range referencesOf(object) {
-		name := types.NamespacedName{Namespace: string(children.Or(ref.Namespace, gatewayv1.Namespace(object.GetNamespace()))), Name: string(ref.Name)}
-		if children.Or(ref.Group, "") == "" && children.Or(ref.Kind, "Service") == "Service" && !slices.Contains(found, name) {
-			found = append(found, name)
-		}
-	}
-	return found
-}
-
-// referencesOf are the backends of a route, those that get copies included.
-func referencesOf(object client.Object) []gatewayv1.BackendObjectReference {
-	var refs []gatewayv1.BackendObjectReference
-	mirrored := func(filter *gatewayv1.HTTPRequestMirrorFilter) {
-		if filter != nil {
-			refs = append(refs, filter.BackendRef)
-		}
-	}
 	switch route := object.(type) {
 	case *gatewayv1.HTTPRoute:
-		for _, rule := range route.Spec.Rules {
-			for i := range rule.BackendRefs {
-				refs = append(refs, rule.BackendRefs[i].BackendObjectReference)
-			}
-			for i := range rule.Filters {
-				mirrored(rule.Filters[i].RequestMirror)
-			}
-		}
+		return graph.ServicesOfHTTPRoute(route)
 	case *gatewayv1.GRPCRoute:
-		for _, rule := range route.Spec.Rules {
-			for i := range rule.BackendRefs {
-				refs = append(refs, rule.BackendRefs[i].BackendObjectReference)
-			}
-			for i := range rule.Filters {
-				mirrored(rule.Filters[i].RequestMirror)
-			}
-		}
+		return graph.ServicesOfGRPCRoute(route)
+	default:
+		return nil
 	}
-	return refs
 }

@@ -53,7 +53,7 @@ func entries(of []gatewayv1.RouteParentStatus, namespace string, gateway types.N
 	next := make([]gatewayv1.RouteParentStatus, 0, len(of)+len(all))
 	for i := range of {
 		entry := of[i]
-		name, is := gatewayOf(entry.ParentRef, namespace)
+		name, is := graph.GatewayOf(entry.ParentRef, namespace)
 		if entry.ControllerName != Controller || !is || name != gateway {
 			next = append(next, entry)
 			continue

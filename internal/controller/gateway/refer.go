@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
@@ -65,7 +66,7 @@ func secretIndex(object client.Object) []string {
 		return nil
 	}
 	copies := types.NamespacedName{Namespace: gateway.Namespace, Name: desired.CopiesName(gateway)}
-	return names(append(secretsOf(gateway), copies), gateway.Namespace)
+	return names(append(graph.Certificates(gateway), copies), gateway.Namespace)
 }
 
 func parentIndex(object client.Object) []string {
@@ -79,7 +80,7 @@ func parentIndex(object client.Object) []string {
 func entryIndex(object client.Object) []string {
 	var values []string
 	for _, entry := range *parentStatuses(object) {
-		if name, is := gatewayOf(entry.ParentRef, object.GetNamespace()); is && entry.ControllerName == Controller {
+		if name, is := graph.GatewayOf(entry.ParentRef, object.GetNamespace()); is && entry.ControllerName == Controller {
 			values = append(values, name.String())
 		}
 	}

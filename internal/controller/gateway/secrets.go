@@ -13,31 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
-	"github.com/slipway-dev/slipway/internal/kit/children"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
-
-// secretsOf are the Secrets that the listeners of a Gateway name.
-func secretsOf(gateway *gatewayv1.Gateway) []types.NamespacedName {
-	var names []types.NamespacedName
-	for i := range gateway.Spec.Listeners {
-		if gateway.Spec.Listeners[i].TLS == nil {
-			continue
-		}
-		for _, ref := range gateway.Spec.Listeners[i].TLS.CertificateRefs {
-			if children.Or(ref.Group, "") == "" && children.Or(ref.Kind, "Secret") == "Secret" {
-				names = append(names, types.NamespacedName{Namespace: string(children.Or(ref.Namespace, gatewayv1.Namespace(gateway.Namespace))), Name: string(ref.Name)})
-			}
-		}
-	}
-	return names
-}
 
 // secret returns the metadata of a Secret, empty (no UID) where there is none.
 func (r *Reconciler) secret(ctx context.Context, name types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
@@ -59,7 +41,7 @@ type checked struct{ version, problem string }
 // that are, the graph knows, so it is built once without any route.
 func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
 	s.versions = map[types.NamespacedName]string{}
-	for _, name := range secretsOf(s.gateway) {
+	for _, name := range graph.Certificates(s.gateway) {
 		found, err := r.secret(ctx, name)
 		if err != nil {
 			return err
@@ -138,12 +120,12 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 		r.copied.Add(s.gateway.UID, copied{at: s.copies.ResourceVersion, of: state})
 		return nil
 	}
-	data, err := r.copy(ctx, s, wanted)
-	if err != nil {
-		return err
-	}
+	data, failed := r.copy(ctx, s, wanted, current)
 	if _, err := r.kit.Applier.Apply(ctx, s.gateway, apply.Child{Desired: desired.Copies(s.gateway, data), Current: current}); err != nil {
-		return err
+		return errors.Join(failed, err)
+	}
+	if failed != nil {
+		return failed
 	}
 	r.copied.Add(s.gateway.UID, copied{at: current.ResourceVersion, of: state})
 	return nil
@@ -166,23 +148,34 @@ func (s *scope) borrowed() []types.NamespacedName {
 	return slices.Compact(names)
 }
 
-// copy reads Secrets, each at the version that was checked: another one is seen by the next reconcile.
-func (r *Reconciler) copy(ctx context.Context, s *scope, names []types.NamespacedName) (map[string][]byte, error) {
+// copy reads Secrets, each at the version that was checked: another one is seen by the next reconcile. Of one that cannot be read
+// the copy stays as it is: others may have to go at once, because their grant has.
+func (r *Reconciler) copy(ctx context.Context, s *scope, names []types.NamespacedName, current *corev1.Secret) (map[string][]byte, error) {
 	data := map[string][]byte{}
 	var errs []error
 	for _, name := range names {
-		secret := &corev1.Secret{}
-		if err := r.kit.Live.Get(ctx, name, secret); err != nil {
-			errs = append(errs, outcome.Classify(fmt.Sprintf("Secret %q", name), err))
-			continue
+		made, err := r.copyOf(ctx, s, name)
+		if err != nil {
+			errs = append(errs, err)
+			var found bool
+			if made, found = borrowed.Find(current, name); !found {
+				continue
+			}
 		}
-		if secret.ResourceVersion != s.versions[name] {
-			errs = append(errs, outcome.StaleCache(fmt.Sprintf("Secret %q", name)))
-			continue
-		}
-		borrowed.Put(data, name, borrowed.Certificate{
-			Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey], Version: secret.ResourceVersion,
-		})
+		borrowed.Put(data, name, made)
 	}
 	return data, errors.Join(errs...)
+}
+
+func (r *Reconciler) copyOf(ctx context.Context, s *scope, name types.NamespacedName) (borrowed.Certificate, error) {
+	secret := &corev1.Secret{}
+	if err := r.kit.Live.Get(ctx, name, secret); err != nil {
+		return borrowed.Certificate{}, outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+	}
+	if secret.ResourceVersion != s.versions[name] {
+		return borrowed.Certificate{}, outcome.StaleCache(fmt.Sprintf("Secret %q", name))
+	}
+	return borrowed.Certificate{
+		Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey], Version: secret.ResourceVersion,
+	}, nil
 }

@@ -47,7 +47,7 @@ func saidOfListener(gateway *gatewayv1.Gateway, name gatewayv1.SectionName) []me
 func (s *scope) listenerProgrammed(l *graph.Listener) metav1.Condition {
 	const programmed = string(gatewayv1.ListenerConditionProgrammed)
 	if !l.Valid {
-		return status.False(programmed, string(gatewayv1.ListenerReasonInvalid), "the listener cannot be served as it is written")
+		return status.False(programmed, string(gatewayv1.ListenerReasonInvalid), l.Why())
 	}
 	if lack := s.listenerLack(l); lack != nil {
 		return status.False(programmed, string(gatewayv1.ListenerReasonPending), lack.message)
@@ -64,7 +64,8 @@ func (s *scope) programmed() metav1.Condition {
 		return no(gatewayv1.GatewayReasonInvalid, s.graph.Accepted.Message)
 	}
 	if !s.anyValid() {
-		return no(gatewayv1.GatewayReasonInvalid, "no listener can be served as it is written")
+		first := s.graph.Listeners[0] // one that is accepted, because the Gateway is
+		return no(gatewayv1.GatewayReasonInvalid, fmt.Sprintf("no listener can be served: listener %q: %s", first.Name, first.Why()))
 	}
 	if e := outcome.Worst(s.err); e.Stalls() {
 		return no(gatewayv1.GatewayReasonNoResources, e.Message)

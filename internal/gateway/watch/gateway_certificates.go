@@ -31,33 +31,13 @@ type versionedPair struct {
 	version string
 }
 
-// certificateRefs calls f for each Secret that a listener of the Gateway names.
-func certificateRefs(gateway *gatewayv1.Gateway, f func(types.NamespacedName)) {
-	for i := range gateway.Spec.Listeners {
-		of := gateway.Spec.Listeners[i].TLS
-		if of == nil {
-			continue
-		}
-		for _, ref := range of.CertificateRefs {
-			name := types.NamespacedName{Namespace: gateway.Namespace, Name: string(ref.Name)}
-			if ref.Namespace != nil {
-				name.Namespace = string(*ref.Namespace)
-			}
-			f(name)
-		}
-	}
-}
-
 // read reads the certificates that the listeners name. It returns what the graph wants to
 // know about their Secrets.
 func (k *gatewayKeyring) read(gateway *gatewayv1.Gateway, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (
 	pairs map[types.NamespacedName]versionedPair, secrets map[types.NamespacedName]graph.Secret, problems []revision.Problem,
 ) {
 	pairs, secrets = map[types.NamespacedName]versionedPair{}, map[types.NamespacedName]graph.Secret{}
-	certificateRefs(gateway, func(name types.NamespacedName) {
-		if _, read := secrets[name]; read {
-			return
-		}
+	for _, name := range graph.Certificates(gateway) {
 		pair, reason, message := k.pair(name, content)
 		if reason != "" {
 			problems = append(problems, revision.Problem{
@@ -70,7 +50,7 @@ func (k *gatewayKeyring) read(gateway *gatewayv1.Gateway, content func(types.Nam
 		case reason == slipwayv1alpha1.ReasonInvalidCertificate:
 			secrets[name] = graph.Secret{Problem: message}
 		}
-	})
+	}
 	return pairs, secrets, problems
 }
 

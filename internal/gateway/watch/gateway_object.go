@@ -124,75 +124,18 @@ func readRoute(kind graph.Kind, in *object) *route {
 	if kind == graph.GRPCRoute {
 		of := &gatewayv1.GRPCRoute{ObjectMeta: meta}
 		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
-			r.grpc, r.services = of, servicesOfGRPC(of)
+			r.grpc, r.services = of, graph.ServicesOfGRPCRoute(of)
 		}
 	} else {
 		of := &gatewayv1.HTTPRoute{ObjectMeta: meta}
 		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
-			r.http, r.services = of, servicesOfHTTP(of)
+			r.http, r.services = of, graph.ServicesOfHTTPRoute(of)
 		}
 	}
 	if err != nil {
 		r.wrong = err.Error()
 	}
 	return r
-}
-
-// names collects the Services that a route names.
-type names struct {
-	namespace string // of the route
-	services  []types.NamespacedName
-}
-
-func (n *names) add(ref gatewayv1.BackendObjectReference) {
-	if value(ref.Group) != "" || (ref.Kind != nil && *ref.Kind != "Service") {
-		return
-	}
-	name := types.NamespacedName{Namespace: n.namespace, Name: string(ref.Name)}
-	if ref.Namespace != nil {
-		name.Namespace = string(*ref.Namespace)
-	}
-	n.services = append(n.services, name)
-}
-
-func (n *names) addMirror(mirror *gatewayv1.HTTPRequestMirrorFilter) {
-	if mirror != nil {
-		n.add(mirror.BackendRef)
-	}
-}
-
-func servicesOfHTTP(of *gatewayv1.HTTPRoute) []types.NamespacedName {
-	n := names{namespace: of.Namespace}
-	for i := range of.Spec.Rules {
-		rule := &of.Spec.Rules[i]
-		for k := range rule.Filters {
-			n.addMirror(rule.Filters[k].RequestMirror)
-		}
-		for k := range rule.BackendRefs {
-			n.add(rule.BackendRefs[k].BackendObjectReference)
-			for _, filter := range rule.BackendRefs[k].Filters {
-				n.addMirror(filter.RequestMirror)
-			}
-		}
-	}
-	return n.services
-}
-
-func servicesOfGRPC(of *gatewayv1.GRPCRoute) []types.NamespacedName {
-	n := names{namespace: of.Namespace}
-	for i := range of.Spec.Rules {
-		rule := &of.Spec.Rules[i]
-		for k := range rule.Filters {
-			n.addMirror(rule.Filters[k].RequestMirror)
-		}
-		for k := range rule.BackendRefs {
-			n.add(rule.BackendRefs[k].BackendObjectReference)
-			for _, filter := range rule.BackendRefs[k].Filters {
-				n.addMirror(filter.RequestMirror)
-			}
-		}
-	}
-	return n.services
 }
 
 // grant is what is kept of a ReferenceGrant. Fields that this program does not know may limit

@@ -12,6 +12,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // maxNamespaces is how many namespaces have watches of their own for Services and
@@ -75,14 +76,14 @@ func (s *GatewaySource) next() *state {
 	if selects(s.target.gateway) {
 		next.namespaces = s.everyone
 	}
-	certificateRefs(s.target.gateway, func(name types.NamespacedName) {
+	for _, name := range graph.Certificates(s.target.gateway) {
 		switch {
 		case name.Namespace == s.options.Namespace:
 			next.secrets[name.Name] = true
 		case s.options.BorrowedCertificates != "":
 			next.secrets[s.options.BorrowedCertificates] = true
 		}
-	})
+	}
 	return next
 }
 

@@ -47,8 +47,8 @@ func (b *builder) isParent(route *Route, ref gatewayv1.ParentReference) bool {
 
 // IsParent tells whether a parentRef of a route in a namespace names a Gateway.
 func IsParent(ref gatewayv1.ParentReference, namespace string, gateway types.NamespacedName) bool {
-	return value(ref.Group, group) == group && value(ref.Kind, "Gateway") == "Gateway" &&
-		string(ref.Name) == gateway.Name && string(value(ref.Namespace, gatewayv1.Namespace(namespace))) == gateway.Namespace
+	name, is := GatewayOf(ref, namespace)
+	return is && name == gateway
 }
 
 // listenersOf finds the listeners that a route attaches to by a parentRef. The checks are in the
@@ -153,9 +153,15 @@ func (r *Route) unresolved() *fault {
 // dropped names the first rule that is not served as it is written, beside others that are.
 func (r *Route) dropped() *fault {
 	for i := range r.rules {
-		if f := r.rules[i].unsupported; f != nil {
-			return &fault{reason: f.reason, message: "Dropped Rule: its requests are answered with 500: " + f.message}
+		f := r.rules[i].unsupported
+		if f == nil {
+			continue
 		}
+		becomes := "its requests are answered with 500: "
+		if !r.rules[i].known() {
+			becomes = "it is not known which requests it is for, so it gets none: "
+		}
+		return &fault{reason: f.reason, message: "Dropped Rule: " + becomes + f.message}
 	}
 	return nil
 }
@@ -200,11 +206,7 @@ func (l *Listener) told() string {
 	if l == nil {
 		return "the Gateway has none"
 	}
-	f := l.accepted
-	if f == nil {
-		f = l.conflict
-	}
-	return fmt.Sprintf("listener %q: %s", l.Name, f.message)
+	return fmt.Sprintf("listener %q: %s", l.Name, l.Why())
 }
 
 // parameters tells that the Gateway has parameters. There is no kind for them yet, and what they ask for would

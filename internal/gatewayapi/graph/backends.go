@@ -21,14 +21,21 @@ type backend struct {
 	grpc bool
 }
 
-// backend adds a backendRef with its filters.
-func (r *rule) backend(field string, ref gatewayv1.BackendRef, filters []filter) {
-	b := backend{field: field, ref: ref.BackendObjectReference, weight: value(ref.Weight, 1)}
-	if b.weight < 0 {
-		r.refuse(unsupportedf("%s.weight: it is negative", field))
+// filters adds the filters of a rule.
+func (r *rule) filters(all []filter) {
+	for i, f := range all {
+		r.refuse(r.add(fmt.Sprintf("%s.filters[%d]", r.field, i), f))
 	}
-	for i, f := range filters {
-		in := fmt.Sprintf("%s.filters[%d]", field, i)
+}
+
+// backend adds the i-th backendRef with its filters.
+func (r *rule) backend(i int, ref gatewayv1.BackendRef, filters []filter) {
+	b := backend{field: fmt.Sprintf("%s.backendRefs[%d]", r.field, i), ref: ref.BackendObjectReference, weight: value(ref.Weight, 1)}
+	if b.weight < 0 {
+		r.refuse(unsupportedf("%s.weight: it is negative", b.field))
+	}
+	for k, f := range filters {
+		in := fmt.Sprintf("%s.filters[%d]", b.field, k)
 		switch gatewayv1.HTTPRouteFilterType(f.kind) {
 		case gatewayv1.HTTPRouteFilterRequestRedirect, gatewayv1.HTTPRouteFilterCORS:
 			r.refuse(unsupportedf("%s.type: %s is for whole rules", in, f.kind))
@@ -87,7 +94,7 @@ func (b *builder) mirrors(route *Route, r *rule, in []mirror) []table.MirrorRef 
 // resolve finds the Service that a reference names. One that cannot be used keeps its share of
 // the requests: the others were not meant for them.
 func (b *builder) resolve(route *Route, field string, ref gatewayv1.BackendObjectReference, grpc bool) (table.BackendRef, *fault) {
-	name := types.NamespacedName{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(route.Name.Namespace))), Name: string(ref.Name)}
+	name, _ := serviceOf(ref, route.Name.Namespace)
 	made := table.BackendRef{Namespace: name.Namespace, Service: name.Name, Port: value(ref.Port, 0), Field: field}
 	if f := b.usable(route, ref, name); f != nil {
 		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
@@ -102,9 +109,8 @@ func (b *builder) resolve(route *Route, field string, ref gatewayv1.BackendObjec
 
 // usable tells why a reference to a Service cannot be used.
 func (b *builder) usable(route *Route, ref gatewayv1.BackendObjectReference, name types.NamespacedName) *fault {
-	of, kind := value(ref.Group, ""), value(ref.Kind, "Service")
-	if of != "" || kind != "Service" {
-		return faultf(gatewayv1.RouteReasonInvalidKind, "only Services are supported, not %s of group %q", kind, of)
+	if _, is := serviceOf(ref, route.Name.Namespace); !is {
+		return faultf(gatewayv1.RouteReasonInvalidKind, "only Services are supported, not %s of group %q", value(ref.Kind, "Service"), value(ref.Group, ""))
 	}
 	own := route.Name.Namespace
 	if !b.grants.permit(reference{fromGroup: group, fromKind: string(route.Kind), fromNamespace: own, toKind: "Service", to: name}) {

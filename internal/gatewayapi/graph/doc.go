@@ -17,16 +17,17 @@
 //   - What cannot be served as it is written keeps its place and answers 500: another rule
 //     would answer its requests otherwise, perhaps with fewer restrictions.
 //
-//     graph.go      what goes in, and what comes out
-//     listeners.go  which listeners are served
-//     hostname.go   which names a listener and a route have in common
-//     attach.go     which listeners a route attaches to
-//     grants.go     which references to other namespaces are permitted
-//     backends.go   what backendRefs lead to
-//     http.go       the rules of HTTPRoutes
-//     grpc.go       the rules of GRPCRoutes
-//     unknown.go    fields of later versions
-//     filters.go    what is done with requests and responses
-//     conditions.go the conditions, as data
-//     table.go      what the pods make their table from
+// Files:
+//
+//   - graph.go: what goes in, and what comes out
+//   - refs.go: what objects refer to
+//   - listeners.go: which listeners are served
+//   - hostname.go: which names a listener and a route have in common
+//   - attach.go: which listeners a route attaches to
+//   - grants.go: which references to other namespaces are permitted
+//   - rule.go, match.go, filters.go, backends.go: what rules of both kinds have in common
+//   - http.go, grpc.go: the rules of each kind
+//   - unknown.go: fields of later versions
+//   - conditions.go: the conditions, as data
+//   - table.go: what the pods make their table from
 package graph

@@ -31,6 +31,15 @@ func grpcFilter(in *gatewayv1.GRPCRouteFilter) filter {
 	return filter{kind: string(in.Type), request: in.RequestHeaderModifier, response: in.ResponseHeaderModifier, mirror: in.RequestMirror}
 }
 
+// filtersOf reads filters of either kind of route.
+func filtersOf[T any](spec []T, read func(*T) filter) []filter {
+	filters := make([]filter, 0, len(spec))
+	for i := range spec {
+		filters = append(filters, read(&spec[i]))
+	}
+	return filters
+}
+
 // actions are what filters do with requests and their responses.
 type actions struct {
 	requestHeaders, responseHeaders *table.HeaderEdit

@@ -178,8 +178,8 @@ func read(t *testing.T, file string) graph.Input {
 		t.Fatal(err)
 	}
 	in := graph.Input{
-		Controller: "slipway.dev/gateway", ReservedPorts: []int32{15021},
-		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
+		ReservedPorts: []int32{15021},
+		Namespaces:    map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
 	}
 	for _, document := range bytes.Split(raw, []byte("\n---\n")) {
 		kind := metav1.PartialObjectMetadata{}

@@ -14,8 +14,6 @@ import (
 
 // Input is everything that a Gateway depends on. Nothing in it is changed.
 type Input struct {
-	// Controller is the name by which entries in the status of routes are ours.
-	Controller gatewayv1.GatewayController
 	// Gateway is the Gateway itself. Required.
 	Gateway *gatewayv1.Gateway
 	// HTTPRoutes and GRPCRoutes are routes in any order. Those that do not name the Gateway as
@@ -57,7 +55,8 @@ type Secret struct {
 }
 
 // Graph is what a Gateway serves, and what its status and that of its routes say. What only
-// the pods and the Service can tell is not in it: see Live.
+// the pods and the Service can tell is not in it: whether listeners and routes are served, and the
+// addresses.
 type Graph struct {
 	// Listeners are those of the spec, in its order.
 	Listeners []*Listener

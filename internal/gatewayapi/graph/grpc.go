@@ -1,10 +1,7 @@
 package graph
 
 import (
-	"fmt"
-	"net/textproto"
 	"regexp"
-	"slices"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -22,17 +19,11 @@ func grpcRules(of *gatewayv1.GRPCRoute) []rule {
 
 func grpcRule(index int, spec *gatewayv1.GRPCRouteRule) rule {
 	r := newRule(index, spec.Name)
-	r.matches = grpcMatches(&r, spec.Matches)
-	for i := range spec.Filters {
-		r.refuse(r.add(fmt.Sprintf("%s.filters[%d]", r.field, i), grpcFilter(&spec.Filters[i])))
-	}
+	r.matches = matchesOf(&r, spec.Matches, grpcMatch)
+	r.filters(filtersOf(spec.Filters, grpcFilter))
 	for i := range spec.BackendRefs {
 		ref := &spec.BackendRefs[i]
-		filters := make([]filter, 0, len(ref.Filters))
-		for k := range ref.Filters {
-			filters = append(filters, grpcFilter(&ref.Filters[k]))
-		}
-		r.backend(fmt.Sprintf("%s.backendRefs[%d]", r.field, i), ref.BackendRef, filters)
+		r.backend(i, ref.BackendRef, filtersOf(ref.Filters, grpcFilter))
 	}
 	for i := range r.backends {
 		r.backends[i].grpc = true
@@ -41,20 +32,6 @@ func grpcRule(index int, spec *gatewayv1.GRPCRouteRule) rule {
 		r.refuse(unsupportedf("%s.sessionPersistence: it is not supported", r.field))
 	}
 	return r
-}
-
-func grpcMatches(r *rule, spec []gatewayv1.GRPCRouteMatch) []match {
-	if len(spec) == 0 {
-		return []match{{pathType: table.PathPrefix, path: "/"}}
-	}
-	matches := make([]match, 0, len(spec))
-	for i := range spec {
-		m, f := grpcMatch(fmt.Sprintf("%s.matches[%d]", r.field, i), &spec[i])
-		r.refuse(f)
-		m.unknown = f != nil
-		matches = append(matches, m)
-	}
-	return matches
 }
 
 // grpcMatch reads a match. The path of a call is /service/method. The rank orders matches by the
@@ -67,20 +44,11 @@ func grpcMatch(field string, spec *gatewayv1.GRPCRouteMatch) (match, *fault) {
 			return m, f
 		}
 	}
-	var seen []string
-	for i, header := range spec.Headers {
-		name := textproto.CanonicalMIMEHeaderKey(string(header.Name))
-		if slices.Contains(seen, name) {
-			continue
-		}
-		seen = append(seen, name)
-		one, f := valueMatch(fmt.Sprintf("%s.headers[%d].type", field, i), name, string(value(header.Type, gatewayv1.GRPCHeaderMatchExact)), header.Value)
-		if f != nil {
-			return m, f
-		}
-		m.headers = append(m.headers, one)
-	}
-	return m, nil
+	var f *fault
+	m.headers, f = headersOf(field, spec.Headers, func(h gatewayv1.GRPCHeaderMatch) (name, kind, text string) {
+		return string(h.Name), string(value(h.Type, gatewayv1.GRPCHeaderMatchExact)), h.Value
+	})
+	return m, f
 }
 
 // maxName is how long a service or a method may be, by the schema of the Gateway API.

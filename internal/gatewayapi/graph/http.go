@@ -2,7 +2,6 @@ package graph
 
 import (
 	"fmt"
-	"net/textproto"
 	"slices"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -21,17 +20,11 @@ func httpRules(of *gatewayv1.HTTPRoute) []rule {
 
 func httpRule(index int, spec *gatewayv1.HTTPRouteRule) rule {
 	r := newRule(index, spec.Name)
-	r.matches = httpMatches(&r, spec.Matches)
-	for i := range spec.Filters {
-		r.refuse(r.add(fmt.Sprintf("%s.filters[%d]", r.field, i), httpFilter(&spec.Filters[i])))
-	}
+	r.matches = matchesOf(&r, spec.Matches, httpMatch)
+	r.filters(filtersOf(spec.Filters, httpFilter))
 	for i := range spec.BackendRefs {
 		ref := &spec.BackendRefs[i]
-		filters := make([]filter, 0, len(ref.Filters))
-		for k := range ref.Filters {
-			filters = append(filters, httpFilter(&ref.Filters[k]))
-		}
-		r.backend(fmt.Sprintf("%s.backendRefs[%d]", r.field, i), ref.BackendRef, filters)
+		r.backend(i, ref.BackendRef, filtersOf(ref.Filters, httpFilter))
 	}
 	r.refuse(r.timeouts(spec.Timeouts))
 	r.refuse(r.retry(spec.Retry))
@@ -48,21 +41,7 @@ func httpRule(index int, spec *gatewayv1.HTTPRouteRule) rule {
 	return r
 }
 
-// httpMatches reads the matches of a rule. Without any it is for every request.
-func httpMatches(r *rule, spec []gatewayv1.HTTPRouteMatch) []match {
-	if len(spec) == 0 {
-		return []match{{pathType: table.PathPrefix, path: "/"}}
-	}
-	matches := make([]match, 0, len(spec))
-	for i := range spec {
-		m, f := httpMatch(fmt.Sprintf("%s.matches[%d]", r.field, i), &spec[i])
-		r.refuse(f)
-		m.unknown = f != nil
-		matches = append(matches, m)
-	}
-	return matches
-}
-
+// httpMatch reads a match.
 func httpMatch(field string, spec *gatewayv1.HTTPRouteMatch) (match, *fault) {
 	m := match{pathType: table.PathPrefix, path: "/", method: string(value(spec.Method, ""))}
 	path := value(spec.Path, gatewayv1.HTTPPathMatch{})
@@ -76,18 +55,12 @@ func httpMatch(field string, spec *gatewayv1.HTTPRouteMatch) (match, *fault) {
 	default:
 		return m, unsupportedf("%s.path.type: %q is not supported", field, kind)
 	}
-	var seen []string
-	for i, header := range spec.Headers {
-		name := textproto.CanonicalMIMEHeaderKey(string(header.Name))
-		if slices.Contains(seen, name) {
-			continue // only the first one of a name counts
-		}
-		seen = append(seen, name)
-		one, f := valueMatch(fmt.Sprintf("%s.headers[%d].type", field, i), name, string(value(header.Type, gatewayv1.HeaderMatchExact)), header.Value)
-		if f != nil {
-			return m, f
-		}
-		m.headers = append(m.headers, one)
+	var f *fault
+	m.headers, f = headersOf(field, spec.Headers, func(h gatewayv1.HTTPHeaderMatch) (name, kind, text string) {
+		return string(h.Name), string(value(h.Type, gatewayv1.HeaderMatchExact)), h.Value
+	})
+	if f != nil {
+		return m, f
 	}
 	for i, param := range spec.QueryParams {
 		name := string(param.Name)
@@ -101,19 +74,6 @@ func httpMatch(field string, spec *gatewayv1.HTTPRouteMatch) (match, *fault) {
 		m.query = append(m.query, one)
 	}
 	return m, nil
-}
-
-// valueMatch reads a condition. The types have the same names for headers, query parameters and
-// gRPC headers.
-func valueMatch(field, name, kind, text string) (table.ValueMatch, *fault) {
-	switch kind {
-	case string(gatewayv1.HeaderMatchExact):
-		return table.ValueMatch{Name: name, Type: table.MatchExact, Value: &text}, nil
-	case string(gatewayv1.HeaderMatchRegularExpression):
-		return table.ValueMatch{Name: name, Type: table.MatchRegularExpression, Value: &text}, nil
-	default:
-		return table.ValueMatch{}, unsupportedf("%s: %q is not supported", field, kind)
-	}
 }
 
 // checkPrefix refuses a prefix that is replaced where no prefix was matched.

@@ -28,7 +28,7 @@ type Listener struct {
 	Kinds []gatewayv1.RouteGroupKind
 	// Attached is how many routes are accepted on it.
 	Attached int32
-	// Valid tells that it is to be served. Of one that is not, Why says the reason.
+	// Valid tells that it is to be served. Of one that is not, Why tells the reason.
 	Valid bool
 	// Conditions are those of the entry in the status of the Gateway, but for Programmed, which
 	// the pods decide.
@@ -40,6 +40,16 @@ type Listener struct {
 	accepted *fault
 	resolved *fault
 	conflict *fault
+}
+
+// Why says why the listener is not valid, with the field. It is empty for one that is.
+func (l *Listener) Why() string {
+	for _, f := range []*fault{l.accepted, l.conflict, l.resolved} {
+		if f != nil && !l.Valid {
+			return f.message
+		}
+	}
+	return ""
 }
 
 // Secure tells that clients speak TLS to it.
@@ -200,9 +210,9 @@ func (b *builder) certificates(l *Listener) *fault {
 
 func (b *builder) certificate(field string, ref gatewayv1.SecretObjectReference) (types.NamespacedName, *fault) {
 	own := b.in.Gateway.Namespace
-	name := types.NamespacedName{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(own))), Name: string(ref.Name)}
-	if of, kind := value(ref.Group, ""), value(ref.Kind, "Secret"); of != "" || kind != "Secret" {
-		return name, faultf(gatewayv1.ListenerReasonInvalidCertificateRef, "%s: only Secrets are supported, not %s of group %q", field, kind, of)
+	name, is := secretOf(ref, own)
+	if !is {
+		return name, faultf(gatewayv1.ListenerReasonInvalidCertificateRef, "%s: only Secrets are supported, not %s of group %q", field, value(ref.Kind, "Secret"), value(ref.Group, ""))
 	}
 	if !b.grants.permit(reference{fromGroup: group, fromKind: "Gateway", fromNamespace: own, toKind: "Secret", to: name}) {
 		return name, faultf(gatewayv1.ListenerReasonRefNotPermitted,

@@ -44,6 +44,11 @@ type match struct {
 	unknown bool
 }
 
+// known tells that it is known which requests the rule is for, or some of them.
+func (r *rule) known() bool {
+	return slices.ContainsFunc(r.matches, func(m match) bool { return !m.unknown })
+}
+
 // refuse notes the first fault.
 func (r *rule) refuse(f *fault) {
 	if f != nil && r.unsupported == nil {
