@@ -132,7 +132,7 @@ func TestNoClientLeavesOutAnEndpoint(t *testing.T) {
 				behave(g)
 			}
 			// Both endpoints still answer all other clients.
-			service := g.handler.registry.Service("app:80")
+			service := g.handler.registry.Service("app:80", nil)
 			eventually(t, "the last request has ended", func() bool { return service.Busy() == 0 })
 			service.Wait()
 			if got := service.Ejected(); len(got) > 0 {
@@ -159,7 +159,7 @@ func TestAnEndpointThatFailsWhoeverAsksIsLeftOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := start(t, Options{}, `[{backendService: {name: app, port: 80}, timeouts: {backend: 50ms}}]`, bad, good)
-			service := g.handler.registry.Service("app:80")
+			service := g.handler.registry.Service("app:80", nil)
 			eventually(t, "it is left out", func() bool {
 				g.get("/")
 				return len(service.Ejected()) == 1
@@ -179,7 +179,7 @@ func TestRequestsThatFailMakeTheGatewayAskRarely(t *testing.T) {
 		response, _ := g.get("/crash")
 		want(t, "status", response.StatusCode, 502)
 	}
-	service := g.handler.registry.Service("app:80")
+	service := g.handler.registry.Service("app:80", nil)
 	service.Wait()
 	if n, most := asked.Load()+askedToo.Load(), 2*int64(1+time.Since(begin)/time.Second); n == 0 || n > most {
 		t.Errorf("asked %d times, want 1 to %d", n, most)

@@ -25,7 +25,7 @@ const (
 func released(t *testing.T, g *gateway) {
 	t.Helper()
 	eventually(t, "the backend is left alone", func() bool {
-		return g.handler.registry.Service("app:80").Requests()+g.handler.registry.Service("h2:80").Requests() == 0
+		return g.handler.registry.Service("app:80", nil).Requests()+g.handler.registry.Service("h2:80", nil).Requests() == 0
 	})
 }
 

@@ -66,7 +66,7 @@ func TestABackendIsAskedForNoMoreThanItsPolicySays(t *testing.T) {
 					codes <- response.StatusCode
 				})
 			}
-			service := g.handler.registry.Service("app:80")
+			service := g.handler.registry.Service("app:80", nil)
 			eventually(t, "all are under way", func() bool { return service.Requests() == test.arrives+test.waits })
 			// A request counts as soon as it may be sent, which is before it arrives.
 			eventually(t, "as many as may have arrived", func() bool { return len(arrived) >= test.arrives })
@@ -105,7 +105,7 @@ func TestAPolicyThatChangesHoldsAtOnce(t *testing.T) {
 			want(t, "status", response.StatusCode, 200)
 		})
 	}
-	service := g.handler.registry.Service("app:80")
+	service := g.handler.registry.Service("app:80", nil)
 	eventually(t, "one is there, two wait", func() bool { return service.Requests() == 3 && service.Busy() == 1 })
 	g.handler.Set(Config{Table: compileLimited(t, `{maxConnections: 3}`, backend)})
 	eventually(t, "all are there", func() bool { return service.Busy() == 3 })

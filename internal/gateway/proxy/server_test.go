@@ -476,7 +476,7 @@ func TestWhatEndsWhileTheServerShutsDownIsLogged(t *testing.T) {
 func TestARequestOnAnOldTableGoesWhereSomebodyIsReady(t *testing.T) {
 	backend, _ := recording(t)
 	g := start(t, Options{}, `[{backends: [{name: app, port: 80, weight: 1}, {name: h2, port: 80, weight: 1}]}]`, backend)
-	g.handler.registry.Service("app:80").Set(nil) // as the next table has it; requests still use the current one
+	g.handler.registry.Service("app:80", nil).Set(nil) // as the next table has it; requests still use the current one
 	for range 20 {
 		response, _ := g.get("/")
 		want(t, "status", response.StatusCode, 200)

@@ -57,6 +57,8 @@ type Settings struct {
 	Limits *Limits
 	// HealthCheck is the active health check of the endpoints. Nil: none.
 	HealthCheck *HealthCheck
+	// TLS is how the endpoints are reached with TLS. Nil: without.
+	TLS *BackendTLS
 }
 
 // Protocol is the protocol of a backend's endpoints.
@@ -65,9 +67,9 @@ type Protocol uint8
 const (
 	// ProtocolHTTP1 is HTTP/1.1.
 	ProtocolHTTP1 Protocol = iota
-	// ProtocolH2C is HTTP/2 without TLS.
+	// ProtocolH2C is HTTP/2. Without TLS it begins without a negotiation.
 	ProtocolH2C
-	// ProtocolGRPC is HTTP/2 without TLS. Its streams may be silent.
+	// ProtocolGRPC is HTTP/2, as ProtocolH2C. Its streams may be silent.
 	ProtocolGRPC
 )
 
@@ -93,6 +95,8 @@ type Backend struct {
 	Endpoints []string
 	// HealthCheck is the active health check of the endpoints. Nil means none.
 	HealthCheck *HealthCheck
+	// TLS is how the endpoints are reached with TLS. Nil means without.
+	TLS *BackendTLS
 	// Limits bound the concurrent use of the backend.
 	Limits Limits
 }

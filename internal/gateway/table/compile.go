@@ -52,8 +52,9 @@ type backendEdits struct {
 	request, response *HeaderEdit
 }
 
-// checkSettings keeps the valid settings. Invalid ones are ignored, because the results of a
-// wrong health check could keep requests away from healthy endpoints.
+// checkSettings keeps the valid settings. Invalid limits and health checks are ignored, because
+// the results of a wrong check could keep requests away from healthy endpoints. Protocol and TLS
+// stay: without them, requests would be sent in another way than was meant.
 func (c *compiler) checkSettings() {
 	byText := func(a, b BackendName) int { return cmp.Compare(a.String(), b.String()) }
 	for _, name := range slices.SortedFunc(maps.Keys(c.in.Settings), byText) {
@@ -66,7 +67,7 @@ func (c *compiler) checkSettings() {
 		}
 		if wrong != "" {
 			c.problems = append(c.problems, Problem{Index: -1, List: "settings", Route: name.String(), Reason: ReasonInvalid, Message: wrong})
-			continue
+			settings.Limits, settings.HealthCheck = nil, nil
 		}
 		c.settings[name] = settings
 	}

@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // compileBackends resolves the Services that a rule names. The route uses those that exist.
@@ -78,6 +79,9 @@ func (c *compiler) backend(ref *BackendRef) (*Backend, *Fault) {
 	known, hasPort := service.Ports[name.Port]
 	settings := c.settings[name]
 	protocol, supported := protocolOf(known.AppProtocol)
+	if settings.TLS != nil && !supported {
+		supported = speaksTLS(known.AppProtocol)
+	}
 	if settings.Protocol != nil {
 		protocol, supported = *settings.Protocol, true
 	}
@@ -86,7 +90,7 @@ func (c *compiler) backend(ref *BackendRef) (*Backend, *Fault) {
 	if b == nil {
 		b = &Backend{
 			ID: name.String(), Namespace: name.Namespace, Service: name.Name, Port: name.Port, Protocol: protocol,
-			Limits: DefaultLimits(), HealthCheck: settings.HealthCheck,
+			Limits: DefaultLimits(), HealthCheck: settings.HealthCheck, TLS: settings.TLS,
 		}
 		if settings.Limits != nil {
 			b.Limits = *settings.Limits
@@ -113,6 +117,12 @@ func (c *compiler) backend(ref *BackendRef) (*Backend, *Fault) {
 		return fault(ReasonNoEndpoints, "no endpoint of Service %q is ready on port %d", text, name.Port)
 	}
 	return b, nil
+}
+
+// speaksTLS reports whether an appProtocol is HTTP/1.1 over TLS. It is no use without settings for
+// TLS, because nobody would know whom to trust.
+func speaksTLS(appProtocol string) bool {
+	return strings.EqualFold(appProtocol, "https") || appProtocol == "kubernetes.io/wss"
 }
 
 func protocolOf(appProtocol string) (Protocol, bool) {

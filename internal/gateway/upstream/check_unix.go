@@ -12,22 +12,22 @@ import (
 
 // liveness checks whether an idle connection is still unchanged.
 type liveness struct {
+	secure  *tls.Conn // nil without TLS
 	control syscall.RawConn
 	check   func(fd uintptr)
 	quiet   *bool
 }
 
 func newLiveness(raw net.Conn) liveness {
-	if secure, ok := raw.(*tls.Conn); ok {
-		raw = secure.NetConn()
-	}
+	secure, _ := raw.(*tls.Conn)
+	raw = below(raw)
 	system, ok := raw.(syscall.Conn)
 	if !ok {
-		return liveness{}
+		return liveness{secure: secure}
 	}
 	control, err := system.SyscallConn()
 	if err != nil {
-		return liveness{}
+		return liveness{secure: secure}
 	}
 	quiet := new(bool)
 	files := make([]unix.PollFd, 1)
@@ -36,12 +36,15 @@ func newLiveness(raw net.Conn) liveness {
 		ready, err := unix.Poll(files, 0)
 		*quiet = err == nil && ready == 0
 	}
-	return liveness{control: control, check: check, quiet: quiet}
+	return liveness{secure: secure, control: control, check: check, quiet: quiet}
 }
 
 // unchanged reports that nothing arrived on the connection: neither its end nor bytes,
 // which would be read as the next response.
 func (l *liveness) unchanged() bool {
+	if l.secure != nil && !quiet(l.secure) {
+		return false
+	}
 	if l.control == nil {
 		return true
 	}

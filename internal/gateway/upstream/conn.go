@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -312,11 +311,7 @@ func (c *conn) close() {
 // forget makes Close reset the connection. Otherwise the side that closes first keeps the
 // port for a minute (TIME_WAIT), and the number of ports is limited.
 func (c *conn) forget() {
-	raw := c.raw
-	if secure, ok := raw.(*tls.Conn); ok {
-		raw = secure.NetConn()
-	}
-	if tcp, ok := raw.(interface{ SetLinger(seconds int) error }); ok {
+	if tcp, ok := below(c.raw).(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0)
 	}
 }

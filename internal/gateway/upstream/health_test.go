@@ -40,7 +40,7 @@ func checking(t *testing.T, options Options, check Check, addresses ...string) *
 	}
 	options.Clock, options.Checked = c.clock, func(result CheckResult) { c.results <- result }
 	c.registry = NewRegistry(options)
-	c.Service = c.registry.Service("app:80")
+	c.Service = c.registry.Service("app:80", nil)
 	c.SetCheck(check)
 	c.Set(addresses)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -526,7 +526,7 @@ func TestChecksDoNotFallIntoStep(t *testing.T) {
 	refuse := func(context.Context, string) (net.Conn, error) { return nil, io.ErrUnexpectedEOF }
 	firsts, others := map[time.Duration]bool{}, map[time.Duration]bool{}
 	for range 50 {
-		s := NewService(Options{Dial: refuse})
+		s := NewService(Options{Dial: refuse}, nil)
 		s.SetCheck(Check{Path: "/", Period: period, Timeout: time.Second, Healthy: 1, Unhealthy: 1})
 		s.Set([]string{"192.0.2.1:80"})
 		ticking := &pausing{Clock: clock.RealClock{}, pauses: make(chan time.Duration, 20)}

@@ -36,13 +36,14 @@ var (
 type http2Transport struct {
 	address string
 	options *Options
+	secure  *TLS
 	http2   *http2.Transport
 	inHTTP1 atomic.Bool // the last connection answered in HTTP/1
 }
 
 func newHTTP2(address string, service *Service) *http2Transport {
-	options, gate := &service.options, &service.gate
-	t := &http2Transport{address: address, options: options}
+	options, secure, gate := &service.options, service.secure, &service.gate
+	t := &http2Transport{address: address, options: options, secure: secure}
 	t.http2 = &http2.Transport{
 		AllowHTTP: true,
 		DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
@@ -52,11 +53,17 @@ func newHTTP2(address string, service *Service) *http2Transport {
 			case !gate.open():
 				return nil, errTooManyConnections
 			}
-			conn, err := dial(ctx, address, options, gate, http2.NextProtoTLS)
+			conn, err := dial(ctx, address, options, secure, gate, http2.NextProtoTLS)
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", errDial, err)
 			}
-			if options.TLS != nil { // TLS has negotiated the protocol
+			if secure, is := conn.(*tls.Conn); is {
+				if secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
+					t.inHTTP1.Store(true)
+					_ = conn.Close()
+					return nil, errNotHTTP2
+				}
+				t.inHTTP1.Store(false)
 				return conn, nil
 			}
 			return &http2Conn{Conn: conn, inHTTP1: &t.inHTTP1}, nil
@@ -203,7 +210,7 @@ func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
 	// The transport sends an opaque target unchanged, without the scheme and the host
 	// before it. Other targets it would normalize.
 	target := &url.URL{Scheme: "http", Host: t.address, Opaque: "//" + cmp.Or(req.Host, t.address) + req.Target}
-	if t.options.TLS != nil {
+	if t.secure != nil {
 		target.Scheme = "https"
 	}
 	request := &http.Request{

@@ -2,8 +2,6 @@ package upstream
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -251,31 +249,6 @@ func TestHTTP2ConnectionIsSharedAndDrained(t *testing.T) {
 		t.Errorf("the request under way got %q, %v", body, err)
 	}
 	eventually(t, "the connection is closed", func() bool { return open.Load() == 0 })
-}
-
-func TestTLSToTheEndpoints(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
-	address := server.Listener.Addr().String()
-
-	s := serving(t, Options{TLS: &tls.Config{RootCAs: roots, ServerName: "example.com"}}, address)
-	for range 3 {
-		if _, body := fetch(t, s, get()); body != "HTTP/1.1" {
-			t.Errorf("got %q", body)
-		}
-	}
-	if n := idleConns(s); n != 1 {
-		t.Errorf("%d idle connections", n)
-	}
-	if _, body := fetch(t, s, getHTTP2()); body != "HTTP/2.0" {
-		t.Errorf("got %q", body)
-	}
-	_, err := serving(t, Options{TLS: &tls.Config{ServerName: "example.com"}}, address).Do(t.Context(), get())
-	wantKind(t, err, Connect)
 }
 
 func TestHTTP2InformationalResponses(t *testing.T) {

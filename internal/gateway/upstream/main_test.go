@@ -151,7 +151,7 @@ func answering(t testing.TB, response string) *backend {
 
 // serving returns a Service with endpoints.
 func serving(t testing.TB, options Options, addresses ...string) *Service {
-	s := NewService(options)
+	s := NewService(options, nil)
 	s.Set(addresses)
 	t.Cleanup(func() { s.Set(nil) })
 	return s

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"time"
 
@@ -11,8 +10,6 @@ import (
 
 // Options configures a Service. The zero value of a field means its default.
 type Options struct {
-	// TLS configures TLS to the endpoints. Default: no TLS.
-	TLS *tls.Config
 	// Dial opens a connection. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Clock gives the time for idle timeouts and ejections. Default: the real clock.

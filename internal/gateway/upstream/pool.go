@@ -17,6 +17,7 @@ const maxEvictions = 100
 type pool struct {
 	address  string
 	options  *Options
+	secure   *TLS
 	gate     *gate
 	makeRoom func() bool // closes an idle connection of the Service
 
@@ -26,7 +27,7 @@ type pool struct {
 }
 
 func newPool(address string, service *Service) *pool {
-	return &pool{address: address, options: &service.options, gate: &service.gate, makeRoom: service.evict}
+	return &pool{address: address, options: &service.options, secure: service.secure, gate: &service.gate, makeRoom: service.evict}
 }
 
 func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Response, *Error) {
@@ -53,7 +54,7 @@ func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
 		defer cancel()
 	}
 	p.reserve()
-	raw, err := dial(dialing, p.address, p.options, p.gate, "http/1.1")
+	raw, err := dial(dialing, p.address, p.options, p.secure, p.gate, "http/1.1")
 	switch {
 	case err == nil:
 		return raw, nil
@@ -168,8 +169,8 @@ func (p *pool) drain() {
 	}
 }
 
-// dial opens a connection that the gate has counted. It uses TLS if the options say so.
-func dial(ctx context.Context, address string, options *Options, gate *gate, application string) (net.Conn, error) {
+// dial opens a connection that the gate has counted. It uses TLS unless that is nil.
+func dial(ctx context.Context, address string, options *Options, with *TLS, gate *gate, application string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
 	defer cancel()
 	raw, err := options.Dial(ctx, address)
@@ -178,12 +179,10 @@ func dial(ctx context.Context, address string, options *Options, gate *gate, app
 		return nil, err
 	}
 	raw = &countedConn{Conn: raw, gate: gate}
-	if options.TLS == nil {
+	if with == nil {
 		return raw, nil
 	}
-	config := options.TLS.Clone()
-	config.NextProtos = []string{application}
-	secure := tls.Client(raw, config)
+	secure := tls.Client(newRecords(raw), with.config(application))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, err

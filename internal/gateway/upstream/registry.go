@@ -26,14 +26,19 @@ func NewRegistry(options Options) *Registry {
 	return &Registry{options: options, woken: make(chan struct{}, 1), services: map[string]*Service{}}
 }
 
-// Service returns the Service for a key such as "name:port". It creates the Service if
-// there is none.
-func (r *Registry) Service(key string) *Service {
+// Service returns the Service for a key such as "name:port", whose endpoints are reached with
+// TLS unless secure is nil. It creates the Service if there is none. It drops one with another
+// TLS, as Keep does: its connections are not those that are wanted.
+func (r *Registry) Service(key string, secure *TLS) *Service {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.services[key]
+	if s != nil && !s.secure.same(secure) {
+		s.retire()
+		s = nil
+	}
 	if s == nil {
-		s = NewService(r.options)
+		s = NewService(r.options, secure)
 		s.key, s.wake = key, r.wake
 		r.services[key] = s
 	}

@@ -14,6 +14,7 @@ import (
 // Service sends requests to the endpoints of one port of a Kubernetes Service.
 type Service struct {
 	options   Options
+	secure    *TLS // nil: no TLS
 	ejector   ejector
 	gate      gate
 	budget    budget
@@ -30,9 +31,10 @@ type Service struct {
 	wake     func()         // makes the Registry start checks
 }
 
-// NewService returns a Service without endpoints.
-func NewService(options Options) *Service {
-	s := &Service{options: options.withDefaults(), wake: func() {}}
+// NewService returns a Service without endpoints. They are reached with TLS unless secure is
+// nil.
+func NewService(options Options, secure *TLS) *Service {
+	s := &Service{options: options.withDefaults(), secure: secure, wake: func() {}}
 	s.budget.start(s.options.Clock.Now())
 	s.endpoints.Store(new([]*endpoint))
 	s.eligible.Store(new([]*endpoint))

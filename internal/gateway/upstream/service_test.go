@@ -160,7 +160,7 @@ func TestSetUnderLoadLosesNothing(t *testing.T) {
 }
 
 func TestLeastLoadedOfTwo(t *testing.T) {
-	s := NewService(Options{})
+	s := NewService(Options{}, nil)
 	s.Set([]string{"a", "b", "c"})
 	all := *s.endpoints.Load()
 	all[0].inFlight.Add(2)
@@ -177,7 +177,7 @@ func TestLeastLoadedOfTwo(t *testing.T) {
 }
 
 func TestEveryEndpointGetsItsShare(t *testing.T) {
-	s := NewService(Options{})
+	s := NewService(Options{}, nil)
 	addresses := make([]string, 10)
 	for i := range addresses {
 		addresses[i] = strconv.Itoa(i)
@@ -197,7 +197,7 @@ func TestEveryEndpointGetsItsShare(t *testing.T) {
 func TestEjection(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	refuse := func(context.Context, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
-	s := NewService(Options{Clock: clock, Dial: refuse, Ejection: Ejection{Failures: 3, Base: 10 * time.Second, Max: 35 * time.Second, MaxPercent: 50}})
+	s := NewService(Options{Clock: clock, Dial: refuse, Ejection: Ejection{Failures: 3, Base: 10 * time.Second, Max: 35 * time.Second, MaxPercent: 50}}, nil)
 	s.Set([]string{"a", "b", "c", "d"})
 	all := *s.endpoints.Load()
 	fail := func(e *endpoint, times int) {
@@ -251,7 +251,7 @@ func TestEjection(t *testing.T) {
 
 func TestTheLastEndpointIsNeverEjected(t *testing.T) {
 	for count := 1; count <= 4; count++ {
-		s := NewService(Options{Ejection: Ejection{Failures: 1, MaxPercent: 100}})
+		s := NewService(Options{Ejection: Ejection{Failures: 1, MaxPercent: 100}}, nil)
 		s.Set([]string{"a", "b", "c", "d"}[:count])
 		for _, e := range *s.endpoints.Load() {
 			s.eject(e)
@@ -260,7 +260,7 @@ func TestTheLastEndpointIsNeverEjected(t *testing.T) {
 			t.Errorf("%d of %d ejected", n, count)
 		}
 	}
-	s := NewService(Options{Ejection: Ejection{Failures: 1}})
+	s := NewService(Options{Ejection: Ejection{Failures: 1}}, nil)
 	s.Set([]string{"a", "b"})
 	bad := (*s.endpoints.Load())[0]
 	s.eject(bad)
@@ -318,18 +318,18 @@ func TestRegistryKeepsServicesByKey(t *testing.T) {
 	b := answering(t, okResponse)
 	clock := testingclock.NewFakeClock(time.Now())
 	r := NewRegistry(Options{Clock: clock})
-	s := r.Service("a:80")
+	s := r.Service("a:80", nil)
 	s.Set([]string{b.address()})
 	fetch(t, s, get())
-	r.Service("b:80")
-	if r.Service("a:80") != s {
+	r.Service("b:80", nil)
+	if r.Service("a:80", nil) != s {
 		t.Error("another Service for the same key")
 	}
 	r.Keep(func(key string) bool { return key == "b:80" })
 	eventually(t, "the idle connection is closed", func() bool { return b.open.Load() == 0 })
 	fetch(t, s, get()) // a caller still holds the dropped Service
 	eventually(t, "and leaves nothing behind", func() bool { return b.open.Load() == 0 })
-	if r.Service("a:80") == s {
+	if r.Service("a:80", nil) == s {
 		t.Error("a dropped Service came back")
 	}
 }
@@ -338,7 +338,7 @@ func TestRegistryTidies(t *testing.T) {
 	b := answering(t, okResponse)
 	clock := testingclock.NewFakeClock(time.Now())
 	r := NewRegistry(Options{Clock: clock})
-	s := r.Service("a:80")
+	s := r.Service("a:80", nil)
 	s.Set([]string{b.address()})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup

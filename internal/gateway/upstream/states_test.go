@@ -9,7 +9,7 @@ import (
 
 func TestStates(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
-	s := NewService(Options{Clock: clock, Ejection: Ejection{Failures: 1, Base: 10 * time.Second, Max: time.Minute, MaxPercent: 100}})
+	s := NewService(Options{Clock: clock, Ejection: Ejection{Failures: 1, Base: 10 * time.Second, Max: time.Minute, MaxPercent: 100}}, nil)
 	want := func(when string, states States) {
 		t.Helper()
 		if got := s.States(); got != states {

@@ -1,0 +1,99 @@
+package table
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// BackendTLS is how the endpoints of a backend are reached with TLS. NewBackendTLS makes it.
+type BackendTLS struct {
+	// Identity is equal for two values that are equal in everything else, and differs for
+	// others.
+	Identity string
+	// ServerName is sent to the endpoint. Without Names and URIs, its certificate must be for
+	// this name.
+	ServerName string
+	// Roots are the authorities that the certificate must come from. Nil: those of the system.
+	Roots *x509.CertPool
+	// Names and URIs are alternative names, of which the certificate must have one. With any
+	// of them, it need not be for ServerName.
+	Names []string
+	URIs  []string
+	// Certificate is shown to endpoints that ask for one. Nil: none is.
+	Certificate *tls.Certificate
+}
+
+// BackendTLSInput is what a BackendTLS is made from.
+type BackendTLSInput struct {
+	// ServerName, Names and URIs are those of BackendTLS.
+	ServerName string
+	Names      []string
+	URIs       []string
+	// Roots are certificates in PEM. At least one must be readable, unless System is set.
+	Roots []byte
+	// System trusts the authorities of the system instead of Roots.
+	System bool
+	// Certificate and PrivateKey are those to show, in PEM. Empty: none is shown.
+	Certificate []byte
+	PrivateKey  []byte
+}
+
+// NewBackendTLS parses what TLS needs. The error never contains a key.
+func NewBackendTLS(in BackendTLSInput) (*BackendTLS, error) {
+	made := &BackendTLS{ServerName: in.ServerName, Names: in.Names, URIs: in.URIs, Identity: identity(in)}
+	if !in.System {
+		var err error
+		if made.Roots, err = ParseRoots(in.Roots); err != nil {
+			return nil, err
+		}
+	}
+	if len(in.Certificate) > 0 || len(in.PrivateKey) > 0 {
+		certificate, err := tls.X509KeyPair(in.Certificate, in.PrivateKey)
+		if err != nil {
+			return nil, fmt.Errorf("the certificate to show and its key: %w", err)
+		}
+		made.Certificate = &certificate
+	}
+	return made, nil
+}
+
+// ParseRoots reads the certificates of authorities, in PEM. One that cannot be read is an
+// error: who wrote it trusted it.
+func ParseRoots(bundle []byte) (*x509.CertPool, error) {
+	pool, found := x509.NewCertPool(), false
+	for rest := bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("there is a block %q beside certificates", block.Type)
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("a certificate cannot be read: %w", err)
+		}
+		pool.AddCert(certificate)
+		found = true
+	}
+	if !found {
+		return nil, errors.New("there is no certificate in PEM")
+	}
+	return pool, nil
+}
+
+// identity is a digest of an input. Its fields cannot run into each other.
+func identity(in BackendTLSInput) string {
+	text, err := json.Marshal(in)
+	if err != nil {
+		panic("texts and bytes cannot be written as JSON: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

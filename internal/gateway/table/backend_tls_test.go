@@ -1,0 +1,138 @@
+package table_test
+
+import (
+	"crypto/x509"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/testing/authority"
+)
+
+func TestNewBackendTLS(t *testing.T) {
+	ca := authority.New(t, "ca")
+	certificate, key := ca.IssuePEM(t, x509.Certificate{})
+	_, otherKey := ca.IssuePEM(t, x509.Certificate{})
+	for name, tc := range map[string]struct {
+		in    table.BackendTLSInput
+		wrong string
+	}{
+		"an authority":                {in: table.BackendTLSInput{Roots: ca.PEM()}},
+		"two authorities and text":    {in: table.BackendTLSInput{Roots: []byte("ours:\n" + string(ca.PEM()) + "theirs:\n" + string(authority.New(t, "b").PEM()))}},
+		"the system":                  {in: table.BackendTLSInput{System: true}},
+		"a certificate to show":       {in: table.BackendTLSInput{System: true, Certificate: certificate, PrivateKey: key}},
+		"nothing":                     {wrong: "there is no certificate in PEM"},
+		"no PEM":                      {in: table.BackendTLSInput{Roots: []byte("x")}, wrong: "there is no certificate in PEM"},
+		"a key":                       {in: table.BackendTLSInput{Roots: key}, wrong: `there is a block "PRIVATE KEY" beside certificates`},
+		"a key beside an authority":   {in: table.BackendTLSInput{Roots: append(ca.PEM(), key...)}, wrong: `there is a block "PRIVATE KEY" beside certificates`},
+		"a damaged certificate":       {in: table.BackendTLSInput{Roots: []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")}, wrong: "a certificate cannot be read"},
+		"another key":                 {in: table.BackendTLSInput{System: true, Certificate: certificate, PrivateKey: otherKey}, wrong: "the certificate to show and its key"},
+		"a certificate without a key": {in: table.BackendTLSInput{System: true, Certificate: certificate}, wrong: "the certificate to show and its key"},
+		"a key without a certificate": {in: table.BackendTLSInput{System: true, PrivateKey: key}, wrong: "the certificate to show and its key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, err := table.NewBackendTLS(tc.in)
+			switch {
+			case tc.wrong == "" && err != nil:
+				t.Error(err)
+			case tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)):
+				t.Errorf("got %v, want %q", err, tc.wrong)
+			case err == nil && (made.Roots == nil) != tc.in.System:
+				t.Errorf("roots: %v", made.Roots)
+			case err == nil && (made.Certificate == nil) != (len(tc.in.Certificate) == 0):
+				t.Errorf("certificate: %v", made.Certificate)
+			}
+		})
+	}
+}
+
+func TestTheIdentityOfTLSIsThatOfItsInput(t *testing.T) {
+	a, b := authority.New(t, "a"), authority.New(t, "b")
+	certificate, key := a.IssuePEM(t, x509.Certificate{})
+	other, otherKey := a.IssuePEM(t, x509.Certificate{})
+	inputs := []table.BackendTLSInput{
+		{Roots: a.PEM()},
+		{Roots: b.PEM()},
+		{System: true},
+		{Roots: a.PEM(), ServerName: "x"},
+		{Roots: a.PEM(), Names: []string{"x"}},
+		{Roots: a.PEM(), URIs: []string{"x"}},
+		{Roots: a.PEM(), Names: []string{"x", "y"}},
+		{Roots: a.PEM(), Names: []string{`x","y`}},
+		{Roots: a.PEM(), Certificate: certificate, PrivateKey: key},
+		{Roots: a.PEM(), Certificate: other, PrivateKey: otherKey},
+	}
+	seen := map[string]int{}
+	for i, in := range inputs {
+		first, err := table.NewBackendTLS(in)
+		again, errAgain := table.NewBackendTLS(in)
+		if err != nil || errAgain != nil {
+			t.Fatal(err, errAgain)
+		}
+		if first.Identity != again.Identity {
+			t.Errorf("%d: the identity changes", i)
+		}
+		if of, taken := seen[first.Identity]; taken {
+			t.Errorf("%d has the identity of %d", i, of)
+		}
+		seen[first.Identity] = i
+	}
+}
+
+func TestABackendWithTLSSpeaksWhatItsServiceDeclares(t *testing.T) {
+	name := table.BackendName{ServiceName: table.ServiceName{Name: "web"}, Port: 80}
+	with := &table.BackendTLS{Identity: "a"}
+	for appProtocol, tc := range map[string]struct {
+		secure *table.BackendTLS
+		want   table.Protocol
+		wrong  string
+	}{
+		"":                   {secure: with},
+		"http":               {secure: with},
+		"https":              {secure: with},
+		"HTTPS":              {secure: with},
+		"kubernetes.io/wss":  {secure: with},
+		"kubernetes.io/h2c":  {secure: with, want: table.ProtocolH2C},
+		"grpc":               {secure: with, want: table.ProtocolGRPC},
+		"smtp":               {secure: with, wrong: table.ReasonUnsupportedProtocol},
+		"https ":             {secure: with, wrong: table.ReasonUnsupportedProtocol},
+		"mongodb.com/wire":   {wrong: table.ReasonUnsupportedProtocol},
+		"kubernetes.io/wss ": {wrong: table.ReasonUnsupportedProtocol},
+	} {
+		t.Run(appProtocol, func(t *testing.T) {
+			compiled, problems := oneListener(table.Input{
+				Services: map[table.ServiceName]table.Service{name.ServiceName: {Ports: map[int32]table.ServicePort{80: {AppProtocol: appProtocol, Endpoints: []string{"10.0.0.1:80"}}}}},
+				Rules:    []table.Rule{{Backends: []table.BackendRef{{Service: "web", Port: 80, Weight: 1}}}},
+				Settings: map[table.BackendName]table.Settings{name: {TLS: tc.secure}},
+			})
+			got := ""
+			if len(problems) > 0 {
+				got = problems[0].Reason
+			}
+			if got != tc.wrong {
+				t.Errorf("problem %q, want %q", got, tc.wrong)
+			}
+			if b := compiled.Backends[0]; b.Protocol != tc.want || b.TLS != tc.secure || (len(b.Endpoints) > 0) != (tc.wrong == "") {
+				t.Errorf("got %+v", b)
+			}
+		})
+	}
+}
+
+func TestWrongSettingsDoNotSwitchTLSOff(t *testing.T) {
+	name := table.BackendName{ServiceName: table.ServiceName{Name: "web"}, Port: 80}
+	with, protocol := &table.BackendTLS{Identity: "a"}, table.ProtocolGRPC
+	compiled, _ := oneListener(table.Input{
+		Services: everywhere(), Rules: []table.Rule{{Backends: []table.BackendRef{{Service: "web", Port: 80, Weight: 1}}}},
+		Settings: map[table.BackendName]table.Settings{name: {TLS: with, Protocol: &protocol, Limits: &table.Limits{}, HealthCheck: &table.HealthCheck{}}},
+	})
+	b := compiled.Backends[0]
+	if b.TLS != with || b.Protocol != protocol || b.HealthCheck != nil {
+		t.Errorf("got %+v", b)
+	}
+	if diff := cmp.Diff(table.DefaultLimits(), b.Limits); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+}
