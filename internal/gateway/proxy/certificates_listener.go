@@ -19,10 +19,14 @@ type SecureListener struct {
 	// that the client supports, or else the first one. Without a certificate, no client can
 	// connect. Hosts of the certificates are not looked at.
 	Certificates []Certificate
+	// Clients is how clients of the port prove who they are. It is that of the first listener
+	// of a port. Nil: they need not.
+	Clients *ClientCheck
 }
 
 // securePort has the listeners of a port.
 type securePort struct {
+	clients  *ClientCheck // nil: clients need not prove who they are
 	exact    map[string]*secureListener
 	wildcard map[string]*secureListener // by the part after "*."
 	any      *secureListener
@@ -45,7 +49,7 @@ func (c *Certificates) SetListeners(listeners []SecureListener) error {
 			l.certificates = append(l.certificates, certificate)
 		}
 		if next.ports[in.Port] == nil {
-			next.ports[in.Port] = &securePort{exact: map[string]*secureListener{}, wildcard: map[string]*secureListener{}}
+			next.ports[in.Port] = &securePort{clients: in.Clients, exact: map[string]*secureListener{}, wildcard: map[string]*secureListener{}}
 		}
 		next.ports[in.Port].add(in.Hostname, l)
 	}

@@ -64,6 +64,9 @@ type clientConn struct {
 	closed  atomic.Bool
 	gone    atomic.Bool // the client has closed, or reading has failed
 
+	// checked is the Identity of the ClientCheck by which the client was let in. Nil: there was none.
+	checked atomic.Pointer[string]
+
 	requests atomic.Int64 // HTTP/2 requests
 	resets   atomic.Int64 // HTTP/2 requests that the client reset at once
 }

@@ -119,6 +119,11 @@ func (e *exchange) findRoute() bool {
 	if e.state == nil {
 		return e.refuse(http.StatusServiceUnavailable, "no_table")
 	}
+	if e.r.TLS != nil && !e.handler.certificates.Load().admits(clientConnOf(e.r)) {
+		// The client may come again with another connection, and must then prove who it is.
+		e.w.Header()["Connection"] = []string{"close"}
+		return e.refuse(http.StatusMisdirectedRequest, "misdirected")
+	}
 	if e.r.Method == http.MethodConnect {
 		return e.refuse(http.StatusNotImplemented, "connect")
 	}

@@ -95,7 +95,7 @@ func NewServer(handler *Handler, options ServerOptions) *Server {
 	s := &Server{handler: handler, options: options, down: make(chan struct{}), failed: make(chan error, 1), ports: map[Place]*port{}, all: map[*port]bool{}}
 	if options.Certificates != nil {
 		handler.certificates.Store(options.Certificates)
-		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: options.Certificates.Get}
+		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: options.Certificates.Get, GetConfigForClient: options.Certificates.configFor}
 	}
 	return s
 }
