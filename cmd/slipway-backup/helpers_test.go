@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/repository"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
+	"github.com/slipway-dev/slipway/internal/testing/roots"
 )
 
 // The test program is slipway-backup itself when these variables say so, with a clock that is ahead.
@@ -23,9 +24,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(rootsVariable) != "" {
-		tellRoots()
-	}
+	roots.TellIfAsked()
 	if os.Getenv(helperVariable) == "" {
 		os.Exit(m.Run())
 	}

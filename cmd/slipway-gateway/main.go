@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
+	// The image has no CA roots. Where a system has some, those are used.
+	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/klog/v2"
 
 	"github.com/slipway-dev/slipway/internal/gateway"

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/slipway-dev/slipway/internal/testing/roots"
+)
+
+func TestMain(m *testing.M) {
+	roots.TellIfAsked()
+	os.Exit(m.Run())
+}
+
+// The image holds the program and no CA roots. Without roots no alarm could reach a public address.
+func TestTheProgramBringsRootsAlong(t *testing.T) { roots.Brought(t) }
