@@ -82,10 +82,10 @@ func (r *Reconciler) loadReferences(ctx context.Context, s *scope, route client.
 }
 
 func serviceOf(service *corev1.Service) graph.Service {
-	made := graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]string{}}
+	made := graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}}
 	for _, port := range service.Spec.Ports {
 		if port.Protocol == "" || port.Protocol == corev1.ProtocolTCP {
-			made.Ports[port.Port] = children.Or(port.AppProtocol, "")
+			made.Ports[port.Port] = graph.Port{Name: port.Name, AppProtocol: children.Or(port.AppProtocol, "")}
 		}
 	}
 	return made

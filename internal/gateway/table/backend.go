@@ -43,6 +43,8 @@ type Service struct {
 
 // ServicePort is a port of a Service and the endpoints behind it.
 type ServicePort struct {
+	// Name is the name of the port; empty: it has none.
+	Name string
 	// AppProtocol is the appProtocol of the port; empty: HTTP/1.1.
 	AppProtocol string
 	// Endpoints are the ready endpoints of the port, as host:port, in any order.

@@ -16,8 +16,8 @@ func Check(rule *Rule) (fault *Fault, unknown bool) {
 }
 
 // Speaks reports whether the gateway speaks the protocol that an appProtocol of a Service
-// names.
-func Speaks(appProtocol string) bool {
+// names. secure tells that there are settings for TLS.
+func Speaks(appProtocol string, secure bool) bool {
 	_, supported := protocolOf(appProtocol)
-	return supported
+	return supported || (secure && speaksTLS(appProtocol))
 }

@@ -99,7 +99,7 @@ func sameSlice(a, b slice) bool {
 func resolve(in service, from []slice) table.Service {
 	out := table.Service{External: in.external, Ports: make(map[int32]table.ServicePort, len(in.ports))}
 	for _, port := range in.ports {
-		out.Ports[port.number] = table.ServicePort{AppProtocol: port.appProtocol, Endpoints: endpoints(in, port.name, from)}
+		out.Ports[port.number] = table.ServicePort{Name: port.name, AppProtocol: port.appProtocol, Endpoints: endpoints(in, port.name, from)}
 	}
 	return out
 }

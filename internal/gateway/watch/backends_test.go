@@ -86,7 +86,7 @@ func TestTheEndpointsBehindAPortAreThoseThatKubeProxyWouldUse(t *testing.T) {
 			for _, s := range test.slices {
 				slices = append(slices, keepSlice(s))
 			}
-			want := table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: test.want}}}
+			want := table.Service{Ports: map[int32]table.ServicePort{80: {Name: "web", Endpoints: test.want}}}
 			if diff := cmp.Diff(want, resolve(keepService(app), slices)); diff != "" {
 				t.Error(diff)
 			}
@@ -100,7 +100,7 @@ func TestOfAServiceItsPortsForTCPAreKept(t *testing.T) {
 		corev1.ServicePort{Name: "web", Port: 80, Protocol: corev1.ProtocolTCP},
 		corev1.ServicePort{Name: "grpc", Port: 90, AppProtocol: new("kubernetes.io/h2c")})
 	app.Spec.ClusterIP = corev1.ClusterIPNone
-	want := table.Service{Ports: map[int32]table.ServicePort{80: {}, 90: {AppProtocol: "kubernetes.io/h2c"}}}
+	want := table.Service{Ports: map[int32]table.ServicePort{80: {Name: "web"}, 90: {Name: "grpc", AppProtocol: "kubernetes.io/h2c"}}}
 	if diff := cmp.Diff(want, resolve(keepService(app), nil)); diff != "" {
 		t.Error(diff)
 	}

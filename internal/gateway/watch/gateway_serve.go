@@ -92,9 +92,9 @@ func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.
 	}
 	s.namespaces.each(next.namespaces, func(name types.NamespacedName, labels map[string]string) { in.Namespaces[name.Name] = labels })
 	for name, from := range services {
-		made := graph.Service{External: from.External, Ports: map[int32]string{}}
+		made := graph.Service{External: from.External, Ports: map[int32]graph.Port{}}
 		for number, port := range from.Ports {
-			made.Ports[number] = port.AppProtocol
+			made.Ports[number] = graph.Port{Name: port.Name, AppProtocol: port.AppProtocol}
 		}
 		in.Services[types.NamespacedName(name)] = made
 	}

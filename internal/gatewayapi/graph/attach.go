@@ -199,6 +199,14 @@ func (b *builder) conclude(g *Graph) {
 	if notResolved != "" {
 		g.ResolvedRefs = c.no(resolved, string(gatewayv1.GatewayReasonListenersNotResolved), notResolved)
 	}
+	if f := b.showCertificate(g); f != nil {
+		g.ResolvedRefs = c.no(resolved, f.reason, f.message)
+	}
+	if l := g.insecure(); l != nil {
+		insecure := c.yes(string(gatewayv1.GatewayConditionInsecureFrontendValidationMode), string(gatewayv1.GatewayReasonConfigurationChanged),
+			fmt.Sprintf("listener %q lets clients in whose certificate is not valid, or missing", l.Name))
+		g.Insecure = &insecure
+	}
 }
 
 // told says what is wrong with a listener.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -80,7 +81,7 @@ func (b *builder) mirrors(route *Route, r *rule, in []mirror) []table.MirrorRef 
 	for _, to := range in {
 		ref, f := b.resolve(route, to.field, to.ref, false)
 		r.lack(f)
-		if f != nil {
+		if f != nil || ref.Fault != nil {
 			continue
 		}
 		made = append(made, table.MirrorRef{
@@ -94,17 +95,33 @@ func (b *builder) mirrors(route *Route, r *rule, in []mirror) []table.MirrorRef 
 // resolve finds the Service that a reference names. One that cannot be used keeps its share of
 // the requests: the others were not meant for them.
 func (b *builder) resolve(route *Route, field string, ref gatewayv1.BackendObjectReference, grpc bool) (table.BackendRef, *fault) {
-	name, _ := serviceOf(ref, route.Name.Namespace)
+	name, is := serviceOf(ref, route.Name.Namespace)
 	made := table.BackendRef{Namespace: name.Namespace, Service: name.Name, Port: value(ref.Port, 0), Field: field}
+	if is && !slices.Contains(route.services, name) {
+		route.services = append(route.services, name)
+	}
 	if f := b.usable(route, ref, name); f != nil {
 		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
 		return made, &fault{reason: f.reason, message: field + ": " + f.message}
 	}
-	if grpc && b.in.Services[name].Ports[made.Port] == "" {
+	if f := b.secure(name, made.Port); f != nil {
+		// The reference can be resolved. What is wrong is told in the status of the policy.
+		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
+		return made, nil
+	}
+	if grpc && b.in.Services[name].Ports[made.Port].AppProtocol == "" {
 		protocol := table.ProtocolGRPC
 		b.settings[table.BackendName{ServiceName: table.ServiceName(name), Port: made.Port}] = table.Settings{Protocol: &protocol}
 	}
 	return made, nil
+}
+
+// withoutPolicy says what is missing where a port speaks TLS and nobody says whom to trust.
+func withoutPolicy(appProtocol string, secure bool) string {
+	if !secure && table.Speaks(appProtocol, true) {
+		return " without a BackendTLSPolicy"
+	}
+	return ""
 }
 
 // usable tells why a reference to a Service cannot be used.
@@ -127,12 +144,14 @@ func (b *builder) usable(route *Route, ref gatewayv1.BackendObjectReference, nam
 	if ref.Port == nil {
 		return faultf(gatewayv1.RouteReasonInvalidKind, "port: it is missing")
 	}
-	appProtocol, exists := service.Ports[*ref.Port]
+	port, exists := service.Ports[*ref.Port]
 	if !exists {
 		return faultf(gatewayv1.RouteReasonBackendNotFound, "Service %q has no port %d", nameFrom(own, name), *ref.Port)
 	}
-	if !table.Speaks(appProtocol) {
-		return faultf(gatewayv1.RouteReasonUnsupportedProtocol, "port %d of Service %q has appProtocol %q, which is not supported", *ref.Port, nameFrom(own, name), appProtocol)
+	secure := b.policyFor(name, port.Name) != nil
+	if !table.Speaks(port.AppProtocol, secure) {
+		return faultf(gatewayv1.RouteReasonUnsupportedProtocol, "port %d of Service %q has appProtocol %q, which is not supported%s",
+			*ref.Port, nameFrom(own, name), port.AppProtocol, withoutPolicy(port.AppProtocol, secure))
 	}
 	return nil
 }

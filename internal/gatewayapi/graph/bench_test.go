@@ -17,7 +17,7 @@ func BenchmarkBuild(b *testing.B) {
 				Gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge"}, Spec: gatewayv1.GatewaySpec{
 					Listeners: []gatewayv1.Listener{{Name: "http", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
 				}},
-				Services: map[types.NamespacedName]Service{{Namespace: "infra", Name: "web"}: {Ports: map[int32]string{80: ""}}},
+				Services: map[types.NamespacedName]Service{{Namespace: "infra", Name: "web"}: {Ports: map[int32]Port{80: {}}}},
 			}
 			port, path := int32(80), "/"
 			for i := range routes {

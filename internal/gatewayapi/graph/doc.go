@@ -24,6 +24,8 @@
 //   - listeners.go: which listeners are served
 //   - hostname.go: which names a listener and a route have in common
 //   - attach.go: which listeners a route attaches to
+//   - clients.go: how clients prove who they are, and what backends are shown
+//   - policies.go: which backends are reached with TLS
 //   - grants.go: which references to other namespaces are permitted
 //   - rule.go, match.go, filters.go, backends.go: what rules of both kinds have in common
 //   - http.go, grpc.go: the rules of each kind

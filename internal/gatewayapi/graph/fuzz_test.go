@@ -54,8 +54,8 @@ func (c cluster) input() Input {
 		ReservedPorts: []int32{15021}, Gateway: c.gateway(),
 		Namespaces: map[string]map[string]string{"team": {"team": "blue"}},
 		Services: map[types.NamespacedName]Service{
-			{Namespace: "team", Name: "web"}: {Ports: map[int32]string{80: "", 81: "kubernetes.io/h2c", 443: "x"}},
-			{Namespace: "data", Name: "web"}: {Ports: map[int32]string{80: ""}}, {Namespace: "team", Name: "away"}: {External: true},
+			{Namespace: "team", Name: "web"}: {Ports: map[int32]Port{80: {Name: "plain"}, 81: {AppProtocol: "kubernetes.io/h2c"}, 443: {Name: "secure", AppProtocol: "https"}, 15021: {AppProtocol: "x"}}},
+			{Namespace: "data", Name: "web"}: {Ports: map[int32]Port{80: {}}}, {Namespace: "team", Name: "away"}: {External: true},
 		},
 		Secrets: map[types.NamespacedName]Secret{{Namespace: "infra", Name: "web"}: {}, {Namespace: "data", Name: "web"}: {}, {Namespace: "infra", Name: "away"}: {Problem: "it is empty"}},
 	}
@@ -74,6 +74,10 @@ func (c cluster) input() Input {
 		in.GRPCRoutes = append(in.GRPCRoutes, route)
 	}
 	in.Grants = several(c, 3, c.grant)
+	in.Bundles = map[types.NamespacedName]Bundle{{Namespace: "infra", Name: "web"}: {}, {Namespace: "team", Name: "web"}: {}, {Namespace: "data", Name: "web"}: {}, {Namespace: "team", Name: "away"}: {Problem: "it is empty"}}
+	for i := range c.IntN(4) {
+		in.Policies = append(in.Policies, c.policy(i))
+	}
 	return in
 }
 
@@ -86,6 +90,12 @@ func (c cluster) meta(i int) metav1.ObjectMeta {
 
 func (c cluster) gateway() *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge", Generation: 7}}
+	if c.IntN(2) == 0 {
+		g.Spec.TLS = &gatewayv1.GatewayTLSConfig{Frontend: &gatewayv1.FrontendTLSConfig{
+			Default: gatewayv1.TLSConfig{Validation: c.validation()},
+			PerPort: []gatewayv1.TLSPortConfig{{Port: pick(c, ports...), TLS: gatewayv1.TLSConfig{Validation: c.validation()}}},
+		}}
+	}
 	for i := range c.IntN(4) {
 		l := gatewayv1.Listener{
 			Name: gatewayv1.SectionName(fmt.Sprintf("l%d", i)), Port: pick(c, ports...), Hostname: maybe(c, hostnames...),
@@ -112,6 +122,37 @@ func (c cluster) gateway() *gatewayv1.Gateway {
 		g.Spec.Listeners = append(g.Spec.Listeners, l)
 	}
 	return g
+}
+
+func (c cluster) policy(i int) *gatewayv1.BackendTLSPolicy {
+	p := &gatewayv1.BackendTLSPolicy{ObjectMeta: c.meta(i)}
+	p.Spec.TargetRefs = several(c, 2, func() gatewayv1.LocalPolicyTargetReferenceWithSectionName {
+		return gatewayv1.LocalPolicyTargetReferenceWithSectionName{
+			LocalPolicyTargetReference: gatewayv1.LocalPolicyTargetReference{Group: pick[gatewayv1.Group](c, "", "", "x"), Kind: pick[gatewayv1.Kind](c, "Service", "Service", "X"), Name: pick(c, names...)},
+			SectionName:                maybe[gatewayv1.SectionName](c, "plain", "secure", "none"),
+		}
+	})
+	p.Spec.Validation.Hostname = pick[gatewayv1.PreciseHostname](c, "web.internal", "web.internal", "")
+	p.Spec.Validation.WellKnownCACertificates = maybe[gatewayv1.WellKnownCACertificatesType](c, "System", "X")
+	p.Spec.Validation.CACertificateRefs = several(c, 2, func() gatewayv1.LocalObjectReference {
+		return gatewayv1.LocalObjectReference{Group: pick[gatewayv1.Group](c, "", "", "x"), Kind: pick[gatewayv1.Kind](c, "ConfigMap", "ConfigMap", "X"), Name: pick(c, names...)}
+	})
+	p.Spec.Validation.SubjectAltNames = several(c, 1, func() gatewayv1.SubjectAltName {
+		return gatewayv1.SubjectAltName{Type: pick(c, gatewayv1.HostnameSubjectAltNameType, gatewayv1.URISubjectAltNameType, "X"), Hostname: "a", URI: "b:c"}
+	})
+	return p
+}
+
+func (c cluster) validation() *gatewayv1.FrontendTLSValidation {
+	if c.IntN(2) == 0 {
+		return nil
+	}
+	return &gatewayv1.FrontendTLSValidation{
+		Mode: pick(c, "", gatewayv1.AllowValidOnly, gatewayv1.AllowInsecureFallback, "X"),
+		CACertificateRefs: several(c, 2, func() gatewayv1.ObjectReference {
+			return gatewayv1.ObjectReference{Group: pick[gatewayv1.Group](c, "", "", "x"), Kind: pick[gatewayv1.Kind](c, "ConfigMap", "ConfigMap", "X"), Name: pick(c, names...), Namespace: maybe[gatewayv1.Namespace](c, "infra", "data")}
+		}),
+	}
 }
 
 func (c cluster) parentRef() gatewayv1.ParentReference {
@@ -194,6 +235,7 @@ func FuzzGraph(f *testing.F) {
 		g := Build(in)
 		checkConditions(t, g)
 		checkAttached(t, g)
+		checkTLS(t, in, g)
 		checkRules(t, in, g)
 		enough := onlyNamed(in)
 		if diff := cmp.Diff(g, Build(enough), cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
@@ -205,6 +247,10 @@ func FuzzGraph(f *testing.F) {
 			shuffle.Shuffle(len(in.HTTPRoutes), func(a, b int) { in.HTTPRoutes[a], in.HTTPRoutes[b] = in.HTTPRoutes[b], in.HTTPRoutes[a] })
 			shuffle.Shuffle(len(in.GRPCRoutes), func(a, b int) { in.GRPCRoutes[a], in.GRPCRoutes[b] = in.GRPCRoutes[b], in.GRPCRoutes[a] })
 			shuffle.Shuffle(len(in.Grants), func(a, b int) { in.Grants[a], in.Grants[b] = in.Grants[b], in.Grants[a] })
+			shuffle.Shuffle(len(in.Policies), func(a, b int) { in.Policies[a], in.Policies[b] = in.Policies[b], in.Policies[a] })
+			if diff := cmp.Diff(g.TLS, Build(in).TLS, all); diff != "" {
+				t.Fatalf("in another order (-before +after):\n%s", diff)
+			}
 			if diff := cmp.Diff(g.Rules, Build(in).Rules, all, cmpopts.IgnoreFields(Rule{}, "Route")); diff != "" {
 				t.Fatalf("in another order (-before +after):\n%s", diff)
 			}
@@ -212,7 +258,7 @@ func FuzzGraph(f *testing.F) {
 	})
 }
 
-// onlyNamed is an input with the Services and Secrets that its objects name, and no others.
+// onlyNamed is an input with the Services, Secrets and ConfigMaps that its objects name, and no others.
 func onlyNamed(in Input) Input {
 	services, secrets := in.Services, in.Secrets
 	in.Services, in.Secrets = map[types.NamespacedName]Service{}, map[types.NamespacedName]Secret{}
@@ -231,6 +277,17 @@ func onlyNamed(in Input) Input {
 	for _, name := range Certificates(in.Gateway) {
 		if secret, exists := secrets[name]; exists {
 			in.Secrets[name] = secret
+		}
+	}
+	bundles := in.Bundles
+	in.Bundles = map[types.NamespacedName]Bundle{}
+	names = Bundles(in.Gateway)
+	for _, policy := range in.Policies {
+		names = append(names, BundlesOfPolicy(policy)...)
+	}
+	for _, name := range names {
+		if bundle, exists := bundles[name]; exists {
+			in.Bundles[name] = bundle
 		}
 	}
 	return in
@@ -259,12 +316,65 @@ func checkConditions(t *testing.T, g *Graph) {
 	for _, l := range g.Listeners {
 		check("listener "+string(l.Name), 7, l.Conditions, "Accepted", "ResolvedRefs")
 	}
+	for _, p := range g.Policies {
+		check("policy "+p.Name.String(), p.Generation, p.Conditions, "Accepted", "ResolvedRefs")
+	}
 	for _, r := range g.Routes {
 		if len(r.Parents) == 0 {
 			t.Errorf("route %s has no parent here", r.Name)
 		}
 		for _, p := range r.Parents {
 			check("route "+r.Name.String(), r.Generation, p.Conditions, "Accepted", "ResolvedRefs")
+		}
+	}
+}
+
+// checkTLS: what a policy is for is reached with TLS that it asks for, or not at all. A listener that asks for certificates
+// trusts only what it may.
+func checkTLS(t *testing.T, in Input, g *Graph) {
+	t.Helper()
+	reached := func(name types.NamespacedName, port int32) {
+		section := in.Services[name].Ports[port].Name
+		for _, p := range in.Policies {
+			for _, ref := range p.Spec.TargetRefs {
+				named := ref.SectionName == nil || (*ref.SectionName != "" && string(*ref.SectionName) == section)
+				if p.Namespace != name.Namespace || ref.Group != "" || ref.Kind != "Service" || string(ref.Name) != name.Name || !named {
+					continue
+				}
+				with := g.TLS[table.BackendName{ServiceName: table.ServiceName(name), Port: port}]
+				if with == nil || with.ServerName == "" {
+					t.Errorf("port %d of %s is reached without TLS, in spite of policy %s/%s", port, name, p.Namespace, p.Name)
+				}
+			}
+		}
+	}
+	for _, r := range g.Rules {
+		for _, to := range r.Backends {
+			if to.Fault == nil {
+				reached(types.NamespacedName{Namespace: to.Namespace, Name: to.Service}, to.Port)
+			}
+			for _, m := range to.Mirrors {
+				reached(types.NamespacedName{Namespace: m.Namespace, Name: m.Service}, m.Port)
+			}
+		}
+		for _, m := range r.Mirrors {
+			reached(types.NamespacedName{Namespace: m.Namespace, Name: m.Service}, m.Port)
+		}
+	}
+	for name, with := range g.TLS {
+		for _, bundle := range with.Bundles {
+			if known, exists := in.Bundles[bundle]; !exists || known.Problem != "" || bundle.Namespace != name.Namespace {
+				t.Errorf("%s is reached with authorities of %s", name, bundle)
+			}
+		}
+	}
+	for _, l := range g.Listeners {
+		wanted := in.Gateway.Spec.TLS != nil && in.Gateway.Spec.TLS.Frontend.Default.Validation != nil
+		if in.Gateway.Spec.TLS != nil && in.Gateway.Spec.TLS.Frontend.PerPort[0].Port == l.Port {
+			wanted = in.Gateway.Spec.TLS.Frontend.PerPort[0].TLS.Validation != nil
+		}
+		if l.Valid && l.Secure() && wanted != (l.Clients != nil && len(l.Clients.Bundles) > 0) {
+			t.Errorf("listener %s is to check clients: %t, and does by %+v", l.Name, wanted, l.Clients)
 		}
 	}
 }

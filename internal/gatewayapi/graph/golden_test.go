@@ -30,6 +30,9 @@ type output struct {
 	Routes    []route          `json:"routes,omitempty"`
 	Rules     []map[string]any `json:"rules,omitempty"`
 	Settings  map[string]any   `json:"settings,omitempty"`
+	TLS       map[string]any   `json:"tls,omitempty"`
+	Shown     string           `json:"clientCertificate,omitempty"`
+	Policies  []policy         `json:"policies,omitempty"`
 }
 
 type listener struct {
@@ -38,7 +41,13 @@ type listener struct {
 	Attached     int32    `json:"attachedRoutes"`
 	Kinds        []string `json:"supportedKinds"`
 	Certificates []string `json:"certificates,omitempty"`
+	Clients      any      `json:"clients,omitempty"`
 	Conditions   []string `json:"conditions"`
+}
+
+type policy struct {
+	Name       string   `json:"name"`
+	Conditions []string `json:"conditions"`
 }
 
 type route struct {
@@ -83,7 +92,7 @@ func TestGolden(t *testing.T) {
 
 func describe(t *testing.T, g *graph.Graph) output {
 	t.Helper()
-	out := output{Gateway: texts(g.Accepted, g.ResolvedRefs), Settings: map[string]any{}}
+	out := output{Gateway: texts(g.Accepted, g.ResolvedRefs), Settings: map[string]any{}, TLS: map[string]any{}}
 	for _, l := range g.Listeners {
 		made := listener{Name: string(l.Name), Valid: l.Valid, Attached: l.Attached, Conditions: texts(l.Conditions...), Kinds: []string{}}
 		for _, kind := range l.Kinds {
@@ -91,6 +100,9 @@ func describe(t *testing.T, g *graph.Graph) output {
 		}
 		for _, name := range l.Certificates {
 			made.Certificates = append(made.Certificates, name.String())
+		}
+		if l.Clients != nil {
+			made.Clients = whatIsSet(t, l.Clients)
 		}
 		out.Listeners = append(out.Listeners, made)
 	}
@@ -107,6 +119,18 @@ func describe(t *testing.T, g *graph.Graph) output {
 	}
 	for name, settings := range g.Settings {
 		out.Settings[name.String()] = whatIsSet(t, settings)
+	}
+	for name, with := range g.TLS {
+		out.TLS[name.String()] = whatIsSet(t, with)
+	}
+	for _, p := range g.Policies {
+		out.Policies = append(out.Policies, policy{Name: p.Name.String(), Conditions: texts(p.Conditions...)})
+	}
+	if g.Insecure != nil {
+		out.Gateway = append(out.Gateway, texts(*g.Insecure)...)
+	}
+	if g.ClientCertificate != nil {
+		out.Shown = g.ClientCertificate.String()
 	}
 	return out
 }
@@ -169,7 +193,7 @@ func trim(fields any) any {
 	return fields
 }
 
-// read makes an input of a file with objects. A Secret can be used unless it has the annotation
+// read makes an input of a file with objects. A Secret or ConfigMap can be used unless it has the annotation
 // problem, which says why not.
 func read(t *testing.T, file string) graph.Input {
 	t.Helper()
@@ -180,6 +204,7 @@ func read(t *testing.T, file string) graph.Input {
 	in := graph.Input{
 		ReservedPorts: []int32{15021},
 		Namespaces:    map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
+		Bundles: map[types.NamespacedName]graph.Bundle{},
 	}
 	for _, document := range bytes.Split(raw, []byte("\n---\n")) {
 		kind := metav1.PartialObjectMetadata{}
@@ -199,6 +224,10 @@ func read(t *testing.T, file string) graph.Input {
 		case "Service":
 			service := decode(t, document, &corev1.Service{}, true)
 			in.Services[nameOf(service)] = serviceOf(service)
+		case "BackendTLSPolicy":
+			in.Policies = append(in.Policies, decode(t, document, &gatewayv1.BackendTLSPolicy{}, true))
+		case "ConfigMap":
+			in.Bundles[nameOf(&kind)] = graph.Bundle{Problem: kind.Annotations["problem"]}
 		case "Secret":
 			in.Secrets[nameOf(&kind)] = graph.Secret{Problem: kind.Annotations["problem"]}
 		default:
@@ -225,13 +254,13 @@ func nameOf(object metav1.Object) types.NamespacedName {
 }
 
 func serviceOf(in *corev1.Service) graph.Service {
-	out := graph.Service{External: in.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]string{}}
+	out := graph.Service{External: in.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}}
 	for _, port := range in.Spec.Ports {
 		protocol := ""
 		if port.AppProtocol != nil {
 			protocol = *port.AppProtocol
 		}
-		out.Ports[port.Port] = protocol
+		out.Ports[port.Port] = graph.Port{Name: port.Name, AppProtocol: protocol}
 	}
 	return out
 }

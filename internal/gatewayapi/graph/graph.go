@@ -29,10 +29,15 @@ type Input struct {
 	Services map[types.NamespacedName]Service
 	// Secrets are those that listeners may name. One that is missing does not exist.
 	Secrets map[types.NamespacedName]Secret
+	// Bundles are the ConfigMaps with certificates of authorities that the Gateway and policies may name. One that is
+	// missing does not exist.
+	Bundles map[types.NamespacedName]Bundle
+	// Policies are BackendTLSPolicies in any order. Those for Services that no route names are left out.
+	Policies []*gatewayv1.BackendTLSPolicy
 	// ReservedPorts are ports that no listener can have, because the pods need them for
 	// themselves.
 	ReservedPorts []int32
-	// Unknown are fields of the Gateway and of routes that this program does not know, by the UID of
+	// Unknown are fields of the Gateway, of routes and of policies that this program does not know, by the UID of
 	// the object, as paths below the spec such as rules[0].matches[1].cookies. What they are in is
 	// refused.
 	Unknown map[types.UID][]string
@@ -43,8 +48,22 @@ type Service struct {
 	// External tells that it is of type ExternalName, which is not followed: it could lead to
 	// any place.
 	External bool
-	// Ports are the appProtocol of each port, by number. Empty: none is stated.
-	Ports map[int32]string
+	// Ports are its ports, by number.
+	Ports map[int32]Port
+}
+
+// Port is a port of a Service.
+type Port struct {
+	// Name is its name. Empty: it has none.
+	Name string
+	// AppProtocol is what its endpoints speak. Empty: none is stated.
+	AppProtocol string
+}
+
+// Bundle is what of a ConfigMap with certificates of authorities decides.
+type Bundle struct {
+	// Problem says why it cannot be used. Empty: it can.
+	Problem string
 }
 
 // Secret is what of a Secret decides.
@@ -68,15 +87,27 @@ type Graph struct {
 	Rules []Rule
 	// Settings are those of backends that need other ones than the defaults.
 	Settings map[table.BackendName]table.Settings
+	// TLS are the backends that are reached with TLS.
+	TLS map[table.BackendName]*BackendTLS
+	// ClientCertificate is the Secret with the certificate that these are shown. Nil: they are shown none.
+	ClientCertificate *types.NamespacedName
+	// Policies are the BackendTLSPolicies for Services that the routes name, in order of precedence.
+	Policies []*Policy
 	// Accepted and ResolvedRefs are conditions of the Gateway.
 	Accepted     metav1.Condition
 	ResolvedRefs metav1.Condition
+	// Insecure is the condition InsecureFrontendValidationMode. Nil: the Gateway has not got it.
+	Insecure *metav1.Condition
 }
 
 // Build computes the graph.
 func Build(in Input) *Graph {
-	b := &builder{in: in, grants: newGrants(in.Grants), generation: in.Gateway.Generation, settings: map[table.BackendName]table.Settings{}}
-	g := &Graph{Listeners: b.listeners(), Settings: b.settings}
+	b := &builder{
+		in: in, grants: newGrants(in.Grants), generation: in.Gateway.Generation,
+		settings: map[table.BackendName]table.Settings{}, tls: map[table.BackendName]*BackendTLS{},
+	}
+	b.judgePolicies()
+	g := &Graph{Listeners: b.listeners(), Settings: b.settings, TLS: b.tls}
 	for _, route := range routesOf(in) {
 		b.attach(g, route)
 		if len(route.Parents) > 0 {
@@ -89,6 +120,7 @@ func Build(in Input) *Graph {
 	for i := range g.Rules {
 		g.Rules[i].Index = i
 	}
+	b.concludePolicies(g)
 	b.conclude(g)
 	return g
 }
@@ -99,6 +131,9 @@ type builder struct {
 	grants     grants
 	generation int64
 	settings   map[table.BackendName]table.Settings
+	tls        map[table.BackendName]*BackendTLS
+	policies   []*Policy
+	policyOf   map[target]*Policy
 }
 
 // Kind is the kind of a route.
@@ -123,6 +158,7 @@ type Route struct {
 	refs      []gatewayv1.ParentReference
 	hostnames []gatewayv1.Hostname
 	rules     []rule
+	services  []types.NamespacedName // that it names
 	// unknownRefs are the faults of refs with unknown fields, by index.
 	unknownRefs map[int]*fault
 }

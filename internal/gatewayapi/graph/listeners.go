@@ -24,6 +24,8 @@ type Listener struct {
 	// Certificates are the Secrets of which a certificate is shown. A listener without TLS has
 	// none.
 	Certificates []types.NamespacedName
+	// Clients is how clients prove who they are. Nil: they need not.
+	Clients *Clients
 	// Kinds are the kinds of routes that it allows and that are supported, never nil.
 	Kinds []gatewayv1.RouteGroupKind
 	// Attached is how many routes are accepted on it.
@@ -89,6 +91,11 @@ func (b *builder) listener(index int) *Listener {
 		if f := b.certificates(l); f != nil {
 			l.resolved = f
 		}
+		accepted, resolved := b.checkClients(l)
+		l.accepted = accepted
+		if l.resolved == nil {
+			l.resolved = resolved
+		}
 	}
 	return l
 }
@@ -104,9 +111,6 @@ func (b *builder) supports(l *Listener) *fault {
 		if mode := l.spec.TLS.Mode; mode != nil && *mode != gatewayv1.TLSModeTerminate {
 			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "tls.mode: a listener of protocol HTTPS ends TLS itself, so %q is not supported", *mode)
 		}
-		if b.validatesClients(l.Port) {
-			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "spec.tls.frontend: the certificates of clients cannot be checked, so nobody is let in")
-		}
 	default:
 		return faultf(gatewayv1.ListenerReasonUnsupportedProtocol, "protocol: %q is not supported; HTTP and HTTPS are", l.Protocol)
 	}
@@ -114,20 +118,6 @@ func (b *builder) supports(l *Listener) *fault {
 		return faultf(gatewayv1.ListenerReasonPortUnavailable, "port: the pods of the gateway need %d for themselves", l.Port)
 	}
 	return nil
-}
-
-// validatesClients tells whether the Gateway wants the certificates of clients of a port checked.
-func (b *builder) validatesClients(port int32) bool {
-	of := b.in.Gateway.Spec.TLS
-	if of == nil || of.Frontend == nil {
-		return false
-	}
-	for _, only := range of.Frontend.PerPort {
-		if only.Port == port {
-			return only.TLS.Validation != nil
-		}
-	}
-	return of.Frontend.Default.Validation != nil
 }
 
 // allowKinds notes which kinds of routes are allowed.

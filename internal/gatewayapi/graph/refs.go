@@ -52,22 +52,89 @@ func serviceOf(ref gatewayv1.BackendObjectReference, namespace string) (types.Na
 	return name, value(ref.Group, "") == "" && value(ref.Kind, "Service") == "Service"
 }
 
-// Certificates are the Secrets that the listeners of a Gateway name, each once, whether they may use
-// them or not. Input.Secrets needs them.
+// Certificates are the Secrets that a Gateway names, each once, whether it may use them or not: those of its
+// listeners, and the one with the certificate that backends are shown. Input.Secrets needs them.
 func Certificates(gateway *gatewayv1.Gateway) []types.NamespacedName {
 	var names []types.NamespacedName
+	add := func(ref gatewayv1.SecretObjectReference) {
+		if name, is := secretOf(ref, gateway.Namespace); is && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
 	for i := range gateway.Spec.Listeners {
-		of := gateway.Spec.Listeners[i].TLS
-		if of == nil {
+		if of := gateway.Spec.Listeners[i].TLS; of != nil {
+			for _, ref := range of.CertificateRefs {
+				add(ref)
+			}
+		}
+	}
+	if ref := clientCertificate(gateway); ref != nil {
+		add(*ref)
+	}
+	return names
+}
+
+// clientCertificate refers to the certificate that backends are shown. Nil: they are shown none.
+func clientCertificate(gateway *gatewayv1.Gateway) *gatewayv1.SecretObjectReference {
+	if gateway.Spec.TLS == nil || gateway.Spec.TLS.Backend == nil {
+		return nil
+	}
+	return gateway.Spec.TLS.Backend.ClientCertificateRef
+}
+
+// Bundles are the ConfigMaps with certificates of authorities that a Gateway names, each once, whether it may use them
+// or not. Input.Bundles needs them.
+func Bundles(gateway *gatewayv1.Gateway) []types.NamespacedName {
+	of := gateway.Spec.TLS
+	if of == nil || of.Frontend == nil {
+		return nil
+	}
+	validations := []*gatewayv1.FrontendTLSValidation{of.Frontend.Default.Validation}
+	for i := range of.Frontend.PerPort {
+		validations = append(validations, of.Frontend.PerPort[i].TLS.Validation)
+	}
+	var names []types.NamespacedName
+	for _, in := range validations {
+		if in == nil {
 			continue
 		}
-		for _, ref := range of.CertificateRefs {
-			if name, is := secretOf(ref, gateway.Namespace); is && !slices.Contains(names, name) {
+		for _, ref := range in.CACertificateRefs {
+			if name, is := configMapOf(ref, gateway.Namespace); is && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 	}
 	return names
+}
+
+// BundlesOfPolicy are the same of a BackendTLSPolicy.
+func BundlesOfPolicy(policy *gatewayv1.BackendTLSPolicy) []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, ref := range policy.Spec.Validation.CACertificateRefs {
+		name := types.NamespacedName{Namespace: policy.Namespace, Name: string(ref.Name)}
+		if ref.Group == "" && ref.Kind == "ConfigMap" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ServicesOfPolicy are the Services that a BackendTLSPolicy is for.
+func ServicesOfPolicy(policy *gatewayv1.BackendTLSPolicy) []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, ref := range policy.Spec.TargetRefs {
+		name := types.NamespacedName{Namespace: policy.Namespace, Name: string(ref.Name)}
+		if ref.Group == "" && ref.Kind == "Service" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// configMapOf is the name in a reference of a Gateway, and whether it is that of a ConfigMap.
+func configMapOf(ref gatewayv1.ObjectReference, namespace string) (types.NamespacedName, bool) {
+	name := types.NamespacedName{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(namespace))), Name: string(ref.Name)}
+	return name, ref.Group == "" && ref.Kind == "ConfigMap"
 }
 
 // secretOf is the name in a reference of a Gateway, and whether it is that of a Secret.

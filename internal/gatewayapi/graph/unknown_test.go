@@ -32,7 +32,7 @@ func twoRules() graph.Input {
 			Spec:       gatewayv1.GatewaySpec{Listeners: []gatewayv1.Listener{{Name: "http", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}},
 		},
 		HTTPRoutes: []*gatewayv1.HTTPRoute{route},
-		Services:   map[types.NamespacedName]graph.Service{{Namespace: "shop", Name: "app"}: {Ports: map[int32]string{80: ""}}},
+		Services:   map[types.NamespacedName]graph.Service{{Namespace: "shop", Name: "app"}: {Ports: map[int32]graph.Port{80: {}}}},
 	}
 }
 
