@@ -96,11 +96,11 @@ func (v served) lacking(what string, has func(replicaView) bool) *lack {
 
 // listenerDigest is by what a pod says that it serves a listener.
 func (s *scope) listenerDigest(l *graph.Listener) revision.ServedListener {
-	var certificates []string
-	for _, name := range l.Certificates {
-		certificates = append(certificates, name.String()+"@"+s.versions[name])
-	}
-	return revision.ServedListener{Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, certificates)}
+	parts := l.Parts(
+		func(name types.NamespacedName) string { return s.versions[name] },
+		func(name types.NamespacedName) string { return s.bundleVersions[name] },
+	)
+	return revision.ServedListener{Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)}
 }
 
 // listenerLack is why a valid listener is not served by every pod.

@@ -120,10 +120,10 @@ type ServedListener struct {
 }
 
 // ListenerDigest identifies a listener with all that makes it what clients see: its port, whether they
-// speak TLS, its hostname, and the certificates, each as namespace/name@resourceVersion of its Secret.
-// Their order does not matter.
-func ListenerDigest(port int32, secure bool, hostname string, certificates []string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%t/%s/%q", port, secure, hostname, slices.Sorted(slices.Values(certificates))))
+// speak TLS, its hostname, and the other parts, such as the certificates, each as
+// namespace/name@resourceVersion of its Secret. Their order does not matter.
+func ListenerDigest(port int32, secure bool, hostname string, parts []string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%t/%s/%q", port, secure, hostname, slices.Sorted(slices.Values(parts))))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 

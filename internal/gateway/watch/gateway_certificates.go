@@ -73,29 +73,36 @@ func (k *gatewayKeyring) pair(name types.NamespacedName, content func(types.Name
 	return versionedPair{keyPair{crt, key, certificate}, version}, "", ""
 }
 
-// use keeps the certificates that valid listeners have, and returns the listeners with them.
+// use keeps the certificates that valid listeners have and the one that backends are shown. It
+// returns the listeners with theirs.
 // again is when a problem of them begins or ends.
-func (k *gatewayKeyring) use(g *graph.Graph, pairs map[types.NamespacedName]versionedPair, now time.Time) (listeners []proxy.SecureListener, problems []revision.Problem, again time.Time) {
+func (k *gatewayKeyring) use(g *graph.Graph, pairs map[types.NamespacedName]versionedPair, authorities bundles, now time.Time) (listeners []proxy.SecureListener, problems []revision.Problem, again time.Time) {
 	used := map[types.NamespacedName]versionedPair{}
+	note := func(name types.NamespacedName) versionedPair {
+		pair := pairs[name]
+		if _, seen := used[name]; seen {
+			return pair
+		}
+		used[name] = pair
+		message, changes := validity(name.String(), pair.certificate, now)
+		if message != "" {
+			problems = append(problems, revision.Problem{
+				Route: -1, Name: name.String(), Field: "Secret " + name.String(), Reason: slipwayv1alpha1.ReasonCertificateExpired, Message: message,
+			})
+		}
+		again = earliest(changes, again)
+		return pair
+	}
+	if g.ClientCertificate != nil {
+		note(*g.ClientCertificate)
+	}
 	for _, l := range g.Listeners {
 		if !l.Valid || !l.Secure() {
 			continue
 		}
-		made := proxy.SecureListener{Port: l.Port, Hostname: l.Hostname}
+		made := proxy.SecureListener{Port: l.Port, Hostname: l.Hostname, Clients: authorities.clientCheck(l.Clients)}
 		for _, name := range l.Certificates {
-			pair := pairs[name]
-			made.Certificates = append(made.Certificates, proxy.Certificate{Certificate: pair.certificate, Secret: name.String()})
-			if _, seen := used[name]; seen {
-				continue
-			}
-			used[name] = pair
-			message, changes := validity(name.String(), pair.certificate, now)
-			if message != "" {
-				problems = append(problems, revision.Problem{
-					Route: -1, Name: name.String(), Field: "Secret " + name.String(), Reason: slipwayv1alpha1.ReasonCertificateExpired, Message: message,
-				})
-			}
-			again = earliest(changes, again)
+			made.Certificates = append(made.Certificates, proxy.Certificate{Certificate: note(name).certificate, Secret: name.String()})
 		}
 		listeners = append(listeners, made)
 	}
@@ -103,13 +110,15 @@ func (k *gatewayKeyring) use(g *graph.Graph, pairs map[types.NamespacedName]vers
 	return listeners, problems, again
 }
 
-// versions returns the certificates of a listener as revision.ListenerDigest wants them.
-func (k *gatewayKeyring) versions(l *graph.Listener) []string {
-	var list []string
-	for _, name := range l.Certificates {
-		list = append(list, name.String()+"@"+k.pairs[name].version)
+// version returns the version of the Secret that a certificate in use is from.
+func (k *gatewayKeyring) version(name types.NamespacedName) string { return k.pairs[name].version }
+
+// shown returns the certificate that backends are shown. It is empty if they are shown none.
+func (k *gatewayKeyring) shown(g *graph.Graph) versionedPair {
+	if g.ClientCertificate == nil {
+		return versionedPair{}
 	}
-	return list
+	return k.pairs[*g.ClientCertificate]
 }
 
 // certificate returns a certificate and its key out of the Secrets, and the version of the

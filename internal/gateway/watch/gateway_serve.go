@@ -24,17 +24,21 @@ const portPause = time.Second
 // serve makes a table and serves it. again is when to do so again without an event.
 func (s *GatewaySource) serve(next *state) (again time.Time) {
 	pairs, secrets, problems := s.keyring.read(next.gateway, s.certificate)
-	services := s.backends(next)
-	g := graph.Build(s.input(next, services, secrets))
+	services, authorities := s.backends(next), s.bundlesOf(next)
+	in := s.input(next, services, secrets)
+	in.Bundles = authorities.known()
+	g := graph.Build(in)
 	config := GatewayConfig{Ports: map[int32]bool{}}
 	var err error
 	if config.Proxy, err = proxy.NewConfig(&slipwayv1alpha1.APIGatewaySpec{}); err != nil {
 		return s.refuse(next, err)
 	}
 	var faults []table.Problem
-	config.Proxy.Table, faults = table.Compile(g.Table(services))
 	var more []revision.Problem
-	config.Secure, more, again = s.keyring.use(g, pairs, s.clock.Now())
+	config.Secure, more, again = s.keyring.use(g, pairs, authorities, s.clock.Now())
+	compiling := g.Table(services)
+	authorities.secureBackends(&compiling, g, s.keyring.shown(g))
+	config.Proxy.Table, faults = table.Compile(compiling)
 	for _, l := range g.Listeners {
 		if l.Valid {
 			config.Ports[l.Port] = l.Secure()
@@ -54,9 +58,9 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	}
 	s.tell(revision.Document{
 		UID: next.uid, Generation: next.generation, Rejected: s.rejected, View: s.view,
-		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfTable(g, faults)),
+		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfTable(g, faults)),
 		Routes:    routeDigests(g, next.routes),
-		Listeners: s.servedListeners(g, closed),
+		Listeners: s.servedListeners(g, authorities, closed),
 	})
 	return again
 }
@@ -84,6 +88,12 @@ func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.
 		}
 		if len(r.unknown) > 0 {
 			in.Unknown[r.uid] = r.unknown
+		}
+	}
+	for _, p := range next.policies {
+		in.Policies = append(in.Policies, p.of)
+		if len(p.unknown) > 0 {
+			in.Unknown[p.of.UID] = p.unknown
 		}
 	}
 	s.grants.each(s.everyone, func(_ types.NamespacedName, g grant) { in.Grants = append(in.Grants, g.of) })
@@ -119,14 +129,14 @@ func (s *GatewaySource) backends(next *state) map[table.ServiceName]table.Servic
 }
 
 // servedListeners are the valid listeners whose ports are open.
-func (s *GatewaySource) servedListeners(g *graph.Graph, closed map[int32]error) []revision.ServedListener {
+func (s *GatewaySource) servedListeners(g *graph.Graph, authorities bundles, closed map[int32]error) []revision.ServedListener {
 	var list []revision.ServedListener
 	for _, l := range g.Listeners {
 		if _, not := closed[l.Port]; not || !l.Valid {
 			continue
 		}
 		list = append(list, revision.ServedListener{
-			Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, s.keyring.versions(l)),
+			Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, l.Parts(s.keyring.version, authorities.version)),
 		})
 	}
 	return list

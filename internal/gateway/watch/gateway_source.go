@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,7 @@ type GatewaySource struct {
 	httpRoutes group[*object, *route]
 	grpcRoutes group[*object, *route]
 	grants     group[*object, grant]
+	policies   group[*object, *policy]
 	namespaces group[*corev1.Namespace, map[string]string]
 	services   group[*corev1.Service, service]
 	slices     group[*discoveryv1.EndpointSlice, slice]
@@ -97,6 +99,12 @@ func NewGateway(options GatewayOptions) *GatewaySource {
 	s.httpRoutes, s.grpcRoutes = s.newRoutes(graph.HTTPRoute), s.newRoutes(graph.GRPCRoute)
 	s.grants = newGroup(s.follower, func() *objectStore[grant] {
 		return &objectStore[grant]{keep: keepGrant, same: sameGrant, changed: func(_, _ *grant) { s.wake() }, replaced: s.wake}
+	})
+	s.policies = newGroup(s.follower, func() *objectStore[*policy] {
+		return &objectStore[*policy]{
+			keep: keepPolicy, same: samePolicy, replaced: s.wake,
+			changed: func(before, after **policy) { s.wakeForServices(slices.Concat(value(before).services(), value(after).services())...) },
+		}
 	})
 	s.namespaces = newGroup(s.follower, func() *store[*corev1.Namespace, map[string]string] {
 		return &store[*corev1.Namespace, map[string]string]{
@@ -165,6 +173,7 @@ func (s *GatewaySource) Run(ctx context.Context) error {
 	s.httpRoutes.watch = inNamespace[*object, *route](s.follower, "HTTPRoutes", c.gateway, "httproutes", &object{}, true)
 	s.grpcRoutes.watch = inNamespace[*object, *route](s.follower, "GRPCRoutes", c.gateway, "grpcroutes", &object{}, true)
 	s.grants.watch = inNamespace[*object, grant](s.follower, "ReferenceGrants", c.gateway, "referencegrants", &object{}, true)
+	s.policies.watch = inNamespace[*object, *policy](s.follower, "BackendTLSPolicies", c.gateway, "backendtlspolicies", &object{}, true)
 	s.services.watch = inNamespace[*corev1.Service, service](s.follower, "Services", c.core, "services", &corev1.Service{}, false)
 	s.slices.watch = inNamespace[*discoveryv1.EndpointSlice, slice](s.follower, "EndpointSlices", c.discovery, "endpointslices", &discoveryv1.EndpointSlice{}, false)
 	s.namespaces.watch = func(ctx context.Context, name string, store *store[*corev1.Namespace, map[string]string], failed func(error)) {

@@ -32,6 +32,10 @@ type state struct {
 	// namespaces are the keys of the watches of namespaces.
 	namespaces map[string]bool
 	secrets    map[string]bool
+	// policies are the BackendTLSPolicies for the Services, and bundles the ConfigMaps with
+	// authorities that are named.
+	policies []*policy
+	bundles  map[types.NamespacedName]bool
 }
 
 // advance reads the newest version of the Gateway. An older generation than before comes from
@@ -72,9 +76,22 @@ func (s *GatewaySource) next() *state {
 	slices.SortFunc(next.routes, func(a, b *route) int {
 		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name), cmp.Compare(a.kind, b.kind))
 	})
+	next.policies = s.policiesFor(next.services)
+	next.bundles = map[types.NamespacedName]bool{}
+	for _, name := range graph.Bundles(s.target.gateway) {
+		next.bundles[name] = true
+	}
+	for _, p := range next.policies {
+		for _, name := range graph.BundlesOfPolicy(p.of) {
+			next.bundles[name] = true
+		}
+	}
 	next.scopes = s.scopes(next.services)
 	if selects(s.target.gateway) {
 		next.namespaces = s.everyone
+	}
+	if len(next.bundles) > 0 && s.options.BorrowedCertificates != "" {
+		next.secrets[s.options.BorrowedCertificates] = true
 	}
 	for _, name := range graph.Certificates(s.target.gateway) {
 		switch {
@@ -153,8 +170,9 @@ func (s *GatewaySource) look(ctx context.Context) (again time.Time) {
 	s.httpRoutes.want(ctx, s.everyone)
 	s.grpcRoutes.want(ctx, s.everyone)
 	s.grants.want(ctx, s.everyone)
+	s.policies.want(ctx, s.everyone)
 	s.advance()
-	if s.target == nil || !s.httpRoutes.full() || !s.grpcRoutes.full() || !s.grants.full() {
+	if s.target == nil || !s.httpRoutes.full() || !s.grpcRoutes.full() || !s.grants.full() || !s.policies.full() {
 		s.tell(s.document())
 		return time.Time{}
 	}

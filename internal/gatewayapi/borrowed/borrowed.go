@@ -1,6 +1,7 @@
 // Package borrowed says how certificates of other namespaces reach the pods of a Gateway. The operator copies each that a
-// ReferenceGrant permits into one Secret beside the pods, and takes it out again with the grant. The pods read that one, so
-// they need no right in another namespace. Both sides import this package.
+// ReferenceGrant permits into one Secret beside the pods, and takes it out again with the grant. It copies the certificates
+// of authorities, too, which are in ConfigMaps of any namespace. The pods read that one Secret, so they need no right in
+// another namespace, and none to read ConfigMaps. Both sides import this package.
 package borrowed
 
 import (
@@ -16,6 +17,8 @@ const (
 	certificateSuffix = ".tls.crt"
 	keySuffix         = ".tls.key"
 	versionSuffix     = ".version"
+	bundleSuffix      = ".ca.crt"
+	bundleVersion     = ".ca.version"
 	// maxPrefix leaves room for the longest suffix.
 	maxPrefix = validation.DNS1123SubdomainMaxLength - len(certificateSuffix)
 )
@@ -26,12 +29,17 @@ func SecretName(deployment string) string { return deployment + "-certificates" 
 // Keys are those of a Secret of another namespace in the Secret with the copies: its certificate, its private key, and its
 // resourceVersion when they were copied. The version is part of a listener's digest, so that both sides mean the same.
 func Keys(of types.NamespacedName) (certificate, privateKey, version string) {
+	prefix := prefixOf(of)
+	return prefix + certificateSuffix, prefix + keySuffix, prefix + versionSuffix
+}
+
+func prefixOf(of types.NamespacedName) string {
 	prefix := of.Namespace + "." + of.Name
 	if len(prefix) > maxPrefix {
 		sum := sha256.Sum256([]byte(of.String()))
 		prefix = fmt.Sprintf("%s-%x", prefix[:maxPrefix-21], sum[:10])
 	}
-	return prefix + certificateSuffix, prefix + keySuffix, prefix + versionSuffix
+	return prefix
 }
 
 // Certificate is a copy.
@@ -56,4 +64,28 @@ func Find(in *corev1.Secret, of types.NamespacedName) (Certificate, bool) {
 	certificate, privateKey, version := Keys(of)
 	found := Certificate{Certificate: in.Data[certificate], PrivateKey: in.Data[privateKey], Version: string(in.Data[version])}
 	return found, found.Certificate != nil && found.PrivateKey != nil && found.Version != ""
+}
+
+// Bundle is a copy of a ConfigMap with certificates of authorities.
+type Bundle struct {
+	// Authorities is PEM.
+	Authorities []byte
+	// Version is the resourceVersion of the ConfigMap.
+	Version string
+}
+
+// PutBundle adds a copy of a ConfigMap to the data of the Secret with the copies.
+func PutBundle(data map[string][]byte, of types.NamespacedName, copied Bundle) {
+	prefix := prefixOf(of)
+	data[prefix+bundleSuffix], data[prefix+bundleVersion] = copied.Authorities, []byte(copied.Version)
+}
+
+// FindBundle returns the copy of a ConfigMap, and whether there is one.
+func FindBundle(in *corev1.Secret, of types.NamespacedName) (Bundle, bool) {
+	if in == nil {
+		return Bundle{}, false
+	}
+	prefix := prefixOf(of)
+	found := Bundle{Authorities: in.Data[prefix+bundleSuffix], Version: string(in.Data[prefix+bundleVersion])}
+	return found, len(found.Authorities) > 0 && found.Version != ""
 }

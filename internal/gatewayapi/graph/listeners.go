@@ -44,6 +44,23 @@ type Listener struct {
 	conflict *fault
 }
 
+// Parts are what makes the listener what clients see, besides its port and hostname, as revision.ListenerDigest wants
+// them. secret and bundle return the version of a Secret and of a ConfigMap.
+func (l *Listener) Parts(secret, bundle func(types.NamespacedName) string) []string {
+	var parts []string
+	for _, name := range l.Certificates {
+		parts = append(parts, name.String()+"@"+secret(name))
+	}
+	if l.Clients == nil {
+		return parts
+	}
+	parts = append(parts, fmt.Sprintf("clients: optional %t", l.Clients.Optional))
+	for _, name := range l.Clients.Bundles {
+		parts = append(parts, "clients: "+name.String()+"@"+bundle(name))
+	}
+	return parts
+}
+
 // Why says why the listener is not valid, with the field. It is empty for one that is.
 func (l *Listener) Why() string {
 	for _, f := range []*fault{l.accepted, l.conflict, l.resolved} {
