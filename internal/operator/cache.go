@@ -124,6 +124,8 @@ func gatewayBudget(namespaces []string) gateway.Budget {
 				&gatewayv1.GRPCRoute{}: whole,
 				// Every grant, of which a cluster has few: which references to other namespaces are permitted.
 				&gatewayv1.ReferenceGrant{}: whole,
+				// Every policy, of which a cluster has few: entries of others in its status are written back with ours.
+				&gatewayv1.BackendTLSPolicy{}: whole,
 				// Every Service, by name, type and ports: whether what a route names exists.
 				&corev1.Service{}: {Transform: keepPorts},
 				// Every namespace, as metadata: the labels, by which listeners select.

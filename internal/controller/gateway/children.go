@@ -14,7 +14,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 	if !s.anyValid() && s.deployment.UID == "" {
 		return nil
 	}
-	in := desired.Inputs{Gateway: s.gateway, Image: r.image, ServiceType: r.serviceType, Listeners: s.graph.Listeners, Current: s.deployment}
+	in := desired.Inputs{Gateway: s.gateway, Image: r.image, ServiceType: r.serviceType, Listeners: s.graph.Listeners, Certificates: s.graph.Certificates(), Current: s.deployment}
 	// What a pod needs to start comes first.
 	all := []apply.Child{
 		apply.Wanted(desired.ServiceAccount(in), s.account),

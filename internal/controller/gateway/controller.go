@@ -48,6 +48,8 @@ type Reconciler struct {
 
 	// certificates remembers what Secrets were worth, by name. Losing it costs a live read of each.
 	certificates *lru.Cache
+	// bundles remembers what ConfigMaps with authorities were worth, by name. Losing it costs a live read of each.
+	bundles *lru.Cache
 	// copied remembers how the copies of certificates were left, by UID of the Gateway. Losing it costs live reads.
 	copied *lru.Cache
 	// settling remembers since when a status waits for pods. Losing it costs a longer wait.
@@ -59,14 +61,14 @@ type Reconciler struct {
 // The operator's rights. It cannot give the gateway pods a right that it does not have itself: that is why it may read
 // EndpointSlices. It keeps the subjects of one ClusterRoleBinding, and makes none.
 //
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways;httproutes;grpcroutes;referencegrants,verbs=get;list;watch
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways/status;httproutes/status;grpcroutes/status,verbs=get;patch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways;httproutes;grpcroutes;referencegrants;backendtlspolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways/status;httproutes/status;grpcroutes/status;backendtlspolicies/status,verbs=get;patch
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways/finalizers,verbs=update
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,resourceNames=slipway-gateway,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services;serviceaccounts;secrets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=pods;namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;namespaces;configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -93,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error { return nil })
 	}
 
-	if err := r.readCertificates(ctx, s); err != nil {
+	if err := errors.Join(r.readBundles(ctx, s), r.readCertificates(ctx, s)); err != nil {
 		return r.kit.Abort(req.NamespacedName, err)
 	}
 	s.graph = graph.Build(s.input)
@@ -101,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.askPods(ctx, s)
 	s.judgePods()
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
-		return errors.Join(r.writeRoutes(ctx, s), r.writeGateway(ctx, s))
+		return errors.Join(r.writeRoutes(ctx, s), r.writePolicies(ctx, s), r.writeGateway(ctx, s))
 	})
 }
 

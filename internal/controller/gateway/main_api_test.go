@@ -70,7 +70,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) install() {
 	f.Helper()
 	var files []string
-	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants"} {
+	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies"} {
 		files = append(files, "config/crd/standard/gateway.networking.k8s.io_"+kind+".yaml")
 	}
 	if err := env.InstallModule(f.Context(), "sigs.k8s.io/gateway-api", files...); err != nil {

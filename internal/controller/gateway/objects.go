@@ -41,7 +41,7 @@ func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	return nil
+	return r.loadPolicies(ctx, s)
 }
 
 // routes are those of either kind.

@@ -23,6 +23,9 @@ const (
 	indexClass = "slipway.dev/class"
 	// indexSecret finds Gateways by the Secrets that listeners name, and by the namespace of each that is not their own.
 	indexSecret = "slipway.dev/secret"
+	// indexBundle finds Gateways and BackendTLSPolicies by the ConfigMaps with authorities that they name, and Gateways by the
+	// namespace of each that is not their own.
+	indexBundle = "slipway.dev/bundle"
 	// indexParent finds routes by the Gateways that they name or have an entry of ours for.
 	indexParent = "slipway.dev/parent"
 	// indexEntry finds routes by the Gateways that they have an entry of ours for.
@@ -67,6 +70,17 @@ func secretIndex(object client.Object) []string {
 	}
 	copies := types.NamespacedName{Namespace: gateway.Namespace, Name: desired.CopiesName(gateway)}
 	return names(append(graph.Certificates(gateway), copies), gateway.Namespace)
+}
+
+func bundleIndex(object client.Object) []string {
+	switch of := object.(type) {
+	case *gatewayv1.Gateway:
+		return names(graph.Bundles(of), of.Namespace)
+	case *gatewayv1.BackendTLSPolicy:
+		return names(graph.BundlesOfPolicy(of), of.Namespace)
+	default:
+		return nil
+	}
 }
 
 func parentIndex(object client.Object) []string {
@@ -118,11 +132,46 @@ func (f referrers) ofNamespace(ctx context.Context, object client.Object) []reco
 	return f.ofRoutes(ctx, client.InNamespace(object.GetName()))
 }
 
-// ofGrant are the Gateways that show Secrets of the namespace of a grant, and those of routes that name Services there.
+// ofGrant are the Gateways that name Secrets and ConfigMaps of the namespace of a grant, and those of routes that name Services
+// there.
 func (f referrers) ofGrant(ctx context.Context, object client.Object) []reconcile.Request {
 	value := ofNamespace(object.GetNamespace())
-	shown := f.gateways(indexSecret, false, func(client.Object) []string { return []string{value} })
-	return append(shown(ctx, object), f.ofRoutes(ctx, client.MatchingFields{indexBackend: value})...)
+	in := func(client.Object) []string { return []string{value} }
+	found := append(f.gateways(indexSecret, false, in)(ctx, object), f.gateways(indexBundle, false, in)(ctx, object)...)
+	return append(found, f.ofRoutes(ctx, client.MatchingFields{indexBackend: value})...)
+}
+
+// ofPolicy are the Gateways of the routes that name the Services of a policy, and those that it has an entry of ours for.
+func (f referrers) ofPolicy(ctx context.Context, object client.Object) []reconcile.Request {
+	policy, ok := object.(*gatewayv1.BackendTLSPolicy)
+	if !ok {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range graph.ServicesOfPolicy(policy) {
+		requests = append(requests, f.ofRoutes(ctx, client.MatchingFields{indexBackend: name.String()})...)
+	}
+	for _, entry := range policy.Status.Ancestors {
+		if name, is := graph.GatewayOf(entry.AncestorRef, policy.Namespace); is && entry.ControllerName == Controller {
+			requests = append(requests, reconcile.Request{NamespacedName: name})
+		}
+	}
+	return requests
+}
+
+// ofBundle are the Gateways that name a ConfigMap with authorities, and those that a policy that names it matters for.
+func (f referrers) ofBundle(ctx context.Context, object client.Object) []reconcile.Request {
+	value := client.ObjectKeyFromObject(object).String()
+	requests := f.gateways(indexBundle, false, func(client.Object) []string { return []string{value} })(ctx, object)
+	policies := &gatewayv1.BackendTLSPolicyList{}
+	err := f.reader.List(ctx, policies, client.MatchingFields{indexBundle: value}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil && ctx.Err() == nil {
+		logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", "BackendTLSPolicies")
+	}
+	for i := range policies.Items {
+		requests = append(requests, f.ofPolicy(ctx, &policies.Items[i])...)
+	}
+	return requests
 }
 
 // ofRoutes are the Gateways that some routes name.

@@ -44,8 +44,12 @@ type scope struct {
 	// input is what the graph is built of. The routes are those that name the Gateway, or have an entry of ours for it. They
 	// are shared with the cache. Set by load, and the Secrets by readCertificates.
 	input graph.Input
+	// unrelated are policies that have an entry for the Gateway, and are for no Service of it any more. Set by load.
+	unrelated []*gatewayv1.BackendTLSPolicy
 	// versions are those of the Secrets that listeners may show. Set by readCertificates.
 	versions map[types.NamespacedName]string
+	// bundleVersions are those of the ConfigMaps with authorities. Set by readBundles.
+	bundleVersions map[types.NamespacedName]string
 	// graph is what the Gateway serves. Set by Reconcile.
 	graph *graph.Graph
 

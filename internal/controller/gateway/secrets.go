@@ -37,7 +37,7 @@ func (r *Reconciler) secret(ctx context.Context, name types.NamespacedName) (*me
 // checked is what a Secret was worth at a version.
 type checked struct{ version, problem string }
 
-// readCertificates looks at the Secrets that listeners name. The content is read only of those that they may show: which ones
+// readCertificates looks at the Secrets that the Gateway names. The content is read only of those that they may show: which ones
 // that are, the graph knows, so it is built once without any route.
 func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
 	s.versions = map[types.NamespacedName]string{}
@@ -52,11 +52,9 @@ func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
 	}
 	alone := s.input
 	alone.HTTPRoutes, alone.GRPCRoutes = nil, nil
-	for _, l := range graph.Build(alone).Listeners {
-		for _, name := range l.Certificates {
-			if err := r.check(ctx, s, name); err != nil {
-				return err
-			}
+	for _, name := range graph.Build(alone).Certificates() {
+		if err := r.check(ctx, s, name); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -96,16 +94,19 @@ func problemOf(secret *corev1.Secret) string {
 	return ""
 }
 
-// borrow keeps the copies of the certificates of other namespaces, in one Secret that the pods may read. A certificate is taken
-// out as soon as no grant permits it. Nothing is read while neither the Secrets nor the copies have changed.
+// borrow keeps the copies of the certificates of other namespaces, and of authorities, in one Secret that the pods may read. A
+// certificate is taken out as soon as no grant permits it. Nothing is read while neither the Secrets nor the copies have changed.
 func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
-	wanted := s.borrowed()
-	if len(wanted) == 0 && s.copies.UID == "" {
+	wanted, trusted := s.borrowed(), s.trusted()
+	if len(wanted)+len(trusted) == 0 && s.copies.UID == "" {
 		return nil
 	}
 	var versions []string
 	for _, name := range wanted {
 		versions = append(versions, name.String()+"@"+s.versions[name])
+	}
+	for _, name := range trusted {
+		versions = append(versions, "ConfigMap "+name.String()+"@"+s.bundleVersions[name])
 	}
 	state := strings.Join(versions, " ")
 	if known, ok := r.copied.Get(s.gateway.UID); ok && known == (copied{at: s.copies.ResourceVersion, of: state}) {
@@ -116,11 +117,12 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	if client.IgnoreNotFound(err) != nil {
 		return outcome.Classify("the Secret with the copies", err)
 	}
-	if len(wanted) == 0 && !r.kit.Applier.Ours(s.gateway, current) {
+	if len(wanted)+len(trusted) == 0 && !r.kit.Applier.Ours(s.gateway, current) {
 		r.copied.Add(s.gateway.UID, copied{at: s.copies.ResourceVersion, of: state})
 		return nil
 	}
 	data, failed := r.copy(ctx, s, wanted, current)
+	failed = errors.Join(failed, r.copyBundles(ctx, s, trusted, current, data))
 	if _, err := r.kit.Applier.Apply(ctx, s.gateway, apply.Child{Desired: desired.Copies(s.gateway, data), Current: current}); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -134,14 +136,12 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 // copied is of what the copies are, and at which version the Secret with them is so.
 type copied struct{ at, of string }
 
-// borrowed are the Secrets of other namespaces that listeners show, in order.
+// borrowed are the Secrets of other namespaces whose certificates are shown, in order.
 func (s *scope) borrowed() []types.NamespacedName {
 	var names []types.NamespacedName
-	for _, l := range s.graph.Listeners {
-		for _, name := range l.Certificates {
-			if name.Namespace != s.gateway.Namespace {
-				names = append(names, name)
-			}
+	for _, name := range s.graph.Certificates() {
+		if name.Namespace != s.gateway.Namespace {
+			names = append(names, name)
 		}
 	}
 	slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
@@ -165,6 +165,23 @@ func (r *Reconciler) copy(ctx context.Context, s *scope, names []types.Namespace
 		borrowed.Put(data, name, made)
 	}
 	return data, errors.Join(errs...)
+}
+
+// copyBundles does the same with ConfigMaps.
+func (r *Reconciler) copyBundles(ctx context.Context, s *scope, names []types.NamespacedName, current *corev1.Secret, data map[string][]byte) error {
+	var errs []error
+	for _, name := range names {
+		made, err := r.bundleOf(ctx, s, name)
+		if err != nil {
+			errs = append(errs, err)
+			var found bool
+			if made, found = borrowed.FindBundle(current, name); !found {
+				continue
+			}
+		}
+		borrowed.PutBundle(data, name, made)
+	}
+	return errors.Join(errs...)
 }
 
 func (r *Reconciler) copyOf(ctx context.Context, s *scope, name types.NamespacedName) (borrowed.Certificate, error) {

@@ -116,6 +116,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		// Pods are owned by others.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(running)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(shown)).
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(find.ofBundle)).
 		WatchesRawSource(watch.Notices(follower.Notify)).
 		WatchesRawSource(r.kit.Blockers.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
@@ -145,6 +146,7 @@ func watchObjects(to func(source.Source) error, known *kinds, find referrers) er
 		known.objects.Watch(to, &gatewayv1.HTTPRoute{}, through(find.ofRoute)),
 		known.objects.Watch(to, &gatewayv1.GRPCRoute{}, through(find.ofRoute)),
 		known.objects.Watch(to, &gatewayv1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
+		known.objects.Watch(to, &gatewayv1.BackendTLSPolicy{}, through(find.ofPolicy)),
 		known.objects.Watch(to, &corev1.Service{}, through(find.ofService), portsChanged()),
 		known.objects.Watch(to, Namespace(), through(find.ofNamespace), predicate.LabelChangedPredicate{}),
 	)
@@ -185,6 +187,8 @@ func addIndexes(mgr ctrl.Manager, known *kinds) error {
 		known.objects.Index(gateway, indexGateway, labelIndex),
 		known.objects.Index(gateway, indexClass, classIndex),
 		known.objects.Index(gateway, indexSecret, secretIndex),
+		known.objects.Index(gateway, indexBundle, bundleIndex),
+		known.objects.Index(&gatewayv1.BackendTLSPolicy{}, indexBundle, bundleIndex),
 	}
 	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 		errs = append(errs,
@@ -213,6 +217,6 @@ func newReconciler(mgr ctrl.Manager, options Options, known *kinds, replicas Rep
 	return &Reconciler{
 		kit: tools, kinds: known, owned: owned{kinds: known, children: mgr.GetClient()}, replicas: replicas,
 		image: options.Image, serviceType: options.ServiceType,
-		certificates: lru.New(kit.Memory), copied: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
+		certificates: lru.New(kit.Memory), bundles: lru.New(kit.Memory), copied: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
 	}
 }

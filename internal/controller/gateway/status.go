@@ -30,6 +30,9 @@ func (s *scope) status(now time.Time) gatewayv1.GatewayStatus {
 		})
 	}
 	conditions := []metav1.Condition{s.graph.Accepted, s.graph.ResolvedRefs, s.programmed()}
+	if s.graph.Insecure != nil {
+		conditions = append(conditions, *s.graph.Insecure)
+	}
 	next.Conditions = status.Merge(s.gateway.Status.Conditions, conditions, s.gateway.Generation, at)
 	return next
 }
@@ -127,6 +130,9 @@ func (s *scope) unsettled() bool {
 	return false
 }
 
+// ofGateways are the types of the conditions of a Gateway that we state only at times, and take away.
+var ofGateways = []string{string(gatewayv1.GatewayConditionInsecureFrontendValidationMode)}
+
 // ofListeners are the types of the conditions of a listener that we state, or take away.
 var ofListeners = []string{
 	string(gatewayv1.ListenerConditionAccepted), string(gatewayv1.ListenerConditionResolvedRefs), string(gatewayv1.ListenerConditionProgrammed),
@@ -140,7 +146,10 @@ func cleaned(is, next gatewayv1.GatewayStatus) (gatewayv1.GatewayStatus, bool) {
 	clean.Listeners = slices.DeleteFunc(clean.Listeners, func(l gatewayv1.ListenerStatus) bool {
 		return !slices.ContainsFunc(next.Listeners, func(n gatewayv1.ListenerStatus) bool { return n.Name == l.Name })
 	})
-	dirty := len(clean.Listeners) != len(is.Listeners)
+	clean.Conditions = slices.DeleteFunc(clean.Conditions, func(c metav1.Condition) bool {
+		return slices.Contains(ofGateways, c.Type) && !slices.ContainsFunc(next.Conditions, func(n metav1.Condition) bool { return n.Type == c.Type })
+	})
+	dirty := len(clean.Listeners) != len(is.Listeners) || len(clean.Conditions) != len(is.Conditions)
 	for i := range clean.Listeners {
 		l := &clean.Listeners[i]
 		var stated []metav1.Condition

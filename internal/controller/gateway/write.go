@@ -202,7 +202,8 @@ func parentStatuses(object client.Object) *[]gatewayv1.RouteParentStatus {
 	}
 }
 
-// release takes our entries for a Gateway that has gone, or is not ours, out of the statuses of routes.
+// release takes our entries for a Gateway that has gone, or is not ours, out of the statuses of routes and
+// policies.
 func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) error {
 	if !r.kinds.running() || !r.kinds.objects.Watches(gateway.Namespace) {
 		return nil
@@ -220,5 +221,5 @@ func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) 
 	for i := range grpcRoutes.Items {
 		errs = append(errs, r.writeParents(ctx, &grpcRoutes.Items[i], gateway, nil))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.releasePolicies(ctx, gateway))...)
 }

@@ -100,6 +100,25 @@ type Graph struct {
 	Insecure *metav1.Condition
 }
 
+// Certificates are the Secrets whose certificates are shown, to clients or to backends, each once.
+func (g *Graph) Certificates() []types.NamespacedName {
+	var names []types.NamespacedName
+	add := func(name types.NamespacedName) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, l := range g.Listeners {
+		for _, name := range l.Certificates {
+			add(name)
+		}
+	}
+	if g.ClientCertificate != nil {
+		add(*g.ClientCertificate)
+	}
+	return names
+}
+
 // Build computes the graph.
 func Build(in Input) *Graph {
 	b := &builder{

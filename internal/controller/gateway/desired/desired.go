@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -36,6 +37,8 @@ type Inputs struct {
 	ServiceType corev1.ServiceType
 	// Listeners are those of the Gateway. Only valid ones have a port.
 	Listeners []*graph.Listener
+	// Certificates are the Secrets whose certificates are shown.
+	Certificates []types.NamespacedName
 	// Current is the Deployment as it is, or nil.
 	Current *appsv1.Deployment
 }
@@ -106,14 +109,12 @@ func ports(listeners []*graph.Listener) ([]int32, map[int32]gatewayv1.ProtocolTy
 	return slices.Sorted(maps.Keys(protocols)), protocols
 }
 
-// Secrets are the names of the Secrets of the Gateway's own namespace that its listeners show, each once, in order.
-func Secrets(gateway *gatewayv1.Gateway, listeners []*graph.Listener) []string {
+// Secrets are the names of those Secrets that are in the Gateway's own namespace, each once, in order.
+func Secrets(gateway *gatewayv1.Gateway, certificates []types.NamespacedName) []string {
 	var names []string
-	for _, l := range listeners {
-		for _, secret := range l.Certificates {
-			if secret.Namespace == gateway.Namespace {
-				names = append(names, secret.Name)
-			}
+	for _, secret := range certificates {
+		if secret.Namespace == gateway.Namespace {
+			names = append(names, secret.Name)
 		}
 	}
 	slices.Sort(names)

@@ -50,7 +50,7 @@ func inputs(gateway *gatewayv1.Gateway) desired.Inputs {
 		}
 	}
 	built := graph.Build(graph.Input{Gateway: gateway, Secrets: secrets, ReservedPorts: []int32{desired.AdminPort}})
-	return desired.Inputs{Gateway: gateway, Image: "slipway-gateway:1", ServiceType: corev1.ServiceTypeLoadBalancer, Listeners: built.Listeners}
+	return desired.Inputs{Gateway: gateway, Image: "slipway-gateway:1", ServiceType: corev1.ServiceTypeLoadBalancer, Listeners: built.Listeners, Certificates: built.Certificates()}
 }
 
 // render writes every object that a Gateway leads to as one YAML document each.

@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+)
+
+// maxAncestors is how many entries the status of a policy holds.
+const maxAncestors = 16
+
+// ofPolicies are the types of the conditions in an entry of a policy that we state, or take away.
+var ofPolicies = []string{string(gatewayv1.PolicyConditionAccepted), string(gatewayv1.BackendTLSPolicyConditionResolvedRefs)}
+
+// policies are all BackendTLSPolicies. They are shared with the cache.
+func (r *Reconciler) policies(ctx context.Context) ([]gatewayv1.BackendTLSPolicy, error) {
+	list := &gatewayv1.BackendTLSPolicyList{}
+	if err := r.kinds.objects.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the BackendTLSPolicies: %w", err)
+	}
+	return list.Items, nil
+}
+
+// isAncestor tells whether an entry of a policy in a namespace is ours, and of a Gateway.
+func isAncestor(entry *gatewayv1.PolicyAncestorStatus, namespace string, gateway types.NamespacedName) bool {
+	name, is := graph.GatewayOf(entry.AncestorRef, namespace)
+	return entry.ControllerName == Controller && is && name == gateway
+}
+
+func hasAncestor(policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName) bool {
+	return slices.ContainsFunc(policy.Status.Ancestors, func(entry gatewayv1.PolicyAncestorStatus) bool {
+		return isAncestor(&entry, policy.Namespace, gateway)
+	})
+}
+
+// ancestors returns the entries of a policy with what we say of a Gateway, in one entry. Those of other controllers and of other
+// Gateways stay as they are, and where they are. Nothing said: ours of that Gateway goes.
+func ancestors(policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName, stated []metav1.Condition, now metav1.Time) []gatewayv1.PolicyAncestorStatus {
+	next := make([]gatewayv1.PolicyAncestorStatus, 0, len(policy.Status.Ancestors)+1)
+	left := len(stated) > 0
+	for _, entry := range policy.Status.Ancestors {
+		if !isAncestor(&entry, policy.Namespace, gateway) {
+			next = append(next, entry)
+			continue
+		}
+		if !left {
+			continue // it is there twice, or nothing is said
+		}
+		var conditions []metav1.Condition
+		for _, c := range entry.Conditions {
+			if !slices.Contains(ofPolicies, c.Type) && meta.FindStatusCondition(stated, c.Type) == nil {
+				conditions = append(conditions, c)
+			}
+		}
+		entry.Conditions = append(conditions, status.Merge(entry.Conditions, stated, policy.Generation, now)...)
+		next, left = append(next, entry), false
+	}
+	if left && len(next) < maxAncestors {
+		group, kind, namespace := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind("Gateway"), gatewayv1.Namespace(gateway.Namespace)
+		next = append(next, gatewayv1.PolicyAncestorStatus{
+			AncestorRef:    gatewayv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(gateway.Name)},
+			ControllerName: Controller,
+			Conditions:     status.Merge(nil, stated, policy.Generation, now),
+		})
+	}
+	return next
+}
+
+// writePolicies writes the entry of the Gateway in the status of each policy where it differs.
+func (r *Reconciler) writePolicies(ctx context.Context, s *scope) error {
+	judged := map[types.UID]*graph.Policy{}
+	for _, policy := range s.graph.Policies {
+		judged[policy.UID] = policy
+	}
+	gateway := client.ObjectKeyFromObject(s.gateway)
+	var errs []error
+	for _, policy := range slices.Concat(s.input.Policies, s.unrelated) {
+		var stated []metav1.Condition
+		if of := judged[policy.UID]; of != nil {
+			stated = of.Conditions
+		}
+		errs = append(errs, r.writeAncestors(ctx, policy, gateway, stated))
+	}
+	return errors.Join(errs...)
+}
+
+// writeAncestors writes what is said of a Gateway into the status of a policy.
+func (r *Reconciler) writeAncestors(ctx context.Context, policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName, stated []metav1.Condition) error {
+	next := ancestors(policy, gateway, stated, metav1.NewTime(r.kit.Clock.Now()))
+	if len(next) == len(policy.Status.Ancestors) && (len(next) == 0 || reflect.DeepEqual(next, policy.Status.Ancestors)) {
+		return nil
+	}
+	in, err := r.kinds.objects.Client(policy)
+	if err != nil {
+		return err
+	}
+	after := policy.DeepCopy()
+	after.Status.Ancestors = next
+	// The list is one value that controllers share, so the write is locked.
+	patch := client.MergeFromWithOptions(policy, client.MergeFromWithOptimisticLock{})
+	return written(policy, in.Status().Patch(ctx, after, patch, client.FieldOwner(FieldManager)))
+}
+
+// releasePolicies takes our entries for a Gateway that has gone, or is not ours, out of the statuses of policies.
+func (r *Reconciler) releasePolicies(ctx context.Context, gateway types.NamespacedName) error {
+	list, err := r.policies(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range list {
+		if hasAncestor(&list[i], gateway) {
+			errs = append(errs, r.writeAncestors(ctx, &list[i], gateway, nil))
+		}
+	}
+	return errors.Join(errs...)
+}
