@@ -74,10 +74,7 @@ var supported = []features.FeatureName{
 
 	// Connections that are used for another listener's host.
 	features.SupportGatewayHTTPSListenerDetectMisdirectedRequests,
-}
 
-// missing are the extended features that Slipway does not claim yet.
-var missing = []features.FeatureName{
 	// TLS to backends.
 	features.SupportBackendTLSPolicy,
 	features.SupportBackendTLSPolicySANValidation,
@@ -86,7 +83,10 @@ var missing = []features.FeatureName{
 	// Certificates of clients.
 	features.SupportGatewayFrontendClientCertificateValidation,
 	features.SupportGatewayFrontendClientCertificateValidationInsecureFallback,
+}
 
+// missing are the extended features that Slipway does not claim yet.
+var missing = []features.FeatureName{
 	// Listeners in objects of their own.
 	features.SupportListenerSet,
 }

@@ -47,6 +47,11 @@ var supported = []features.FeatureName{
 	features.SupportGatewayAddressEmpty,
 	features.SupportGatewayStaticAddresses,
 	features.SupportGatewayHTTPSListenerDetectMisdirectedRequests,
+	features.SupportBackendTLSPolicy,
+	features.SupportBackendTLSPolicySANValidation,
+	features.SupportGatewayBackendClientCertificate,
+	features.SupportGatewayFrontendClientCertificateValidation,
+	features.SupportGatewayFrontendClientCertificateValidationInsecureFallback,
 }
 
 // supportedFeatures are sorted by name, as the API wants them.
