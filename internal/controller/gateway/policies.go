@@ -63,7 +63,8 @@ func ancestors(policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName,
 				conditions = append(conditions, c)
 			}
 		}
-		entry.Conditions = append(conditions, status.Merge(entry.Conditions, stated, policy.Generation, now)...)
+		conditions = append(conditions, status.Merge(entry.Conditions, stated, policy.Generation, now)...)
+		entry.Conditions = conditions
 		next, left = append(next, entry), false
 	}
 	if left && len(next) < maxAncestors {

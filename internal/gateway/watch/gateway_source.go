@@ -103,7 +103,9 @@ func NewGateway(options GatewayOptions) *GatewaySource {
 	s.policies = newGroup(s.follower, func() *objectStore[*policy] {
 		return &objectStore[*policy]{
 			keep: keepPolicy, same: samePolicy, replaced: s.wake,
-			changed: func(before, after **policy) { s.wakeForServices(slices.Concat(value(before).services(), value(after).services())...) },
+			changed: func(before, after **policy) {
+				s.wakeForServices(slices.Concat(value(before).services(), value(after).services())...)
+			},
 		}
 	})
 	s.namespaces = newGroup(s.follower, func() *store[*corev1.Namespace, map[string]string] {

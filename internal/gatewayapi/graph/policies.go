@@ -61,7 +61,7 @@ func newPolicies(all []*gatewayv1.BackendTLSPolicy) []*Policy {
 	}
 	slices.SortStableFunc(policies, func(a, b *Policy) int {
 		return cmp.Or(
-			a.of.CreationTimestamp.Time.Compare(b.of.CreationTimestamp.Time),
+			a.of.CreationTimestamp.Compare(b.of.CreationTimestamp.Time),
 			cmp.Compare(a.Name.Namespace, b.Name.Namespace),
 			cmp.Compare(a.Name.Name, b.Name.Name),
 		)

@@ -22,7 +22,7 @@ func TellIfAsked() {
 		return
 	}
 	if err := find(missing); err != nil {
-		fmt.Println(err)
+		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
