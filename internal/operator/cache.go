@@ -146,7 +146,7 @@ func keepPorts(object any) (any, error) {
 		Spec:       corev1.ServiceSpec{Type: service.Spec.Type},
 	}
 	for _, port := range service.Spec.Ports {
-		kept.Spec.Ports = append(kept.Spec.Ports, corev1.ServicePort{Port: port.Port, Protocol: port.Protocol, AppProtocol: port.AppProtocol})
+		kept.Spec.Ports = append(kept.Spec.Ports, corev1.ServicePort{Name: port.Name, Port: port.Port, Protocol: port.Protocol, AppProtocol: port.AppProtocol})
 	}
 	return kept, nil
 }

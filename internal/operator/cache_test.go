@@ -68,7 +68,7 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 				Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, AppProtocol: &protocol, NodePort: 30000}},
 			}},
 			&corev1.Service{ObjectMeta: identity(), Spec: corev1.ServiceSpec{
-				Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP, AppProtocol: &protocol}},
+				Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, AppProtocol: &protocol}},
 			}},
 		},
 		"labels of a namespace": {keepLabels, &metav1.PartialObjectMetadata{ObjectMeta: full()}, &metav1.PartialObjectMetadata{ObjectMeta: labelled}},

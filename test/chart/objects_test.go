@@ -193,7 +193,7 @@ func TestALimitedInstallHasNothingInTheClusterButTheDefinitions(t *testing.T) {
 func isOfGateways(grant string) bool {
 	for _, what := range []string{
 		"/namespaces ", "/gatewayclasses ", "/gatewayclasses/status ", "/gateways/status ", "/gateways/finalizers ", "/grpcroutes ", "/grpcroutes/status ",
-		"/httproutes/status ", "/referencegrants ", "/clusterrolebindings ",
+		"/httproutes/status ", "/referencegrants ", "/backendtlspolicies ", "/backendtlspolicies/status ", "/clusterrolebindings ",
 	} {
 		if strings.Contains(grant, what) {
 			return true

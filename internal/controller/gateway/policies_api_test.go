@@ -80,7 +80,7 @@ func TestAPolicyIsJudgedAndWhatItTrustsIsCopied(t *testing.T) {
 	trusted := bundle(f.namespace, "ca", ca)
 	name := client.ObjectKeyFromObject(trusted)
 	policy, younger := f.policy("app", "app", "ca"), f.policy("app-b", "app", "ca")
-	g, route := f.gateway(), f.route("shop", "app")
+	g, route, app := f.gateway(), f.route("shop", "app"), service(f.namespace, "app")
 	foreign := gatewayv1.PolicyAncestorStatus{
 		AncestorRef:    gatewayv1.ParentReference{Group: ptr(gatewayv1.Group(gatewayv1.GroupName)), Kind: ptr(gatewayv1.Kind("Gateway")), Name: "edge"},
 		ControllerName: "example.com/other",
@@ -88,7 +88,7 @@ func TestAPolicyIsJudgedAndWhatItTrustsIsCopied(t *testing.T) {
 	}
 	f.create(policy)
 	updateStatus(f, policy, func(p *gatewayv1.BackendTLSPolicy) { p.Status.Ancestors = []gatewayv1.PolicyAncestorStatus{foreign} })
-	f.create(f.class, g, service(f.namespace, "app"), route, younger)
+	f.create(f.class, g, app, route, younger)
 
 	const accepted, resolved = gatewayv1.PolicyConditionAccepted, gatewayv1.BackendTLSPolicyConditionResolvedRefs
 	f.waitPolicy(policy, accepted, metav1.ConditionFalse, gatewayv1.BackendTLSPolicyReasonNoValidCACertificate)
@@ -105,6 +105,12 @@ func TestAPolicyIsJudgedAndWhatItTrustsIsCopied(t *testing.T) {
 	f.waitCopy(g, name, "")
 	update(f, trusted, func(b *corev1.ConfigMap) { b.Data["ca.crt"] = string(ca) })
 	f.waitCopy(g, name, string(ca))
+
+	// A policy may name a port.
+	update(f, policy, func(p *gatewayv1.BackendTLSPolicy) { p.Spec.TargetRefs[0].SectionName = ptr(gatewayv1.SectionName("tls")) })
+	f.waitPolicy(policy, accepted, metav1.ConditionFalse, gatewayv1.PolicyReasonTargetNotFound)
+	update(f, app, func(s *corev1.Service) { s.Spec.Ports[0].Name = "tls" })
+	f.waitPolicy(policy, accepted, metav1.ConditionTrue, gatewayv1.PolicyReasonAccepted)
 
 	// A policy for no Service of the Gateway any more has no entry of it, and what it trusts goes.
 	f.delete(younger)
