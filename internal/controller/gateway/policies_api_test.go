@@ -107,7 +107,9 @@ func TestAPolicyIsJudgedAndWhatItTrustsIsCopied(t *testing.T) {
 	f.waitCopy(g, name, string(ca))
 
 	// A policy may name a port.
-	update(f, policy, func(p *gatewayv1.BackendTLSPolicy) { p.Spec.TargetRefs[0].SectionName = ptr(gatewayv1.SectionName("tls")) })
+	update(f, policy, func(p *gatewayv1.BackendTLSPolicy) {
+		p.Spec.TargetRefs[0].SectionName = ptr(gatewayv1.SectionName("tls"))
+	})
 	f.waitPolicy(policy, accepted, metav1.ConditionFalse, gatewayv1.PolicyReasonTargetNotFound)
 	update(f, app, func(s *corev1.Service) { s.Spec.Ports[0].Name = "tls" })
 	f.waitPolicy(policy, accepted, metav1.ConditionTrue, gatewayv1.PolicyReasonAccepted)
