@@ -2,8 +2,8 @@
 // says of them.
 //
 // Reconcile loads a Gateway of ours with everything that it depends on, has package graph compute what it serves, applies the
-// children, asks the pods what they serve, and writes the statuses of the Gateway and of its routes. The pods compute the same
-// by themselves: a route that changes does not wait for this controller. Every file does one of these:
+// children, asks the pods what they serve, and writes the statuses of the Gateway, of its routes and of their policies. The pods
+// compute the same by themselves: a route that changes does not wait for this controller. Every file does one of these:
 //
 //	controller.go  Reconcile, the table of contents, and following the pods
 //	setup.go       what is watched
@@ -13,13 +13,15 @@
 //	features.go    what is supported, as classes tell
 //	scope.go       what one reconcile knows, and loading it
 //	objects.go     loading what listeners and routes refer to
-//	secrets.go     certificates, and the copies of those of other namespaces
+//	secrets.go     certificates, and the Secret with the copies
+//	bundles.go     authorities that are trusted, loading them and the policies that name them, and their copies
 //	children.go    applying children
 //	rights.go      whom the ClusterRoleBinding names
 //	pods.go        what the pods serve (pure)
 //	conditions.go  types and reasons of conditions that the Gateway API does not have
 //	status.go      the status of a Gateway from the scope (pure)
 //	parents.go     the entries in the status of a route (pure)
+//	policies.go    the entries in the status of a BackendTLSPolicy
 //	write.go       writing statuses
 //	metrics.go     what is measured
 //
