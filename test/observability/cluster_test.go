@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,7 +36,11 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	env := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(root, "config", "crd")}, ErrorIfCRDPathMissing: true}
+	definitions := []string{filepath.Join(root, "config", "crd")}
+	for _, kind := range []string{"gatewayclasses", "gateways"} {
+		definitions = append(definitions, filepath.Join(moduleFolder(t, "sigs.k8s.io/gateway-api"), "config", "crd", "standard", "gateway.networking.k8s.io_"+kind+".yaml"))
+	}
+	env := &envtest.Environment{CRDDirectoryPaths: definitions, ErrorIfCRDPathMissing: true}
 	config, err := env.Start()
 	if err != nil {
 		t.Fatalf("start the API server (is KUBEBUILDER_ASSETS set? see docs/dev/testing.md): %v", err)
@@ -68,6 +73,16 @@ func startCluster(t *testing.T) *cluster {
 		}
 	}
 	return c
+}
+
+// moduleFolder is where the source of a module that the project needs lies.
+func moduleFolder(t *testing.T, module string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 func writeFile(t *testing.T, name string, content []byte) string {

@@ -35,7 +35,7 @@ type ports struct {
 }
 
 // startOperators starts a leader and a standby, and gives them something to do: an application that was rolled back, a
-// Backup, and a gateway.
+// Backup, a gateway of each API, and rules of the monitor.
 func startOperators(t *testing.T, c *cluster) []int {
 	t.Helper()
 	var found []int
@@ -66,14 +66,43 @@ func startOperators(t *testing.T, c *cluster) []int {
 destination: "s3://backups", schedule: "@daily"}}`)[0])
 	c.create(t, decode(t, `{apiVersion: slipway.dev/v1alpha1, kind: APIGateway, metadata: {namespace: shop, name: edge}, spec: {routes: [
 {path: /, backendService: {name: none, port: 80}}]}}`)[0])
+	for _, object := range decode(t, gatewayAndRules) {
+		c.create(t, object)
+	}
 	return found
 }
+
+// gatewayAndRules are a Gateway that no pod serves, a rule that raises an alarm for every application, and one that fails for each.
+const gatewayAndRules = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: slipway}
+spec: {controllerName: slipway.dev/gateway}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: shop, name: public}
+spec: {gatewayClassName: slipway, listeners: [{name: web, port: 80, protocol: HTTP}]}
+---
+apiVersion: slipway.dev/v1alpha1
+kind: MonitorRule
+metadata: {name: every-app}
+spec: {kinds: [{group: slipway.dev, kind: WebApp}], when: "true", severity: Warning, outputs: {webhooks: [on-call]}}
+---
+apiVersion: slipway.dev/v1alpha1
+kind: MonitorRule
+metadata: {name: no-such-field}
+spec: {kinds: [{group: slipway.dev, kind: WebApp}], when: object.spec.missing == 1}
+`
 
 // startMonitor starts the monitor, as an administrator.
 func startMonitor(t *testing.T, c *cluster) {
 	t.Helper()
 	metrics := freePort(t)
-	file := writeFile(t, "config.yaml", []byte(fmt.Sprintf("listen: {metrics: %q, probes: \"0\", api: \"0\"}\nstore: {folder: %q}\n", at(metrics), t.TempDir())))
+	told := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(told.Close)
+	file := writeFile(t, "config.yaml", []byte(fmt.Sprintf("listen: {metrics: %q, probes: \"0\", api: \"0\"}\nstore: {folder: %q}\nwebhooks: [{name: on-call, url: %q}]\n",
+		at(metrics), t.TempDir(), told.URL)))
 	run(t, nil, tool(t, "MONITOR"), "--config="+file, "--kubeconfig="+c.kubeconfig)
 	set := &appsv1.StatefulSet{}
 	if err := yaml.Unmarshal([]byte(readFile(t, filepath.Join(root, "config", "monitor", "statefulset.yaml"))), set); err != nil {
