@@ -77,3 +77,33 @@ func TestACertificateGoesWithItsGrantWhateverElseFails(t *testing.T) {
 	f.delete(grants["revoked"])
 	holds(false)
 }
+
+// readsContent notes lists and watches of Secrets with their content.
+type readsContent struct {
+	next http.RoundTripper
+	path atomic.Pointer[string]
+}
+
+func (c *readsContent) RoundTrip(request *http.Request) (*http.Response, error) {
+	path := request.URL.Path
+	if request.Method == http.MethodGet && strings.HasSuffix(path, "/secrets") && !strings.Contains(request.Header.Get("Accept"), "as=PartialObjectMetadata") {
+		c.path.Store(&path)
+	}
+	return c.next.RoundTrip(request)
+}
+
+// Writing the copies of certificates does not make the operator keep the content of every Secret.
+func TestCopiesOfCertificatesLeaveOtherSecretsUnread(t *testing.T) {
+	f := newFixture(t)
+	reads := &readsContent{}
+	f.startOperator(func(config *rest.Config) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { reads.next = next; return reads })
+	})
+	g := f.gateway(secure(f.other, "web"))
+	f.create(f.certificate(f.other, "web"), f.grant(), f.class, g)
+	copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: desired.CopiesName(g), Namespace: f.namespace}}
+	environment.Eventually(t, func() error { return f.get(copies) })
+	if path := reads.path.Load(); path != nil {
+		t.Errorf("the operator reads %s with the content", *path)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -287,6 +288,10 @@ func (a *Applier) patch(ctx context.Context, owner client.Object, child Child, d
 	object.SetNamespace(*child.Desired.GetNamespace())
 	object.SetName(*child.Desired.GetName())
 	options = append([]client.PatchOption{client.FieldOwner(a.FieldManager)}, options...)
+	if _, secret := object.(*corev1.Secret); secret {
+		// Secrets are cached as metadata. To wait for a cache that shows what was written would make one of all their content.
+		options = append(options, client.DisableReadYourWritesConsistency)
+	}
 	if err := a.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, desired), options...); err != nil {
 		return a.failed(err, owner, child.Current)
 	}
