@@ -90,16 +90,17 @@ func (e *exchange) explain(err error) {
 // buildRequest makes the request to the backend.
 func (e *exchange) buildRequest(backend *table.Backend) {
 	e.request = upstream.Request{
-		Client:        e.shareOf,
-		Method:        e.r.Method,
-		Target:        e.target(),
-		Host:          e.r.Host,
-		Protocol:      protocolOf(backend),
-		Deadline:      e.deadline(),
-		HeaderTimeout: e.route.Timeouts.Backend,
-		IdleTimeout:   e.backendIdle(backend),
-		Retry:         retryOf(&e.route.Retries),
-		Informational: e.informed,
+		Client:         e.shareOf,
+		Method:         e.r.Method,
+		Target:         e.target(),
+		Host:           e.r.Host,
+		Protocol:       protocolOf(backend),
+		Deadline:       e.deadline(),
+		HeaderTimeout:  e.route.Timeouts.Backend,
+		AttemptTimeout: e.route.Timeouts.Attempt,
+		IdleTimeout:    e.backendIdle(backend),
+		Retry:          retryOf(&e.route.Retries),
+		Informational:  e.informed,
 	}
 	if rewrite := e.rewrite(); rewrite != nil && rewrite.Host != "" {
 		e.request.Host = rewrite.Host

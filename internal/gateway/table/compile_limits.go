@@ -12,7 +12,7 @@ func compileLimits(e *compiled, rule *Rule) *Fault {
 	for _, timeout := range []struct {
 		field string
 		value time.Duration
-	}{{"request", e.Timeouts.Request}, {"backend", e.Timeouts.Backend}, {"idle", e.Timeouts.Idle}} {
+	}{{"request", e.Timeouts.Request}, {"backend", e.Timeouts.Backend}, {"attempt", e.Timeouts.Attempt}, {"idle", e.Timeouts.Idle}} {
 		if timeout.value < 0 {
 			return invalid("timeouts.%s: %v is negative", timeout.field, timeout.value)
 		}

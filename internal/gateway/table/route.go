@@ -83,6 +83,8 @@ type Timeouts struct {
 	// Backend bounds, for each attempt, the time from sending the request to the head of
 	// the response.
 	Backend time.Duration
+	// Attempt bounds each attempt, from sending the request to the end of the response.
+	Attempt time.Duration
 	// Idle bounds how long no bytes of a body may come. Not set: the defaults of the proxy.
 	Idle    time.Duration
 	IdleSet bool

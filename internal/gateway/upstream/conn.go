@@ -39,6 +39,7 @@ type conn struct {
 	// These fields belong to the current exchange.
 	ctx      context.Context
 	request  *Request
+	end      time.Time // when the response must have been read completely; zero: no bound
 	head     head
 	body     body
 	response Response
@@ -128,7 +129,8 @@ func (c *conn) exchange() error {
 // short, and the context is watched after it instead of from the start.
 func (c *conn) setDeadlines(watch bool) (headBy time.Time, soon bool, err error) {
 	now := c.options.Clock.Now()
-	headBy = c.request.headBy(now)
+	c.end = c.request.attemptEnd(now)
+	headBy = c.request.headBy(now, c.end)
 	look := now.Add(unwatched)
 	if watch || (!headBy.IsZero() && headBy.Before(look)) {
 		c.watch()
@@ -178,7 +180,7 @@ func (c *conn) awaitContinue() (bool, error) {
 		return false, nil
 	}
 	wait := c.options.Clock.Now().Add(c.options.ContinueTimeout)
-	end := c.request.Deadline
+	end := c.end
 	if err := c.raw.SetReadDeadline(earlier(end, wait)); err != nil {
 		return false, err
 	}
@@ -208,7 +210,7 @@ func (c *conn) readHead() error {
 	if c.bodyHeld() {
 		return nil
 	}
-	return c.raw.SetReadDeadline(c.request.Deadline)
+	return c.raw.SetReadDeadline(c.end)
 }
 
 // bodyHeld reports whether the whole body is in the buffer.
@@ -261,10 +263,10 @@ func (c *conn) beginBody() {
 func (c *conn) read(p []byte) (int, error) {
 	bound := c.idle > 0 && !c.body.buffered()
 	if bound {
-		_ = c.raw.SetReadDeadline(earlier(c.request.Deadline, c.options.Clock.Now().Add(c.idle)))
+		_ = c.raw.SetReadDeadline(earlier(c.end, c.options.Clock.Now().Add(c.idle)))
 	}
 	n, err := c.body.read(p)
-	if bound && errors.Is(err, os.ErrDeadlineExceeded) && (c.request.Deadline.IsZero() || c.options.Clock.Now().Before(c.request.Deadline)) {
+	if bound && errors.Is(err, os.ErrDeadlineExceeded) && (c.end.IsZero() || c.options.Clock.Now().Before(c.end)) {
 		err = ErrIdle
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -210,6 +210,8 @@ func TestDeadlineHoldsForTheBodyAndHeaderTimeoutDoesNot(t *testing.T) {
 	}{
 		"a slow body after the header timeout": {adjust: func(r *Request) { r.HeaderTimeout = 30 * time.Millisecond }},
 		"a slow body after its deadline":       {adjust: func(r *Request) { r.Deadline = time.Now().Add(30 * time.Millisecond) }, cut: true},
+		"a slow body after the attempt":        {adjust: func(r *Request) { r.AttemptTimeout = 30 * time.Millisecond }, cut: true},
+		"a slow body within the attempt":       {adjust: func(r *Request) { r.AttemptTimeout = 30 * time.Second }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := listen(t, func(p *peer, _ int) {

@@ -161,8 +161,9 @@ type http2Exchange struct {
 // start starts the timeouts of the exchange and of the head of its response.
 func (e *http2Exchange) start(ctx context.Context, options *Options) {
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
-	if end := e.request.Deadline; !end.IsZero() {
-		e.endTimer = time.AfterFunc(end.Sub(options.Clock.Now()), func() { e.cancel(errHeaderTimeout) })
+	now := options.Clock.Now()
+	if end := e.request.attemptEnd(now); !end.IsZero() {
+		e.endTimer = time.AfterFunc(end.Sub(now), func() { e.cancel(errHeaderTimeout) })
 	}
 	streamed := e.request.hasBody() && e.request.replay == nil
 	if streamed {

@@ -147,6 +147,23 @@ func TestHTTP2StreamsBothWays(t *testing.T) {
 	}
 }
 
+func TestAnAttemptOverHTTP2EndsWithItsResponse(t *testing.T) {
+	address := http2Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "begun")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	req := getHTTP2()
+	req.AttemptTimeout = 50 * time.Millisecond
+	response, err := serving(t, Options{}, address).Do(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := readAll(response); body != "begun" || err == nil {
+		t.Errorf("got %q, %v", body, err)
+	}
+}
+
 func TestHTTP2FailuresHaveAKind(t *testing.T) {
 	started := make(chan struct{}, 1)
 	hang := http2Backend(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -163,6 +180,12 @@ func TestHTTP2FailuresHaveAKind(t *testing.T) {
 
 	req = getHTTP2()
 	req.Deadline = time.Now().Add(30 * time.Millisecond)
+	_, err = serving(t, Options{}, hang).Do(t.Context(), req)
+	wantKind(t, err, Timeout)
+	<-started
+
+	req = getHTTP2()
+	req.AttemptTimeout = 30 * time.Millisecond
 	_, err = serving(t, Options{}, hang).Do(t.Context(), req)
 	wantKind(t, err, Timeout)
 	<-started

@@ -72,6 +72,8 @@ type Request struct {
 	// HeaderTimeout bounds, for each attempt, the wait for the head of the response after
 	// the request was sent. Zero: no bound.
 	HeaderTimeout time.Duration
+	// AttemptTimeout bounds each attempt, from when the request is sent to the end of the response. Zero: no bound.
+	AttemptTimeout time.Duration
 	// IdleTimeout bounds the wait for each further part of the response's body. It does not
 	// apply to a stream. Zero: no bound.
 	IdleTimeout time.Duration
@@ -271,13 +273,22 @@ func (r *Request) keepBody(buffer []byte) error {
 	return nil
 }
 
-// headBy returns when the head of the response must have arrived, for a request that is
-// sent now. Zero: no bound.
-func (r *Request) headBy(now time.Time) time.Time {
-	if r.HeaderTimeout <= 0 {
+// attemptEnd returns when the response of an attempt that begins now must have been read
+// completely. Zero: no bound.
+func (r *Request) attemptEnd(now time.Time) time.Time {
+	if r.AttemptTimeout <= 0 {
 		return r.Deadline
 	}
-	return earlier(r.Deadline, now.Add(r.HeaderTimeout))
+	return earlier(r.Deadline, now.Add(r.AttemptTimeout))
+}
+
+// headBy returns when the head of the response must have arrived, for a request that is
+// sent now in an attempt with that end. Zero: no bound.
+func (r *Request) headBy(now, end time.Time) time.Time {
+	if r.HeaderTimeout <= 0 {
+		return end
+	}
+	return earlier(end, now.Add(r.HeaderTimeout))
 }
 
 // earlier returns the earlier of two times. If end is zero, it returns other.

@@ -46,13 +46,13 @@ func startSender(c *conn) *sender {
 
 func (s *sender) send() error {
 	// The wait for the response starts when the request was sent.
-	s.setReadDeadline(s.conn.request.Deadline)
+	s.setReadDeadline(s.conn.end)
 	err := s.copy()
 	if errors.Is(err, errRequestBody) {
 		_ = s.conn.raw.Close() // the request cannot be completed, and the endpoint must notice that
 		return err
 	}
-	s.setReadDeadline(s.conn.request.headBy(s.conn.options.Clock.Now()))
+	s.setReadDeadline(s.conn.request.headBy(s.conn.options.Clock.Now(), s.conn.end))
 	return err
 }
 
@@ -148,7 +148,7 @@ func (s *sender) writeTrailers(b []byte) error {
 
 func (s *sender) write(b []byte) error {
 	now := s.conn.options.Clock.Now()
-	if err := s.conn.raw.SetWriteDeadline(earlier(s.conn.request.Deadline, now.Add(s.conn.options.SendTimeout))); err != nil {
+	if err := s.conn.raw.SetWriteDeadline(earlier(s.conn.end, now.Add(s.conn.options.SendTimeout))); err != nil {
 		return err
 	}
 	_, err := s.conn.raw.Write(b)

@@ -200,22 +200,25 @@ func (r *rule) timeouts(in *gatewayv1.HTTPRouteTimeouts) *fault {
 		return nil
 	}
 	var f *fault
-	if r.action.Timeouts.Request, f = duration(r.field+".timeouts.request", in.Request, 0); f != nil {
+	if r.action.Timeouts.Request, f = duration(r.field+".timeouts.request", in.Request); f != nil {
 		return f
 	}
-	if r.action.Timeouts.Backend, f = duration(r.field+".timeouts.backendRequest", in.BackendRequest, defaultBackendTimeout); f != nil {
+	if in.BackendRequest != nil {
+		// It lasts until the response has ended, not only until it begins.
+		r.action.Timeouts.Backend = 0
+		r.action.Timeouts.Attempt, f = duration(r.field+".timeouts.backendRequest", in.BackendRequest)
 		return f
 	}
-	if request := r.action.Timeouts.Request; request > 0 && in.BackendRequest == nil {
+	if request := r.action.Timeouts.Request; request > 0 {
 		r.action.Timeouts.Backend = min(request, defaultBackendTimeout)
 	}
 	return nil
 }
 
-// duration reads a duration of GEP-2257, which the schema has checked. Zero is no bound.
-func duration(field string, in *gatewayv1.Duration, fallback time.Duration) (time.Duration, *fault) {
+// duration reads a duration of GEP-2257, which the schema has checked. Zero, and none, is no bound.
+func duration(field string, in *gatewayv1.Duration) (time.Duration, *fault) {
 	if in == nil {
-		return fallback, nil
+		return 0, nil
 	}
 	d, err := time.ParseDuration(string(*in))
 	if err != nil || d < 0 {
@@ -243,6 +246,6 @@ func (r *rule) retry(in *gatewayv1.HTTPRouteRetry) *fault {
 		}
 	}
 	var f *fault
-	r.action.Retries.Wait, f = duration(r.field+".retry.backoff", in.Backoff, 0)
+	r.action.Retries.Wait, f = duration(r.field+".retry.backoff", in.Backoff)
 	return f
 }
