@@ -122,8 +122,7 @@ type Options struct {
 	ContentKeys contentkey.Keys
 	// Namespaces are the ones to work in: the operator reads and watches nothing in another
 	// one, and needs no right there. Its Lease is in LeaderElectionNamespace and its key in
-	// Namespace all the same. Default: all. The controllers of Gateways need rights in the whole cluster, and run only when
-	// Controllers names them.
+	// Namespace all the same. Default: all. The controllers of Gateways need rights in the whole cluster: see Controllers.
 	Namespaces []string
 	// MonitorKinds lets the monitor read custom resources: the operator keeps the rules of the ClusterRole of package kindrole. It
 	// does not go with Namespaces. Default false.
@@ -237,14 +236,7 @@ func defaultControllers(namespaces []string) []string {
 func addControllers(mgr ctrl.Manager, options Options) error {
 	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
 	turns := &lease.Turns{} // a Backup and its runs make Jobs for one repository
-	gateways := gateway.Options{
-		Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
-		ServiceType:             options.GatewayServiceType,
-		AdminPort:               options.GatewayAdminPort,
-		Budget:                  gatewayBudget(options.Namespaces),
-		MaxConcurrentReconciles: options.MaxConcurrentReconciles,
-		NewQueue:                options.NewQueue,
-	}
+	gateways := gatewayOptions(options)
 	all := map[string]func() error{
 		"gateway":      func() error { return gateway.Setup(mgr, gateways) },
 		"gatewayclass": func() error { return gateway.SetupClass(mgr, gateways) },
@@ -260,6 +252,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 				Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
 				AdminPort:               options.GatewayAdminPort,
 				GatewayAPI:              exposureBudget(options.Namespaces),
+				NewCache:                options.NewCache,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles,
 				NewQueue:                options.NewQueue,
 			})
@@ -296,6 +289,19 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		}
 	}
 	return nil
+}
+
+// gatewayOptions are those of the controllers of the Gateway API.
+func gatewayOptions(options Options) gateway.Options {
+	return gateway.Options{
+		Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
+		ServiceType:             options.GatewayServiceType,
+		AdminPort:               options.GatewayAdminPort,
+		Budget:                  gatewayBudget(options.Namespaces),
+		NewCache:                options.NewCache,
+		MaxConcurrentReconciles: options.MaxConcurrentReconciles,
+		NewQueue:                options.NewQueue,
+	}
 }
 
 // contentKeys are the keys of what is hashed. They are read without a cache: the one of

@@ -43,9 +43,11 @@ type gatewayAPI struct {
 }
 
 // setup has the kinds looked for, and their events told to the controller.
-func (g *gatewayAPI) setup(mgr ctrl.Manager, budget optional.Budget, watch func(source.Source) error) error {
+func (g *gatewayAPI) setup(mgr ctrl.Manager, options Options, watch func(source.Source) error) error {
 	var err error
-	g.kinds, err = optional.New(mgr, optional.Options{Budget: budget, Required: []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.Gateway{}}})
+	g.kinds, err = optional.New(mgr, optional.Options{
+		Budget: options.GatewayAPI, NewCache: options.NewCache, Required: []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.Gateway{}},
+	})
 	if err != nil {
 		return err
 	}

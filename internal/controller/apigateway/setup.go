@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -46,6 +47,8 @@ type Options struct {
 	AdminPort int
 	// GatewayAPI is what is kept in memory of the Gateway API's kinds.
 	GatewayAPI optional.Budget
+	// NewCache replaces the caches of these kinds. Default: controller-runtime's.
+	NewCache cache.NewCacheFunc
 	// MaxConcurrentReconciles is how many APIGateways are worked on at a time. Default:
 	// outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
@@ -101,7 +104,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	if err := r.gatewayAPI.setup(mgr, options.GatewayAPI, built.Watch); err != nil {
+	if err := r.gatewayAPI.setup(mgr, options, built.Watch); err != nil {
 		return fmt.Errorf("set up the Gateway API: %w", err)
 	}
 	return nil

@@ -25,6 +25,8 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 	if service := desired.Service(in); service != nil {
 		all = append(all, apply.Wanted(service, s.service))
 	}
+	// A certificate that a stale cache does not show is no reason to close a port.
+	ctx = apply.Using(ctx, s.shown...)
 	err := r.kit.Applier.All(ctx, s.gateway, all, nil)
 	if s.deployment.UID == "" {
 		made, failed := r.kit.Applier.Create(ctx, s.gateway, apply.Child{Desired: desired.Deployment(in), Current: s.deployment})

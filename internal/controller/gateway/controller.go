@@ -52,6 +52,8 @@ type Reconciler struct {
 	bundles *lru.Cache
 	// copied remembers how the copies of certificates were left, by UID of the Gateway. Losing it costs live reads.
 	copied *lru.Cache
+	// granted remembers of which namespaces the cache has shown the grants as they were. Losing it costs a live list of each.
+	granted *lru.Cache
 	// settling remembers since when a status waits for pods. Losing it costs a longer wait.
 	settling *lru.Cache
 	// counted remembers when the status of a Gateway was written, by UID. Losing it costs a write.
@@ -99,7 +101,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Abort(req.NamespacedName, err)
 	}
 	s.graph = graph.Build(s.input)
-	s.err = errors.Join(r.borrow(ctx, s), r.applyChildren(ctx, s))
+	if s.err = r.confirmGrants(ctx, s); s.err == nil {
+		s.err = errors.Join(r.borrow(ctx, s), r.applyChildren(ctx, s))
+	}
 	r.askPods(ctx, s)
 	s.judgePods()
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {

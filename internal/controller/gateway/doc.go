@@ -15,6 +15,7 @@
 //	objects.go     loading what listeners and routes refer to
 //	secrets.go     certificates, and the Secret with the copies
 //	bundles.go     authorities that are trusted, loading them and the policies that name them, and their copies
+//	grants.go      confirming that the cache shows grants as they are
 //	children.go    applying children
 //	rights.go      whom the ClusterRoleBinding names
 //	pods.go        what the pods serve (pure)

@@ -36,13 +36,15 @@ type kinds struct {
 	objects *optional.Kinds
 }
 
-func newKinds(mgr ctrl.Manager, budget Budget) (*kinds, error) {
+func newKinds(mgr ctrl.Manager, options Options) (*kinds, error) {
 	class := &gatewayv1.GatewayClass{}
-	classes, err := optional.New(mgr, optional.Options{Budget: budget.Classes, Required: []client.Object{class}})
+	classes, err := optional.New(mgr, optional.Options{Budget: options.Budget.Classes, NewCache: options.NewCache, Required: []client.Object{class}})
 	if err != nil {
 		return nil, err
 	}
-	objects, err := optional.New(mgr, optional.Options{Budget: budget.Objects, Required: []client.Object{&gatewayv1.Gateway{}}, OnDemand: true})
+	objects, err := optional.New(mgr, optional.Options{
+		Budget: options.Budget.Objects, NewCache: options.NewCache, Required: []client.Object{&gatewayv1.Gateway{}}, OnDemand: true,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 func (r *Reconciler) secret(ctx context.Context, name types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	found.Namespace, found.Name = name.Namespace, name.Name
 	if !r.kinds.objects.Watches(name.Namespace) {
 		return found, nil
 	}
@@ -45,6 +46,9 @@ func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
 		found, err := r.secret(ctx, name)
 		if err != nil {
 			return err
+		}
+		if r.kinds.objects.Watches(name.Namespace) {
+			s.shown = append(s.shown, found)
 		}
 		if found.UID != "" {
 			s.input.Secrets[name], s.versions[name] = graph.Secret{}, found.ResourceVersion

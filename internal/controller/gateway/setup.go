@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -45,13 +46,15 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: controller-runtime's.
 	NewQueue outcome.NewQueue
+	// NewCache replaces the caches of the kinds of the Gateway API. Default: controller-runtime's.
+	NewCache cache.NewCacheFunc
 	// Clock tells the time. Default: the system's.
 	Clock clock.Clock
 }
 
 // SetupClass registers the controller of GatewayClasses with the manager.
 func SetupClass(mgr ctrl.Manager, options Options) error {
-	classes, err := optional.New(mgr, optional.Options{Budget: options.Budget.Classes, Required: []client.Object{&gatewayv1.GatewayClass{}}})
+	classes, err := optional.New(mgr, optional.Options{Budget: options.Budget.Classes, NewCache: options.NewCache, Required: []client.Object{&gatewayv1.GatewayClass{}}})
 	if err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func SetupClass(mgr ctrl.Manager, options Options) error {
 // Setup registers the controller of Gateways with the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
 	options = withDefaults(options)
-	known, err := newKinds(mgr, options.Budget)
+	known, err := newKinds(mgr, options)
 	if err != nil {
 		return err
 	}
@@ -217,6 +220,6 @@ func newReconciler(mgr ctrl.Manager, options Options, known *kinds, replicas Rep
 	return &Reconciler{
 		kit: tools, kinds: known, owned: owned{kinds: known, children: mgr.GetClient()}, replicas: replicas,
 		image: options.Image, serviceType: options.ServiceType,
-		certificates: lru.New(kit.Memory), bundles: lru.New(kit.Memory), copied: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
+		certificates: lru.New(kit.Memory), bundles: lru.New(kit.Memory), copied: lru.New(kit.Memory), granted: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
 	}
 }

@@ -85,7 +85,7 @@ func (k *Kinds) tell(of schema.GroupVersionKind) {
 }
 
 func (k *Kinds) makeCache(of *kind) (*oneCache, error) {
-	cached, err := cache.New(k.mgr.GetConfig(), cache.Options{
+	cached, err := k.options.NewCache(k.mgr.GetConfig(), cache.Options{
 		HTTPClient: k.mgr.GetHTTPClient(), Scheme: k.mgr.GetScheme(), Mapper: k.mgr.GetRESTMapper(),
 		DefaultNamespaces: k.options.Budget.Namespaces, ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{of.object: of.budget},

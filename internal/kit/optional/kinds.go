@@ -40,6 +40,8 @@ type Options struct {
 	Required []client.Object
 	// OnDemand leaves all alone until Begin. Default: the search begins with the operator.
 	OnDemand bool
+	// NewCache makes the caches. Default: cache.New.
+	NewCache cache.NewCacheFunc
 }
 
 // Kinds are the kinds that a cluster need not have. It reads them: of a kind that the cluster does not have there is no object.
@@ -82,6 +84,9 @@ var (
 
 // New returns kinds that are not looked for yet. Indexes and watches are added before Setup.
 func New(mgr ctrl.Manager, options Options) (*Kinds, error) {
+	if options.NewCache == nil {
+		options.NewCache = cache.New
+	}
 	k := &Kinds{
 		mgr: mgr, options: options, begin: make(chan struct{}),
 		required: map[schema.GroupVersionKind]bool{}, kinds: map[schema.GroupVersionKind]*kind{},
