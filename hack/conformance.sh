@@ -43,22 +43,12 @@ load_images() {
   load_image "$coredns" registry.k8s.io/coredns/coredns:v1.12.2
 }
 
-# install_crds leaves out the policy that refuses changes of channel and version: it is no kind.
 install_crds() {
-  local folder files=() file installed annotation='gateway\.networking\.k8s\.io/channel'
+  local installed annotation='gateway\.networking\.k8s\.io/channel'
   installed=$("$KUBECTL" get crd gateways.gateway.networking.k8s.io --ignore-not-found -o jsonpath="{.metadata.annotations.$annotation}")
   [[ -z $installed || $installed == "$channel" ]] ||
     die "the cluster $name has the $installed CRDs; for the $channel ones, end it first: bin/localkube down --name $name"
-  go mod download -C test/conformance sigs.k8s.io/gateway-api
-  folder=$(go list -C test/conformance -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/config/crd/$channel
-  for file in "$folder"/gateway.networking.*.yaml; do
-    case $file in
-      *_vap_safeupgrades.yaml) ;;
-      *) files+=(-f "$file") ;;
-    esac
-  done
-  "$KUBECTL" apply --server-side "${files[@]}" >/dev/null
-  "$KUBECTL" wait --for=condition=Established crd --all --timeout=60s >/dev/null
+  install_gateway_api test/conformance "$channel"
 }
 
 say "the cluster $name gets the $channel CRDs of the Gateway API, and the images of the suite"

@@ -131,6 +131,22 @@ YAML
   fi
 }
 
+# install_gateway_api MODULE CHANNEL gives the cluster the CRDs of the Gateway API that a module requires. The policy that refuses
+# changes of channel and version is left out: it is no kind.
+install_gateway_api() {
+  local folder files=() file
+  go mod download -C "$1" sigs.k8s.io/gateway-api
+  folder=$(go list -C "$1" -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/config/crd/$2
+  for file in "$folder"/gateway.networking.*.yaml; do
+    case $file in
+      *_vap_safeupgrades.yaml) ;;
+      *) files+=(-f "$file") ;;
+    esac
+  done
+  "$KUBECTL" apply --server-side "${files[@]}" >/dev/null
+  "$KUBECTL" wait --for=condition=Established crd --all --timeout=60s >/dev/null
+}
+
 # install_operator installs what a user would install, and waits until it works.
 install_operator() {
   say "installing the operator, image $IMAGE"

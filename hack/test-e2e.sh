@@ -125,6 +125,8 @@ if [[ $suite == csi ]]; then
   hack/csi.sh "$name"
 fi
 if [[ $suite == conformance && $CLUSTER == local ]]; then hack/conformance.sh "$name"; fi
+# Before the operator starts: it looks for kinds that are missing once a minute.
+if [[ $suite =~ ^(e2e|change)$ && $CLUSTER == local ]]; then install_gateway_api . experimental; fi
 if [[ $suite == chartcluster ]]; then
   bin/localkube load --name "$name" "$OLD_RELEASE"/images/*.tar
 else

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
@@ -50,9 +49,11 @@ func (r *run) carryOut(c change) {
 		r.begin(c, color)
 		r.restart(color)
 	case scaleGateway:
-		r.scale(c)
+		r.begin(c, "to "+fmt.Sprint(r.front.scale(r)))
 	case rollGateway:
 		r.roll(c)
+	case switchListener:
+		r.front.switchListener(r, c)
 	}
 }
 
@@ -197,68 +198,23 @@ func (r *run) restart(deployment string) {
 	})
 }
 
-// scale scales the gateway to 5 or back to 1.
-func (r *run) scale(c change) {
-	r.Helper()
-	r.update(func(spec *slipwayv1alpha1.APIGatewaySpec) {
-		next := int32(5)
-		if *spec.Replicas == next {
-			next = 1
-		}
-		r.begin(c, fmt.Sprintf("to %d", next))
-		spec.Replicas = &next
-	})
-}
-
-// roll replaces the gateway's pods: as a user who wants just that, or by another spec.
+// roll replaces the gateway's pods: as a user who wants just that, or by another template, as an upgrade does.
 func (r *run) roll(c change) {
 	r.Helper()
 	if c.random.IntN(2) == 0 {
 		r.begin(c, "by a restart")
-		r.restart(gateway)
+		r.restart(r.front.deployment(r))
 		return
 	}
-	r.begin(c, "by other resources")
-	r.update(func(spec *slipwayv1alpha1.APIGatewaySpec) {
-		spec.Resources = &slipwayv1alpha1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: *resource.NewQuantity(int64(64<<20+c.number<<10), resource.BinarySI),
-		}}
-	})
+	r.begin(c, "by another template")
+	r.front.upgrade(r, c)
 }
 
 // apply writes the routes and waits until they are live.
 func (r *run) apply() {
 	r.Helper()
-	r.update(func(spec *slipwayv1alpha1.APIGatewaySpec) { spec.Routes = r.routes })
-	r.live()
-}
-
-func (r *run) update(change func(*slipwayv1alpha1.APIGatewaySpec)) {
-	r.Helper()
-	r.eventually(func() error {
-		g := &slipwayv1alpha1.APIGateway{}
-		if err := cluster.Get(r.Context(), r.key(gateway), g); err != nil {
-			return err
-		}
-		change(&g.Spec)
-		return cluster.Update(r.Context(), g)
-	})
-}
-
-// live waits until status says that every replica serves every route.
-func (r *run) live() {
-	r.Helper()
-	r.eventually(func() error {
-		g := &slipwayv1alpha1.APIGateway{}
-		if err := cluster.Get(r.Context(), r.key(gateway), g); err != nil {
-			return err
-		}
-		routes := g.Status.Routes
-		if g.Status.ObservedGeneration != g.Generation || routes.Live != routes.Total || routes.Total != int32(len(g.Spec.Routes)) {
-			return fmt.Errorf("generation %d of %d, %d of %d routes are live: %v", g.Status.ObservedGeneration, g.Generation, routes.Live, routes.Total, g.Status.Conditions)
-		}
-		return nil
-	})
+	r.front.apply(r)
+	r.front.live(r)
 }
 
 // settled waits until no Deployment is rolling out or being scaled. Pods that end may
@@ -266,11 +222,11 @@ func (r *run) live() {
 func (r *run) settled() {
 	r.Helper()
 	r.eventually(func() error {
-		g := &slipwayv1alpha1.APIGateway{}
-		if err := cluster.Get(r.Context(), r.key(gateway), g); err != nil {
+		replicas, err := r.front.replicas(r)
+		if err != nil {
 			return err
 		}
-		for name, want := range map[string]int32{blue: 2, green: 2, abrupt: 2, gateway: *g.Spec.Replicas} {
+		for name, want := range map[string]int32{blue: 2, green: 2, abrupt: 2, r.front.deployment(r): replicas} {
 			d := &appsv1.Deployment{}
 			if err := cluster.Get(r.Context(), r.key(name), d); err != nil {
 				return err

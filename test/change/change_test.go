@@ -22,14 +22,34 @@ const (
 
 // TestNothingIsLostWhileAGatewayChanges makes CHANGES changes (default 40) from SEED
 // (default: a random one), and goes on until there were REQUESTS requests and STREAMS
-// streams (default 10000 and 20), RATE of the requests a second (default 600), for at most
-// LIMIT seconds (default 1200).
+// streams (default 10000, 20000 with a Gateway, and 20), RATE of the requests a second (default 450), for at most
+// LIMIT seconds (default 1200). An APIGateway and a Gateway change at the same time; FRONT=APIGateway or Gateway picks one.
 func TestNothingIsLostWhileAGatewayChanges(t *testing.T) {
+	for name, made := range map[string]struct {
+		front    func() front
+		shares   []share
+		requests int
+	}{
+		"APIGateway": {func() front { return &ofAPIGateway{} }, shares, 10_000},
+		"Gateway":    {func() front { return &ofGateway{} }, sharesOfGateway, 20_000},
+	} {
+		if only := os.Getenv("FRONT"); only != "" && only != name {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nothingIsLost(t, made.front(), made.shares, made.requests)
+		})
+	}
+}
+
+func nothingIsLost(t *testing.T, front front, shares []share, defaultRequests int) {
+	t.Helper()
 	seed, changes := uint64(setting(t, "SEED", int(rand.Uint32()))), setting(t, "CHANGES", 40)
-	requests, streams, rate := setting(t, "REQUESTS", 10_000), setting(t, "STREAMS", 20), setting(t, "RATE", 600)
+	requests, streams, rate := setting(t, "REQUESTS", defaultRequests), setting(t, "STREAMS", 20), setting(t, "RATE", 450)
 	measured(t, "seed %d, %d changes (again: make bench-gateway-change SEED=%d CHANGES=%d)", seed, changes, seed, changes)
 	bound := time.Duration(setting(t, "LIMIT", int(limit/time.Second))) * time.Second
-	r := newRun(t, rate)
+	r := newRun(t, rate, front)
 
 	start := time.Now()
 	ctx, stop := context.WithCancel(t.Context())
@@ -44,7 +64,7 @@ func TestNothingIsLostWhileAGatewayChanges(t *testing.T) {
 
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for _, c := range plan(seed, changes) {
+	for _, c := range plan(seed, changes, shares) {
 		<-ticker.C
 		if time.Since(start) > bound {
 			t.Errorf("after %v there were %d changes, want %d", bound, c.number-1, changes)

@@ -51,6 +51,8 @@ type run struct {
 	namespace string
 	rate      int
 	record    *record
+	// front is what the gateway is made of, and routes are what it is to serve.
+	front     front
 	routes    []slipwayv1alpha1.Route
 	extras    *extras
 	authority *authority
@@ -59,9 +61,9 @@ type run struct {
 	address string
 }
 
-func newRun(t *testing.T, rate int) *run {
+func newRun(t *testing.T, rate int, front front) *run {
 	t.Helper()
-	r := &run{T: t, rate: rate, record: newRecord(t.Logf), extras: &extras{}, authority: newAuthority(t)}
+	r := &run{T: t, rate: rate, front: front, record: newRecord(t.Logf), extras: &extras{}, authority: newAuthority(t)}
 	r.tls = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: r.authority.pool, ServerName: host}
 	image := os.Getenv("ECHO_IMAGE")
 	if image == "" {
@@ -73,9 +75,7 @@ func newRun(t *testing.T, rate int) *run {
 	r.must(cluster.Create(t.Context(), namespace))
 	r.namespace = namespace.Name
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := cluster.Delete(ctx, namespace); err != nil {
+		if err := cluster.Delete(cleanupContext(t), namespace); err != nil {
 			t.Errorf("delete the namespace: %v", err)
 		}
 	})
@@ -111,18 +111,10 @@ func (r *run) start() {
 		first = append(first, x)
 		r.routes = append(r.routes, route("", x.path, blue, portHTTP1))
 	}
-	r.must(cluster.Create(r.Context(), &slipwayv1alpha1.APIGateway{ObjectMeta: r.named(gateway), Spec: slipwayv1alpha1.APIGatewaySpec{
-		// Without it, the release's own is meant.
-		Image:  os.Getenv("GATEWAY_IMAGE"),
-		Routes: r.routes,
-		TLS:    []slipwayv1alpha1.GatewayTLS{{SecretRef: slipwayv1alpha1.LocalReference{Name: "cert"}}},
-		Expose: &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeClusterIP},
-		// Of the requests that do not fail few are logged.
-		AccessLog: &slipwayv1alpha1.AccessLog{SamplePercent: ptr(int32(1))},
-	}}))
-	r.live()
+	r.front.create(r)
+	r.front.live(r)
 	service := &corev1.Service{}
-	r.must(cluster.Get(r.Context(), r.key(gateway), service))
+	r.must(cluster.Get(r.Context(), r.key(r.front.deployment(r)), service))
 	r.address = service.Spec.ClusterIP
 	for _, scheme := range []string{"http", "https"} {
 		r.eventually(func() error {
@@ -188,12 +180,15 @@ type answer struct {
 }
 
 // get asks the gateway once, on a connection of its own.
-func (r *run) get(scheme, path string) (*answer, error) {
+func (r *run) get(scheme, path string) (*answer, error) { return r.getAt(scheme + "://" + host + path) }
+
+// getAt is get for an address.
+func (r *run) getAt(url string) (*answer, error) {
 	transport := r.transport(http1)
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+host+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +198,7 @@ func (r *run) get(scheme, path string) (*answer, error) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s %s: %s", scheme, path, response.Status)
+		return nil, fmt.Errorf("%s: %s", url, response.Status)
 	}
 	return &answer{response.Header, response.TLS}, nil
 }
@@ -226,6 +221,14 @@ func (r *run) must(err error) {
 func (r *run) eventually(check func() error) {
 	r.Helper()
 	r.must(livecluster.Eventually(r.Context(), patience, check))
+}
+
+// cleanupContext is one for what is done after a test.
+func cleanupContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func ptr[T any](value T) *T { return &value }

@@ -2,7 +2,10 @@
 
 package change
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // kind is what is changed.
 type kind string
@@ -17,14 +20,12 @@ const (
 	rollBackend     kind = "roll a backend"
 	scaleGateway    kind = "scale the gateway"
 	rollGateway     kind = "roll the gateway"
+	switchListener  kind = "add or remove a listener"
 )
 
 // shares are how many of 1,000 changes are of a kind. Whatever the number of changes, the
 // gateway is scaled up and down, and everything else happens at least once.
-var shares = []struct {
-	kind          kind
-	of1000, least int
-}{
+var shares = []share{
 	{addRoute, 240, 1},
 	{removeRoute, 200, 1},
 	{switchBackend, 190, 1},
@@ -33,6 +34,15 @@ var shares = []struct {
 	{rollBackend, 20, 1},
 	{scaleGateway, 12, 2},
 	{rollGateway, 8, 1},
+}
+
+// sharesOfGateway are those of a Gateway. Listeners are its own.
+var sharesOfGateway = append(slices.Clone(shares), share{switchListener, 50, 2})
+
+// share is how many of 1,000 changes are of a kind, and how many there are at least.
+type share struct {
+	kind          kind
+	of1000, least int
 }
 
 // change is one of the plan.
@@ -44,7 +54,7 @@ type change struct {
 }
 
 // plan returns the changes of a seed. What is left over by the shares reorders routes.
-func plan(seed uint64, count int) []change {
+func plan(seed uint64, count int, shares []share) []change {
 	kinds := make([]kind, 0, count)
 	for _, share := range shares {
 		for range max(share.least, share.of1000*count/1000) {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
@@ -45,13 +46,18 @@ func (r *run) watchPods() {
 				states[pod.Name] = now
 				r.record.note("pod %s: %s", pod.Name, now)
 			}
-			if pod.Labels[slipwayv1alpha1.LabelAPIGateway] != "" && pod.Status.Phase == corev1.PodRunning && !followed[pod.Name] {
+			if isGateway(pod) && pod.Status.Phase == corev1.PodRunning && !followed[pod.Name] {
 				followed[pod.Name] = true
 				name := pod.Name
 				wait.Go(func() { r.followLog(ctx, clientset, name) })
 			}
 		}
 	})
+}
+
+// isGateway tells the pods of a gateway from those of backends.
+func isGateway(pod *corev1.Pod) bool {
+	return pod.Labels[slipwayv1alpha1.LabelAPIGateway] != "" || pod.Labels[gatewayv1.GatewayNameLabelKey] != ""
 }
 
 // stateOf describes a pod in few words.

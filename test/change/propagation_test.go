@@ -29,7 +29,7 @@ var goals = map[int][2]time.Duration{
 // second. SAMPLES (default 60) changes of each sort.
 func TestPropagation(t *testing.T) {
 	samples := setting(t, "SAMPLES", 60)
-	r := newRun(t, 1)
+	r := newRun(t, 1, &ofAPIGateway{})
 	r.update(func(spec *slipwayv1alpha1.APIGatewaySpec) { spec.Replicas = ptr(int32(2)) })
 	r.settled()
 	for _, count := range []int{10, 1000} {

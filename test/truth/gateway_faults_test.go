@@ -272,13 +272,13 @@ func gatewayFaults() map[string]fault {
 			names: []string{`Service "edge"`},
 			mend:  func(f *trial) { f.Delete(service(gatewayName, corev1.ServiceSpec{})) }, good: rolledOut,
 		},
-		"a kind for the outside that the cluster does not have": {
+		"a Gateway for the outside that does not exist": {
 			subject: theGateway, start: serving(), usual: true,
 			cause: editingGateway(func(_ *trial, s *slipwayv1alpha1.APIGatewaySpec) {
 				s.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeHTTPRoute, Gateway: &slipwayv1alpha1.ParentGateway{LocalReference: slipwayv1alpha1.LocalReference{Name: "public"}}}
 			}),
-			says:  trouble(slipwayv1alpha1.ReasonKindNotFound, serves),
-			names: []string{"HTTPRoute", "spec.expose"},
+			says:  trouble(slipwayv1alpha1.ReasonParentNotFound, serves),
+			names: []string{`Gateway "`, "spec.expose.gateway"},
 			mend:  editingGateway(func(f *trial, s *slipwayv1alpha1.APIGatewaySpec) { s.Expose = f.gateway().Spec.Expose }),
 		},
 		"a gateway that is deleted in the foreground": {
