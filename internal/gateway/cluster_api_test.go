@@ -152,8 +152,14 @@ func (c *cluster) service(name string) {
 // endpoints creates or updates the EndpointSlice of a Service.
 func (c *cluster) endpoints(service string, backends ...backend) {
 	c.t.Helper()
+	c.slice(service+"-1", service, backends...)
+}
+
+// slice is one of several EndpointSlices of a Service: its endpoints have one port, that of the last.
+func (c *cluster) slice(name, service string, backends ...backend) {
+	c.t.Helper()
 	object := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-		Namespace: c.namespace, Name: service + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: service},
+		Namespace: c.namespace, Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service},
 	}}
 	err := env.Client.Get(c.t.Context(), client.ObjectKeyFromObject(object), object)
 	object.AddressType = discoveryv1.AddressTypeIPv4

@@ -3,9 +3,11 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -80,12 +82,43 @@ func TestAGrantGivesABackendOfAnotherNamespaceAndTakesIt(t *testing.T) {
 	grant := `{from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: ` + c.namespace + `}], to: [{group: "", kind: Service}]}`
 	other.put("ReferenceGrant", "grant", grant)
 	r.answersOn(port, "a", "/", "there")
+	last := make(chan time.Time, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { last <- lastAnswer(ctx, port, "there") }()
 	other.delete(other.object("ReferenceGrant", "grant"))
-	begin := time.Now()
-	r.answersOn(port, "a", "/", "500")
-	if took := time.Since(begin); took > time.Second {
+	gone := time.Now()
+	<-time.After(3 * time.Second) // it must not come back
+	stop()
+	if took := (<-last).Sub(gone); took > time.Second {
 		t.Errorf("the grant was gone, and the backend was used %v longer", took)
 	}
+}
+
+// lastAnswer asks without a pause, on connections that are kept, until the context ends, and returns when a request was sent last
+// that a backend has answered.
+func lastAnswer(ctx context.Context, port int, name string) (last time.Time) {
+	const clients = 4
+	times := make(chan time.Time, clients)
+	for range clients {
+		go func() {
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			var at time.Time
+			for ctx.Err() == nil {
+				sent := time.Now()
+				if getsOn(transport, port, "a", "/") == name {
+					at = sent
+				}
+			}
+			times <- at
+		}()
+	}
+	for range clients {
+		if at := <-times; at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 func TestAnInvalidBackendKeepsItsShare(t *testing.T) {

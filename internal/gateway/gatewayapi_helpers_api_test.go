@@ -169,13 +169,18 @@ func (r *running) says(routes []string, listeners ...string) {
 
 // gets sends a request to a port. It returns the body of a 200, otherwise the status or the error.
 func gets(port int, host, path string) string {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	return getsOn(transport, port, host, path)
+}
+
+// getsOn is gets on the connections of a transport.
+func getsOn(transport *http.Transport, port int, host, path string) string {
 	request, err := http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
 	if err != nil {
 		return err.Error()
 	}
 	request.Host = host
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return err.Error()

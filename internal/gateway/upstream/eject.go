@@ -16,8 +16,8 @@ import (
 //   - Failed requests make an endpoint suspected: no connection; no TLS; a new connection that
 //     ends before the head of a response; no response in time although the whole request was
 //     sent; a response that must not be forwarded; and the statuses 502, 503 and 504. It takes
-//     Ejection.Failures of them in a row. One is enough if the endpoint was ejected and has
-//     not answered since.
+//     Ejection.Failures of them in a row, or Ejection.Unreachable without a connection. One is enough
+//     if the endpoint was ejected and has not answered since.
 //   - These failures are no proof, because a client may be able to cause them, with a request
 //     that makes the application fail or take long. So the gateway sends its own request: that
 //     of the health check, otherwise GET /. It uses a new connection (over HTTP/2 the existing
@@ -74,10 +74,15 @@ type ejector struct {
 }
 
 // suspect counts a failure. After too many in a row, the gateway sends its own request to
-// the endpoint.
-func (s *Service) suspect(ctx context.Context, e *endpoint) {
-	failures := int(e.failures.Add(1))
-	if failures < s.options.Ejection.Failures && e.ejections.Load() == 0 {
+// the endpoint. unreachable tells that there was no connection.
+func (s *Service) suspect(ctx context.Context, e *endpoint, unreachable bool) {
+	failures, without := int(e.failures.Add(1)), 0
+	if unreachable {
+		without = int(e.unreachable.Add(1))
+	} else {
+		e.unreachable.Store(0)
+	}
+	if failures < s.options.Ejection.Failures && without < s.options.Ejection.Unreachable && e.ejections.Load() == 0 {
 		return
 	}
 	now := s.options.Clock.Now()
@@ -92,8 +97,14 @@ func (s *Service) suspect(ctx context.Context, e *endpoint) {
 			s.eject(e)
 			return
 		}
-		e.failures.Store(0)
+		e.forgive()
 	})
+}
+
+// forgive forgets the failures in a row.
+func (e *endpoint) forgive() {
+	e.failures.Store(0)
+	e.unreachable.Store(0)
 }
 
 // Wait waits until none of the gateway's own requests is in flight.
@@ -139,7 +150,7 @@ func (s *Service) eject(e *endpoint) {
 		duration = doubled
 	}
 	e.ejections.Add(1)
-	e.failures.Store(0)
+	e.forgive()
 	e.ejectedUntil.Store(now.Add(duration).UnixNano())
 	s.ejector.any.Store(true)
 }
@@ -165,7 +176,7 @@ func (s *Service) succeeded(e *endpoint) {
 	}
 	s.ejector.mu.Lock()
 	defer s.ejector.mu.Unlock()
-	e.failures.Store(0)
+	e.forgive()
 	e.ejections.Store(0)
 	e.ejectedUntil.Store(0)
 	ejected := func(e *endpoint) bool { return e.ejectedUntil.Load() != 0 }

@@ -31,6 +31,7 @@ type endpoint struct {
 	stopCheck func() // stops its checks, nil while there are none; guarded by Service.set
 
 	failures     atomic.Int32 // in a row
+	unreachable  atomic.Int32 // failures to connect in a row
 	asked        atomic.Int64 // the time of the gateway's own last request, Unix nanoseconds
 	ejections    atomic.Int32 // ejections since the last success outside of an ejection
 	ejectedUntil atomic.Int64 // Unix nanoseconds, 0 while it is not ejected
@@ -50,12 +51,12 @@ func (e *endpoint) do(ctx context.Context, req *Request, fresh bool) (*Response,
 	response, err := e.send(ctx, req, fresh)
 	if err != nil {
 		if err.raisesSuspicion() {
-			e.service.suspect(ctx, e)
+			e.service.suspect(ctx, e, err.Kind == Connect)
 		}
 		return nil, err
 	}
 	if isGatewaysError(response.Status) {
-		e.service.suspect(ctx, e)
+		e.service.suspect(ctx, e, false)
 	} else if e.failures.Load() != 0 || e.ejections.Load() != 0 {
 		e.service.succeeded(e)
 	}

@@ -51,6 +51,8 @@ type Ejection struct {
 	// Failures is how many failures in a row make the gateway send its own request to the
 	// endpoint. If that fails too, the endpoint is ejected. Default 5.
 	Failures int
+	// Unreachable is the same for failures to connect, which no client can cause. Default 2.
+	Unreachable int
 	// Base is how long the first ejection lasts. Each further one without a success in
 	// between lasts twice as long as the last. Default 10 s.
 	Base time.Duration
@@ -75,6 +77,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxIdle, 128)
 	setDefault(&o.MaxHeaderBytes, 64<<10)
 	setDefault(&o.Ejection.Failures, 5)
+	setDefault(&o.Ejection.Unreachable, 2)
 	setDefault(&o.Ejection.Base, 10*time.Second)
 	setDefault(&o.Ejection.Max, 5*time.Minute)
 	setDefault(&o.Ejection.MaxPercent, 50)

@@ -52,7 +52,7 @@ func TestRefusedConnectionIsTriedElsewhere(t *testing.T) {
 
 func TestRefusedConnectionIsNotTriedElsewhereUnlessAsked(t *testing.T) {
 	b := answering(t, okResponse)
-	s := serving(t, Options{Ejection: Ejection{Failures: 1 << 20}}, refusing(t), b.address())
+	s := serving(t, Options{Ejection: Ejection{Failures: 1 << 20, Unreachable: 1 << 20}}, refusing(t), b.address())
 	failures := 0
 	for range 40 {
 		response, err := s.Do(t.Context(), get())
@@ -295,7 +295,7 @@ func TestConfiguredRetries(t *testing.T) {
 func TestRetryGoesToAnotherEndpoint(t *testing.T) {
 	bad := answering(t, "HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n")
 	good := answering(t, okResponse)
-	s := serving(t, Options{Ejection: Ejection{Failures: 1 << 20}}, bad.address(), good.address())
+	s := serving(t, Options{Ejection: Ejection{Failures: 1 << 20, Unreachable: 1 << 20}}, bad.address(), good.address())
 	for range 50 {
 		req := get()
 		req.Retry = Retry{Attempts: 1, On: OnStatus503}

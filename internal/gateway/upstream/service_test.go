@@ -202,7 +202,7 @@ func TestEjection(t *testing.T) {
 	all := *s.endpoints.Load()
 	fail := func(e *endpoint, times int) {
 		for range times {
-			s.suspect(t.Context(), e)
+			s.suspect(t.Context(), e, false)
 		}
 		s.asking.Wait()
 	}
@@ -246,6 +246,30 @@ func TestEjection(t *testing.T) {
 	want("a success ends the suspicion")
 	if s.ejector.any.Load() {
 		t.Error("the clock is still looked at")
+	}
+}
+
+func TestAnUnreachableEndpointIsEjectedAfterTwoFailures(t *testing.T) {
+	refuse := func(context.Context, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+	for name, test := range map[string]struct {
+		failures []bool // whether there was no connection
+		ejected  bool
+	}{
+		"once":                       {[]bool{true}, false},
+		"twice":                      {[]bool{true, true}, true},
+		"with an answer in between":  {[]bool{true, false, true}, false},
+		"answers that are failures":  {[]bool{false, false, false, false}, false},
+		"five failures of any kinds": {[]bool{true, false, true, false, false}, true},
+	} {
+		s := NewService(Options{Dial: refuse}, nil)
+		s.Set([]string{"a", "b"})
+		for _, unreachable := range test.failures {
+			s.suspect(t.Context(), (*s.endpoints.Load())[0], unreachable)
+		}
+		s.asking.Wait()
+		if got := len(s.Ejected()) == 1; got != test.ejected {
+			t.Errorf("%s: ejected: %t", name, got)
+		}
 	}
 }
 
