@@ -83,6 +83,7 @@ client() {
 
 generate_client() {
   local out=$tmp/client pkg=$module/pkg/client package inputs=() packages=()
+  local plurals=GatewayParameters:GatewayParameters # one word for one and for many
   for package in $(api_packages); do
     if grep -rqE '^// \+genclient' "$package"; then
       inputs+=(--input "$package")
@@ -93,10 +94,12 @@ generate_client() {
   "$applyconfiguration_gen" --go-header-file "$header" \
     --output-dir "$out/applyconfiguration" --output-pkg "$pkg/applyconfiguration" "${packages[@]}"
   "$client_gen" --go-header-file "$header" --output-dir "$out/clientset" --output-pkg "$pkg/clientset" \
-    --clientset-name versioned --apply-configuration-package "$pkg/applyconfiguration" \
+    --plural-exceptions "$plurals" --clientset-name versioned --apply-configuration-package "$pkg/applyconfiguration" \
     --input-base "$module" "${inputs[@]}"
-  "$lister_gen" --go-header-file "$header" --output-dir "$out/listers" --output-pkg "$pkg/listers" "${packages[@]}"
+  "$lister_gen" --go-header-file "$header" --output-dir "$out/listers" --output-pkg "$pkg/listers" \
+    --plural-exceptions "$plurals" "${packages[@]}"
   "$informer_gen" --go-header-file "$header" --output-dir "$out/informers" --output-pkg "$pkg/informers" \
+    --plural-exceptions "$plurals" \
     --versioned-clientset-package "$pkg/clientset/versioned" --listers-package "$pkg/listers" "${packages[@]}"
   # A hand-written doc.go or test beside the generated folders stays.
   local folder

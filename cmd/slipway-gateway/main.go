@@ -43,6 +43,7 @@ func main() {
 	flags.DurationVar(&options.DrainTimeout, "drain-timeout", 30*time.Second, "how long requests and streams may take to end after that")
 	flags.StringVar(&options.TraceEndpoint, "otlp-endpoint", "", "collector that gets OpenTelemetry traces over HTTP, such as http://collector:4318; empty for none")
 	flags.Float64Var(&options.TraceSamplePercent, "otlp-sample-percent", 10, "share of the requests that are traced, of those whose client has not decided it")
+	options.Settings.Bind(flags)
 	flags.BoolVar(&accessLog, "access-log", true, "write a line of JSON per request to standard output")
 	flags.BoolVar(&showVersion, "version", false, "print the version and exit")
 	if err := flags.Parse(os.Args[1:]); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/admin"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/settings"
 	"github.com/slipway-dev/slipway/internal/gateway/tracing"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	// BorrowedCertificates is the name of the Secret with the certificates of other
 	// namespaces, for KindGateway. Optional.
 	BorrowedCertificates string
+	// Settings are what the operator sets of the pods, for KindGateway.
+	Settings settings.Settings
 	// Access configures the access to the API server. Default: the service account of the
 	// pod.
 	Access *rest.Config

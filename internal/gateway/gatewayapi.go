@@ -18,7 +18,7 @@ func (g *gateway) followGateway(ctx context.Context) error {
 	}
 	options := watch.GatewayOptions{
 		Access: access, Namespace: g.options.Namespace, Name: g.options.Gateway,
-		Namespaces: g.options.Namespaces, BorrowedCertificates: g.options.BorrowedCertificates,
+		Namespaces: g.options.Namespaces, Settings: g.options.Settings, BorrowedCertificates: g.options.BorrowedCertificates,
 		Clock: g.clock, Log: g.options.Log.With("namespace", g.options.Namespace, "gateway", g.options.Gateway),
 		Board: g.board,
 		Apply: func(config watch.GatewayConfig) (map[int32]error, error) { return g.apply(ctx, config) },

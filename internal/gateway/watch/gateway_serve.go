@@ -30,7 +30,7 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	g := graph.Build(in)
 	config := GatewayConfig{Ports: map[int32]bool{}}
 	var err error
-	if config.Proxy, err = proxy.NewConfig(&slipwayv1alpha1.APIGatewaySpec{}); err != nil {
+	if config.Proxy, err = proxy.NewConfig(s.spec()); err != nil {
 		return s.refuse(next, err)
 	}
 	var faults []table.Problem
@@ -63,6 +63,14 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 		Listeners: s.servedListeners(g, authorities, closed),
 	})
 	return again
+}
+
+// spec is what concerns all requests, as an APIGateway would say it.
+func (s *GatewaySource) spec() *slipwayv1alpha1.APIGatewaySpec {
+	return &slipwayv1alpha1.APIGatewaySpec{
+		TrustedProxies: s.options.Settings.TrustedProxies,
+		AccessLog:      &slipwayv1alpha1.AccessLog{SamplePercent: s.options.Settings.LogPercent},
+	}
 }
 
 // refuse tells that a state cannot be served at all.
@@ -135,9 +143,8 @@ func (s *GatewaySource) servedListeners(g *graph.Graph, authorities bundles, clo
 		if _, not := closed[l.Port]; not || !l.Valid {
 			continue
 		}
-		list = append(list, revision.ServedListener{
-			Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, l.Parts(s.keyring.version, authorities.version)),
-		})
+		parts := append(l.Parts(s.keyring.version, authorities.version), s.options.Settings.Arguments()...)
+		list = append(list, revision.ServedListener{Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)})
 	}
 	return list
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/settings"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
@@ -32,6 +33,8 @@ type GatewayOptions struct {
 	// BorrowedCertificates is the name of the Secret with the certificates of other
 	// namespaces (package borrowed).
 	BorrowedCertificates string
+	// Settings are what the operator sets of the pods.
+	Settings settings.Settings
 	// ReservedPorts are ports that no listener can have.
 	ReservedPorts []int32
 	// Clock gives the time.

@@ -110,6 +110,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.FileSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FiringObject"):
 		return &apiv1alpha1.FiringObjectApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayParameters"):
+		return &apiv1alpha1.GatewayParametersApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayParametersSpec"):
+		return &apiv1alpha1.GatewayParametersSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayService"):
+		return &apiv1alpha1.GatewayServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayTLS"):
 		return &apiv1alpha1.GatewayTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HeaderEdit"):
@@ -144,6 +150,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MonitorStuckDeletionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ParentGateway"):
 		return &apiv1alpha1.ParentGatewayApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProxyProtocol"):
+		return &apiv1alpha1.ProxyProtocolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("QueryParamMatch"):
 		return &apiv1alpha1.QueryParamMatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RateLimit"):

@@ -28,6 +28,14 @@ type BackupRunListerExpansion interface{}
 // BackupRunNamespaceLister.
 type BackupRunNamespaceListerExpansion interface{}
 
+// GatewayParametersListerExpansion allows custom methods to be added to
+// GatewayParametersLister.
+type GatewayParametersListerExpansion interface{}
+
+// GatewayParametersNamespaceListerExpansion allows custom methods to be added to
+// GatewayParametersNamespaceLister.
+type GatewayParametersNamespaceListerExpansion interface{}
+
 // MonitorRuleListerExpansion allows custom methods to be added to
 // MonitorRuleLister.
 type MonitorRuleListerExpansion interface{}

@@ -16,6 +16,8 @@ type Interface interface {
 	Backups() TypedBackupInformer
 	// BackupRuns returns a BackupRunInformer.
 	BackupRuns() TypedBackupRunInformer
+	// GatewayParameters returns a GatewayParametersInformer.
+	GatewayParameters() TypedGatewayParametersInformer
 	// MonitorRules returns a MonitorRuleInformer.
 	MonitorRules() TypedMonitorRuleInformer
 	// Restores returns a RestoreInformer.
@@ -48,6 +50,11 @@ func (v *version) Backups() TypedBackupInformer {
 // BackupRuns returns a TypedBackupRunInformer.
 func (v *version) BackupRuns() TypedBackupRunInformer {
 	return &backupRunInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// GatewayParameters returns a TypedGatewayParametersInformer.
+func (v *version) GatewayParameters() TypedGatewayParametersInformer {
+	return &gatewayParametersInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // MonitorRules returns a TypedMonitorRuleInformer.

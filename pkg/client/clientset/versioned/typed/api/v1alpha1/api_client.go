@@ -17,6 +17,7 @@ type SlipwayV1alpha1Interface interface {
 	APIGatewaysGetter
 	BackupsGetter
 	BackupRunsGetter
+	GatewayParametersGetter
 	MonitorRulesGetter
 	RestoresGetter
 	WebAppsGetter
@@ -37,6 +38,10 @@ func (c *SlipwayV1alpha1Client) Backups(namespace string) BackupInterface {
 
 func (c *SlipwayV1alpha1Client) BackupRuns(namespace string) BackupRunInterface {
 	return newBackupRuns(c, namespace)
+}
+
+func (c *SlipwayV1alpha1Client) GatewayParameters(namespace string) GatewayParametersInterface {
+	return newGatewayParameters(c, namespace)
 }
 
 func (c *SlipwayV1alpha1Client) MonitorRules() MonitorRuleInterface {

@@ -10,6 +10,8 @@ type BackupExpansion interface{}
 
 type BackupRunExpansion interface{}
 
+type GatewayParametersExpansion interface{}
+
 type MonitorRuleExpansion interface{}
 
 type RestoreExpansion interface{}

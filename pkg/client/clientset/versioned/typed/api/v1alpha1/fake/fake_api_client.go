@@ -26,6 +26,10 @@ func (c *FakeSlipwayV1alpha1) BackupRuns(namespace string) v1alpha1.BackupRunInt
 	return newFakeBackupRuns(c, namespace)
 }
 
+func (c *FakeSlipwayV1alpha1) GatewayParameters(namespace string) v1alpha1.GatewayParametersInterface {
+	return newFakeGatewayParameters(c, namespace)
+}
+
 func (c *FakeSlipwayV1alpha1) MonitorRules() v1alpha1.MonitorRuleInterface {
 	return newFakeMonitorRules(c)
 }
