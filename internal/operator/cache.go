@@ -48,6 +48,8 @@ func cacheOptions(namespaces []string) cache.Options {
 			&slipwayv1alpha1.APIGateway{}: {Transform: cache.TransformStripManagedFields()},
 			&slipwayv1alpha1.Backup{}:     {Transform: cache.TransformStripManagedFields()},
 			&slipwayv1alpha1.Restore{}:    {Transform: cache.TransformStripManagedFields()},
+			// What the pods and Services of Gateways are made like.
+			&slipwayv1alpha1.GatewayParameters{}: {Transform: cache.TransformStripManagedFields()},
 			// A Backup makes its runs, so what it states of them is kept.
 			&slipwayv1alpha1.BackupRun{}: {Transform: keepOwnManagedFields},
 

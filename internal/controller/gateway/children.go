@@ -8,18 +8,25 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 )
 
-// applyChildren makes the children true. A Gateway of which nothing can be served gets none; those that it has stay, because
-// what was served before may be served again.
+// applyChildren makes the children true. A Gateway of which nothing can be served, or whose parameters cannot be met, gets none;
+// those that it has stay, because what was served before may be served again.
 func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
-	if !s.anyValid() && s.deployment.UID == "" {
+	if s.deployment.UID == "" && (!s.anyValid() || s.input.Parameters != "") {
 		return nil
 	}
-	in := desired.Inputs{Gateway: s.gateway, Image: r.image, ServiceType: r.serviceType, Listeners: s.graph.Listeners, Certificates: s.graph.Certificates(), Current: s.deployment}
+	if s.forgotten != nil {
+		return s.forgotten
+	}
+	in := desired.Inputs{
+		Gateway: s.gateway, Image: r.image, ServiceType: r.serviceType, Parameters: s.parameters, Listeners: s.graph.Listeners,
+		Certificates: s.graph.Certificates(), Current: s.deployment,
+	}
 	// What a pod needs to start comes first.
 	all := []apply.Child{
 		apply.Wanted(desired.ServiceAccount(in), s.account),
 		apply.Wanted(desired.Role(in), s.role),
 		apply.Wanted(desired.RoleBinding(in), s.binding),
+		apply.Wanted(desired.HorizontalPodAutoscaler(in), s.autoscaler),
 		apply.Wanted(desired.PodDisruptionBudget(in), s.budget),
 	}
 	if service := desired.Service(in); service != nil {
@@ -27,16 +34,33 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 	}
 	// A certificate that a stale cache does not show is no reason to close a port.
 	ctx = apply.Using(ctx, s.shown...)
-	err := r.kit.Applier.All(ctx, s.gateway, all, nil)
+	return errors.Join(r.kit.Applier.All(ctx, s.gateway, all, nil), r.applyDeployment(ctx, s, in))
+}
+
+func (r *Reconciler) applyDeployment(ctx context.Context, s *scope, in desired.Inputs) error {
+	var err error
+	if in.Replicas, err = r.statedReplicas(ctx, s); err != nil {
+		return err
+	}
 	if s.deployment.UID == "" {
-		made, failed := r.kit.Applier.Create(ctx, s.gateway, apply.Child{Desired: desired.Deployment(in), Current: s.deployment})
-		if made || failed != nil {
-			return errors.Join(err, failed)
+		made, err := r.kit.Applier.Create(ctx, s.gateway, apply.Child{Desired: desired.Deployment(in), Current: s.deployment})
+		if made || err != nil {
+			return err
 		}
 		// The cache does not show it, and what its pods have decides about what is desired.
 	}
-	_, failed := r.kit.Applier.Apply(ctx, s.gateway, apply.Child{Desired: desired.Deployment(in), Current: s.deployment})
-	return errors.Join(err, failed)
+	_, err = r.kit.Applier.Apply(ctx, s.gateway, apply.Child{Desired: desired.Deployment(in), Current: s.deployment})
+	return err
+}
+
+// statedReplicas returns the number of pods to ask for, or nil when an autoscaler or somebody else owns it.
+func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, error) {
+	if s.parameters.Autoscaling == nil {
+		return s.parameters.Replicas, nil
+	}
+	return r.kit.Applier.AutoscaledReplicas(ctx, s.gateway, s.deployment, desired.MinReplicas(s.parameters), func(replicas int32) apply.Configuration {
+		return desired.Replicas(s.gateway, replicas)
+	})
 }
 
 // anyValid tells that a listener is to be served.

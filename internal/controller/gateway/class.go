@@ -21,8 +21,9 @@ import (
 
 // ClassReconciler says of GatewayClasses of ours whether they are accepted, and what is supported.
 type ClassReconciler struct {
-	kit     *kit.Tools
-	classes *optional.Kinds
+	kit        *kit.Tools
+	classes    *optional.Kinds
+	parameters parameters
 }
 
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gatewayclasses,verbs=get;list;watch
@@ -40,9 +41,13 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	case class.Spec.ControllerName != Controller || !class.DeletionTimestamp.IsZero():
 		return r.kit.Forget(ctx, req.NamespacedName)
 	}
+	_, problem, err := r.parameters.ofClass(ctx, class)
+	if err != nil {
+		return r.kit.Abort(req.NamespacedName, err)
+	}
 	var recheck outcome.Recheck
 	return r.kit.Conclude(ctx, req.NamespacedName, nil, &recheck, func() error {
-		next := classStatus(class, metav1.NewTime(r.kit.Clock.Now()))
+		next := classStatus(class, problem, metav1.NewTime(r.kit.Clock.Now()))
 		if sameConditions(class.Status.Conditions, next.Conditions) && sameFeatures(class.Status.SupportedFeatures, next.SupportedFeatures) {
 			return nil
 		}
@@ -54,12 +59,12 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	})
 }
 
-// classStatus is what there is to say of a class.
-func classStatus(class *gatewayv1.GatewayClass, now metav1.Time) gatewayv1.GatewayClassStatus {
+// classStatus is what there is to say of a class. problem is why its parameters cannot be used; empty: they can.
+func classStatus(class *gatewayv1.GatewayClass, problem string, now metav1.Time) gatewayv1.GatewayClassStatus {
 	const accepted = string(gatewayv1.GatewayClassConditionStatusAccepted)
 	condition := status.True(accepted, string(gatewayv1.GatewayClassReasonAccepted), "Slipway serves the Gateways of this class")
-	if class.Spec.ParametersRef != nil {
-		condition = status.False(accepted, string(gatewayv1.GatewayClassReasonInvalidParameters), "spec.parametersRef: no kind of parameters is supported: leave it out")
+	if problem != "" {
+		condition = status.False(accepted, string(gatewayv1.GatewayClassReasonInvalidParameters), problem)
 	}
 	return gatewayv1.GatewayClassStatus{
 		Conditions:        status.Merge(class.Status.Conditions, []metav1.Condition{condition}, class.Generation, now),
@@ -86,18 +91,16 @@ type owned struct {
 	children client.Reader
 }
 
-// is tells whether a Gateway is ours: its class asks for Slipway and is accepted. A Gateway whose class was deleted, or is not
-// accepted any more, is ours as long as its pods are there: what serves is not taken away for that.
+// is tells whether a Gateway is ours: its class asks for Slipway. A Gateway whose class was deleted is ours as long as its pods
+// are there: what serves is not taken away for that.
 func (o owned) is(ctx context.Context, gateway *gatewayv1.Gateway) (bool, error) {
 	class := &gatewayv1.GatewayClass{}
 	err := o.kinds.classes.Get(ctx, types.NamespacedName{Name: string(gateway.Spec.GatewayClassName)}, class)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return false, fmt.Errorf("read the GatewayClass: %w", err)
-	case err == nil && class.Spec.ControllerName != Controller:
-		return false, nil
-	case err == nil && class.Spec.ParametersRef == nil:
-		return true, nil
+	case err == nil:
+		return class.Spec.ControllerName == Controller, nil
 	}
 	deployment := &appsv1.Deployment{}
 	err = o.children.Get(ctx, types.NamespacedName{Namespace: gateway.Namespace, Name: desired.Name(gateway)}, deployment)

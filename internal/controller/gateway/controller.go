@@ -39,6 +39,8 @@ type Reconciler struct {
 	kinds *kinds
 	// owned tells which Gateways are ours.
 	owned owned
+	// given reads parameters.
+	given parameters
 	// replicas knows what the pods serve.
 	replicas Replicas
 	// image is what the pods run.
@@ -72,7 +74,9 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=services;serviceaccounts;secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=pods;namespaces;configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=slipway.dev,resources=gatewayparameters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile makes one Gateway true and says how far it got.

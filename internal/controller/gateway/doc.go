@@ -11,6 +11,7 @@
 //	kinds.go       the kinds of the Gateway API, which a cluster need not have
 //	class.go       GatewayClasses, and which Gateways are ours
 //	features.go    what is supported, as classes tell
+//	parameters.go  the parameters of classes and Gateways
 //	scope.go       what one reconcile knows, and loading it
 //	objects.go     loading what listeners and routes refer to
 //	secrets.go     certificates, and the Secret with the copies

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
@@ -100,6 +101,7 @@ func (s *scope) listenerDigest(l *graph.Listener) revision.ServedListener {
 		func(name types.NamespacedName) string { return s.versions[name] },
 		func(name types.NamespacedName) string { return s.bundleVersions[name] },
 	)
+	parts = append(parts, desired.Settings(s.parameters).Arguments()...)
 	return revision.ServedListener{Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)}
 }
 

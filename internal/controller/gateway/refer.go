@@ -21,6 +21,8 @@ const (
 	indexGateway = "slipway.dev/gateway"
 	// indexClass finds Gateways by their class.
 	indexClass = "slipway.dev/class"
+	// indexParameters finds Gateways by the GatewayParameters that they name themselves.
+	indexParameters = "slipway.dev/parameters"
 	// indexSecret finds Gateways by the Secrets that listeners name, and by the namespace of each that is not their own.
 	indexSecret = "slipway.dev/secret"
 	// indexBundle finds Gateways and BackendTLSPolicies by the ConfigMaps with authorities that they name, and Gateways by the
@@ -60,6 +62,14 @@ func classIndex(object client.Object) []string {
 		return []string{string(gateway.Spec.GatewayClassName)}
 	}
 	return nil
+}
+
+func parametersIndex(object client.Object) []string {
+	gateway, ok := object.(*gatewayv1.Gateway)
+	if !ok || gateway.Spec.Infrastructure == nil || gateway.Spec.Infrastructure.ParametersRef == nil {
+		return nil
+	}
+	return []string{types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Spec.Infrastructure.ParametersRef.Name}.String()}
 }
 
 // secretIndex has the Secret with the copies, too: what somebody does to it is undone.
@@ -120,6 +130,48 @@ func (f referrers) ofRoute(_ context.Context, object client.Object) []reconcile.
 // gateways are found by an index.
 func (f referrers) gateways(index string, sameNamespace bool, values func(client.Object) []string) handler.MapFunc {
 	return watch.Referrers{Reader: f.reader, List: &gatewayv1.GatewayList{}, Index: index, Values: values, SameNamespace: sameNamespace}.Map
+}
+
+// ofParameters are the Gateways that name GatewayParameters, and those whose class does.
+func (f referrers) ofParameters(classes client.Reader) handler.MapFunc {
+	named := f.gateways(indexParameters, false, func(object client.Object) []string { return []string{client.ObjectKeyFromObject(object).String()} })
+	ofClass := f.gateways(indexClass, false, func(object client.Object) []string { return []string{object.GetName()} })
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		requests := named(ctx, object)
+		for _, class := range classesNaming(ctx, classes, object) {
+			requests = append(requests, ofClass(ctx, class)...)
+		}
+		return requests
+	}
+}
+
+// classesOf are the classes that name GatewayParameters.
+func classesOf(classes client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, class := range classesNaming(ctx, classes, object) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(class)})
+		}
+		return requests
+	}
+}
+
+func classesNaming(ctx context.Context, classes client.Reader, object client.Object) []*gatewayv1.GatewayClass {
+	list := &gatewayv1.GatewayClassList{}
+	if err := classes.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		if ctx.Err() == nil {
+			logf.FromContext(ctx).Error(err, "An event is lost: GatewayClasses are not reconciled")
+		}
+		return nil
+	}
+	var naming []*gatewayv1.GatewayClass
+	for i := range list.Items {
+		ref := list.Items[i].Spec.ParametersRef
+		if ref != nil && ref.Name == object.GetName() && ref.Namespace != nil && string(*ref.Namespace) == object.GetNamespace() {
+			naming = append(naming, &list.Items[i])
+		}
+	}
+	return naming
 }
 
 // ofService are the Gateways of the routes that name a Service.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
@@ -36,6 +38,7 @@ type scope struct {
 	deployment *appsv1.Deployment
 	service    *corev1.Service
 	budget     *policyv1.PodDisruptionBudget
+	autoscaler *autoscalingv2.HorizontalPodAutoscaler
 	// copies is the metadata of the Secret with the certificates of other namespaces, whoever made it.
 	copies *metav1.PartialObjectMetadata
 	// pods are all pods of the Gateway, by name, shared with the cache: not to be changed. Set by load.
@@ -44,6 +47,10 @@ type scope struct {
 	// input is what the graph is built of. The routes are those that name the Gateway, or have an entry of ours for it. They
 	// are shared with the cache. Set by load, and the Secrets by readCertificates.
 	input graph.Input
+	// parameters are those by which the children are made. Set by load.
+	parameters slipwayv1alpha1.GatewayParametersSpec
+	// forgotten is why nobody knows the parameters: the children stay as they are. Set by load.
+	forgotten error
 	// unrelated are policies that have an entry for the Gateway, and are for no Service of it any more. Set by load.
 	unrelated []*gatewayv1.BackendTLSPolicy
 	// versions are those of the Secrets that listeners may show. Set by readCertificates.
@@ -76,6 +83,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		deployment: &appsv1.Deployment{},
 		service:    &corev1.Service{},
 		budget:     &policyv1.PodDisruptionBudget{},
+		autoscaler: &autoscalingv2.HorizontalPodAutoscaler{},
 		answers:    map[types.UID]replica.Answer{},
 	}
 	if err := r.kinds.objects.Get(ctx, key, s.gateway); err != nil {
@@ -92,10 +100,14 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.deployment),
 		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.service),
 		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.budget),
+		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.autoscaler),
 		r.loadPods(ctx, s),
 		r.loadInput(ctx, s),
 	)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.loadParameters(ctx, s); err != nil {
 		return nil, err
 	}
 	if s.copies, err = r.secret(ctx, types.NamespacedName{Namespace: key.Namespace, Name: desired.CopiesName(s.gateway)}); err != nil {
@@ -106,7 +118,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 
 // children are those that exist.
 func (s *scope) children() []client.Object {
-	return apply.Existing(s.account, s.role, s.binding, s.deployment, s.service, s.budget)
+	return apply.Existing(s.account, s.role, s.binding, s.deployment, s.service, s.budget, s.autoscaler)
 }
 
 func (r *Reconciler) loadPods(ctx context.Context, s *scope) error {

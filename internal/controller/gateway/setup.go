@@ -7,12 +7,14 @@ import (
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -22,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/kit"
@@ -58,12 +61,16 @@ func SetupClass(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	r := &ClassReconciler{kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock}), classes: classes}
+	r := &ClassReconciler{
+		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock}), classes: classes,
+		parameters: newParameters(mgr, options),
+	}
 	if r.kit.Blockers, err = blocker.Setup(mgr); err != nil {
 		return err
 	}
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("gatewayclass").
+		Watches(&slipwayv1alpha1.GatewayParameters{}, handler.EnqueueRequestsFromMapFunc(classesOf(classes)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(r.kit.Blockers.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Build(r)
@@ -109,6 +116,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&appsv1.Deployment{}, owner).
 		Watches(&corev1.Service{}, owner).
 		Watches(&policyv1.PodDisruptionBudget{}, owner).
+		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, owner).
+		Watches(&slipwayv1alpha1.GatewayParameters{}, handler.EnqueueRequestsFromMapFunc(find.ofParameters(known.classes)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		// Where there are pods of a Gateway, there was a class of ours.
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 			if object.GetLabels()[gatewayv1.GatewayNameLabelKey] != "" {
@@ -189,6 +198,7 @@ func addIndexes(mgr ctrl.Manager, known *kinds) error {
 	errs := []error{
 		known.objects.Index(gateway, indexGateway, labelIndex),
 		known.objects.Index(gateway, indexClass, classIndex),
+		known.objects.Index(gateway, indexParameters, parametersIndex),
 		known.objects.Index(gateway, indexSecret, secretIndex),
 		known.objects.Index(gateway, indexBundle, bundleIndex),
 		known.objects.Index(&gatewayv1.BackendTLSPolicy{}, indexBundle, bundleIndex),
@@ -218,7 +228,7 @@ func withDefaults(options Options) Options {
 func newReconciler(mgr ctrl.Manager, options Options, known *kinds, replicas Replicas) *Reconciler {
 	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock})
 	return &Reconciler{
-		kit: tools, kinds: known, owned: owned{kinds: known, children: mgr.GetClient()}, replicas: replicas,
+		kit: tools, kinds: known, owned: owned{kinds: known, children: mgr.GetClient()}, given: newParameters(mgr, options), replicas: replicas,
 		image: options.Image, serviceType: options.ServiceType,
 		certificates: lru.New(kit.Memory), bundles: lru.New(kit.Memory), copied: lru.New(kit.Memory), granted: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
 	}

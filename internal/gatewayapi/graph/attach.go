@@ -217,15 +217,12 @@ func (l *Listener) told() string {
 	return fmt.Sprintf("listener %q: %s", l.Name, l.Why())
 }
 
-// parameters tells that the Gateway has parameters. There is no kind for them yet, and what they ask for would
-// not be so.
+// parameters tells why the parameters cannot be met.
 func (b *builder) parameters() *fault {
-	infrastructure := b.in.Gateway.Spec.Infrastructure
-	if infrastructure == nil || infrastructure.ParametersRef == nil {
+	if b.in.Parameters == "" {
 		return nil
 	}
-	ref := infrastructure.ParametersRef
-	return faultf(gatewayv1.GatewayReasonInvalidParameters, "spec.infrastructure.parametersRef: %s of group %q is not supported", ref.Kind, ref.Group)
+	return faultf(gatewayv1.GatewayReasonInvalidParameters, "%s", b.in.Parameters)
 }
 
 // addresses tells which address of the spec is of a type that is not supported.

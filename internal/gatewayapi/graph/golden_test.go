@@ -224,6 +224,8 @@ func read(t *testing.T, file string) graph.Input {
 		case "Service":
 			service := decode(t, document, &corev1.Service{}, true)
 			in.Services[nameOf(service)] = serviceOf(service)
+		case "GatewayParameters":
+			in.Parameters = kind.Annotations["problem"]
 		case "BackendTLSPolicy":
 			in.Policies = append(in.Policies, decode(t, document, &gatewayv1.BackendTLSPolicy{}, true))
 		case "ConfigMap":

@@ -8,11 +8,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/children"
 	"github.com/slipway-dev/slipway/internal/kit/children/dataplane"
 )
@@ -21,17 +23,36 @@ import (
 const many = 2
 
 // Deployment runs the pods of the Gateway. They open the ports of the listeners themselves, so another listener restarts none.
-// Their number is not stated: it is one, until somebody scales the Deployment.
+// Their number is not stated unless the parameters do: it is one, until somebody scales the Deployment.
 func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
+	serve := []string{"--kind=" + Kind, "--gateway=" + in.Gateway.Name, "--borrowed-certificates=" + CopiesName(in.Gateway)}
 	return dataplane.Deployment(dataplane.Pods{
 		Owner:        owner(in.Gateway),
 		Image:        in.Image,
-		Serve:        []string{"--kind=" + Kind, "--gateway=" + in.Gateway.Name, "--borrowed-certificates=" + CopiesName(in.Gateway)},
+		Serve:        append(serve, Settings(in.Parameters).Arguments()...),
 		AdminPort:    AdminPort,
 		LowPorts:     true,
-		DrainSeconds: dataplane.DefaultDrainSeconds,
+		DrainSeconds: children.Or(in.Parameters.DrainSeconds, dataplane.DefaultDrainSeconds),
+		Resources:    in.Parameters.Resources,
+		PullSecrets:  in.Parameters.ImagePullSecrets,
 		Current:      in.Current,
-	})
+		Replicas:     in.Replicas,
+	}).WithAnnotations(asked(in.Parameters))
+}
+
+// Replicas states a Deployment's number of pods and nothing else.
+func Replicas(gateway *gatewayv1.Gateway, replicas int32) *appsv1ac.DeploymentApplyConfiguration {
+	return owner(gateway).Replicas(replicas)
+}
+
+// MinReplicas is the number of pods that should run at the least where the parameters state one.
+func MinReplicas(parameters slipwayv1alpha1.GatewayParametersSpec) int32 {
+	return children.MinReplicas(parameters.Replicas, parameters.Autoscaling)
+}
+
+// HorizontalPodAutoscaler owns the Deployment's replicas. It returns nil without autoscaling.
+func HorizontalPodAutoscaler(in Inputs) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
+	return owner(in.Gateway).HorizontalPodAutoscaler(in.Parameters.Autoscaling, MinReplicas(in.Parameters))
 }
 
 // ServiceAccount is who the pods are.
@@ -39,9 +60,12 @@ func ServiceAccount(in Inputs) *corev1ac.ServiceAccountApplyConfiguration {
 	return dataplane.ServiceAccount(owner(in.Gateway))
 }
 
-// PodDisruptionBudget lets a node drain take one pod at a time, and an only pod too.
+// PodDisruptionBudget lets a node drain take one pod at a time, and an only pod too. It returns nil where there are never two.
 func PodDisruptionBudget(in Inputs) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	return owner(in.Gateway).PodDisruptionBudget(many)
+	if in.Parameters.Replicas == nil && in.Parameters.Autoscaling == nil {
+		return owner(in.Gateway).PodDisruptionBudget(many)
+	}
+	return owner(in.Gateway).PodDisruptionBudget(children.MaxReplicas(in.Parameters.Replicas, in.Parameters.Autoscaling))
 }
 
 // Service has a port for each port of a valid listener. It returns nil without one: a Service needs a port.
@@ -50,7 +74,14 @@ func Service(in Inputs) *corev1ac.ServiceApplyConfiguration {
 	if len(numbers) == 0 {
 		return nil
 	}
-	spec := corev1ac.ServiceSpec().WithType(in.ServiceType).WithSelector(owner(in.Gateway).Selector())
+	asks, kind := children.Or(in.Parameters.Service, slipwayv1alpha1.GatewayService{}), in.serviceType()
+	spec := corev1ac.ServiceSpec().WithType(kind).WithSelector(owner(in.Gateway).Selector())
+	if kind == corev1.ServiceTypeLoadBalancer && asks.LoadBalancerClass != nil {
+		spec.WithLoadBalancerClass(*asks.LoadBalancerClass)
+	}
+	if kind != corev1.ServiceTypeClusterIP && asks.ExternalTrafficPolicy != "" {
+		spec.WithExternalTrafficPolicy(asks.ExternalTrafficPolicy)
+	}
 	for _, number := range numbers {
 		spec.WithPorts(corev1ac.ServicePort().
 			WithName(fmt.Sprintf("%s-%d", strings.ToLower(string(protocols[number])), number)).
@@ -59,7 +90,7 @@ func Service(in Inputs) *corev1ac.ServiceApplyConfiguration {
 			WithProtocol(corev1.ProtocolTCP))
 	}
 	if asked := RequestedAddresses(in.Gateway); len(asked) > 0 {
-		if in.ServiceType == corev1.ServiceTypeLoadBalancer {
+		if kind == corev1.ServiceTypeLoadBalancer {
 			spec.WithLoadBalancerIP(asked[0])
 		} else {
 			spec.WithClusterIP(asked[0])
@@ -69,8 +100,17 @@ func Service(in Inputs) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(o.Name(), in.Gateway.Namespace).
 		WithLabels(o.Labels()).
 		WithAnnotations(o.Annotations).
+		WithAnnotations(asks.Annotations).
 		WithOwnerReferences(o.Reference()).
 		WithSpec(spec)
+}
+
+// serviceType is that of the Service.
+func (in Inputs) serviceType() corev1.ServiceType {
+	if asks := in.Parameters.Service; asks != nil && asks.Type != "" {
+		return corev1.ServiceType(asks.Type)
+	}
+	return in.ServiceType
 }
 
 // RequestedAddresses are those of the spec that have a value. A Service can ask for one.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/children"
@@ -33,14 +34,18 @@ type Inputs struct {
 	Gateway *gatewayv1.Gateway
 	// Image is what the pods run.
 	Image string
-	// ServiceType is how clients outside of the cluster reach the pods.
+	// ServiceType is that of the Service where the parameters name none.
 	ServiceType corev1.ServiceType
+	// Parameters are those of the Gateway.
+	Parameters slipwayv1alpha1.GatewayParametersSpec
 	// Listeners are those of the Gateway. Only valid ones have a port.
 	Listeners []*graph.Listener
 	// Certificates are the Secrets whose certificates are shown.
 	Certificates []types.NamespacedName
 	// Current is the Deployment as it is, or nil.
 	Current *appsv1.Deployment
+	// Replicas is how many pods to ask for, or nil to leave the number to whoever else sets it.
+	Replicas *int32
 }
 
 // Name returns the name of every child but the Secret: <gateway>-<class>, or something like it with a hash where that is

@@ -13,29 +13,39 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/testing/golden"
 )
 
-// Each case's input is testdata/<name>.in.yaml, a Gateway; what it leads to is testdata/<name>.out.yaml.
+// Each case's input is testdata/<name>.in.yaml, a Gateway and perhaps GatewayParameters; what it leads to is
+// testdata/<name>.out.yaml.
 func TestWhatAGatewayLeadsTo(t *testing.T) {
-	golden.Cases(t, "testdata", func(t *testing.T, input string) string { return render(t, read(t, input)) })
+	golden.Cases(t, "testdata", func(t *testing.T, input string) string {
+		gateway, parameters := read(t, input)
+		in := inputs(gateway)
+		in.Parameters, in.Replicas = parameters, parameters.Replicas
+		return render(t, in)
+	})
 }
 
-func read(t *testing.T, path string) *gatewayv1.Gateway {
+func read(t *testing.T, path string) (*gatewayv1.Gateway, slipwayv1alpha1.GatewayParametersSpec) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gateway := &gatewayv1.Gateway{}
-	if err := yaml.UnmarshalStrict(raw, gateway); err != nil {
-		t.Fatal(err)
+	gateway, parameters := &gatewayv1.Gateway{}, &slipwayv1alpha1.GatewayParameters{}
+	ofGateway, ofParameters, _ := strings.Cut(string(raw), "---\n")
+	for object, text := range map[any]string{gateway: ofGateway, parameters: ofParameters} {
+		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+			t.Fatal(err)
+		}
 	}
 	gateway.Namespace, gateway.UID = "team", "0000-uid"
-	return gateway
+	return gateway, parameters.Spec
 }
 
 // inputs are those of a Gateway whose Secrets all exist, those of other namespaces without a grant.
@@ -54,14 +64,13 @@ func inputs(gateway *gatewayv1.Gateway) desired.Inputs {
 }
 
 // render writes every object that a Gateway leads to as one YAML document each.
-func render(t *testing.T, gateway *gatewayv1.Gateway) string {
+func render(t *testing.T, in desired.Inputs) string {
 	t.Helper()
-	in := inputs(gateway)
 	data := map[string][]byte{}
 	borrowed.Put(data, types.NamespacedName{Namespace: "other", Name: "web"}, borrowed.Certificate{Certificate: []byte("c"), PrivateKey: []byte("k"), Version: "7"})
 	objects := []any{
 		desired.ServiceAccount(in), desired.Role(in), desired.RoleBinding(in), desired.Deployment(in), desired.Service(in),
-		desired.PodDisruptionBudget(in), desired.Copies(gateway, data),
+		desired.HorizontalPodAutoscaler(in), desired.PodDisruptionBudget(in), desired.Copies(in.Gateway, data),
 	}
 	var documents []string
 	for _, object := range objects {
@@ -120,7 +129,7 @@ func TestPodsDoNotRestartForWhatTheyWatch(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			before := read(t, "testdata/everything.in.yaml")
+			before, _ := read(t, "testdata/everything.in.yaml")
 			after := before.DeepCopy()
 			tc.change(after)
 			a, b := desired.Deployment(inputs(before)).Spec.Template, desired.Deployment(inputs(after)).Spec.Template
