@@ -130,14 +130,31 @@ func Run(ctx context.Context, options Options) error {
 	g.board = revision.NewBoard(g.clock, options.Version)
 	metrics.MustRegister(newStates(g.handler, g.certificates, g.board))
 	g.admin = admin.New(g.ready, registry, g.board)
+	balancer, err := options.loadBalancer()
+	if err != nil {
+		return err
+	}
 	g.server = proxy.NewServer(g.handler, proxy.ServerOptions{
-		HTTP: listeners[0], HTTPS: listeners[1], Certificates: g.certificates, DrainTimeout: options.DrainTimeout,
+		LoadBalancer: balancer,
+		HTTP:          listeners[0], HTTPS: listeners[1], Certificates: g.certificates, DrainTimeout: options.DrainTimeout,
 		ErrorLog: slog.NewLogLogger(options.Log.Handler(), slog.LevelDebug),
 	})
 	if options.Listening != nil {
 		options.Listening(address(listeners[0]), address(listeners[1]), address(listeners[2]))
 	}
 	return g.run(ctx, listeners[2])
+}
+
+// loadBalancer is what begins connections with a header. It returns nil for none.
+func (o *Options) loadBalancer() (*proxy.LoadBalancer, error) {
+	if o.Kind != KindGateway || !o.Settings.ProxyProtocol {
+		return nil, nil //nolint:nilnil // nil means without
+	}
+	sources, err := o.Settings.Sources()
+	if err != nil {
+		return nil, err
+	}
+	return &proxy.LoadBalancer{Sources: sources}, nil
 }
 
 func (g *gateway) keysFailing(address string, err error) {

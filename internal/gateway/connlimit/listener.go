@@ -31,6 +31,10 @@ const (
 	Total Refusal = iota
 	// PerClient means too many connections of one client.
 	PerClient
+	// Unannounced means a connection that does not say whose it is, though it must (package proxyprotocol).
+	Unannounced
+	// Refusals is how many there are.
+	Refusals = iota
 )
 
 // Counter counts the connections of one or more listeners and refuses those above its
@@ -62,6 +66,19 @@ func (c *Counter) Listen(listener net.Listener) net.Listener {
 	return &limited{Listener: listener, counter: c}
 }
 
+// ListenUnclaimed does the same for connections that say later whose they are. Until their method Claim is called with the
+// address of the client, they count in total alone.
+func (c *Counter) ListenUnclaimed(listener net.Listener) net.Listener {
+	return &limited{Listener: listener, counter: c, unclaimed: true}
+}
+
+// Refuse tells about a connection that somebody else has closed.
+func (c *Counter) Refuse(why Refusal) {
+	if c.Refused != nil {
+		c.Refused(why)
+	}
+}
+
 // enter counts a connection of a client. The zero Addr stands for an exempt client. Above a
 // limit it returns false and the limit.
 func (c *Counter) enter(client netip.Addr, limits *Limits) (Refusal, bool) {
@@ -90,7 +107,8 @@ func (c *Counter) leave(client netip.Addr) {
 type limited struct {
 	net.Listener
 
-	counter *Counter
+	counter   *Counter
+	unclaimed bool
 }
 
 // Accept returns the next connection that is within the limits.
@@ -100,23 +118,34 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		limits := l.counter.limits.Load()
-		if limits == nil {
-			limits = &Limits{}
-		}
-		client := clients.Of(addressOf(raw))
-		if clients.Within(limits.Exempt, addressOf(raw)) {
-			client = netip.Addr{}
+		limits := l.counter.now()
+		var client netip.Addr
+		if !l.unclaimed {
+			client = limits.client(addressOf(raw))
 		}
 		why, ok := l.counter.enter(client, limits)
 		if ok {
 			return newConn(raw, l.counter, client), nil
 		}
 		_ = raw.Close()
-		if l.counter.Refused != nil {
-			l.counter.Refused(why)
-		}
+		l.counter.Refuse(why)
 	}
+}
+
+// now returns the limits.
+func (c *Counter) now() *Limits {
+	if limits := c.limits.Load(); limits != nil {
+		return limits
+	}
+	return &Limits{}
+}
+
+// client returns who counts for an address. The zero Addr stands for an exempt client.
+func (l *Limits) client(address netip.Addr) netip.Addr {
+	if clients.Within(l.Exempt, address) {
+		return netip.Addr{}
+	}
+	return clients.Of(address)
 }
 
 // addressOf returns the peer's address, or the zero value if it has none.
@@ -146,6 +175,22 @@ func newConn(raw net.Conn, counter *Counter, client netip.Addr) net.Conn {
 	return c
 }
 
+// Claim makes the connection count for a client. It reports whether the client may have it. It is called once at most, before
+// anybody else has the connection.
+func (c *conn) Claim(address netip.Addr) bool {
+	limits := c.counter.now()
+	client := limits.client(address)
+	c.counter.leave(c.client)
+	why, ok := c.counter.enter(client, limits)
+	if !ok {
+		c.once.Do(func() {}) // it has left
+		c.counter.Refuse(why)
+		return false
+	}
+	c.client = client
+	return true
+}
+
 // Close closes the connection.
 func (c *conn) Close() error {
 	err := c.Conn.Close()
@@ -160,6 +205,9 @@ type tcpConn struct {
 
 	conn *conn
 }
+
+// Claim makes the connection count for a client.
+func (c *tcpConn) Claim(address netip.Addr) bool { return c.conn.Claim(address) }
 
 // Close closes the connection.
 func (c *tcpConn) Close() error { return c.conn.Close() }

@@ -30,7 +30,7 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_password_checks_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Password checks of basic authentication, by result: right, wrong, client_busy (429: its address has too many waiting), busy (503: the queue is full, or the wait was too long), timeout, canceled."},
 		{Name: "slipway_gateway_access_log_lines_dropped_total", Type: metric.Counter, Help: "Lines of the access log that were dropped because the output did not take them."},
 		{Name: "slipway_gateway_connections", Type: metric.Gauge, Help: "Connections of clients that are open."},
-		{Name: "slipway_gateway_connections_refused_total", Type: metric.Counter, Labels: []string{"limit"}, Help: "Connections of clients that were closed at once, by the limit: max or max_per_client."},
+		{Name: "slipway_gateway_connections_refused_total", Type: metric.Counter, Labels: []string{"limit"}, Help: "Connections of clients that were closed at once, by the limit: max, max_per_client, or proxy_protocol for those without the header that they must begin with."},
 	}
 }
 
@@ -58,7 +58,7 @@ type metrics struct {
 	fetches   *prometheus.CounterVec
 	passwords [len(verdicts)]prometheus.Counter
 	dropped   prometheus.Counter
-	refused   [2]prometheus.Counter // indexed by connlimit.Refusal
+	refused   [connlimit.Refusals]prometheus.Counter // indexed by connlimit.Refusal
 
 	mu       sync.Mutex
 	routes   map[string]*routeMetrics
@@ -113,7 +113,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	dropped := newCounter(definitions[8])
 	m.dropped = dropped.WithLabelValues()
 	refused := newCounter(definitions[10])
-	m.refused = [...]prometheus.Counter{connlimit.Total: refused.WithLabelValues("max"), connlimit.PerClient: refused.WithLabelValues("max_per_client")}
+	m.refused = [...]prometheus.Counter{connlimit.Total: refused.WithLabelValues("max"), connlimit.PerClient: refused.WithLabelValues("max_per_client"), connlimit.Unannounced: refused.WithLabelValues("proxy_protocol")}
 	if registerer != nil {
 		registerer.MustRegister(passwords, dropped, refused, m.requests, m.duration, m.errors, m.checks, m.retries, m.exhausted, m.fetches)
 	}

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
+	"github.com/slipway-dev/slipway/internal/gateway/proxyprotocol"
 )
 
 const (
@@ -34,6 +37,8 @@ type ServerOptions struct {
 	// name them. Default: the ports of their addresses.
 	HTTPPort  int32
 	HTTPSPort int32
+	// LoadBalancer begins each connection with a header of the PROXY protocol. Nil: they begin without.
+	LoadBalancer *LoadBalancer
 	// Certificates are the certificates for HTTPS.
 	Certificates *Certificates
 	// ErrorLog receives errors about connections. Default: the standard logger.
@@ -53,6 +58,12 @@ type ServerOptions struct {
 	// DrainTimeout bounds how long the connections of a port that is closed at run time may
 	// go on. Default 30 s.
 	DrainTimeout time.Duration
+}
+
+// LoadBalancer begins each connection with a header of the PROXY protocol.
+type LoadBalancer struct {
+	// Sources are the addresses that it connects from. Empty: any.
+	Sources []netip.Prefix
 }
 
 // Server serves a Handler.
@@ -131,7 +142,19 @@ func (s *Server) listener(listener net.Listener, port int32, open *conns) net.Li
 			port = int32(address.Port())
 		}
 	}
-	return &clientListener{Listener: s.handler.connections.Listen(listener), port: port, clock: s.options.Clock, open: open, lingering: &s.lingers}
+	return &clientListener{Listener: s.counted(listener), port: port, clock: s.options.Clock, open: open, lingering: &s.lingers}
+}
+
+// counted returns a listener whose connections are bounded, and know their clients.
+func (s *Server) counted(listener net.Listener) net.Listener {
+	counter := &s.handler.connections
+	if s.options.LoadBalancer == nil {
+		return counter.Listen(listener)
+	}
+	return proxyprotocol.Listen(counter.ListenUnclaimed(listener), proxyprotocol.Options{
+		Sources: s.options.LoadBalancer.Sources, Timeout: s.options.HeaderTimeout, Clock: s.options.Clock,
+		Refused: func() { counter.Refuse(connlimit.Unannounced) },
+	})
 }
 
 // Run serves until Shutdown has returned. Meanwhile it runs the background work of the
