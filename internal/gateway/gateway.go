@@ -136,7 +136,7 @@ func Run(ctx context.Context, options Options) error {
 	}
 	g.server = proxy.NewServer(g.handler, proxy.ServerOptions{
 		LoadBalancer: balancer,
-		HTTP:          listeners[0], HTTPS: listeners[1], Certificates: g.certificates, DrainTimeout: options.DrainTimeout,
+		HTTP:         listeners[0], HTTPS: listeners[1], Certificates: g.certificates, DrainTimeout: options.DrainTimeout,
 		ErrorLog: slog.NewLogLogger(options.Log.Handler(), slog.LevelDebug),
 	})
 	if options.Listening != nil {
