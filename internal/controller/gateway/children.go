@@ -11,7 +11,7 @@ import (
 // applyChildren makes the children true. A Gateway of which nothing can be served, or whose parameters cannot be met, gets none;
 // those that it has stay, because what was served before may be served again.
 func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
-	if s.deployment.UID == "" && (!s.anyValid() || s.input.Parameters != "") {
+	if s.deployment.UID == "" && (!s.anyValid() || s.input.ParametersProblem != "") {
 		return nil
 	}
 	if s.forgotten != nil {

@@ -26,11 +26,7 @@ type parameters struct {
 }
 
 func newParameters(mgr ctrl.Manager, options Options) parameters {
-	namespaces := options.Budget.Objects.Namespaces
-	return parameters{reader: mgr.GetClient(), watched: func(namespace string) bool {
-		_, named := namespaces[namespace]
-		return named || len(namespaces) == 0
-	}}
+	return parameters{reader: mgr.GetClient(), watched: options.Budget.Objects.Watches}
 }
 
 // ofClass returns the parameters of a class, and why they cannot be used; empty: they can.
@@ -99,10 +95,10 @@ func (r *Reconciler) loadParameters(ctx context.Context, s *scope) error {
 		problem = ownProblem
 	}
 	s.parameters = desired.Parameters(ofClass, own)
-	if problem == "" {
-		problem = desired.Contradiction(s.parameters)
+	if why := desired.Contradiction(s.parameters); problem == "" && why != "" {
+		problem = fmt.Sprintf("the %s of GatewayClass %q and of the Gateway contradict each other: %s", parametersKind, class.Name, why)
 	}
-	s.input.Parameters = problem
+	s.input.ParametersProblem = problem
 	if known && problem == "" {
 		return nil
 	}

@@ -104,12 +104,34 @@ func TestParametersOfTheGatewayAndOfItsClassAreMet(t *testing.T) {
 		t.Error(err)
 	}
 
+	// What the API server does not take is said, and the rest is met.
+	update(f, ofClass, func(p *slipwayv1alpha1.GatewayParameters) {
+		p.Spec.DrainSeconds, p.Spec.Service.LoadBalancerClass = ptr(int32(8)), ptr("example.com/slow")
+	})
+	eventuallyIs(f, deployment, "3 pods, --trusted-proxies=10.0.0.0/8 --drain-timeout=8s", arguments)
+	environment.Eventually(t, func() error {
+		if err := f.get(g); err != nil {
+			return err
+		}
+		said := message(g.Status.Conditions, "Programmed")
+		for _, want := range []string{"Service", exposed.Name, "spec.loadBalancerClass"} {
+			if !strings.Contains(said, want) {
+				return fmt.Errorf("Programmed says %q, want %q", said, want)
+			}
+		}
+		return nil
+	})
+	update(f, ofClass, func(p *slipwayv1alpha1.GatewayParameters) {
+		p.Spec.DrainSeconds, p.Spec.Service.LoadBalancerClass = ptr(int32(7)), ptr("example.com/fast")
+	})
+	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionFalse, gatewayv1.GatewayReasonAddressNotAssigned)
+
 	// Those of the Gateway win.
 	update(f, own, func(p *slipwayv1alpha1.GatewayParameters) {
 		p.Spec.Replicas, p.Spec.AccessLog = ptr(int32(1)), &slipwayv1alpha1.AccessLog{SamplePercent: ptr(int32(5))}
 		p.Spec.Service = &slipwayv1alpha1.GatewayService{Type: "ClusterIP"}
 	})
-	eventuallyIs(f, deployment, "1 pods, --trusted-proxies=10.0.0.0/8 --access-log-percent=5 --drain-timeout=7s", arguments)
+	eventuallyIs(f, deployment, "1 pods, --trusted-proxies=10.0.0.0/8 --access-log-sample-percent=5 --drain-timeout=7s", arguments)
 	eventuallyIs(f, exposed, "ClusterIP no class", describe)
 	environment.Eventually(t, func() error {
 		if err := f.get(child(f, g, &policyv1.PodDisruptionBudget{})); !apierrors.IsNotFound(err) {
@@ -120,7 +142,7 @@ func TestParametersOfTheGatewayAndOfItsClassAreMet(t *testing.T) {
 
 	// An autoscaler begins with the pods that there are, and has them to itself.
 	update(f, own, func(p *slipwayv1alpha1.GatewayParameters) { p.Spec.Replicas = ptr(int32(4)) })
-	eventuallyIs(f, deployment, "4 pods, --trusted-proxies=10.0.0.0/8 --access-log-percent=5 --drain-timeout=7s", arguments)
+	eventuallyIs(f, deployment, "4 pods, --trusted-proxies=10.0.0.0/8 --access-log-sample-percent=5 --drain-timeout=7s", arguments)
 	update(f, own, func(p *slipwayv1alpha1.GatewayParameters) {
 		p.Spec.Replicas, p.Spec.Autoscaling = nil, &slipwayv1alpha1.Autoscaling{MinReplicas: ptr(int32(2)), MaxReplicas: 6}
 	})
@@ -129,7 +151,7 @@ func TestParametersOfTheGatewayAndOfItsClassAreMet(t *testing.T) {
 	})
 	update(f, deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr(int32(5)) })
 	update(f, ofClass, func(p *slipwayv1alpha1.GatewayParameters) { p.Spec.DrainSeconds = ptr(int32(9)) })
-	eventuallyIs(f, deployment, "5 pods, --trusted-proxies=10.0.0.0/8 --access-log-percent=5 --drain-timeout=9s", arguments)
+	eventuallyIs(f, deployment, "5 pods, --trusted-proxies=10.0.0.0/8 --access-log-sample-percent=5 --drain-timeout=9s", arguments)
 
 	// Without them, all is as it was.
 	update(f, g, func(g *gatewayv1.Gateway) { g.Spec.Infrastructure = nil })
@@ -197,7 +219,7 @@ func TestParametersThatCannotBeUsedAreSaidAndTakeNothingAway(t *testing.T) {
 	f.create(ofClass, again)
 	update(f, f.class, func(c *gatewayv1.GatewayClass) { withParameters(c, ofClass) })
 	update(f, g, naming("GatewayParameters", again.Name))
-	refused("resources.requests.cpu is required with autoscaling")
+	refused("contradict each other: spec.resources.requests.cpu is required with spec.autoscaling")
 	eventuallyIs(f, deployment, "2 pods, --drain-timeout=30s", arguments)
 	update(f, again, func(p *slipwayv1alpha1.GatewayParameters) {
 		p.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}

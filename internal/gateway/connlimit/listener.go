@@ -84,6 +84,23 @@ func (c *Counter) Refuse(why Refusal) {
 func (c *Counter) enter(client netip.Addr, limits *Limits) (Refusal, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.take(client, limits)
+}
+
+// move counts a connection of one client as one of another client. Above a limit it stays where it is.
+func (c *Counter) move(from, to netip.Addr, limits *Limits) (Refusal, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open.Release(from)
+	why, ok := c.take(to, limits)
+	if !ok {
+		c.open.Take(from)
+	}
+	return why, ok
+}
+
+// take does what enter does. The caller holds the mutex.
+func (c *Counter) take(client netip.Addr, limits *Limits) (Refusal, bool) {
 	switch {
 	case limits.Total > 0 && c.open.Taken() >= limits.Total:
 		return Total, false
@@ -180,10 +197,7 @@ func newConn(raw net.Conn, counter *Counter, client netip.Addr) net.Conn {
 func (c *conn) Claim(address netip.Addr) bool {
 	limits := c.counter.now()
 	client := limits.client(address)
-	c.counter.leave(c.client)
-	why, ok := c.counter.enter(client, limits)
-	if !ok {
-		c.once.Do(func() {}) // it has left
+	if why, ok := c.counter.move(c.client, client, limits); !ok {
 		c.counter.Refuse(why)
 		return false
 	}

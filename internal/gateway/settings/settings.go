@@ -17,8 +17,8 @@ type Settings struct {
 	// TrustedProxies are the address ranges, as CIDR, of the proxies whose X-Forwarded-For and Forwarded headers are believed.
 	// Default: none.
 	TrustedProxies []string
-	// LogPercent is the share of the requests in the access log, from 0 to 100 percent. Nil: all.
-	LogPercent *int32
+	// SamplePercent is the share of the requests in the access log, from 0 to 100 percent. Nil: all.
+	SamplePercent *int32
 	// ProxyProtocol makes every connection begin with a header of the PROXY protocol.
 	ProxyProtocol bool
 	// ProxyProtocolSources are the address ranges, as CIDR, from which such connections may come. Default: all.
@@ -27,7 +27,7 @@ type Settings struct {
 
 const (
 	trustedProxies       = "trusted-proxies"
-	logPercent           = "access-log-percent"
+	samplePercent        = "access-log-sample-percent"
 	proxyProtocol        = "proxy-protocol"
 	proxyProtocolSources = "proxy-protocol-sources"
 )
@@ -39,8 +39,8 @@ func (s Settings) Arguments() []string {
 	if len(s.TrustedProxies) > 0 {
 		list = append(list, ranges(trustedProxies, s.TrustedProxies))
 	}
-	if s.LogPercent != nil {
-		list = append(list, fmt.Sprintf("--%s=%d", logPercent, *s.LogPercent))
+	if s.SamplePercent != nil {
+		list = append(list, fmt.Sprintf("--%s=%d", samplePercent, *s.SamplePercent))
 	}
 	if s.ProxyProtocol {
 		list = append(list, "--"+proxyProtocol)
@@ -59,12 +59,12 @@ func ranges(flag string, list []string) string {
 // Bind has the settings read from the arguments of a program.
 func (s *Settings) Bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.TrustedProxies, trustedProxies, nil, "address ranges of the proxies whose X-Forwarded-For is believed, with --kind=Gateway; the default is none")
-	flags.Func(logPercent, "share of the requests in the access log, from 0 to 100 percent, with --kind=Gateway; the default is all", func(text string) error {
+	flags.Func(samplePercent, "share of the requests in the access log, from 0 to 100 percent, with --kind=Gateway; the default is all", func(text string) error {
 		percent, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || percent < 0 || percent > 100 {
 			return fmt.Errorf("%q is no number from 0 to 100", text)
 		}
-		s.LogPercent = new(int32(percent))
+		s.SamplePercent = new(int32(percent))
 		return nil
 	})
 	flags.BoolVar(&s.ProxyProtocol, proxyProtocol, false, "every connection begins with a header of the PROXY protocol, with --kind=Gateway")

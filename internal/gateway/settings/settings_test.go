@@ -17,8 +17,8 @@ func TestArgumentsAreReadAsTheyWereWritten(t *testing.T) {
 	}{
 		"nothing": {settings.Settings{}, nil},
 		"everything": {
-			settings.Settings{TrustedProxies: []string{"10.0.0.0/8", "fd00::/8"}, LogPercent: new(int32(0)), ProxyProtocol: true, ProxyProtocolSources: []string{"192.0.2.7/32"}},
-			[]string{"--trusted-proxies=10.0.0.0/8,fd00::/8", "--access-log-percent=0", "--proxy-protocol", "--proxy-protocol-sources=192.0.2.7/32"},
+			settings.Settings{TrustedProxies: []string{"10.0.0.0/8", "fd00::/8"}, SamplePercent: new(int32(0)), ProxyProtocol: true, ProxyProtocolSources: []string{"192.0.2.7/32"}},
+			[]string{"--trusted-proxies=10.0.0.0/8,fd00::/8", "--access-log-sample-percent=0", "--proxy-protocol", "--proxy-protocol-sources=192.0.2.7/32"},
 		},
 		"ranges in another order, and twice": {
 			settings.Settings{TrustedProxies: []string{"fd00::/8", "10.0.0.0/8", "fd00::/8"}},
@@ -58,8 +58,8 @@ func TestAShareThatIsNoPercentageIsAnError(t *testing.T) {
 		var read settings.Settings
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		read.Bind(flags)
-		if err := flags.Parse([]string{"--access-log-percent=" + text}); err == nil {
-			t.Errorf("%q is read as %d", text, *read.LogPercent)
+		if err := flags.Parse([]string{"--access-log-sample-percent=" + text}); err == nil {
+			t.Errorf("%q is read as %d", text, *read.SamplePercent)
 		}
 	}
 }

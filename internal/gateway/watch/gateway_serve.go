@@ -69,7 +69,7 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 func (s *GatewaySource) spec() *slipwayv1alpha1.APIGatewaySpec {
 	return &slipwayv1alpha1.APIGatewaySpec{
 		TrustedProxies: s.options.Settings.TrustedProxies,
-		AccessLog:      &slipwayv1alpha1.AccessLog{SamplePercent: s.options.Settings.LogPercent},
+		AccessLog:      &slipwayv1alpha1.AccessLog{SamplePercent: s.options.Settings.SamplePercent},
 	}
 }
 

@@ -219,10 +219,10 @@ func (l *Listener) told() string {
 
 // parameters tells why the parameters cannot be met.
 func (b *builder) parameters() *fault {
-	if b.in.Parameters == "" {
+	if b.in.ParametersProblem == "" {
 		return nil
 	}
-	return faultf(gatewayv1.GatewayReasonInvalidParameters, "%s", b.in.Parameters)
+	return faultf(gatewayv1.GatewayReasonInvalidParameters, "%s", b.in.ParametersProblem)
 }
 
 // addresses tells which address of the spec is of a type that is not supported.

@@ -225,7 +225,7 @@ func read(t *testing.T, file string) graph.Input {
 			service := decode(t, document, &corev1.Service{}, true)
 			in.Services[nameOf(service)] = serviceOf(service)
 		case "GatewayParameters":
-			in.Parameters = kind.Annotations["problem"]
+			in.ParametersProblem = kind.Annotations["problem"]
 		case "BackendTLSPolicy":
 			in.Policies = append(in.Policies, decode(t, document, &gatewayv1.BackendTLSPolicy{}, true))
 		case "ConfigMap":

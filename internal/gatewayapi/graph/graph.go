@@ -37,8 +37,8 @@ type Input struct {
 	// ReservedPorts are ports that no listener can have, because the pods need them for
 	// themselves.
 	ReservedPorts []int32
-	// Parameters is why the parameters of the Gateway cannot be met, with the field. Empty: they can, or that is not known.
-	Parameters string
+	// ParametersProblem is why the parameters of the Gateway cannot be met, with the field. Empty: they can, or that is not known.
+	ParametersProblem string
 	// Unknown are fields of the Gateway, of routes and of policies that this program does not know, by the UID of
 	// the object, as paths below the spec such as rules[0].matches[1].cookies. What they are in is
 	// refused.

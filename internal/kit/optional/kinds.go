@@ -32,6 +32,12 @@ type Budget struct {
 	ByObject map[client.Object]cache.ByObject
 }
 
+// Watches tells whether objects of a namespace can be read.
+func (b Budget) Watches(namespace string) bool {
+	_, named := b.Namespaces[namespace]
+	return named || len(b.Namespaces) == 0
+}
+
 // Options says which kinds there may be.
 type Options struct {
 	// Budget has the kinds.

@@ -21,11 +21,7 @@ func (k *Kinds) Has(object client.Object) bool {
 }
 
 // Watches tells whether objects of a namespace can be read.
-func (k *Kinds) Watches(namespace string) bool {
-	namespaces := k.options.Budget.Namespaces
-	_, named := namespaces[namespace]
-	return named || len(namespaces) == 0
-}
+func (k *Kinds) Watches(namespace string) bool { return k.options.Budget.Watches(namespace) }
 
 // Client returns what reads a kind from its cache and sees its own writes. It is an error if the cluster does not have it.
 func (k *Kinds) Client(object client.Object) (client.Client, error) {

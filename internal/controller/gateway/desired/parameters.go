@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -23,10 +24,10 @@ func Parameters(class, own slipwayv1alpha1.GatewayParametersSpec) slipwayv1alpha
 	if own.Replicas != nil || own.Autoscaling != nil {
 		all.Replicas, all.Autoscaling = own.Replicas, own.Autoscaling
 	}
-	all.Resources = first(own.Resources, all.Resources)
-	all.DrainSeconds = first(own.DrainSeconds, all.DrainSeconds)
-	all.AccessLog = first(own.AccessLog, all.AccessLog)
-	all.ProxyProtocol = first(own.ProxyProtocol, all.ProxyProtocol)
+	all.Resources = cmp.Or(own.Resources, all.Resources)
+	all.DrainSeconds = cmp.Or(own.DrainSeconds, all.DrainSeconds)
+	all.AccessLog = cmp.Or(own.AccessLog, all.AccessLog)
+	all.ProxyProtocol = cmp.Or(own.ProxyProtocol, all.ProxyProtocol)
 	if own.ImagePullSecrets != nil {
 		all.ImagePullSecrets = own.ImagePullSecrets
 	}
@@ -39,28 +40,16 @@ func Parameters(class, own slipwayv1alpha1.GatewayParametersSpec) slipwayv1alpha
 
 func service(class, own *slipwayv1alpha1.GatewayService) *slipwayv1alpha1.GatewayService {
 	if class == nil || own == nil {
-		return first(own, class)
+		return cmp.Or(own, class)
 	}
 	all := *class
-	if own.Type != "" {
-		all.Type = own.Type
-	}
-	all.LoadBalancerClass = first(own.LoadBalancerClass, all.LoadBalancerClass)
-	if own.ExternalTrafficPolicy != "" {
-		all.ExternalTrafficPolicy = own.ExternalTrafficPolicy
-	}
+	all.Type = cmp.Or(own.Type, all.Type)
+	all.LoadBalancerClass = cmp.Or(own.LoadBalancerClass, all.LoadBalancerClass)
+	all.ExternalTrafficPolicy = cmp.Or(own.ExternalTrafficPolicy, all.ExternalTrafficPolicy)
 	if own.Annotations != nil {
 		all.Annotations = own.Annotations
 	}
 	return &all
-}
-
-// first returns the first pointer that is not nil.
-func first[T any](a, b *T) *T {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // Contradiction says why parameters cannot be met, though those of the class and those of the Gateway could be. It is empty for
@@ -74,7 +63,7 @@ func Contradiction(parameters slipwayv1alpha1.GatewayParametersSpec) string {
 	if requested || limited {
 		return ""
 	}
-	return "resources.requests.cpu is required with autoscaling: CPU use is measured against it"
+	return "spec.resources.requests.cpu is required with spec.autoscaling: CPU use is measured against it"
 }
 
 // Asked are the parameters that a Deployment was made with.
@@ -103,7 +92,7 @@ func asked(parameters slipwayv1alpha1.GatewayParametersSpec) map[string]string {
 func Settings(parameters slipwayv1alpha1.GatewayParametersSpec) settings.Settings {
 	made := settings.Settings{TrustedProxies: parameters.TrustedProxies}
 	if parameters.AccessLog != nil {
-		made.LogPercent = parameters.AccessLog.SamplePercent
+		made.SamplePercent = parameters.AccessLog.SamplePercent
 	}
 	if proxy := parameters.ProxyProtocol; proxy != nil && proxy.Mode != slipwayv1alpha1.ProxyProtocolOff {
 		made.ProxyProtocol, made.ProxyProtocolSources = true, proxy.Sources
