@@ -38,7 +38,7 @@ backend gateway
 // tap records what a proxy sends to the gateway, and passes it on.
 func tap(t *testing.T, gateway string) *recorder {
 	t.Helper()
-	return record(t, func(r *recorder, one *recorded) {
+	return record(t, loopback, func(r *recorder, one *recorded) {
 		to, err := net.Dial("tcp", gateway)
 		if err != nil {
 			return
@@ -61,7 +61,7 @@ func tap(t *testing.T, gateway string) *recorder {
 func TestOthersBehindTheSameProxyAreServed(t *testing.T) {
 	for _, front := range fronts {
 		t.Run(front.name, func(t *testing.T) {
-			lanes := recordingLanes(t)
+			lanes := recordingLanes(t, loopback)
 			gateway := startGateway(t, lanes)
 			between := tap(t, gateway.plain)
 			p := newPlace(t)

@@ -8,6 +8,7 @@
 //   - recorder_test.go: the backend that records each byte and answers as the attack wants.
 //   - judge_test.go: the oracles.
 //   - planted_test.go: a naive proxy with a fault, one at a time. The oracles have to find it.
+//   - gatewayapi_test.go (build tag apitest): a Gateway of the Gateway API, followed in a real API server.
 //   - servers_*_test.go (build tag attack): nginx, Apache httpd, HAProxy, Tomcat and Node behind the gateway, and nginx and
 //     HAProxy in front of it. `make test-gateway-attack` installs and runs them.
 package gatewayattack

@@ -388,7 +388,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 // plantedSuite is a suite against a proxy with a fault.
 func plantedSuite(t *testing.T, plant func(n *naive), quiet time.Duration) *suite {
 	t.Helper()
-	lanes := recordingLanes(t)
+	lanes := recordingLanes(t, loopback)
 	proxy := careful(lanes)
 	plant(proxy)
 	return &suite{target: proxy.start(t, quiet), lanes: lanes}

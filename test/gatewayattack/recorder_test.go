@@ -46,13 +46,16 @@ type recorded struct {
 
 func newRecorder(t testing.TB) *recorder {
 	t.Helper()
-	return record(t, (*recorder).serve)
+	return record(t, loopback, (*recorder).serve)
 }
 
-// record keeps every byte of the connections that serve reads.
-func record(t testing.TB, serve func(r *recorder, one *recorded)) *recorder {
+// loopback is where everything listens, but what a cluster knows as an endpoint.
+const loopback = "127.0.0.1"
+
+// record keeps every byte of the connections to an address that serve reads.
+func record(t testing.TB, address string, serve func(r *recorder, one *recorded)) *recorder {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -328,7 +328,7 @@ func fill(t testing.TB, text string, p place) string {
 
 // Every attack, against the gateway's program with the servers behind it.
 func TestNothingGetsThroughToRealServers(t *testing.T) {
-	lanes := recordingLanes(t)
+	lanes := recordingLanes(t, loopback)
 	for _, s := range servers {
 		p := newPlace(t)
 		records, another := newRecorder(t), newRecorder(t)

@@ -135,16 +135,16 @@ func TestNothingGetsThroughToARecordingBackend(t *testing.T) {
 // newSuite starts the gateway in front of the recording backend.
 func newSuite(t testing.TB) *suite {
 	t.Helper()
-	lanes := recordingLanes(t)
+	lanes := recordingLanes(t, loopback)
 	return &suite{target: startGateway(t, lanes), lanes: lanes}
 }
 
-// recordingLanes are the recording backend, and some for backends that do not behave.
-func recordingLanes(t testing.TB) []*lane {
+// recordingLanes are the recording backend, and some for backends that do not behave, at an address of this machine.
+func recordingLanes(t testing.TB, address string) []*lane {
 	t.Helper()
-	lanes := []*lane{recordingLane(t, "recorder")}
+	lanes := []*lane{recordingLane(t, "recorder", address)}
 	for i := range 8 {
-		hostile := recordingLane(t, fmt.Sprintf("hostile-%d", i))
+		hostile := recordingLane(t, fmt.Sprintf("hostile-%d", i), address)
 		hostile.hostile = &sync.Mutex{}
 		lanes = append(lanes, hostile)
 	}
@@ -165,8 +165,8 @@ func (s *suite) violations() map[string]int {
 	return counts
 }
 
-func recordingLane(t testing.TB, name string) *lane {
+func recordingLane(t testing.TB, name, address string) *lane {
 	t.Helper()
-	records := newRecorder(t)
+	records := record(t, address, (*recorder).serve)
 	return &lane{name: name, host: name + ".test", address: records.address(), records: records}
 }
