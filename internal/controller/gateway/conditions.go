@@ -9,6 +9,10 @@ const Controller gatewayv1.GatewayController = "slipway.dev/gateway"
 // the route.
 const ConditionLive = "slipway.dev/Live"
 
+// ConditionDegraded is there, and True, while something keeps pods of the Gateway from serving or from being scaled, be there
+// others that serve or not. Its reasons are those of a WebApp's Degraded: what the pod, the Deployment or the autoscaler hangs in.
+const ConditionDegraded = "slipway.dev/Degraded"
+
 // Reasons of ConditionLive.
 const (
 	// ReasonLive: every pod that is ready serves this generation of the route.

@@ -71,12 +71,14 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,resourceNames=slipway-gateway,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services;serviceaccounts;secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=pods;namespaces;configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=slipway.dev,resources=gatewayparameters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile makes one Gateway true and says how far it got.
@@ -109,7 +111,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		s.err = errors.Join(r.borrow(ctx, s), r.applyChildren(ctx, s))
 	}
 	r.askPods(ctx, s)
+	r.listen(ctx, s)
 	s.judgePods()
+	s.judgeRollout(r.kit.Clock.Now())
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
 		return errors.Join(r.writeRoutes(ctx, s), r.writePolicies(ctx, s), r.writeGateway(ctx, s))
 	})

@@ -20,6 +20,7 @@
 //	children.go    applying children
 //	rights.go      whom the ClusterRoleBinding names
 //	pods.go        what the pods serve (pure)
+//	rollout.go     what keeps pods from serving (pure)
 //	conditions.go  types and reasons of conditions that the Gateway API does not have
 //	status.go      the status of a Gateway from the scope (pure)
 //	parents.go     the entries in the status of a route (pure)

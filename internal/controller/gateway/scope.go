@@ -43,6 +43,8 @@ type scope struct {
 	copies *metav1.PartialObjectMetadata
 	// pods are all pods of the Gateway, by name, shared with the cache: not to be changed. Set by load.
 	pods []corev1.Pod
+	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache: not to be changed. Set by load.
+	replicaSets []metav1.PartialObjectMetadata
 
 	// input is what the graph is built of. The routes are those that name the Gateway, or have an entry of ours for it. They
 	// are shared with the cache. Set by load, and the Secrets by readCertificates.
@@ -66,6 +68,10 @@ type scope struct {
 	answers map[types.UID]replica.Answer
 	// served is what the pods that are ready serve. Set by judgePods.
 	served served
+	// events are those of pods whose status does not say what keeps them from serving, by UID. Set by listen.
+	events map[types.UID][]corev1.Event
+	// rollout is the verdict on the Deployment and its pods. Set by judgeRollout.
+	rollout rollout
 
 	// err is what went wrong in the phases.
 	err error
@@ -102,6 +108,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.budget),
 		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.autoscaler),
 		r.loadPods(ctx, s),
+		r.loadReplicaSets(ctx, s),
 		r.loadInput(ctx, s),
 	)
 	if err != nil {
@@ -130,5 +137,22 @@ func (r *Reconciler) loadPods(ctx context.Context, s *scope) error {
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	s.pods = pods.Items
+	return nil
+}
+
+// loadReplicaSets leaves out those of the Deployment that a former class has left, whose pods have the same labels.
+func (r *Reconciler) loadReplicaSets(ctx context.Context, s *scope) error {
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
+	err := r.kit.Client.List(ctx, all, client.InNamespace(s.gateway.Namespace),
+		client.MatchingFields{indexGateway: desired.LabelValue(s.gateway)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list ReplicaSets: %w", err)
+	}
+	for i := range all.Items {
+		if metav1.IsControlledBy(&all.Items[i], s.deployment) {
+			s.replicaSets = append(s.replicaSets, all.Items[i])
+		}
+	}
 	return nil
 }

@@ -125,8 +125,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			}
 			return nil
 		})).
-		// Pods are owned by others.
+		// Pods and ReplicaSets are owned by others.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(running)).
+		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(running)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(shown)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(find.ofBundle)).
 		WatchesRawSource(watch.Notices(follower.Notify)).
@@ -191,7 +192,10 @@ func setupRights(mgr ctrl.Manager, options Options, known *kinds, of *Reconciler
 
 func addIndexes(mgr ctrl.Manager, known *kinds) error {
 	label := watch.LabelIndex(gatewayv1.GatewayNameLabelKey)
-	if err := watch.AddIndexes(mgr, watch.Index{Object: &corev1.Pod{}, Name: indexGateway, Values: label}); err != nil {
+	err := watch.AddIndexes(mgr,
+		watch.Index{Object: &corev1.Pod{}, Name: indexGateway, Values: label},
+		watch.Index{Object: watch.ReplicaSet(), Name: indexGateway, Values: label})
+	if err != nil {
 		return err
 	}
 	gateway := &gatewayv1.Gateway{}

@@ -30,8 +30,10 @@ func (s *scope) status(now time.Time) gatewayv1.GatewayStatus {
 		})
 	}
 	conditions := []metav1.Condition{s.graph.Accepted, s.graph.ResolvedRefs, s.programmed()}
-	if s.graph.Insecure != nil {
-		conditions = append(conditions, *s.graph.Insecure)
+	for _, passing := range []*metav1.Condition{s.graph.Insecure, s.degraded()} {
+		if passing != nil {
+			conditions = append(conditions, *passing)
+		}
 	}
 	next.Conditions = status.Merge(s.gateway.Status.Conditions, conditions, s.gateway.Generation, at)
 	return next
@@ -89,6 +91,9 @@ func (s *scope) programmed() metav1.Condition {
 			continue
 		}
 		if lack := s.listenerLack(l); lack != nil {
+			if lack.reason == ReasonNoReplica {
+				return no(s.noReplica())
+			}
 			return no(gatewayv1.GatewayReasonPending, lack.message)
 		}
 	}
@@ -131,7 +136,7 @@ func (s *scope) unsettled() bool {
 }
 
 // ofGateways are the types of the conditions of a Gateway that we state only at times, and take away.
-var ofGateways = []string{string(gatewayv1.GatewayConditionInsecureFrontendValidationMode)}
+var ofGateways = []string{string(gatewayv1.GatewayConditionInsecureFrontendValidationMode), ConditionDegraded}
 
 // ofListeners are the types of the conditions of a listener that we state, or take away.
 var ofListeners = []string{
