@@ -4,6 +4,7 @@ package gatewayattack
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
@@ -19,21 +20,25 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/gateway"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
-// Every attack through a Gateway of the Gateway API, whose HTTPS listeners share a port and do not serve each other's hosts. The
+// Every attack through a Gateway of the Gateway API, whose HTTPS listeners share a port and do not serve each other's hosts, to a
+// backend that a BackendTLSPolicy has it reach with TLS; those that do not behave are reached without. The
 // Gateway API has no keys: /private is for requests with a header, and the ways around it by odd paths are another matter, since
 // nothing there says that a path is protected.
 func TestNothingGetsThroughAGateway(t *testing.T) {
 	t.Parallel()
 	lanes := recordingLanes(t, ownAddress(t))
-	s := &suite{target: startGatewayOfTheAPI(t, lanes), lanes: lanes}
+	authority := lanes[0].overTLS(t, ownAddress(t))
+	s := &suite{target: startGatewayOfTheAPI(t, lanes, authority), lanes: lanes}
 	s.run(slices.DeleteFunc(allAttacks(), func(a *attack) bool { return a.family == "paths" || a.family == "regular expressions" }))
 	s.report(t)
 	if len(s.played) < 1000 {
@@ -41,14 +46,34 @@ func TestNothingGetsThroughAGateway(t *testing.T) {
 	}
 }
 
+// overTLS has the backend speak TLS. It returns the certificate of the authority that has issued its own.
+func (l *lane) overTLS(t *testing.T, address string) []byte {
+	t.Helper()
+	certificate, key := newCertificate(t, x509.NewCertPool(), []string{l.host})
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", net.JoinHostPort(address, "0"), &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.records = recordOn(t, listener, (*recorder).serve)
+	l.address = l.records.address()
+	return certificate
+}
+
+// copiesName is the Secret with what the operator copies for the pods.
+const copiesName = "attacked-certificates"
+
 // site is an API server with the objects of one Gateway.
 type site struct {
 	*environment.Environment
 	namespace string
 }
 
-// startGatewayOfTheAPI runs a gateway that follows a Gateway and HTTPRoutes in an API server.
-func startGatewayOfTheAPI(t *testing.T, lanes []*lane) *target {
+// startGatewayOfTheAPI runs a gateway that follows a Gateway and HTTPRoutes in an API server. It reaches the first lane with TLS.
+func startGatewayOfTheAPI(t *testing.T, lanes []*lane, authority []byte) *target {
 	t.Helper()
 	server, err := environment.Start()
 	if err != nil {
@@ -72,6 +97,11 @@ func startGatewayOfTheAPI(t *testing.T, lanes []*lane) *target {
 	}
 	c.listeners(t, g)
 	c.routes(t, lanes)
+	// The operator copies the ConfigMap that the policy names into this Secret.
+	copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: copiesName}, Data: map[string][]byte{}}
+	borrowed.PutBundle(copies.Data, types.NamespacedName{Namespace: c.namespace, Name: "authority"}, borrowed.Bundle{Authorities: authority, Version: "1"})
+	c.create(t, copies)
+	c.put(t, "BackendTLSPolicy", lanes[0].name, fmt.Sprintf("{targetRefs: [{group: '', kind: Service, name: %s}], validation: {hostname: %s, caCertificateRefs: [{group: '', kind: ConfigMap, name: authority}]}}", lanes[0].name, lanes[0].host))
 	c.run(t)
 	return g
 }
@@ -203,7 +233,8 @@ func (c *site) run(t *testing.T) {
 	go func() {
 		ended <- gateway.Run(ctx, gateway.Options{
 			Kind: gateway.KindGateway, Gateway: "attacked", Namespace: c.namespace, Access: c.Config, Admin: "127.0.0.1:0",
-			Log: slog.New(slog.NewJSONHandler(said, nil)), Listening: func(_, _, at net.Addr) { admin <- at },
+			BorrowedCertificates: copiesName,
+			Log:                  slog.New(slog.NewJSONHandler(said, nil)), Listening: func(_, _, at net.Addr) { admin <- at },
 		})
 	}()
 	t.Cleanup(func() {

@@ -59,6 +59,12 @@ func record(t testing.TB, address string, serve func(r *recorder, one *recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return recordOn(t, listener, serve)
+}
+
+// recordOn is record for a listener.
+func recordOn(t testing.TB, listener net.Listener, serve func(r *recorder, one *recorded)) *recorder {
+	t.Helper()
 	r := &recorder{listener: listener, behaviours: map[string]behaviour{}, last: time.Now()}
 	r.wait.Go(func() { r.accept(serve) })
 	t.Cleanup(r.close)
