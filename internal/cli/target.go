@@ -17,8 +17,11 @@ import (
 // kubectl.
 var kindNames = []string{"webapp", "webapps", "app", "webapp.slipway.dev", "webapps.slipway.dev"}
 
+// shortGateway is the short name that APIGateway and the Gateway API's Gateway have in common.
+const shortGateway = "gw"
+
 // gatewayNames are the names of the kind APIGateway that kubectl knows.
-var gatewayNames = []string{"apigateway", "apigateways", "gw", "apigateway.slipway.dev", "apigateways.slipway.dev"}
+var gatewayNames = []string{"apigateway", "apigateways", shortGateway, "apigateway.slipway.dev", "apigateways.slipway.dev"}
 
 // parseGateway returns the name of the APIGateway in an argument. ok is false for another
 // kind.

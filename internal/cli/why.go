@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -84,6 +85,9 @@ func (o *whyOptions) find(ctx context.Context, argument string) (*clients, *find
 		found, err := clients.load(ctx, app)
 		return clients, found, err
 	}
+	if kind, _, _ := strings.Cut(argument, "/"); strings.EqualFold(kind, shortGateway) {
+		return o.findShort(ctx, name)
+	}
 	clients, err := o.clients()
 	if err != nil {
 		return nil, nil, err
@@ -128,6 +132,7 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 		found.logs = clients.loadLogs(ctx, logTargets(found), o.tail)
 	}
 	view := explain(found)
+	view.Other = found.other
 	if o.output != formatTable {
 		err = o.output.print(o.Streams.Out, view)
 	} else {

@@ -19,15 +19,19 @@ func (o *whyOptions) loadAny(ctx context.Context, argument string) (*clients, *f
 	if err != nil {
 		return nil, nil, err
 	}
-	object, kind, err := o.get(clients, argument)
+	object, kind, other, err := o.getMeant(ctx, clients, argument)
 	if err != nil {
 		return nil, nil, err
+	}
+	if isStandard(kind) {
+		f, err := clients.loadStandard(ctx, object, kind)
+		return clients.clients, f, err
 	}
 	family, err := clients.loadFamily(ctx, object, kind, maxWhyObjects)
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &findings{any: family, unreadable: family.unreadable}
+	f := &findings{any: family, other: other, unreadable: family.unreadable}
 	if family.left > 0 {
 		family.unanswered = append(family.unanswered, fmt.Sprintf("%d more objects below it", family.left))
 	}

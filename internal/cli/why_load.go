@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	standarddesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/health"
 )
@@ -27,6 +28,10 @@ type findings struct {
 	gateway *gatewayFindings
 	// backup has those of a Backup, a BackupRun or a Restore. Then there are no others but pods and events.
 	backup *backupFindings
+	// standard has those of a Gateway or a route of the Gateway API. Then any is that object.
+	standard *standardFindings
+	// other is how to ask for another object that the given name could mean as well. Empty: there is none.
+	other string
 	// any is an object of another kind, with what is below it. Then there are no others but events and logs.
 	any         *family
 	config      []configFinding
@@ -69,6 +74,22 @@ func (f *findings) owner() declared {
 		return f.gateway.object
 	}
 	return f.app
+}
+
+// parent is the owner of the Deployment and the Service.
+func (f *findings) parent() metav1.Object {
+	if f.standard != nil {
+		return f.standard.gateway
+	}
+	return f.owner()
+}
+
+// childName is the name of the Deployment and the Service.
+func (f *findings) childName() string {
+	if f.standard != nil {
+		return standarddesired.Name(f.standard.gateway)
+	}
+	return f.owner().GetName()
 }
 
 // ref formats the name of the owner.

@@ -16,6 +16,12 @@ func printWhy(out io.Writer, view whyView) error {
 	if len(view.Causes) == 0 && len(view.Events) == 0 && view.State == health.Healthy {
 		fmt.Fprintln(text, "Nothing is wrong.")
 	}
+	if err := printDetails(text, view); err != nil {
+		return err
+	}
+	if view.Other != "" {
+		fmt.Fprintf(text, "A Gateway of the Gateway API has the same name: kubectl slipway why %s\n", printable(view.Other))
+	}
 	fmt.Fprint(text, notLookedAt(view.Unreadable, view.Unanswered))
 	_, err := io.WriteString(out, text.String())
 	return err

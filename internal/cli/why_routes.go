@@ -97,25 +97,18 @@ func backendNodes(f *findings, route slipwayv1alpha1.Route) []node {
 
 func backendNode(f *findings, name string, port int32) (node, bool) {
 	g := f.gateway
+	if g.services == nil {
+		return node{}, false
+	}
+	pods, looked := g.backendPods[name]
+	found := serviceFinding{service: g.services[name], slices: g.slices[name], slicesRead: g.slices != nil, pods: pods, podsRead: looked}
 	n := node{Object: "service/" + name, State: health.Failed}
-	service := g.services[name]
-	switch {
-	case g.services == nil:
+	if n.Reason, n.Message = found.lack(port); n.Reason == "" {
 		return node{}, false
-	case service == nil:
-		n.Reason, n.Message = slipwayv1alpha1.ReasonBackendNotFound, "does not exist"
-	case !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }):
-		n.Reason, n.Message = slipwayv1alpha1.ReasonPortNotFound, fmt.Sprintf("has no port %d", port)
-	case g.slices == nil || service.Spec.Type == corev1.ServiceTypeExternalName || readyEndpoints(g.slices[name]) > 0:
-		return node{}, false
-	default:
-		n.Reason, n.Message = slipwayv1alpha1.ReasonNoEndpoints, "has no endpoint that is ready"
-		pods, looked := g.backendPods[name]
-		if looked && len(pods) == 0 {
-			n.Message += ": no pod has the labels of its selector (spec.selector)"
-		}
+	}
+	if n.Reason == slipwayv1alpha1.ReasonNoEndpoints {
 		n.Causes = podNodesOf(f, pods)
-		n.Events = warnings(f, service.UID)
+		n.Events = warnings(f, found.service.UID)
 	}
 	return n, true
 }

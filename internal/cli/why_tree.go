@@ -35,10 +35,15 @@ type whyView struct {
 	Namespace string `json:"namespace"`
 	Replicas  string `json:"replicas,omitempty"`
 	Image     string `json:"image,omitempty"`
-	// Routes is live/total. Only an APIGateway has it.
+	// Routes is live/total, or served/total of a Gateway. Only these have it.
 	Routes string `json:"routes,omitempty"`
-	// Address is the address of an APIGateway.
+	// Address is the address of an APIGateway or a Gateway.
 	Address string `json:"address,omitempty"`
+	// Gateway is a Gateway of the Gateway API, and Parents are those of a route.
+	Gateway *gatewayDetails `json:"gateway,omitempty"`
+	Parents []parentView    `json:"parents,omitempty"`
+	// Other is how to ask for another object that the given name could mean as well.
+	Other string `json:"other,omitempty"`
 	// Unreadable lists what could not be read, and so is missing here.
 	Unreadable []string `json:"unreadable,omitempty"`
 	// Unanswered lists what could not be read for another reason than rights.
@@ -47,7 +52,12 @@ type whyView struct {
 
 // explain builds the tree: each object with a problem, below the object that it belongs to.
 func explain(f *findings) whyView {
-	if f.any != nil {
+	switch {
+	case f.standard != nil && f.standard.gateway != nil:
+		return explainStandardGateway(f)
+	case f.standard != nil:
+		return explainRoute(f)
+	case f.any != nil:
 		return explainAny(f)
 	}
 	v := f.verdict()
@@ -114,7 +124,7 @@ func configNodes(f *findings) []node {
 }
 
 func serviceNodes(f *findings) []node {
-	if f.service == nil || metav1.IsControlledBy(f.service, f.owner()) {
+	if f.service == nil || metav1.IsControlledBy(f.service, f.parent()) {
 		return nil // A missing one is created in the same reconcile as the Deployment.
 	}
 	return []node{foreign("service/"+f.service.Name, f.ref())}
@@ -130,14 +140,14 @@ func foreign(object, owner string) node {
 // deploymentNodes returns the Deployment and what is below it, or nothing when all of it is
 // healthy.
 func deploymentNodes(f *findings) []node {
-	object := "deployment/" + f.owner().GetName()
+	object := "deployment/" + f.childName()
 	if f.deployment == nil {
 		if slices.Contains(f.unreadable, "the Deployment") {
 			return nil
 		}
 		return []node{{Object: object, State: health.Progressing, Reason: "NotFound", Message: "does not exist; the operator makes it when it has what the spec needs"}}
 	}
-	if !metav1.IsControlledBy(f.deployment, f.owner()) {
+	if !metav1.IsControlledBy(f.deployment, f.parent()) {
 		return []node{foreign(object, f.ref())}
 	}
 	v := health.Deployment(f.deployment)

@@ -1,13 +1,12 @@
 package gateway
 
-import gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+import "github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 
-// Controller is the name by which GatewayClasses ask for Slipway, and by which entries in the status of routes are ours.
-const Controller gatewayv1.GatewayController = "slipway.dev/gateway"
-
-// ConditionLive tells, for a parent of a route, whether every pod of the Gateway that gets requests serves this generation of
-// the route.
-const ConditionLive = "slipway.dev/Live"
+// Controller and ConditionLive are those of package graph: whoever reads a status needs them too.
+const (
+	Controller    = graph.Controller
+	ConditionLive = graph.ConditionLive
+)
 
 // ConditionDegraded is there, and True, while something keeps pods of the Gateway from serving or from being scaled, be there
 // others that serve or not. Its reasons are those of a WebApp's Degraded: what the pod, the Deployment or the autoscaler hangs in.

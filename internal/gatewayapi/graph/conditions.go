@@ -4,7 +4,15 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
+
+// Controller is the name by which GatewayClasses ask for Slipway, and by which entries in the status of routes are ours.
+const Controller gatewayv1.GatewayController = "slipway.dev/gateway"
+
+// ConditionLive tells, for a parent of a route, whether every pod of the Gateway that gets requests serves this generation of
+// the route. The operator asks the pods.
+const ConditionLive = "slipway.dev/Live"
 
 // maxMessage is how long the message of a condition may be, in bytes: the schema of the Gateway API.
 const maxMessage = 32768

@@ -69,6 +69,9 @@ func CopiesName(gateway *gatewayv1.Gateway) string { return borrowed.SecretName(
 // with a hash where that is too long.
 func LabelValue(gateway *gatewayv1.Gateway) string { return label(gateway.Name) }
 
+// Selector returns the labels by which the Deployment and the Service find the pods of a Gateway.
+func Selector(gateway *gatewayv1.Gateway) map[string]string { return owner(gateway).Selector() }
+
 func label(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {
 		return name

@@ -1,0 +1,365 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	standarddesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+)
+
+// loadStandard reads everything that the tree of a Gateway or a route of the Gateway API needs.
+func (c *anyClients) loadStandard(ctx context.Context, object *unstructured.Unstructured, kind kindInfo) (*findings, error) {
+	s := &standardFindings{
+		classes: map[string]*gatewayv1.GatewayClass{}, gateways: map[types.NamespacedName]*gatewayv1.Gateway{},
+		grants: map[string][]*gatewayv1.ReferenceGrant{}, services: map[types.NamespacedName]*serviceFinding{},
+	}
+	asked := &relative{kind: kind, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), object: object}
+	f := &findings{standard: s, any: &family{asked: asked}}
+	if kind.Kind == kindGateway {
+		return f, c.loadStandardGateway(ctx, f, object)
+	}
+	route, err := newStandardRoute(object, kind.Kind)
+	if err != nil {
+		return nil, err
+	}
+	s.route = route
+	return f, c.loadStandardRoute(ctx, f)
+}
+
+func (c *anyClients) loadStandardGateway(ctx context.Context, f *findings, object *unstructured.Unstructured) error {
+	s := f.standard
+	gateway, err := decode[gatewayv1.Gateway](object)
+	if err != nil {
+		return err
+	}
+	s.gateway = gateway
+	s.gateways[types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Name}] = gateway
+	steps := append([]step{c.classStep(ctx, s, gateway)}, c.workloadSteps(ctx, f, standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
+	steps = append(steps, step{"GatewayParameters", func() error { return c.loadParameters(ctx, s) }})
+	for _, kind := range []string{kindHTTPRoute, kindGRPCRoute} {
+		steps = append(steps, step{kind + "s", func() error { return c.loadRoutesOf(ctx, f, kind) }})
+	}
+	for _, name := range graph.Certificates(gateway) {
+		steps = append(steps, c.grantsStep(ctx, s, name.Namespace))
+	}
+	if err := f.read(append(steps, c.eventsStep(ctx, f))); err != nil {
+		return err
+	}
+	if s.ours(f) {
+		return nil
+	}
+	// Whose children these are, only owner references tell.
+	f.deployment, f.service = nil, nil
+	family, err := c.loadFamily(ctx, object, f.any.asked.kind, maxWhyObjects)
+	if err != nil {
+		return err
+	}
+	f.any = family
+	f.unreadable = append(f.unreadable, family.unreadable...)
+	return nil
+}
+
+// loadStandardRoute reads what a route names: its parents, and its backends.
+func (c *anyClients) loadStandardRoute(ctx context.Context, f *findings) error {
+	s, route := f.standard, f.standard.route
+	var steps []step
+	for _, ref := range route.refs {
+		if name, is := graph.GatewayOf(ref, route.Namespace); is {
+			steps = append(steps, step{fmt.Sprintf("Gateway %q", name), func() error { return c.loadParent(ctx, f, name) }})
+		}
+	}
+	var namespaces []string
+	for _, use := range route.backends {
+		if !slices.Contains(namespaces, use.name.Namespace) {
+			namespaces = append(namespaces, use.name.Namespace)
+		}
+	}
+	for _, namespace := range namespaces {
+		of := ""
+		if namespace != c.namespace {
+			of = fmt.Sprintf(" of namespace %q", namespace)
+			steps = append(steps, c.grantsStep(ctx, s, namespace))
+		}
+		steps = append(steps,
+			step{"Services" + of, func() error { return c.loadServices(ctx, s, namespace) }},
+			step{"EndpointSlices" + of, func() error { return c.loadSlices(ctx, s, namespace) }},
+			step{"pods of backends" + of, func() error { return c.loadPods(ctx, s, namespace) }},
+		)
+	}
+	return f.read(append(steps, c.eventsStep(ctx, f)))
+}
+
+// loadParent reads a Gateway and its class.
+func (c *anyClients) loadParent(ctx context.Context, f *findings, name types.NamespacedName) error {
+	s := f.standard
+	kind, served, err := c.kindOf(kindGateway)
+	if _, known := s.gateways[name]; known || err != nil {
+		return err
+	}
+	if !served {
+		s.gateways[name] = nil
+		return nil
+	}
+	gateway, err := get[gatewayv1.Gateway](ctx, c, kind, name)
+	if err != nil {
+		return err
+	}
+	s.gateways[name] = gateway
+	if gateway == nil {
+		return nil
+	}
+	return f.read([]step{c.classStep(ctx, s, gateway)})
+}
+
+// classStep reads the class of a Gateway.
+func (c *anyClients) classStep(ctx context.Context, s *standardFindings, gateway *gatewayv1.Gateway) step {
+	name := string(gateway.Spec.GatewayClassName)
+	return step{fmt.Sprintf("GatewayClass %q", name), func() error {
+		kind, served, err := c.kindOf("GatewayClass")
+		if err != nil {
+			return err
+		}
+		if !served {
+			s.classes[name] = nil
+			return nil
+		}
+		class, err := get[gatewayv1.GatewayClass](ctx, c, kind, types.NamespacedName{Name: name})
+		if err == nil {
+			s.classes[name] = class
+		}
+		return err
+	}}
+}
+
+// loadParameters finds which GatewayParameters of the Gateway and its class do not exist.
+func (c *anyClients) loadParameters(ctx context.Context, s *standardFindings) error {
+	var named []missingParameters
+	const kind = "GatewayParameters"
+	if class := s.classes[string(s.gateway.Spec.GatewayClassName)]; class != nil {
+		if ref := class.Spec.ParametersRef; ref != nil && ref.Group == slipwayv1alpha1.GroupName && ref.Kind == kind && ref.Namespace != nil {
+			named = append(named, missingParameters{fmt.Sprintf("spec.parametersRef of GatewayClass %q", class.Name), types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}})
+		}
+	}
+	if in := s.gateway.Spec.Infrastructure; in != nil {
+		if ref := in.ParametersRef; ref != nil && ref.Group == slipwayv1alpha1.GroupName && ref.Kind == kind {
+			named = append(named, missingParameters{"spec.infrastructure.parametersRef", types.NamespacedName{Namespace: s.gateway.Namespace, Name: ref.Name}})
+		}
+	}
+	for _, one := range named {
+		_, err := c.slipway.SlipwayV1alpha1().GatewayParameters(one.name.Namespace).Get(ctx, one.name.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			s.parameters = append(s.parameters, one)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// loadRoutesOf reads the routes of a kind that name the Gateway. Routes of every namespace may do so.
+func (c *anyClients) loadRoutesOf(ctx context.Context, f *findings, name string) error {
+	kind, served, err := c.kindOf(name)
+	if err != nil || !served {
+		return err
+	}
+	s := f.standard
+	all, err := list(ctx, c, kind, "", func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
+	if apierrors.IsForbidden(err) {
+		all, err = list(ctx, c, kind, c.namespace, func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
+		if err == nil {
+			f.unreadable = append(f.unreadable, name+"s of other namespaces")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	of := types.NamespacedName{Namespace: s.gateway.Namespace, Name: s.gateway.Name}
+	for _, route := range all {
+		if slices.ContainsFunc(route.refs, func(ref gatewayv1.ParentReference) bool { return graph.IsParent(ref, route.Namespace, of) }) {
+			s.routes = append(s.routes, route)
+		}
+	}
+	return nil
+}
+
+// grantsStep reads the ReferenceGrants of a namespace.
+func (c *anyClients) grantsStep(ctx context.Context, s *standardFindings, namespace string) step {
+	return step{fmt.Sprintf("ReferenceGrants of namespace %q", namespace), func() error {
+		kind, served, err := c.kindOf("ReferenceGrant")
+		if _, known := s.grants[namespace]; known || err != nil {
+			return err
+		}
+		if !served {
+			s.grants[namespace] = nil
+			return nil
+		}
+		grants, err := list(ctx, c, kind, namespace, decode[gatewayv1.ReferenceGrant])
+		if err == nil {
+			s.grants[namespace] = grants
+		}
+		return err
+	}}
+}
+
+// loadServices reads the backends of the route that are in a namespace.
+func (c *anyClients) loadServices(ctx context.Context, s *standardFindings, namespace string) error {
+	for _, use := range s.route.backends {
+		if _, known := s.services[use.name]; known || use.name.Namespace != namespace || len(s.services) == maxBackends {
+			continue
+		}
+		service, err := orNil(c.kube.CoreV1().Services(namespace).Get(ctx, use.name.Name, metav1.GetOptions{}))
+		if err != nil {
+			return err
+		}
+		s.services[use.name] = &serviceFinding{service: service}
+	}
+	return nil
+}
+
+// loadSlices reads the endpoints of these backends.
+func (c *anyClients) loadSlices(ctx context.Context, s *standardFindings, namespace string) error {
+	for name, found := range s.services {
+		if found.service == nil || name.Namespace != namespace {
+			continue
+		}
+		of := labels.Set{discoveryv1.LabelServiceName: name.Name}.String()
+		slices, err := c.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: of})
+		if err != nil {
+			return err
+		}
+		found.slices, found.slicesRead = slices.Items, true
+	}
+	return nil
+}
+
+// loadPods reads the pods of those without a ready endpoint.
+func (c *anyClients) loadPods(ctx context.Context, s *standardFindings, namespace string) error {
+	for name, found := range s.services {
+		if found.service == nil || name.Namespace != namespace || !found.slicesRead || readyEndpoints(found.slices) > 0 || len(found.service.Spec.Selector) == 0 {
+			continue
+		}
+		pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(found.service.Spec.Selector).String()})
+		if err != nil {
+			return err
+		}
+		found.pods, found.podsRead = pods.Items, true
+	}
+	return nil
+}
+
+// newStandardRoute reads an HTTPRoute or a GRPCRoute.
+func newStandardRoute(object *unstructured.Unstructured, kind string) (*standardRoute, error) {
+	if kind == kindGRPCRoute {
+		of, err := decode[gatewayv1.GRPCRoute](object)
+		if err != nil {
+			return nil, err
+		}
+		route := &standardRoute{ObjectMeta: of.ObjectMeta, kind: kind, refs: of.Spec.ParentRefs, status: of.Status.Parents}
+		for i := range of.Spec.Rules {
+			rule, field := &of.Spec.Rules[i], fmt.Sprintf("rules[%d]", i)
+			for k := range rule.BackendRefs {
+				route.use(fmt.Sprintf("%s.backendRefs[%d]", field, k), rule.BackendRefs[k].BackendRef)
+			}
+			for k := range rule.Filters {
+				route.mirror(fmt.Sprintf("%s.filters[%d]", field, k), rule.Filters[k].RequestMirror)
+			}
+		}
+		return route, nil
+	}
+	of, err := decode[gatewayv1.HTTPRoute](object)
+	if err != nil {
+		return nil, err
+	}
+	route := &standardRoute{ObjectMeta: of.ObjectMeta, kind: kind, refs: of.Spec.ParentRefs, status: of.Status.Parents}
+	for i := range of.Spec.Rules {
+		rule, field := &of.Spec.Rules[i], fmt.Sprintf("rules[%d]", i)
+		for k := range rule.BackendRefs {
+			route.use(fmt.Sprintf("%s.backendRefs[%d]", field, k), rule.BackendRefs[k].BackendRef)
+		}
+		for k := range rule.Filters {
+			route.mirror(fmt.Sprintf("%s.filters[%d]", field, k), rule.Filters[k].RequestMirror)
+		}
+	}
+	return route, nil
+}
+
+// use adds a backend. What is no Service only the status of the route can tell about.
+func (r *standardRoute) use(field string, ref gatewayv1.BackendRef) {
+	isService := (ref.Group == nil || *ref.Group == "") && (ref.Kind == nil || *ref.Kind == "Service")
+	if !isService || ref.Port == nil {
+		return
+	}
+	name := types.NamespacedName{Namespace: r.Namespace, Name: string(ref.Name)}
+	if ref.Namespace != nil {
+		name.Namespace = string(*ref.Namespace)
+	}
+	r.backends = append(r.backends, backendUse{field: field, name: name, port: *ref.Port, idle: ref.Weight != nil && *ref.Weight == 0})
+}
+
+// mirror adds a backend that gets copies of requests. Nobody waits for its endpoints.
+func (r *standardRoute) mirror(field string, filter *gatewayv1.HTTPRequestMirrorFilter) {
+	if filter != nil {
+		none := int32(0)
+		r.use(field+".requestMirror.backendRef", gatewayv1.BackendRef{BackendObjectReference: filter.BackendRef, Weight: &none})
+	}
+}
+
+// decode reads an object into its Go type.
+func decode[T any](object *unstructured.Unstructured) (*T, error) {
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+		return nil, fmt.Errorf("read %s: %w", objectRef(object.GetKind(), object.GetName()), err)
+	}
+	return into, nil
+}
+
+// get reads an object. It returns nil if there is none.
+func get[T any](ctx context.Context, c *anyClients, kind kindInfo, name types.NamespacedName) (*T, error) {
+	object, err := orNil(c.read(ctx, kind, name.Namespace, name.Name))
+	if err != nil || object == nil {
+		return nil, err
+	}
+	return decode[T](object)
+}
+
+// list reads all objects of a kind page by page, at most maxListed of them. Without a namespace it reads those of all.
+func list[T any](ctx context.Context, c *anyClients, kind kindInfo, namespace string, read func(*unstructured.Unstructured) (T, error)) ([]T, error) {
+	client := dynamic.ResourceInterface(c.objects.Resource(kind.GroupVersionResource))
+	if namespace != corev1.NamespaceAll {
+		client = c.objects.Resource(kind.GroupVersionResource).Namespace(namespace)
+	}
+	var all []T
+	options := metav1.ListOptions{Limit: pageSize}
+	for len(all) < maxListed {
+		page, err := client.List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			one, err := read(&page.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			break
+		}
+	}
+	return all, nil
+}
