@@ -104,12 +104,14 @@ func Run(ctx context.Context, options Options) error {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	g := &gateway{options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates), keysMissingChanged: make(chan struct{}, 1)}
 	var metrics prometheus.Registerer = registry
+	identity := "" // of a Gateway
 	if options.Kind == KindGateway {
 		options.HTTP, options.HTTPS = "", ""
-		metrics = prometheus.WrapRegistererWith(prometheus.Labels{"gateway": options.Namespace + "/" + options.Gateway}, registry)
+		identity = options.Namespace + "/" + options.Gateway
+		metrics = prometheus.WrapRegistererWith(prometheus.Labels{"gateway": identity}, registry)
 	}
 	serving := proxy.Options{
-		AccessLog: options.AccessLog, Metrics: metrics, Realm: options.Gateway,
+		AccessLog: options.AccessLog, Gateway: identity, Metrics: metrics, Realm: options.Gateway,
 		KeysFailing: g.keysFailing, KeysMissingChanged: g.tellKeysMissing, HealthChanged: g.healthChanged,
 	}
 	if options.TraceEndpoint != "" {

@@ -51,11 +51,11 @@ func TestTwoHTTPRoutesAreMatchedByHostAndPath(t *testing.T) {
 		}
 	}
 	_, metrics := fetch(r.admin, "/metrics")
-	if want := fmt.Sprintf(`slipway_gateway_requests_total{gateway="%[1]s/edge",route="%[1]s/second/api",status="2xx"}`, c.namespace); !strings.Contains(metrics, want) {
+	if want := fmt.Sprintf(`slipway_gateway_requests_total{gateway="%[1]s/edge",route="httproute/%[1]s/second/api",status="2xx"}`, c.namespace); !strings.Contains(metrics, want) {
 		t.Errorf("no %s in\n%s", want, metrics)
 	}
 	environment.Eventually(t, func() error {
-		if want := fmt.Sprintf(`"route":"%s/second/api"`, c.namespace); !strings.Contains(r.accessLog.String(), want) {
+		if want := fmt.Sprintf(`"gateway":"%[1]s/edge","route":"httproute/%[1]s/second/api"`, c.namespace); !strings.Contains(r.accessLog.String(), want) {
 			return fmt.Errorf("no %s in the access log", want)
 		}
 		return nil

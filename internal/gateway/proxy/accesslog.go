@@ -143,6 +143,9 @@ func appendLine(b []byte, e *exchange, duration time.Duration) []byte {
 	_, path, _ := splitTarget(e.r.RequestURI)
 	b = appendText(b, "path", path)
 	b = appendText(b, "protocol", e.r.Proto)
+	if gateway := e.handler.options.Gateway; gateway != "" {
+		b = appendText(b, "gateway", gateway)
+	}
 	if e.route != nil {
 		b = appendText(b, "route", e.route.Name)
 	}

@@ -38,6 +38,9 @@ type Options struct {
 	BackendTimeout time.Duration
 	// AccessLog receives one line for each request. Default: no access log.
 	AccessLog io.Writer
+	// Gateway is the namespace and name of the Gateway of the Gateway API, for the access log.
+	// Default: the lines have none.
+	Gateway string
 	// Tracer makes a span for each request. Default: none. Then the client's trace fields
 	// reach the backend unchanged.
 	Tracer trace.Tracer

@@ -267,6 +267,38 @@ func TestAccessLogSaysWhatHappenedAndNoSecret(t *testing.T) {
 	want(t, "failure", second["failure"], "unauthenticated")
 }
 
+// Also a request that no route matches came to the Gateway.
+func TestEachLineNamesTheGateway(t *testing.T) {
+	backend := serve(t, func(http.ResponseWriter, *http.Request) {})
+	var log lockedbuffer.Buffer
+	g := startTable(t, Options{AccessLog: &log, Gateway: "team-a/edge"}, compile(t, `
+- name: httproute/team-b/shop/0
+  path: /a
+  backendService: {name: app, port: 80}
+`, nil, backend))
+	g.get("/a")
+	g.get("/b")
+	eventually(t, "two lines are written", func() bool { return len(log.Lines()) == 2 })
+	for i, wanted := range []map[string]any{
+		{"gateway": "team-a/edge", "route": "httproute/team-b/shop/0"},
+		{"gateway": "team-a/edge"},
+	} {
+		line := map[string]any{}
+		if err := json.Unmarshal([]byte(log.Lines()[i]), &line); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]any{}
+		for _, field := range []string{"gateway", "route"} {
+			if value, there := line[field]; there {
+				got[field] = value
+			}
+		}
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			t.Errorf("line %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
 func TestAccessLogSample(t *testing.T) {
 	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/fail" {

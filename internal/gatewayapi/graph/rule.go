@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -157,7 +158,8 @@ func (r *Route) attachedTo(listener int) bool {
 func newTableRule(route *Route, place int, m match, host hostListeners) Rule {
 	from := &route.rules[place]
 	made := from.action
-	made.Name = fmt.Sprintf("%s/%s/%s", route.Name.Namespace, route.Name.Name, from.name)
+	// An HTTPRoute and a GRPCRoute may have the same name, and rules with the same name are counted together.
+	made.Name = fmt.Sprintf("%s/%s/%s/%s", strings.ToLower(string(route.Kind)), route.Name.Namespace, route.Name.Name, from.name)
 	made.Listeners = host.listeners
 	made.Host = host.host
 	m.fill(&made)
