@@ -12,10 +12,14 @@ import (
 const whyLong = `Say why an object is not ready, followed down from its conditions to what causes
 them: a missing Secret or ConfigMap, the Deployment, its ReplicaSets and pods, the volume; of an
 APIGateway each route that is not live with its Service and the pods behind it, what exposes it, its
-certificates, and the replica that does not serve the spec; of a Backup its newest run; of that or of
-a Restore the Job and its pod; of an object of any other kind what belongs to it by owner references,
-down to what has failed or is not ready. A container that ends or does not become
-ready shows its last log lines, and every object its recent warnings.
+certificates, and the replica that does not serve the spec; of a Gateway of the Gateway API its class,
+parameters, listeners, address and pods, and the routes that it does not serve; of an HTTPRoute or a
+GRPCRoute each parent that does not serve it, and each Service that cannot be used; of a Backup its
+newest run; of that or of a Restore the Job and its pod; of an object of any other kind what belongs to
+it by owner references, down to what has failed or is not ready. A container that ends or does not
+become ready shows its last log lines, and every object its recent warnings.
+
+gw/NAME is the APIGateway of that name, or else the Gateway of the Gateway API.
 
 Exit code 0 when all is well, 1 when something is not, or nothing tells.`
 
@@ -24,6 +28,10 @@ const whyExample = `  # What is wrong?
 
   # Why does a route not answer?
   kubectl slipway why apigateway/edge
+
+  # The Gateway API: is it served, and who refuses the route?
+  kubectl slipway why gateway/edge
+  kubectl slipway why httproute/shop
 
   # Why is there no new copy?
   kubectl slipway why backup/shop-data
