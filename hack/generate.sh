@@ -10,6 +10,7 @@
 #   dist/install.yaml                 config/default as one file                          (kustomize)
 #   charts/slipway/config, /templates/crds   what the Helm chart has in common with config  (hack/chart)
 #   charts/slipway/Chart.yaml         its two versions, from VERSION
+#   charts/slipway/charts/gateway-api the CRDs of the Gateway API, from its Go module                (hack/chart)
 #
 # The typed clients take by far the longest; a stamp in the cache remembers their inputs and outputs after a run, and
 # while nothing has changed they are left alone. `FORCE=1` runs them regardless.
@@ -162,7 +163,7 @@ install_yaml() {
 
 # chart collects the operator's rights for each controller, and runs the generator of the chart with them.
 chart() {
-  local controller name version others
+  local controller name version others gateway_api
   for controller in internal/controller/*/; do
     name=$(basename "$controller")
     if [[ $name != monitorrule ]]; then rules_of "$name" "paths=./$controller..."; fi
@@ -170,7 +171,9 @@ chart() {
   mapfile -t others < <(operator_packages rest)
   rules_of operator "${others[@]}"
   rules_of monitorkinds paths=./internal/monitor/kindrole/...
-  go run ./hack/chart -rules "$tmp/rules"
+  go mod download sigs.k8s.io/gateway-api
+  gateway_api=$(go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)
+  go run ./hack/chart -rules "$tmp/rules" -gateway-api "$gateway_api/config/crd"
   version=$(<VERSION)
   sed "s/^version:.*/version: ${version#v}/; s/^appVersion:.*/appVersion: $version/" charts/slipway/Chart.yaml >"$tmp/Chart.yaml"
   if ! cmp -s "$tmp/Chart.yaml" charts/slipway/Chart.yaml; then cp "$tmp/Chart.yaml" charts/slipway/Chart.yaml; fi

@@ -105,7 +105,13 @@ func TestTheChartHasWhatConfigHas(t *testing.T) {
 	put("config/manager/kustomization.yaml", "kind: Kustomization\n")
 	put("rules/webapp/role.yaml", "kind: ClusterRole\nrules:\n- {apiGroups: [''], resources: [pods], verbs: [get]}\n")
 	put("chart/config/service-gone.yaml", "kind: Service\n")
-	p := paths{filepath.Join(root, "config"), filepath.Join(root, "rules"), filepath.Join(root, "chart"), filepath.Join(root, "revisions.txt")}
+	for _, channel := range []string{"standard", "experimental"} {
+		put("gateway-api/"+channel+"/gateway.networking.k8s.io_gateways.yaml", upstream("v1.2.3", channel))
+	}
+	p := paths{
+		config: filepath.Join(root, "config"), rules: filepath.Join(root, "rules"), gatewayAPI: filepath.Join(root, "gateway-api"),
+		chart: filepath.Join(root, "chart"), revisions: filepath.Join(root, "revisions.txt"),
+	}
 	if err := run(p); err != nil {
 		t.Fatal(err)
 	}

@@ -140,6 +140,9 @@ func TestWhatContradictsItselfIsRefused(t *testing.T) {
 		"authentication of nothing":                    {[]string{"metrics.enabled=false", "metrics.authentication=true"}, "there is nothing to protect"},
 		"a certificate for nothing":                    {[]string{"metrics.certificateSecret=a"}, "nothing is served with it"},
 		"a webhook of kinds that are off":              {[]string{"gateway.enabled=false", "backup.enabled=false", "webhook.enabled=true"}, "webhook.enabled: gateway.enabled and backup.enabled are false"},
+		"the Gateway API without gateways":             {[]string{"gateway.enabled=false", "gatewayAPI.install=true"}, "gatewayAPI.install: gateway.enabled is false"},
+		"the Gateway API without a look at a cluster":  {[]string{"gatewayAPI.install=true"}, "gatewayAPI.install: Helm does not look at a cluster"},
+		"a channel that is none":                       {[]string{"gatewayAPI.channel=beta"}, "/gatewayAPI/channel"},
 		"hooks of backups that are off":                {[]string{"backup.enabled=false", "backup.hooks.enabled=true"}, "backup.hooks.enabled: backup.enabled is false"},
 		"peers of policies that are not made":          {[]string{"networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b"}, "networkPolicy.metricsFrom: networkPolicy.enabled is false"},
 		"clients of policies that are not made":        {[]string{"networkPolicy.clientsFrom[0].ipBlock.cidr=10.0.0.0/8"}, "networkPolicy.clientsFrom: networkPolicy.enabled is false"},
@@ -221,7 +224,7 @@ func hasSchema(t *testing.T, path string, values, schema, definitions map[string
 		}
 	}
 	for name := range properties {
-		if _, ok := values[name]; !ok && path+"."+name != ".global" {
+		if _, ok := values[name]; !ok && name != "global" { // Helm's own
 			t.Errorf("%s.%s has a schema and is not in values.yaml", path, name)
 		}
 	}

@@ -22,6 +22,12 @@
 {{- if and .Values.webhook.enabled (not .Values.gateway.enabled) (not .Values.backup.enabled) -}}
   {{- fail "webhook.enabled: gateway.enabled and backup.enabled are false, and the webhook is for APIGateways and Backups alone: leave it out, or set one of them to true" -}}
 {{- end -}}
+{{- if and .Values.gatewayAPI.install (not .Values.gateway.enabled) -}}
+  {{- fail "gatewayAPI.install: gateway.enabled is false, so nothing of Slipway uses the Gateway API: leave it out, or set gateway.enabled=true" -}}
+{{- end -}}
+{{- if and .Values.gatewayAPI.install (not (lookup "v1" "Namespace" "" "default")) -}}
+  {{- fail "gatewayAPI.install: Helm does not look at a cluster here, so it cannot tell which CustomResourceDefinitions are there: use --dry-run=server, or leave it out and install them with kubectl, as docs/install.md explains" -}}
+{{- end -}}
 {{- if and .Values.backup.hooks.enabled (not .Values.backup.enabled) -}}
   {{- fail "backup.hooks.enabled: backup.enabled is false, so there are no hooks to run: leave it out, or set backup.enabled=true" -}}
 {{- end -}}
