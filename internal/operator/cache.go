@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
@@ -125,7 +126,8 @@ func gatewayBudget(namespaces []string) gateway.Budget {
 				&gatewayv1.HTTPRoute{}: whole,
 				&gatewayv1.GRPCRoute{}: whole,
 				// Every grant, of which a cluster has few: which references to other namespaces are permitted.
-				&gatewayv1.ReferenceGrant{}: whole,
+				&gatewayv1.ReferenceGrant{}:      whole,
+				&gatewayv1beta1.ReferenceGrant{}: whole, // only where the cluster does not have the other
 				// Every policy, of which a cluster has few: entries of others in its status are written back with ours.
 				&gatewayv1.BackendTLSPolicy{}: whole,
 				// Every Service, by name, type and ports: whether what a route names exists.

@@ -17,7 +17,7 @@ import (
 // operator that led before may have seen more: what it took away must not come back, and what it gave must not be taken away.
 // The grants of a namespace are compared once. What the cache shows later can only be newer.
 func (r *Reconciler) confirmGrants(ctx context.Context, s *scope) error {
-	if !r.kinds.objects.Has(&gatewayv1.ReferenceGrant{}) {
+	if !r.kinds.hasGrants() {
 		return nil
 	}
 	for _, name := range graph.Certificates(s.gateway) {
@@ -27,11 +27,11 @@ func (r *Reconciler) confirmGrants(ctx context.Context, s *scope) error {
 		if _, known := r.granted.Get(name.Namespace); known {
 			continue
 		}
-		live := &gatewayv1.ReferenceGrantList{}
-		if err := r.kit.Live.List(ctx, live, client.InNamespace(name.Namespace)); err != nil {
+		live, err := r.kinds.grants(ctx, r.kit.Live, client.InNamespace(name.Namespace))
+		if err != nil {
 			return outcome.Classify(fmt.Sprintf("the ReferenceGrants of namespace %q", name.Namespace), err)
 		}
-		if !maps.Equal(grantVersions(s.input.Grants, name.Namespace), grantVersions(pointers(live.Items), name.Namespace)) {
+		if !maps.Equal(grantVersions(s.input.Grants, name.Namespace), grantVersions(live, name.Namespace)) {
 			return outcome.StaleCache(fmt.Sprintf("the ReferenceGrants of namespace %q", name.Namespace))
 		}
 		r.granted.Add(name.Namespace, true)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 )
@@ -44,6 +46,8 @@ func newKinds(mgr ctrl.Manager, options Options) (*kinds, error) {
 	}
 	objects, err := optional.New(mgr, optional.Options{
 		Budget: options.Budget.Objects, NewCache: options.NewCache, Required: []client.Object{&gatewayv1.Gateway{}}, OnDemand: true,
+		// The Gateway API has the newer version since v1.5, and clusters have older definitions for years.
+		Older: map[client.Object]client.Object{&gatewayv1.ReferenceGrant{}: &gatewayv1beta1.ReferenceGrant{}},
 	})
 	if err != nil {
 		return nil, err
@@ -56,3 +60,32 @@ func (k *kinds) running() bool { return k.classes.Running() && k.objects.Running
 
 // start looks for them.
 func (k *kinds) start() error { return errors.Join(k.objects.Setup(), k.classes.Setup()) }
+
+// grants reads ReferenceGrants in the version that the cluster has. The versions differ in nothing but their name.
+func (k *kinds) grants(ctx context.Context, from client.Reader, options ...client.ListOption) ([]*gatewayv1.ReferenceGrant, error) {
+	older := &gatewayv1beta1.ReferenceGrantList{}
+	if k.hasOlderGrants() {
+		if err := from.List(ctx, older, options...); err != nil {
+			return nil, err
+		}
+	}
+	// Asked again: when the newer version is found between the two, the list of the older one is empty.
+	if k.hasOlderGrants() {
+		grants := make([]*gatewayv1.ReferenceGrant, 0, len(older.Items))
+		for i := range older.Items {
+			grants = append(grants, (*gatewayv1.ReferenceGrant)(&older.Items[i]))
+		}
+		return grants, nil
+	}
+	newer := &gatewayv1.ReferenceGrantList{}
+	err := from.List(ctx, newer, options...)
+	return pointers(newer.Items), err
+}
+
+// hasOlderGrants tells that the cluster has only the older version.
+func (k *kinds) hasOlderGrants() bool { return k.objects.Has(&gatewayv1beta1.ReferenceGrant{}) }
+
+// hasGrants tells that the cluster has ReferenceGrants, in whichever version.
+func (k *kinds) hasGrants() bool {
+	return k.objects.Has(&gatewayv1.ReferenceGrant{}) || k.hasOlderGrants()
+}

@@ -57,13 +57,16 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, namespace: env.Namespace(t), other: env.Namespace(t), board: revision.NewBoard(clock.RealClock{}, "test")}
 	f.install()
-	f.class = &gatewayv1.GatewayClass{
-		ObjectMeta: metav1.ObjectMeta{Name: f.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: gateway.Controller},
-	}
+	f.class = f.newClass()
 	server := httptest.NewServer(f.board)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	f.port = server.Listener.Addr().(*net.TCPAddr).Port
 	return f
+}
+
+// newClass is a class of ours.
+func (f *fixture) newClass() *gatewayv1.GatewayClass {
+	return &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: gateway.Controller}}
 }
 
 // install installs the Gateway API, and the rights of the pods.
@@ -76,6 +79,12 @@ func (f *fixture) install() {
 	if err := env.InstallModule(f.Context(), "sigs.k8s.io/gateway-api", files...); err != nil {
 		f.Fatal(err)
 	}
+	f.installRights()
+}
+
+// installRights installs the rights of the pods.
+func (f *fixture) installRights() {
+	f.Helper()
 	raw, err := os.ReadFile("../../../config/rbac/gateway.yaml")
 	if err != nil {
 		f.Fatal(err)

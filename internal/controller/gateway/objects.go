@@ -21,20 +21,21 @@ func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
 		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
 	}
 	named := client.MatchingFields{indexParent: client.ObjectKeyFromObject(s.gateway).String()}
-	httpRoutes, grpcRoutes, grants := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}, &gatewayv1.ReferenceGrantList{}
-	for list, options := range map[client.ObjectList][]client.ListOption{httpRoutes: {named}, grpcRoutes: {named}, grants: nil} {
-		if err := r.kinds.objects.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+	httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
+	for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
+		if err := r.kinds.objects.List(ctx, list, named, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("list %T: %w", list, err)
 		}
+	}
+	var err error
+	if s.input.Grants, err = r.kinds.grants(ctx, r.kinds.objects, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list ReferenceGrants: %w", err)
 	}
 	for i := range httpRoutes.Items {
 		s.input.HTTPRoutes = append(s.input.HTTPRoutes, &httpRoutes.Items[i])
 	}
 	for i := range grpcRoutes.Items {
 		s.input.GRPCRoutes = append(s.input.GRPCRoutes, &grpcRoutes.Items[i])
-	}
-	for i := range grants.Items {
-		s.input.Grants = append(s.input.Grants, &grants.Items[i])
 	}
 	for _, route := range s.routes() {
 		if err := r.loadReferences(ctx, s, route); err != nil {

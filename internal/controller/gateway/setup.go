@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
@@ -159,6 +160,7 @@ func watchObjects(to func(source.Source) error, known *kinds, find referrers) er
 		known.objects.Watch(to, &gatewayv1.HTTPRoute{}, through(find.ofRoute)),
 		known.objects.Watch(to, &gatewayv1.GRPCRoute{}, through(find.ofRoute)),
 		known.objects.Watch(to, &gatewayv1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
+		known.objects.Watch(to, &gatewayv1beta1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
 		known.objects.Watch(to, &gatewayv1.BackendTLSPolicy{}, through(find.ofPolicy)),
 		known.objects.Watch(to, &corev1.Service{}, through(find.ofService), portsChanged()),
 		known.objects.Watch(to, Namespace(), through(find.ofNamespace), predicate.LabelChangedPredicate{}),

@@ -17,6 +17,8 @@ type oneCache struct {
 	client client.Client
 	// watching tells how many of its watches have begun.
 	watching int
+	// stop ends the cache when it is closed.
+	stop chan struct{}
 }
 
 // Find starts the caches of the kinds that the cluster has. It may be called again after an error, and at any time. What has
@@ -40,13 +42,22 @@ func (k *Kinds) Find() error {
 		clients[of] = k.caches[of].client
 	}
 	// All can be read before the first event of any: what belongs together is seen together.
-	k.publish(clients)
+	k.running.Store(&clients)
 	for _, of := range there {
 		if err := k.startWatches(k.kinds[of], k.caches[of]); err != nil {
 			return err
 		}
+		k.retire(k.older[of])
 	}
 	return nil
+}
+
+// retire ends the cache of an older version.
+func (k *Kinds) retire(older schema.GroupVersionKind) {
+	if in := k.caches[older]; in != nil {
+		close(in.stop)
+		delete(k.caches, older)
+	}
 }
 
 // look returns the kinds that the cluster has, nil while a required one is missing.
@@ -54,20 +65,19 @@ func (k *Kinds) look() ([]schema.GroupVersionKind, error) {
 	var there []schema.GroupVersionKind
 	lacking := false
 	for of := range k.kinds {
-		if k.caches[of] != nil {
-			there = append(there, of)
+		if k.isOlder(of) {
 			continue
 		}
-		_, err := k.mgr.GetRESTMapper().RESTMapping(of.GroupKind(), of.Version)
-		switch {
-		case meta.IsNoMatchError(err):
-			lacking = lacking || k.required[of]
-			k.tell(of)
-		case err != nil:
-			return nil, fmt.Errorf("look for the kind %s: %w", of.Kind, err)
-		default:
-			there = append(there, of)
+		found, err := k.served(of)
+		if err != nil {
+			return nil, err
 		}
+		if found.Empty() {
+			lacking = lacking || k.required[of]
+			k.tell(of, "the cluster does not have a kind, which is looked for from now on")
+			continue
+		}
+		there = append(there, found)
 	}
 	if lacking {
 		return nil, nil
@@ -75,13 +85,36 @@ func (k *Kinds) look() ([]schema.GroupVersionKind, error) {
 	return there, nil
 }
 
-// tell names a kind that is missing, once.
-func (k *Kinds) tell(of schema.GroupVersionKind) {
+// served returns a kind if the cluster has it, else its older version if the cluster has that, else nothing.
+func (k *Kinds) served(of schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	none := schema.GroupVersionKind{}
+	if k.caches[of] != nil {
+		return of, nil
+	}
+	_, err := k.mgr.GetRESTMapper().RESTMapping(of.GroupKind(), of.Version)
+	if err == nil {
+		return of, nil
+	}
+	if !meta.IsNoMatchError(err) {
+		return none, fmt.Errorf("look for the kind %s: %w", of.Kind, err)
+	}
+	older, has := k.older[of]
+	if !has {
+		return none, nil
+	}
+	if older, err = k.served(older); err == nil && !older.Empty() {
+		k.tell(older, "the cluster has only an older version of a kind, which is read until it has the newer one")
+	}
+	return older, err
+}
+
+// tell says something of a kind, once.
+func (k *Kinds) tell(of schema.GroupVersionKind, what string) {
 	if k.told[of] {
 		return
 	}
 	k.told[of] = true
-	k.mgr.GetLogger().Info("the cluster does not have a kind, which is looked for from now on", "kind", of.Kind, "apiVersion", of.GroupVersion().String())
+	k.mgr.GetLogger().Info(what, "kind", of.Kind, "apiVersion", of.GroupVersion().String())
 }
 
 func (k *Kinds) makeCache(of *kind) (*oneCache, error) {
@@ -110,10 +143,11 @@ func (k *Kinds) makeCache(of *kind) (*oneCache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the client of %T: %w", of.object, err)
 	}
-	if err := k.mgr.Add(everywhere{cached}); err != nil {
+	stop := make(chan struct{})
+	if err := k.mgr.Add(everywhere{cached, stop}); err != nil {
 		return nil, fmt.Errorf("start the cache of %T: %w", of.object, err)
 	}
-	return &oneCache{cache: cached, client: made}, nil
+	return &oneCache{cache: cached, client: made, stop: stop}, nil
 }
 
 // startWatches begins those that have not begun.
@@ -129,7 +163,25 @@ func (k *Kinds) startWatches(of *kind, in *oneCache) error {
 
 // everywhere is a cache that runs on the standby too, as the manager's own does. A cache that waited for the lead would hold
 // up the watches on it, which are warmed up before.
-type everywhere struct{ cache.Cache }
+type everywhere struct {
+	cache.Cache
+
+	stop <-chan struct{}
+}
 
 // GetCache is how the manager knows a cache.
 func (e everywhere) GetCache() cache.Cache { return e.Cache }
+
+// Start runs the cache until the manager ends, or it is stopped.
+func (e everywhere) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		select {
+		case <-ctx.Done():
+		case <-e.stop:
+		}
+	}()
+	return e.Cache.Start(ctx)
+}

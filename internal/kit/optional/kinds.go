@@ -3,7 +3,6 @@ package optional
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +43,9 @@ type Options struct {
 	Budget Budget
 	// Required are the kinds without which none of the others is looked for.
 	Required []client.Object
+	// Older are earlier versions, by the kind. Such a version is read while the cluster does not have the kind itself. The
+	// budget has both.
+	Older map[client.Object]client.Object
 	// OnDemand leaves all alone until Begin. Default: the search begins with the operator.
 	OnDemand bool
 	// NewCache makes the caches. Default: cache.New.
@@ -56,6 +58,7 @@ type Kinds struct {
 	options  Options
 	required map[schema.GroupVersionKind]bool
 	kinds    map[schema.GroupVersionKind]*kind
+	older    map[schema.GroupVersionKind]schema.GroupVersionKind
 	begin    chan struct{} // closed when the search is to begin
 	once     sync.Once
 
@@ -65,7 +68,7 @@ type Kinds struct {
 
 	mutex  sync.Mutex                            // guards the search
 	caches map[schema.GroupVersionKind]*oneCache // of those that were found
-	told   map[schema.GroupVersionKind]bool      // that it is missing
+	told   map[schema.GroupVersionKind]bool      // that it is missing, or an older version
 }
 
 // kind is one of them.
@@ -96,6 +99,7 @@ func New(mgr ctrl.Manager, options Options) (*Kinds, error) {
 	k := &Kinds{
 		mgr: mgr, options: options, begin: make(chan struct{}),
 		required: map[schema.GroupVersionKind]bool{}, kinds: map[schema.GroupVersionKind]*kind{},
+		older:  map[schema.GroupVersionKind]schema.GroupVersionKind{},
 		caches: map[schema.GroupVersionKind]*oneCache{}, told: map[schema.GroupVersionKind]bool{},
 	}
 	for object, budget := range options.Budget.ByObject {
@@ -112,7 +116,29 @@ func New(mgr ctrl.Manager, options Options) (*Kinds, error) {
 		}
 		k.required[of] = true
 	}
+	for object, older := range options.Older {
+		of, err := k.kindOf(object)
+		if err != nil {
+			return nil, err
+		}
+		if k.older[of], err = k.kindOf(older); err != nil {
+			return nil, err
+		}
+		if _, err := k.budgeted(older); err != nil {
+			return nil, err
+		}
+	}
 	return k, nil
+}
+
+// isOlder tells that a kind is an earlier version of another one.
+func (k *Kinds) isOlder(of schema.GroupVersionKind) bool {
+	for _, older := range k.older {
+		if older == of {
+			return true
+		}
+	}
+	return false
 }
 
 func (k *Kinds) kindOf(object runtime.Object) (schema.GroupVersionKind, error) {
@@ -197,17 +223,16 @@ func (k *Kinds) Start(ctx context.Context) error {
 // NeedLeaderElection is false: the standby has the kinds when it takes over.
 func (k *Kinds) NeedLeaderElection() bool { return false }
 
-// complete tells that every kind was found.
+// complete tells that every kind was found, in its newest version.
 func (k *Kinds) complete() bool {
 	running := k.running.Load()
-	return running != nil && len(*running) == len(k.kinds)
-}
-
-// publish lets a kind be read. The mutex is held.
-func (k *Kinds) publish(found map[schema.GroupVersionKind]client.Client) {
-	next := maps.Clone(found)
-	if before := k.running.Load(); before != nil {
-		maps.Copy(next, *before)
+	if running == nil {
+		return false
 	}
-	k.running.Store(&next)
+	for of := range k.kinds {
+		if !k.isOlder(of) && (*running)[of] == nil {
+			return false
+		}
+	}
+	return true
 }

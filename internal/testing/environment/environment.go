@@ -5,6 +5,7 @@ package environment
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -108,11 +109,42 @@ func (e *Environment) InstallModuleOf(ctx context.Context, requirer, module stri
 	if err != nil {
 		return fmt.Errorf("find the module %s: %w", module, err)
 	}
+	return e.installCRDs(strings.TrimSpace(string(folder)), files...)
+}
+
+// A version of the Gateway API that clusters still have. It has ReferenceGrants of v1beta1 only, and no BackendTLSPolicies.
+const (
+	oldGatewayAPI    = "sigs.k8s.io/gateway-api@v1.2.1"
+	oldGatewayAPISum = "h1:fZZ/+RyRb+Y5tGkwxFKuYuSRQHu9dZtbjenblleOLHM="
+)
+
+// InstallOldGatewayAPI installs CustomResourceDefinitions of an old version of the Gateway API, which no module requires.
+func (e *Environment) InstallOldGatewayAPI(ctx context.Context, plurals ...string) error {
+	output, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", oldGatewayAPI).Output()
+	if err != nil {
+		return fmt.Errorf("download the module %s: %w: %s", oldGatewayAPI, err, output)
+	}
+	var found struct{ Dir, Sum string }
+	if err := json.Unmarshal(output, &found); err != nil {
+		return fmt.Errorf("download the module %s: %w", oldGatewayAPI, err)
+	}
+	if found.Sum != oldGatewayAPISum {
+		return fmt.Errorf("the module %s has the checksum %s, want %s", oldGatewayAPI, found.Sum, oldGatewayAPISum)
+	}
+	var files []string
+	for _, plural := range plurals {
+		files = append(files, "config/crd/standard/gateway.networking.k8s.io_"+plural+".yaml")
+	}
+	return e.installCRDs(found.Dir, files...)
+}
+
+// installCRDs installs CustomResourceDefinitions out of files of a folder, or replaces them.
+func (e *Environment) installCRDs(folder string, files ...string) error {
 	options := envtest.CRDInstallOptions{ErrorIfPathMissing: true}
 	for _, file := range files {
-		options.Paths = append(options.Paths, filepath.Join(strings.TrimSpace(string(folder)), file))
+		options.Paths = append(options.Paths, filepath.Join(folder, file))
 	}
-	_, err = envtest.InstallCRDs(e.Config, options)
+	_, err := envtest.InstallCRDs(e.Config, options)
 	return err
 }
 
