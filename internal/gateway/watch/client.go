@@ -8,12 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -35,8 +37,12 @@ const (
 // dialTimeout bounds one attempt to connect to the API server.
 const dialTimeout = 2 * time.Second
 
-// gatewayVersion is the version of the Gateway API that is read.
-var gatewayVersion = schema.GroupVersion(gatewayv1.GroupVersion)
+// gatewayVersion is the version of the Gateway API that is read. olderGatewayVersion is that of ReferenceGrants where the
+// definitions are older than v1.5.
+var (
+	gatewayVersion      = schema.GroupVersion(gatewayv1.GroupVersion)
+	olderGatewayVersion = schema.GroupVersion{Group: gatewayv1.GroupName, Version: "v1beta1"}
+)
 
 // clients are the clients for the kinds that a gateway reads. They share one connection. A
 // generated clientset would add all kinds of the API to the program.
@@ -46,6 +52,7 @@ type clients struct {
 	discovery *rest.RESTClient
 	slipway   *rest.RESTClient
 	gateway   *rest.RESTClient // for the Gateway API
+	older     *rest.RESTClient // for its older version
 }
 
 // newClients does not change access.
@@ -74,6 +81,7 @@ func newClients(access *rest.Config, namespace string) (*clients, error) {
 		{&c.discovery, discoveryv1.SchemeGroupVersion, "/apis", runtime.ContentTypeProtobuf},
 		{&c.slipway, slipwayv1alpha1.SchemeGroupVersion, "/apis", runtime.ContentTypeJSON},
 		{&c.gateway, gatewayVersion, "/apis", runtime.ContentTypeJSON},
+		{&c.older, olderGatewayVersion, "/apis", runtime.ContentTypeJSON},
 	} {
 		config := rest.CopyConfig(access)
 		config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &group.version, group.path, codecs
@@ -96,7 +104,9 @@ func newScheme() *runtime.Scheme {
 		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind), &object{})
 		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind+"List"), &objectList{})
 	}
-	for _, version := range []schema.GroupVersion{corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, slipway, gatewayVersion} {
+	scheme.AddKnownTypeWithName(olderGatewayVersion.WithKind("ReferenceGrant"), &object{})
+	scheme.AddKnownTypeWithName(olderGatewayVersion.WithKind("ReferenceGrantList"), &objectList{})
+	for _, version := range []schema.GroupVersion{corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, slipway, gatewayVersion, olderGatewayVersion} {
 		metav1.AddToGroupVersion(scheme, version)
 	}
 	return scheme
@@ -115,6 +125,27 @@ func listIn(client cache.Getter, resource, namespace, name string) *cache.ListWa
 		selector = fields.OneTermEqualSelector(metav1.ObjectNameField, name)
 	}
 	return cache.NewListWatchFromClient(client, resource, namespace, selector)
+}
+
+// newest returns the list and watch of the newer version of a kind, and of the older one where the cluster does not serve
+// the newer. It asks anew each time, because definitions are replaced.
+func newest(newer, older *cache.ListWatch) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := newer.ListWithContextFunc(ctx, options)
+			if apierrors.IsNotFound(err) {
+				return older.ListWithContextFunc(ctx, options)
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			stream, err := newer.WatchFuncWithContext(ctx, options)
+			if apierrors.IsNotFound(err) {
+				return older.WatchFuncWithContext(ctx, options)
+			}
+			return stream, err
+		},
+	}
 }
 
 // reflect keeps a store up to date until the context ends. failed is called with each

@@ -177,7 +177,10 @@ func (s *GatewaySource) Run(ctx context.Context) error {
 	follow(ctx, s.follower, subject{kind: "Gateway"}, c.list(c.gateway, "gateways", s.options.Name), &object{}, s.gateways, nil)
 	s.httpRoutes.watch = inNamespace[*object, *route](s.follower, "HTTPRoutes", c.gateway, "httproutes", &object{}, true)
 	s.grpcRoutes.watch = inNamespace[*object, *route](s.follower, "GRPCRoutes", c.gateway, "grpcroutes", &object{}, true)
-	s.grants.watch = inNamespace[*object, grant](s.follower, "ReferenceGrants", c.gateway, "referencegrants", &object{}, true)
+	s.grants.watch = func(ctx context.Context, namespace string, store *objectStore[grant], failed func(error)) {
+		newer, older := listIn(c.gateway, "referencegrants", namespace, ""), listIn(c.older, "referencegrants", namespace, "")
+		follow(ctx, s.follower, subject{kind: "ReferenceGrants", name: namespace, optional: true}, newest(newer, older), &object{}, store, failed)
+	}
 	s.policies.watch = inNamespace[*object, *policy](s.follower, "BackendTLSPolicies", c.gateway, "backendtlspolicies", &object{}, true)
 	s.services.watch = inNamespace[*corev1.Service, service](s.follower, "Services", c.core, "services", &corev1.Service{}, false)
 	s.slices.watch = inNamespace[*discoveryv1.EndpointSlice, slice](s.follower, "EndpointSlices", c.discovery, "endpointslices", &discoveryv1.EndpointSlice{}, false)
