@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
@@ -28,24 +30,37 @@ import (
 
 // Gateways simulates the admin ports of gateway pods. Each has a loopback address. It answers
 // what a gateway would serve that has just read its APIGateway, with an endpoint behind every
-// port of every Service. It reads the Secrets of routes, and no certificates.
+// port of every Service. It reads the Secrets of routes, and no certificates. For the pods of a
+// Gateway of the Gateway API see gatewayapi.go.
 type Gateways struct {
 	// Port is the admin port of every pod.
 	Port int
+	// Elsewhere are further namespaces whose objects the pods of Gateways read. Default: those of
+	// their own namespace alone.
+	Elsewhere []string
 
 	reader   client.Reader
 	reserved net.Listener
 
 	mutex sync.Mutex
-	pods  map[types.NamespacedName]*gatewayPod
+	pods  map[types.NamespacedName]*adminPort
 	// addresses is how many were given away: no pod gets one that another had.
 	addresses int
-	// documents are what the pods say, by APIGateway: all pods of one say the same.
-	documents map[types.NamespacedName]*gatewayDocument
+	// documents are what the pods say: those of one gateway with the same arguments say the same.
+	documents map[servedBy]*gatewayDocument
 }
 
-// gatewayPod is the admin port of one pod.
-type gatewayPod struct {
+// servedBy tells apart what pods serve.
+type servedBy struct {
+	// kind is that of the gateway.
+	kind string
+	name types.NamespacedName
+	// arguments are those of the pods, where they matter.
+	arguments string
+}
+
+// adminPort is that of one pod.
+type adminPort struct {
 	server *httptest.Server
 	ip     string
 
@@ -53,14 +68,22 @@ type gatewayPod struct {
 	replaced http.Handler
 }
 
-// gatewayDocument is what the pods of an APIGateway say.
+// reading is what a gateway has read.
+type reading interface {
+	// versions identify what was read.
+	versions() string
+	// truth is what a gateway would say that has read this just now.
+	truth() (revision.Document, error)
+}
+
+// gatewayDocument is what the pods of a gateway say.
 type gatewayDocument struct {
-	gateway types.NamespacedName
+	read func(ctx context.Context) (reading, error)
 
 	mutex sync.Mutex
 	last  revision.Document
-	// read are the versions of what last was made of, and looked is when that was.
-	read   string
+	// known are the versions of what last was made of, and looked is when that was.
+	known  string
 	looked time.Time
 }
 
@@ -78,7 +101,7 @@ func NewGateways(reader client.Reader) (*Gateways, error) {
 	}
 	return &Gateways{
 		Port: address.Port, reader: reader, reserved: reserved,
-		pods: map[types.NamespacedName]*gatewayPod{}, documents: map[types.NamespacedName]*gatewayDocument{},
+		pods: map[types.NamespacedName]*adminPort{}, documents: map[servedBy]*gatewayDocument{},
 	}, nil
 }
 
@@ -130,8 +153,11 @@ func (g *Gateways) address(pod *corev1.Pod) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	made := &gatewayPod{ip: host}
-	document := g.document(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slipwayv1alpha1.LabelAPIGateway]})
+	made := &adminPort{ip: host}
+	document, err := g.document(pod)
+	if err != nil {
+		return "", errors.Join(err, listener.Close())
+	}
 	made.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		made.mutex.Lock()
 		replaced := made.replaced
@@ -140,7 +166,7 @@ func (g *Gateways) address(pod *corev1.Pod) (string, error) {
 			replaced.ServeHTTP(w, r)
 			return
 		}
-		document.answer(g.reader, w, r)
+		document.answer(w, r)
 	}))
 	_ = made.server.Listener.Close()
 	made.server.Listener = listener
@@ -149,12 +175,22 @@ func (g *Gateways) address(pod *corev1.Pod) (string, error) {
 	return host, nil
 }
 
-// document returns what the pods of an APIGateway say. The mutex is held.
-func (g *Gateways) document(gateway types.NamespacedName) *gatewayDocument {
-	if g.documents[gateway] == nil {
-		g.documents[gateway] = &gatewayDocument{gateway: gateway, last: revision.Document{Revision: time.Now().UnixMicro()}}
+// document returns what a pod and those like it say. The mutex is held.
+func (g *Gateways) document(pod *corev1.Pod) (*gatewayDocument, error) {
+	by := servedBy{kind: "APIGateway", name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slipwayv1alpha1.LabelAPIGateway]}}
+	read := func(ctx context.Context) (reading, error) { return read(ctx, g.reader, by.name) }
+	if name := pod.Labels[gatewayv1.GatewayNameLabelKey]; name != "" {
+		of, err := newGatewayPod(pod, name, g.Elsewhere)
+		if err != nil {
+			return nil, err
+		}
+		by = servedBy{kind: "Gateway", name: of.gateway, arguments: strings.Join(pod.Spec.Containers[0].Args, " ")}
+		read = func(ctx context.Context) (reading, error) { return of.read(ctx, g.reader) }
 	}
-	return g.documents[gateway]
+	if g.documents[by] == nil {
+		g.documents[by] = &gatewayDocument{read: read, last: revision.Document{Revision: time.Now().UnixMicro()}}
+	}
+	return g.documents[by], nil
 }
 
 // forget ends a pod that was deleted.
@@ -173,13 +209,13 @@ func (g *Gateways) forget(pod types.NamespacedName) {
 const lookEvery = 20 * time.Millisecond
 
 // answer answers with the document, once it is another one than the client has.
-func (d *gatewayDocument) answer(reader client.Reader, w http.ResponseWriter, r *http.Request) {
+func (d *gatewayDocument) answer(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	held := time.After(30 * time.Second)
 	known := r.URL.Query().Get("wait")
 	for {
-		document, err := d.now(r.Context(), reader)
+		document, err := d.now(r.Context())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -201,17 +237,17 @@ func (d *gatewayDocument) answer(reader client.Reader, w http.ResponseWriter, r 
 
 // now is the present document, with a revision that changes with it. Most of the time
 // nothing has changed, and many ask: one look is enough for all of them.
-func (d *gatewayDocument) now(ctx context.Context, reader client.Reader) (revision.Document, error) {
+func (d *gatewayDocument) now(ctx context.Context) (revision.Document, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if time.Since(d.looked) < lookEvery/2 {
 		return d.last, nil
 	}
-	in, err := read(ctx, reader, d.gateway)
+	in, err := d.read(ctx)
 	if err != nil {
 		return revision.Document{}, err
 	}
-	if versions := in.versions(); versions != d.read {
+	if versions := in.versions(); versions != d.known {
 		document, err := in.truth()
 		if err != nil {
 			return document, err
@@ -220,13 +256,13 @@ func (d *gatewayDocument) now(ctx context.Context, reader client.Reader) (revisi
 		if !reflect.DeepEqual(document, d.last) {
 			document.Revision++
 		}
-		d.last, d.read = document, versions
+		d.last, d.known = document, versions
 	}
 	d.looked = time.Now()
 	return d.last, nil
 }
 
-// input is what a gateway reads, shared with the cache: not to be changed.
+// input is what a pod of an APIGateway reads, shared with the cache: not to be changed.
 type input struct {
 	gateway  *unstructured.Unstructured // nil: there is none
 	services []unstructured.Unstructured

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -39,7 +40,8 @@ const (
 
 // Player acts as the cluster for every Deployment of a namespace: it rolls out what is
 // asked, and makes the pods of an image behave as its script says. It runs the Jobs of
-// slipway-backup too, each step of which behaves as the script says of its name.
+// slipway-backup too, each step of which behaves as the script says of its name. Services for
+// which a load balancer is asked get an address.
 type Player struct {
 	// Seen changes when what the reader shows does. Default: it is not known when that does.
 	Seen func() int
@@ -149,17 +151,17 @@ func (p *Player) look(ctx context.Context) error {
 		p.played[deployment.UID] = played
 		p.mu.Unlock()
 	}
-	return p.lookAtJobs(ctx)
+	return errors.Join(p.lookAtJobs(ctx), p.lookAtServices(ctx))
 }
 
-// Idle tells that nothing is to be done for the Deployments and Jobs that the reader shows.
+// Idle tells that nothing is to be done for the Deployments, Jobs and Services that the reader shows.
 func (p *Player) Idle(ctx context.Context) bool {
-	todo, err := p.todo(ctx)
-	if err != nil || len(todo) > 0 {
-		return false
+	for _, left := range []func(context.Context) ([]string, error){p.todo, p.jobs, p.unbalanced} {
+		if names, err := left(ctx); err != nil || len(names) > 0 {
+			return false
+		}
 	}
-	jobs, err := p.jobs(ctx)
-	return err == nil && len(jobs) == 0
+	return true
 }
 
 // todo are the Deployments for which something is to be done.

@@ -4,6 +4,7 @@
 package workload
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
@@ -32,7 +34,7 @@ type Cluster struct {
 	// WithoutReadyPods makes no ready pods: statuses count them, but they do not exist. It
 	// saves most of the requests. Those that Gateways answers for exist.
 	WithoutReadyPods bool
-	// Gateways answers for the pods of APIGateways. Default: they have no address.
+	// Gateways answers for the pods of APIGateways and Gateways. Default: they have no address.
 	Gateways *Gateways
 }
 
@@ -139,9 +141,9 @@ func (c *Cluster) keepPods(ctx context.Context, deployment *appsv1.Deployment, s
 	})
 }
 
-// answersFor tells whether the pods of a ReplicaSet are an APIGateway's, and answer.
+// answersFor tells whether the pods of a ReplicaSet are an APIGateway's or a Gateway's, and answer.
 func (c *Cluster) answersFor(replicaSet *appsv1.ReplicaSet) bool {
-	return c.Gateways != nil && replicaSet.Labels[slipwayv1alpha1.LabelAPIGateway] != ""
+	return c.Gateways != nil && (replicaSet.Labels[slipwayv1alpha1.LabelAPIGateway] != "" || replicaSet.Labels[gatewayv1.GatewayNameLabelKey] != "")
 }
 
 // Stick makes the newest pod of a Deployment hang with the given status, beside the
@@ -196,7 +198,7 @@ func (c *Cluster) RefusePods(ctx context.Context, namespace, name, message strin
 // does not exist and otherwise gives the newest revision, as the Deployment controller
 // does.
 func (c *Cluster) replicaSet(ctx context.Context, deployment *appsv1.Deployment) (*appsv1.ReplicaSet, error) {
-	hash, err := templateHash(deployment.Spec.Template)
+	hash, err := templateHash(deployment.Namespace, deployment.Spec.Template)
 	if err != nil {
 		return nil, err
 	}
@@ -322,13 +324,14 @@ func readyPod() corev1.PodStatus {
 	}
 }
 
-// templateHash tells templates apart, as pod-template-hash does.
-func templateHash(template corev1.PodTemplateSpec) (string, error) {
+// templateHash tells templates apart, as pod-template-hash does. It is the same in every namespace, also where a template
+// names its own: statuses name pods, and are compared.
+func templateHash(namespace string, template corev1.PodTemplateSpec) (string, error) {
 	raw, err := json.Marshal(template)
 	if err != nil {
 		return "", err
 	}
 	sum := fnv.New32a()
-	sum.Write(raw)
+	sum.Write(bytes.ReplaceAll(raw, []byte(namespace), nil))
 	return strconv.FormatUint(uint64(sum.Sum32()), 36), nil
 }
