@@ -97,13 +97,13 @@ func prepare(ctx context.Context) error {
 	if err := yaml.UnmarshalStrict(raw, role); err != nil {
 		return err
 	}
-	return env.Client.Create(ctx, role)
+	return errors.Join(env.Client.Create(ctx, role), grantInNoNamespace(ctx, role))
 }
 
 // newBench returns a bench on an API server, which it gives the kinds that the scenarios
 // need, until the context ends.
 func newBench(ctx context.Context, on *environment.Environment, places *scenario.Places, times *scenario.Times) (*scenario.Bench, error) {
-	var observed []schema.GroupVersionKind
+	var observed, apart []schema.GroupVersionKind
 	for _, kind := range declared {
 		for module, files := range kind.Definitions {
 			if err := on.InstallModule(ctx, module, files...); err != nil {
@@ -115,8 +115,11 @@ func newBench(ctx context.Context, on *environment.Environment, places *scenario
 				observed = append(observed, gvk)
 			}
 		}
+		for _, reference := range kind.ObservedHere {
+			apart = append(apart, reference.GroupVersionKind())
+		}
 	}
-	recorder, err := scenario.NewRecorder(ctx, on.Config, cache.Options{Scheme: operator.Scheme()}, observed)
+	recorder, err := scenario.NewRecorder(ctx, on.Config, cache.Options{Scheme: operator.Scheme()}, observed, apart)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func TestUpgrade(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := slices.IndexFunc(kinds, func(k scenario.Kind) bool { return k.Name == kind })
-			if err := bench.PlayUpgrade(t, release, kinds[at].MadeAtUpgrade); err != nil {
+			if err := bench.PlayUpgrade(t, kinds[at], release); err != nil {
 				t.Error(err)
 			}
 		})

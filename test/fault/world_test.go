@@ -4,9 +4,11 @@ package fault_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -58,11 +60,11 @@ func countRevoked(namespace string, more int) {
 func (at injection) withoutRights() injection {
 	at.column = "F10 rights revoked"
 	at.fault = fault.Fault{Before: func(w fault.Write) {
-		countRevoked(w.Namespace, 1)
-		must(revoke(w.Namespace))
+		countRevoked(w.Home, 1)
+		must(revoke(w.Home))
 		time.AfterFunc(revokedFor, func() {
-			must(grant(w.Namespace))
-			countRevoked(w.Namespace, -1)
+			must(grant(w.Home))
+			countRevoked(w.Home, -1)
 		})
 	}}
 	at.trial = scenario.Trial{
@@ -96,18 +98,50 @@ func binding(namespace string) *rbacv1.RoleBinding {
 	}
 }
 
-func grant(namespace string) error {
-	if err := env.Client.Create(context.Background(), binding(namespace)); client.IgnoreAlreadyExists(err) != nil {
-		return err
+// grant gives the operator the rights in the namespaces of a run.
+func grant(home string) error {
+	for _, namespace := range scenario.Namespaces(home) {
+		err := env.Client.Create(context.Background(), binding(namespace))
+		if apierrors.IsNotFound(err) && namespace != home {
+			continue // the run has none
+		}
+		if client.IgnoreAlreadyExists(err) != nil {
+			return err
+		}
 	}
-	return allowed(namespace, true)
+	return allowed(home, true)
 }
 
-func revoke(namespace string) error {
-	if err := env.Client.Delete(context.Background(), binding(namespace)); err != nil {
-		return err
+func revoke(home string) error {
+	for _, namespace := range scenario.Namespaces(home) {
+		err := env.Client.Delete(context.Background(), binding(namespace))
+		if apierrors.IsNotFound(err) && namespace != home {
+			continue
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return allowed(namespace, false)
+	return allowed(home, false)
+}
+
+// inNoNamespace are the resources of the operator's role that are in none. A run cannot take away the rights on them: they
+// would be those of all others, too.
+var inNoNamespace = []string{"namespaces", "gatewayclasses", "gatewayclasses/status", "clusterrolebindings"}
+
+// grantInNoNamespace gives the operator the rights of a role on what is in no namespace.
+func grantInNoNamespace(ctx context.Context, role *rbacv1.ClusterRole) error {
+	part := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name + "-in-no-namespace"}}
+	for _, rule := range role.Rules {
+		rule.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return !slices.Contains(inNoNamespace, resource) })
+		if len(rule.Resources) > 0 {
+			part.Rules = append(part.Rules, rule)
+		}
+	}
+	of := binding("")
+	cluster := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: part.Name}, RoleRef: of.RoleRef, Subjects: of.Subjects}
+	cluster.RoleRef.Name = part.Name
+	return errors.Join(env.Client.Create(ctx, part), env.Client.Create(ctx, cluster))
 }
 
 // allowed waits until the API server agrees: it learns of rights with a delay.
@@ -144,7 +178,7 @@ func TestADeletedNamespaceIsLeftAlone(t *testing.T) {
 				t.Parallel()
 				t.Cleanup(func() { table.Add(s.Kind+"/"+s.Name, "F10 namespace deleted", !t.Failed()) })
 				deletion := fault.Fault{Before: func(w fault.Write) {
-					must(env.Client.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
+					must(env.Client.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Home}}))
 				}}
 				play(t, bench, s, scenario.Trial{Faults: fault.Plan{at + 1: deletion}, Ends: true}, reference)
 			})
@@ -167,7 +201,7 @@ func TestADefinitionIsAppliedAgain(t *testing.T) {
 		// Each run breaks the watches of all, so they are best played at the same time.
 		all()
 		reference := reference(t, s)
-		again := fault.Fault{Before: func(w fault.Write) { must(reapplyDefinitions(apart.Env.Client, w.Namespace)) }}
+		again := fault.Fault{Before: func(w fault.Write) { must(reapplyDefinitions(apart.Env.Client, w.Home)) }}
 		// The recorder's own watches end as well, and each time it takes a client longer to
 		// watch again.
 		trial := scenario.Trial{Faults: fault.Plan{len(reference.Writes)/2 + 1: again}, CacheDelay: fault.NewCacheDelay(nil), Idle: 3 * time.Second, Live: true, OwnWatches: true}

@@ -40,6 +40,8 @@ type Write struct {
 	requests.Kind
 	// Path is the address: it names the object.
 	Path string
+	// Home is that of the gate.
+	Home string
 	// At is when it was sent.
 	At time.Time
 	// Code is the status code of the answer, 0 as long as there is none.
@@ -50,9 +52,21 @@ type Write struct {
 }
 
 // Target names what is written, whatever namespace it is in: an object, or its
-// subresource.
+// subresource. NAMESPACE stands for Home in the rest of it.
 func (w Write) Target() string {
-	return strings.Replace(w.Path, "/namespaces/"+w.Namespace+"/", "/", 1)
+	if w.Home == "" || w.Home == w.Namespace {
+		path := strings.Replace(w.Path, "/namespaces/"+w.Namespace+"/", "/", 1)
+		return neutral(path, w.Home)
+	}
+	return neutral(w.Path, w.Home)
+}
+
+// neutral is a path that is the same in every run.
+func neutral(path, home string) string {
+	if home == "" {
+		return path
+	}
+	return strings.ReplaceAll(path, home, "NAMESPACE")
 }
 
 // Refused tells that the write was answered, and not accepted.
@@ -85,6 +99,10 @@ func (p Plan) at(number int) (Fault, bool) {
 
 // Gate passes requests of one operator after the other on to the API server.
 type Gate struct {
+	// Home is the namespace of the run. Objects that are in none, or in another one, may be named after it. Default: there is
+	// nothing of that kind.
+	Home string
+
 	mu       sync.Mutex
 	writes   []Write
 	injected int
@@ -184,6 +202,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	write.Home = t.gate.Home
 	number, fault, alive := t.gate.write(t.life, write)
 	if !alive {
 		return nil, errCrashed

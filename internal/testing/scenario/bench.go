@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -161,12 +162,24 @@ func (b *Bench) begin(t testing.TB, s Scenario, trial Trial, urgent bool) *run {
 	// A test that ends early must not keep its place.
 	t.Cleanup(r.place.Leave)
 	r.namespace = b.Env.Namespace(t)
+	r.makeElsewhere()
+	r.observe()
 	r.gate = fault.NewGate(trial.Faults)
+	r.gate.Home = r.namespace
 	r.actAsCluster(s.Pods)
 	for range max(1, trial.Operators) {
 		r.start()
 	}
 	return r
+}
+
+// observe has the recorder see what is compared for the kind of the scenario alone.
+func (r *run) observe() {
+	var kinds []schema.GroupVersionKind
+	for _, reference := range r.scenario.ObservedHere {
+		kinds = append(kinds, reference.GroupVersionKind())
+	}
+	r.Recorder.Observe(r.namespace, kinds)
 }
 
 // actAsCluster starts to play the controllers of Kubernetes and the kubelet.
@@ -175,6 +188,7 @@ func (r *run) actAsCluster(script map[string]workload.Behaviour) {
 	if r.gateways, err = workload.NewGateways(r.Recorder.Reader()); err != nil {
 		r.Fatal(err)
 	}
+	r.gateways.Elsewhere = r.namespaces()[1:]
 	r.player = workload.NewPlayer(r.Env.Client, r.Recorder.Reader(), r.gateways, r.namespace, script)
 	r.player.Seen = func() int { return r.Recorder.Count(r.namespace) }
 	ctx, cancel := context.WithCancel(r.Context())
@@ -191,7 +205,9 @@ func (r *run) end() {
 	r.stopPlayer()
 	r.gateways.Close()
 	r.Recorder.Forget(r.namespace)
-	r.Relay.Forget(r.namespace)
+	for _, namespace := range r.namespaces() {
+		r.Relay.Forget(namespace)
+	}
 }
 
 func (r *run) play(reference *Outcome) (*Outcome, error) {
@@ -224,9 +240,10 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 			return outcome, errors.Join(problems...)
 		}
 		outcome.States = append(outcome.States, r.stateAfter(step))
-		if err := r.restsAfter(i); err != nil {
-			problems = append(problems, fmt.Errorf("step %d: %w", i+1, err))
+		if reference == nil {
+			problems = append(problems, stepError(i, r.shows(step)))
 		}
+		problems = append(problems, stepError(i, r.restsAfter(i)))
 	}
 	r.place.Leave()
 	if reference != nil {
@@ -243,6 +260,14 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 		problems = append(problems, r.checkWrites(reference, outcome)...)
 	}
 	return outcome, errors.Join(problems...)
+}
+
+// stepError says in which step something went wrong, if it did.
+func stepError(i int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("step %d: %w", i+1, err)
 }
 
 // allInjected tells whether, before the i-th step, every fault was injected or its stage is
@@ -314,7 +339,7 @@ func (r *run) start() {
 	r.queues, r.views = append(r.queues, q), append(r.views, s)
 	r.operators = append(r.operators, r.Env.StartOperatorWith(r, func(config *rest.Config, options *operator.Options) {
 		options.NewQueue = q.make
-		options.Namespaces = []string{r.namespace}
+		options.Namespaces = r.namespaces()
 		options.Controllers = r.scenario.Controllers
 		options.GatewayAdminPort = r.gateways.Port
 		options.BackupHooks, options.BackupExec = true, workload.Containers{}
@@ -325,7 +350,7 @@ func (r *run) start() {
 		case r.delay != nil:
 			options.NewCache = r.delay.NewCache
 		}
-		options.NewCache = s.newCache(options.NewCache)
+		options.NewCache = r.ownObjects(s.newCache(options.NewCache))
 		r.gate.Wrap(config)
 		if r.trial.Access != nil {
 			r.trial.Access(config, r.namespace)

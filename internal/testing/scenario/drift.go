@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -99,11 +98,9 @@ func stated(kind Kind, child *unstructured.Unstructured) ([]fieldpath.Path, erro
 func (r *run) children() ([]*unstructured.Unstructured, error) {
 	var children []*unstructured.Unstructured
 	for name, state := range r.Recorder.State(r.namespace) {
-		kind, name, _ := strings.Cut(name, "/")
 		version, _ := state.(map[string]any)["apiVersion"].(string)
-		child := &unstructured.Unstructured{}
-		child.SetGroupVersionKind(schema.FromAPIVersionAndKind(version, kind))
-		if err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: name}, child); err != nil {
+		child, err := r.read(version, name)
+		if err != nil {
 			return nil, err
 		}
 		if len(ownManagers(child)) > 0 {
@@ -132,7 +129,7 @@ func (r *run) addForeign(child *unstructured.Unstructured) error {
 
 // drift changes a field and waits until everything is as it was. Of a child that is made once, that field is not.
 func (r *run) drift(kind Kind, child *unstructured.Unstructured, path fieldpath.Path, want map[string]any) Drift {
-	d := Drift{Object: child.GetKind() + "/" + child.GetName(), Field: path.String()}
+	d := Drift{Object: called(child.GetKind(), child), Field: path.String()}
 	r.place.Take()
 	defer r.place.Leave()
 	start := time.Now()
@@ -204,11 +201,13 @@ func (r *run) getsReady(s Scenario) error {
 		return err
 	}
 	for _, step := range s.Steps {
-		object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
-		if object.GroupVersionKind().Group != slipwayv1alpha1.GroupName {
+		if (&unstructured.Unstructured{Object: step.Apply}).GroupVersionKind().Group != slipwayv1alpha1.GroupName {
 			continue
 		}
-		object.SetNamespace(r.namespace)
+		object, err := r.placed(step.Apply)
+		if err != nil {
+			return err
+		}
 		if err := r.Env.Client.Get(r.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -10,11 +12,14 @@ import (
 var volatile = []string{
 	"uid", "resourceVersion", "generation", "observedGeneration", "creationTimestamp", "time",
 	"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "startTime", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
-	"slipway.dev/config-versions", "slipway.dev/restore-uid",
+	"nodePort", "healthCheckNodePort", "slipway.dev/config-versions", "slipway.dev/restore-uid",
 	// Of Jobs, and of what they have done: UIDs, times, and what was left of a deadline.
 	"batch.kubernetes.io/controller-uid", "controller-uid", "slipway.dev/mover-config", "activeDeadlineSeconds",
 	"completionTime", "attemptTime", "reasonTime", "sourceTime", "lastBackupTime", "nextRunTime", "lastSlot", "runTime", "maintenanceTime", "duration", "lastTime", "lastSuccessTime", "nextTime",
 }
+
+// volatileSuffix ends the keys of a Secret under which there is the version of what a copy is of.
+const volatileSuffix = ".version"
 
 // mask removes what differs from run to run.
 func mask(node any, namespace string) {
@@ -26,18 +31,35 @@ func mask(node any, namespace string) {
 		if fields, ok := node["managedFields"].([]any); ok {
 			node["managedFields"] = managers(fields)
 		}
-		for key, value := range node {
+		for _, key := range slices.Collect(maps.Keys(node)) {
+			value := node[key]
+			if named := strings.ReplaceAll(key, namespace, namespaceHere); named != key {
+				delete(node, key)
+				key = named
+				node[key] = value
+			}
 			if text, ok := value.(string); ok {
-				node[key] = strings.ReplaceAll(text, namespace, "NAMESPACE")
+				node[key] = maskText(key, text, namespace)
 				continue
 			}
 			mask(value, namespace)
 		}
 	case []any:
-		for _, item := range node {
+		for i, item := range node {
+			if text, ok := item.(string); ok {
+				node[i] = maskText("", text, namespace)
+				continue
+			}
 			mask(item, namespace)
 		}
 	}
+}
+
+func maskText(key, text, namespace string) string {
+	if strings.HasSuffix(key, volatileSuffix) {
+		return volatileSuffix
+	}
+	return strings.ReplaceAll(text, namespace, namespaceHere)
 }
 
 // managers keeps who owns something, not the names of the owned fields: they hold UIDs.

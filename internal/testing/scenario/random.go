@@ -48,13 +48,13 @@ func Random(kind Kind, seed uint64) Mix {
 		pool = append(pool, s.Steps...)
 	}
 	mix := Mix{Seed: seed, late: map[string]time.Duration{}, Scenario: Scenario{
-		Kind: kind.Name, Name: fmt.Sprintf("seed %d", seed), About: "A random mix.", Pods: pods, Tolerant: true, Controllers: kind.Controllers,
+		Kind: kind.Name, Name: fmt.Sprintf("seed %d", seed), About: "A random mix.", Pods: pods, Tolerant: true, Controllers: kind.Controllers, ObservedHere: kind.ObservedHere,
 	}}
 	for range 2 + source.IntN(4) {
 		step := pool[source.IntN(len(pool))]
 		// Otherwise timing decides which states are skipped, and with that what is kept when a
 		// later step cannot be done.
-		step.Together, step.Begun = false, false
+		step.Together, step.Begun, step.Shows = false, false, nil
 		step.Within = longestWithin(pool, step)
 		mix.Scenario.Steps = append(mix.Scenario.Steps, step)
 	}

@@ -30,12 +30,16 @@ type Recorder struct {
 	// delay shows everything as it is; it knows whether every watch is open.
 	delay *fault.CacheDelay
 	kinds []schema.GroupVersionKind
+	// apart are those of the kinds that are seen only where Observe asks for it.
+	apart []schema.GroupVersionKind
 	mu    sync.Mutex
-	// spaces are what was seen, by namespace, nil where that is forgotten.
+	// spaces are what was seen, by the namespace of the run, nil where that is forgotten.
 	spaces map[string]*space
 }
 
 type space struct {
+	// apart are the kinds that Observe asked for.
+	apart   []schema.GroupVersionKind
 	state   map[string]any
 	numbers map[string]int64 // the last of each object
 	history []Version
@@ -43,7 +47,7 @@ type space struct {
 
 // Version is an object at a moment.
 type Version struct {
-	// Object is kind and name, for example Deployment/shop.
+	// Object is what it is called, for example Deployment/shop.
 	Object string
 	// Number is the resource version: it orders the versions of all objects.
 	Number int64
@@ -57,9 +61,11 @@ type Version struct {
 	Fields map[string]any
 }
 
-// NewRecorder starts to watch the kinds, until the context ends.
-func NewRecorder(ctx context.Context, config *rest.Config, options cache.Options, kinds []schema.GroupVersionKind) (*Recorder, error) {
-	w := &Recorder{kinds: kinds, spaces: map[string]*space{}, delay: fault.NewCacheDelay(nil)}
+// NewRecorder starts to watch the kinds, until the context ends. Objects of those that are apart are seen only where Observe asks
+// for it.
+func NewRecorder(ctx context.Context, config *rest.Config, options cache.Options, kinds, apart []schema.GroupVersionKind) (*Recorder, error) {
+	kinds = slices.Concat(kinds, apart)
+	w := &Recorder{kinds: kinds, apart: apart, spaces: map[string]*space{}, delay: fault.NewCacheDelay(nil)}
 	options.DefaultTransform = withoutOwnedFields
 	var err error
 	if w.cache, err = w.delay.NewCache(config, options); err != nil {
@@ -102,6 +108,26 @@ func withoutOwnedFields(object any) (any, error) {
 	return object, nil
 }
 
+func newSpace() *space { return &space{state: map[string]any{}, numbers: map[string]int64{}} }
+
+// Observe has the recorder see further kinds in a run, before there is any object.
+func (w *Recorder) Observe(namespace string, apart []schema.GroupVersionKind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.spaces[namespace] == nil {
+		w.spaces[namespace] = newSpace()
+	}
+	w.spaces[namespace].apart = apart
+}
+
+// shows tells whether objects of a kind are seen in a run. The mutex is held.
+func (w *Recorder) shows(s *space, kind schema.GroupVersionKind) bool {
+	if !slices.Contains(w.kinds, kind) {
+		return false
+	}
+	return !slices.Contains(w.apart, kind) || s != nil && slices.Contains(s.apart, kind)
+}
+
 // Blind tells that the recorder does not see the objects of some kind at the moment,
 // because its watch was broken.
 func (w *Recorder) Blind() bool { return w.delay.Blind() }
@@ -117,24 +143,28 @@ func (w *Recorder) see(object any, deleted bool) {
 	if !ok || o.GetLabels()[LabelOwn] != "" {
 		return
 	}
-	if w.forgotten(o.GetNamespace()) {
+	home := homeOf(o)
+	if w.forgotten(home) {
 		return
 	}
 	o = o.DeepCopy()
 	number, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
 	masked := o.DeepCopy().Object
-	mask(masked, o.GetNamespace())
-	version := Version{Object: o.GetKind() + "/" + o.GetName(), Number: number, Deleted: deleted, Asks: asks(masked), At: time.Now(), Fields: o.Object}
+	mask(masked, home)
+	version := Version{Object: called(o.GetKind(), o), Number: number, Deleted: deleted, Asks: asks(masked), At: time.Now(), Fields: o.Object}
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s, known := w.spaces[o.GetNamespace()]
+	s, known := w.spaces[home]
 	if known && s == nil {
 		return // meanwhile
 	}
 	if !known {
-		s = &space{state: map[string]any{}, numbers: map[string]int64{}}
-		w.spaces[o.GetNamespace()] = s
+		s = newSpace()
+		w.spaces[home] = s
+	}
+	if !w.shows(s, o.GroupVersionKind()) {
+		return
 	}
 	s.history = append(s.history, version)
 	s.numbers[version.Object] = number
@@ -158,7 +188,7 @@ func asks(masked map[string]any) string {
 	return string(raw)
 }
 
-// State returns every object of a namespace by kind and name, without what differs
+// State returns every object of a run by what it is called, without what differs
 // from run to run. It is not to be changed.
 func (w *Recorder) State(namespace string) map[string]any {
 	w.mu.Lock()
@@ -200,8 +230,12 @@ func (w *Recorder) Numbers(namespace string) map[string]int64 {
 	return nil
 }
 
-// Sees tells whether objects of a kind are seen.
-func (w *Recorder) Sees(kind schema.GroupVersionKind) bool { return slices.Contains(w.kinds, kind) }
+// Sees tells whether objects of a kind are seen in a run.
+func (w *Recorder) Sees(namespace string, kind schema.GroupVersionKind) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shows(w.spaces[namespace], kind)
+}
 
 // Count returns how many versions were seen in a namespace.
 func (w *Recorder) Count(namespace string) int {
@@ -213,32 +247,61 @@ func (w *Recorder) Count(namespace string) int {
 	return 0
 }
 
-// UpToDate tells whether the recorder has seen every object of a namespace as it is.
-func (w *Recorder) UpToDate(ctx context.Context, live client.Reader, namespace string) (bool, error) {
+// UpToDate tells whether the recorder has seen every object of a run as it is. The first of its namespaces is the one that it
+// is known by.
+func (w *Recorder) UpToDate(ctx context.Context, live client.Client, namespaces ...string) (bool, error) {
 	exists := map[string]bool{}
 	for _, kind := range w.kinds {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind)
-		if err := live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if !w.Sees(namespaces[0], kind) {
+			continue
+		}
+		items, err := listed(ctx, live, kind, namespaces)
+		if err != nil {
 			return false, err
 		}
-		for i := range list.Items {
-			if list.Items[i].Labels[LabelOwn] != "" {
+		for i := range items {
+			if items[i].Labels[LabelOwn] != "" {
 				continue
 			}
-			object := kind.Kind + "/" + list.Items[i].Name
+			object := called(kind.Kind, &items[i])
 			exists[object] = true
-			if strconv.FormatInt(w.Number(namespace, object), 10) != list.Items[i].ResourceVersion {
+			if strconv.FormatInt(w.Number(namespaces[0], object), 10) != items[i].ResourceVersion {
 				return false, nil
 			}
 		}
 	}
-	for object := range w.State(namespace) {
+	for object := range w.State(namespaces[0]) {
 		if !exists[object] {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// listed are the objects of a kind in namespaces. Of a kind that is in none it is the one that the first is the name of.
+func listed(ctx context.Context, live client.Client, kind schema.GroupVersionKind, namespaces []string) ([]metav1.PartialObjectMetadata, error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	namespaced, err := live.IsObjectNamespaced(object)
+	if err != nil {
+		return nil, err
+	}
+	if !namespaced {
+		if err := live.Get(ctx, client.ObjectKey{Name: namespaces[0]}, object); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return []metav1.PartialObjectMetadata{*object}, nil
+	}
+	var items []metav1.PartialObjectMetadata
+	for _, namespace := range namespaces {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		if err := live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		items = append(items, list.Items...)
+	}
+	return items, nil
 }
 
 func (w *Recorder) forgotten(namespace string) bool {

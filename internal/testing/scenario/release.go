@@ -28,11 +28,8 @@ type Release struct {
 	Stated []Step `json:"stated"`
 }
 
-// What stands for the namespace, and before a kind and name for the UID of that object.
-const (
-	namespaceHere = "NAMESPACE"
-	uidOf         = "UID-OF-"
-)
+// uidOf stands before what an object is called for its UID.
+const uidOf = "UID-OF-"
 
 // Record plays a scenario and returns what the operator left.
 func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
@@ -61,7 +58,7 @@ func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
 			continue
 		}
 		release.Declared = append(release.Declared, step)
-		if name := current.GetKind() + "/" + current.GetName(); state[name] != nil && current.Object["status"] != nil {
+		if name := called(current.GetKind(), current); state[name] != nil && current.Object["status"] != nil {
 			release.Statuses[name] = current.Object["status"]
 		}
 	}
@@ -82,12 +79,23 @@ func (b *Bench) Record(t testing.TB, s Scenario) (*Release, error) {
 	return release, nil
 }
 
+// calledNeutral is what an object is called in whose texts NAMESPACE stands for the namespace of the run.
+func calledNeutral(object *unstructured.Unstructured) string {
+	if object.GetNamespace() == namespaceHere+elsewhere {
+		return object.GetKind() + "/" + namespaceHere + elsewhere + "/" + object.GetName()
+	}
+	return object.GetKind() + "/" + object.GetName()
+}
+
 // current is the object of a step as it is.
 func (r *run) current(step Step) (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{Object: step.Apply}
+	object, err := r.placed(step.Apply)
+	if err != nil {
+		return nil, err
+	}
 	current := &unstructured.Unstructured{}
 	current.SetGroupVersionKind(object.GroupVersionKind())
-	err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: object.GetName()}, current)
+	err = r.Env.Client.Get(r.Context(), client.ObjectKeyFromObject(object), current)
 	return current, err
 }
 
@@ -107,13 +115,13 @@ func declaredAtEnd(s Scenario) []Step {
 		case step.Apply != nil:
 			object = &unstructured.Unstructured{Object: step.Apply}
 		case step.Delete != nil:
-			object = step.Delete.object("")
+			object = step.Delete.object()
 		default:
 			continue
 		}
 		steps = slices.DeleteFunc(steps, func(earlier Step) bool {
 			other := &unstructured.Unstructured{Object: earlier.Apply}
-			return other.GroupVersionKind() == object.GroupVersionKind() && other.GetName() == object.GetName()
+			return other.GroupVersionKind() == object.GroupVersionKind() && client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(object)
 		})
 		if step.Apply != nil {
 			steps = append(steps, Step{Apply: step.Apply, Manager: step.Manager})
@@ -127,7 +135,7 @@ func statedAtEnd(writes []fault.Write, state map[string]any, neutral *strings.Re
 	last := map[string]int{}
 	var stated []Step
 	for _, w := range writes {
-		if w.Verb != "apply" {
+		if w.Verb != "apply" || strings.Contains(w.Resource, "/") {
 			continue
 		}
 		object := map[string]any{}
@@ -139,7 +147,7 @@ func statedAtEnd(writes []fault.Write, state map[string]any, neutral *strings.Re
 		o.SetResourceVersion("")
 		// An update is stated of the very object that existed, which no later one is.
 		o.SetUID("")
-		if state[o.GetKind()+"/"+o.GetName()] == nil {
+		if state[calledNeutral(&o)] == nil {
 			continue
 		}
 		step := Step{Apply: object, Manager: w.Manager}
@@ -179,11 +187,14 @@ func ReadRelease(file string) (*Release, error) {
 // PlayUpgrade makes what a release left, starts the operator, and tells what it changes
 // of that: nothing that would restart a pod may. Nor may it make anything, but objects of
 // the kinds that earlier releases did not make.
-func (b *Bench) PlayUpgrade(t testing.TB, release *Release, mayMake []string) error {
+func (b *Bench) PlayUpgrade(t testing.TB, kind Kind, release *Release) error {
 	t.Helper()
 	r := &run{Bench: b, TB: t, gate: fault.NewGate(nil), place: b.Places.Take()}
+	r.scenario = Scenario{Kind: kind.Name, Controllers: kind.Controllers, ObservedHere: kind.ObservedHere, Steps: release.Declared}
 	t.Cleanup(r.place.Leave)
 	r.namespace = b.Env.Namespace(t)
+	r.makeElsewhere()
+	r.observe()
 	r.actAsCluster(nil)
 	defer r.end()
 	if err := r.load(release); err != nil {
@@ -205,8 +216,8 @@ func (b *Bench) PlayUpgrade(t testing.TB, release *Release, mayMake []string) er
 		}
 	}
 	for name := range after {
-		kind, _, _ := strings.Cut(name, "/")
-		if _, there := before[name]; !there && !slices.Contains(mayMake, kind) {
+		of, _, _ := strings.Cut(name, "/")
+		if _, there := before[name]; !there && !slices.Contains(kind.MadeAtUpgrade, of) {
 			problems = append(problems, fmt.Errorf("%s is made by the new version", name))
 		}
 	}
@@ -246,11 +257,11 @@ func (r *run) declare(step Step, release *Release) (name, uid string, err error)
 	if err := r.do(step); err != nil {
 		return "", "", err
 	}
-	object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
-	if err := r.Env.Client.Get(r.Context(), client.ObjectKey{Namespace: r.namespace, Name: object.GetName()}, object); err != nil {
+	object, err := r.current(step)
+	if err != nil {
 		return "", "", err
 	}
-	name = object.GetKind() + "/" + object.GetName()
+	name = called(object.GetKind(), object)
 	if status, ok := release.Statuses[name]; ok {
 		object.Object["status"] = status
 		err = r.Env.Client.Status().Update(r.Context(), object)
@@ -294,8 +305,8 @@ func (r *run) settleAlone(stated []Step) error {
 func (r *run) sees(stated []Step) bool {
 	seen := r.Recorder.State(r.namespace)
 	for _, step := range stated {
-		object := unstructured.Unstructured{Object: step.Apply}
-		if seen[object.GetKind()+"/"+object.GetName()] == nil {
+		object, err := r.placed(step.Apply)
+		if err != nil || seen[called(object.GetKind(), object)] == nil {
 			return false
 		}
 	}

@@ -24,6 +24,9 @@ type Kind struct {
 	// Observed are the kinds whose objects are the state of a namespace: what a user
 	// declares, and what the operator makes of it.
 	Observed []Reference `json:"observed"`
+	// ObservedHere are further ones whose objects are nothing to compare where another kind is declared, because they are
+	// random there.
+	ObservedHere []Reference `json:"observedHere"`
 	// State are the fields of children, by kind, that hold what is known nowhere else. Nobody
 	// can tell that such a field was changed, so they are not tried as drift.
 	State map[string][]string `json:"state"`
@@ -71,8 +74,9 @@ type Scenario struct {
 	// Tolerant goes on after a step that is refused or has nothing to act on, as happens
 	// in a random mix of steps.
 	Tolerant bool `json:"-"`
-	// Controllers are those of the Kind.
-	Controllers []string `json:"-"`
+	// Controllers are those of the Kind, and ObservedHere too.
+	Controllers  []string    `json:"-"`
+	ObservedHere []Reference `json:"-"`
 	// Drift asks for every owned field of every child to be changed at the end.
 	Drift bool `json:"drift"`
 	// AfterDrift is how pods behave after that. Then every declared object has to get ready. Default: that is not tried.
@@ -100,6 +104,9 @@ type Step struct {
 	// operator is accepted that follows this one.
 	Together bool `json:"together,omitempty"`
 	Begun    bool `json:"begun,omitempty"`
+	// Shows is what objects show after the step where nothing goes wrong, by what they are called. shows.go says what there is
+	// to ask for.
+	Shows map[string][]string `json:"shows,omitempty"`
 }
 
 // settles tells that the next step waits until the cluster is at steady state.
@@ -121,6 +128,8 @@ type Reference struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
+	// Namespace is that of the object. Default: that of the run.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // GroupVersionKind returns the kind.
@@ -128,10 +137,12 @@ func (r Reference) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-func (r Reference) object(namespace string) *unstructured.Unstructured {
+func (r Reference) object() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(r.GroupVersionKind())
-	object.SetNamespace(namespace)
+	if r.Namespace != "" {
+		object.SetNamespace(r.Namespace)
+	}
 	object.SetName(r.Name)
 	return object
 }
@@ -152,7 +163,7 @@ func Read(folder string) ([]Kind, error) {
 			return nil, err
 		}
 		for i := range kind.Scenarios {
-			kind.Scenarios[i].Controllers = kind.Controllers
+			kind.Scenarios[i].Controllers, kind.Scenarios[i].ObservedHere = kind.Controllers, kind.ObservedHere
 		}
 		kinds = append(kinds, kind)
 	}

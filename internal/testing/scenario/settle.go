@@ -145,7 +145,7 @@ func (r *run) shown(want map[string]any) (bool, error) {
 	if want != nil && !r.trial.Live {
 		return true, nil
 	}
-	return r.Recorder.UpToDate(r.Context(), r.Env.Client, r.namespace)
+	return r.Recorder.UpToDate(r.Context(), r.Env.Client, r.namespaces()...)
 }
 
 // begun waits until one of the operator's writes since then was accepted.
@@ -191,13 +191,14 @@ func (r *run) isAs(want map[string]any) bool {
 // differs says why the cluster has not reached a steady state in the wanted state.
 func (r *run) differs(want map[string]any, late error) error {
 	state := r.Recorder.State(r.namespace)
+	if err := r.player.Err(); err != nil {
+		late = fmt.Errorf("%w (the stand-in for the cluster: %w)", late, err)
+	}
 	switch err := r.truthful(); {
 	case want != nil && !reflect.DeepEqual(want, state):
 		return fmt.Errorf("%w: another end (-without +with the fault):\n%s", late, cmp.Diff(want, state))
 	case err != nil:
 		return fmt.Errorf("%w: %w", late, err)
-	case r.player.Err() != nil:
-		return fmt.Errorf("%w (the stand-in for the cluster: %w)", late, r.player.Err())
 	default:
 		return late
 	}
@@ -213,11 +214,12 @@ func (r *run) truthful() error {
 		if version.Deleted {
 			continue
 		}
-		declared := Declared(&unstructured.Unstructured{Object: version.Fields})
-		if declared == nil {
-			continue
+		object := &unstructured.Unstructured{Object: version.Fields}
+		err := truth.CheckGatewayAPIAtRest(object)
+		if declared := Declared(object); declared != nil {
+			err = truth.CheckAtRest(declared)
 		}
-		if err := truth.CheckAtRest(declared); err != nil {
+		if err != nil {
 			return fmt.Errorf("the status of %s is not true: %w", name, err)
 		}
 	}

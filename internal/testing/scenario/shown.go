@@ -135,7 +135,7 @@ func (h *handler) note(object any, gone bool) {
 	if !ok {
 		return
 	}
-	name := h.kind + "/" + o.GetName()
+	name := called(h.kind, o)
 	number, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
 	h.mu.Lock()
 	defer h.mu.Unlock()

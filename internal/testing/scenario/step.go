@@ -16,17 +16,23 @@ func (r *run) do(step Step) error {
 		r.player.Behave(step.Pods)
 		return nil
 	case step.Delete != nil:
-		return r.remove(step.Delete.object(r.namespace))
+		object, err := r.placed(step.Delete.object().Object)
+		if err != nil {
+			return err
+		}
+		return r.remove(object)
 	default:
-		object := (&unstructured.Unstructured{Object: step.Apply}).DeepCopy()
-		object.SetNamespace(r.namespace)
+		object, err := r.placed(step.Apply)
+		if err != nil {
+			return err
+		}
 		if r.scenario.Tolerant {
 			if err := r.apart(object); err != nil {
 				return err
 			}
 		}
 		// The answer comes into the object.
-		err := r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(step.manager()), client.ForceOwnership)
+		err = r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(step.manager()), client.ForceOwnership)
 		if err != nil {
 			return err
 		}
@@ -76,8 +82,8 @@ func (r *run) note(object *unstructured.Unstructured, later int64) error {
 	if r.done == nil {
 		r.done = map[string]int64{}
 	}
-	if r.Recorder.Sees(object.GroupVersionKind()) {
-		r.done[object.GetKind()+"/"+object.GetName()] = number + later
+	if r.Recorder.Sees(r.namespace, object.GroupVersionKind()) {
+		r.done[called(object.GetKind(), object)] = number + later
 	}
 	return nil
 }
