@@ -188,7 +188,7 @@ func panicked() error {
 }
 
 // ours finds what may not run when no operator does: controllers, and reflectors.
-var ours = regexp.MustCompile(`slipway/internal/(webapp|apigateway|operator|apply)|controller-runtime/pkg/internal/controller|tools/cache\.\(\*Reflector\)`)
+var ours = regexp.MustCompile(`slipway/internal/(controller|kit|operator)\b|controller-runtime/pkg/internal/controller|tools/cache\.\(\*Reflector\)`)
 
 // leftRunning returns the goroutines that should have ended with the operators.
 func leftRunning() string {
