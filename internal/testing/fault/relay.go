@@ -63,7 +63,7 @@ func (r *Relay) Forget(namespace string) {
 	}
 }
 
-// NewCache returns what makes a cache of one namespace that gets its objects from the
+// NewCache returns what makes a cache of namespaces that gets its objects from the
 // relay, and sees them through a cache delay, unless that is nil. A cache of anything else, such
 // as a kind without namespaces or one that is selected by its fields, asks the API server
 // itself.
@@ -87,11 +87,13 @@ func (r *Relay) instead(source toolscache.ListerWatcher, object runtime.Object, 
 	namespaces := slices.Collect(maps.Keys(asked.DefaultNamespaces))
 	gvk, err := apiutil.GVKForObject(object, r.scheme)
 	typed, ok := object.(client.Object)
-	if err != nil || !ok || len(namespaces) != 1 || asked.DefaultLabelSelector != nil || asked.DefaultFieldSelector != nil || asked.Mapper == nil {
+	if err != nil || !ok || len(namespaces) == 0 || asked.DefaultLabelSelector != nil || asked.DefaultFieldSelector != nil || asked.Mapper == nil {
 		return source
 	}
-	if config := asked.DefaultNamespaces[namespaces[0]]; config.LabelSelector != nil || config.FieldSelector != nil {
-		return source
+	for _, config := range asked.DefaultNamespaces {
+		if config.LabelSelector != nil || config.FieldSelector != nil {
+			return source
+		}
 	}
 	if mapping, err := asked.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		return source
@@ -108,8 +110,14 @@ func (r *Relay) instead(source toolscache.ListerWatcher, object runtime.Object, 
 			selector = by.Label
 		}
 	}
+	namespace := namespaces[0]
+	if len(namespaces) > 1 {
+		if namespace = r.namespaceOf(source); namespace == "" {
+			return source
+		}
+	}
 	lister := &relayLister{
-		kind: r.kind(gvk, typed), namespace: namespaces[0], selector: selector,
+		kind: r.kind(gvk, typed), namespace: namespace, selector: selector,
 		exact: toolscache.ToListerWatcherWithContext(source),
 	}
 	return newListFirst(lister.list, lister.watch)

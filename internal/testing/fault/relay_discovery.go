@@ -34,6 +34,9 @@ type discovery struct {
 }
 
 func (d discovery) RoundTrip(request *http.Request) (*http.Response, error) {
+	if onlyAsked(request) {
+		return nil, errNotSent
+	}
 	if request.Method != http.MethodGet || requests.KindOf(request).Class() != requests.Discovery {
 		return d.next.RoundTrip(request)
 	}
