@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,78 +48,61 @@ func newGatewayPod(pod *corev1.Pod, gateway string, elsewhere []string) (*gatewa
 	return p, nil
 }
 
-// gatewayReading is what a pod of a Gateway has read. It shares nothing with the cache.
+// gatewayReading is what a pod of a Gateway has read, shared with the cache: not to be changed. Most of the time nothing has
+// changed since the last look, so it gets types only when that matters.
 type gatewayReading struct {
 	of *gatewayPod
 	// gateway is nil where there is none.
-	gateway  *gatewayv1.Gateway
-	routes   []*gatewayv1.HTTPRoute
-	grants   []*gatewayv1.ReferenceGrant
-	services []*corev1.Service
-	// secrets are those of the pod's namespace that the Gateway names, and the one with the copies.
-	secrets []*corev1.Secret
-	// read are the versions of all of them.
-	read []string
+	gateway *unstructured.Unstructured
+	// objects are by kind. The Secrets are those of the pod's namespace.
+	objects map[string][]unstructured.Unstructured
 }
 
 func (p *gatewayPod) read(ctx context.Context, reader client.Reader) (*gatewayReading, error) {
-	in := &gatewayReading{of: p}
-	gateways, err := get[gatewayv1.Gateway](ctx, reader, in, gatewayv1.SchemeGroupVersion.WithKind("Gateway"), p.gateway)
-	if err != nil || len(gateways) == 0 {
-		return in, err
+	in := &gatewayReading{of: p, objects: map[string][]unstructured.Unstructured{}}
+	gateway := &unstructured.Unstructured{}
+	gateway.SetGroupVersionKind(gatewayv1.SchemeGroupVersion.WithKind("Gateway"))
+	if err := reader.Get(ctx, p.gateway, gateway, client.UnsafeDisableDeepCopy); err != nil {
+		return in, client.IgnoreNotFound(err)
 	}
-	in.gateway = gateways[0]
+	in.gateway = gateway
+	kinds := []schema.GroupVersionKind{
+		gatewayv1.SchemeGroupVersion.WithKind("HTTPRoute"), gatewayv1.SchemeGroupVersion.WithKind("ReferenceGrant"), corev1.SchemeGroupVersion.WithKind("Service"),
+	}
 	for _, namespace := range append([]string{p.gateway.Namespace}, p.elsewhere...) {
-		routes, err := list[gatewayv1.HTTPRoute](ctx, reader, in, gatewayv1.SchemeGroupVersion.WithKind("HTTPRoute"), namespace)
-		if err != nil {
-			return nil, err
+		for _, kind := range kinds {
+			if err := in.list(ctx, reader, kind, namespace); err != nil {
+				return nil, err
+			}
 		}
-		grants, err := list[gatewayv1.ReferenceGrant](ctx, reader, in, gatewayv1.SchemeGroupVersion.WithKind("ReferenceGrant"), namespace)
-		if err != nil {
-			return nil, err
-		}
-		services, err := list[corev1.Service](ctx, reader, in, corev1.SchemeGroupVersion.WithKind("Service"), namespace)
-		if err != nil {
-			return nil, err
-		}
-		in.routes, in.grants, in.services = append(in.routes, routes...), append(in.grants, grants...), append(in.services, services...)
 	}
-	names := append(graph.Certificates(in.gateway), types.NamespacedName{Namespace: p.gateway.Namespace, Name: p.copies})
-	for _, name := range names {
-		if name.Namespace != p.gateway.Namespace {
-			continue // the pod may not read it
-		}
-		secrets, err := get[corev1.Secret](ctx, reader, in, corev1.SchemeGroupVersion.WithKind("Secret"), name)
-		if err != nil {
-			return nil, err
-		}
-		in.secrets = append(in.secrets, secrets...)
-	}
-	return in, nil
+	return in, in.list(ctx, reader, corev1.SchemeGroupVersion.WithKind("Secret"), p.gateway.Namespace)
 }
 
-// get reads an object, if there is one, and notes its version.
-func get[T any](ctx context.Context, reader client.Reader, in *gatewayReading, kind schema.GroupVersionKind, name types.NamespacedName) ([]*T, error) {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
-	if err := reader.Get(ctx, name, object, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return typed[T](in, []unstructured.Unstructured{*object})
-}
-
-// list does the same with all objects of a namespace.
-func list[T any](ctx context.Context, reader client.Reader, in *gatewayReading, kind schema.GroupVersionKind, namespace string) ([]*T, error) {
+func (in *gatewayReading) list(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace string) error {
 	objects := &unstructured.UnstructuredList{}
-	kind.Kind += "List"
-	objects.SetGroupVersionKind(kind)
-	if err := reader.List(ctx, objects, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	return typed[T](in, objects.Items)
+	objects.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := reader.List(ctx, objects, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	in.objects[kind.Kind] = append(in.objects[kind.Kind], objects.Items...)
+	return err
 }
 
-func typed[T any](in *gatewayReading, objects []unstructured.Unstructured) ([]*T, error) {
+func (in *gatewayReading) versions() string {
+	if in.gateway == nil {
+		return "none"
+	}
+	versions := []string{in.gateway.GetResourceVersion()}
+	for _, objects := range in.objects {
+		for i := range objects {
+			versions = append(versions, objects[i].GetResourceVersion())
+		}
+	}
+	slices.Sort(versions)
+	return strings.Join(versions, " ")
+}
+
+// typed are objects with their type.
+func typed[T any](objects []unstructured.Unstructured) ([]*T, error) {
 	var made []*T
 	for i := range objects {
 		object := new(T)
@@ -126,17 +110,8 @@ func typed[T any](in *gatewayReading, objects []unstructured.Unstructured) ([]*T
 			return nil, err
 		}
 		made = append(made, object)
-		in.read = append(in.read, objects[i].GetResourceVersion())
 	}
 	return made, nil
-}
-
-func (in *gatewayReading) versions() string {
-	if in.gateway == nil {
-		return "none"
-	}
-	slices.Sort(in.read)
-	return strings.Join(in.read, " ")
 }
 
 func (in *gatewayReading) truth() (revision.Document, error) {
@@ -144,14 +119,24 @@ func (in *gatewayReading) truth() (revision.Document, error) {
 	if in.gateway == nil {
 		return document, nil
 	}
-	built := graph.Build(in.input())
-	document.UID, document.Generation = in.gateway.UID, in.gateway.Generation
+	gateways, err := typed[gatewayv1.Gateway]([]unstructured.Unstructured{*in.gateway})
+	if err != nil {
+		return document, err
+	}
+	gateway := gateways[0]
+	input, certificates, err := in.input(gateway)
+	if err != nil {
+		return document, err
+	}
+	built := graph.Build(input)
+	document.UID, document.Generation = gateway.UID, gateway.Generation
 	document.View = &revision.View{Current: true}
+	version := func(name types.NamespacedName) string { return certificates[name].Version }
 	for _, l := range built.Listeners {
 		if !l.Valid {
 			continue
 		}
-		parts := append(l.Parts(in.version, func(types.NamespacedName) string { return "" }), in.of.settings.Arguments()...)
+		parts := append(l.Parts(version, func(types.NamespacedName) string { return "" }), in.of.settings.Arguments()...)
 		document.Listeners = append(document.Listeners, revision.ServedListener{
 			Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts),
 		})
@@ -168,50 +153,54 @@ func (in *gatewayReading) truth() (revision.Document, error) {
 	return document, nil
 }
 
-func (in *gatewayReading) input() graph.Input {
+// input is what the graph is built of, and the certificates among it.
+func (in *gatewayReading) input(gateway *gatewayv1.Gateway) (graph.Input, map[types.NamespacedName]borrowed.Certificate, error) {
 	made := graph.Input{
-		Gateway: in.gateway, HTTPRoutes: in.routes, Grants: in.grants, ReservedPorts: []int32{desired.AdminPort},
+		Gateway: gateway, ReservedPorts: []int32{desired.AdminPort},
 		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
 	}
-	for _, namespace := range append([]string{in.gateway.Namespace}, in.of.elsewhere...) {
+	var ofRoutes, ofGrants error
+	made.HTTPRoutes, ofRoutes = typed[gatewayv1.HTTPRoute](in.objects["HTTPRoute"])
+	made.Grants, ofGrants = typed[gatewayv1.ReferenceGrant](in.objects["ReferenceGrant"])
+	services, ofServices := typed[corev1.Service](in.objects["Service"])
+	secrets, ofSecrets := typed[corev1.Secret](in.objects["Secret"])
+	if err := errors.Join(ofRoutes, ofGrants, ofServices, ofSecrets); err != nil {
+		return made, nil, err
+	}
+	for _, namespace := range append([]string{gateway.Namespace}, in.of.elsewhere...) {
 		made.Namespaces[namespace] = map[string]string{corev1.LabelMetadataName: namespace}
 	}
-	for _, service := range in.services {
+	for _, service := range services {
 		ports := map[int32]graph.Port{}
 		for _, port := range service.Spec.Ports {
 			ports[port.Port] = graph.Port{Name: port.Name}
 		}
 		made.Services[client.ObjectKeyFromObject(service)] = graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: ports}
 	}
-	for _, name := range graph.Certificates(in.gateway) {
-		certificate, found := in.certificate(name)
+	certificates := map[types.NamespacedName]borrowed.Certificate{}
+	for _, name := range graph.Certificates(gateway) {
+		certificate, found := in.of.certificate(secrets, name)
 		if !found {
 			continue
 		}
-		secret := graph.Secret{}
+		certificates[name], made.Secrets[name] = certificate, graph.Secret{}
 		if _, err := tls.X509KeyPair(certificate.Certificate, certificate.PrivateKey); err != nil {
-			secret.Problem = err.Error()
+			made.Secrets[name] = graph.Secret{Problem: err.Error()}
 		}
-		made.Secrets[name] = secret
 	}
-	return made
+	return made, certificates, nil
 }
 
-func (in *gatewayReading) version(name types.NamespacedName) string {
-	certificate, _ := in.certificate(name)
-	return certificate.Version
-}
-
-// certificate returns what a Secret has, or its copy if it is in another namespace.
-func (in *gatewayReading) certificate(name types.NamespacedName) (borrowed.Certificate, bool) {
-	own := name.Namespace == in.gateway.Namespace
-	for _, secret := range in.secrets {
+// certificate returns what a Secret has, or its copy if it is in another namespace, which the pod may not read.
+func (p *gatewayPod) certificate(secrets []*corev1.Secret, name types.NamespacedName) (borrowed.Certificate, bool) {
+	own := name.Namespace == p.gateway.Namespace
+	for _, secret := range secrets {
 		switch {
 		case own && secret.Name == name.Name:
 			return borrowed.Certificate{
 				Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey], Version: secret.ResourceVersion,
 			}, true
-		case !own && secret.Name == in.of.copies:
+		case !own && secret.Name == p.copies:
 			return borrowed.Find(secret, name)
 		}
 	}
