@@ -37,19 +37,22 @@ func (f *fixture) installGatewayAPI() {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() {
+		var left []client.Object
 		for _, kind := range kinds {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: kind + "." + gatewayv1.GroupName}}
 			if err := env.Client.Delete(context.Background(), crd); err != nil {
 				f.Error(err)
 			}
-			environment.Eventually(f, func() error {
-				err := env.Client.Get(context.Background(), client.ObjectKeyFromObject(crd), crd)
-				if apierrors.IsNotFound(err) {
-					return nil
-				}
-				return errors.Join(err, errors.New("the kind is still there"))
-			})
+			left = append(left, crd)
 		}
+		environment.Eventually(f, func() error {
+			for _, crd := range left {
+				if err := env.Client.Get(context.Background(), client.ObjectKeyFromObject(crd), crd); !apierrors.IsNotFound(err) {
+					return errors.Join(err, fmt.Errorf("the definition %q is still there", crd.GetName()))
+				}
+			}
+			return nil
+		})
 	})
 }
 
@@ -115,7 +118,8 @@ func (f *fixture) answered(routes ...*gatewayv1.HTTPRoute) {
 	})
 }
 
-func TestWhyOfObjectsOfTheGatewayAPI(t *testing.T) {
+// The Gateway API is installed once for all of these.
+func TestWhyOfTheGatewayAPI(t *testing.T) {
 	f := newFixture(t)
 	for _, argument := range []string{"gateway/edge", "gateways.gateway.networking.k8s.io/edge"} {
 		f.expect(1, []string{argument + ": this cluster has no Gateways: the Gateway API (gateway.networking.k8s.io) is not installed"}, "why", argument)
@@ -124,6 +128,14 @@ func TestWhyOfObjectsOfTheGatewayAPI(t *testing.T) {
 	f.expect(1, []string{`apigateways.slipway.dev "edge" not found`}, "why", "gw/edge")
 
 	f.installGatewayAPI()
+	t.Run("objects of Slipway", checkOwnObjects)
+	t.Run("a Gateway of another controller", checkOtherController)
+	t.Run("the short name", checkShortName)
+	t.Run("what cannot be read", checkUnreadable)
+}
+
+func checkOwnObjects(t *testing.T) {
+	f := newFixture(t)
 	other := env.Namespace(t)
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: graph.Controller}}
 	f.startGatewayOperator(f.namespace, other)
@@ -134,8 +146,18 @@ func TestWhyOfObjectsOfTheGatewayAPI(t *testing.T) {
 	broken, stock := f.httpRoute(f.namespace, "broken", "edge", "", "nowhere"), f.httpRoute(f.namespace, "stock", "edge", other, "items")
 	orders, lost := f.httpRoute(f.namespace, "orders", "edge", "", "orders"), f.httpRoute(f.namespace, "lost", "none", "", "users")
 	items := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "items", Namespace: other}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080}}}}
-	f.createAll(class, f.gatewayOf("edge", class.Name), f.gatewayOf("orphan", "no-such-class"), shop, blog, broken, stock, orders, lost, items)
+	edge := f.gatewayOf("edge", class.Name)
+	f.createAll(class, edge, f.gatewayOf("orphan", "no-such-class"), shop, blog, broken, stock, orders, lost, items)
 	f.answered(shop, blog, broken, stock, orders)
+	environment.Eventually(f, func() error {
+		if err := env.Client.Get(f.Context(), client.ObjectKeyFromObject(edge), edge); err != nil {
+			return err
+		}
+		if listeners := edge.Status.Listeners; len(listeners) != 1 || listeners[0].AttachedRoutes != 4 {
+			return fmt.Errorf("the status of the Gateway is not complete yet: %+v", listeners)
+		}
+		return nil
+	})
 
 	whole := f.expect(1, []string{
 		"gateway/edge is not ready (0/1 replicas, ", "AddressNotAssigned",
@@ -161,10 +183,9 @@ func TestWhyOfObjectsOfTheGatewayAPI(t *testing.T) {
 	f.expect(1, []string{"--foreign is about WebApps and APIGateways"}, "why", "gateway/edge", "--foreign")
 }
 
-// What another controller than Slipway serves is explained by its status, and by what belongs to it.
-func TestWhyOfAGatewayOfAnotherController(t *testing.T) {
+// checkOtherController: what another controller than Slipway serves is explained by its status, and by what belongs to it.
+func checkOtherController(t *testing.T) {
 	f := newFixture(t)
-	f.installGatewayAPI()
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/controller"}}
 	gateway := f.gatewayOf("edge", class.Name)
 	route := &gatewayv1.GRPCRoute{
@@ -201,10 +222,9 @@ func TestWhyOfAGatewayOfAnotherController(t *testing.T) {
 	f.expect(1, []string{"gateway/edge is not ready: CrashLoopBackOff: pod/edge-x: ", "└─ pod/edge-x: CrashLoopBackOff"}, "why", "gateway/edge", "--tail", "0")
 }
 
-// gw is short for both kinds, and whoever has an APIGateway has meant that until now.
-func TestTheShortNameMeansAnAPIGatewayFirst(t *testing.T) {
+// checkShortName: gw is short for both kinds, and whoever has an APIGateway has meant that until now.
+func checkShortName(t *testing.T) {
 	f := newFixture(t)
-	f.installGatewayAPI()
 	f.createAll(f.gatewayOf("edge", "none"), f.gatewayOf("plain", "none"))
 	if _, err := f.slipway.SlipwayV1alpha1().APIGateways(f.namespace).Create(t.Context(), &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -224,10 +244,9 @@ func TestTheShortNameMeansAnAPIGatewayFirst(t *testing.T) {
 	f.expect(1, []string{"gateway/edge is not ready: NotFound: gatewayclass/none"}, "why", "gateway.gateway.networking.k8s.io/edge")
 }
 
-// Who may not read routes of other namespaces still sees those of the Gateway's.
-func TestWhyOfAGatewayNamesWhatCannotBeRead(t *testing.T) {
+// checkUnreadable: who may not read routes of other namespaces still sees those of the Gateway's.
+func checkUnreadable(t *testing.T) {
 	f := newFixture(t)
-	f.installGatewayAPI()
 	f.createAll(f.gatewayOf("edge", "none"), f.httpRoute(f.namespace, "shop", "edge", "", "users"))
 	f.allow("reader",
 		rbacv1.PolicyRule{APIGroups: []string{gatewayv1.GroupName}, Resources: []string{"gateways", "httproutes"}, Verbs: []string{"get", "list"}},

@@ -28,7 +28,9 @@ func printGatewayDetails(out io.Writer, d *gatewayDetails) error {
 		class += " (" + d.Controller + ")"
 	}
 	about := [][]string{
-		{"Class:", class}, {"Accepted:", orDash(d.Accepted)}, {"Programmed:", orDash(d.Programmed)},
+		{"Class:", class},
+		{"Accepted:", orDash(d.Accepted)},
+		{"Programmed:", orDash(d.Programmed)},
 		{"Addresses:", orNone(strings.Join(d.Addresses, ", "))},
 	}
 	listeners := [][]string{{"LISTENER", "PORT", "PROTOCOL", "HOSTNAME", "ROUTES", "PROGRAMMED", "NOT GOOD"}}
