@@ -172,7 +172,7 @@ func (o *whyOptions) findShort(ctx context.Context, name string) (*clients, *fin
 }
 
 // gatewayResource is where Gateways of the Gateway API are, in every version of it that Slipway knows.
-var gatewayResource = gatewayv1.SchemeGroupVersion.WithResource("gateways")
+var gatewayResource = schema.GroupVersion(gatewayv1.GroupVersion).WithResource("gateways")
 
 // gatewayNamed reads a Gateway of the Gateway API without looking for its kind first: mostly there is none.
 func (c *anyClients) gatewayNamed(ctx context.Context, name string) (*unstructured.Unstructured, error) {

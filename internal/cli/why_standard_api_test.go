@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -209,7 +210,7 @@ func checkOtherController(t *testing.T) {
 	f.expect(0, []string{"grpcroute/stock is ready: it is served by gateway/edge"}, "why", "grpcroute/stock")
 	f.expect(0, []string{"gateway/edge is ready: ", "Nothing is wrong.", "grpcroute/stock   all        True       True       -"}, "why", "gateway/edge")
 
-	owned := []metav1.OwnerReference{*metav1.NewControllerRef(gateway, gatewayv1.SchemeGroupVersion.WithKind(kindGateway))}
+	owned := []metav1.OwnerReference{*metav1.NewControllerRef(gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(kindGateway))}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge-x", Namespace: f.namespace, OwnerReferences: owned},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "proxy:1"}}},

@@ -90,7 +90,7 @@ func explainStandardGateway(f *findings) whyView {
 		root.Events = without(warnings(f, s.gateway.UID), root.Message)
 	}
 	details, served, all, refused := s.details()
-	root.Causes = append(own, refused...)
+	root.Causes = slices.Concat(own, refused)
 	view := whyView{
 		node: root, Name: s.gateway.Name, Namespace: s.gateway.Namespace, Unreadable: f.unreadable, Unanswered: f.any.unanswered,
 		Routes: fmt.Sprintf("%d/%d", served, all), Gateway: details,
@@ -142,7 +142,8 @@ func classNodes(f *findings) []node {
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
 		n.Reason, n.Message = accepted.Reason, accepted.Message
 	case !s.answered():
-		n.State, n.Reason, n.Message = s.unanswered(true, s.gateway, "the Gateway as it is now")
+		n.Reason = reasonNotAnswered
+		n.State, n.Message = s.unanswered(true, s.gateway, "the Gateway as it is now")
 	default:
 		return nil
 	}

@@ -138,7 +138,8 @@ func (v *parentView) judge(s *standardFindings, route *standardRoute, ref gatewa
 	}
 	switch {
 	case accepted == nil || accepted.Status == metav1.ConditionUnknown:
-		v.fail(s.unanswered(isGateway, gateway, "the route"))
+		state, message := s.unanswered(isGateway, gateway, "the route")
+		v.fail(state, reasonNotAnswered, message)
 		return
 	case accepted.ObservedGeneration > 0 && accepted.ObservedGeneration < route.Generation:
 		v.fail(health.Progressing, health.ReasonNotObserved, fmt.Sprintf(
@@ -174,24 +175,24 @@ func (v *parentView) fail(state health.State, reason, message string) {
 }
 
 // unanswered tells why no controller has said anything of an object at a Gateway. gateway is nil if it was not read.
-func (s *standardFindings) unanswered(isGateway bool, gateway *gatewayv1.Gateway, what string) (health.State, string, string) {
+func (s *standardFindings) unanswered(isGateway bool, gateway *gatewayv1.Gateway, what string) (health.State, string) {
 	switch {
 	case !isGateway:
-		return health.Failed, reasonNotAnswered, "no controller has said anything of " + what + ": it is no Gateway, and Slipway serves nothing else"
+		return health.Failed, "no controller has said anything of " + what + ": it is no Gateway, and Slipway serves nothing else"
 	case gateway == nil:
-		return health.Failed, reasonNotAnswered, "no controller has said anything of " + what
+		return health.Failed, "no controller has said anything of " + what
 	}
 	name := string(gateway.Spec.GatewayClassName)
 	class, read := s.classes[name]
 	switch {
 	case !read:
-		return health.Failed, reasonNotAnswered, fmt.Sprintf("the controller of GatewayClass %q has said nothing of %s", name, what)
+		return health.Failed, fmt.Sprintf("the controller of GatewayClass %q has said nothing of %s", name, what)
 	case class == nil:
-		return health.Failed, reasonNotAnswered, fmt.Sprintf("no controller has said anything of %s: GatewayClass %q does not exist", what, name)
+		return health.Failed, fmt.Sprintf("no controller has said anything of %s: GatewayClass %q does not exist", what, name)
 	case class.Spec.ControllerName != graph.Controller:
-		return health.Failed, reasonNotAnswered, fmt.Sprintf(
+		return health.Failed, fmt.Sprintf(
 			"GatewayClass %q is not Slipway's, and its controller %q has said nothing of %s: see whether that runs", name, class.Spec.ControllerName, what)
 	}
-	return health.Progressing, reasonNotAnswered, fmt.Sprintf(
+	return health.Progressing, fmt.Sprintf(
 		"the operator has said nothing of %s yet; if that lasts, see whether it runs, and whether it is limited to other namespaces", what)
 }

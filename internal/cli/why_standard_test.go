@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -103,7 +104,7 @@ func wellStandardGateway(t *testing.T, changes ...func(*findings)) *findings {
 	s.gateway = standardGateway("edge")
 	s.gateways[types.NamespacedName{Namespace: "team-a", Name: "edge"}] = s.gateway
 	s.routes = []*standardRoute{routeOf(kindHTTPRoute, "team-a", "shop", toEdge()), routeOf(kindGRPCRoute, "team-b", "stock", toEdge())}
-	owned := []metav1.OwnerReference{*metav1.NewControllerRef(s.gateway, gatewayv1.SchemeGroupVersion.WithKind(kindGateway))}
+	owned := []metav1.OwnerReference{*metav1.NewControllerRef(s.gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(kindGateway))}
 	f := &findings{standard: s, now: now, logs: map[logTarget]logTail{}}
 	f.service = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "edge-slipway", UID: "service-uid", OwnerReferences: owned}}
 	f.service.Spec.Type = corev1.ServiceTypeLoadBalancer
@@ -129,7 +130,7 @@ func askedFor(t *testing.T, kind string, object any, of metav1.ObjectMeta) *rela
 	}
 	content["apiVersion"], content["kind"] = gatewayv1.GroupVersion.String(), kind
 	return &relative{
-		kind: kindInfo{gatewayv1.SchemeGroupVersion.WithResource(strings.ToLower(kind) + "s"), kind, true}, namespace: of.Namespace, name: of.Name,
+		kind: kindInfo{schema.GroupVersion(gatewayv1.GroupVersion).WithResource(strings.ToLower(kind) + "s"), kind, true}, namespace: of.Namespace, name: of.Name,
 		uid: of.UID, object: &unstructured.Unstructured{Object: content},
 	}
 }
