@@ -37,7 +37,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-conformance test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -276,6 +276,10 @@ bench-gateway-change: bin/testsum ## Change a gateway 1,000 times under a load o
 	@echo 'bench-gateway-change:'
 	@CHANGES='$(or $(CHANGES),1000)' REQUESTS='$(or $(REQUESTS),1000000)' STREAMS='$(or $(STREAMS),1000)' RATE='$(or $(RATE),1200)' SEED='$(SEED)' \
 	  TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh change -run TestNothingIsLost $(TEST_FLAGS)
+
+.PHONY: bench-gatewayapi
+bench-gatewayapi: bin/testsum ## Measure on real pods how soon Gateways and HTTPRoutes are served and told of, and what many that change cost. ROUTES= SAMPLES=
+	@SAMPLES='$(SAMPLES)' ROUTES='$(ROUTES)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh change -run TestCostOfHTTPRoutes $(TEST_FLAGS)
 
 .PHONY: bench-gateway-change-propagation
 bench-gateway-change-propagation: bin/testsum ## Measure on real pods how soon a changed route is served through the Service, and called live.

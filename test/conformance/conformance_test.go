@@ -25,7 +25,7 @@ var (
 	channel  = flag.String("channel", features.FeatureChannelExperimental, "channel of the CRDs that are installed: standard or experimental")
 	coreOnly = flag.Bool("core", false, "run only the core tests of the profiles")
 	only     = flag.String("only", "", "short names of the tests to run, separated by commas or spaces; no report is written then")
-	wait     = flag.Duration("wait", 0, "the longest that the suite may wait for anything; 0 leaves its own limits, which are 10 s to 5 min")
+	longest  = flag.Duration("wait", 0, "the longest that the suite may wait for anything; 0 leaves its own limits, which are 10 s to 5 min")
 	reports  = flag.String("reports", "", "folder for the report")
 )
 
@@ -45,16 +45,18 @@ func TestConformance(t *testing.T) {
 	options.Implementation.Project = "slipway"
 	options.Implementation.URL = "https://github.com/slipway-dev/slipway"
 	options.Implementation.Contact = []string{"https://github.com/slipway-dev/slipway/issues"}
-	if *wait > 0 {
-		limit(&options.TimeoutConfig, *wait)
+	if *longest > 0 {
+		limit(&options.TimeoutConfig, *longest)
 	}
 
+	options.ManifestFS = append(options.ManifestFS, ownManifests)
 	options.Hook = progress()
 	run, err := suite.NewConformanceTestSuite(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen := choose(t, run.SupportedFeatures)
+	names := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' })
+	suites, owns := choose(t, names, run.SupportedFeatures)
 	finished := false
 	// The suite tells its results once everything that it registers after this has ended.
 	t.Cleanup(func() {
@@ -62,34 +64,40 @@ func TestConformance(t *testing.T) {
 			report(t, run)
 		}
 	})
-	run.Setup(t, chosen)
-	if err := run.Run(t, chosen); err != nil {
+	run.Setup(t, suites)
+	if err := run.Run(t, suites); err != nil {
 		t.Fatal(err)
 	}
 	finished = true
+	for _, test := range owns {
+		t.Run(test.ShortName, func(t *testing.T) { test.Run(t, run) })
+	}
 }
 
-// choose leaves out the tests of features that are not claimed. The suite would only skip them, and its report does not
-// mention them.
-func choose(t *testing.T, supported suite.FeaturesSet) []suite.ConformanceTest {
+// choose returns the tests of the suite and ours, those that were named or else all, without those of features that are not
+// claimed. The suite would only skip them, and its report does not mention them.
+func choose(t *testing.T, names []string, supported suite.FeaturesSet) (ofSuite, ours []suite.ConformanceTest) {
 	t.Helper()
-	names := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' })
-	var chosen []suite.ConformanceTest
-	for _, test := range tests.ConformanceTests {
-		index := slices.Index(names, test.ShortName)
-		if index >= 0 {
-			names = slices.Delete(names, index, index+1)
+	left := slices.Clone(names)
+	pick := func(from []suite.ConformanceTest) []suite.ConformanceTest {
+		var chosen []suite.ConformanceTest
+		for _, test := range from {
+			named := slices.Contains(names, test.ShortName)
+			left = slices.DeleteFunc(left, func(name string) bool { return name == test.ShortName })
+			switch {
+			case supported.HasAll(test.Features...) && (named || len(names) == 0):
+				chosen = append(chosen, test)
+			case named:
+				t.Fatalf("%s needs the features %v, and not all are claimed", test.ShortName, test.Features)
+			}
 		}
-		if (index >= 0 || *only == "") && supported.HasAll(test.Features...) {
-			chosen = append(chosen, test)
-		} else if index >= 0 {
-			t.Fatalf("%s needs the features %v, and not all are claimed", test.ShortName, test.Features)
-		}
+		return chosen
 	}
-	if len(names) > 0 {
-		t.Fatalf("the suite has no tests of these names: %s", strings.Join(names, ", "))
+	ofSuite, ours = pick(tests.ConformanceTests), pick(own)
+	if len(left) > 0 {
+		t.Fatalf("there are no tests of these names: %s", strings.Join(left, ", "))
 	}
-	return chosen
+	return ofSuite, ours
 }
 
 // report writes the file that implementations submit, under the name that it has to have. When core tests ran alone, or a
