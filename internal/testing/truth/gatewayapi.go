@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
@@ -18,12 +19,12 @@ import (
 // CheckGatewayAPIAtRest returns what is wrong with the status of a GatewayClass, Gateway or HTTPRoute that our controller has
 // nothing more to do for. Of other kinds, and of what is somebody else's, it says nothing.
 func CheckGatewayAPIAtRest(object *unstructured.Unstructured) error {
-	switch object.GroupVersionKind() {
-	case gatewayv1.SchemeGroupVersion.WithKind("GatewayClass"):
+	switch object.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: gatewayv1.GroupName, Kind: "GatewayClass"}:
 		return checkAs(object, checkClass)
-	case gatewayv1.SchemeGroupVersion.WithKind("Gateway"):
+	case schema.GroupKind{Group: gatewayv1.GroupName, Kind: "Gateway"}:
 		return checkAs(object, checkGateway)
-	case gatewayv1.SchemeGroupVersion.WithKind("HTTPRoute"):
+	case schema.GroupKind{Group: gatewayv1.GroupName, Kind: "HTTPRoute"}:
 		return checkAs(object, checkRoute)
 	default:
 		return nil

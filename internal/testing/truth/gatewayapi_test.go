@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
@@ -20,7 +21,7 @@ func check(t *testing.T, kind string, typed any) string {
 		t.Fatal(err)
 	}
 	object := &unstructured.Unstructured{Object: fields}
-	object.SetGroupVersionKind(gatewayv1.SchemeGroupVersion.WithKind(kind))
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: gatewayv1.GroupName, Version: "v1", Kind: kind})
 	if err := truth.CheckGatewayAPIAtRest(object); err != nil {
 		return err.Error()
 	}

@@ -22,7 +22,7 @@ func (p *Player) lookAtServices(ctx context.Context) error {
 		service := &corev1.Service{}
 		err := p.cluster.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, service)
 		if err == nil && service.Spec.Type == corev1.ServiceTypeLoadBalancer && len(service.Status.LoadBalancer.Ingress) == 0 {
-			address := cmp.Or(service.Spec.LoadBalancerIP, balancerAddress) //nolint:staticcheck // Gateways ask by it
+			address := cmp.Or(service.Spec.LoadBalancerIP, balancerAddress)
 			service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: address}}
 			err = p.cluster.Client.Status().Update(ctx, service)
 		}

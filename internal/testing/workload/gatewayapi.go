@@ -61,13 +61,13 @@ type gatewayReading struct {
 func (p *gatewayPod) read(ctx context.Context, reader client.Reader) (*gatewayReading, error) {
 	in := &gatewayReading{of: p, objects: map[string][]unstructured.Unstructured{}}
 	gateway := &unstructured.Unstructured{}
-	gateway.SetGroupVersionKind(gatewayv1.SchemeGroupVersion.WithKind("Gateway"))
+	gateway.SetGroupVersionKind(gatewayKind("Gateway"))
 	if err := reader.Get(ctx, p.gateway, gateway, client.UnsafeDisableDeepCopy); err != nil {
 		return in, client.IgnoreNotFound(err)
 	}
 	in.gateway = gateway
 	kinds := []schema.GroupVersionKind{
-		gatewayv1.SchemeGroupVersion.WithKind("HTTPRoute"), gatewayv1.SchemeGroupVersion.WithKind("ReferenceGrant"), corev1.SchemeGroupVersion.WithKind("Service"),
+		gatewayKind("HTTPRoute"), gatewayKind("ReferenceGrant"), corev1.SchemeGroupVersion.WithKind("Service"),
 	}
 	for _, namespace := range append([]string{p.gateway.Namespace}, p.elsewhere...) {
 		for _, kind := range kinds {
@@ -77,6 +77,11 @@ func (p *gatewayPod) read(ctx context.Context, reader client.Reader) (*gatewayRe
 		}
 	}
 	return in, in.list(ctx, reader, corev1.SchemeGroupVersion.WithKind("Secret"), p.gateway.Namespace)
+}
+
+// gatewayKind is a kind of the Gateway API.
+func gatewayKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: gatewayv1.GroupName, Version: "v1", Kind: kind}
 }
 
 func (in *gatewayReading) list(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace string) error {
