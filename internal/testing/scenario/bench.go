@@ -188,6 +188,7 @@ func (r *run) actAsCluster(script map[string]workload.Behaviour) {
 	if r.gateways, err = workload.NewGateways(r.Recorder.Reader()); err != nil {
 		r.Fatal(err)
 	}
+	r.gateways.Seen = func() int { return r.Recorder.Events(r.namespace) }
 	r.gateways.Elsewhere = r.namespaces()[1:]
 	r.player = workload.NewPlayer(r.Env.Client, r.Recorder.Reader(), r.gateways, r.namespace, script)
 	r.player.Seen = func() int { return r.Recorder.Count(r.namespace) }

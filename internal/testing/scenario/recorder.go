@@ -39,7 +39,9 @@ type Recorder struct {
 
 type space struct {
 	// apart are the kinds that Observe asked for.
-	apart   []schema.GroupVersionKind
+	apart []schema.GroupVersionKind
+	// events are how many there were, of kinds that are not seen in the run, too.
+	events  int
 	state   map[string]any
 	numbers map[string]int64 // the last of each object
 	history []Version
@@ -163,6 +165,7 @@ func (w *Recorder) see(object any, deleted bool) {
 		s = newSpace()
 		w.spaces[home] = s
 	}
+	s.events++
 	if !w.shows(s, o.GroupVersionKind()) {
 		return
 	}
@@ -243,6 +246,16 @@ func (w *Recorder) Count(namespace string) int {
 	defer w.mu.Unlock()
 	if s := w.spaces[namespace]; s != nil {
 		return len(s.history)
+	}
+	return 0
+}
+
+// Events returns how many there were in a run, of kinds that are not seen in it, too: what a reader shows changes with it.
+func (w *Recorder) Events(namespace string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.spaces[namespace]; s != nil {
+		return s.events
 	}
 	return 0
 }

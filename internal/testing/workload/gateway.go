@@ -38,6 +38,9 @@ type Gateways struct {
 	// Elsewhere are further namespaces whose objects the pods of Gateways read. Default: those of
 	// their own namespace alone.
 	Elsewhere []string
+	// Seen changes when what the reader shows does: what has not changed is not read again. Default: it is not known when that
+	// does.
+	Seen func() int
 
 	reader   client.Reader
 	reserved net.Listener
@@ -79,12 +82,15 @@ type reading interface {
 // gatewayDocument is what the pods of a gateway say.
 type gatewayDocument struct {
 	read func(ctx context.Context) (reading, error)
+	seen func() int // nil: it is not known
 
 	mutex sync.Mutex
 	last  revision.Document
 	// known are the versions of what last was made of, and looked is when that was.
 	known  string
 	looked time.Time
+	// at is what seen was then.
+	at int
 }
 
 // NewGateways returns no pods yet. Close ends them all. The reader may be a cache of
@@ -188,7 +194,7 @@ func (g *Gateways) document(pod *corev1.Pod) (*gatewayDocument, error) {
 		read = func(ctx context.Context) (reading, error) { return of.read(ctx, g.reader) }
 	}
 	if g.documents[by] == nil {
-		g.documents[by] = &gatewayDocument{read: read, last: revision.Document{Revision: time.Now().UnixMicro()}}
+		g.documents[by] = &gatewayDocument{read: read, seen: g.Seen, last: revision.Document{Revision: time.Now().UnixMicro()}}
 	}
 	return g.documents[by], nil
 }
@@ -243,6 +249,13 @@ func (d *gatewayDocument) now(ctx context.Context) (revision.Document, error) {
 	if time.Since(d.looked) < lookEvery/2 {
 		return d.last, nil
 	}
+	at := 0
+	if d.seen != nil {
+		at = d.seen() // before what it is about is read
+	}
+	if d.seen != nil && !d.looked.IsZero() && at == d.at {
+		return d.last, nil
+	}
 	in, err := d.read(ctx)
 	if err != nil {
 		return revision.Document{}, err
@@ -258,7 +271,7 @@ func (d *gatewayDocument) now(ctx context.Context) (revision.Document, error) {
 		}
 		d.last, d.known = document, versions
 	}
-	d.looked = time.Now()
+	d.looked, d.at = time.Now(), at
 	return d.last, nil
 }
 
