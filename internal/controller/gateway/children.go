@@ -32,7 +32,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 	if service := desired.Service(in); service != nil {
 		all = append(all, apply.Wanted(service, s.service))
 	}
-	// A certificate that a stale cache does not show is no reason to close a port.
+	// A certificate that a stale cache does not show is no reason to close a port, and old parameters are none to replace pods.
 	ctx = apply.Using(ctx, s.shown...)
 	return errors.Join(r.kit.Applier.All(ctx, s.gateway, all, nil), r.applyDeployment(ctx, s, in))
 }

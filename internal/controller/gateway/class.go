@@ -41,13 +41,13 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	case class.Spec.ControllerName != Controller || !class.DeletionTimestamp.IsZero():
 		return r.kit.Forget(ctx, req.NamespacedName)
 	}
-	_, problem, err := r.parameters.ofClass(ctx, class)
+	given, err := r.parameters.ofClass(ctx, class)
 	if err != nil {
 		return r.kit.Abort(req.NamespacedName, err)
 	}
 	var recheck outcome.Recheck
 	return r.kit.Conclude(ctx, req.NamespacedName, nil, &recheck, func() error {
-		next := classStatus(class, problem, metav1.NewTime(r.kit.Clock.Now()))
+		next := classStatus(class, given.problem, metav1.NewTime(r.kit.Clock.Now()))
 		if sameConditions(class.Status.Conditions, next.Conditions) && sameFeatures(class.Status.SupportedFeatures, next.SupportedFeatures) {
 			return nil
 		}

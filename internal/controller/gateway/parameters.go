@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,46 +30,56 @@ func newParameters(mgr ctrl.Manager, options Options) parameters {
 	return parameters{reader: mgr.GetClient(), watched: options.Budget.Objects.Watches}
 }
 
-// ofClass returns the parameters of a class, and why they cannot be used; empty: they can.
-func (p parameters) ofClass(ctx context.Context, class *gatewayv1.GatewayClass) (of slipwayv1alpha1.GatewayParametersSpec, problem string, err error) {
+// asked are parameters as they were read.
+type asked struct {
+	spec slipwayv1alpha1.GatewayParametersSpec
+	// problem is why they cannot be used. Empty: they can.
+	problem string
+	// object is the object as the cache has it, without a UID where there is none. Nil: none is to be read.
+	object client.Object
+}
+
+// ofClass returns the parameters of a class.
+func (p parameters) ofClass(ctx context.Context, class *gatewayv1.GatewayClass) (asked, error) {
 	const field = "spec.parametersRef"
 	ref := class.Spec.ParametersRef
 	switch {
 	case ref == nil:
-		return of, "", nil
+		return asked{}, nil
 	case ref.Namespace == nil || *ref.Namespace == "":
-		return of, fmt.Sprintf("%s.namespace is required: %s are in a namespace", field, parametersKind), nil
+		return asked{problem: fmt.Sprintf("%s.namespace is required: %s are in a namespace", field, parametersKind)}, nil
 	}
 	name := types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}
 	return p.read(ctx, field, ref.Group, ref.Kind, name)
 }
 
 // ofGateway does the same for those that a Gateway names itself.
-func (p parameters) ofGateway(ctx context.Context, gateway *gatewayv1.Gateway) (of slipwayv1alpha1.GatewayParametersSpec, problem string, err error) {
+func (p parameters) ofGateway(ctx context.Context, gateway *gatewayv1.Gateway) (asked, error) {
 	infrastructure := gateway.Spec.Infrastructure
 	if infrastructure == nil || infrastructure.ParametersRef == nil {
-		return of, "", nil
+		return asked{}, nil
 	}
 	ref := infrastructure.ParametersRef
 	name := types.NamespacedName{Namespace: gateway.Namespace, Name: ref.Name}
 	return p.read(ctx, "spec.infrastructure.parametersRef", ref.Group, ref.Kind, name)
 }
 
-func (p parameters) read(ctx context.Context, field string, group gatewayv1.Group, kind gatewayv1.Kind, name types.NamespacedName) (of slipwayv1alpha1.GatewayParametersSpec, problem string, err error) {
+func (p parameters) read(ctx context.Context, field string, group gatewayv1.Group, kind gatewayv1.Kind, name types.NamespacedName) (asked, error) {
 	switch {
 	case string(group) != slipwayv1alpha1.GroupName || kind != parametersKind:
-		return of, fmt.Sprintf("%s: %s of group %q is not supported: %s of group %q is", field, kind, group, parametersKind, slipwayv1alpha1.GroupName), nil
+		return asked{problem: fmt.Sprintf("%s: %s of group %q is not supported: %s of group %q is", field, kind, group, parametersKind, slipwayv1alpha1.GroupName)}, nil
 	case !p.watched(name.Namespace):
-		return of, fmt.Sprintf("%s.namespace: the operator does not watch namespace %q", field, name.Namespace), nil
+		return asked{problem: fmt.Sprintf("%s.namespace: the operator does not watch namespace %q", field, name.Namespace)}, nil
 	}
 	found := &slipwayv1alpha1.GatewayParameters{}
 	switch err := p.reader.Get(ctx, name, found); {
 	case apierrors.IsNotFound(err):
-		return of, fmt.Sprintf("%s: there is no %s %q in namespace %q", field, parametersKind, name.Name, name.Namespace), nil
+		missing := &slipwayv1alpha1.GatewayParameters{ObjectMeta: metav1.ObjectMeta{Name: name.Name, Namespace: name.Namespace}}
+		return asked{problem: fmt.Sprintf("%s: there is no %s %q in namespace %q", field, parametersKind, name.Name, name.Namespace), object: missing}, nil
 	case err != nil:
-		return of, "", fmt.Errorf("read %s %q: %w", parametersKind, name, err)
+		return asked{}, fmt.Errorf("read %s %q: %w", parametersKind, name, err)
 	}
-	return found.Spec, "", nil
+	return asked{spec: found.Spec, object: found}, nil
 }
 
 // loadParameters finds the parameters by which the children are made. Where they cannot be used, or nobody knows those of the
@@ -80,21 +91,25 @@ func (r *Reconciler) loadParameters(ctx context.Context, s *scope) error {
 		return fmt.Errorf("read the GatewayClass: %w", err)
 	}
 	known := err == nil
-	ofClass, problem, err := r.given.ofClass(ctx, class)
+	ofClass, err := r.given.ofClass(ctx, class)
 	if err != nil {
 		return err
 	}
-	if problem != "" {
-		problem = fmt.Sprintf("GatewayClass %q: %s", class.Name, problem)
-	}
-	own, ownProblem, err := r.given.ofGateway(ctx, s.gateway)
+	own, err := r.given.ofGateway(ctx, s.gateway)
 	if err != nil {
 		return err
 	}
-	if ownProblem != "" {
-		problem = ownProblem
+	problem := own.problem
+	if problem == "" && ofClass.problem != "" {
+		problem = fmt.Sprintf("GatewayClass %q: %s", class.Name, ofClass.problem)
 	}
-	s.parameters = desired.Parameters(ofClass, own)
+	for _, given := range []asked{ofClass, own} {
+		// What a stale cache says of them must not undo what the operator that led before has made of newer ones.
+		if given.object != nil {
+			s.shown = append(s.shown, given.object)
+		}
+	}
+	s.parameters = desired.Parameters(ofClass.spec, own.spec)
 	if why := desired.Contradiction(s.parameters); problem == "" && why != "" {
 		problem = fmt.Sprintf("the %s of GatewayClass %q and of the Gateway contradict each other: %s", parametersKind, class.Name, why)
 	}

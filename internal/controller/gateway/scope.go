@@ -59,7 +59,8 @@ type scope struct {
 	versions map[types.NamespacedName]string
 	// bundleVersions are those of the ConfigMaps with authorities. Set by readBundles.
 	bundleVersions map[types.NamespacedName]string
-	// shown are the Secrets that listeners name, as the cache has them. The children are made of them. Set by readCertificates.
+	// shown are the parameters, and the Secrets that listeners name, as the cache has them. The children are made of them. Set by
+	// load, and the Secrets by readCertificates.
 	shown []client.Object
 	// graph is what the Gateway serves. Set by Reconcile.
 	graph *graph.Graph
