@@ -25,7 +25,6 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // Gateways simulates the admin ports of gateway pods. Each has a loopback address. It answers
@@ -374,34 +373,4 @@ func (in input) truth() (revision.Document, error) {
 		document.Problems = append(document.Problems, revision.Problem{Route: p.Index, Name: p.Route, Reason: p.Reason, Message: p.Message})
 	}
 	return document, nil
-}
-
-// servicesOf are Services, with an endpoint behind every port.
-func servicesOf(found []unstructured.Unstructured) (map[string]table.Service, error) {
-	services := map[string]table.Service{}
-	for i := range found {
-		service := &corev1.Service{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[i].Object, service); err != nil {
-			return nil, err
-		}
-		ports := map[int32]table.ServicePort{}
-		for _, port := range service.Spec.Ports {
-			ports[port.Port] = table.ServicePort{Endpoints: []string{"192.0.2.1:80"}}
-		}
-		services[service.Name] = table.Service{Ports: ports}
-	}
-	return services, nil
-}
-
-// contentsOf is what Secrets hold, by name.
-func contentsOf(found []*unstructured.Unstructured) (map[string]map[string][]byte, error) {
-	contents := map[string]map[string][]byte{}
-	for _, object := range found {
-		secret := &corev1.Secret{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, secret); err != nil {
-			return nil, err
-		}
-		contents[secret.Name] = secret.Data
-	}
-	return contents, nil
 }
