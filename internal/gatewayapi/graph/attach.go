@@ -40,9 +40,21 @@ func (b *builder) attach(g *Graph, route *Route) {
 	}
 }
 
-// isParent tells whether a parentRef names the Gateway.
+// isParent tells whether a parentRef names the Gateway, or a ListenerSet that names it.
 func (b *builder) isParent(route *Route, ref gatewayv1.ParentReference) bool {
-	return IsParent(ref, route.Name.Namespace, types.NamespacedName{Namespace: b.in.Gateway.Namespace, Name: b.in.Gateway.Name})
+	if IsParent(ref, route.Name.Namespace, types.NamespacedName{Namespace: b.in.Gateway.Namespace, Name: b.in.Gateway.Name}) {
+		return true
+	}
+	return b.setOf(route, ref) != nil
+}
+
+// setOf is the ListenerSet that a parentRef names, nil if it names none of the Gateway.
+func (b *builder) setOf(route *Route, ref gatewayv1.ParentReference) *Set {
+	name, is := SetOf(ref, route.Name.Namespace)
+	if !is {
+		return nil
+	}
+	return b.setBy[name]
 }
 
 // IsParent tells whether a parentRef of a route in a namespace names a Gateway.
@@ -51,17 +63,26 @@ func IsParent(ref gatewayv1.ParentReference, namespace string, gateway types.Nam
 	return is && name == gateway
 }
 
-// listenersOf finds the listeners that a route attaches to by a parentRef. The checks are in the
-// order in which the reasons are defined: the first one that leaves no listener is told.
+// listenersOf finds the listeners that a route attaches to by a parentRef: of the Gateway or of the ListenerSet, never of
+// both. The checks are in the order in which the reasons are defined: the first one that leaves no listener is told.
 func (b *builder) listenersOf(g *Graph, route *Route, ref gatewayv1.ParentReference) ([]int, *fault) {
+	set, parent := b.setOf(route, ref), fmt.Sprintf("Gateway %q", b.in.Gateway.Name)
+	if set != nil {
+		parent = fmt.Sprintf("ListenerSet %q", set.Name.Name)
+		if set.refused != nil {
+			return nil, faultf(gatewayv1.RouteReasonNoMatchingParent, "parentRefs: %s has no listeners: %s", parent, set.refused.message)
+		}
+	}
+	first, end := g.places(set)
 	var found []int
-	for i, l := range g.Listeners {
+	for i := first; i < end; i++ {
+		l := g.Listeners[i]
 		if (ref.SectionName == nil || *ref.SectionName == l.Name) && (ref.Port == nil || *ref.Port == l.Port) {
 			found = append(found, i)
 		}
 	}
 	if len(found) == 0 {
-		return nil, faultf(gatewayv1.RouteReasonNoMatchingParent, "parentRefs: Gateway %q has no listener%s", b.in.Gateway.Name, selected(ref))
+		return nil, faultf(gatewayv1.RouteReasonNoMatchingParent, "parentRefs: %s has no listener%s", parent, selected(ref))
 	}
 	var not *fault
 	found = slices.DeleteFunc(found, func(i int) bool {
@@ -104,7 +125,7 @@ func (b *builder) allows(l *Listener, route *Route) *fault {
 	case gatewayv1.NamespacesFromAll:
 		allowed = true
 	case gatewayv1.NamespacesFromSame:
-		allowed = namespace == b.in.Gateway.Namespace
+		allowed = namespace == l.owner.namespace
 	default:
 		allowed = l.selector.Matches(labels.Set(b.in.Namespaces[namespace]))
 	}
@@ -166,12 +187,12 @@ func (r *Route) dropped() *fault {
 	return nil
 }
 
-// conclude makes the conditions of the Gateway.
+// conclude makes the conditions of the Gateway. Listeners of ListenerSets are told there.
 func (b *builder) conclude(g *Graph) {
 	c := conditions{b.generation}
 	served, notResolved := 0, ""
 	var bad *Listener
-	for _, l := range g.Listeners {
+	for _, l := range g.Of(nil) {
 		if l.accepted == nil && l.conflict == nil {
 			served++
 		} else if bad == nil {
@@ -204,7 +225,7 @@ func (b *builder) conclude(g *Graph) {
 	}
 	if l := g.insecure(); l != nil {
 		insecure := c.yes(string(gatewayv1.GatewayConditionInsecureFrontendValidationMode), string(gatewayv1.GatewayReasonConfigurationChanged),
-			fmt.Sprintf("listener %q lets clients in whose certificate is not valid, or missing", l.Name))
+			fmt.Sprintf("listener %q lets clients in whose certificate is not valid, or missing", l.Key()))
 		g.Insecure = &insecure
 	}
 }

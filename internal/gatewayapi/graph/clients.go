@@ -89,7 +89,7 @@ func (b *builder) showCertificate(g *Graph) *fault {
 	if ref == nil {
 		return nil
 	}
-	name, f := b.certificate("spec.tls.backend.clientCertificateRef", *ref)
+	name, f := b.certificate(owner{kind: "Gateway", namespace: b.in.Gateway.Namespace}, "spec.tls.backend.clientCertificateRef", *ref)
 	if f == nil {
 		g.ClientCertificate = &name
 		return nil

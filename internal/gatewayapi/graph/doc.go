@@ -9,6 +9,9 @@
 //     a certificate of it can be used, where it needs one. Of conflicting listeners none is
 //     served: the order of the list decides nothing.
 //
+//   - The listeners of ListenerSets come after those of the Gateway, and an older set comes before a younger one. Of these the
+//     first keeps its place, and a later one that conflicts with it is not served.
+//
 //   - A route attaches to the listeners that its parentRef selects, that allow its kind and its
 //     namespace, and whose hostname has a name in common with its own hostnames.
 //
@@ -22,6 +25,8 @@
 //   - graph.go: what goes in, and what comes out
 //   - refs.go: what objects refer to
 //   - listeners.go: which listeners are served
+//   - sets.go: the listeners of ListenerSets
+//   - overlap.go: which listeners with TLS have names in common
 //   - hostname.go: which names a listener and a route have in common
 //   - attach.go: which listeners a route attaches to
 //   - clients.go: how clients prove who they are, and what backends are shown

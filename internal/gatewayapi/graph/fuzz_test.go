@@ -78,6 +78,10 @@ func (c cluster) input() Input {
 	for i := range c.IntN(4) {
 		in.Policies = append(in.Policies, c.policy(i))
 	}
+	in.Gateway.Spec.AllowedListeners = c.allowedListeners()
+	for i := range c.IntN(4) {
+		in.ListenerSets = append(in.ListenerSets, c.set(i))
+	}
 	return in
 }
 
@@ -96,6 +100,12 @@ func (c cluster) gateway() *gatewayv1.Gateway {
 			PerPort: []gatewayv1.TLSPortConfig{{Port: pick(c, ports...), TLS: gatewayv1.TLSConfig{Validation: c.validation()}}},
 		}}
 	}
+	g.Spec.Listeners = c.listeners()
+	return g
+}
+
+func (c cluster) listeners() []gatewayv1.Listener {
+	var all []gatewayv1.Listener
 	for i := range c.IntN(4) {
 		l := gatewayv1.Listener{
 			Name: gatewayv1.SectionName(fmt.Sprintf("l%d", i)), Port: pick(c, ports...), Hostname: maybe(c, hostnames...),
@@ -119,9 +129,9 @@ func (c cluster) gateway() *gatewayv1.Gateway {
 				l.AllowedRoutes.Namespaces.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "blue"}}
 			}
 		}
-		g.Spec.Listeners = append(g.Spec.Listeners, l)
+		all = append(all, l)
 	}
-	return g
+	return all
 }
 
 func (c cluster) policy(i int) *gatewayv1.BackendTLSPolicy {
@@ -156,6 +166,12 @@ func (c cluster) validation() *gatewayv1.FrontendTLSValidation {
 }
 
 func (c cluster) parentRef() gatewayv1.ParentReference {
+	if c.IntN(3) == 0 {
+		return gatewayv1.ParentReference{
+			Kind: new(gatewayv1.Kind(setKind)), Namespace: maybe[gatewayv1.Namespace](c, "infra", "team"), Name: pick[gatewayv1.ObjectName](c, "s0", "s1", "s2"),
+			SectionName: maybe(c, append(sections, "")...), Port: maybe(c, ports...),
+		}
+	}
 	return gatewayv1.ParentReference{
 		Group: maybe[gatewayv1.Group](c, group, group, "x"), Kind: maybe[gatewayv1.Kind](c, "Gateway", "Gateway", "Service"), Namespace: maybe[gatewayv1.Namespace](c, "infra", "infra", "team"),
 		Name: pick[gatewayv1.ObjectName](c, "edge", "edge", "other"), SectionName: maybe(c, sections...), Port: maybe(c, ports...),
@@ -219,7 +235,7 @@ func (c cluster) grpcRule() gatewayv1.GRPCRouteRule {
 
 func (c cluster) grant() *gatewayv1.ReferenceGrant {
 	return &gatewayv1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: pick(c, namespaces...)}, Spec: gatewayv1.ReferenceGrantSpec{
-		From: []gatewayv1.ReferenceGrantFrom{{Group: pick(c, groups...), Kind: pick[gatewayv1.Kind](c, "HTTPRoute", "GRPCRoute", "Gateway"), Namespace: gatewayv1.Namespace(pick(c, namespaces...))}},
+		From: []gatewayv1.ReferenceGrantFrom{{Group: pick(c, groups...), Kind: pick[gatewayv1.Kind](c, "HTTPRoute", "GRPCRoute", "Gateway", setKind), Namespace: gatewayv1.Namespace(pick(c, namespaces...))}},
 		To:   []gatewayv1.ReferenceGrantTo{{Group: pick(c, groups...), Kind: pick[gatewayv1.Kind](c, "Service", "Secret"), Name: maybe(c, names...)}},
 	}}
 }
@@ -237,6 +253,7 @@ func FuzzGraph(f *testing.F) {
 		checkAttached(t, g)
 		checkTLS(t, in, g)
 		checkRules(t, in, g)
+		checkSets(t, in, g)
 		enough := onlyNamed(in)
 		if diff := cmp.Diff(g, Build(enough), cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 			t.Fatalf("with nothing but what the objects name (-all +named):\n%s", diff)
@@ -247,6 +264,9 @@ func FuzzGraph(f *testing.F) {
 			shuffle.Shuffle(len(in.HTTPRoutes), func(a, b int) { in.HTTPRoutes[a], in.HTTPRoutes[b] = in.HTTPRoutes[b], in.HTTPRoutes[a] })
 			shuffle.Shuffle(len(in.GRPCRoutes), func(a, b int) { in.GRPCRoutes[a], in.GRPCRoutes[b] = in.GRPCRoutes[b], in.GRPCRoutes[a] })
 			shuffle.Shuffle(len(in.Grants), func(a, b int) { in.Grants[a], in.Grants[b] = in.Grants[b], in.Grants[a] })
+			shuffle.Shuffle(len(in.ListenerSets), func(a, b int) {
+				in.ListenerSets[a], in.ListenerSets[b] = in.ListenerSets[b], in.ListenerSets[a]
+			})
 			shuffle.Shuffle(len(in.Policies), func(a, b int) { in.Policies[a], in.Policies[b] = in.Policies[b], in.Policies[a] })
 			if diff := cmp.Diff(g.TLS, Build(in).TLS, all); diff != "" {
 				t.Fatalf("in another order (-before +after):\n%s", diff)
@@ -274,7 +294,7 @@ func onlyNamed(in Input) Input {
 			in.Services[name] = service
 		}
 	}
-	for _, name := range Certificates(in.Gateway) {
+	for _, name := range append(Certificates(in.Gateway), CertificatesOfSets(in)...) {
 		if secret, exists := secrets[name]; exists {
 			in.Secrets[name] = secret
 		}
@@ -314,7 +334,14 @@ func checkConditions(t *testing.T, g *Graph) {
 	}
 	check("the Gateway", 7, []metav1.Condition{g.Accepted, g.ResolvedRefs}, "Accepted", "ResolvedRefs")
 	for _, l := range g.Listeners {
-		check("listener "+string(l.Name), 7, l.Conditions, "Accepted", "ResolvedRefs")
+		generation := int64(7)
+		if l.Set != nil {
+			generation = l.Set.Generation
+		}
+		check("listener "+l.Key(), generation, l.Conditions, "Accepted", "ResolvedRefs")
+	}
+	for _, s := range g.Sets {
+		check("set "+s.Name.String(), s.Generation, []metav1.Condition{s.Accepted}, "Accepted")
 	}
 	for _, p := range g.Policies {
 		check("policy "+p.Name.String(), p.Generation, p.Conditions, "Accepted", "ResolvedRefs")
@@ -425,7 +452,7 @@ func checkRules(t *testing.T, in Input, g *Graph) {
 	}
 	for i, l := range g.Listeners {
 		for _, r := range g.Routes {
-			if !l.Valid || !r.attachedTo(i) {
+			if !l.Valid || !slices.Contains(r.attached(), i) {
 				continue
 			}
 			for place := range r.rules {

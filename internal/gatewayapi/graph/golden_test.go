@@ -27,6 +27,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 type output struct {
 	Gateway   []string         `json:"gateway"`
 	Listeners []listener       `json:"listeners"`
+	Sets      []policy         `json:"listenerSets,omitempty"`
 	Routes    []route          `json:"routes,omitempty"`
 	Rules     []map[string]any `json:"rules,omitempty"`
 	Settings  map[string]any   `json:"settings,omitempty"`
@@ -94,7 +95,7 @@ func describe(t *testing.T, g *graph.Graph) output {
 	t.Helper()
 	out := output{Gateway: texts(g.Accepted, g.ResolvedRefs), Settings: map[string]any{}, TLS: map[string]any{}}
 	for _, l := range g.Listeners {
-		made := listener{Name: string(l.Name), Valid: l.Valid, Attached: l.Attached, Conditions: texts(l.Conditions...), Kinds: []string{}}
+		made := listener{Name: l.Key(), Valid: l.Valid, Attached: l.Attached, Conditions: texts(l.Conditions...), Kinds: []string{}}
 		for _, kind := range l.Kinds {
 			made.Kinds = append(made.Kinds, string(kind.Kind))
 		}
@@ -105,6 +106,9 @@ func describe(t *testing.T, g *graph.Graph) output {
 			made.Clients = whatIsSet(t, l.Clients)
 		}
 		out.Listeners = append(out.Listeners, made)
+	}
+	for _, s := range g.Sets {
+		out.Sets = append(out.Sets, policy{Name: s.Name.String(), Conditions: texts(s.Accepted)})
 	}
 	for _, r := range g.Routes {
 		made := route{Name: string(r.Kind) + " " + r.Name.String()}
@@ -219,6 +223,8 @@ func read(t *testing.T, file string) graph.Input {
 			in.GRPCRoutes = append(in.GRPCRoutes, decode(t, document, &gatewayv1.GRPCRoute{}, true))
 		case "ReferenceGrant":
 			in.Grants = append(in.Grants, decode(t, document, &gatewayv1.ReferenceGrant{}, true))
+		case "ListenerSet":
+			in.ListenerSets = append(in.ListenerSets, decode(t, document, &gatewayv1.ListenerSet{}, true))
 		case "Namespace":
 			in.Namespaces[kind.Name] = kind.Labels
 		case "Service":

@@ -22,6 +22,8 @@ type Input struct {
 	GRPCRoutes []*gatewayv1.GRPCRoute
 	// Grants are ReferenceGrants, of any namespaces.
 	Grants []*gatewayv1.ReferenceGrant
+	// ListenerSets are ListenerSets in any order. Those that do not name the Gateway are left out.
+	ListenerSets []*gatewayv1.ListenerSet
 	// Namespaces are the labels of namespaces, by name. A namespace that is missing has no
 	// labels.
 	Namespaces map[string]map[string]string
@@ -39,7 +41,7 @@ type Input struct {
 	ReservedPorts []int32
 	// ParametersProblem is why the parameters of the Gateway cannot be met, with the field. Empty: they can, or that is not known.
 	ParametersProblem string
-	// Unknown are fields of the Gateway, of routes and of policies that this program does not know, by the UID of
+	// Unknown are fields of the Gateway, of ListenerSets, of routes and of policies that this program does not know, by the UID of
 	// the object, as paths below the spec such as rules[0].matches[1].cookies. What they are in is
 	// refused.
 	Unknown map[types.UID][]string
@@ -79,9 +81,14 @@ type Secret struct {
 // the pods and the Service can tell is not in it: whether listeners and routes are served, and the
 // addresses.
 type Graph struct {
-	// Listeners are those of the spec, in its order.
+	// Listeners are those of the Gateway, in the order of its spec, and then those of the ListenerSets that it allows, in the
+	// order of Sets.
 	Listeners []*Listener
-	// Routes are those that name the Gateway as a parent, in order of precedence: the oldest
+	// Sets are the ListenerSets that name the Gateway, in order of precedence: the oldest first, then by namespace and name.
+	Sets []*Set
+	// AttachedSets is how many of them are accepted.
+	AttachedSets int32
+	// Routes are those that name the Gateway or one of its sets as a parent, in order of precedence: the oldest
 	// first, then by namespace and name. An HTTPRoute is before a GRPCRoute.
 	Routes []*Route
 	// Rules are what the listeners serve, in order of precedence among equals. The Index of each is its
@@ -111,6 +118,9 @@ func (g *Graph) Certificates() []types.NamespacedName {
 		}
 	}
 	for _, l := range g.Listeners {
+		if l.outranked() {
+			continue
+		}
 		for _, name := range l.Certificates {
 			add(name)
 		}
@@ -128,7 +138,8 @@ func Build(in Input) *Graph {
 		settings: map[table.BackendName]table.Settings{}, tls: map[table.BackendName]*BackendTLS{},
 	}
 	b.judgePolicies()
-	g := &Graph{Listeners: b.listeners(), Settings: b.settings, TLS: b.tls}
+	b.judgeSets()
+	g := &Graph{Listeners: b.listeners(), Sets: b.sets, Settings: b.settings, TLS: b.tls}
 	for _, route := range routesOf(in) {
 		b.attach(g, route)
 		if len(route.Parents) > 0 {
@@ -143,6 +154,7 @@ func Build(in Input) *Graph {
 	}
 	b.concludePolicies(g)
 	b.conclude(g)
+	b.concludeSets(g)
 	return g
 }
 
@@ -155,6 +167,8 @@ type builder struct {
 	tls        map[table.BackendName]*BackendTLS
 	policies   []*Policy
 	policyOf   map[target]*Policy
+	sets       []*Set
+	setBy      map[types.NamespacedName]*Set
 }
 
 // Kind is the kind of a route.
@@ -172,7 +186,7 @@ type Route struct {
 	UID        types.UID
 	Generation int64
 	Name       types.NamespacedName
-	// Parents are the parentRefs that name the Gateway, in the order of the spec.
+	// Parents are the parentRefs that name the Gateway or one of its ListenerSets, in the order of the spec.
 	Parents []*Parent
 
 	created   time.Time
@@ -184,7 +198,7 @@ type Route struct {
 	unknownRefs map[int]*fault
 }
 
-// Parent is a parentRef of a route that names the Gateway.
+// Parent is a parentRef of a route that names the Gateway or one of its ListenerSets.
 type Parent struct {
 	// Ref is the parentRef as the spec has it.
 	Ref gatewayv1.ParentReference

@@ -14,9 +14,11 @@ import (
 // group is that of the routes and Gateways.
 const group = gatewayv1.GroupName
 
-// Listener is a listener of the Gateway and what becomes of it.
+// Listener is a listener of the Gateway, or of a ListenerSet, and what becomes of it.
 type Listener struct {
-	Name     gatewayv1.SectionName
+	Name gatewayv1.SectionName
+	// Set is the ListenerSet that it is of. Nil: it is the Gateway's own.
+	Set      *Set
 	Port     int32
 	Protocol gatewayv1.ProtocolType
 	// Hostname is in lower case. Empty: every name.
@@ -32,16 +34,33 @@ type Listener struct {
 	Attached int32
 	// Valid tells that it is to be served. Of one that is not, Why tells the reason.
 	Valid bool
-	// Conditions are those of the entry in the status of the Gateway, but for Programmed, which
-	// the pods decide.
+	// Conditions are those of the entry in the status of the object that it is of, but for
+	// Programmed, which the pods decide.
 	Conditions []metav1.Condition
 
 	spec     *gatewayv1.Listener
+	owner    owner
 	selector labels.Selector // of namespaces; nil: see from
 	from     gatewayv1.FromNamespaces
 	accepted *fault
 	resolved *fault
 	conflict *fault
+}
+
+// Key is its name among all listeners of the graph. No name of a listener, of a set or of a namespace holds a slash.
+func (l *Listener) Key() string {
+	if l.Set == nil {
+		return string(l.Name)
+	}
+	return l.Set.Name.String() + "/" + string(l.Name)
+}
+
+// Conflict is the reason why another listener has its place. Empty: none has.
+func (l *Listener) Conflict() string {
+	if l.conflict == nil {
+		return ""
+	}
+	return l.conflict.reason
 }
 
 // Parts are what makes the listener what clients see, besides its port and hostname, as revision.ListenerDigest wants
@@ -63,7 +82,7 @@ func (l *Listener) Parts(secret, bundle func(types.NamespacedName) string) []str
 
 // Why says why the listener is not valid, with the field. It is empty for one that is.
 func (l *Listener) Why() string {
-	for _, f := range []*fault{l.accepted, l.conflict, l.resolved} {
+	for _, f := range []*fault{l.conflict, l.accepted, l.resolved} {
 		if f != nil && !l.Valid {
 			return f.message
 		}
@@ -74,31 +93,42 @@ func (l *Listener) Why() string {
 // Secure tells that clients speak TLS to it.
 func (l *Listener) Secure() bool { return l.Protocol == gatewayv1.HTTPSProtocolType }
 
-// listeners judges the listeners of the spec.
+// owner is the object that a listener is of: who refers to Secrets, and which namespace is the same.
+type owner struct {
+	kind       string
+	namespace  string
+	uid        types.UID
+	generation int64
+}
+
+// listeners judges the listeners of the Gateway, and those of its sets after them, in the order of the sets.
 func (b *builder) listeners() []*Listener {
-	all := make([]*Listener, 0, len(b.in.Gateway.Spec.Listeners))
-	for i := range b.in.Gateway.Spec.Listeners {
-		all = append(all, b.listener(i))
+	gateway := b.in.Gateway
+	of := owner{kind: "Gateway", namespace: gateway.Namespace, uid: gateway.UID, generation: gateway.Generation}
+	var all []*Listener
+	for i := range gateway.Spec.Listeners {
+		all = append(all, b.listener(of, i, &gateway.Spec.Listeners[i]))
 	}
 	for i, l := range all {
 		l.conflict = conflictOf(l, slices.Delete(slices.Clone(all), i, i+1))
 	}
-	for i, l := range all {
+	all = append(all, b.listenersOfSets(all)...)
+	overlaps := newOverlaps(all)
+	for _, l := range all {
 		l.Valid = l.accepted == nil && l.conflict == nil && (!l.Secure() || len(l.Certificates) > 0)
-		l.conclude(conditions{b.generation}, slices.Delete(slices.Clone(all), i, i+1))
+		l.conclude(overlaps.with(l))
 	}
 	return all
 }
 
 // listener judges one listener by itself.
-func (b *builder) listener(index int) *Listener {
-	spec := &b.in.Gateway.Spec.Listeners[index]
-	l := &Listener{Name: spec.Name, Port: spec.Port, Protocol: spec.Protocol, Kinds: []gatewayv1.RouteGroupKind{}, spec: spec}
+func (b *builder) listener(of owner, index int, spec *gatewayv1.Listener) *Listener {
+	l := &Listener{Name: spec.Name, Port: spec.Port, Protocol: spec.Protocol, Kinds: []gatewayv1.RouteGroupKind{}, spec: spec, owner: of}
 	if spec.Hostname != nil {
 		l.Hostname = strings.ToLower(string(*spec.Hostname))
 	}
 	if l.accepted = b.supports(l); l.accepted == nil {
-		l.accepted = b.unknown(index)
+		l.accepted = b.unknown(of, index)
 	}
 	l.resolved = l.allowKinds()
 	if f := l.allowNamespaces(); l.accepted == nil {
@@ -201,7 +231,7 @@ func (l *Listener) allowNamespaces() *fault {
 func (b *builder) certificates(l *Listener) *fault {
 	var first *fault
 	for i, ref := range l.spec.TLS.CertificateRefs {
-		name, f := b.certificate(fmt.Sprintf("tls.certificateRefs[%d]", i), ref)
+		name, f := b.certificate(l.owner, fmt.Sprintf("tls.certificateRefs[%d]", i), ref)
 		switch {
 		case f == nil && !slices.Contains(l.Certificates, name):
 			l.Certificates = append(l.Certificates, name)
@@ -215,15 +245,15 @@ func (b *builder) certificates(l *Listener) *fault {
 	return first
 }
 
-func (b *builder) certificate(field string, ref gatewayv1.SecretObjectReference) (types.NamespacedName, *fault) {
-	own := b.in.Gateway.Namespace
+func (b *builder) certificate(of owner, field string, ref gatewayv1.SecretObjectReference) (types.NamespacedName, *fault) {
+	own := of.namespace
 	name, is := secretOf(ref, own)
 	if !is {
 		return name, faultf(gatewayv1.ListenerReasonInvalidCertificateRef, "%s: only Secrets are supported, not %s of group %q", field, value(ref.Kind, "Secret"), value(ref.Group, ""))
 	}
-	if !b.grants.permit(reference{fromGroup: group, fromKind: "Gateway", fromNamespace: own, toKind: "Secret", to: name}) {
+	if !b.grants.permit(reference{fromGroup: group, fromKind: of.kind, fromNamespace: own, toKind: "Secret", to: name}) {
 		return name, faultf(gatewayv1.ListenerReasonRefNotPermitted,
-			"%s: no ReferenceGrant in namespace %q permits Gateways of namespace %q to use Secret %q", field, name.Namespace, own, name.Name)
+			"%s: no ReferenceGrant in namespace %q permits %ss of namespace %q to use Secret %q", field, name.Namespace, of.kind, own, name.Name)
 	}
 	secret, exists := b.in.Secrets[name]
 	if !exists {
@@ -261,25 +291,11 @@ func conflictOf(l *Listener, others []*Listener) *fault {
 	return nil
 }
 
-// overlapping is another listener with TLS on the same port whose hostname has names in common.
-// A client may use the connection to one for requests to the other (RFC 9113, 9.1.1).
-func (l *Listener) overlapping(others []*Listener) *Listener {
-	for _, other := range others {
-		if !l.Secure() || !other.Secure() || other.Port != l.Port || other.Hostname == l.Hostname {
-			continue
-		}
-		if _, any := common(l.Hostname, other.Hostname); any {
-			return other
-		}
-	}
-	return nil
-}
-
-// conclude makes the conditions.
-func (l *Listener) conclude(c conditions, others []*Listener) {
-	accepted := l.accepted
+// conclude makes the conditions. other is a listener that it overlaps with, or nil.
+func (l *Listener) conclude(other *Listener) {
+	c, accepted := conditions{l.owner.generation}, l.conflict
 	if accepted == nil {
-		accepted = l.conflict
+		accepted = l.accepted
 	}
 	l.Conditions = []metav1.Condition{
 		c.condition(string(gatewayv1.ListenerConditionAccepted), string(gatewayv1.ListenerReasonAccepted), "the listener can be served", accepted),
@@ -288,9 +304,9 @@ func (l *Listener) conclude(c conditions, others []*Listener) {
 	if f := l.conflict; f != nil {
 		l.Conditions = append(l.Conditions, c.yes(string(gatewayv1.ListenerConditionConflicted), f.reason, f.message))
 	}
-	if other := l.overlapping(others); other != nil {
+	if other != nil {
 		l.Conditions = append(l.Conditions, c.yes(string(gatewayv1.ListenerConditionOverlappingTLSConfig), string(gatewayv1.ListenerReasonOverlappingHostnames),
-			fmt.Sprintf("hostname: there are names that listener %q has as well", other.Name)))
+			fmt.Sprintf("hostname: there are names that %s has as well", l.nameOf(other))))
 	}
 }
 

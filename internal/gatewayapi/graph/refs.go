@@ -13,6 +13,19 @@ func GatewayOf(ref gatewayv1.ParentReference, namespace string) (types.Namespace
 	return name, value(ref.Group, group) == group && value(ref.Kind, "Gateway") == "Gateway"
 }
 
+// SetOf is the ListenerSet that a parentRef of a route in a namespace names, if it names one.
+func SetOf(ref gatewayv1.ParentReference, namespace string) (types.NamespacedName, bool) {
+	name := types.NamespacedName{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(namespace))), Name: string(ref.Name)}
+	return name, value(ref.Group, group) == group && value(ref.Kind, "Gateway") == setKind
+}
+
+// GatewayOfSet is the Gateway that a ListenerSet names, if it names one.
+func GatewayOfSet(set *gatewayv1.ListenerSet) (types.NamespacedName, bool) {
+	ref := set.Spec.ParentRef
+	name := types.NamespacedName{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(set.Namespace))), Name: string(ref.Name)}
+	return name, value(ref.Group, group) == group && value(ref.Kind, "Gateway") == "Gateway"
+}
+
 // ServicesOfHTTPRoute are the Services that an HTTPRoute names, each once: those that get copies, too.
 // Input.Services needs them.
 func ServicesOfHTTPRoute(route *gatewayv1.HTTPRoute) []types.NamespacedName {
@@ -70,6 +83,53 @@ func Certificates(gateway *gatewayv1.Gateway) []types.NamespacedName {
 	}
 	if ref := clientCertificate(gateway); ref != nil {
 		add(*ref)
+	}
+	return names
+}
+
+// CertificatesOfSet are the Secrets that a ListenerSet names, each once, whether it may use them or not.
+func CertificatesOfSet(set *gatewayv1.ListenerSet) []types.NamespacedName {
+	var names []types.NamespacedName
+	for i := range set.Spec.Listeners {
+		of := set.Spec.Listeners[i].TLS
+		if of == nil {
+			continue
+		}
+		for _, ref := range of.CertificateRefs {
+			if name, is := secretOf(ref, set.Namespace); is && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// AllowedSets are the ListenerSets that name the Gateway and that it allows, in order of precedence. It needs the Gateway, the
+// ListenerSets and the Namespaces of the input.
+func AllowedSets(in Input) []*gatewayv1.ListenerSet {
+	b := &builder{in: in}
+	b.judgeSets()
+	var allowed []*gatewayv1.ListenerSet
+	for _, set := range b.sets {
+		if set.refused == nil {
+			allowed = append(allowed, set.of)
+		}
+	}
+	return allowed
+}
+
+// CertificatesOfSets are the Secrets that allowed ListenerSets name and may use, each once. Input.Secrets needs them. It needs
+// the Grants of the input as well: a Secret that a set may not use is nothing to be looked at.
+func CertificatesOfSets(in Input) []types.NamespacedName {
+	var names []types.NamespacedName
+	permitted, seen := newGrants(in.Grants), map[types.NamespacedName]bool{}
+	for _, set := range AllowedSets(in) {
+		for _, name := range CertificatesOfSet(set) {
+			if !seen[name] && permitted.permit(reference{fromGroup: group, fromKind: setKind, fromNamespace: set.Namespace, toKind: "Secret", to: name}) {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
 	}
 	return names
 }

@@ -135,14 +135,17 @@ type hostListeners struct {
 // listeners come in their order, so that the result is stable.
 func hostsOf(g *Graph, route *Route) []hostListeners {
 	var hosts []hostListeners
-	for i, l := range g.Listeners {
-		if !l.Valid || !route.attachedTo(i) {
+	place := map[string]int{}
+	for _, i := range route.attached() {
+		l := g.Listeners[i]
+		if !l.Valid {
 			continue
 		}
 		for _, host := range served(l.Hostname, route.hostnames) {
-			at := slices.IndexFunc(hosts, func(h hostListeners) bool { return h.host == host })
-			if at < 0 {
+			at, known := place[host]
+			if !known {
 				at = len(hosts)
+				place[host] = at
 				hosts = append(hosts, hostListeners{host: host})
 			}
 			hosts[at].listeners = append(hosts[at].listeners, i)
@@ -151,8 +154,14 @@ func hostsOf(g *Graph, route *Route) []hostListeners {
 	return hosts
 }
 
-func (r *Route) attachedTo(listener int) bool {
-	return slices.ContainsFunc(r.Parents, func(p *Parent) bool { return slices.Contains(p.Listeners, listener) })
+// attached are the listeners that have the rules of the route, each once and in order.
+func (r *Route) attached() []int {
+	var all []int
+	for _, p := range r.Parents {
+		all = append(all, p.Listeners...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func newTableRule(route *Route, place int, m match, host hostListeners) Rule {

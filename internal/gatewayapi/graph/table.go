@@ -1,26 +1,27 @@
 package graph
 
 import (
-	"slices"
-
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // Table is what a table is made from, with the Services as the pods see them. Listeners that are not
 // valid have no rules. They keep their requests from other listeners, unless a valid one has the
-// same port and hostname.
+// same port and hostname. A listener of a ListenerSet whose place another one has keeps none.
 func (g *Graph) Table(services map[table.ServiceName]table.Service) table.Input {
 	in := table.Input{Services: services, Settings: g.Settings}
 	at := make([]int, len(g.Listeners)) // of the listeners, in the table
+	taken := map[table.Listener]bool{}
 	for _, valid := range []bool{true, false} {
 		for i, l := range g.Listeners {
-			if l.Valid != valid {
+			if l.Valid != valid || l.outranked() {
 				continue
 			}
-			made := table.Listener{Name: string(l.Name), Port: l.Port, Secure: l.Secure(), Hostname: l.Hostname}
-			if !valid && slices.ContainsFunc(in.Listeners, func(other table.Listener) bool { return sameAddress(other, made) }) {
+			made := table.Listener{Port: l.Port, Secure: l.Secure(), Hostname: l.Hostname}
+			if !valid && taken[made] {
 				continue
 			}
+			taken[made] = true
+			made.Name = l.Key()
 			at[i] = len(in.Listeners)
 			in.Listeners = append(in.Listeners, made)
 		}
@@ -34,9 +35,4 @@ func (g *Graph) Table(services map[table.ServiceName]table.Service) table.Input 
 		in.Rules = append(in.Rules, made)
 	}
 	return in
-}
-
-// sameAddress tells whether two listeners would get the same requests.
-func sameAddress(a, b table.Listener) bool {
-	return a.Port == b.Port && a.Secure == b.Secure && a.Hostname == b.Hostname
 }

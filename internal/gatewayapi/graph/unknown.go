@@ -40,10 +40,11 @@ func (r *Route) refuseUnknown(fields []string) {
 	}
 }
 
-// unknown is the first unknown field of a listener.
-func (b *builder) unknown(listener int) *fault {
-	for _, field := range b.in.Unknown[b.in.Gateway.UID] {
-		if i, _, in := within(field, "listeners"); in && i == listener {
+// unknown is the first unknown field of a listener. One of a ListenerSet that is in none of its listeners is in all of them:
+// the pods read nothing of a Gateway that has such a field, so it is not among these.
+func (b *builder) unknown(of owner, listener int) *fault {
+	for _, field := range b.in.Unknown[of.uid] {
+		if i, _, in := within(field, "listeners"); !in || i == listener {
 			return unknownf(field)
 		}
 	}
