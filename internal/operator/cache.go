@@ -130,6 +130,9 @@ func gatewayBudget(namespaces []string) gateway.Budget {
 				&gatewayv1beta1.ReferenceGrant{}: whole, // only where the cluster does not have the other
 				// Every policy, of which a cluster has few: entries of others in its status are written back with ours.
 				&gatewayv1.BackendTLSPolicy{}: whole,
+				// Every set of listeners: the Gateway that it names decides whether it matters. What we state of its status
+				// is what we take away.
+				&gatewayv1.ListenerSet{}: {Transform: keepOwnManagedFields},
 				// Every Service, by name, type and ports: whether what a route names exists.
 				&corev1.Service{}: {Transform: keepPorts},
 				// Every namespace, as metadata: the labels, by which listeners select.

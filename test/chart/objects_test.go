@@ -194,6 +194,7 @@ func isOfGateways(grant string) bool {
 	for _, what := range []string{
 		"/namespaces ", "/gatewayclasses ", "/gatewayclasses/status ", "/gateways/status ", "/gateways/finalizers ", "/grpcroutes ", "/grpcroutes/status ",
 		"/httproutes/status ", "/referencegrants ", "/backendtlspolicies ", "/backendtlspolicies/status ", "/clusterrolebindings ",
+		"/listenersets ", "/listenersets/status ",
 		"/gatewayparameters ",
 	} {
 		if strings.Contains(grant, what) {

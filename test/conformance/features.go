@@ -83,13 +83,13 @@ var supported = []features.FeatureName{
 	// Certificates of clients.
 	features.SupportGatewayFrontendClientCertificateValidation,
 	features.SupportGatewayFrontendClientCertificateValidationInsecureFallback,
-}
 
-// missing are the extended features that Slipway does not claim yet.
-var missing = []features.FeatureName{
 	// Listeners in objects of their own.
 	features.SupportListenerSet,
 }
+
+// missing are the extended features that Slipway does not claim yet.
+var missing []features.FeatureName
 
 // claimed lists the features to test with the CRDs of a channel. Those that are experimental have no fields in the standard
 // CRDs.

@@ -85,7 +85,7 @@ func startGatewayOfTheAPI(t *testing.T, lanes []*lane, authority []byte) *target
 		}
 	})
 	var crds []string
-	for _, kind := range []string{"gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies"} {
+	for _, kind := range []string{"gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies", "listenersets"} {
 		crds = append(crds, "config/crd/standard/gateway.networking.k8s.io_"+kind+".yaml")
 	}
 	if err := server.InstallModule(t.Context(), "sigs.k8s.io/gateway-api", crds...); err != nil {

@@ -3,15 +3,17 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 )
 
 // applyChildren makes the children true. A Gateway of which nothing can be served, or whose parameters cannot be met, gets none;
 // those that it has stay, because what was served before may be served again.
 func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
-	if s.deployment.UID == "" && (!s.anyValid() || s.input.ParametersProblem != "") {
+	if s.deployment.UID == "" && (!anyValid(s.graph.Listeners) || s.input.ParametersProblem != "") {
 		return nil
 	}
 	if s.forgotten != nil {
@@ -63,12 +65,7 @@ func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, erro
 	})
 }
 
-// anyValid tells that a listener is to be served.
-func (s *scope) anyValid() bool {
-	for _, l := range s.graph.Listeners {
-		if l.Valid {
-			return true
-		}
-	}
-	return false
+// anyValid tells that one of some listeners is to be served.
+func anyValid(listeners []*graph.Listener) bool {
+	return slices.ContainsFunc(listeners, func(l *graph.Listener) bool { return l.Valid })
 }

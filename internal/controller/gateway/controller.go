@@ -65,8 +65,8 @@ type Reconciler struct {
 // The operator's rights. It cannot give the gateway pods a right that it does not have itself: that is why it may read
 // EndpointSlices. It keeps the subjects of one ClusterRoleBinding, and makes none.
 //
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways;httproutes;grpcroutes;referencegrants;backendtlspolicies,verbs=get;list;watch
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways/status;httproutes/status;grpcroutes/status;backendtlspolicies/status,verbs=get;patch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways;listenersets;httproutes;grpcroutes;referencegrants;backendtlspolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways/status;listenersets/status;httproutes/status;grpcroutes/status;backendtlspolicies/status,verbs=get;patch
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways/finalizers,verbs=update
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,resourceNames=slipway-gateway,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch
@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.judgePods()
 	s.judgeRollout(r.kit.Clock.Now())
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
-		return errors.Join(r.writeRoutes(ctx, s), r.writePolicies(ctx, s), r.writeGateway(ctx, s))
+		return errors.Join(r.writeRoutes(ctx, s), r.writePolicies(ctx, s), r.writeSets(ctx, s), r.writeGateway(ctx, s))
 	})
 }
 

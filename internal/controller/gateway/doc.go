@@ -2,7 +2,8 @@
 // says of them.
 //
 // Reconcile loads a Gateway of ours with everything that it depends on, has package graph compute what it serves, applies the
-// children, asks the pods what they serve, and writes the statuses of the Gateway, of its routes and of their policies. The pods
+// children, asks the pods what they serve, and writes the statuses of the Gateway, of its ListenerSets, of its routes and of their
+// policies. The pods
 // compute the same by themselves: a route that changes does not wait for this controller. Every file does one of these:
 //
 //	controller.go  Reconcile, the table of contents, and following the pods
@@ -25,6 +26,8 @@
 //	status.go      the status of a Gateway from the scope (pure)
 //	parents.go     the entries in the status of a route (pure)
 //	policies.go    the entries in the status of a BackendTLSPolicy
+//	sets.go        ListenerSets: loading them, and their status
+//	orphans.go     taking back what was said of ListenerSets that no Gateway has
 //	write.go       writing statuses
 //	metrics.go     what is measured
 //

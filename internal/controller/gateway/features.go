@@ -52,6 +52,7 @@ var supported = []features.FeatureName{
 	features.SupportGatewayBackendClientCertificate,
 	features.SupportGatewayFrontendClientCertificateValidation,
 	features.SupportGatewayFrontendClientCertificateValidationInsecureFallback,
+	features.SupportListenerSet,
 }
 
 // supportedFeatures are sorted by name, as the API wants them.

@@ -44,7 +44,7 @@ func FuzzEntries(f *testing.F) {
 				all = append(all, said{ref: refOf(word), conditions: []metav1.Condition{status.True("Accepted", "Accepted", "")}})
 			}
 		}
-		after := entries(before, "team", gateway, all, 7, now)
+		after := entries(before, "team", ofGateway(gateway, nil), all, 7, now)
 		if want, got := foreignOf(before, gateway), foreignOf(after, gateway); !reflect.DeepEqual(want, got) {
 			t.Errorf("entries of others: %+v, want %+v", got, want)
 		}
@@ -54,7 +54,7 @@ func FuzzEntries(f *testing.F) {
 		if len(after) > maxParents {
 			t.Errorf("%d entries", len(after))
 		}
-		if again := entries(after, "team", gateway, all, 7, metav1.NewTime(time.Unix(2000, 0))); len(after) > 0 && !reflect.DeepEqual(after, again) {
+		if again := entries(after, "team", ofGateway(gateway, nil), all, 7, metav1.NewTime(time.Unix(2000, 0))); len(after) > 0 && !reflect.DeepEqual(after, again) {
 			t.Errorf("said again it is %+v, before %+v", again, after)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,23 +21,40 @@ func (r *Reconciler) confirmGrants(ctx context.Context, s *scope) error {
 	if !r.kinds.hasGrants() {
 		return nil
 	}
-	for _, name := range graph.Certificates(s.gateway) {
-		if name.Namespace == s.gateway.Namespace || !r.kinds.objects.Watches(name.Namespace) {
+	for _, namespace := range s.granting() {
+		if !r.kinds.objects.Watches(namespace) {
 			continue
 		}
-		if _, known := r.granted.Get(name.Namespace); known {
+		if _, known := r.granted.Get(namespace); known {
 			continue
 		}
-		live, err := r.kinds.grants(ctx, r.kit.Live, client.InNamespace(name.Namespace))
+		live, err := r.kinds.grants(ctx, r.kit.Live, client.InNamespace(namespace))
 		if err != nil {
-			return outcome.Classify(fmt.Sprintf("the ReferenceGrants of namespace %q", name.Namespace), err)
+			return outcome.Classify(fmt.Sprintf("the ReferenceGrants of namespace %q", namespace), err)
 		}
-		if !maps.Equal(grantVersions(s.input.Grants, name.Namespace), grantVersions(live, name.Namespace)) {
-			return outcome.StaleCache(fmt.Sprintf("the ReferenceGrants of namespace %q", name.Namespace))
+		if !maps.Equal(grantVersions(s.input.Grants, namespace), grantVersions(live, namespace)) {
+			return outcome.StaleCache(fmt.Sprintf("the ReferenceGrants of namespace %q", namespace))
 		}
-		r.granted.Add(name.Namespace, true)
+		r.granted.Add(namespace, true)
 	}
 	return nil
+}
+
+// granting are the namespaces whose grants decide about certificates, of the Gateway and of the sets that it allows.
+func (s *scope) granting() []string {
+	var namespaces []string
+	add := func(names []types.NamespacedName, from string) {
+		for _, name := range names {
+			if name.Namespace != from && !slices.Contains(namespaces, name.Namespace) {
+				namespaces = append(namespaces, name.Namespace)
+			}
+		}
+	}
+	add(graph.Certificates(s.gateway), s.gateway.Namespace)
+	for _, set := range graph.AllowedSets(s.input) {
+		add(graph.CertificatesOfSet(set), set.Namespace)
+	}
+	return namespaces
 }
 
 // grantVersions are the versions of the grants of a namespace.

@@ -18,7 +18,7 @@ import (
 type Budget struct {
 	// Classes has GatewayClasses.
 	Classes optional.Budget
-	// Objects has Gateways, HTTPRoutes, GRPCRoutes and ReferenceGrants, and the Services and Namespaces that they refer to.
+	// Objects has Gateways, ListenerSets, HTTPRoutes, GRPCRoutes and ReferenceGrants, and the Services and Namespaces that they refer to.
 	// Nothing of it is kept before there is a class of ours.
 	Objects optional.Budget
 }

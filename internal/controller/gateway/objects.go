@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,22 +21,15 @@ func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
 		Gateway: s.gateway, ReservedPorts: []int32{desired.AdminPort},
 		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
 	}
-	named := client.MatchingFields{indexParent: client.ObjectKeyFromObject(s.gateway).String()}
-	httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
-	for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
-		if err := r.kinds.objects.List(ctx, list, named, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("list %T: %w", list, err)
-		}
+	if err := r.loadSets(ctx, s); err != nil {
+		return err
+	}
+	if err := r.loadRoutes(ctx, s); err != nil {
+		return err
 	}
 	var err error
 	if s.input.Grants, err = r.kinds.grants(ctx, r.kinds.objects, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list ReferenceGrants: %w", err)
-	}
-	for i := range httpRoutes.Items {
-		s.input.HTTPRoutes = append(s.input.HTTPRoutes, &httpRoutes.Items[i])
-	}
-	for i := range grpcRoutes.Items {
-		s.input.GRPCRoutes = append(s.input.GRPCRoutes, &grpcRoutes.Items[i])
 	}
 	for _, route := range s.routes() {
 		if err := r.loadReferences(ctx, s, route); err != nil {
@@ -43,6 +37,36 @@ func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
 		}
 	}
 	return r.loadPolicies(ctx, s)
+}
+
+// loadRoutes reads the routes that name the Gateway or one of its sets, or have an entry of ours for one of them.
+func (r *Reconciler) loadRoutes(ctx context.Context, s *scope) error {
+	parents := []string{client.ObjectKeyFromObject(s.gateway).String()}
+	for _, set := range s.input.ListenerSets {
+		parents = append(parents, ofSet(client.ObjectKeyFromObject(set)))
+	}
+	seen := map[types.UID]bool{}
+	for _, parent := range parents {
+		httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
+		for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
+			if err := r.kinds.objects.List(ctx, list, client.MatchingFields{indexParent: parent}, client.UnsafeDisableDeepCopy); err != nil {
+				return fmt.Errorf("list %T: %w", list, err)
+			}
+		}
+		for i := range httpRoutes.Items {
+			if route := &httpRoutes.Items[i]; !seen[route.UID] {
+				seen[route.UID] = true
+				s.input.HTTPRoutes = append(s.input.HTTPRoutes, route)
+			}
+		}
+		for i := range grpcRoutes.Items {
+			if route := &grpcRoutes.Items[i]; !seen[route.UID] {
+				seen[route.UID] = true
+				s.input.GRPCRoutes = append(s.input.GRPCRoutes, route)
+			}
+		}
+	}
+	return nil
 }
 
 // routes are those of either kind.
@@ -59,12 +83,8 @@ func (s *scope) routes() []client.Object {
 
 // loadReferences reads the namespace of a route, and the Services that it names.
 func (r *Reconciler) loadReferences(ctx context.Context, s *scope, route client.Object) error {
-	if _, known := s.input.Namespaces[route.GetNamespace()]; !known {
-		namespace := Namespace()
-		if err := r.kinds.objects.Get(ctx, types.NamespacedName{Name: route.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read Namespace %q: %w", route.GetNamespace(), err)
-		}
-		s.input.Namespaces[route.GetNamespace()] = namespace.Labels
+	if err := r.loadNamespace(ctx, s, route.GetNamespace()); err != nil {
+		return err
 	}
 	for _, name := range backendsOf(route) {
 		if _, known := s.input.Services[name]; known {
@@ -82,6 +102,19 @@ func (r *Reconciler) loadReferences(ctx context.Context, s *scope, route client.
 	return nil
 }
 
+// loadNamespace reads the labels of a namespace.
+func (r *Reconciler) loadNamespace(ctx context.Context, s *scope, name string) error {
+	if _, known := s.input.Namespaces[name]; known {
+		return nil
+	}
+	namespace := Namespace()
+	if err := r.kinds.objects.Get(ctx, types.NamespacedName{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Namespace %q: %w", name, err)
+	}
+	s.input.Namespaces[name] = namespace.Labels
+	return nil
+}
+
 func serviceOf(service *corev1.Service) graph.Service {
 	made := graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}}
 	for _, port := range service.Spec.Ports {
@@ -92,8 +125,8 @@ func serviceOf(service *corev1.Service) graph.Service {
 	return made
 }
 
-// parentsOf are the Gateways that a route names, or has an entry of ours for.
-func parentsOf(object client.Object) []types.NamespacedName {
+// parentsOf are the Gateways and the ListenerSets that a route names, or has an entry of ours for.
+func parentsOf(object client.Object) (gateways, sets []types.NamespacedName) {
 	var refs []gatewayv1.ParentReference
 	var entries []gatewayv1.RouteParentStatus
 	switch route := object.(type) {
@@ -102,12 +135,12 @@ func parentsOf(object client.Object) []types.NamespacedName {
 	case *gatewayv1.GRPCRoute:
 		refs, entries = route.Spec.ParentRefs, route.Status.Parents
 	}
-	seen := map[types.NamespacedName]bool{}
-	var found []types.NamespacedName
 	add := func(ref gatewayv1.ParentReference) {
-		if name, is := graph.GatewayOf(ref, object.GetNamespace()); is && !seen[name] {
-			seen[name] = true
-			found = append(found, name)
+		if name, is := graph.GatewayOf(ref, object.GetNamespace()); is && !slices.Contains(gateways, name) {
+			gateways = append(gateways, name)
+		}
+		if name, is := graph.SetOf(ref, object.GetNamespace()); is && !slices.Contains(sets, name) {
+			sets = append(sets, name)
 		}
 	}
 	for _, ref := range refs {
@@ -118,7 +151,7 @@ func parentsOf(object client.Object) []types.NamespacedName {
 			add(entries[i].ParentRef)
 		}
 	}
-	return found
+	return gateways, sets
 }
 
 // backendsOf are the Services that a route names.

@@ -27,7 +27,22 @@ type said struct {
 	conditions []metav1.Condition
 }
 
-// sayings are what there is to say of a route, one for each parentRef that names the Gateway.
+// owns tells whether what is said of a parentRef of a route in a namespace is said here.
+type owns func(ref gatewayv1.ParentReference, namespace string) bool
+
+// ofGateway are the parentRefs that name a Gateway or one of these ListenerSets.
+func ofGateway(gateway types.NamespacedName, sets []*gatewayv1.ListenerSet) owns {
+	names := map[types.NamespacedName]bool{}
+	for _, set := range sets {
+		names[types.NamespacedName{Namespace: set.Namespace, Name: set.Name}] = true
+	}
+	return func(ref gatewayv1.ParentReference, namespace string) bool {
+		name, is := graph.SetOf(ref, namespace)
+		return is && names[name] || graph.IsParent(ref, namespace, gateway)
+	}
+}
+
+// sayings are what there is to say of a route, one for each parentRef that names the Gateway or one of its ListenerSets.
 func (s *scope) sayings(route *graph.Route) []said {
 	var all []said
 	for _, parent := range route.Parents {
@@ -46,15 +61,14 @@ func (s *scope) live(route *graph.Route, parent *graph.Parent) metav1.Condition 
 	return status.True(ConditionLive, ReasonLive, "every pod that is ready serves this generation of the route")
 }
 
-// entries returns the entries of a route with what we say of a Gateway. Those of other controllers and of other Gateways stay as
-// they are, and where they are. Nothing said: ours of that Gateway go.
-func entries(of []gatewayv1.RouteParentStatus, namespace string, gateway types.NamespacedName, all []said, generation int64, now metav1.Time) []gatewayv1.RouteParentStatus {
+// entries returns the entries of a route with what we say of some parents. Those of other controllers and of other parents stay as
+// they are, and where they are. Nothing said: ours of these parents go.
+func entries(of []gatewayv1.RouteParentStatus, namespace string, ours owns, all []said, generation int64, now metav1.Time) []gatewayv1.RouteParentStatus {
 	left := slices.Clone(all)
 	next := make([]gatewayv1.RouteParentStatus, 0, len(of)+len(all))
 	for i := range of {
 		entry := of[i]
-		name, is := graph.GatewayOf(entry.ParentRef, namespace)
-		if entry.ControllerName != Controller || !is || name != gateway {
+		if entry.ControllerName != Controller || !ours(entry.ParentRef, namespace) {
 			next = append(next, entry)
 			continue
 		}

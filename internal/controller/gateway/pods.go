@@ -102,7 +102,7 @@ func (s *scope) listenerDigest(l *graph.Listener) revision.ServedListener {
 		func(name types.NamespacedName) string { return s.bundleVersions[name] },
 	)
 	parts = append(parts, desired.Settings(s.parameters).Arguments()...)
-	return revision.ServedListener{Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)}
+	return revision.ServedListener{Name: l.Key(), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)}
 }
 
 // listenerLack is why a valid listener is not served by every pod.

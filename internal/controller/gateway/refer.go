@@ -23,14 +23,16 @@ const (
 	indexClass = "slipway.dev/class"
 	// indexParameters finds Gateways by the GatewayParameters that they name themselves.
 	indexParameters = "slipway.dev/parameters"
-	// indexSecret finds Gateways by the Secrets that listeners name, and by the namespace of each that is not their own.
+	// indexSecret finds Gateways and ListenerSets by the Secrets that listeners name, and by the namespace of each that is not
+	// their own.
 	indexSecret = "slipway.dev/secret"
 	// indexBundle finds Gateways and BackendTLSPolicies by the ConfigMaps with authorities that they name, and Gateways by the
 	// namespace of each that is not their own.
 	indexBundle = "slipway.dev/bundle"
-	// indexParent finds routes by the Gateways that they name or have an entry of ours for.
+	// indexParent finds routes by the Gateways and ListenerSets that they name or have an entry of ours for, and ListenerSets by the
+	// Gateway that they name.
 	indexParent = "slipway.dev/parent"
-	// indexEntry finds routes by the Gateways that they have an entry of ours for.
+	// indexEntry finds routes by the Gateways and ListenerSets that they have an entry of ours for.
 	indexEntry = "slipway.dev/entry"
 	// indexBackend finds routes by the Services that they name, and by the namespace of each that is not their own.
 	indexBackend = "slipway.dev/backend"
@@ -38,6 +40,9 @@ const (
 
 // ofNamespace is the value in an index for anything in another namespace. No name is empty.
 func ofNamespace(namespace string) string { return namespace + "/" }
+
+// ofSet is the value in an index of routes for a ListenerSet. That for a Gateway has one slash.
+func ofSet(name types.NamespacedName) string { return "listenersets/" + name.String() }
 
 func names(list []types.NamespacedName, from string) []string {
 	values := make([]string, 0, len(list))
@@ -74,6 +79,9 @@ func parametersIndex(object client.Object) []string {
 
 // secretIndex has the Secret with the copies, too: what somebody does to it is undone.
 func secretIndex(object client.Object) []string {
+	if set, is := object.(*gatewayv1.ListenerSet); is {
+		return names(graph.CertificatesOfSet(set), set.Namespace)
+	}
 	gateway, ok := object.(*gatewayv1.Gateway)
 	if !ok {
 		return nil
@@ -94,9 +102,19 @@ func bundleIndex(object client.Object) []string {
 }
 
 func parentIndex(object client.Object) []string {
+	if set, is := object.(*gatewayv1.ListenerSet); is {
+		if name, is := graph.GatewayOfSet(set); is {
+			return []string{name.String()}
+		}
+		return nil
+	}
 	var values []string
-	for _, name := range parentsOf(object) {
+	gateways, sets := parentsOf(object)
+	for _, name := range gateways {
 		values = append(values, name.String())
+	}
+	for _, name := range sets {
+		values = append(values, ofSet(name))
 	}
 	return values
 }
@@ -104,8 +122,14 @@ func parentIndex(object client.Object) []string {
 func entryIndex(object client.Object) []string {
 	var values []string
 	for _, entry := range *parentStatuses(object) {
-		if name, is := graph.GatewayOf(entry.ParentRef, object.GetNamespace()); is && entry.ControllerName == Controller {
+		if entry.ControllerName != Controller {
+			continue
+		}
+		if name, is := graph.GatewayOf(entry.ParentRef, object.GetNamespace()); is {
 			values = append(values, name.String())
+		}
+		if name, is := graph.SetOf(entry.ParentRef, object.GetNamespace()); is {
+			values = append(values, ofSet(name))
 		}
 	}
 	return values
@@ -118,13 +142,55 @@ func backendIndex(object client.Object) []string {
 // referrers find the Gateways that an object matters for.
 type referrers struct{ reader client.Reader }
 
-// ofRoute are the Gateways that a route names.
-func (f referrers) ofRoute(_ context.Context, object client.Object) []reconcile.Request {
+// ofRoute are the Gateways that a route names, itself or by a ListenerSet.
+func (f referrers) ofRoute(ctx context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, name := range parentsOf(object) {
+	gateways, sets := parentsOf(object)
+	for _, name := range gateways {
 		requests = append(requests, reconcile.Request{NamespacedName: name})
 	}
+	for _, name := range sets {
+		set := &gatewayv1.ListenerSet{}
+		err := f.reader.Get(ctx, name, set, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+			logf.FromContext(ctx).Error(err, "An event is lost: a Gateway is not reconciled", "listenerSet", name.String())
+		}
+		if err == nil {
+			requests = append(requests, f.ofSet(ctx, set)...)
+		}
+	}
 	return requests
+}
+
+// ofSet is the Gateway that a ListenerSet names.
+func (f referrers) ofSet(_ context.Context, object client.Object) []reconcile.Request {
+	if set, is := object.(*gatewayv1.ListenerSet); is {
+		if name, is := graph.GatewayOfSet(set); is {
+			return []reconcile.Request{{NamespacedName: name}}
+		}
+	}
+	return nil
+}
+
+// ofSets are the Gateways that some ListenerSets name.
+func (f referrers) ofSets(ctx context.Context, which client.ListOption) []reconcile.Request {
+	sets := &gatewayv1.ListenerSetList{}
+	err := f.reader.List(ctx, sets, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil && ctx.Err() == nil {
+		logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", "ListenerSets")
+	}
+	var requests []reconcile.Request
+	for i := range sets.Items {
+		requests = append(requests, f.ofSet(ctx, &sets.Items[i])...)
+	}
+	return requests
+}
+
+// ofSecret are the Gateways whose listeners name a Secret, those of their ListenerSets included.
+func (f referrers) ofSecret(ctx context.Context, object client.Object) []reconcile.Request {
+	value := client.ObjectKeyFromObject(object).String()
+	requests := f.gateways(indexSecret, false, func(client.Object) []string { return []string{value} })(ctx, object)
+	return append(requests, f.ofSets(ctx, client.MatchingFields{indexSecret: value})...)
 }
 
 // gateways are found by an index.
@@ -179,17 +245,19 @@ func (f referrers) ofService(ctx context.Context, object client.Object) []reconc
 	return f.ofRoutes(ctx, client.MatchingFields{indexBackend: client.ObjectKeyFromObject(object).String()})
 }
 
-// ofNamespace are the Gateways of the routes in a namespace.
+// ofNamespace are the Gateways of the routes and ListenerSets in a namespace.
 func (f referrers) ofNamespace(ctx context.Context, object client.Object) []reconcile.Request {
-	return f.ofRoutes(ctx, client.InNamespace(object.GetName()))
+	in := client.InNamespace(object.GetName())
+	return append(f.ofRoutes(ctx, in), f.ofSets(ctx, in)...)
 }
 
-// ofGrant are the Gateways that name Secrets and ConfigMaps of the namespace of a grant, and those of routes that name Services
-// there.
+// ofGrant are the Gateways that name Secrets and ConfigMaps of the namespace of a grant, themselves or by a ListenerSet, and those
+// of routes that name Services there.
 func (f referrers) ofGrant(ctx context.Context, object client.Object) []reconcile.Request {
 	value := ofNamespace(object.GetNamespace())
 	in := func(client.Object) []string { return []string{value} }
 	found := append(f.gateways(indexSecret, false, in)(ctx, object), f.gateways(indexBundle, false, in)(ctx, object)...)
+	found = append(found, f.ofSets(ctx, client.MatchingFields{indexSecret: value})...)
 	return append(found, f.ofRoutes(ctx, client.MatchingFields{indexBackend: value})...)
 }
 

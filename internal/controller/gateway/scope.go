@@ -46,9 +46,11 @@ type scope struct {
 	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache: not to be changed. Set by load.
 	replicaSets []metav1.PartialObjectMetadata
 
-	// input is what the graph is built of. The routes are those that name the Gateway, or have an entry of ours for it. They
-	// are shared with the cache. Set by load, and the Secrets by readCertificates.
+	// input is what the graph is built of. The routes are those that name the Gateway or one of its ListenerSets, or have an
+	// entry of ours for one of them. They are shared with the cache. Set by load, and the Secrets by readCertificates.
 	input graph.Input
+	// countsSets tells that the cluster has ListenerSets. Set by load.
+	countsSets bool
 	// parameters are those by which the children are made. Set by load.
 	parameters slipwayv1alpha1.GatewayParametersSpec
 	// forgotten is why nobody knows the parameters: the children stay as they are. Set by load.

@@ -38,11 +38,14 @@ func (r *Reconciler) secret(ctx context.Context, name types.NamespacedName) (*me
 // checked is what a Secret was worth at a version.
 type checked struct{ version, problem string }
 
-// readCertificates looks at the Secrets that the Gateway names. The content is read only of those that they may show: which ones
+// readCertificates looks at the Secrets that the Gateway names, and at those that its ListenerSets may use. The content is read only of those that they may show: which ones
 // that are, the graph knows, so it is built once without any route.
 func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
 	s.versions = map[types.NamespacedName]string{}
-	for _, name := range graph.Certificates(s.gateway) {
+	for _, name := range append(graph.Certificates(s.gateway), graph.CertificatesOfSets(s.input)...) {
+		if _, seen := s.versions[name]; seen {
+			continue
+		}
 		found, err := r.secret(ctx, name)
 		if err != nil {
 			return err

@@ -105,7 +105,6 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	registerMetrics(known, r.owned)
 	find := referrers{reader: known.objects}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &gatewayv1.Gateway{}, handler.OnlyControllerOwner())
-	shown := find.gateways(indexSecret, false, func(object client.Object) []string { return []string{client.ObjectKeyFromObject(object).String()} })
 	running := find.gateways(indexGateway, true, func(object client.Object) []string {
 		return watch.LabelIndex(gatewayv1.GatewayNameLabelKey)(object)
 	})
@@ -129,7 +128,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		// Pods and ReplicaSets are owned by others.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(running)).
 		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(running)).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(shown)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(find.ofSecret)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(find.ofBundle)).
 		WatchesRawSource(watch.Notices(follower.Notify)).
 		WatchesRawSource(r.kit.Blockers.Source()).
@@ -138,7 +137,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	if err := errors.Join(watchObjects(built.Watch, known, find), setupRights(mgr, options, known, r)); err != nil {
+	if err := errors.Join(watchObjects(built.Watch, known, find), setupRights(mgr, options, known, r), setupOrphans(mgr, options, r)); err != nil {
 		return err
 	}
 	return known.start()
@@ -157,6 +156,7 @@ func watchObjects(to func(source.Source) error, known *kinds, find referrers) er
 	return errors.Join(
 		known.classes.Watch(to, &gatewayv1.GatewayClass{}, through(classes), predicate.GenerationChangedPredicate{}),
 		known.objects.Watch(to, &gatewayv1.Gateway{}, &handler.EnqueueRequestForObject{}),
+		known.objects.Watch(to, &gatewayv1.ListenerSet{}, through(find.ofSet)),
 		known.objects.Watch(to, &gatewayv1.HTTPRoute{}, through(find.ofRoute)),
 		known.objects.Watch(to, &gatewayv1.GRPCRoute{}, through(find.ofRoute)),
 		known.objects.Watch(to, &gatewayv1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
@@ -208,6 +208,8 @@ func addIndexes(mgr ctrl.Manager, known *kinds) error {
 		known.objects.Index(gateway, indexSecret, secretIndex),
 		known.objects.Index(gateway, indexBundle, bundleIndex),
 		known.objects.Index(&gatewayv1.BackendTLSPolicy{}, indexBundle, bundleIndex),
+		known.objects.Index(&gatewayv1.ListenerSet{}, indexParent, parentIndex),
+		known.objects.Index(&gatewayv1.ListenerSet{}, indexSecret, secretIndex),
 	}
 	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 		errs = append(errs,

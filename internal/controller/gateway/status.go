@@ -22,12 +22,15 @@ const maxAddresses = 16
 func (s *scope) status(now time.Time) gatewayv1.GatewayStatus {
 	at := metav1.NewTime(now)
 	next := gatewayv1.GatewayStatus{Addresses: s.addresses(), Listeners: []gatewayv1.ListenerStatus{}}
-	for _, l := range s.graph.Listeners {
+	for _, l := range s.graph.Of(nil) {
 		conditions := append(slices.Clone(l.Conditions), s.listenerProgrammed(l))
 		next.Listeners = append(next.Listeners, gatewayv1.ListenerStatus{
 			Name: l.Name, SupportedKinds: l.Kinds, AttachedRoutes: l.Attached,
-			Conditions: status.Merge(saidOfListener(s.gateway, l.Name), conditions, s.gateway.Generation, at),
+			Conditions: status.Merge(saidOfListener(s.gateway.Status.Listeners, l.Name), conditions, s.gateway.Generation, at),
 		})
+	}
+	if s.countsSets {
+		next.AttachedListenerSets = &s.graph.AttachedSets
 	}
 	conditions := []metav1.Condition{s.graph.Accepted, s.graph.ResolvedRefs, s.programmed()}
 	for _, passing := range []*metav1.Condition{s.graph.Insecure, s.degraded()} {
@@ -40,10 +43,10 @@ func (s *scope) status(now time.Time) gatewayv1.GatewayStatus {
 }
 
 // saidOfListener are the conditions of a listener as they are.
-func saidOfListener(gateway *gatewayv1.Gateway, name gatewayv1.SectionName) []metav1.Condition {
-	for i := range gateway.Status.Listeners {
-		if gateway.Status.Listeners[i].Name == name {
-			return gateway.Status.Listeners[i].Conditions
+func saidOfListener(said []gatewayv1.ListenerStatus, name gatewayv1.SectionName) []metav1.Condition {
+	for i := range said {
+		if said[i].Name == name {
+			return said[i].Conditions
 		}
 	}
 	return nil
@@ -52,7 +55,11 @@ func saidOfListener(gateway *gatewayv1.Gateway, name gatewayv1.SectionName) []me
 func (s *scope) listenerProgrammed(l *graph.Listener) metav1.Condition {
 	const programmed = string(gatewayv1.ListenerConditionProgrammed)
 	if !l.Valid {
-		return status.False(programmed, string(gatewayv1.ListenerReasonInvalid), l.Why())
+		reason := string(gatewayv1.ListenerReasonInvalid)
+		if l.Set != nil && l.Conflict() != "" {
+			reason = l.Conflict()
+		}
+		return status.False(programmed, reason, l.Why())
 	}
 	if lack := s.listenerLack(l); lack != nil {
 		return status.False(programmed, string(gatewayv1.ListenerReasonPending), lack.message)
@@ -60,44 +67,61 @@ func (s *scope) listenerProgrammed(l *graph.Listener) metav1.Condition {
 	return status.True(programmed, string(gatewayv1.ListenerReasonProgrammed), "every pod that is ready serves the listener")
 }
 
-// programmed is the summary: is all that is valid served, where clients find it?
+// programmed is the summary: is all that is valid of the Gateway's own listeners served, where clients find it?
 func (s *scope) programmed() metav1.Condition {
 	no := func(reason gatewayv1.GatewayConditionReason, message string) metav1.Condition {
 		return status.False(string(gatewayv1.GatewayConditionProgrammed), string(reason), message)
 	}
-	if s.graph.Accepted.Status != metav1.ConditionTrue {
-		return no(gatewayv1.GatewayReasonInvalid, s.graph.Accepted.Message)
-	}
-	if !s.anyValid() {
-		first := s.graph.Listeners[0] // one that is accepted, because the Gateway is
+	own := s.graph.Of(nil)
+	if s.graph.Accepted.Status == metav1.ConditionTrue && !anyValid(own) {
+		first := own[0] // one that is accepted, because the Gateway is
 		return no(gatewayv1.GatewayReasonInvalid, fmt.Sprintf("no listener can be served: listener %q: %s", first.Name, first.Why()))
 	}
+	if reason, message := s.unreachable(); reason != "" {
+		return no(reason, message)
+	}
+	if lack := s.firstLack(own); lack != nil {
+		if lack.reason == ReasonNoReplica {
+			return no(s.noReplica())
+		}
+		return no(gatewayv1.GatewayReasonPending, lack.message)
+	}
+	return status.True(string(gatewayv1.GatewayConditionProgrammed), string(gatewayv1.GatewayReasonProgrammed), "every pod that is ready serves every listener that can be served")
+}
+
+// unreachable is why clients reach no listener at all. An empty reason: they do.
+func (s *scope) unreachable() (gatewayv1.GatewayConditionReason, string) {
+	if s.graph.Accepted.Status != metav1.ConditionTrue {
+		return gatewayv1.GatewayReasonInvalid, s.graph.Accepted.Message
+	}
 	if e := outcome.Worst(s.err); e.Stalls() {
-		return no(gatewayv1.GatewayReasonNoResources, e.Message)
+		return gatewayv1.GatewayReasonNoResources, e.Message
 	} else if e != nil {
-		return no(gatewayv1.GatewayReasonPending, e.Message)
+		return gatewayv1.GatewayReasonPending, e.Message
 	}
 	addresses := s.addresses()
 	for i, asked := range desired.RequestedAddresses(s.gateway) {
 		if !slices.ContainsFunc(addresses, func(a gatewayv1.GatewayStatusAddress) bool { return a.Value == asked }) {
-			return no(gatewayv1.GatewayReasonAddressNotUsable, fmt.Sprintf("spec.addresses[%d].value: Service %q has not got %q", i, desired.Name(s.gateway), asked))
+			return gatewayv1.GatewayReasonAddressNotUsable, fmt.Sprintf("spec.addresses[%d].value: Service %q has not got %q", i, desired.Name(s.gateway), asked)
 		}
 	}
 	if len(addresses) == 0 {
-		return no(gatewayv1.GatewayReasonAddressNotAssigned, fmt.Sprintf("Service %q has no address yet", desired.Name(s.gateway)))
+		return gatewayv1.GatewayReasonAddressNotAssigned, fmt.Sprintf("Service %q has no address yet", desired.Name(s.gateway))
 	}
-	for _, l := range s.graph.Listeners {
+	return "", ""
+}
+
+// firstLack is why the first valid listener that not every pod serves is not served. Nil: all are.
+func (s *scope) firstLack(listeners []*graph.Listener) *lack {
+	for _, l := range listeners {
 		if !l.Valid {
 			continue
 		}
 		if lack := s.listenerLack(l); lack != nil {
-			if lack.reason == ReasonNoReplica {
-				return no(s.noReplica())
-			}
-			return no(gatewayv1.GatewayReasonPending, lack.message)
+			return lack
 		}
 	}
-	return status.True(string(gatewayv1.GatewayConditionProgrammed), string(gatewayv1.GatewayReasonProgrammed), "every pod that is ready serves every listener that can be served")
+	return nil
 }
 
 // addresses are where the Gateway is reached: by what balances the load, or in the cluster where nothing does.
@@ -122,9 +146,9 @@ func (s *scope) addresses() []gatewayv1.GatewayStatusAddress {
 	return list
 }
 
-// unsettled tells that a pod is about to say something else of a listener.
-func (s *scope) unsettled() bool {
-	for _, l := range s.graph.Listeners {
+// unsettled tells that a pod is about to say something else of one of some listeners.
+func (s *scope) unsettled(listeners []*graph.Listener) bool {
+	for _, l := range listeners {
 		if !l.Valid {
 			continue
 		}
@@ -174,7 +198,7 @@ func cleaned(is, next gatewayv1.GatewayStatus) (gatewayv1.GatewayStatus, bool) {
 
 // sameStatus tells whether a status says all that we have to say, and nothing that is over.
 func sameStatus(is, next gatewayv1.GatewayStatus) bool {
-	if len(is.Listeners) != len(next.Listeners) || !slices.EqualFunc(is.Addresses, next.Addresses, sameAddress) || !sameConditions(is.Conditions, next.Conditions) {
+	if !sameCount(is.AttachedListenerSets, next.AttachedListenerSets) || len(is.Listeners) != len(next.Listeners) || !slices.EqualFunc(is.Addresses, next.Addresses, sameAddress) || !sameConditions(is.Conditions, next.Conditions) {
 		return false
 	}
 	for i := range next.Listeners {
@@ -191,6 +215,9 @@ func sameStatus(is, next gatewayv1.GatewayStatus) bool {
 	_, dirty := cleaned(is, next)
 	return !dirty
 }
+
+// sameCount tells whether a number is what is stated, if one is.
+func sameCount(is, stated *int32) bool { return stated == nil || is != nil && *is == *stated }
 
 func sameAddress(a, b gatewayv1.GatewayStatusAddress) bool {
 	return a.Value == b.Value && a.Type != nil && b.Type != nil && *a.Type == *b.Type

@@ -40,22 +40,9 @@ func (r *Reconciler) settle(what string) time.Duration {
 
 // writeGateway writes the status of the Gateway where it differs.
 func (r *Reconciler) writeGateway(ctx context.Context, s *scope) error {
-	key := fmt.Sprintf("gateway/%s", s.gateway.UID)
-	if !s.unsettled() {
-		r.settling.Remove(key)
-	} else if wait := r.settle(key); wait > 0 {
-		s.recheck.After(wait)
-		return nil
-	}
 	next := s.status(r.kit.Clock.Now())
-	if sameStatus(s.gateway.Status, next) {
+	if !r.due(s, s.gateway.UID, s.graph.Of(nil), s.gateway.Status, next) {
 		return nil
-	}
-	if last, ok := r.counted.Get(s.gateway.UID); ok && onlyCounts(s.gateway.Status, next) {
-		if wait := countInterval - r.kit.Clock.Since(last.(time.Time)); wait > 0 {
-			s.recheck.After(wait)
-			return nil
-		}
 	}
 	// A status of a stale cache must not be written.
 	if err := r.kit.Fresh.Confirm(ctx, append([]client.Object{s.gateway}, s.children()...)...); err != nil {
@@ -73,6 +60,28 @@ func (r *Reconciler) writeGateway(ctx context.Context, s *scope) error {
 		return r.cleanStatus(ctx, in, s.gateway, clean)
 	}
 	return nil
+}
+
+// due tells whether the status of a Gateway or a ListenerSet is to be written now: it differs, no pod is about to say something
+// else of its listeners, and numbers are not written too often.
+func (r *Reconciler) due(s *scope, uid types.UID, listeners []*graph.Listener, is, next gatewayv1.GatewayStatus) bool {
+	key := fmt.Sprintf("gateway/%s", uid)
+	if !s.unsettled(listeners) {
+		r.settling.Remove(key)
+	} else if wait := r.settle(key); wait > 0 {
+		s.recheck.After(wait)
+		return false
+	}
+	if sameStatus(is, next) {
+		return false
+	}
+	if last, ok := r.counted.Get(uid); ok && onlyCounts(is, next) {
+		if wait := countInterval - r.kit.Clock.Since(last.(time.Time)); wait > 0 {
+			s.recheck.After(wait)
+			return false
+		}
+	}
+	return true
 }
 
 // cleanStatus takes away what an apply leaves.
@@ -94,24 +103,27 @@ func onlyCounts(is, next gatewayv1.GatewayStatus) bool {
 			}
 		}
 	}
-	next.Conditions = status.WithMessagesOf(is.Conditions, next.Conditions)
+	next.Conditions, next.AttachedListenerSets = status.WithMessagesOf(is.Conditions, next.Conditions), nil
 	return sameStatus(is, next)
 }
 
 // applyStatus states a status, of the object as it was read: what was said of an earlier one must not be written. The answer is
-// in the object.
+// in the object. Nil states nothing any more: what only we have stated goes.
 func applyStatus(ctx context.Context, in client.Client, object client.Object, next any) error {
 	of, err := in.GroupVersionKindFor(object)
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]any{
+	stated := map[string]any{
 		"apiVersion": of.GroupVersion().String(), "kind": of.Kind,
 		"metadata": map[string]string{
 			"name": object.GetName(), "namespace": object.GetNamespace(), "uid": string(object.GetUID()), "resourceVersion": object.GetResourceVersion(),
 		},
-		"status": next,
-	})
+	}
+	if next != nil {
+		stated["status"] = next
+	}
+	body, err := json.Marshal(stated)
 	if err != nil {
 		return fmt.Errorf("encode the status: %w", err)
 	}
@@ -127,26 +139,26 @@ func written(object client.Object, err error) error {
 	return outcome.Classify(fmt.Sprintf("the status of %T %q", object, client.ObjectKeyFromObject(object)), err)
 }
 
-// writeRoutes writes the entries of the Gateway in the status of each route where they differ. A route that is about to be served
+// writeRoutes writes the entries of the Gateway and of its ListenerSets in the status of each route where they differ. A route that is about to be served
 // by every pod waits for that, and no other one for it.
 func (r *Reconciler) writeRoutes(ctx context.Context, s *scope) error {
 	judged := map[types.UID]*graph.Route{}
 	for _, route := range s.graph.Routes {
 		judged[route.UID] = route
 	}
-	name := client.ObjectKeyFromObject(s.gateway)
+	ours := ofGateway(client.ObjectKeyFromObject(s.gateway), s.input.ListenerSets)
 	var errs []error
 	for _, object := range s.routes() {
 		route := judged[object.GetUID()]
 		if route == nil {
-			errs = append(errs, r.writeParents(ctx, object, name, nil))
+			errs = append(errs, r.writeParents(ctx, object, ours, nil))
 			continue
 		}
 		if wait := r.routeWait(s, route); wait > 0 {
 			s.recheck.After(wait)
 			continue
 		}
-		errs = append(errs, r.writeParents(ctx, object, name, s.sayings(route)))
+		errs = append(errs, r.writeParents(ctx, object, ours, s.sayings(route)))
 	}
 	return errors.Join(errs...)
 }
@@ -169,10 +181,10 @@ func (r *Reconciler) routeWait(s *scope, route *graph.Route) time.Duration {
 	return r.settle(key)
 }
 
-// writeParents writes what is said of a Gateway into the status of a route.
-func (r *Reconciler) writeParents(ctx context.Context, object client.Object, gateway types.NamespacedName, all []said) error {
+// writeParents writes what is said of some parents into the status of a route.
+func (r *Reconciler) writeParents(ctx context.Context, object client.Object, ours owns, all []said) error {
 	before := parentStatuses(object)
-	next := entries(*before, object.GetNamespace(), gateway, all, object.GetGeneration(), metav1.NewTime(r.kit.Clock.Now()))
+	next := entries(*before, object.GetNamespace(), ours, all, object.GetGeneration(), metav1.NewTime(r.kit.Clock.Now()))
 	if len(next) == len(*before) && (len(next) == 0 || reflect.DeepEqual(next, *before)) {
 		return nil
 	}
@@ -203,23 +215,32 @@ func parentStatuses(object client.Object) *[]gatewayv1.RouteParentStatus {
 }
 
 // release takes our entries for a Gateway that has gone, or is not ours, out of the statuses of routes and
-// policies.
+// policies, and what we said of its ListenerSets.
 func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) error {
 	if !r.kinds.running() || !r.kinds.objects.Watches(gateway.Namespace) {
 		return nil
 	}
+	return errors.Join(
+		r.releaseRoutes(ctx, gateway.String(), ofGateway(gateway, nil)),
+		r.releasePolicies(ctx, gateway),
+		r.releaseSets(ctx, gateway),
+	)
+}
+
+// releaseRoutes takes our entries for some parents out of the statuses of routes. value finds the routes in the index.
+func (r *Reconciler) releaseRoutes(ctx context.Context, value string, ours owns) error {
 	var errs []error
 	httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
 	for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
-		if err := r.kinds.objects.List(ctx, list, client.MatchingFields{indexEntry: gateway.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.kinds.objects.List(ctx, list, client.MatchingFields{indexEntry: value}, client.UnsafeDisableDeepCopy); err != nil {
 			errs = append(errs, fmt.Errorf("list %T: %w", list, err))
 		}
 	}
 	for i := range httpRoutes.Items {
-		errs = append(errs, r.writeParents(ctx, &httpRoutes.Items[i], gateway, nil))
+		errs = append(errs, r.writeParents(ctx, &httpRoutes.Items[i], ours, nil))
 	}
 	for i := range grpcRoutes.Items {
-		errs = append(errs, r.writeParents(ctx, &grpcRoutes.Items[i], gateway, nil))
+		errs = append(errs, r.writeParents(ctx, &grpcRoutes.Items[i], ours, nil))
 	}
-	return errors.Join(append(errs, r.releasePolicies(ctx, gateway))...)
+	return errors.Join(errs...)
 }

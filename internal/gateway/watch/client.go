@@ -100,7 +100,7 @@ func newScheme() *runtime.Scheme {
 	slipway := slipwayv1alpha1.SchemeGroupVersion
 	scheme.AddKnownTypeWithName(slipway.WithKind("APIGateway"), &object{})
 	scheme.AddKnownTypeWithName(slipway.WithKind("APIGatewayList"), &objectList{})
-	for _, kind := range []string{"Gateway", "HTTPRoute", "GRPCRoute", "ReferenceGrant", "BackendTLSPolicy"} {
+	for _, kind := range []string{"Gateway", "HTTPRoute", "GRPCRoute", "ReferenceGrant", "BackendTLSPolicy", "ListenerSet"} {
 		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind), &object{})
 		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind+"List"), &objectList{})
 	}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
@@ -33,11 +32,11 @@ type versionedPair struct {
 
 // read reads the certificates that the listeners name. It returns what the graph wants to
 // know about their Secrets.
-func (k *gatewayKeyring) read(gateway *gatewayv1.Gateway, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (
+func (k *gatewayKeyring) read(names []types.NamespacedName, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (
 	pairs map[types.NamespacedName]versionedPair, secrets map[types.NamespacedName]graph.Secret, problems []revision.Problem,
 ) {
 	pairs, secrets = map[types.NamespacedName]versionedPair{}, map[types.NamespacedName]graph.Secret{}
-	for _, name := range graph.Certificates(gateway) {
+	for _, name := range names {
 		pair, reason, message := k.pair(name, content)
 		if reason != "" {
 			problems = append(problems, revision.Problem{

@@ -71,7 +71,7 @@ func readStrictly(raw []byte, into any) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// route is an HTTPRoute or a GRPCRoute that names the Gateway as a parent.
+// route is an HTTPRoute or a GRPCRoute that names the Gateway as a parent, or a ListenerSet.
 type route struct {
 	uid        types.UID
 	generation int64
@@ -84,6 +84,10 @@ type route struct {
 	unknown []string // fields that this program does not know
 	// services are the Services that it names.
 	services []types.NamespacedName
+	// own tells that it names the Gateway. sets are the ListenerSets that it names, whose Gateway
+	// may change.
+	own  bool
+	sets []types.NamespacedName
 }
 
 // sameRoute compares what is kept of a route. It is nil for a route of other gateways.
@@ -94,7 +98,7 @@ func sameRoute(a, b *route) bool {
 	return a.uid == b.uid && a.generation == b.generation
 }
 
-// keepRoute returns what to keep of a route: nothing but its name if it names other gateways.
+// keepRoute returns what to keep of a route: nothing but its name if it names other gateways only.
 func keepRoute(kind graph.Kind, own types.NamespacedName) func(*object) *route {
 	return func(in *object) *route {
 		var parents struct {
@@ -103,12 +107,19 @@ func keepRoute(kind graph.Kind, own types.NamespacedName) func(*object) *route {
 		if json.UnmarshalCaseSensitivePreserveInts(in.Spec.Raw, &parents) != nil {
 			return nil
 		}
+		named, sets := false, []types.NamespacedName(nil)
 		for _, ref := range parents.ParentRefs {
-			if graph.IsParent(ref, in.Namespace, own) {
-				return readRoute(kind, in)
+			named = named || graph.IsParent(ref, in.Namespace, own)
+			if name, is := graph.SetOf(ref, in.Namespace); is {
+				sets = append(sets, name)
 			}
 		}
-		return nil
+		if !named && len(sets) == 0 {
+			return nil
+		}
+		r := readRoute(kind, in)
+		r.own, r.sets = named, sets
+		return r
 	}
 }
 

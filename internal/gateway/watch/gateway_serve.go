@@ -23,7 +23,7 @@ const portPause = time.Second
 
 // serve makes a table and serves it. again is when to do so again without an event.
 func (s *GatewaySource) serve(next *state) (again time.Time) {
-	pairs, secrets, problems := s.keyring.read(next.gateway, s.certificate)
+	pairs, secrets, problems := s.keyring.read(next.certificates, s.certificate)
 	services, authorities := s.backends(next), s.bundlesOf(next)
 	in := s.input(next, services, secrets)
 	in.Bundles = authorities.known()
@@ -58,7 +58,7 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	}
 	s.tell(revision.Document{
 		UID: next.uid, Generation: next.generation, Rejected: s.rejected, View: s.view,
-		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfTable(g, faults)),
+		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfSets(next.sets), problemsOfTable(g, faults)),
 		Routes:    routeDigests(g, next.routes),
 		Listeners: s.servedListeners(g, authorities, closed),
 	})
@@ -82,10 +82,13 @@ func (s *GatewaySource) refuse(next *state, err error) time.Time {
 
 // input is what the graph is made from.
 func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.Service, secrets map[types.NamespacedName]graph.Secret) graph.Input {
-	in := graph.Input{
-		Gateway: next.gateway, Secrets: secrets, ReservedPorts: s.options.ReservedPorts,
-		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{},
-		Unknown: map[types.UID][]string{next.uid: next.unknown},
+	in := s.base(next)
+	in.Secrets, in.ReservedPorts = secrets, s.options.ReservedPorts
+	in.Services, in.Unknown = map[types.NamespacedName]graph.Service{}, map[types.UID][]string{next.uid: next.unknown}
+	for _, l := range next.sets {
+		if len(l.unknown) > 0 {
+			in.Unknown[l.of.UID] = l.unknown
+		}
 	}
 	for _, r := range next.routes {
 		switch {
@@ -104,11 +107,6 @@ func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.
 			in.Unknown[p.of.UID] = p.unknown
 		}
 	}
-	s.grants.each(s.everyone, func(_ types.NamespacedName, g grant) { in.Grants = append(in.Grants, g.of) })
-	for name := range next.namespaces { // a namespace that may not be read has its name at least
-		in.Namespaces[name] = map[string]string{corev1.LabelMetadataName: name}
-	}
-	s.namespaces.each(next.namespaces, func(name types.NamespacedName, labels map[string]string) { in.Namespaces[name.Name] = labels })
 	for name, from := range services {
 		made := graph.Service{External: from.External, Ports: map[int32]graph.Port{}}
 		for number, port := range from.Ports {
@@ -117,6 +115,16 @@ func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.
 		in.Services[types.NamespacedName(name)] = made
 	}
 	return in
+}
+
+// labels returns those of namespaces, by the keys of their watches.
+func (s *GatewaySource) labels(of map[string]bool) map[string]map[string]string {
+	found := map[string]map[string]string{}
+	for name := range of { // a namespace that may not be read has its name at least
+		found[name] = map[string]string{corev1.LabelMetadataName: name}
+	}
+	s.namespaces.each(of, func(name types.NamespacedName, labels map[string]string) { found[name.Name] = labels })
+	return found
 }
 
 // backends returns the Services that a state names.
@@ -144,7 +152,7 @@ func (s *GatewaySource) servedListeners(g *graph.Graph, authorities bundles, clo
 			continue
 		}
 		parts := append(l.Parts(s.keyring.version, authorities.version), s.options.Settings.Arguments()...)
-		list = append(list, revision.ServedListener{Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)})
+		list = append(list, revision.ServedListener{Name: l.Key(), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)})
 	}
 	return list
 }

@@ -71,6 +71,7 @@ type GatewaySource struct {
 	grpcRoutes group[*object, *route]
 	grants     group[*object, grant]
 	policies   group[*object, *policy]
+	sets       group[*object, *listenerSet]
 	namespaces group[*corev1.Namespace, map[string]string]
 	services   group[*corev1.Service, service]
 	slices     group[*discoveryv1.EndpointSlice, slice]
@@ -78,6 +79,8 @@ type GatewaySource struct {
 	keyring    gatewayKeyring
 	// relevant are the Services whose changes are.
 	relevant atomic.Pointer[map[types.NamespacedName]bool]
+	// relevantSets are the ListenerSets that name the Gateway.
+	relevantSets atomic.Pointer[map[types.NamespacedName]bool]
 
 	// The fields below belong to the goroutine of Run.
 
@@ -98,6 +101,7 @@ func NewGateway(options GatewayOptions) *GatewaySource {
 		}
 	}
 	s.relevant.Store(&map[types.NamespacedName]bool{})
+	s.relevantSets.Store(&map[types.NamespacedName]bool{})
 	s.gateways = &objectStore[version]{keep: keepVersion, same: sameVersion, changed: func(_, _ *version) { s.wake() }, replaced: s.wake}
 	s.httpRoutes, s.grpcRoutes = s.newRoutes(graph.HTTPRoute), s.newRoutes(graph.GRPCRoute)
 	s.grants = newGroup(s.follower, func() *objectStore[grant] {
@@ -108,6 +112,16 @@ func NewGateway(options GatewayOptions) *GatewaySource {
 			keep: keepPolicy, same: samePolicy, replaced: s.wake,
 			changed: func(before, after **policy) {
 				s.wakeForServices(slices.Concat(value(before).services(), value(after).services())...)
+			},
+		}
+	})
+	s.sets = newGroup(s.follower, func() *objectStore[*listenerSet] {
+		return &objectStore[*listenerSet]{
+			keep: keepSet(s.name()), same: sameSet, replaced: s.wake,
+			changed: func(before, after **listenerSet) {
+				if value(before) != nil || value(after) != nil {
+					s.wake()
+				}
 			},
 		}
 	})
@@ -139,7 +153,7 @@ func (s *GatewaySource) newRoutes(kind graph.Kind) group[*object, *route] {
 		return &objectStore[*route]{
 			keep: keepRoute(kind, s.name()), same: sameRoute, replaced: s.wake,
 			changed: func(before, after **route) {
-				if value(before) != nil || value(after) != nil {
+				if s.concerns(value(before)) || s.concerns(value(after)) {
 					s.wake()
 				}
 			},
@@ -182,6 +196,7 @@ func (s *GatewaySource) Run(ctx context.Context) error {
 		follow(ctx, s.follower, subject{kind: "ReferenceGrants", name: namespace, optional: true}, newest(newer, older), &object{}, store, failed)
 	}
 	s.policies.watch = inNamespace[*object, *policy](s.follower, "BackendTLSPolicies", c.gateway, "backendtlspolicies", &object{}, true)
+	s.sets.watch = inNamespace[*object, *listenerSet](s.follower, "ListenerSets", c.gateway, "listenersets", &object{}, true)
 	s.services.watch = inNamespace[*corev1.Service, service](s.follower, "Services", c.core, "services", &corev1.Service{}, false)
 	s.slices.watch = inNamespace[*discoveryv1.EndpointSlice, slice](s.follower, "EndpointSlices", c.discovery, "endpointslices", &discoveryv1.EndpointSlice{}, false)
 	s.namespaces.watch = func(ctx context.Context, name string, store *store[*corev1.Namespace, map[string]string], failed func(error)) {

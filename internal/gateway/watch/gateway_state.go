@@ -36,6 +36,10 @@ type state struct {
 	// authorities that are named.
 	policies []*policy
 	bundles  map[types.NamespacedName]bool
+	// sets are the ListenerSets that name the Gateway, and certificates the Secrets that its
+	// listeners and theirs may show.
+	sets         []*listenerSet
+	certificates []types.NamespacedName
 }
 
 // advance reads the newest version of the Gateway. An older generation than before comes from
@@ -57,10 +61,11 @@ func (s *GatewaySource) advance() {
 // next returns the newest state.
 func (s *GatewaySource) next() *state {
 	next := &state{gatewayTarget: s.target, services: map[types.NamespacedName]bool{}, secrets: map[string]bool{}, namespaces: map[string]bool{}}
+	next.sets = s.setsOfGateway()
 	granting := map[string]bool{} // namespaces with a grant
 	s.grants.each(s.everyone, func(name types.NamespacedName, _ grant) { granting[name.Namespace] = true })
 	collect := func(_ types.NamespacedName, r *route) {
-		if r == nil {
+		if !s.concerns(r) {
 			return
 		}
 		next.routes = append(next.routes, r)
@@ -87,13 +92,16 @@ func (s *GatewaySource) next() *state {
 		}
 	}
 	next.scopes = s.scopes(next.services)
-	if selects(s.target.gateway) {
+	if selectsNamespaces(s.target.gateway, next.sets) {
 		next.namespaces = s.everyone
 	}
 	if len(next.bundles) > 0 && s.options.BorrowedCertificates != "" {
 		next.secrets[s.options.BorrowedCertificates] = true
 	}
-	for _, name := range graph.Certificates(s.target.gateway) {
+	next.certificates = append(graph.Certificates(s.target.gateway), graph.CertificatesOfSets(s.base(next))...)
+	slices.SortFunc(next.certificates, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	next.certificates = slices.Compact(next.certificates)
+	for _, name := range next.certificates {
 		switch {
 		case name.Namespace == s.options.Namespace:
 			next.secrets[name.Name] = true
@@ -120,10 +128,8 @@ func (s *GatewaySource) scopes(services map[types.NamespacedName]bool) map[strin
 }
 
 // selects reports whether a listener allows routes by the labels of their namespaces.
-func selects(gateway *gatewayv1.Gateway) bool {
-	return slices.ContainsFunc(gateway.Spec.Listeners, func(l gatewayv1.Listener) bool {
-		return l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil && value(l.AllowedRoutes.Namespaces.From) == gatewayv1.NamespacesFromSelector
-	})
+func selects(l gatewayv1.Listener) bool {
+	return l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil && value(l.AllowedRoutes.Namespaces.From) == gatewayv1.NamespacesFromSelector
 }
 
 // watchFor watches what two states need: that which is served, and the next one. The served
@@ -171,8 +177,9 @@ func (s *GatewaySource) look(ctx context.Context) (again time.Time) {
 	s.grpcRoutes.want(ctx, s.everyone)
 	s.grants.want(ctx, s.everyone)
 	s.policies.want(ctx, s.everyone)
+	s.sets.want(ctx, s.everyone)
 	s.advance()
-	if s.target == nil || !s.httpRoutes.full() || !s.grpcRoutes.full() || !s.grants.full() || !s.policies.full() {
+	if s.target == nil || !s.httpRoutes.full() || !s.grpcRoutes.full() || !s.grants.full() || !s.policies.full() || !s.sets.full() {
 		s.tell(s.document())
 		return time.Time{}
 	}

@@ -47,6 +47,7 @@ func newGatewayFixture(t *testing.T, namespaces ...string) *gatewayFixture {
 	f.httpRoutes.watch, f.grpcRoutes.watch = idle, idle
 	f.grants.watch = func(context.Context, string, *objectStore[grant], func(error)) {}
 	f.policies.watch = func(context.Context, string, *objectStore[*policy], func(error)) {}
+	f.sets.watch = func(context.Context, string, *objectStore[*listenerSet], func(error)) {}
 	f.namespaces.watch = func(context.Context, string, *store[*corev1.Namespace, map[string]string], func(error)) {}
 	f.services.watch = func(context.Context, string, *store[*corev1.Service, service], func(error)) {}
 	f.slices.watch = func(context.Context, string, *store[*discoveryv1.EndpointSlice, slice], func(error)) {}
@@ -88,6 +89,7 @@ func (f *gatewayFixture) synced(routes ...any) {
 		f.must(f.grpcRoutes.watched[key].store.Replace(nil, ""))
 		f.must(f.grants.watched[key].store.Replace(nil, ""))
 		f.must(f.policies.watched[key].store.Replace(nil, ""))
+		f.must(f.sets.watched[key].store.Replace(nil, ""))
 	}
 }
 

@@ -1,0 +1,180 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+)
+
+// setsOf are the ListenerSets that name a Gateway. They are shared with the cache.
+func (r *Reconciler) setsOf(ctx context.Context, gateway types.NamespacedName) ([]gatewayv1.ListenerSet, error) {
+	list := &gatewayv1.ListenerSetList{}
+	if err := r.kinds.objects.List(ctx, list, client.MatchingFields{indexParent: gateway.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the ListenerSets: %w", err)
+	}
+	return list.Items, nil
+}
+
+// loadSets reads the ListenerSets that name the Gateway, and the labels of their namespaces.
+func (r *Reconciler) loadSets(ctx context.Context, s *scope) error {
+	s.countsSets = r.kinds.objects.Has(&gatewayv1.ListenerSet{})
+	list, err := r.setsOf(ctx, client.ObjectKeyFromObject(s.gateway))
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		set := &list[i]
+		if err := r.loadNamespace(ctx, s, set.Namespace); err != nil {
+			return err
+		}
+		s.input.ListenerSets = append(s.input.ListenerSets, set)
+	}
+	return nil
+}
+
+// common brings the status of a set into the form that those of Gateways have: its parts are the same.
+func common(set *gatewayv1.ListenerSet) gatewayv1.GatewayStatus {
+	of := gatewayv1.GatewayStatus{Conditions: set.Status.Conditions}
+	for _, l := range set.Status.Listeners {
+		of.Listeners = append(of.Listeners, gatewayv1.ListenerStatus(l))
+	}
+	return of
+}
+
+// special brings it back.
+func special(of gatewayv1.GatewayStatus) gatewayv1.ListenerSetStatus {
+	set := gatewayv1.ListenerSetStatus{Conditions: of.Conditions}
+	for _, l := range of.Listeners {
+		set.Listeners = append(set.Listeners, gatewayv1.ListenerEntryStatus(l))
+	}
+	return set
+}
+
+// setStatus computes what we have to say of a set, in the form of a Gateway's status.
+func (s *scope) setStatus(object *gatewayv1.ListenerSet, set *graph.Set, now time.Time) gatewayv1.GatewayStatus {
+	at, is := metav1.NewTime(now), common(object)
+	next := gatewayv1.GatewayStatus{
+		Conditions: status.Merge(is.Conditions, []metav1.Condition{set.Accepted, s.setProgrammed(set)}, object.Generation, at),
+	}
+	for _, l := range s.graph.Of(set) {
+		conditions := append(slices.Clone(l.Conditions), s.listenerProgrammed(l))
+		next.Listeners = append(next.Listeners, gatewayv1.ListenerStatus{
+			Name: l.Name, SupportedKinds: l.Kinds, AttachedRoutes: l.Attached,
+			Conditions: status.Merge(saidOfListener(is.Listeners, l.Name), conditions, object.Generation, at),
+		})
+	}
+	return next
+}
+
+// setProgrammed is the summary of a set: are its listeners that are valid served, where clients find them?
+func (s *scope) setProgrammed(set *graph.Set) metav1.Condition {
+	no := func(reason, message string) metav1.Condition {
+		return status.False(string(gatewayv1.ListenerSetConditionProgrammed), reason, message)
+	}
+	const parent = "ParentNotProgrammed"
+	if set.Accepted.Status != metav1.ConditionTrue {
+		reason := set.Accepted.Reason
+		if reason == string(gatewayv1.ListenerSetReasonParentNotAccepted) {
+			reason = parent
+		}
+		return no(reason, set.Accepted.Message)
+	}
+	if reason, message := s.unreachable(); reason != "" {
+		return no(parent, message)
+	}
+	if lack := s.firstLack(s.graph.Of(set)); lack != nil {
+		if lack.reason == ReasonNoReplica {
+			return no(parent, lack.message)
+		}
+		return no(string(gatewayv1.ListenerSetReasonPending), lack.message)
+	}
+	return status.True(string(gatewayv1.ListenerSetConditionProgrammed), string(gatewayv1.ListenerSetReasonProgrammed), "every pod that is ready serves every listener that can be served")
+}
+
+// writeSets writes the status of each ListenerSet where it differs.
+func (r *Reconciler) writeSets(ctx context.Context, s *scope) error {
+	objects := map[types.UID]*gatewayv1.ListenerSet{}
+	for _, object := range s.input.ListenerSets {
+		objects[object.UID] = object
+	}
+	var errs []error
+	for _, set := range s.graph.Sets {
+		errs = append(errs, r.writeSet(ctx, s, objects[set.UID], set))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) writeSet(ctx context.Context, s *scope, object *gatewayv1.ListenerSet, set *graph.Set) error {
+	next := s.setStatus(object, set, r.kit.Clock.Now())
+	if !r.due(s, object.UID, s.graph.Of(set), common(object), next) {
+		return nil
+	}
+	// What a stale cache shows of the Gateway and its children must not be told.
+	if err := r.kit.Fresh.Confirm(ctx, append([]client.Object{s.gateway}, s.children()...)...); err != nil {
+		return err
+	}
+	in, err := r.kinds.objects.Client(object)
+	if err != nil {
+		return err
+	}
+	object = object.DeepCopy() // the answer is written into it
+	if err := applyStatus(ctx, in, object, special(next)); err != nil {
+		return err
+	}
+	r.counted.Add(object.UID, r.kit.Clock.Now())
+	clean, dirty := cleaned(common(object), next)
+	if !dirty {
+		return nil
+	}
+	before := object.DeepCopy()
+	object.Status = special(clean)
+	err = in.Status().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
+	return written(object, err)
+}
+
+// releaseSets takes back what we said of the ListenerSets of a Gateway that has gone, or is not ours.
+func (r *Reconciler) releaseSets(ctx context.Context, gateway types.NamespacedName) error {
+	list, err := r.setsOf(ctx, gateway)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range list {
+		errs = append(errs, r.releaseSet(ctx, client.ObjectKeyFromObject(&list[i]), &list[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// releaseSet takes our entries for a ListenerSet out of the statuses of routes, and what we said out of its own. What others
+// have said there stays. object is nil if the set has gone.
+func (r *Reconciler) releaseSet(ctx context.Context, name types.NamespacedName, object *gatewayv1.ListenerSet) error {
+	err := r.releaseRoutes(ctx, ofSet(name), func(ref gatewayv1.ParentReference, namespace string) bool {
+		of, is := graph.SetOf(ref, namespace)
+		return is && of == name
+	})
+	if object == nil || !statedByUs(object) {
+		return err
+	}
+	in, failed := r.kinds.objects.Client(object)
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	return errors.Join(err, applyStatus(ctx, in, object.DeepCopy(), nil))
+}
+
+// statedByUs tells that something in the status of a set is ours.
+func statedByUs(set *gatewayv1.ListenerSet) bool {
+	return slices.ContainsFunc(set.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == FieldManager && entry.Subresource == "status" && entry.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
