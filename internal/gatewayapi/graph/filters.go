@@ -231,11 +231,14 @@ func duration(field string, in *gatewayv1.Duration) (time.Duration, *fault) {
 // APIGateways.
 const defaultAttempts = 2
 
+// retry adds to what is retried anyway. Who asks for retries means connections that break off and attempts that take too long,
+// too, whatever the codes are (HTTPRouteRetry in the Gateway API).
 func (r *rule) retry(in *gatewayv1.HTTPRouteRetry) *fault {
 	if in == nil {
 		return nil
 	}
 	r.action.Retries.Attempts = value(in.Attempts, defaultAttempts)
+	r.action.Retries.On |= table.Reset | table.Timeout
 	for _, code := range in.Codes {
 		one := table.StatusesOf(int(code))
 		if !one.Has(int(code)) {
