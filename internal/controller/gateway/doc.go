@@ -3,8 +3,8 @@
 //
 // Reconcile loads a Gateway of ours with everything that it depends on, has package graph compute what it serves, applies the
 // children, asks the pods what they serve, and writes the statuses of the Gateway, of its ListenerSets, of its routes and of their
-// policies. The pods
-// compute the same by themselves: a route that changes does not wait for this controller. Every file does one of these:
+// policies. The pods compute the same by themselves: a route that changes does not wait for this controller. Every file does one of
+// these:
 //
 //	controller.go  Reconcile, the table of contents, and following the pods
 //	setup.go       what is watched

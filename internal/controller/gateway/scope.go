@@ -64,6 +64,8 @@ type scope struct {
 	// shown are the parameters, and the Secrets that listeners name, as the cache has them. The children are made of them. Set by
 	// load, and the Secrets by readCertificates.
 	shown []client.Object
+	// leftOut are the Secrets of ListenerSets whose certificates do not fit beside the others. Set by borrow.
+	leftOut map[types.NamespacedName]bool
 	// graph is what the Gateway serves. Set by Reconcile.
 	graph *graph.Graph
 

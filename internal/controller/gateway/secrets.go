@@ -116,8 +116,11 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 		versions = append(versions, "ConfigMap "+name.String()+"@"+s.bundleVersions[name])
 	}
 	state := strings.Join(versions, " ")
-	if known, ok := r.copied.Get(s.gateway.UID); ok && known == (copied{at: s.copies.ResourceVersion, of: state}) {
-		return nil
+	if last, ok := r.copied.Get(s.gateway.UID); ok {
+		if known := last.(copied); known.at == s.copies.ResourceVersion && known.of == state {
+			s.leftOut = known.leftOut
+			return nil
+		}
 	}
 	current := &corev1.Secret{}
 	err := r.kit.Live.Get(ctx, types.NamespacedName{Namespace: s.gateway.Namespace, Name: desired.CopiesName(s.gateway)}, current)
@@ -136,14 +139,22 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	if failed != nil {
 		return failed
 	}
-	r.copied.Add(s.gateway.UID, copied{at: current.ResourceVersion, of: state})
+	r.copied.Add(s.gateway.UID, copied{at: current.ResourceVersion, of: state, leftOut: s.leftOut})
 	return nil
 }
 
-// copied is of what the copies are, and at which version the Secret with them is so.
-type copied struct{ at, of string }
+// copied is of what the copies are, at which version the Secret with them is so, and what did not fit.
+type copied struct {
+	at, of  string
+	leftOut map[types.NamespacedName]bool
+}
 
-// borrowed are the Secrets of other namespaces whose certificates are shown, in order.
+// maxCopied is how many bytes of certificates are copied for ListenerSets at the most, beside those of the Gateway itself. A Secret
+// holds a mebibyte. Who may only add a set must not fill it: then no copy could be taken away any more.
+const maxCopied = 512 << 10
+
+// borrowed are the Secrets of other namespaces whose certificates are shown: those of the Gateway first, then those of its sets in
+// the order of the sets.
 func (s *scope) borrowed() []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, name := range s.graph.Certificates() {
@@ -151,14 +162,33 @@ func (s *scope) borrowed() []types.NamespacedName {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	return slices.Compact(names)
+	slices.SortStableFunc(names, func(a, b types.NamespacedName) int {
+		switch first, second := s.showsItself(a), s.showsItself(b); {
+		case first == second:
+			return 0
+		case first:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return names
+}
+
+// showsItself tells that the Gateway names a Secret, not only a ListenerSet of it.
+func (s *scope) showsItself(name types.NamespacedName) bool {
+	if shown := s.graph.ClientCertificate; shown != nil && *shown == name {
+		return true
+	}
+	return slices.ContainsFunc(s.graph.Of(nil), func(l *graph.Listener) bool { return slices.Contains(l.Certificates, name) })
 }
 
 // copy reads Secrets, each at the version that was checked: another one is seen by the next reconcile. Of one that cannot be read
 // the copy stays as it is: others may have to go at once, because their grant has.
 func (r *Reconciler) copy(ctx context.Context, s *scope, names []types.NamespacedName, current *corev1.Secret) (map[string][]byte, error) {
 	data := map[string][]byte{}
+	size := 0
+	s.leftOut = map[types.NamespacedName]bool{}
 	var errs []error
 	for _, name := range names {
 		made, err := r.copyOf(ctx, s, name)
@@ -166,6 +196,13 @@ func (r *Reconciler) copy(ctx context.Context, s *scope, names []types.Namespace
 			errs = append(errs, err)
 			var found bool
 			if made, found = borrowed.Find(current, name); !found {
+				continue
+			}
+		}
+		if !s.showsItself(name) {
+			size += len(made.Certificate) + len(made.PrivateKey)
+			if size > maxCopied {
+				s.leftOut[name] = true
 				continue
 			}
 		}

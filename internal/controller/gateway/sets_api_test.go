@@ -3,6 +3,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -333,4 +334,50 @@ func TestTheCertificatesOfListenerSets(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Who may only add a set cannot fill the Secret with the copies: those of the Gateway itself are always kept up to date.
+func TestListenerSetsDoNotFillTheSecretWithTheCopies(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	large := func(name string) *corev1.Secret {
+		secret := f.certificate(f.other, name)
+		certificate := secret.Data[corev1.TLSCertKey]
+		secret.Data[corev1.TLSCertKey] = bytes.Repeat(certificate, 300<<10/len(certificate))
+		return secret
+	}
+	grant := f.grant()
+	g := f.gateway(allowing(gatewayv1.NamespacesFromAll), secure(f.other, "theirs"))
+	set := f.set(f.other, "team",
+		secureEntry("a", 443, "a.example.com", gatewayv1.SecretObjectReference{Name: "a"}),
+		secureEntry("b", 443, "b.example.com", gatewayv1.SecretObjectReference{Name: "b"}))
+	theirs := f.certificate(f.other, "theirs")
+	f.create(f.class, large("a"), large("b"), theirs, grant, g, set)
+	copied := func(want ...string) {
+		t.Helper()
+		environment.Eventually(t, func() error {
+			copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: desired.CopiesName(g), Namespace: f.namespace}}
+			if err := client.IgnoreNotFound(f.get(copies)); err != nil {
+				return err
+			}
+			var got []string
+			for _, name := range []string{"a", "b", "theirs"} {
+				if _, is := borrowed.Find(copies, types.NamespacedName{Namespace: f.other, Name: name}); is {
+					got = append(got, name)
+				}
+			}
+			if !slices.Equal(got, want) {
+				return fmt.Errorf("copied are %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	copied("a", "theirs")
+	f.waitEntry(set, "b", entryProgrammed, no, gatewayv1.ListenerReasonInvalid)
+	f.waitEntry(set, "a", entryProgrammed, no, gatewayv1.ListenerReasonPending)
+	f.delete(grant)
+	copied("a")
+	update(f, set, func(s *gatewayv1.ListenerSet) { s.Spec.Listeners = s.Spec.Listeners[1:] })
+	copied("b")
+	f.waitEntry(set, "b", entryProgrammed, no, gatewayv1.ListenerReasonPending)
 }

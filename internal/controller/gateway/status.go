@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
@@ -60,6 +61,10 @@ func (s *scope) listenerProgrammed(l *graph.Listener) metav1.Condition {
 			reason = l.Conflict()
 		}
 		return status.False(programmed, reason, l.Why())
+	}
+	if at := slices.IndexFunc(l.Certificates, func(name types.NamespacedName) bool { return s.leftOut[name] }); at >= 0 {
+		return status.False(programmed, string(gatewayv1.ListenerReasonInvalid),
+			fmt.Sprintf("tls.certificateRefs: Secret %q is not copied: the certificates of ListenerSets of this Gateway exceed %d KiB", l.Certificates[at], maxCopied>>10))
 	}
 	if lack := s.listenerLack(l); lack != nil {
 		return status.False(programmed, string(gatewayv1.ListenerReasonPending), lack.message)
