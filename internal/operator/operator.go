@@ -11,9 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,10 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/backup"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun"
@@ -39,7 +33,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
-	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
 // DefaultNamespace is where the operator is installed, unless somebody chose another one.
@@ -149,17 +142,6 @@ const (
 	defaultGatewayImage = "slipway-gateway:dev"
 	defaultBackupImage  = "slipway-backup:dev"
 )
-
-// Scheme returns the kinds that the operator knows.
-func Scheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(slipwayv1alpha1.AddToScheme(scheme))
-	utilruntime.Must(volumesnapshot.AddToScheme(scheme))
-	utilruntime.Must(gatewayv1.Install(scheme))
-	utilruntime.Must(gatewayv1beta1.Install(scheme))
-	return scheme
-}
 
 // errWebhookInNamespaces is a combination of options for which there is no set of rights.
 var errWebhookInNamespaces = errors.New("--webhook-port does not go with --namespaces: " +
