@@ -96,8 +96,8 @@ func (r retrying) run(t *testing.T, s *suite.ConformanceTestSuite, address strin
 func testRetryConnectionError(t *testing.T, s *suite.ConformanceTestSuite) {
 	address := accepted(t, s, "same-namespace", "own-retry")
 	for name, test := range map[string]retrying{
-		"answered after two resets":          {query: url.Values{"succeedAfter": {"2"}}, codes: []int{200}},
-		"answered by the last attempt":       {query: url.Values{"succeedAfter": {"3"}}, codes: []int{200}},
+		"answered after two resets":    {query: url.Values{"succeedAfter": {"2"}}, codes: []int{200}},
+		"answered by the last attempt": {query: url.Values{"succeedAfter": {"3"}}, codes: []int{200}},
 		// A kept connection that ends before the response has begun is no attempt: the backend may have closed it as idle.
 		"more resets than there are retries": {query: url.Values{"succeedAfter": {"5"}}, codes: []int{502}},
 	} {
