@@ -18,6 +18,8 @@ const (
 	ReasonLive = "Live"
 	// ReasonNotAccepted: the parent does not accept the route, so nothing is to be served.
 	ReasonNotAccepted = "NotAccepted"
+	// ReasonListenerInvalid: no listener that the route is attached to can be served, because of a conflict for example.
+	ReasonListenerInvalid = "ListenerInvalid"
 	// ReasonNoReplica: no pod of the Gateway is ready.
 	ReasonNoReplica = "NoReplica"
 	// ReasonReplicaBehind: a pod that is ready does not serve this generation of the route.

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -329,4 +330,26 @@ func TestANamespaceMattersByItsLabels(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.other}}
 	update(f, namespace, func(n *corev1.Namespace) { n.Labels["team"] = "shop" })
 	f.waitRoute(route, "Accepted", metav1.ConditionTrue, "Accepted")
+}
+
+// The pods have nothing to do with it: a conflict keeps the listener from being served.
+func TestARouteOfListenersInConflictSaysSo(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	g, route := f.gateway(func(g *gatewayv1.Gateway) {
+		other := g.Spec.Listeners[0]
+		other.Name, other.Protocol, other.TLS = "tls", gatewayv1.HTTPSProtocolType, &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "cert"}}}
+		other.Hostname = ptr(gatewayv1.Hostname("example.com"))
+		g.Spec.Listeners = append(g.Spec.Listeners, other)
+	}), f.route("shop", "app")
+	f.create(f.class, f.certificate(f.namespace, "cert"), g, service(f.namespace, "app"), route)
+	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionFalse, gateway.ReasonListenerInvalid)
+	told, err := entry(route)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `no listener that the route is attached to can be served: listener "web": port: listener "tls" speaks HTTPS on port 80, so HTTP cannot be spoken there`
+	if got := meta.FindStatusCondition(told.Conditions, gateway.ConditionLive).Message; got != want {
+		t.Errorf("Live says %q, want %q", got, want)
+	}
 }

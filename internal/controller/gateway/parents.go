@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -55,10 +56,28 @@ func (s *scope) live(route *graph.Route, parent *graph.Parent) metav1.Condition 
 	if !parent.Accepted() {
 		return status.False(ConditionLive, ReasonNotAccepted, "the Gateway does not accept the route")
 	}
+	if l := s.unserved(parent); l != nil {
+		return status.False(ConditionLive, ReasonListenerInvalid, fmt.Sprintf("no listener that the route is attached to can be served: listener %q: %s", l.Key(), l.Why()))
+	}
 	if lack := s.routeLack(route); lack != nil {
 		return status.False(ConditionLive, lack.reason, lack.message)
 	}
 	return status.True(ConditionLive, ReasonLive, "every pod that is ready serves this generation of the route")
+}
+
+// unserved is the first listener that a route is attached to by a parentRef, nil where one of them can be served.
+func (s *scope) unserved(parent *graph.Parent) *graph.Listener {
+	var first *graph.Listener
+	for _, i := range parent.Listeners {
+		l := s.graph.Listeners[i]
+		if l.Valid {
+			return nil
+		}
+		if first == nil {
+			first = l
+		}
+	}
+	return first
 }
 
 // entries returns the entries of a route with what we say of some parents. Those of other controllers and of other parents stay as

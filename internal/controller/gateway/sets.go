@@ -42,8 +42,8 @@ func (r *Reconciler) loadSets(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// common brings the status of a set into the form that those of Gateways have: its parts are the same.
-func common(set *gatewayv1.ListenerSet) gatewayv1.GatewayStatus {
+// asGatewayStatus brings the status of a set into the form that those of Gateways have: its parts are the same.
+func asGatewayStatus(set *gatewayv1.ListenerSet) gatewayv1.GatewayStatus {
 	of := gatewayv1.GatewayStatus{Conditions: set.Status.Conditions}
 	for _, l := range set.Status.Listeners {
 		of.Listeners = append(of.Listeners, gatewayv1.ListenerStatus(l))
@@ -51,8 +51,8 @@ func common(set *gatewayv1.ListenerSet) gatewayv1.GatewayStatus {
 	return of
 }
 
-// special brings it back.
-func special(of gatewayv1.GatewayStatus) gatewayv1.ListenerSetStatus {
+// asSetStatus brings it back.
+func asSetStatus(of gatewayv1.GatewayStatus) gatewayv1.ListenerSetStatus {
 	set := gatewayv1.ListenerSetStatus{Conditions: of.Conditions}
 	for _, l := range of.Listeners {
 		set.Listeners = append(set.Listeners, gatewayv1.ListenerEntryStatus(l))
@@ -62,7 +62,7 @@ func special(of gatewayv1.GatewayStatus) gatewayv1.ListenerSetStatus {
 
 // setStatus computes what we have to say of a set, in the form of a Gateway's status.
 func (s *scope) setStatus(object *gatewayv1.ListenerSet, set *graph.Set, now time.Time) gatewayv1.GatewayStatus {
-	at, is := metav1.NewTime(now), common(object)
+	at, is := metav1.NewTime(now), asGatewayStatus(object)
 	next := gatewayv1.GatewayStatus{
 		Conditions: status.Merge(is.Conditions, []metav1.Condition{set.Accepted, s.setProgrammed(set)}, object.Generation, at),
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) writeSets(ctx context.Context, s *scope) error {
 
 func (r *Reconciler) writeSet(ctx context.Context, s *scope, object *gatewayv1.ListenerSet, set *graph.Set) error {
 	next := s.setStatus(object, set, r.kit.Clock.Now())
-	if !r.due(s, object.UID, s.graph.Of(set), common(object), next) {
+	if !r.due(s, object.UID, s.graph.Of(set), asGatewayStatus(object), next) {
 		return nil
 	}
 	// What a stale cache shows of the Gateway and its children must not be told.
@@ -128,16 +128,16 @@ func (r *Reconciler) writeSet(ctx context.Context, s *scope, object *gatewayv1.L
 		return err
 	}
 	object = object.DeepCopy() // the answer is written into it
-	if err := applyStatus(ctx, in, object, special(next)); err != nil {
+	if err := applyStatus(ctx, in, object, asSetStatus(next)); err != nil {
 		return err
 	}
 	r.counted.Add(object.UID, r.kit.Clock.Now())
-	clean, dirty := cleaned(common(object), next)
+	clean, dirty := cleaned(asGatewayStatus(object), next)
 	if !dirty {
 		return nil
 	}
 	before := object.DeepCopy()
-	object.Status = special(clean)
+	object.Status = asSetStatus(clean)
 	err = in.Status().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
 	return written(object, err)
 }

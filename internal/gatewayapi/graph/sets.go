@@ -90,7 +90,7 @@ func (b *builder) allowsSet(of *gatewayv1.ListenerSet) *fault {
 			return nil
 		}
 	}
-	return faultf(reason, "%s of the Gateway does not allow ListenerSets of namespace %q", field, of.Namespace)
+	return faultf(reason, "%s of Gateway %q does not allow ListenerSets of namespace %q", field, b.in.Gateway.Name, of.Namespace)
 }
 
 // listenersOfSets judges the listeners of the sets. own are those of the Gateway.
@@ -190,7 +190,7 @@ func (b *builder) concludeSets(g *Graph) {
 		case set.refused != nil:
 			set.Accepted = c.condition(accepted, "", "", set.refused)
 		case g.Accepted.Status != metav1.ConditionTrue:
-			set.Accepted = c.no(accepted, string(gatewayv1.ListenerSetReasonParentNotAccepted), "the Gateway is not accepted")
+			set.Accepted = c.no(accepted, string(gatewayv1.ListenerSetReasonParentNotAccepted), fmt.Sprintf("spec.parentRef: Gateway %q is not accepted", b.in.Gateway.Name))
 		case valid == 0 && bad == nil:
 			set.Accepted = c.no(accepted, string(gatewayv1.ListenerSetReasonListenersNotValid), "the ListenerSet has no listener")
 		case valid == 0:
