@@ -118,7 +118,7 @@ func (g *Graph) Certificates() []types.NamespacedName {
 		}
 	}
 	for _, l := range g.Listeners {
-		if l.outranked() {
+		if l.barred {
 			continue
 		}
 		for _, name := range l.Certificates {

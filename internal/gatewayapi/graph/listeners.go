@@ -45,6 +45,8 @@ type Listener struct {
 	accepted *fault
 	resolved *fault
 	conflict *fault
+	// barred tells that a listener of a set has no place, because an earlier one has it, or there is none left.
+	barred bool
 }
 
 // Key is its name among all listeners of the graph. No name of a listener, of a set or of a namespace holds a slash.

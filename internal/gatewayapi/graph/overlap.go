@@ -19,7 +19,7 @@ type overlaps struct {
 func newOverlaps(all []*Listener) overlaps {
 	o := overlaps{named: map[address]*Listener{}, below: map[address]*Listener{}, at: map[*Listener]int{}}
 	for i, l := range all {
-		if !l.Secure() || l.outranked() {
+		if !l.Secure() || l.barred {
 			continue
 		}
 		o.at[l] = i

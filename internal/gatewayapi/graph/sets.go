@@ -103,13 +103,22 @@ func (b *builder) listenersOfSets(own []*Listener) []*Listener {
 			spec := gatewayv1.Listener(set.of.Spec.Listeners[i])
 			l := b.listener(owner{kind: setKind, namespace: set.Name.Namespace, uid: set.UID, generation: set.Generation}, i, &spec)
 			l.Set = set
-			l.conflict = held.take(l)
+			if full := held.full(l); full != nil {
+				l.accepted, l.barred = full, true
+			} else {
+				l.conflict = held.take(l)
+				l.barred = l.conflict != nil
+			}
 			all = append(all, l)
 		}
 		set.end = len(own) + len(all)
 	}
 	return all
 }
+
+// maxPorts is how many ports a Gateway may have before its ListenerSets open no further one. Each costs the Service and every
+// pod something, so who may make a ListenerSet could otherwise keep the Service of others from being written.
+const maxPorts = 128
 
 // address is what only one listener can have.
 type address struct {
@@ -143,6 +152,14 @@ func (h held) hold(l *Listener) {
 	h.hostnames[address{l.Port, l.Hostname}] = true
 }
 
+// full tells that a listener of a set would need one port more than the sets of a Gateway get.
+func (h held) full(l *Listener) *fault {
+	if _, open := h.protocols[l.Port]; open || len(h.protocols) < maxPorts || l.accepted != nil {
+		return nil
+	}
+	return faultf(gatewayv1.ListenerEntryReasonTooManyListeners, "port: the listeners before this one are on %d ports, and no more are opened for ListenerSets", maxPorts)
+}
+
 // take notes what a listener of a set holds, or tells what of it an earlier one has. It does not tell which one that is: who
 // sees the set need not see that one.
 func (h held) take(l *Listener) *fault {
@@ -161,9 +178,6 @@ func (h held) take(l *Listener) *fault {
 	h.hold(l)
 	return nil
 }
-
-// outranked tells that a listener of a set is not served because an earlier one has its place.
-func (l *Listener) outranked() bool { return l.Set != nil && l.conflict != nil }
 
 // nameOf is how another listener is called in the status of this one. Who sees a set need not see others.
 func (l *Listener) nameOf(other *Listener) string {

@@ -71,7 +71,7 @@ func checkSets(t *testing.T, in Input, g *Graph) {
 		for k, earlier := range g.Listeners {
 			spoken := earlier.Protocol == gatewayv1.HTTPProtocolType || earlier.Protocol == gatewayv1.HTTPSProtocolType
 			same := earlier.Port == l.Port && (earlier.Protocol != l.Protocol || earlier.Hostname == l.Hostname)
-			if k < i && spoken && same && !earlier.outranked() && l.Valid {
+			if k < i && spoken && same && !earlier.barred && l.Valid {
 				t.Errorf("listener %s has the place of %s", l.Key(), earlier.Key())
 			}
 		}
@@ -103,7 +103,7 @@ func checkOverlaps(t *testing.T, g *Graph) {
 	for _, l := range g.Listeners {
 		var want *Listener
 		for _, other := range g.Listeners {
-			if !l.Secure() || !other.Secure() || l.outranked() || other.outranked() || other.Port != l.Port || other.Hostname == l.Hostname {
+			if !l.Secure() || !other.Secure() || l.barred || other.barred || other.Port != l.Port || other.Hostname == l.Hostname {
 				continue
 			}
 			if _, any := common(l.Hostname, other.Hostname); any {
@@ -229,5 +229,50 @@ func BenchmarkSets(b *testing.B) {
 		if got := len(Build(in).Table(map[table.ServiceName]table.Service{}).Listeners); got != 6402 {
 			b.Fatalf("%d listeners", got)
 		}
+	}
+}
+
+// Whoever may make a ListenerSet opens so many ports and no more, and keeps nobody from a port that is open.
+func TestTheSetsOfAGatewayOpenNoMorePortsThanItTakes(t *testing.T) {
+	gateway := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge"}, Spec: gatewayv1.GatewaySpec{
+		Listeners:        []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
+		AllowedListeners: &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: new(gatewayv1.NamespacesFromAll)}},
+	}}
+	set := func(name string, listeners ...gatewayv1.ListenerEntry) *gatewayv1.ListenerSet {
+		return &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name)}, Spec: gatewayv1.ListenerSetSpec{
+			ParentRef: gatewayv1.ParentGatewayReference{Namespace: new(gatewayv1.Namespace("infra")), Name: "edge"}, Listeners: listeners,
+		}}
+	}
+	var sets []*gatewayv1.ListenerSet
+	for i := range 4 {
+		var greedy []gatewayv1.ListenerEntry
+		for k := range 64 {
+			greedy = append(greedy, gatewayv1.ListenerEntry{Name: gatewayv1.SectionName(fmt.Sprintf("l%d", k)), Port: gatewayv1.PortNumber(1000 + 64*i + k), Protocol: gatewayv1.HTTPProtocolType})
+		}
+		sets = append(sets, set(fmt.Sprintf("greedy-%d", i), greedy...))
+	}
+	sets = append(sets, set("later", gatewayv1.ListenerEntry{Name: "shop", Port: 80, Protocol: gatewayv1.HTTPProtocolType, Hostname: new(gatewayv1.Hostname("shop.example.com"))}))
+
+	g := Build(Input{Gateway: gateway, ListenerSets: sets})
+	ports, refused := map[int32]bool{}, 0
+	for _, l := range g.Listeners {
+		if l.Valid {
+			ports[l.Port] = true
+			continue
+		}
+		refused++
+		accepted := l.Conditions[0]
+		if accepted.Reason != string(gatewayv1.ListenerEntryReasonTooManyListeners) || accepted.Status != metav1.ConditionFalse || l.Conflict() != "" {
+			t.Errorf("listener %s: %s %s, conflict %q", l.Key(), accepted.Status, accepted.Reason, l.Conflict())
+		}
+	}
+	if len(ports) != maxPorts || refused != 4*64+1-maxPorts {
+		t.Errorf("%d ports are open and %d listeners are refused, want %d and %d", len(ports), refused, maxPorts, 4*64+1-maxPorts)
+	}
+	if last := g.Listeners[len(g.Listeners)-1]; !last.Valid {
+		t.Errorf("a later set cannot use a port that is open: %s", last.Why())
+	}
+	if table := g.Table(nil); len(table.Listeners) != maxPorts+1 {
+		t.Errorf("the table has %d listeners, want %d", len(table.Listeners), maxPorts+1)
 	}
 }

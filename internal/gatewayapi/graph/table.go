@@ -13,7 +13,7 @@ func (g *Graph) Table(services map[table.ServiceName]table.Service) table.Input 
 	taken := map[table.Listener]bool{}
 	for _, valid := range []bool{true, false} {
 		for i, l := range g.Listeners {
-			if l.Valid != valid || l.outranked() {
+			if l.Valid != valid || l.barred {
 				continue
 			}
 			made := table.Listener{Port: l.Port, Secure: l.Secure(), Hostname: l.Hostname}
