@@ -183,10 +183,13 @@ type answer struct {
 func (r *run) get(scheme, path string) (*answer, error) { return r.getAt(scheme + "://" + host + path) }
 
 // getAt is get for an address.
-func (r *run) getAt(url string) (*answer, error) {
+func (r *run) getAt(url string) (*answer, error) { return r.getWithin(requestTimeout, url) }
+
+// getWithin is getAt with a limit of its own.
+func (r *run) getWithin(limit time.Duration, url string) (*answer, error) {
 	transport := r.transport(http1)
 	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

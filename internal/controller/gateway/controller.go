@@ -56,6 +56,8 @@ type Reconciler struct {
 	copied *lru.Cache
 	// granted remembers of which namespaces the cache has shown the grants as they were. Losing it costs a live list of each.
 	granted *lru.Cache
+	// pace bounds how often a Gateway with many routes is looked at.
+	pace *pace
 	// settling remembers since when a status waits for pods. Losing it costs a longer wait.
 	settling *lru.Cache
 	// counted remembers when the status of a Gateway was written, by UID. Losing it costs a write.
@@ -87,6 +89,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		// Every Gateway is an event when they are.
 		return r.kit.Forget(ctx, req.NamespacedName)
 	}
+	if rest := r.pace.left(req.NamespacedName); rest > 0 {
+		return ctrl.Result{RequeueAfter: rest}, nil
+	}
 	s, err := r.load(ctx, req.NamespacedName)
 	switch {
 	case err != nil:
@@ -107,6 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Abort(req.NamespacedName, err)
 	}
 	s.graph = graph.Build(s.input)
+	r.pace.rest(req.NamespacedName, len(s.graph.Routes))
 	if s.err = r.confirmGrants(ctx, s); s.err == nil {
 		s.err = errors.Join(r.borrow(ctx, s), r.applyChildren(ctx, s))
 	}
@@ -115,7 +121,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.judgePods()
 	s.judgeRollout(r.kit.Clock.Now())
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
-		return errors.Join(r.writeRoutes(ctx, s), r.writePolicies(ctx, s), r.writeSets(ctx, s), r.writeGateway(ctx, s))
+		// Routes are many, so they come last.
+		return errors.Join(r.writeGateway(ctx, s), r.writeSets(ctx, s), r.writePolicies(ctx, s), r.writeRoutes(ctx, s))
 	})
 }
 

@@ -28,7 +28,9 @@
 //	policies.go    the entries in the status of a BackendTLSPolicy
 //	sets.go        ListenerSets: loading them, and their status
 //	orphans.go     taking back what was said of ListenerSets that no Gateway has
-//	write.go       writing statuses
+//	write.go       which statuses are written, and when
+//	changes.go     writing the statuses of routes, of which there may be thousands
+//	pace.go        looks at a Gateway that changes all the time
 //	metrics.go     what is measured
 //
 // Package desired says what a Gateway leads to. What other kinds have too is in package kit.

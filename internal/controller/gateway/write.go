@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -147,20 +145,19 @@ func (r *Reconciler) writeRoutes(ctx context.Context, s *scope) error {
 		judged[route.UID] = route
 	}
 	ours := ofGateway(client.ObjectKeyFromObject(s.gateway), s.input.ListenerSets)
-	var errs []error
+	var changes []change
 	for _, object := range s.routes() {
-		route := judged[object.GetUID()]
-		if route == nil {
-			errs = append(errs, r.writeParents(ctx, object, ours, nil))
-			continue
+		var all []said
+		if route := judged[object.GetUID()]; route != nil {
+			if wait := r.routeWait(s, route); wait > 0 {
+				s.recheck.After(wait)
+				continue
+			}
+			all = s.sayings(route)
 		}
-		if wait := r.routeWait(s, route); wait > 0 {
-			s.recheck.After(wait)
-			continue
-		}
-		errs = append(errs, r.writeParents(ctx, object, ours, s.sayings(route)))
+		changes = r.appendChange(changes, object, ours, all)
 	}
-	return errors.Join(errs...)
+	return r.writeChanges(ctx, changes)
 }
 
 // routeWait is how long to hold back what is said of a route.
@@ -181,39 +178,6 @@ func (r *Reconciler) routeWait(s *scope, route *graph.Route) time.Duration {
 	return r.settle(key)
 }
 
-// writeParents writes what is said of some parents into the status of a route.
-func (r *Reconciler) writeParents(ctx context.Context, object client.Object, ours owns, all []said) error {
-	before := parentStatuses(object)
-	next := entries(*before, object.GetNamespace(), ours, all, object.GetGeneration(), metav1.NewTime(r.kit.Clock.Now()))
-	if len(next) == len(*before) && (len(next) == 0 || reflect.DeepEqual(next, *before)) {
-		return nil
-	}
-	in, err := r.kinds.objects.Client(object)
-	if err != nil {
-		return err
-	}
-	after, ok := object.DeepCopyObject().(client.Object)
-	if !ok {
-		return fmt.Errorf("%T is no object", object)
-	}
-	*parentStatuses(after) = next
-	// The list is one value that controllers share, so the write is locked.
-	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
-	return written(object, in.Status().Patch(ctx, after, patch, client.FieldOwner(FieldManager)))
-}
-
-// parentStatuses are the entries of a route.
-func parentStatuses(object client.Object) *[]gatewayv1.RouteParentStatus {
-	switch route := object.(type) {
-	case *gatewayv1.HTTPRoute:
-		return &route.Status.Parents
-	case *gatewayv1.GRPCRoute:
-		return &route.Status.Parents
-	default:
-		return new([]gatewayv1.RouteParentStatus)
-	}
-}
-
 // release takes our entries for a Gateway that has gone, or is not ours, out of the statuses of routes and
 // policies, and what we said of its ListenerSets.
 func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) error {
@@ -229,18 +193,18 @@ func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) 
 
 // releaseRoutes takes our entries for some parents out of the statuses of routes. value finds the routes in the index.
 func (r *Reconciler) releaseRoutes(ctx context.Context, value string, ours owns) error {
-	var errs []error
 	httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
 	for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
 		if err := r.kinds.objects.List(ctx, list, client.MatchingFields{indexEntry: value}, client.UnsafeDisableDeepCopy); err != nil {
-			errs = append(errs, fmt.Errorf("list %T: %w", list, err))
+			return fmt.Errorf("list %T: %w", list, err)
 		}
 	}
+	var changes []change
 	for i := range httpRoutes.Items {
-		errs = append(errs, r.writeParents(ctx, &httpRoutes.Items[i], ours, nil))
+		changes = r.appendChange(changes, &httpRoutes.Items[i], ours, nil)
 	}
 	for i := range grpcRoutes.Items {
-		errs = append(errs, r.writeParents(ctx, &grpcRoutes.Items[i], ours, nil))
+		changes = r.appendChange(changes, &grpcRoutes.Items[i], ours, nil)
 	}
-	return errors.Join(errs...)
+	return r.writeChanges(ctx, changes)
 }

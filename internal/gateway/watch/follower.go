@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// maxPause bounds the pause after a table. The pause is as long as making the table
-	// took. So an endless burst of changes uses at most half a core.
-	maxPause = 100 * time.Millisecond
+	// pauseFactor is how much longer than making a table the pause after it is. So an endless
+	// burst of changes uses at most a third of a core. maxPause bounds the pause.
+	pauseFactor = 2
+	maxPause    = 300 * time.Millisecond
 	// maxSleep bounds a sleep, because the clock may be adjusted meanwhile.
 	maxSleep = time.Hour
 	// absentPause is how long a kind that the cluster does not have is not looked for.
@@ -69,7 +70,7 @@ func (f *follower) loop(ctx context.Context, look func(context.Context) (again t
 		begin := f.clock.Now()
 		again := look(ctx)
 		took := f.clock.Since(begin)
-		if !f.sleep(ctx, min(took, maxPause), nil) {
+		if !f.sleep(ctx, min(pauseFactor*took, maxPause), nil) {
 			return
 		}
 		rest := maxSleep

@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// apiServer is written to. Each write takes 10 ms.
+type apiServer struct {
+	clock *clocktesting.FakePassiveClock
+	// answer is what it says of a route.
+	answer func(name string) error
+
+	mu      sync.Mutex
+	asked   int
+	written map[string]bool
+}
+
+func (a *apiServer) write(c change) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked++
+	a.clock.SetTime(a.clock.Now().Add(10 * time.Millisecond))
+	err := a.answer(c.before.GetName())
+	if err == nil {
+		a.written[c.before.GetName()] = true
+	}
+	return err
+}
+
+// pass is what one reconcile writes of these routes.
+func (a *apiServer) pass(routes []string) error {
+	var changes []change
+	for _, name := range routes {
+		object := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		changes = append(changes, change{before: object, after: object})
+	}
+	return (&writing{clock: a.clock, write: a.write, changes: changes}).run()
+}
+
+func namesOf(what string, count int) []string {
+	var names []string
+	for i := range count {
+		names = append(names, fmt.Sprintf("%s-%04d", what, i))
+	}
+	return names
+}
+
+func refused(name string) error {
+	return outcome.Classify(name, apierrors.NewForbidden(schema.GroupResource{Resource: "httproutes"}, name, errors.New("no")))
+}
+
+func TestAReconcileWritesStatusesForASecondAndAsksForAnotherOne(t *testing.T) {
+	a := &apiServer{clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), answer: func(string) error { return nil }, written: map[string]bool{}}
+	routes := namesOf("route", 1000)
+	passes := 0
+	for rest := routes; len(rest) > 0; passes++ {
+		begin := a.clock.Now()
+		err := a.pass(rest)
+		if took := a.clock.Since(begin); took > writeTime+routeWriters*10*time.Millisecond {
+			t.Fatalf("it wrote for %v", took)
+		}
+		rest = slices.DeleteFunc(slices.Clone(rest), func(name string) bool { return a.written[name] })
+		result, err := outcome.Result(err, 0)
+		if err != nil || (len(rest) > 0) != (result.RequeueAfter > 0) {
+			t.Fatalf("%d are left: it looks again after %v, error %v", len(rest), result.RequeueAfter, err)
+		}
+	}
+	if a.asked != len(routes) || passes > 12 {
+		t.Errorf("%d writes in %d passes for %d routes", a.asked, passes, len(routes))
+	}
+}
+
+func TestAFewStatusesAreWrittenInTheirOrder(t *testing.T) {
+	var order []string
+	a := &apiServer{clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), written: map[string]bool{}}
+	a.answer = func(name string) error { order = append(order, name); return nil }
+	if err := a.pass(namesOf("route", fewChanges)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(namesOf("route", fewChanges), order); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A tenant can make a route whose status cannot be written. However many there are, the others are written.
+func TestRoutesThatAreRefusedDoNotKeepOthersFromBeingWritten(t *testing.T) {
+	a := &apiServer{clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), written: map[string]bool{}}
+	good, bad := namesOf("good", 50), namesOf("bad", 500)
+	hostile := map[string]bool{}
+	for _, name := range bad {
+		hostile[name] = true
+	}
+	a.answer = func(name string) error {
+		if hostile[name] {
+			return refused(name)
+		}
+		return nil
+	}
+	for range 200 {
+		err := a.pass(append(slices.Clone(bad), slices.DeleteFunc(slices.Clone(good), func(name string) bool { return a.written[name] })...))
+		if joined, ok := err.(interface{ Unwrap() []error }); !ok || len(joined.Unwrap()) > maxFailures+1 { //nolint:errorlint // what was joined is counted
+			t.Fatalf("an error of %T tells too much or too little", err)
+		}
+	}
+	if diff := cmp.Diff(good, slices.Sorted(maps.Keys(a.written))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnAPIServerThatDoesNotAnswerIsNotAskedAThousandTimes(t *testing.T) {
+	a := &apiServer{clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), written: map[string]bool{}}
+	a.answer = func(name string) error { return outcome.Classify(name, context.DeadlineExceeded) }
+	err := a.pass(namesOf("route", 1000))
+	if a.asked > routeWriters {
+		t.Errorf("it was asked %d times", a.asked)
+	}
+	if _, retry := outcome.Result(err, 0); retry == nil {
+		t.Errorf("%v is not tried again", err)
+	}
+}
