@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -63,11 +64,14 @@ func NewBackendTLS(in BackendTLSInput) (*BackendTLS, error) {
 	return made, nil
 }
 
+// beginsPEM is how a block in PEM begins, at the begin of a line (RFC 7468).
+const beginsPEM = "\n-----BEGIN"
+
 // ParseRoots reads the certificates of authorities, in PEM. One that cannot be read is an
 // error: who wrote it trusted it.
 func ParseRoots(bundle []byte) (*x509.CertPool, error) {
-	pool, found := x509.NewCertPool(), false
-	for rest := bundle; ; {
+	pool, found := x509.NewCertPool(), 0
+	for rest := bundle; ; found++ {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
 			break
@@ -80,12 +84,17 @@ func ParseRoots(bundle []byte) (*x509.CertPool, error) {
 			return nil, fmt.Errorf("a certificate cannot be read: %w", err)
 		}
 		pool.AddCert(certificate)
-		found = true
 	}
-	if !found {
+	// Package pem leaves out what is damaged.
+	begun := bytes.Count(append([]byte("\n"), bundle...), []byte(beginsPEM))
+	switch {
+	case begun > found:
+		return nil, errors.New("a block of PEM cannot be read")
+	case found == 0:
 		return nil, errors.New("there is no certificate in PEM")
+	default:
+		return pool, nil
 	}
-	return pool, nil
 }
 
 // identity is a digest of an input. Its fields cannot run into each other.

@@ -1,7 +1,10 @@
 package table_test
 
 import (
+	"bytes"
 	"crypto/x509"
+	"encoding/pem"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,18 +22,20 @@ func TestNewBackendTLS(t *testing.T) {
 		in    table.BackendTLSInput
 		wrong string
 	}{
-		"an authority":                {in: table.BackendTLSInput{Roots: ca.PEM()}},
-		"two authorities and text":    {in: table.BackendTLSInput{Roots: []byte("ours:\n" + string(ca.PEM()) + "theirs:\n" + string(authority.New(t, "b").PEM()))}},
-		"the system":                  {in: table.BackendTLSInput{System: true}},
-		"a certificate to show":       {in: table.BackendTLSInput{System: true, Certificate: certificate, PrivateKey: key}},
-		"nothing":                     {wrong: "there is no certificate in PEM"},
-		"no PEM":                      {in: table.BackendTLSInput{Roots: []byte("x")}, wrong: "there is no certificate in PEM"},
-		"a key":                       {in: table.BackendTLSInput{Roots: key}, wrong: `there is a block "PRIVATE KEY" beside certificates`},
-		"a key beside an authority":   {in: table.BackendTLSInput{Roots: append(ca.PEM(), key...)}, wrong: `there is a block "PRIVATE KEY" beside certificates`},
-		"a damaged certificate":       {in: table.BackendTLSInput{Roots: []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")}, wrong: "a certificate cannot be read"},
-		"another key":                 {in: table.BackendTLSInput{System: true, Certificate: certificate, PrivateKey: otherKey}, wrong: "the certificate to show and its key"},
-		"a certificate without a key": {in: table.BackendTLSInput{System: true, Certificate: certificate}, wrong: "the certificate to show and its key"},
-		"a key without a certificate": {in: table.BackendTLSInput{System: true, PrivateKey: key}, wrong: "the certificate to show and its key"},
+		"an authority":                          {in: table.BackendTLSInput{Roots: ca.PEM()}},
+		"two authorities and text":              {in: table.BackendTLSInput{Roots: []byte("ours:\n" + string(ca.PEM()) + "theirs:\n" + string(authority.New(t, "b").PEM()))}},
+		"the system":                            {in: table.BackendTLSInput{System: true}},
+		"a certificate to show":                 {in: table.BackendTLSInput{System: true, Certificate: certificate, PrivateKey: key}},
+		"nothing":                               {wrong: "there is no certificate in PEM"},
+		"no PEM":                                {in: table.BackendTLSInput{Roots: []byte("x")}, wrong: "there is no certificate in PEM"},
+		"a key":                                 {in: table.BackendTLSInput{Roots: key}, wrong: `there is a block "PRIVATE KEY" beside certificates`},
+		"a key beside an authority":             {in: table.BackendTLSInput{Roots: append(ca.PEM(), key...)}, wrong: `there is a block "PRIVATE KEY" beside certificates`},
+		"a damaged certificate":                 {in: table.BackendTLSInput{Roots: []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")}, wrong: "a certificate cannot be read"},
+		"a certificate that is no PEM any more": {in: table.BackendTLSInput{Roots: append(ca.PEM(), "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"...)}, wrong: "a block of PEM cannot be read"},
+		"a certificate that is cut off":         {in: table.BackendTLSInput{Roots: append(ca.PEM(), ca.PEM()[:100]...)}, wrong: "a block of PEM cannot be read"},
+		"another key":                           {in: table.BackendTLSInput{System: true, Certificate: certificate, PrivateKey: otherKey}, wrong: "the certificate to show and its key"},
+		"a certificate without a key":           {in: table.BackendTLSInput{System: true, Certificate: certificate}, wrong: "the certificate to show and its key"},
+		"a key without a certificate":           {in: table.BackendTLSInput{System: true, PrivateKey: key}, wrong: "the certificate to show and its key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made, err := table.NewBackendTLS(tc.in)
@@ -135,4 +140,28 @@ func TestWrongSettingsDoNotSwitchTLSOff(t *testing.T) {
 	if diff := cmp.Diff(table.DefaultLimits(), b.Limits); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}
+}
+
+// FuzzParseRoots: a bundle is either refused, or each certificate that it has begun is trusted. So who damages a bundle is told.
+func FuzzParseRoots(f *testing.F) {
+	ca := authority.New(f, "ca")
+	f.Add([]byte(nil), []byte(nil))
+	f.Add([]byte("ours:\n"), []byte("\ntheirs:\n"))
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN CERTIFICATE-----"))
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		bundle := slices.Concat(before, []byte("\n"), ca.PEM(), after)
+		if _, err := table.ParseRoots(bundle); err != nil {
+			return
+		}
+		begun, trusted := bytes.Count(append([]byte("\n"), bundle...), []byte("\n-----BEGIN")), 0
+		for rest := bundle; ; trusted++ {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil {
+				break
+			}
+		}
+		if begun != trusted {
+			t.Errorf("%d blocks were begun, and %d are trusted", begun, trusted)
+		}
+	})
 }
