@@ -40,7 +40,16 @@ type ofGateway struct {
 
 func (g *ofGateway) create(r *run) {
 	r.Helper()
-	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: gatewayController}}
+	// As with an APIGateway: to log thousands of requests a second would be measured, too.
+	r.must(cluster.Create(r.Context(), &slipwayv1alpha1.GatewayParameters{ObjectMeta: r.named(gateway), Spec: slipwayv1alpha1.GatewayParametersSpec{
+		AccessLog: &slipwayv1alpha1.AccessLog{SamplePercent: ptr(int32(1))},
+	}}))
+	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}, Spec: gatewayv1.GatewayClassSpec{
+		ControllerName: gatewayController,
+		ParametersRef: &gatewayv1.ParametersReference{
+			Group: gatewayv1.Group(slipwayv1alpha1.SchemeGroupVersion.Group), Kind: "GatewayParameters", Name: gateway, Namespace: ptr(gatewayv1.Namespace(r.namespace)),
+		},
+	}}
 	r.must(cluster.Create(r.Context(), class))
 	r.Cleanup(func() {
 		if err := cluster.Delete(cleanupContext(r.T), class); err != nil {
