@@ -1,5 +1,33 @@
 package v1alpha1
 
+// AddressRange is an IP address, or a range of them in CIDR form such as 10.0.0.0/8. An IPv4 address that is written as an IPv6
+// one (::ffff:10.0.0.1) is refused.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=43
+// +kubebuilder:validation:Pattern=`^[0-9a-fA-F:.]+(/[0-9]{1,3})?$`
+type AddressRange string
+
+// ClientAddresses says from which addresses requests are let in. The address is that of the connection; behind
+// spec.trustedProxies it is the last one in X-Forwarded-For that is no trusted proxy. A request whose client a trusted proxy
+// does not say is refused.
+//
+// +kubebuilder:validation:MinProperties=1
+type ClientAddresses struct {
+	// allow are the addresses that are let in, at most 64. Default: all that deny does not name.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +optional
+	Allow []AddressRange `json:"allow,omitempty"`
+	// deny are addresses that are not let in, whatever allow says; at most 64. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +optional
+	Deny []AddressRange `json:"deny,omitempty"`
+}
+
 // Duration is a length of time, such as 500ms, 10s or 1m30s, at most 24h.
 //
 // +kubebuilder:validation:MinLength=2

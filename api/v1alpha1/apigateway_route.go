@@ -139,6 +139,10 @@ type Route struct {
 	// +optional
 	Retries *Retries `json:"retries,omitempty"`
 
+	// clientAddresses lets only those in whose address fits. Others get 403. Default: everybody.
+	// +optional
+	ClientAddresses *ClientAddresses `json:"clientAddresses,omitempty"`
+
 	// auth lets only those in who prove who they are. Others get 401. Default: everybody.
 	// +optional
 	Auth *Auth `json:"auth,omitempty"`

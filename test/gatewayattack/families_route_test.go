@@ -72,6 +72,38 @@ func serverNames() []*attack {
 	return all
 }
 
+// Fields that name a client, and lines of the PROXY protocol, from somebody whose word does not count. /inside is for others.
+func addresses() []*attack {
+	var all []*attack
+	for _, field := range []string{
+		"X-Forwarded-For", "x-forwarded-for", "X_Forwarded_For", "X-Forwarded_For", "Forwarded", "X-Real-IP", "X-Real-Ip", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP", "X-Cluster-Client-IP", "X-Envoy-External-Address", "X-Original-Forwarded-For", "Via", "Fastly-Client-IP", "X-ProxyUser-Ip", "Client-IP", "Remote-Addr",
+	} {
+		for _, value := range []string{"192.0.2.1", "192.0.2.1, 192.0.2.1", "for=192.0.2.1", "127.0.0.1, 192.0.2.1", "192.0.2.1:80", "::ffff:192.0.2.1", "[2001:db8::1]:80", "\"192.0.2.1\""} {
+			name := field + ": " + value
+			all = append(all,
+				request("addresses", name, "a", "GET /inside/{a} HTTP/1.1\r\n"+host+field+": "+value+"\r\n\r\n"),
+				request("addresses", name+", in Connection", "a", "GET /inside/{a} HTTP/1.1\r\n"+host+"Connection: "+field+"\r\n"+field+": "+value+"\r\n\r\n"),
+				&attack{family: "addresses", name: name + " over HTTP/2", sends: "a", h2: []frame{{stream: 1, end: true, fields: []string{":method", "GET", ":scheme", "http", ":path", "/inside/{a}", ":authority", "{host}", strings.ToLower(field), value}}}})
+		}
+	}
+	for name, before := range map[string]string{
+		"PROXY, version 1":           "PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n",
+		"PROXY, version 1, IPv6":     "PROXY TCP6 2001:db8::1 2001:db8::2 1 80\r\n",
+		"PROXY, version 2":           "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc0\x00\x02\x02\x00\x01\x00\x50",
+		"PROXY, in lower case":       "proxy tcp4 192.0.2.1 192.0.2.2 1 80\r\n",
+		"PROXY, after an empty line": "\r\nPROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n",
+	} {
+		all = append(all, request("addresses", name, "a", before+"GET /inside/{a} HTTP/1.1\r\n"+host+"\r\n"))
+	}
+	for _, target := range []string{"/inside/{a}", "/open/..;/inside/{a}", "/%69nside/{a}", "//inside/{a}", "/open/..%2Finside/{a}", "/;%2Fx/inside/{a}"} {
+		all = append(all, request("addresses", "the path "+target, "a", "GET "+target+" HTTP/1.1\r\n"+host+"\r\n"))
+	}
+	for _, a := range all {
+		a.never = "a"
+	}
+	return all
+}
+
 // Ways into /private that do not look like it. Each is tried as it is, with the key of another route, and over HTTP/2.
 func paths() []*attack {
 	before := []string{

@@ -16,7 +16,7 @@ func (e *exchange) findClient() {
 		e.peer = strings.Trim(e.peer[:colon], "[]")
 	}
 	address, _ := netip.ParseAddr(e.peer) // the zero address if the peer has none
-	e.client, e.address = e.peer, clients.Of(address)
+	e.client, e.origin, e.address = e.peer, address, clients.Of(address)
 	e.shareOf = e.address
 	if e.state == nil || !clients.Within(e.state.TrustedProxies, address) {
 		return
@@ -27,9 +27,12 @@ func (e *exchange) findClient() {
 		hop := strings.TrimSpace(hops[i])
 		address, err := netip.ParseAddr(hop)
 		if err != nil {
+			if len(e.r.Header["X-Forwarded-For"]) > 0 {
+				e.origin = netip.Addr{} // the proxy says that it is not the client, and not who is
+			}
 			return
 		}
-		e.client, e.address = hop, clients.Of(address)
+		e.client, e.origin, e.address = hop, address, clients.Of(address)
 		e.shareOf = e.address
 		if !clients.Within(e.state.TrustedProxies, address) {
 			return

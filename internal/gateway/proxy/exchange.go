@@ -37,6 +37,8 @@ type exchange struct {
 	chosen *table.WeightedBackend // nil until one is chosen
 	peer   string                 // the address of the peer
 	client string                 // the address of the client, as far as it can be trusted
+	// origin is the address of the client. It is the zero address where a trusted proxy does not say it.
+	origin netip.Addr
 	// address is what counts as the client in limits. shareOf is the client whose share of
 	// a bound is used. It is the zero Addr if a trusted proxy names no client.
 	address, shareOf netip.Addr
@@ -95,6 +97,10 @@ func (e *exchange) serve() {
 	e.startSpan()
 	e.findClient()
 	if !e.enter() || !e.findRoute() {
+		return
+	}
+	if allowed := e.route.ClientAddresses; allowed != nil && !allowed.Admit(e.origin) {
+		e.refuse(http.StatusForbidden, "client_address")
 		return
 	}
 	if e.route.CORS != nil && e.allowOrigin() {

@@ -27,6 +27,9 @@ func addActions(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 			Body:        []byte(in.Body),
 		}
 	}
+	if in := spec.ClientAddresses; in != nil {
+		rule.ClientAddresses = &table.AddressRule{Allow: words(in.Allow), Deny: words(in.Deny)}
+	}
 	if in := spec.CORS; in != nil {
 		rule.CORS = &table.CORSRule{
 			AllowOrigins: words(in.AllowOrigins), AllowMethods: words(in.AllowMethods), AllowHeaders: words(in.AllowHeaders),

@@ -16,6 +16,7 @@ type protection struct {
 	edit      string // RequestHeaders of the rule and its backends
 	cors      string
 	rateLimit RateLimit
+	addresses string // ClientAddresses
 	bodyBytes int64
 }
 
@@ -39,6 +40,9 @@ func newProtection(route *Route, rule *Rule) protection {
 	if rule.CORS != nil {
 		p.cors = describe(rule.CORS)
 	}
+	if rule.ClientAddresses != nil {
+		p.addresses = describe(rule.ClientAddresses)
+	}
 	if route.RateLimit != nil {
 		p.rateLimit = *route.RateLimit
 	}
@@ -60,6 +64,7 @@ func (p *protection) includes(other *protection) bool {
 	return (other.sends || !p.sends) &&
 		(other.auth == "" || other.auth == p.auth) &&
 		(other.rateLimit == RateLimit{} || other.rateLimit == p.rateLimit) &&
+		(other.addresses == "" || other.addresses == p.addresses) &&
 		(other.bodyBytes == 0 || p.bodyBytes != 0 && p.bodyBytes <= other.bodyBytes) &&
 		(p.cors == "" || p.cors == other.cors) &&
 		p.edit == other.edit

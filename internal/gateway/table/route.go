@@ -34,8 +34,10 @@ type Route struct {
 	MaxBodyBytes int64
 	Timeouts     Timeouts
 	Retries      Retries
-	Auth         *Auth
-	RateLimit    *RateLimit
+	// ClientAddresses are the clients that are let in. Nil: all.
+	ClientAddresses *Addresses
+	Auth            *Auth
+	RateLimit       *RateLimit
 
 	match      predicates
 	protection protection

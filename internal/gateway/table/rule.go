@@ -78,8 +78,10 @@ type Rule struct {
 	MaxBodyBytes int64
 	Timeouts     Timeouts
 	Retries      Retries
-	Auth         *Auth
-	RateLimit    *RateLimit
+	// ClientAddresses says which clients are let in. Nil: all.
+	ClientAddresses *AddressRule
+	Auth            *Auth
+	RateLimit       *RateLimit
 }
 
 // PathType says how a path is compared.

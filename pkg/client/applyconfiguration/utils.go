@@ -94,6 +94,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BasicAuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimToHeader"):
 		return &apiv1alpha1.ClaimToHeaderApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClientAddresses"):
+		return &apiv1alpha1.ClientAddressesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConnectionLimits"):
 		return &apiv1alpha1.ConnectionLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CORS"):

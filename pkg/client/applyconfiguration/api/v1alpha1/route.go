@@ -66,6 +66,8 @@ type RouteApplyConfiguration struct {
 	// retries say when a request is sent again. Default: up to 2 times after a connection
 	// failed before anything was sent.
 	Retries *RetriesApplyConfiguration `json:"retries,omitempty"`
+	// clientAddresses lets only those in whose address fits. Others get 403. Default: everybody.
+	ClientAddresses *ClientAddressesApplyConfiguration `json:"clientAddresses,omitempty"`
 	// auth lets only those in who prove who they are. Others get 401. Default: everybody.
 	Auth *AuthApplyConfiguration `json:"auth,omitempty"`
 	// rateLimit bounds the number of requests. Others get 429. Default: no bound.
@@ -244,6 +246,14 @@ func (b *RouteApplyConfiguration) WithTimeouts(value *TimeoutsApplyConfiguration
 // If called multiple times, the Retries field is set to the value of the last call.
 func (b *RouteApplyConfiguration) WithRetries(value *RetriesApplyConfiguration) *RouteApplyConfiguration {
 	b.Retries = value
+	return b
+}
+
+// WithClientAddresses sets the ClientAddresses field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClientAddresses field is set to the value of the last call.
+func (b *RouteApplyConfiguration) WithClientAddresses(value *ClientAddressesApplyConfiguration) *RouteApplyConfiguration {
+	b.ClientAddresses = value
 	return b
 }
 
