@@ -21,6 +21,8 @@ func (e *exchange) authenticate() bool {
 		return e.checkAPIKey(auth.APIKey)
 	case auth.Basic != nil:
 		return e.checkPassword(auth.Basic)
+	case auth.External != nil:
+		return e.askExternal(auth.External)
 	}
 	return e.checkToken(auth.JWT)
 }
@@ -117,6 +119,8 @@ func (e *exchange) addIdentity() {
 	switch {
 	case auth.JWT != nil:
 		e.addClaims(auth.JWT)
+	case auth.External != nil:
+		e.fields = append(e.fields, e.vouched...)
 	case auth.APIKey != nil:
 		header = auth.APIKey.ClientHeader
 	case auth.Basic != nil:

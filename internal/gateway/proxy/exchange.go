@@ -60,6 +60,9 @@ type exchange struct {
 	fields   []upstream.Field
 	endpoint string
 
+	// vouched are the fields for the backend from the Service that was asked about the request.
+	vouched []upstream.Field
+
 	heads    sync.Mutex // held while a response head is sent
 	answered bool       // the final response has begun
 	status   int

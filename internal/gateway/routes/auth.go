@@ -1,12 +1,14 @@
 package routes
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -31,18 +33,52 @@ func (c *compiler) addAuth(rule *table.Rule, spec *slipwayv1alpha1.Route) *table
 	// Equal fields refer to the same Secret, keys and users.
 	auth, f := &table.Auth{ID: describe(spec.Auth)}, (*table.Fault)(nil)
 	in := spec.Auth
+	ways := 0
+	for _, is := range []bool{in.APIKey != nil, in.Basic != nil, in.JWT != nil, in.External != nil} {
+		if is {
+			ways++
+		}
+	}
 	switch {
-	case in.APIKey != nil && in.Basic == nil && in.JWT == nil:
+	case ways != 1:
+		f = invalid("auth: exactly one of apiKey, basic, jwt and external must be set")
+	case in.APIKey != nil:
 		auth.APIKey, f = c.newAPIKey(in.APIKey)
-	case in.Basic != nil && in.APIKey == nil && in.JWT == nil:
+	case in.Basic != nil:
 		auth.Basic, f = c.newBasic(in.Basic)
-	case in.JWT != nil && in.APIKey == nil && in.Basic == nil:
+	case in.JWT != nil:
 		auth.JWT, f = c.newJWT(in.JWT)
 	default:
-		f = invalid("auth: exactly one of apiKey, basic and jwt must be set")
+		auth.External, f = newExternal(in.External)
 	}
 	rule.Auth = auth
 	return f
+}
+
+// defaultExternalTimeout is how long a Service may take to answer.
+const defaultExternalTimeout = 5 * time.Second
+
+func newExternal(in *slipwayv1alpha1.ExternalAuth) (*table.External, *table.Fault) {
+	timeout, f := parseDuration("auth.external.timeout", in.Timeout, defaultExternalTimeout)
+	if f != nil {
+		return nil, f
+	}
+	external := &table.External{
+		Ref:  table.BackendRef{Service: string(in.BackendService.Name), Port: in.BackendService.Port, Field: "auth.external.backendService"},
+		Path: cmp.Or(string(in.Path), "/"), RequestHeaders: words(in.RequestHeaders), BackendHeaders: words(in.BackendHeaders),
+		IdentityHeader: string(in.IdentityHeader), Timeout: timeout,
+	}
+	if len(external.RequestHeaders) == 0 {
+		external.RequestHeaders = []string{"Authorization", "Cookie"}
+	}
+	switch in.OnFailure {
+	case "", slipwayv1alpha1.AuthFailureRefuse:
+	case slipwayv1alpha1.AuthFailureLetIn:
+		external.LetIn = true
+	default:
+		return nil, invalid("auth.external.onFailure: %q is neither Refuse nor LetIn", in.OnFailure)
+	}
+	return external, nil
 }
 
 func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*table.APIKey, *table.Fault) {

@@ -2,15 +2,17 @@ package table
 
 import (
 	"crypto/sha256"
+	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
-// Auth defines how a client authenticates. Exactly one of the three is set.
+// Auth defines how a client authenticates. Exactly one of the four is set.
 type Auth struct {
-	APIKey *APIKey
-	Basic  *Basic
-	JWT    *JWT
+	APIKey   *APIKey
+	Basic    *Basic
+	JWT      *JWT
+	External *External
 
 	// ID tells what two rules with the same ID have in common: they let in the same clients,
 	// and tell backends the same about them. Empty: the rule has this in common with none.
@@ -49,6 +51,27 @@ type Basic struct {
 	UserHeader string
 	// Users are the bcrypt hashes of the valid passwords, by user.
 	Users map[string][][]byte
+}
+
+// External asks a Service about each request.
+type External struct {
+	// Ref is the Service. Its Weight means nothing.
+	Ref BackendRef
+	// Path is where the Service is asked.
+	Path string
+	// RequestHeaders are the fields of the request that the Service gets.
+	RequestHeaders []string
+	// BackendHeaders are the fields of the answer that the backend gets.
+	BackendHeaders []string
+	// IdentityHeader is the field of the answer that says who the client is. Empty: nothing does.
+	IdentityHeader string
+	// Timeout bounds the time until the answer has come.
+	Timeout time.Duration
+	// LetIn lets requests in while the Service gives no answer.
+	LetIn bool
+
+	// Backend is the Service. Nil: it must not be asked, and nobody is let in. Compile sets it.
+	Backend *Backend
 }
 
 // JWT requires a signed token.

@@ -1,9 +1,12 @@
 package table
 
 import (
+	"cmp"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 )
 
 // compileAuth checks and completes Auth. The front end has read the Secrets.
@@ -12,15 +15,23 @@ func compileAuth(e *compiled, rule *Rule) *Fault {
 		return nil
 	}
 	auth, f := *rule.Auth, (*Fault)(nil)
+	ways := 0
+	for _, is := range []bool{auth.APIKey != nil, auth.Basic != nil, auth.JWT != nil, auth.External != nil} {
+		if is {
+			ways++
+		}
+	}
 	switch {
-	case auth.APIKey != nil && auth.Basic == nil && auth.JWT == nil:
+	case ways != 1:
+		f = invalid("auth: exactly one of apiKey, basic, jwt and external must be set")
+	case auth.APIKey != nil:
 		auth.APIKey, f = newAPIKey(*auth.APIKey)
-	case auth.Basic != nil && auth.APIKey == nil && auth.JWT == nil:
+	case auth.Basic != nil:
 		auth.Basic, f = newBasic(*auth.Basic)
-	case auth.JWT != nil && auth.APIKey == nil && auth.Basic == nil:
+	case auth.JWT != nil:
 		auth.JWT, f = newJWT(*auth.JWT)
 	default:
-		f = invalid("auth: exactly one of apiKey, basic and jwt must be set")
+		auth.External, f = newExternal(*auth.External, rule)
 	}
 	if f != nil {
 		return f
@@ -38,6 +49,8 @@ func (a *Auth) hide() {
 		names = []string{a.APIKey.Header, a.APIKey.ClientHeader}
 	case a.Basic != nil:
 		names = []string{"Authorization", a.Basic.UserHeader}
+	case a.External != nil:
+		names = append(slices.Clone(a.External.BackendHeaders), a.External.IdentityHeader)
 	default:
 		for _, claim := range a.JWT.ClaimHeaders {
 			names = append(names, claim.Header)
@@ -92,6 +105,61 @@ func newJWT(auth JWT) (*JWT, *Fault) {
 	}
 	auth.ClaimHeaders = headers
 	return &auth, nil
+}
+
+// maxExternalTimeout bounds how long a Service may take to answer.
+const maxExternalTimeout = 30 * time.Second
+
+func newExternal(external External, rule *Rule) (*External, *Fault) {
+	if f := checkPath("auth.external.path", external.Path); f != nil || external.Path == "" {
+		return nil, cmp.Or(f, invalid("auth.external.path must be set"))
+	}
+	if external.Timeout <= 0 || external.Timeout > maxExternalTimeout {
+		return nil, invalid("auth.external.timeout: %v is not from 1ms to 30s", external.Timeout)
+	}
+	for _, list := range []struct {
+		field string
+		names *[]string
+	}{{"requestHeaders", &external.RequestHeaders}, {"backendHeaders", &external.BackendHeaders}} {
+		var names []string
+		for _, name := range *list.names {
+			canonical, f := optionalHeader("auth.external."+list.field, name)
+			if f != nil {
+				return nil, f
+			}
+			if saysWhere(canonical) {
+				return nil, invalid("auth.external.%s: %s is what the gateway says", list.field, canonical)
+			}
+			names = append(names, canonical)
+		}
+		*list.names = names
+	}
+	var f *Fault
+	if external.IdentityHeader, f = optionalHeader("auth.external.identityHeader", external.IdentityHeader); f != nil {
+		return nil, f
+	}
+	if external.IdentityHeader == "" && rule.RateLimit != nil && rule.RateLimit.Per == PerKey {
+		return nil, invalid("rateLimit.per: Key needs auth.external.identityHeader")
+	}
+	return &external, nil
+}
+
+// saysWhere reports whether a field says where a request comes from and goes to. The gateway alone says that.
+func saysWhere(name string) bool {
+	return name == "Forwarded" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-")
+}
+
+// askExternal resolves the Service that a route asks about its requests.
+func (c *compiler) askExternal(e *compiled) []*Fault {
+	if e.Auth == nil || e.Auth.External == nil {
+		return nil
+	}
+	b, f := c.backend(&e.Auth.External.Ref)
+	e.Auth.External.Backend = b
+	if f != nil {
+		return []*Fault{f}
+	}
+	return nil
 }
 
 // optionalHeader returns the canonical form of a name, which may be empty.

@@ -35,7 +35,7 @@ func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 	mirrors, more := c.mirrors(rule.Mirrors)
 	e.Mirrors = mirrors
 	e.share(shares)
-	return append(faults, more...)
+	return append(append(faults, more...), c.askExternal(e)...)
 }
 
 // mirrors resolves the Services that get copies.

@@ -91,3 +91,21 @@ func FuzzParsePath(f *testing.F) {
 		}
 	})
 }
+
+func TestWhichPathsEveryServerReadsAlike(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/": true, "/a/b": true, "/a/": true, "/a%20b": true, "/caf%C3%A9": true, "/a/../b": true, "/a/./b": true, "/100%25": true, "/a%7eb": true,
+		"/a//b": false, "/a%2Fb": false, "/a;x/b": false, "/a;/../b": true, `/a\b`: false, "/a%5Cb": false, "/a%3Bb": false, "/a%252Fb": false,
+		"/a%3Fb": false, "/a%23b": false, "//a": false, "/%c0%af": false, "/a%2561": false, "/a/%252e%252e/b": false,
+	} {
+		t.Run(path, func(t *testing.T) {
+			parsed, err := table.ParsePath(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := parsed.ReadsOneWay(); got != want {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}

@@ -87,6 +87,12 @@ func (t *Table) ReadAlike(r *Request, path Path, found *Route) bool {
 	}) && found.keepsPrefix(path)
 }
 
+// ReadsOneWay reports whether every known server reads the path as the gateway does. Only then do two servers that get it agree
+// on what it names.
+func (p Path) ReadsOneWay() bool {
+	return p.received == "" || everyReading(func(reading string) bool { return reading == p.Match }, p.Forward)
+}
+
 // keepsPrefix reports whether the path that a backend gets stays below the prefix of its
 // rewrite, whichever backend that will be.
 func (r *Route) keepsPrefix(path Path) bool {

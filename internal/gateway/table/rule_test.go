@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -191,6 +192,12 @@ func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
 		"auth: ":                        {Auth: &table.Auth{}},
 		"auth.apiKey: ":                 {Auth: &table.Auth{APIKey: &table.APIKey{}}},
 		"auth.apiKey.header: ":          {Auth: &table.Auth{APIKey: &table.APIKey{Header: name}}},
+		"auth.external.path":            {Auth: &table.Auth{External: &table.External{Path: "x", Timeout: time.Second}}},
+		"auth.external.timeout":         {Auth: &table.Auth{External: &table.External{Path: "/"}}},
+		"auth.external.requestHeaders":  {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second, RequestHeaders: []string{"x-forwarded-for"}}}},
+		"auth.external.backendHeaders":  {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second, BackendHeaders: []string{"Content-Length"}}}},
+		"auth.external.identityHeader":  {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second, IdentityHeader: name}}},
+		"rateLimit.per: Key needs":      {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second}}, RateLimit: &table.RateLimit{Requests: 1, Period: time.Second, Burst: 1, Per: table.PerKey}},
 		"auth.basic.realm ":             {Auth: &table.Auth{Basic: &table.Basic{Realm: `"`}}},
 		"auth.jwt: ":                    {Auth: &table.Auth{JWT: &table.JWT{Issuer: "i"}}},
 		"auth.jwt.claimsToHeaders: ":    {Auth: &table.Auth{JWT: &table.JWT{Issuer: "i", JWKSURL: "https://i/", ClaimHeaders: []table.ClaimHeader{{Header: "Host"}}}}},

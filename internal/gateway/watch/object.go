@@ -257,6 +257,9 @@ func (t *target) addNames(route *slipwayv1alpha1.Route) {
 	if in := route.Auth.Basic; in != nil {
 		t.secrets[in.SecretRef.Name] = true
 	}
+	if in := route.Auth.External; in != nil {
+		t.services[string(in.BackendService.Name)] = true
+	}
 	if in := route.Auth.JWT; in != nil && in.JWKSSecretRef != nil {
 		t.secrets[in.JWKSSecretRef.Name] = true
 	}

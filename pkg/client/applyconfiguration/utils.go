@@ -108,6 +108,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.EnvFromSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Expose"):
 		return &apiv1alpha1.ExposeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ExternalAuth"):
+		return &apiv1alpha1.ExternalAuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FileSource"):
 		return &apiv1alpha1.FileSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FiringObject"):

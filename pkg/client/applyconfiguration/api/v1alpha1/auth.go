@@ -15,6 +15,8 @@ type AuthApplyConfiguration struct {
 	Basic *BasicAuthApplyConfiguration `json:"basic,omitempty"`
 	// jwt asks for a signed token.
 	JWT *JWTAuthApplyConfiguration `json:"jwt,omitempty"`
+	// external asks a Service.
+	External *ExternalAuthApplyConfiguration `json:"external,omitempty"`
 }
 
 // AuthApplyConfiguration constructs a declarative configuration of the Auth type for use with
@@ -44,5 +46,13 @@ func (b *AuthApplyConfiguration) WithBasic(value *BasicAuthApplyConfiguration) *
 // If called multiple times, the JWT field is set to the value of the last call.
 func (b *AuthApplyConfiguration) WithJWT(value *JWTAuthApplyConfiguration) *AuthApplyConfiguration {
 	b.JWT = value
+	return b
+}
+
+// WithExternal sets the External field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the External field is set to the value of the last call.
+func (b *AuthApplyConfiguration) WithExternal(value *ExternalAuthApplyConfiguration) *AuthApplyConfiguration {
+	b.External = value
 	return b
 }
