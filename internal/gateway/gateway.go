@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -260,7 +261,7 @@ func newTraces(ctx context.Context, options Options) (*trace.TracerProvider, err
 	}
 	return tracing.New(ctx, tracing.Options{
 		Endpoint: options.TraceEndpoint, SamplePercent: options.TraceSamplePercent, Version: options.Version,
-		Gateway: options.Gateway, Namespace: options.Namespace, Instance: instance,
+		Kind: cmp.Or(options.Kind, KindAPIGateway), Gateway: options.Gateway, Namespace: options.Namespace, Instance: instance,
 	})
 }
 

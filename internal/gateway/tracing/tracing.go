@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -20,8 +21,10 @@ type Options struct {
 	// SamplePercent is the percentage of requests that are traced, from 0 to 100. It does
 	// not hold for requests whose client has decided about sampling.
 	SamplePercent float64
-	// Version is the version of the program. Gateway, Namespace and Instance identify it.
-	Version   string
+	// Version is the version of the program. Kind, Gateway, Namespace and Instance identify it.
+	Version string
+	// Kind is the kind of Gateway: APIGateway or Gateway. In small letters it is part of the name of the attribute.
+	Kind      string
 	Gateway   string
 	Namespace string
 	Instance  string
@@ -49,7 +52,7 @@ func New(ctx context.Context, options Options) (*trace.TracerProvider, error) {
 			attribute.String("service.version", options.Version),
 			attribute.String("service.namespace", options.Namespace),
 			attribute.String("service.instance.id", options.Instance),
-			attribute.String("slipway.apigateway", options.Gateway),
+			attribute.String("slipway."+strings.ToLower(options.Kind), options.Gateway),
 		)),
 	), nil
 }

@@ -41,6 +41,30 @@ func TestSpansReachTheCollector(t *testing.T) {
 	}
 }
 
+// Who looks for the spans of a Gateway must not find those of an APIGateway of the same name.
+func TestSpansNameTheKindOfTheirGateway(t *testing.T) {
+	bodies := make(chan []byte, 10)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- body
+	}))
+	defer collector.Close()
+	for kind, want := range map[string]string{"APIGateway": "slipway.apigateway", "Gateway": "slipway.gateway"} {
+		provider, err := New(t.Context(), Options{Endpoint: collector.URL, SamplePercent: 100, Kind: kind, Gateway: "edge"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, span := provider.Tracer("test").Start(t.Context(), "the-route")
+		span.End()
+		if err := provider.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if body := <-bodies; !bytes.Contains(body, []byte(want+"\x12")) {
+			t.Errorf("of kind %s there is no attribute %s in %q", kind, want, body)
+		}
+	}
+}
+
 func TestNothingIsTracedThatIsNotSampled(t *testing.T) {
 	provider, err := New(t.Context(), Options{Endpoint: "http://127.0.0.1:1", SamplePercent: 0})
 	if err != nil {
