@@ -26,7 +26,7 @@ func main() {
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; 0 serves none")
 	flags.BoolVar(&options.MetricsAuthentication, "metrics-authentication", false, "serve metrics over TLS, and only to whom the API server lets get /metrics; needs the right to create TokenReviews and SubjectAccessReviews")
 	flags.StringVar(&options.MetricsCertificates, "metrics-certificates", "", "folder with tls.crt and tls.key for --metrics-authentication (default: a certificate that the operator signs itself)")
-	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "work in these namespaces only, with no right in another; several, or separated by commas (default all)")
+	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "work in these namespaces only, with no right in another but to GatewayClasses; several, or separated by commas (default all)")
 	flags.StringSliceVar(&options.Controllers, "controllers", nil, "run these controllers only: "+strings.Join(operator.ControllerNames(), ", ")+" (default all)")
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served; 0 serves none")
 	flags.BoolVar(&options.LeaderElection, "leader-elect", false, "run several operators, of which one acts and the others stand by")

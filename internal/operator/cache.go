@@ -110,10 +110,11 @@ func exposureBudget(namespaces []string) optional.Budget {
 	}
 }
 
-// gatewayBudget is the budget of the Gateway API. Nothing but the classes is kept before there is one of ours.
-func gatewayBudget(namespaces []string) gateway.Budget {
+// gatewayBudget is the budget of the Gateway API. Nothing but the classes is kept before there is one of ours. limited tells that
+// there are no rights outside of the namespaces.
+func gatewayBudget(namespaces []string, limited bool) gateway.Budget {
 	whole := cache.ByObject{Transform: cache.TransformStripManagedFields()}
-	return gateway.Budget{
+	budget := gateway.Budget{
 		// Every class, of which a cluster has few: which ones are ours.
 		Classes: optional.Budget{ByObject: map[client.Object]cache.ByObject{&gatewayv1.GatewayClass{}: whole}},
 		Objects: optional.Budget{
@@ -135,11 +136,20 @@ func gatewayBudget(namespaces []string) gateway.Budget {
 				&gatewayv1.ListenerSet{}: {Transform: keepOwnManagedFields},
 				// Every Service, by name, type and ports: whether what a route names exists.
 				&corev1.Service{}: {Transform: keepPorts},
-				// Every namespace, as metadata: the labels, by which listeners select.
-				gateway.Namespace(): {Transform: keepLabels},
 			},
 		},
 	}
+	if limited {
+		// One object in each namespace: which pods may read the Gateway API there.
+		budget.Objects.ByObject[&rbacv1.RoleBinding{}] = cache.ByObject{
+			Field:     fields.OneTermEqualSelector("metadata.name", gatewaydesired.LimitedRightsName),
+			Transform: cache.TransformStripManagedFields(),
+		}
+		return budget
+	}
+	// Every namespace, as metadata: the labels, by which listeners select.
+	budget.Objects.ByObject[gateway.Namespace()] = cache.ByObject{Transform: keepLabels}
+	return budget
 }
 
 // keepPorts keeps name, type and ports of a Service.

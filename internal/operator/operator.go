@@ -116,8 +116,12 @@ type Options struct {
 	ContentKeys contentkey.Keys
 	// Namespaces are the ones to work in: the operator reads and watches nothing in another
 	// one, and needs no right there. Its Lease is in LeaderElectionNamespace and its key in
-	// Namespace all the same. Default: all. The controllers of Gateways need rights in the whole cluster: see Controllers.
+	// Namespace all the same. Default: all. GatewayClasses are in no namespace: without the right to read them the operator
+	// says so in its log, and has no Gateways.
 	Namespaces []string
+	// ClusterRights tells that the operator has the rights of one for all namespaces though Namespaces names some, as a test does
+	// whose cluster others use too. Default false.
+	ClusterRights bool
 	// MonitorKinds lets the monitor read custom resources: the operator keeps the rules of the ClusterRole of package kindrole. It
 	// does not go with Namespaces. Default false.
 	MonitorKinds bool
@@ -208,14 +212,6 @@ func ControllerNames() []string {
 	return []string{"apigateway", "backup", "backuprun", "gateway", "gatewayclass", "restore", "webapp"}
 }
 
-// clusterWide are the controllers that need rights in the whole cluster.
-var clusterWide = []string{"gateway", "gatewayclass"}
-
-// defaultControllers are those that run when nobody has named any.
-func defaultControllers(namespaces []string) []string {
-	return slices.DeleteFunc(ControllerNames(), func(name string) bool { return len(namespaces) > 0 && slices.Contains(clusterWide, name) })
-}
-
 // addControllers registers the controllers.
 func addControllers(mgr ctrl.Manager, options Options) error {
 	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
@@ -261,7 +257,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 	}
 	names := options.Controllers
 	if len(names) == 0 {
-		names = defaultControllers(options.Namespaces)
+		names = ControllerNames()
 	}
 	for _, name := range names {
 		setUp, ok := all[name]
@@ -277,11 +273,16 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 
 // gatewayOptions are those of the controllers of the Gateway API.
 func gatewayOptions(options Options) gateway.Options {
+	limitedTo := options.Namespaces
+	if options.ClusterRights {
+		limitedTo = nil
+	}
 	return gateway.Options{
 		Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
 		ServiceType:             options.GatewayServiceType,
 		AdminPort:               options.GatewayAdminPort,
-		Budget:                  gatewayBudget(options.Namespaces),
+		Namespaces:              limitedTo,
+		Budget:                  gatewayBudget(options.Namespaces, len(limitedTo) > 0),
 		NewCache:                options.NewCache,
 		MaxConcurrentReconciles: options.MaxConcurrentReconciles,
 		NewQueue:                options.NewQueue,

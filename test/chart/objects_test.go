@@ -22,6 +22,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 )
 
 // as converts an object, which must have no field that its type does not know.
@@ -146,13 +147,16 @@ var clusterScoped = []string{
 	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
 }
 
-func TestALimitedInstallHasNothingInTheClusterButTheDefinitions(t *testing.T) {
+func TestALimitedInstallHasNothingInTheClusterButDefinitionsAndClasses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args  []string
 		kinds []string
 	}{
-		"with definitions":    {nil, []string{"CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},
-		"without definitions": {[]string{"--set", "crds.install=false"}, nil},
+		"with definitions": {nil, []string{
+			"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		}},
+		"without definitions": {[]string{"--set", "crds.install=false"}, []string{"ClusterRole", "ClusterRoleBinding"}},
+		"without classes":     {[]string{"--set", "crds.install=false", "--set", "gateway.classes=false"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, render(t, "ops", append(tc.args, "--set", "namespaces={team-a,team-b}", "--set", "networkPolicy.enabled=true")...))
@@ -175,7 +179,7 @@ func TestALimitedInstallHasNothingInTheClusterButTheDefinitions(t *testing.T) {
 			whole := as[rbacv1.ClusterRole](t, named(t, parse(t, render(t, "ops", "--set", "webhook.enabled=false", "--set", "monitor.enabled=false")), "ClusterRole", "", operatorName))
 			for _, namespace := range []string{"team-a", "team-b"} {
 				role := as[rbacv1.Role](t, named(t, objects, "Role", namespace, operatorName))
-				if diff := cmp.Diff(slices.DeleteFunc(grants(whole.Rules), isOfGateways), grants(role.Rules)); diff != "" {
+				if diff := cmp.Diff(slices.DeleteFunc(grants(whole.Rules), isInNoNamespace), grants(role.Rules)); diff != "" {
 					t.Errorf("rights in %s: -all namespaces +limited:\n%s", namespace, diff)
 				}
 				binding := as[rbacv1.RoleBinding](t, named(t, objects, "RoleBinding", namespace, operatorName))
@@ -188,20 +192,45 @@ func TestALimitedInstallHasNothingInTheClusterButTheDefinitions(t *testing.T) {
 	}
 }
 
-// isOfGateways tells that a right is for the Gateways of the Gateway API alone. Classes are in no namespace, so an operator for
-// some namespaces has none of these.
-func isOfGateways(grant string) bool {
-	for _, what := range []string{
-		"/namespaces ", "/gatewayclasses ", "/gatewayclasses/status ", "/gateways/status ", "/gateways/finalizers ", "/grpcroutes ", "/grpcroutes/status ",
-		"/httproutes/status ", "/referencegrants ", "/backendtlspolicies ", "/backendtlspolicies/status ", "/clusterrolebindings ",
-		"/listenersets ", "/listenersets/status ",
-		"/gatewayparameters ",
-	} {
+// isInNoNamespace tells that a right is to what the Gateway API has in no namespace, so that a Role cannot give it.
+func isInNoNamespace(grant string) bool {
+	for _, what := range []string{"/namespaces ", "/gatewayclasses ", "/gatewayclasses/status ", "/clusterrolebindings "} {
 		if strings.Contains(grant, what) {
 			return true
 		}
 	}
 	return false
+}
+
+// GatewayClasses are the only thing in the cluster that an operator for some namespaces reads. What the pods of Gateways may read
+// is in each of the namespaces, and the operator, which keeps the subjects, has all of it.
+func TestALimitedInstallReadsClassesAndGivesPodsWhatItHas(t *testing.T) {
+	objects := parse(t, render(t, "ops", "--set", "namespaces={team-a,team-b}"))
+	const name = "slipway-gatewayclasses-ops"
+	role := as[rbacv1.ClusterRole](t, named(t, objects, "ClusterRole", "", name))
+	const classes = "gateway.networking.k8s.io/gatewayclasses"
+	want := []string{"get " + classes + " []", "get " + classes + "/status []", "list " + classes + " []", "patch " + classes + "/status []", "watch " + classes + " []"}
+	if diff := cmp.Diff(want, grants(role.Rules)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	binding := as[rbacv1.ClusterRoleBinding](t, named(t, objects, "ClusterRoleBinding", "", name))
+	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Name: operatorName, Namespace: "ops"}}
+	if binding.RoleRef.Name != name || !cmp.Equal(subject, binding.Subjects) {
+		t.Errorf("the binding is of %v to %v", binding.RoleRef, binding.Subjects)
+	}
+	for _, namespace := range []string{"team-a", "team-b"} {
+		pods := as[rbacv1.Role](t, named(t, objects, "Role", namespace, gatewaydesired.LimitedRightsName))
+		has := grants(as[rbacv1.Role](t, named(t, objects, "Role", namespace, operatorName)).Rules)
+		for _, grant := range grants(pods.Rules) {
+			if !slices.Contains(has, grant) || strings.Contains(grant, "/secrets ") || strings.Contains(grant, "/namespaces ") {
+				t.Errorf("in %s pods may %s", namespace, grant)
+			}
+		}
+		bound := as[rbacv1.RoleBinding](t, named(t, objects, "RoleBinding", namespace, gatewaydesired.LimitedRightsName))
+		if bound.RoleRef.Kind != "Role" || bound.RoleRef.Name != pods.Name || len(bound.Subjects) > 0 || len(pods.Rules) == 0 {
+			t.Errorf("in %s the binding is of %v to %v", namespace, bound.RoleRef, bound.Subjects)
+		}
+	}
 }
 
 // named returns the object of that kind and name.

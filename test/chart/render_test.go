@@ -143,6 +143,7 @@ func TestWhatContradictsItselfIsRefused(t *testing.T) {
 		"the Gateway API without gateways":             {[]string{"gateway.enabled=false", "gatewayAPI.install=true"}, "gatewayAPI.install: gateway.enabled is false"},
 		"the Gateway API without a look at a cluster":  {[]string{"gatewayAPI.install=true"}, "gatewayAPI.install: Helm does not look at a cluster"},
 		"a channel that is none":                       {[]string{"gatewayAPI.channel=beta"}, "/gatewayAPI/channel"},
+		"no classes with rights in the cluster":        {[]string{"gateway.classes=false"}, "gateway.classes: namespaces is empty"},
 		"hooks of backups that are off":                {[]string{"backup.enabled=false", "backup.hooks.enabled=true"}, "backup.hooks.enabled: backup.enabled is false"},
 		"peers of policies that are not made":          {[]string{"networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b"}, "networkPolicy.metricsFrom: networkPolicy.enabled is false"},
 		"clients of policies that are not made":        {[]string{"networkPolicy.clientsFrom[0].ipBlock.cidr=10.0.0.0/8"}, "networkPolicy.clientsFrom: networkPolicy.enabled is false"},

@@ -22,6 +22,9 @@
 {{- if and .Values.webhook.enabled (not .Values.gateway.enabled) (not .Values.backup.enabled) -}}
   {{- fail "webhook.enabled: gateway.enabled and backup.enabled are false, and the webhook is for APIGateways and Backups alone: leave it out, or set one of them to true" -}}
 {{- end -}}
+{{- if and (not .Values.gateway.classes) (not .Values.namespaces) -}}
+  {{- fail "gateway.classes: namespaces is empty, so the operator has rights in the whole cluster, and those to GatewayClasses are among them: leave it out, or set namespaces" -}}
+{{- end -}}
 {{- if and .Values.gatewayAPI.install (not .Values.gateway.enabled) -}}
   {{- fail "gatewayAPI.install: gateway.enabled is false, so nothing of Slipway uses the Gateway API: leave it out, or set gateway.enabled=true" -}}
 {{- end -}}
@@ -69,8 +72,7 @@
 {{- define "slipway.off" -}}
 {{- $off := list -}}
 {{- if not .Values.gateway.enabled }}{{ $off = append $off "apigateway" }}{{ end -}}
-{{- /* Classes are in no namespace, so an install that is limited to namespaces has no Gateways. */ -}}
-{{- if or .Values.namespaces (not .Values.gateway.enabled) }}{{ $off = append $off "gateway" }}{{ end -}}
+{{- if not .Values.gateway.enabled }}{{ $off = append $off "gateway" }}{{ end -}}
 {{- if not .Values.backup.enabled }}{{ $off = concat $off (list "backup" "backuprun" "restore") }}{{ end -}}
 {{- if not (include "slipway.monitor" .) }}{{ $off = append $off "monitorkinds" }}{{ end -}}
 {{- join " " $off -}}

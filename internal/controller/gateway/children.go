@@ -20,7 +20,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 		return s.forgotten
 	}
 	in := desired.Inputs{
-		Gateway: s.gateway, Image: r.image, ServiceType: r.serviceType, Parameters: s.parameters, Listeners: s.graph.Listeners,
+		Gateway: s.gateway, Image: r.image, Namespaces: r.namespaces, ServiceType: r.serviceType, Parameters: s.parameters, Listeners: s.graph.Listeners,
 		Certificates: s.graph.Certificates(), Current: s.deployment,
 	}
 	// What a pod needs to start comes first.

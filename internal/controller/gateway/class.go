@@ -3,9 +3,11 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +26,8 @@ type ClassReconciler struct {
 	kit        *kit.Tools
 	classes    *optional.Kinds
 	parameters parameters
+	// limited tells that other operators may be there, for other namespaces, and have the same classes.
+	limited bool
 }
 
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gatewayclasses,verbs=get;list;watch
@@ -48,6 +52,9 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	var recheck outcome.Recheck
 	return r.kit.Conclude(ctx, req.NamespacedName, nil, &recheck, func() error {
 		next := classStatus(class, given.problem, metav1.NewTime(r.kit.Clock.Now()))
+		if r.limited && r.leaves(class, next) {
+			return nil
+		}
 		if sameConditions(class.Status.Conditions, next.Conditions) && sameFeatures(class.Status.SupportedFeatures, next.SupportedFeatures) {
 			return nil
 		}
@@ -57,6 +64,24 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 		}
 		return applyStatus(ctx, in, class, next)
 	})
+}
+
+// leaves tells whether an operator for some namespaces leaves the status of a class as it is. Several of them must not write it in
+// turn. What parameters are worth is said by the one that can read them. Of a class without parameters all would say the same:
+// the first one says it, and another one only adds features that it supports and the first one does not.
+func (r *ClassReconciler) leaves(class *gatewayv1.GatewayClass, next gatewayv1.GatewayClassStatus) bool {
+	if in, named := r.parameters.namespaceOf(class); named {
+		return !r.parameters.watched(in)
+	}
+	said := meta.FindStatusCondition(class.Status.Conditions, string(gatewayv1.GatewayClassConditionStatusAccepted))
+	if said == nil || said.Status == metav1.ConditionUnknown || said.ObservedGeneration != class.Generation {
+		return false
+	}
+	adds := len(class.Status.SupportedFeatures) < len(next.SupportedFeatures)
+	for _, feature := range class.Status.SupportedFeatures {
+		adds = adds && slices.Contains(next.SupportedFeatures, feature)
+	}
+	return !adds
 }
 
 // classStatus is what there is to say of a class. problem is why its parameters cannot be used; empty: they can.

@@ -47,6 +47,8 @@ type Reconciler struct {
 	image string
 	// serviceType is that of every Gateway's Service.
 	serviceType corev1.ServiceType
+	// namespaces are the ones to which operator and pods are limited, in order. Empty: they work in all.
+	namespaces []string
 
 	// certificates remembers what Secrets were worth, by name. Losing it costs a live read of each.
 	certificates *lru.Cache

@@ -19,7 +19,8 @@
 //	bundles.go     authorities that are trusted, loading them and the policies that name them, and their copies
 //	grants.go      confirming that the cache shows grants as they are
 //	children.go    applying children
-//	rights.go      whom the ClusterRoleBinding names
+//	former.go      what a class has left that belongs to another controller now
+//	rights.go      whom the bindings name by which pods read the Gateway API
 //	pods.go        what the pods serve (pure)
 //	rollout.go     what keeps pods from serving (pure)
 //	conditions.go  types and reasons of conditions that the Gateway API does not have

@@ -19,6 +19,7 @@ type Budget struct {
 	// Classes has GatewayClasses.
 	Classes optional.Budget
 	// Objects has Gateways, ListenerSets, HTTPRoutes, GRPCRoutes and ReferenceGrants, and the Services and Namespaces that they refer to.
+	// Where the operator is limited to some namespaces, it has the RoleBindings of the pods, and no Namespaces.
 	// Nothing of it is kept before there is a class of ours.
 	Objects optional.Budget
 }
@@ -39,8 +40,7 @@ type kinds struct {
 }
 
 func newKinds(mgr ctrl.Manager, options Options) (*kinds, error) {
-	class := &gatewayv1.GatewayClass{}
-	classes, err := optional.New(mgr, optional.Options{Budget: options.Budget.Classes, NewCache: options.NewCache, Required: []client.Object{class}})
+	classes, err := newClasses(mgr, options)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +53,14 @@ func newKinds(mgr ctrl.Manager, options Options) (*kinds, error) {
 		return nil, err
 	}
 	return &kinds{classes: classes, objects: objects}, nil
+}
+
+// newClasses are GatewayClasses. They are in no namespace, so an operator for some namespaces need not have the right to read them.
+func newClasses(mgr ctrl.Manager, options Options) (*optional.Kinds, error) {
+	return optional.New(mgr, optional.Options{
+		Budget: options.Budget.Classes, NewCache: options.NewCache, Required: []client.Object{&gatewayv1.GatewayClass{}},
+		MayBeForbidden: options.limited(),
+	})
 }
 
 // running tells that classes and Gateways can be read. Before that nobody knows what there is.

@@ -53,6 +53,15 @@ func (p parameters) ofClass(ctx context.Context, class *gatewayv1.GatewayClass) 
 	return p.read(ctx, field, ref.Group, ref.Kind, name)
 }
 
+// namespaceOf is the namespace of the GatewayParameters that a class names, if it names some.
+func (p parameters) namespaceOf(class *gatewayv1.GatewayClass) (namespace string, named bool) {
+	ref := class.Spec.ParametersRef
+	if ref == nil || string(ref.Group) != slipwayv1alpha1.GroupName || ref.Kind != parametersKind || ref.Namespace == nil || *ref.Namespace == "" {
+		return "", false
+	}
+	return string(*ref.Namespace), true
+}
+
 // ofGateway does the same for those that a Gateway names itself.
 func (p parameters) ofGateway(ctx context.Context, gateway *gatewayv1.Gateway) (asked, error) {
 	infrastructure := gateway.Spec.Infrastructure

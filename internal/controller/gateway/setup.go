@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -30,7 +31,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
-	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
@@ -44,6 +44,9 @@ type Options struct {
 	// AdminPort is where gateway pods say what they serve. Default: that of the pods that the controller makes; a test may
 	// have others.
 	AdminPort int
+	// Namespaces are the ones to which operator and pods are limited. Empty: they work in all. Another value than that of the budget
+	// is for tests, whose operators have the rights of one for all namespaces.
+	Namespaces []string
 	// Budget is what is kept in memory of the Gateway API.
 	Budget Budget
 	// MaxConcurrentReconciles is how many objects are worked on at a time.
@@ -56,15 +59,18 @@ type Options struct {
 	Clock clock.Clock
 }
 
+// limited tells that there are no rights outside of some namespaces, but for GatewayClasses.
+func (o Options) limited() bool { return len(o.Namespaces) > 0 }
+
 // SetupClass registers the controller of GatewayClasses with the manager.
 func SetupClass(mgr ctrl.Manager, options Options) error {
-	classes, err := optional.New(mgr, optional.Options{Budget: options.Budget.Classes, NewCache: options.NewCache, Required: []client.Object{&gatewayv1.GatewayClass{}}})
+	classes, err := newClasses(mgr, options)
 	if err != nil {
 		return err
 	}
 	r := &ClassReconciler{
 		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock}), classes: classes,
-		parameters: newParameters(mgr, options),
+		parameters: newParameters(mgr, options), limited: options.limited(),
 	}
 	if r.kit.Blockers, err = blocker.Setup(mgr); err != nil {
 		return err
@@ -137,14 +143,14 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	if err := errors.Join(watchObjects(built.Watch, known, find), setupRights(mgr, options, known, r), setupOrphans(mgr, options, r)); err != nil {
+	if err := errors.Join(watchObjects(built.Watch, options, known, find), setupRights(mgr, options, known, r), setupOrphans(mgr, options, r)); err != nil {
 		return err
 	}
 	return known.start()
 }
 
 // watchObjects tells the controller of the kinds that a cluster need not have.
-func watchObjects(to func(source.Source) error, known *kinds, find referrers) error {
+func watchObjects(to func(source.Source) error, options Options, known *kinds, find referrers) error {
 	through := handler.EnqueueRequestsFromMapFunc
 	gateways := find.gateways(indexClass, false, func(object client.Object) []string { return []string{object.GetName()} })
 	classes := func(ctx context.Context, object client.Object) []reconcile.Request {
@@ -153,7 +159,12 @@ func watchObjects(to func(source.Source) error, known *kinds, find referrers) er
 		}
 		return gateways(ctx, object)
 	}
+	var namespaces error
+	if !options.limited() {
+		namespaces = known.objects.Watch(to, Namespace(), through(find.ofNamespace), predicate.LabelChangedPredicate{})
+	}
 	return errors.Join(
+		namespaces,
 		known.classes.Watch(to, &gatewayv1.GatewayClass{}, through(classes), predicate.GenerationChangedPredicate{}),
 		known.objects.Watch(to, &gatewayv1.Gateway{}, &handler.EnqueueRequestForObject{}),
 		known.objects.Watch(to, &gatewayv1.ListenerSet{}, through(find.ofSet)),
@@ -163,7 +174,6 @@ func watchObjects(to func(source.Source) error, known *kinds, find referrers) er
 		known.objects.Watch(to, &gatewayv1beta1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
 		known.objects.Watch(to, &gatewayv1.BackendTLSPolicy{}, through(find.ofPolicy)),
 		known.objects.Watch(to, &corev1.Service{}, through(find.ofService), portsChanged()),
-		known.objects.Watch(to, Namespace(), through(find.ofNamespace), predicate.LabelChangedPredicate{}),
 	)
 }
 
@@ -174,22 +184,6 @@ func portsChanged() predicate.Predicate {
 		after, also := e.ObjectNew.(*corev1.Service)
 		return !ok || !also || !reflect.DeepEqual(serviceOf(before), serviceOf(after))
 	}}
-}
-
-// setupRights registers what keeps the subjects of the ClusterRoleBinding.
-func setupRights(mgr ctrl.Manager, options Options, known *kinds, of *Reconciler) error {
-	built, err := ctrl.NewControllerManagedBy(mgr).
-		Named("gatewayrights").
-		Watches(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(whole)).
-		WithOptions(outcome.ControllerOptions(1, options.NewQueue)).
-		Build(&rights{kit: of.kit, kinds: known, owned: of.owned})
-	if err != nil {
-		return fmt.Errorf("build the controller: %w", err)
-	}
-	return errors.Join(
-		known.classes.Watch(built.Watch, &gatewayv1.GatewayClass{}, handler.EnqueueRequestsFromMapFunc(whole), predicate.GenerationChangedPredicate{}),
-		known.objects.Watch(built.Watch, &gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(whole), predicate.GenerationChangedPredicate{}),
-	)
 }
 
 func addIndexes(mgr ctrl.Manager, known *kinds) error {
@@ -237,7 +231,7 @@ func newReconciler(mgr ctrl.Manager, options Options, known *kinds, replicas Rep
 	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock})
 	return &Reconciler{
 		kit: tools, kinds: known, owned: owned{kinds: known, children: mgr.GetClient()}, given: newParameters(mgr, options), replicas: replicas,
-		image: options.Image, serviceType: options.ServiceType,
+		image: options.Image, serviceType: options.ServiceType, namespaces: slices.Sorted(slices.Values(options.Namespaces)),
 		pace:         &pace{clock: options.Clock, rests: lru.New(kit.Memory)},
 		certificates: lru.New(kit.Memory), bundles: lru.New(kit.Memory), copied: lru.New(kit.Memory), granted: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
 	}

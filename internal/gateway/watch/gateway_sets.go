@@ -92,7 +92,7 @@ func (s *GatewaySource) concerns(r *route) bool {
 
 // base is what decides which ListenerSets are allowed, and what they may use.
 func (s *GatewaySource) base(next *state) graph.Input {
-	in := graph.Input{Gateway: next.gateway, Namespaces: s.labels(next.namespaces)}
+	in := graph.Input{Gateway: next.gateway, Namespaces: s.labels(next.namespaces), Only: s.options.Namespaces}
 	for _, l := range next.sets {
 		in.ListenerSets = append(in.ListenerSets, l.of)
 	}

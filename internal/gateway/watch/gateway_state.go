@@ -92,7 +92,8 @@ func (s *GatewaySource) next() *state {
 		}
 	}
 	next.scopes = s.scopes(next.services)
-	if selectsNamespaces(s.target.gateway, next.sets) {
+	// The labels of namespaces may be read in the whole cluster or not at all.
+	if s.everyone[""] && selectsNamespaces(s.target.gateway, next.sets) {
 		next.namespaces = s.everyone
 	}
 	if len(next.bundles) > 0 && s.options.BorrowedCertificates != "" {

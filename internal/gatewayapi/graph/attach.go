@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -127,7 +126,7 @@ func (b *builder) allows(l *Listener, route *Route) *fault {
 	case gatewayv1.NamespacesFromSame:
 		allowed = namespace == l.owner.namespace
 	default:
-		allowed = l.selector.Matches(labels.Set(b.in.Namespaces[namespace]))
+		allowed = l.selector.Matches(b.in.labelsOf(namespace))
 	}
 	if !allowed {
 		return faultf(gatewayv1.RouteReasonNotAllowedByListeners, "parentRefs: listener %q does not allow routes of namespace %q", l.Name, namespace)

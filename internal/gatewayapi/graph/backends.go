@@ -134,6 +134,9 @@ func (b *builder) usable(route *Route, ref gatewayv1.BackendObjectReference, nam
 		return faultf(gatewayv1.RouteReasonRefNotPermitted,
 			"no ReferenceGrant in namespace %q permits %ss of namespace %q to use Service %q", name.Namespace, route.Kind, own, name.Name)
 	}
+	if b.in.unwatched(name.Namespace) {
+		return faultf(gatewayv1.RouteReasonBackendNotFound, "%s", elsewhere("Service", name.Namespace, name.Name))
+	}
 	service, exists := b.in.Services[name]
 	if !exists {
 		return faultf(gatewayv1.RouteReasonBackendNotFound, "Service %q does not exist", nameFrom(own, name))

@@ -68,6 +68,9 @@ func (b *builder) clientAuthorities(field string, ref gatewayv1.ObjectReference)
 	if !is {
 		return name, faultf(gatewayv1.ListenerReasonInvalidCACertificateKind, "%s: only ConfigMaps are supported, not %s of group %q", field, ref.Kind, ref.Group)
 	}
+	if b.in.unwatched(name.Namespace) {
+		return name, faultf(gatewayv1.ListenerReasonInvalidCACertificateRef, "%s: %s", field, elsewhere("ConfigMap", name.Namespace, name.Name))
+	}
 	if !b.grants.permit(reference{fromGroup: group, fromKind: "Gateway", fromNamespace: own, toKind: "ConfigMap", to: name}) {
 		return name, faultf(gatewayv1.ListenerReasonRefNotPermitted,
 			"%s: no ReferenceGrant in namespace %q permits Gateways of namespace %q to use ConfigMap %q", field, name.Namespace, own, name.Name)

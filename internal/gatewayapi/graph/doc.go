@@ -26,6 +26,7 @@
 //   - refs.go: what objects refer to
 //   - listeners.go: which listeners are served
 //   - sets.go: the listeners of ListenerSets
+//   - limited.go: what is not known where Slipway is limited to some namespaces
 //   - overlap.go: which listeners with TLS have names in common
 //   - hostname.go: which names a listener and a route have in common
 //   - attach.go: which listeners a route attaches to

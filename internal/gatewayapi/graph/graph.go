@@ -27,6 +27,9 @@ type Input struct {
 	// Namespaces are the labels of namespaces, by name. A namespace that is missing has no
 	// labels.
 	Namespaces map[string]map[string]string
+	// Only are the namespaces to which Slipway is limited. Nothing is known of objects elsewhere, and of a namespace
+	// nothing but its name. Empty: it is not limited.
+	Only []string
 	// Services are those that routes may name. One that is missing does not exist.
 	Services map[types.NamespacedName]Service
 	// Secrets are those that listeners may name. One that is missing does not exist.

@@ -133,7 +133,7 @@ func (b *builder) listener(of owner, index int, spec *gatewayv1.Listener) *Liste
 		l.accepted = b.unknown(of, index)
 	}
 	l.resolved = l.allowKinds()
-	if f := l.allowNamespaces(); l.accepted == nil {
+	if f := l.allowNamespaces(b.in); l.accepted == nil {
 		l.accepted = f
 	}
 	if l.Secure() && l.accepted == nil {
@@ -200,7 +200,7 @@ func routeKind(kind Kind) gatewayv1.RouteGroupKind {
 }
 
 // allowNamespaces notes of which namespaces routes are allowed.
-func (l *Listener) allowNamespaces() *fault {
+func (l *Listener) allowNamespaces(known Input) *fault {
 	l.from = gatewayv1.NamespacesFromSame
 	if l.spec.AllowedRoutes == nil || l.spec.AllowedRoutes.Namespaces == nil {
 		return nil
@@ -215,7 +215,7 @@ func (l *Listener) allowNamespaces() *fault {
 			l.selector = labels.Nothing()
 			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "allowedRoutes.namespaces.selector: it is missing, so no namespace is selected")
 		}
-		selector, err := metav1.LabelSelectorAsSelector(in.Selector)
+		selector, err := known.selects(in.Selector)
 		if err != nil {
 			l.selector = labels.Nothing()
 			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "allowedRoutes.namespaces.selector: %v", err)
@@ -252,6 +252,9 @@ func (b *builder) certificate(of owner, field string, ref gatewayv1.SecretObject
 	name, is := secretOf(ref, own)
 	if !is {
 		return name, faultf(gatewayv1.ListenerReasonInvalidCertificateRef, "%s: only Secrets are supported, not %s of group %q", field, value(ref.Kind, "Secret"), value(ref.Group, ""))
+	}
+	if b.in.unwatched(name.Namespace) {
+		return name, faultf(gatewayv1.ListenerReasonInvalidCertificateRef, "%s: %s", field, elsewhere("Secret", name.Namespace, name.Name))
 	}
 	if !b.grants.permit(reference{fromGroup: group, fromKind: of.kind, fromNamespace: own, toKind: "Secret", to: name}) {
 		return name, faultf(gatewayv1.ListenerReasonRefNotPermitted,

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -85,9 +84,12 @@ func (b *builder) allowsSet(of *gatewayv1.ListenerSet) *fault {
 		}
 	case gatewayv1.NamespacesFromSelector:
 		// A selector that is missing or wrong selects nothing.
-		selector, err := metav1.LabelSelectorAsSelector(in.Selector)
-		if err == nil && selector.Matches(labels.Set(b.in.Namespaces[of.Namespace])) {
+		selector, err := b.in.selects(in.Selector)
+		if err == nil && selector.Matches(b.in.labelsOf(of.Namespace)) {
 			return nil
+		}
+		if err != nil && len(b.in.Only) > 0 {
+			return faultf(reason, "%s.selector of Gateway %q cannot be used: %v", field, b.in.Gateway.Name, err)
 		}
 	}
 	return faultf(reason, "%s of Gateway %q does not allow ListenerSets of namespace %q", field, b.in.Gateway.Name, of.Namespace)

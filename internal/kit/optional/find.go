@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,6 +79,15 @@ func (k *Kinds) look() ([]schema.GroupVersionKind, error) {
 			k.tell(of, "the cluster does not have a kind, which is looked for from now on")
 			continue
 		}
+		may, err := k.mayRead(found)
+		if err != nil {
+			return nil, err
+		}
+		if !may {
+			lacking = lacking || k.required[of]
+			k.tell(of, "the operator has no right to list and watch a kind, which is tried again from now on")
+			continue
+		}
 		there = append(there, found)
 	}
 	if lacking {
@@ -108,12 +119,30 @@ func (k *Kinds) served(of schema.GroupVersionKind) (schema.GroupVersionKind, err
 	return older, err
 }
 
+// mayRead tells whether a kind may be read. A watch that is forbidden would hold up the operator.
+func (k *Kinds) mayRead(of schema.GroupVersionKind) (bool, error) {
+	if !k.options.MayBeForbidden || k.caches[of] != nil {
+		return true, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
+	ctx := context.Background() //nolint:forbidigo // registering is not part of a request
+	err := k.mgr.GetAPIReader().List(ctx, list, client.Limit(1))
+	if apierrors.IsForbidden(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("try to list the kind %s: %w", of.Kind, err)
+	}
+	return true, nil
+}
+
 // tell says something of a kind, once.
 func (k *Kinds) tell(of schema.GroupVersionKind, what string) {
-	if k.told[of] {
+	if k.told[saying{of, what}] {
 		return
 	}
-	k.told[of] = true
+	k.told[saying{of, what}] = true
 	k.mgr.GetLogger().Info(what, "kind", of.Kind, "apiVersion", of.GroupVersion().String())
 }
 

@@ -46,6 +46,9 @@ type Options struct {
 	// Older are earlier versions, by the kind. Such a version is read while the cluster does not have the kind itself. The
 	// budget has both.
 	Older map[client.Object]client.Object
+	// MayBeForbidden asks whether the kinds may be read before they are. One that may not is like one that the cluster does not
+	// have. Default: the rights are there.
+	MayBeForbidden bool
 	// OnDemand leaves all alone until Begin. Default: the search begins with the operator.
 	OnDemand bool
 	// NewCache makes the caches. Default: cache.New.
@@ -68,7 +71,13 @@ type Kinds struct {
 
 	mutex  sync.Mutex                            // guards the search
 	caches map[schema.GroupVersionKind]*oneCache // of those that were found
-	told   map[schema.GroupVersionKind]bool      // that it is missing, or an older version
+	told   map[saying]bool
+}
+
+// saying is what was said of a kind: that it is missing, forbidden, or an older version.
+type saying struct {
+	of   schema.GroupVersionKind
+	what string
 }
 
 // kind is one of them.
@@ -100,7 +109,7 @@ func New(mgr ctrl.Manager, options Options) (*Kinds, error) {
 		mgr: mgr, options: options, begin: make(chan struct{}),
 		required: map[schema.GroupVersionKind]bool{}, kinds: map[schema.GroupVersionKind]*kind{},
 		older:  map[schema.GroupVersionKind]schema.GroupVersionKind{},
-		caches: map[schema.GroupVersionKind]*oneCache{}, told: map[schema.GroupVersionKind]bool{},
+		caches: map[schema.GroupVersionKind]*oneCache{}, told: map[saying]bool{},
 	}
 	for object, budget := range options.Budget.ByObject {
 		of, err := k.kindOf(object)

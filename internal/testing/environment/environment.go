@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -223,12 +224,17 @@ func (sameKeys) For(context.Context, string) (contentkey.Key, error) {
 }
 
 // StartOperatorWith runs the operator as StartOperator does, with whatever options. It has
-// keys of its own, until change takes them from the options, and makes none.
+// keys of its own, until change takes them from the options, and makes none. With namespaces it has the rights of an operator for
+// all of them, until change takes ClusterRights from the options.
 func (e *Environment) StartOperatorWith(t testing.TB, change func(*rest.Config, *operator.Options)) *Operator {
 	t.Helper()
 	config := rest.CopyConfig(e.Config)
-	options := operator.Options{MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true, ContentKeys: sameKeys{}}
+	options := operator.Options{MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true, ContentKeys: sameKeys{}, ClusterRights: true}
 	change(config, &options)
+	if options.ClusterRights && len(options.Namespaces) > 0 && len(options.Controllers) == 0 {
+		// Classes are shared by all tests, so only one that is about them has them.
+		options.Controllers = slices.DeleteFunc(operator.ControllerNames(), func(name string) bool { return strings.HasPrefix(name, "gateway") })
+	}
 	mgr, err := operator.NewManager(config, options)
 	if err != nil {
 		t.Fatalf("make the operator: %v", err)

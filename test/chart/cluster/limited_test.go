@@ -21,7 +21,7 @@ import (
 func TestALimitedInstallWorksInItsNamespaceAlone(t *testing.T) {
 	w := begin(t)
 	elsewhere := &world{livetest.New(t, cluster)}
-	w.helm("install", today("--create-namespace", "--set", "namespaces={"+w.Namespace+"}")...)
+	w.helm("install", today("--create-namespace", "--set", "namespaces={"+w.Namespace+"}", "--set", "gateway.classes=false")...)
 	w.hasNoRightInTheCluster()
 
 	// What is elsewhere comes first, so that there was time to see it.

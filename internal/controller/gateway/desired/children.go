@@ -26,6 +26,9 @@ const many = 2
 // Their number is not stated unless the parameters do: it is one, until somebody scales the Deployment.
 func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	serve := []string{"--kind=" + Kind, "--gateway=" + in.Gateway.Name, "--borrowed-certificates=" + CopiesName(in.Gateway)}
+	if len(in.Namespaces) > 0 {
+		serve = append(serve, "--namespaces="+strings.Join(in.Namespaces, ","))
+	}
 	return dataplane.Deployment(dataplane.Pods{
 		Owner:        owner(in.Gateway),
 		Image:        in.Image,

@@ -28,12 +28,18 @@ const AdminPort = 15021
 // RightsName is the name of the ClusterRole with what the pods of every Gateway may read, and of its ClusterRoleBinding.
 const RightsName = "slipway-gateway"
 
+// LimitedRightsName is the name of the Role and the RoleBinding that are there instead in each namespace to which Slipway is limited.
+// No child of a Gateway or an APIGateway can have it.
+const LimitedRightsName = "slipway:gateway"
+
 // Inputs is all that the builders look at.
 type Inputs struct {
 	// Gateway is the Gateway.
 	Gateway *gatewayv1.Gateway
 	// Image is what the pods run.
 	Image string
+	// Namespaces are the ones to which the pods are limited. Empty: they read all.
+	Namespaces []string
 	// ServiceType is that of the Service where the parameters name none.
 	ServiceType corev1.ServiceType
 	// Parameters are those of the Gateway.
