@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
@@ -21,10 +21,12 @@ import (
 // bundleKey is where a ConfigMap has the certificates of authorities, as the Gateway API says.
 const bundleKey = "ca.crt"
 
-// readBundles looks at the ConfigMaps with authorities that the Gateway and the policies name. The content is read only of those
-// that exist in the cache.
+// readBundles looks at the ConfigMaps with authorities that the Gateway and the policies name, and may use. The content is read only
+// of those that exist in the cache. A policy names those of its own namespace.
 func (r *Reconciler) readBundles(ctx context.Context, s *scope) error {
-	names := graph.Bundles(s.gateway)
+	names := slices.DeleteFunc(graph.Bundles(s.gateway), func(name types.NamespacedName) bool {
+		return !graph.Permitted(s.input.Grants, desired.Kind, s.gateway.Namespace, "ConfigMap", name)
+	})
 	for _, policy := range s.input.Policies {
 		names = append(names, graph.BundlesOfPolicy(policy)...)
 	}
@@ -105,28 +107,4 @@ func (r *Reconciler) bundleOf(ctx context.Context, s *scope, name types.Namespac
 		return borrowed.Bundle{}, outcome.StaleCache(fmt.Sprintf("ConfigMap %q", name))
 	}
 	return borrowed.Bundle{Authorities: []byte(bundle.Data[bundleKey]), Version: bundle.ResourceVersion}, nil
-}
-
-// loadPolicies reads the BackendTLSPolicies for Services that routes name.
-func (r *Reconciler) loadPolicies(ctx context.Context, s *scope) error {
-	list, err := r.policies(ctx)
-	if err != nil {
-		return err
-	}
-	named := map[types.NamespacedName]bool{}
-	for _, route := range s.routes() {
-		for _, name := range backendsOf(route) {
-			named[name] = true
-		}
-	}
-	gateway := client.ObjectKeyFromObject(s.gateway)
-	for i := range list {
-		policy := &list[i]
-		if slices.ContainsFunc(graph.ServicesOfPolicy(policy), func(name types.NamespacedName) bool { return named[name] }) {
-			s.input.Policies = append(s.input.Policies, policy)
-		} else if hasAncestor(policy, gateway) {
-			s.unrelated = append(s.unrelated, policy)
-		}
-	}
-	return nil
 }

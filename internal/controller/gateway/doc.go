@@ -16,7 +16,7 @@
 //	scope.go       what one reconcile knows, and loading it
 //	objects.go     loading what listeners and routes refer to
 //	secrets.go     certificates, and the Secret with the copies
-//	bundles.go     authorities that are trusted, loading them and the policies that name them, and their copies
+//	bundles.go     authorities that are trusted, and their copies
 //	grants.go      confirming that the cache shows grants as they are
 //	children.go    applying children
 //	former.go      what a class has left that belongs to another controller now
@@ -26,7 +26,7 @@
 //	conditions.go  types and reasons of conditions that the Gateway API does not have
 //	status.go      the status of a Gateway from the scope (pure)
 //	parents.go     the entries in the status of a route (pure)
-//	policies.go    the entries in the status of a BackendTLSPolicy
+//	policies.go    BackendTLSPolicies: loading them, and the entries in their status
 //	sets.go        ListenerSets: loading them, and their status
 //	orphans.go     taking back what was said of ListenerSets that no Gateway has
 //	write.go       which statuses are written, and when

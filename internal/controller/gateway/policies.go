@@ -32,6 +32,44 @@ func (r *Reconciler) policies(ctx context.Context) ([]gatewayv1.BackendTLSPolicy
 	return list.Items, nil
 }
 
+// loadPolicies reads the BackendTLSPolicies for Services that routes name and may use. It comes after the routes and the grants.
+func (r *Reconciler) loadPolicies(ctx context.Context, s *scope) error {
+	list, err := r.policies(ctx)
+	if err != nil {
+		return err
+	}
+	named := s.usable()
+	gateway := client.ObjectKeyFromObject(s.gateway)
+	for i := range list {
+		policy := &list[i]
+		if slices.ContainsFunc(graph.ServicesOfPolicy(policy), func(name types.NamespacedName) bool { return named[name] }) {
+			s.input.Policies = append(s.input.Policies, policy)
+		} else if hasAncestor(policy, gateway) {
+			s.unrelated = append(s.unrelated, policy)
+		}
+	}
+	return nil
+}
+
+// usable are the Services that routes name and may use: who names one of another namespace must not have anything read there.
+func (s *scope) usable() map[types.NamespacedName]bool {
+	named := map[types.NamespacedName]bool{}
+	add := func(kind graph.Kind, route client.Object) {
+		for _, name := range backendsOf(route) {
+			if !named[name] && graph.Permitted(s.input.Grants, string(kind), route.GetNamespace(), "Service", name) {
+				named[name] = true
+			}
+		}
+	}
+	for _, route := range s.input.HTTPRoutes {
+		add(graph.HTTPRoute, route)
+	}
+	for _, route := range s.input.GRPCRoutes {
+		add(graph.GRPCRoute, route)
+	}
+	return named
+}
+
 // isAncestor tells whether an entry of a policy in a namespace is ours, and of a Gateway.
 func isAncestor(entry *gatewayv1.PolicyAncestorStatus, namespace string, gateway types.NamespacedName) bool {
 	name, is := graph.GatewayOf(entry.AncestorRef, namespace)

@@ -97,7 +97,7 @@ func (b *builder) mirrors(route *Route, r *rule, in []mirror) []table.MirrorRef 
 func (b *builder) resolve(route *Route, field string, ref gatewayv1.BackendObjectReference, grpc bool) (table.BackendRef, *fault) {
 	name, is := serviceOf(ref, route.Name.Namespace)
 	made := table.BackendRef{Namespace: name.Namespace, Service: name.Name, Port: value(ref.Port, 0), Field: field}
-	if is && !slices.Contains(route.services, name) {
+	if is && !slices.Contains(route.services, name) && b.mayUse(route, name) {
 		route.services = append(route.services, name)
 	}
 	if f := b.usable(route, ref, name); f != nil {
@@ -124,18 +124,23 @@ func withoutPolicy(appProtocol string, secure bool) string {
 	return ""
 }
 
+// mayUse tells whether a route may refer to a Service.
+func (b *builder) mayUse(route *Route, name types.NamespacedName) bool {
+	return b.grants.permit(reference{fromGroup: group, fromKind: string(route.Kind), fromNamespace: route.Name.Namespace, toKind: "Service", to: name})
+}
+
 // usable tells why a reference to a Service cannot be used.
 func (b *builder) usable(route *Route, ref gatewayv1.BackendObjectReference, name types.NamespacedName) *fault {
 	if _, is := serviceOf(ref, route.Name.Namespace); !is {
 		return faultf(gatewayv1.RouteReasonInvalidKind, "only Services are supported, not %s of group %q", value(ref.Kind, "Service"), value(ref.Group, ""))
 	}
-	own := route.Name.Namespace
-	if !b.grants.permit(reference{fromGroup: group, fromKind: string(route.Kind), fromNamespace: own, toKind: "Service", to: name}) {
-		return faultf(gatewayv1.RouteReasonRefNotPermitted,
-			"no ReferenceGrant in namespace %q permits %ss of namespace %q to use Service %q", name.Namespace, route.Kind, own, name.Name)
-	}
 	if b.in.unwatched(name.Namespace) {
 		return faultf(gatewayv1.RouteReasonBackendNotFound, "%s", elsewhere("Service", name.Namespace, name.Name))
+	}
+	own := route.Name.Namespace
+	if !b.mayUse(route, name) {
+		return faultf(gatewayv1.RouteReasonRefNotPermitted,
+			"no ReferenceGrant in namespace %q permits %ss of namespace %q to use Service %q", name.Namespace, route.Kind, own, name.Name)
 	}
 	service, exists := b.in.Services[name]
 	if !exists {

@@ -30,6 +30,9 @@ func newGrants(all []*gatewayv1.ReferenceGrant) grants {
 // Permitted tells whether grants let an object of a kind of the Gateway API, in a namespace, refer to a Secret, a Service or
 // a ConfigMap.
 func Permitted(all []*gatewayv1.ReferenceGrant, fromKind, fromNamespace, toKind string, to types.NamespacedName) bool {
+	if fromNamespace == to.Namespace {
+		return true
+	}
 	return newGrants(all).permit(reference{fromGroup: group, fromKind: fromKind, fromNamespace: fromNamespace, toKind: toKind, to: to})
 }
 

@@ -196,7 +196,7 @@ type Route struct {
 	refs      []gatewayv1.ParentReference
 	hostnames []gatewayv1.Hostname
 	rules     []rule
-	services  []types.NamespacedName // that it names
+	services  []types.NamespacedName // that it names and may use
 	// unknownRefs are the faults of refs with unknown fields, by index.
 	unknownRefs map[int]*fault
 }
