@@ -31,16 +31,24 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 		apply.Wanted(desired.HorizontalPodAutoscaler(in), s.autoscaler),
 		apply.Wanted(desired.PodDisruptionBudget(in), s.budget),
 	}
-	if service := desired.Service(in); service != nil {
+	service := desired.Service(in)
+	if service != nil {
 		all = append(all, apply.Wanted(service, s.service))
 	}
 	// A certificate that a stale cache does not show is no reason to close a port, and old parameters are none to replace pods.
 	ctx = apply.Using(ctx, s.shown...)
-	return errors.Join(r.kit.Applier.All(ctx, s.gateway, all, nil), r.applyDeployment(ctx, s, in))
+	applied := r.kit.Applier.All(ctx, s.gateway, all, nil)
+	if applied == nil && service != nil {
+		applied = r.reviveService(ctx, s.service)
+	}
+	return errors.Join(applied, r.applyDeployment(ctx, s, in))
 }
 
 func (r *Reconciler) applyDeployment(ctx context.Context, s *scope, in desired.Inputs) error {
-	var err error
+	err := r.reviveDeployment(ctx, s.deployment)
+	if err != nil {
+		return err
+	}
 	if in.Replicas, err = r.statedReplicas(ctx, s); err != nil {
 		return err
 	}

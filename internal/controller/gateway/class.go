@@ -117,7 +117,7 @@ type owned struct {
 }
 
 // is tells whether a Gateway is ours: its class asks for Slipway. A Gateway whose class was deleted is ours as long as its pods
-// are there: what serves is not taken away for that.
+// are there: what serves is not taken away for that. What was retired does not serve.
 func (o owned) is(ctx context.Context, gateway *gatewayv1.Gateway) (bool, error) {
 	class := &gatewayv1.GatewayClass{}
 	err := o.kinds.classes.Get(ctx, types.NamespacedName{Name: string(gateway.Spec.GatewayClassName)}, class)
@@ -132,5 +132,5 @@ func (o owned) is(ctx context.Context, gateway *gatewayv1.Gateway) (bool, error)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read the Deployment: %w", err)
 	}
-	return err == nil && metav1.IsControlledBy(deployment, gateway), nil
+	return err == nil && metav1.IsControlledBy(deployment, gateway) && !desired.Retired(deployment), nil
 }

@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Abort(req.NamespacedName, err)
 	case s == nil:
 		r.replicas.Follow(ctx, req.NamespacedName, nil)
-		if err := r.release(ctx, req.NamespacedName); err != nil {
+		if err := errors.Join(r.release(ctx, req.NamespacedName), r.retire(ctx, req.NamespacedName)); err != nil {
 			return r.kit.Abort(req.NamespacedName, err)
 		}
 		return r.kit.Forget(ctx, req.NamespacedName)
