@@ -26,7 +26,7 @@ func Resource(resource string) schema.GroupResource {
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&APIGateway{}, &APIGatewayList{}, &Backup{}, &BackupList{}, &BackupRun{}, &BackupRunList{},
-		&GatewayParameters{}, &GatewayParametersList{},
+		&GatewayParameters{}, &GatewayParametersList{}, &GatewayPolicy{}, &GatewayPolicyList{},
 		&MonitorRule{}, &MonitorRuleList{}, &Restore{}, &RestoreList{}, &WebApp{}, &WebAppList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -209,7 +209,7 @@ func TestChart(t *testing.T) {
 		}
 		kinds = append(kinds, d.Kind)
 	}
-	if !strings.Contains(strings.Join(kinds, " "), "APIGateway BackupRun Backup GatewayParameters MonitorRule Restore WebApp") {
+	if !strings.Contains(strings.Join(kinds, " "), "APIGateway BackupRun Backup GatewayParameters GatewayPolicy MonitorRule Restore WebApp") {
 		t.Errorf("the kinds are %q", kinds)
 	}
 	delete(got.Annotations, "artifacthub.io/crds")

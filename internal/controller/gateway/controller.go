@@ -81,7 +81,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=slipway.dev,resources=gatewayparameters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slipway.dev,resources=gatewayparameters;gatewaypolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slipway.dev,resources=gatewaypolicies/status,verbs=get;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

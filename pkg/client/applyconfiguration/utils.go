@@ -118,6 +118,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.GatewayParametersApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayParametersSpec"):
 		return &apiv1alpha1.GatewayParametersSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayPolicy"):
+		return &apiv1alpha1.GatewayPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayPolicySettings"):
+		return &apiv1alpha1.GatewayPolicySettingsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayPolicySpec"):
+		return &apiv1alpha1.GatewayPolicySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayPolicyStatus"):
+		return &apiv1alpha1.GatewayPolicyStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayService"):
 		return &apiv1alpha1.GatewayServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayTLS"):
@@ -154,6 +162,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MonitorStuckDeletionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ParentGateway"):
 		return &apiv1alpha1.ParentGatewayApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PolicyAncestorReference"):
+		return &apiv1alpha1.PolicyAncestorReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PolicyAncestorStatus"):
+		return &apiv1alpha1.PolicyAncestorStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PolicyTargetReference"):
+		return &apiv1alpha1.PolicyTargetReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxyProtocol"):
 		return &apiv1alpha1.ProxyProtocolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("QueryParamMatch"):

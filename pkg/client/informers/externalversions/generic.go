@@ -47,6 +47,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().BackupRuns().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("gatewayparameters"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().GatewayParameters().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("gatewaypolicies"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().GatewayPolicies().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("monitorrules"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Slipway().V1alpha1().MonitorRules().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("restores"):

@@ -36,6 +36,14 @@ type GatewayParametersListerExpansion interface{}
 // GatewayParametersNamespaceLister.
 type GatewayParametersNamespaceListerExpansion interface{}
 
+// GatewayPolicyListerExpansion allows custom methods to be added to
+// GatewayPolicyLister.
+type GatewayPolicyListerExpansion interface{}
+
+// GatewayPolicyNamespaceListerExpansion allows custom methods to be added to
+// GatewayPolicyNamespaceLister.
+type GatewayPolicyNamespaceListerExpansion interface{}
+
 // MonitorRuleListerExpansion allows custom methods to be added to
 // MonitorRuleLister.
 type MonitorRuleListerExpansion interface{}

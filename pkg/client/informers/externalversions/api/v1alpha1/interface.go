@@ -18,6 +18,8 @@ type Interface interface {
 	BackupRuns() TypedBackupRunInformer
 	// GatewayParameters returns a GatewayParametersInformer.
 	GatewayParameters() TypedGatewayParametersInformer
+	// GatewayPolicies returns a GatewayPolicyInformer.
+	GatewayPolicies() TypedGatewayPolicyInformer
 	// MonitorRules returns a MonitorRuleInformer.
 	MonitorRules() TypedMonitorRuleInformer
 	// Restores returns a RestoreInformer.
@@ -55,6 +57,11 @@ func (v *version) BackupRuns() TypedBackupRunInformer {
 // GatewayParameters returns a TypedGatewayParametersInformer.
 func (v *version) GatewayParameters() TypedGatewayParametersInformer {
 	return &gatewayParametersInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// GatewayPolicies returns a TypedGatewayPolicyInformer.
+func (v *version) GatewayPolicies() TypedGatewayPolicyInformer {
+	return &gatewayPolicyInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // MonitorRules returns a TypedMonitorRuleInformer.

@@ -18,6 +18,7 @@ type SlipwayV1alpha1Interface interface {
 	BackupsGetter
 	BackupRunsGetter
 	GatewayParametersGetter
+	GatewayPoliciesGetter
 	MonitorRulesGetter
 	RestoresGetter
 	WebAppsGetter
@@ -42,6 +43,10 @@ func (c *SlipwayV1alpha1Client) BackupRuns(namespace string) BackupRunInterface 
 
 func (c *SlipwayV1alpha1Client) GatewayParameters(namespace string) GatewayParametersInterface {
 	return newGatewayParameters(c, namespace)
+}
+
+func (c *SlipwayV1alpha1Client) GatewayPolicies(namespace string) GatewayPolicyInterface {
+	return newGatewayPolicies(c, namespace)
 }
 
 func (c *SlipwayV1alpha1Client) MonitorRules() MonitorRuleInterface {

@@ -12,6 +12,8 @@ type BackupRunExpansion interface{}
 
 type GatewayParametersExpansion interface{}
 
+type GatewayPolicyExpansion interface{}
+
 type MonitorRuleExpansion interface{}
 
 type RestoreExpansion interface{}

@@ -30,6 +30,10 @@ func (c *FakeSlipwayV1alpha1) GatewayParameters(namespace string) v1alpha1.Gatew
 	return newFakeGatewayParameters(c, namespace)
 }
 
+func (c *FakeSlipwayV1alpha1) GatewayPolicies(namespace string) v1alpha1.GatewayPolicyInterface {
+	return newFakeGatewayPolicies(c, namespace)
+}
+
 func (c *FakeSlipwayV1alpha1) MonitorRules() v1alpha1.MonitorRuleInterface {
 	return newFakeMonitorRules(c)
 }
