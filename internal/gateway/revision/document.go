@@ -60,7 +60,7 @@ type Document struct {
 	Routes []string `json:"routes,omitempty"`
 	// Listeners are the listeners of a Gateway of the Gateway API that are served, in any order. A
 	// port that cannot be opened has none. For such a Gateway, UID and Generation are its own, and
-	// Routes are RouteDigests.
+	// Routes are RouteDigests and PolicyDigests.
 	Listeners []ServedListener `json:"listeners,omitempty"`
 	// View tells whether the gateway receives the changes of the cluster. It is missing
 	// from gateways of older releases, and from gateways that run from a file.
@@ -108,6 +108,13 @@ func Digest(route *slipwayv1alpha1.Route) (string, error) {
 // RouteDigest identifies one generation of a route of the Gateway API.
 func RouteDigest(uid types.UID, generation int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", uid, generation))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// PolicyDigest identifies one generation of a GatewayPolicy with its Secrets, each as
+// namespace/name@resourceVersion. Their order does not matter. It stands among the digests of routes.
+func PolicyDigest(uid types.UID, generation int64, secrets []string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "policy/%s/%d/%q", uid, generation, slices.Sorted(slices.Values(secrets))))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 

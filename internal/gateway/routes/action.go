@@ -27,14 +27,22 @@ func addActions(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 			Body:        []byte(in.Body),
 		}
 	}
-	if in := spec.ClientAddresses; in != nil {
-		rule.ClientAddresses = &table.AddressRule{Allow: words(in.Allow), Deny: words(in.Deny)}
+	if spec.ClientAddresses != nil {
+		rule.ClientAddresses = addressRule(spec.ClientAddresses)
 	}
-	if in := spec.CORS; in != nil {
-		rule.CORS = &table.CORSRule{
-			AllowOrigins: words(in.AllowOrigins), AllowMethods: words(in.AllowMethods), AllowHeaders: words(in.AllowHeaders),
-			ExposeHeaders: words(in.ExposeHeaders), AllowCredentials: in.AllowCredentials, MaxAgeSeconds: in.MaxAgeSeconds,
-		}
+	if spec.CORS != nil {
+		rule.CORS = corsRule(spec.CORS)
+	}
+}
+
+func addressRule(in *slipwayv1alpha1.ClientAddresses) *table.AddressRule {
+	return &table.AddressRule{Allow: words(in.Allow), Deny: words(in.Deny)}
+}
+
+func corsRule(in *slipwayv1alpha1.CORS) *table.CORSRule {
+	return &table.CORSRule{
+		AllowOrigins: words(in.AllowOrigins), AllowMethods: words(in.AllowMethods), AllowHeaders: words(in.AllowHeaders),
+		ExposeHeaders: words(in.ExposeHeaders), AllowCredentials: in.AllowCredentials, MaxAgeSeconds: in.MaxAgeSeconds,
 	}
 }
 

@@ -1,11 +1,12 @@
 // Package borrowed says how certificates of other namespaces reach the pods of a Gateway. The operator copies each that a
 // ReferenceGrant permits into one Secret beside the pods, and takes it out again with the grant. It copies the certificates
-// of authorities, too, which are in ConfigMaps of any namespace. The pods read that one Secret, so they need no right in
+// of authorities, too, which are in ConfigMaps of any namespace, and whom GatewayPolicies of other namespaces let in. The pods read that one Secret, so they need no right in
 // another namespace, and none to read ConfigMaps. Both sides import this package.
 package borrowed
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,8 @@ const (
 	versionSuffix     = ".version"
 	bundleSuffix      = ".ca.crt"
 	bundleVersion     = ".ca.version"
+	contentSuffix     = ".data"
+	contentVersion    = ".data.v"
 	// maxPrefix leaves room for the longest suffix.
 	maxPrefix = validation.DNS1123SubdomainMaxLength - len(certificateSuffix)
 )
@@ -88,4 +91,35 @@ func FindBundle(in *corev1.Secret, of types.NamespacedName) (Bundle, bool) {
 	prefix := prefixOf(of)
 	found := Bundle{Authorities: in.Data[prefix+bundleSuffix], Version: string(in.Data[prefix+bundleVersion])}
 	return found, len(found.Authorities) > 0 && found.Version != ""
+}
+
+// Credentials are a copy of a Secret that says whom a GatewayPolicy lets in, or of one of its keys.
+type Credentials struct {
+	Data map[string][]byte
+	// Version is the resourceVersion of the Secret.
+	Version string
+}
+
+// PutCredentials adds a copy of such a Secret to the data of the Secret with the copies.
+func PutCredentials(data map[string][]byte, of types.NamespacedName, copied Credentials) error {
+	content, err := json.Marshal(copied.Data)
+	if err != nil {
+		return fmt.Errorf("write the copy of Secret %q: %w", of, err)
+	}
+	prefix := prefixOf(of)
+	data[prefix+contentSuffix], data[prefix+contentVersion] = content, []byte(copied.Version)
+	return nil
+}
+
+// FindCredentials returns the copy of such a Secret, and whether there is one.
+func FindCredentials(in *corev1.Secret, of types.NamespacedName) (Credentials, bool) {
+	if in == nil {
+		return Credentials{}, false
+	}
+	prefix := prefixOf(of)
+	found := Credentials{Version: string(in.Data[prefix+contentVersion])}
+	if found.Version == "" || json.Unmarshal(in.Data[prefix+contentSuffix], &found.Data) != nil {
+		return Credentials{}, false
+	}
+	return found, true
 }

@@ -17,6 +17,9 @@
 //
 //   - A reference to another namespace needs a ReferenceGrant there.
 //
+//   - Of the settings of GatewayPolicies for a rule, each by itself, the override with the least
+//     specific target holds, or else the default with the most specific one.
+//
 //   - What cannot be served as it is written keeps its place and answers 500: another rule
 //     would answer its requests otherwise, perhaps with fewer restrictions.
 //
@@ -32,6 +35,9 @@
 //   - attach.go: which listeners a route attaches to
 //   - clients.go: how clients prove who they are, and what backends are shown
 //   - policies.go: which backends are reached with TLS
+//   - gateway_policies.go: GatewayPolicies and what each target has of them
+//   - gateway_policy_refs.go: what GatewayPolicies refer to
+//   - inherit.go: which settings of GatewayPolicies hold for a rule
 //   - grants.go: which references to other namespaces are permitted
 //   - rule.go, match.go, filters.go, backends.go: what rules of both kinds have in common
 //   - http.go, grpc.go: the rules of each kind

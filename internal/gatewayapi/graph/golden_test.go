@@ -18,6 +18,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
@@ -34,6 +35,7 @@ type output struct {
 	TLS       map[string]any   `json:"tls,omitempty"`
 	Shown     string           `json:"clientCertificate,omitempty"`
 	Policies  []policy         `json:"policies,omitempty"`
+	Attached  []attached       `json:"gatewayPolicies,omitempty"`
 }
 
 type listener struct {
@@ -48,6 +50,12 @@ type listener struct {
 
 type policy struct {
 	Name       string   `json:"name"`
+	Conditions []string `json:"conditions"`
+}
+
+type attached struct {
+	Name       string   `json:"name"`
+	Served     bool     `json:"served"`
 	Conditions []string `json:"conditions"`
 }
 
@@ -118,7 +126,12 @@ func describe(t *testing.T, g *graph.Graph) output {
 		out.Routes = append(out.Routes, made)
 	}
 	for _, rule := range g.Rules {
-		fields, _ := whatIsSet(t, rule.Rule).(map[string]any)
+		made := rule.Rule
+		made.Auth = nil // what it holds of Secrets is no text
+		fields, _ := whatIsSet(t, made).(map[string]any)
+		if rule.Auth != nil {
+			fields["Auth"] = rule.Auth.ID
+		}
 		out.Rules = append(out.Rules, fields)
 	}
 	for name, settings := range g.Settings {
@@ -129,6 +142,9 @@ func describe(t *testing.T, g *graph.Graph) output {
 	}
 	for _, p := range g.Policies {
 		out.Policies = append(out.Policies, policy{Name: p.Name.String(), Conditions: texts(p.Conditions...)})
+	}
+	for _, p := range g.GatewayPolicies {
+		out.Attached = append(out.Attached, attached{Name: p.Name.String(), Served: p.Served, Conditions: texts(p.Conditions...)})
 	}
 	if g.Insecure != nil {
 		out.Gateway = append(out.Gateway, texts(*g.Insecure)...)
@@ -208,8 +224,9 @@ func read(t *testing.T, file string) graph.Input {
 	in := graph.Input{
 		ReservedPorts: []int32{15021},
 		Namespaces:    map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
-		Bundles: map[types.NamespacedName]graph.Bundle{},
+		Bundles: map[types.NamespacedName]graph.Bundle{}, Unknown: map[types.UID][]string{},
 	}
+	contents := map[types.NamespacedName]map[string][]byte{}
 	for _, document := range bytes.Split(raw, []byte("\n---\n")) {
 		kind := metav1.PartialObjectMetadata{}
 		decode(t, document, &kind, false)
@@ -238,10 +255,20 @@ func read(t *testing.T, file string) graph.Input {
 			in.Bundles[nameOf(&kind)] = graph.Bundle{Problem: kind.Annotations["problem"]}
 		case "Secret":
 			in.Secrets[nameOf(&kind)] = graph.Secret{Problem: kind.Annotations["problem"]}
+			contents[nameOf(&kind)] = decode(t, document, &corev1.Secret{}, true).Data
+		case "GatewayPolicy":
+			in.GatewayPolicies = append(in.GatewayPolicies, decode(t, document, &slipwayv1alpha1.GatewayPolicy{}, true))
+			if field := kind.Annotations["unknown"]; field != "" {
+				in.Unknown[kind.UID] = []string{field}
+			}
 		default:
 			t.Fatalf("%s: there is no place for a %s", file, kind.Kind)
 		}
 	}
+	in.Authentication = graph.Authenticate(in.GatewayPolicies, func(name types.NamespacedName) (map[string][]byte, bool) {
+		data, found := contents[name]
+		return data, found
+	})
 	return in
 }
 

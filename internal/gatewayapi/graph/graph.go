@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -39,6 +40,10 @@ type Input struct {
 	Bundles map[types.NamespacedName]Bundle
 	// Policies are BackendTLSPolicies in any order. Those for Services that no route names are left out.
 	Policies []*gatewayv1.BackendTLSPolicy
+	// GatewayPolicies are GatewayPolicies in any order. Those that name nothing of the Gateway are left out.
+	GatewayPolicies []*slipwayv1alpha1.GatewayPolicy
+	// Authentication is what the policies ask of clients, by AuthID. Where it is missing, nobody is let in.
+	Authentication map[string]Authentication
 	// ReservedPorts are ports that no listener can have, because the pods need them for
 	// themselves.
 	ReservedPorts []int32
@@ -105,6 +110,8 @@ type Graph struct {
 	ClientCertificate *types.NamespacedName
 	// Policies are the BackendTLSPolicies for Services that the routes name, in order of precedence.
 	Policies []*Policy
+	// GatewayPolicies are those that name the Gateway, its ListenerSets or its routes, in order of precedence.
+	GatewayPolicies []*GatewayPolicy
 	// Accepted and ResolvedRefs are conditions of the Gateway.
 	Accepted     metav1.Condition
 	ResolvedRefs metav1.Condition
@@ -141,6 +148,7 @@ func Build(in Input) *Graph {
 		settings: map[table.BackendName]table.Settings{}, tls: map[table.BackendName]*BackendTLS{},
 	}
 	b.judgePolicies()
+	b.judgeGatewayPolicies()
 	b.judgeSets()
 	g := &Graph{Listeners: b.listeners(), Sets: b.sets, Settings: b.settings, TLS: b.tls}
 	for _, route := range routesOf(in) {
@@ -156,6 +164,7 @@ func Build(in Input) *Graph {
 		g.Rules[i].Index = i
 	}
 	b.concludePolicies(g)
+	b.concludeGatewayPolicies(g)
 	b.conclude(g)
 	b.concludeSets(g)
 	return g
@@ -170,8 +179,11 @@ type builder struct {
 	tls        map[table.BackendName]*BackendTLS
 	policies   []*Policy
 	policyOf   map[target]*Policy
-	sets       []*Set
-	setBy      map[types.NamespacedName]*Set
+	// gatewayPolicies are in order of precedence, and layers what those of each place set.
+	gatewayPolicies []*GatewayPolicy
+	layers          map[place]*layer
+	sets            []*Set
+	setBy           map[types.NamespacedName]*Set
 }
 
 // Kind is the kind of a route.

@@ -17,6 +17,8 @@ type rule struct {
 	field string
 	// name is that of the spec, or its index.
 	name string
+	// named tells that the spec has it.
+	named bool
 	// matches select its requests: those of any of them. There is at least one.
 	matches []match
 	// action is what happens with its requests, but for what selects them.
@@ -65,7 +67,7 @@ func unsupportedf(format string, args ...any) *fault {
 func newRule(index int, name *gatewayv1.SectionName) rule {
 	r := rule{field: fmt.Sprintf("rules[%d]", index), name: strconv.Itoa(index)}
 	if name != nil {
-		r.name = string(*name)
+		r.name, r.named = string(*name), true
 	}
 	r.action.StrictShares = true
 	r.action.Retries = table.Retries{Attempts: defaultAttempts, On: table.ConnectFailure}
@@ -98,18 +100,21 @@ func (m *match) fill(to *table.Rule) {
 }
 
 // rules makes what the listeners serve of a route. Each match is a rule of its own for each
-// hostname, because the listeners choose by them.
+// hostname, because the listeners choose by them, and for each listener with policies of its own.
 func (b *builder) rules(g *Graph, route *Route) []Rule {
 	hosts := hostsOf(g, route)
 	var all []Rule
 	for i := range route.rules {
 		from := &route.rules[i]
+		parts := b.parts(g, route, from, hosts)
 		for _, m := range from.matches {
 			if m.unknown {
 				continue
 			}
-			for _, host := range hosts {
-				all = append(all, newTableRule(route, i, m, host))
+			for _, p := range parts {
+				made := newTableRule(route, i, m, p.hostListeners)
+				p.holds.restrict(&made.Rule)
+				all = append(all, made)
 			}
 		}
 	}

@@ -1,0 +1,193 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// part is a rule under a hostname, for those of its listeners for which the same policies hold.
+type part struct {
+	hostListeners
+
+	holds *holding
+}
+
+// holding is what policies ask of a rule.
+type holding struct {
+	fault     *table.Fault
+	auth      *table.Auth
+	rateLimit *table.RateLimit
+	cors      *table.CORSRule
+	bodyBytes int64
+}
+
+// parts divides a rule by what policies ask of it. Listeners may have policies of their own.
+func (b *builder) parts(g *Graph, route *Route, of *rule, hosts []hostListeners) []part {
+	parts := make([]part, 0, len(hosts))
+	if len(b.layers) == 0 {
+		for _, host := range hosts {
+			parts = append(parts, part{hostListeners: host})
+		}
+		return parts
+	}
+	below := b.below(route, of)
+	for _, host := range hosts {
+		first := len(parts)
+		var above [][]*layer // of parts
+		for _, i := range host.listeners {
+			layers := b.above(g.Listeners[i])
+			at := slices.IndexFunc(above, func(other []*layer) bool { return slices.Equal(other, layers) })
+			if at < 0 {
+				at = len(above)
+				above = append(above, layers)
+				parts = append(parts, part{hostListeners{host: host.host}, hold(slices.Concat(layers, below), of.cors)})
+			}
+			parts[first+at].listeners = append(parts[first+at].listeners, i)
+		}
+	}
+	return parts
+}
+
+// above are the layers of a listener, the least specific first: of the Gateway, of the ListenerSet, and its own.
+func (b *builder) above(l *Listener) []*layer {
+	gateway := b.itself()
+	if l.Set == nil {
+		return b.layersAt(place{gateway, ""}, place{gateway, string(l.Name)})
+	}
+	set := Target{Kind: setKind, Name: l.Set.Name}
+	return b.layersAt(place{gateway, ""}, place{set, ""}, place{set, string(l.Name)})
+}
+
+// below are the layers of a route and of one of its rules.
+func (b *builder) below(route *Route, of *rule) []*layer {
+	at := Target{Kind: string(route.Kind), Name: route.Name}
+	if !of.named {
+		return b.layersAt(place{at, ""})
+	}
+	return b.layersAt(place{at, ""}, place{at, of.name})
+}
+
+func (b *builder) layersAt(places ...place) []*layer {
+	var found []*layer
+	for _, at := range places {
+		if l := b.layers[at]; l != nil {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// hold finds out what holds for a rule by its layers, the least specific first. own is what the rule says itself of pages of
+// other origins. It returns nil if the layers ask for nothing.
+func hold(layers []*layer, own *table.CORSRule) *holding {
+	if len(layers) == 0 {
+		return nil
+	}
+	asked, h := slipwayv1alpha1.GatewayPolicySettings{}, &holding{}
+	for _, l := range layers {
+		if l.broken != nil && h.fault == nil {
+			h.fault = refused(l.broken, l.broken.invalid.message)
+		}
+	}
+	for one := range settings {
+		p, which := inherited(layers, one)
+		if p == nil || one == corsSetting && own != nil && which == defaults {
+			continue
+		}
+		from := p.stanza(which)
+		switch one {
+		case authSetting:
+			made := p.auth[which]
+			if h.auth = made.Made; made.Fault != nil && h.fault == nil {
+				h.fault = refused(p, made.Fault.Message)
+			}
+		case rateLimitSetting:
+			asked.RateLimit = from.RateLimit
+		case corsSetting:
+			asked.CORS = from.CORS
+		case bodySetting:
+			bound := largestBody(layers, *from.MaxBodyBytes)
+			asked.MaxBodyBytes = &bound
+		}
+	}
+	rule := table.Rule{}
+	if f := routes.Restrict(&rule, &asked); f != nil && h.fault == nil { // cannot happen: each policy was checked
+		h.fault = f
+	}
+	h.rateLimit, h.cors, h.bodyBytes = rule.RateLimit, rule.CORS, rule.MaxBodyBytes
+	return h
+}
+
+// refused is why a rule is not served.
+func refused(p *GatewayPolicy, why string) *table.Fault {
+	return &table.Fault{Reason: slipwayv1alpha1.ReasonPolicyInvalid, Message: fmt.Sprintf("GatewayPolicy %q cannot be used: %s", p.Name, why)}
+}
+
+// inherited finds the policy whose setting holds: the least specific that overrides it, or else the most specific default. It
+// notes whose setting is overridden.
+func inherited(layers []*layer, one setting) (*GatewayPolicy, stanza) {
+	var first *GatewayPolicy
+	for _, l := range layers {
+		p := l.holds[overrides][one]
+		switch {
+		case p == nil:
+		case first == nil:
+			first = p
+		case p != first && one != bodySetting: // a smaller body holds
+			p.overridden[one] = true
+		}
+	}
+	for _, l := range slices.Backward(layers) {
+		p := l.holds[defaults][one]
+		switch {
+		case p == nil:
+		case first == nil:
+			return p, defaults
+		case p != first && one != bodySetting:
+			p.overridden[one] = true
+		case one == bodySetting:
+			return p, defaults // bounded by the overrides
+		}
+	}
+	return first, overrides
+}
+
+// largestBody is the smallest of a size and of all bounds.
+func largestBody(layers []*layer, size int64) int64 {
+	for _, l := range layers {
+		if p := l.holds[overrides][bodySetting]; p != nil {
+			size = min(size, *p.of.Spec.Overrides.MaxBodyBytes)
+		}
+	}
+	return size
+}
+
+// restrict makes a rule ask for what policies ask for. A rule that cannot be served keeps preflight requests: those of
+// another rule might be let in.
+func (h *holding) restrict(to *table.Rule) {
+	if h == nil {
+		return
+	}
+	if to.Fault == nil {
+		to.Fault = h.fault
+	}
+	if h.auth != nil {
+		to.Auth = h.auth
+	}
+	if h.rateLimit != nil {
+		to.RateLimit = h.rateLimit
+	}
+	if h.cors != nil {
+		to.CORS = h.cors
+	}
+	if h.bodyBytes != 0 {
+		to.MaxBodyBytes = h.bodyBytes
+	}
+	if h.fault != nil && to.CORS == nil {
+		to.CORS = &table.CORSRule{}
+	}
+}

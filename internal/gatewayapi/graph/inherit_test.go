@@ -1,0 +1,159 @@
+package graph_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+)
+
+// aGateway has a route of another namespace with two rules on two listeners.
+func aGateway(policies ...*slipwayv1alpha1.GatewayPolicy) graph.Input {
+	all, port := gatewayv1.NamespacesFromAll, gatewayv1.PortNumber(80)
+	allowed := &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: &all}}
+	infra, one, two := gatewayv1.Namespace("infra"), gatewayv1.SectionName("one"), gatewayv1.SectionName("two")
+	app := []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{Name: "app", Port: &port}}}}
+	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "shop"}}
+	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Namespace: &infra, Name: "edge"}}
+	route.Spec.Rules = []gatewayv1.HTTPRouteRule{{Name: &one, BackendRefs: app}, {Name: &two, BackendRefs: app}}
+	in := graph.Input{
+		Gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge"}, Spec: gatewayv1.GatewaySpec{Listeners: []gatewayv1.Listener{
+			{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType, AllowedRoutes: allowed},
+			{Name: "admin", Port: 8080, Protocol: gatewayv1.HTTPProtocolType, AllowedRoutes: allowed},
+		}}},
+		HTTPRoutes:      []*gatewayv1.HTTPRoute{route},
+		Services:        map[types.NamespacedName]graph.Service{{Namespace: "team", Name: "app"}: {Ports: map[int32]graph.Port{80: {}}}},
+		GatewayPolicies: policies, Unknown: map[types.UID][]string{},
+	}
+	in.Authentication = graph.Authenticate(policies, func(types.NamespacedName) (map[string][]byte, bool) { return nil, false })
+	return in
+}
+
+func attachedPolicy(namespace, name string, target slipwayv1alpha1.PolicyTargetReference, defaults, overrides *slipwayv1alpha1.GatewayPolicySettings) *slipwayv1alpha1.GatewayPolicy {
+	return &slipwayv1alpha1.GatewayPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)},
+		Spec:       slipwayv1alpha1.GatewayPolicySpec{TargetRefs: []slipwayv1alpha1.PolicyTargetReference{target}, Defaults: defaults, Overrides: overrides},
+	}
+}
+
+// someSettings are random ones. Some of them cannot be used.
+func someSettings(r *rand.Rand) *slipwayv1alpha1.GatewayPolicySettings {
+	s := &slipwayv1alpha1.GatewayPolicySettings{}
+	if r.IntN(2) == 0 {
+		s.Auth = &slipwayv1alpha1.Auth{JWT: &slipwayv1alpha1.JWTAuth{Issuer: fmt.Sprint("issuer", r.IntN(3)), JWKSURL: "https://id.example.com/keys"}}
+	}
+	if r.IntN(8) == 0 {
+		s.Auth = &slipwayv1alpha1.Auth{APIKey: &slipwayv1alpha1.APIKeyAuth{SecretRef: slipwayv1alpha1.LocalReference{Name: "missing"}}}
+	}
+	if r.IntN(2) == 0 {
+		s.RateLimit = &slipwayv1alpha1.RateLimit{Requests: r.Int32N(1000), Period: "1s"} // 0 is none
+	}
+	if r.IntN(2) == 0 {
+		s.CORS = &slipwayv1alpha1.CORS{AllowOrigins: []slipwayv1alpha1.Origin{slipwayv1alpha1.Origin(fmt.Sprintf("https://%d.example.com", r.IntN(3)))}}
+	}
+	if r.IntN(2) == 0 {
+		size := r.Int64N(1000)
+		s.MaxBodyBytes = &size
+	}
+	return s
+}
+
+// allows tells whether a rule lets in what some overrides refuse: requests with other credentials, more of them, larger bodies, or
+// pages of other origins.
+func allows(rule table.Rule, refuse *slipwayv1alpha1.GatewayPolicySettings) string {
+	switch {
+	case rule.Fault != nil:
+		return ""
+	case refuse.Auth != nil && (rule.Auth == nil || rule.Auth.ID != graph.AuthID("infra", refuse.Auth)):
+		return "other credentials"
+	case refuse.RateLimit != nil && (rule.RateLimit == nil || rule.RateLimit.Requests != int64(refuse.RateLimit.Requests)):
+		return "more requests"
+	case refuse.MaxBodyBytes != nil && (rule.MaxBodyBytes == 0 || rule.MaxBodyBytes > *refuse.MaxBodyBytes):
+		return "a larger body"
+	case refuse.CORS != nil && (rule.CORS == nil || rule.CORS.AllowOrigins[0] != string(refuse.CORS.AllowOrigins[0])):
+		return "another origin"
+	default:
+		return ""
+	}
+}
+
+// Whatever the owners of routes write, and in whatever order of age, what the overrides of the Gateway refuse is refused.
+func TestNoPolicyOfARouteLetsInWhatOverridesOfTheGatewayRefuse(t *testing.T) {
+	targets := []slipwayv1alpha1.PolicyTargetReference{{Kind: "HTTPRoute", Name: "shop"}, {Kind: "HTTPRoute", Name: "shop", SectionName: "one"}, {Kind: "Gateway", Name: "edge"}}
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		refuse := someSettings(r)
+		of := slipwayv1alpha1.PolicyTargetReference{Kind: "Gateway", Name: "edge"}
+		if r.IntN(2) == 0 {
+			of.SectionName = "admin"
+		}
+		policies := []*slipwayv1alpha1.GatewayPolicy{attachedPolicy("infra", "base", of, nil, refuse)}
+		for i := range r.IntN(4) {
+			policies = append(policies, attachedPolicy("team", fmt.Sprint(i), targets[r.IntN(len(targets))], someSettings(r), someSettings(r)))
+		}
+		for _, policy := range policies {
+			policy.CreationTimestamp = metav1.Unix(r.Int64N(5), 0)
+		}
+		g := graph.Build(aGateway(policies...))
+		if len(g.Rules) == 0 {
+			t.Fatal("nothing is served or refused")
+		}
+		covered := false
+		for _, rule := range g.Rules {
+			for _, i := range rule.Listeners {
+				if of.SectionName != "" && string(g.Listeners[i].Name) != of.SectionName {
+					continue
+				}
+				covered = true
+				if what := allows(rule.Rule, refuse); what != "" {
+					t.Fatalf("seed %d: rule %q of listener %q lets in %s: %+v", seed, rule.Name, g.Listeners[i].Name, what, rule.Rule)
+				}
+			}
+		}
+		if !covered {
+			t.Fatalf("seed %d: no rule is covered", seed)
+		}
+	}
+}
+
+// What a policy that cannot be used is for is refused, on every listener and in every rule, and nothing else is.
+func TestWhatABrokenPolicyIsForIsRefused(t *testing.T) {
+	size := int64(1)
+	settings := &slipwayv1alpha1.GatewayPolicySettings{MaxBodyBytes: &size}
+	for name, test := range map[string]struct {
+		target  slipwayv1alpha1.PolicyTargetReference
+		refused func(rule graph.Rule, listener gatewayv1.SectionName) bool
+	}{
+		"a Gateway":  {slipwayv1alpha1.PolicyTargetReference{Kind: "Gateway", Name: "edge"}, func(graph.Rule, gatewayv1.SectionName) bool { return true }},
+		"a listener": {slipwayv1alpha1.PolicyTargetReference{Kind: "Gateway", Name: "edge", SectionName: "admin"}, func(_ graph.Rule, l gatewayv1.SectionName) bool { return l == "admin" }},
+		"a route":    {slipwayv1alpha1.PolicyTargetReference{Kind: "HTTPRoute", Name: "shop"}, func(graph.Rule, gatewayv1.SectionName) bool { return true }},
+		"a rule":     {slipwayv1alpha1.PolicyTargetReference{Kind: "HTTPRoute", Name: "shop", SectionName: "two"}, func(r graph.Rule, _ gatewayv1.SectionName) bool { return r.Place == 1 }},
+	} {
+		namespace := map[string]string{"Gateway": "infra", "HTTPRoute": "team"}[test.target.Kind]
+		in := aGateway(attachedPolicy(namespace, "broken", test.target, settings, nil))
+		in.Unknown[types.UID(namespace+"broken")] = []string{"defaults.oidc"}
+		g := graph.Build(in)
+		seen := 0
+		for _, rule := range g.Rules {
+			for _, i := range rule.Listeners {
+				seen++
+				if want := test.refused(rule, g.Listeners[i].Name); (rule.Fault != nil) != want {
+					t.Errorf("%s: rule %q of listener %q is refused: %v, want %v", name, rule.Name, g.Listeners[i].Name, rule.Fault != nil, want)
+				}
+			}
+		}
+		if seen != 4 {
+			t.Errorf("%s: %d rules", name, seen)
+		}
+		if len(g.GatewayPolicies) != 1 || g.GatewayPolicies[0].Served || g.GatewayPolicies[0].Conditions[0].Reason != slipwayv1alpha1.ReasonPolicyInvalid {
+			t.Errorf("%s: the policy says %+v", name, g.GatewayPolicies)
+		}
+	}
+}
