@@ -49,6 +49,7 @@ func newSiteWithout(t *testing.T, secrets ...string) *site {
 	read := []string{"get", "list", "watch"}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies", "listenersets"}, Verbs: read},
+		{APIGroups: []string{"slipway.dev"}, Resources: []string{"gatewaypolicies"}, Verbs: read},
 		{APIGroups: []string{""}, Resources: []string{"services", "namespaces"}, Verbs: read},
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: read},
 	}}
@@ -100,6 +101,9 @@ func (c *site) put(kind, name, spec string) *unstructured.Unstructured {
 func (c *site) object(kind, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetAPIVersion("gateway.networking.k8s.io/v1")
+	if kind == "GatewayPolicy" {
+		object.SetAPIVersion("slipway.dev/v1alpha1")
+	}
 	object.SetKind(kind)
 	object.SetNamespace(c.namespace)
 	object.SetName(name)

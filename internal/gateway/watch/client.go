@@ -98,8 +98,10 @@ func newScheme() *runtime.Scheme {
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Secret{}, &corev1.SecretList{}, &corev1.Namespace{}, &corev1.NamespaceList{})
 	scheme.AddKnownTypes(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
 	slipway := slipwayv1alpha1.SchemeGroupVersion
-	scheme.AddKnownTypeWithName(slipway.WithKind("APIGateway"), &object{})
-	scheme.AddKnownTypeWithName(slipway.WithKind("APIGatewayList"), &objectList{})
+	for _, kind := range []string{"APIGateway", "GatewayPolicy"} {
+		scheme.AddKnownTypeWithName(slipway.WithKind(kind), &object{})
+		scheme.AddKnownTypeWithName(slipway.WithKind(kind+"List"), &objectList{})
+	}
 	for _, kind := range []string{"Gateway", "HTTPRoute", "GRPCRoute", "ReferenceGrant", "BackendTLSPolicy", "ListenerSet"} {
 		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind), &object{})
 		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind+"List"), &objectList{})

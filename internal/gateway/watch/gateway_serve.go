@@ -58,8 +58,8 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	}
 	s.tell(revision.Document{
 		UID: next.uid, Generation: next.generation, Rejected: s.rejected, View: s.view,
-		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfSets(next.sets), problemsOfTable(g, faults)),
-		Routes:    routeDigests(g, next.routes),
+		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfAttached(next.attached), problemsOfSets(next.sets), problemsOfTable(g, faults)),
+		Routes:    append(routeDigests(g, next.routes), s.policyDigests(g)...),
 		Listeners: s.servedListeners(g, authorities, closed),
 	})
 	return again
@@ -107,6 +107,7 @@ func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.
 			in.Unknown[p.of.UID] = p.unknown
 		}
 	}
+	s.addAttached(&in, next)
 	for name, from := range services {
 		made := graph.Service{External: from.External, Ports: map[int32]graph.Port{}}
 		for number, port := range from.Ports {

@@ -72,6 +72,7 @@ type GatewaySource struct {
 	grants     group[*object, grant]
 	policies   group[*object, *policy]
 	sets       group[*object, *listenerSet]
+	attached   group[*object, *attachedPolicy]
 	namespaces group[*corev1.Namespace, map[string]string]
 	services   group[*corev1.Service, service]
 	slices     group[*discoveryv1.EndpointSlice, slice]
@@ -81,6 +82,8 @@ type GatewaySource struct {
 	relevant atomic.Pointer[map[types.NamespacedName]bool]
 	// relevantSets are the ListenerSets that name the Gateway.
 	relevantSets atomic.Pointer[map[types.NamespacedName]bool]
+	// relevantTargets are what GatewayPolicies may name so that they matter.
+	relevantTargets atomic.Pointer[map[graph.Target]bool]
 
 	// The fields below belong to the goroutine of Run.
 
@@ -102,6 +105,7 @@ func NewGateway(options GatewayOptions) *GatewaySource {
 	}
 	s.relevant.Store(&map[types.NamespacedName]bool{})
 	s.relevantSets.Store(&map[types.NamespacedName]bool{})
+	s.relevantTargets.Store(&map[graph.Target]bool{})
 	s.gateways = &objectStore[version]{keep: keepVersion, same: sameVersion, changed: func(_, _ *version) { s.wake() }, replaced: s.wake}
 	s.httpRoutes, s.grpcRoutes = s.newRoutes(graph.HTTPRoute), s.newRoutes(graph.GRPCRoute)
 	s.grants = newGroup(s.follower, func() *objectStore[grant] {
@@ -125,6 +129,7 @@ func NewGateway(options GatewayOptions) *GatewaySource {
 			},
 		}
 	})
+	s.attached = s.newAttached()
 	s.namespaces = newGroup(s.follower, func() *store[*corev1.Namespace, map[string]string] {
 		return &store[*corev1.Namespace, map[string]string]{
 			keep: func(in *corev1.Namespace) map[string]string { return in.Labels }, same: maps.Equal[map[string]string, map[string]string],
@@ -197,6 +202,7 @@ func (s *GatewaySource) Run(ctx context.Context) error {
 	}
 	s.policies.watch = inNamespace[*object, *policy](s.follower, "BackendTLSPolicies", c.gateway, "backendtlspolicies", &object{}, true)
 	s.sets.watch = inNamespace[*object, *listenerSet](s.follower, "ListenerSets", c.gateway, "listenersets", &object{}, true)
+	s.attached.watch = inNamespace[*object, *attachedPolicy](s.follower, "GatewayPolicies", c.slipway, "gatewaypolicies", &object{}, true)
 	s.services.watch = inNamespace[*corev1.Service, service](s.follower, "Services", c.core, "services", &corev1.Service{}, false)
 	s.slices.watch = inNamespace[*discoveryv1.EndpointSlice, slice](s.follower, "EndpointSlices", c.discovery, "endpointslices", &discoveryv1.EndpointSlice{}, false)
 	s.namespaces.watch = func(ctx context.Context, name string, store *store[*corev1.Namespace, map[string]string], failed func(error)) {

@@ -40,6 +40,8 @@ type state struct {
 	// listeners and theirs may show.
 	sets         []*listenerSet
 	certificates []types.NamespacedName
+	// attached are the GatewayPolicies that name the Gateway, its sets or its routes.
+	attached []*attachedPolicy
 }
 
 // advance reads the newest version of the Gateway. An older generation than before comes from
@@ -82,6 +84,7 @@ func (s *GatewaySource) next() *state {
 		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name), cmp.Compare(a.kind, b.kind))
 	})
 	next.policies = s.policiesFor(next.services)
+	next.attached = s.attachedTo(next)
 	next.bundles = map[types.NamespacedName]bool{}
 	for _, name := range graph.Bundles(s.target.gateway) {
 		next.bundles[name] = true
@@ -108,6 +111,16 @@ func (s *GatewaySource) next() *state {
 			next.secrets[name.Name] = true
 		case s.options.BorrowedCertificates != "":
 			next.secrets[s.options.BorrowedCertificates] = true
+		}
+	}
+	for _, p := range next.attached {
+		for _, name := range graph.SecretsOfGatewayPolicy(p.of) {
+			switch {
+			case name.Namespace == s.options.Namespace:
+				next.secrets[name.Name] = true
+			case s.options.BorrowedCertificates != "":
+				next.secrets[s.options.BorrowedCertificates] = true
+			}
 		}
 	}
 	return next
@@ -179,8 +192,9 @@ func (s *GatewaySource) look(ctx context.Context) (again time.Time) {
 	s.grants.want(ctx, s.everyone)
 	s.policies.want(ctx, s.everyone)
 	s.sets.want(ctx, s.everyone)
+	s.attached.want(ctx, s.everyone)
 	s.advance()
-	if s.target == nil || !s.httpRoutes.full() || !s.grpcRoutes.full() || !s.grants.full() || !s.policies.full() || !s.sets.full() {
+	if s.target == nil || !s.httpRoutes.full() || !s.grpcRoutes.full() || !s.grants.full() || !s.policies.full() || !s.sets.full() || !s.attached.full() {
 		s.tell(s.document())
 		return time.Time{}
 	}

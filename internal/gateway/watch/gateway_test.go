@@ -48,6 +48,7 @@ func newGatewayFixture(t *testing.T, namespaces ...string) *gatewayFixture {
 	f.grants.watch = func(context.Context, string, *objectStore[grant], func(error)) {}
 	f.policies.watch = func(context.Context, string, *objectStore[*policy], func(error)) {}
 	f.sets.watch = func(context.Context, string, *objectStore[*listenerSet], func(error)) {}
+	f.attached.watch = func(context.Context, string, *objectStore[*attachedPolicy], func(error)) {}
 	f.namespaces.watch = func(context.Context, string, *store[*corev1.Namespace, map[string]string], func(error)) {}
 	f.services.watch = func(context.Context, string, *store[*corev1.Service, service], func(error)) {}
 	f.slices.watch = func(context.Context, string, *store[*discoveryv1.EndpointSlice, slice], func(error)) {}
@@ -90,6 +91,7 @@ func (f *gatewayFixture) synced(routes ...any) {
 		f.must(f.grants.watched[key].store.Replace(nil, ""))
 		f.must(f.policies.watched[key].store.Replace(nil, ""))
 		f.must(f.sets.watched[key].store.Replace(nil, ""))
+		f.must(f.attached.watched[key].store.Replace(nil, ""))
 	}
 }
 

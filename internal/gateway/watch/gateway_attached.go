@@ -1,0 +1,156 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/json"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+)
+
+// attachedPolicy is a GatewayPolicy.
+type attachedPolicy struct {
+	of *slipwayv1alpha1.GatewayPolicy
+	// unknown are fields that this program does not know. What the policy is for is then not
+	// served.
+	unknown []string
+	// wrong says why it could not be parsed.
+	wrong string
+}
+
+// targets are the objects that it is for.
+func (p *attachedPolicy) targets() []graph.Target {
+	if p == nil {
+		return nil
+	}
+	return graph.TargetsOf(p.of)
+}
+
+// keepAttached parses a policy. Of one that cannot be parsed the targets are read, if possible:
+// they must not be served without what the policy asks for.
+func keepAttached(in *object) *attachedPolicy {
+	p := &attachedPolicy{of: &slipwayv1alpha1.GatewayPolicy{ObjectMeta: metav1.ObjectMeta{
+		Namespace: in.Namespace, Name: in.Name, UID: in.UID, Generation: in.Generation, CreationTimestamp: in.CreationTimestamp,
+	}}}
+	var err error
+	if p.unknown, err = readStrictly(in.Spec.Raw, &p.of.Spec); err == nil {
+		return p
+	}
+	p.wrong, p.unknown = err.Error(), []string{"(of another form)"}
+	var targets struct {
+		TargetRefs []slipwayv1alpha1.PolicyTargetReference `json:"targetRefs"`
+	}
+	p.of.Spec = slipwayv1alpha1.GatewayPolicySpec{}
+	if json.UnmarshalCaseSensitivePreserveInts(in.Spec.Raw, &targets) == nil {
+		p.of.Spec.TargetRefs = targets.TargetRefs
+	}
+	return p
+}
+
+func sameAttached(a, b *attachedPolicy) bool {
+	return a.of.UID == b.of.UID && a.of.Generation == b.of.Generation
+}
+
+func (s *GatewaySource) newAttached() group[*object, *attachedPolicy] {
+	return newGroup(s.follower, func() *objectStore[*attachedPolicy] {
+		return &objectStore[*attachedPolicy]{
+			keep: keepAttached, same: sameAttached, replaced: s.wake,
+			changed: func(before, after **attachedPolicy) {
+				if s.isRelevant(value(before)) || s.isRelevant(value(after)) {
+					s.wake()
+				}
+			},
+		}
+	})
+}
+
+// isRelevant reports whether a policy names something that is served.
+func (s *GatewaySource) isRelevant(p *attachedPolicy) bool {
+	relevant := *s.relevantTargets.Load()
+	return slices.ContainsFunc(p.targets(), func(t graph.Target) bool { return relevant[t] })
+}
+
+// attachedTo returns the policies that name something of a state, in a stable order. From then
+// on changes of such policies matter.
+func (s *GatewaySource) attachedTo(next *state) []*attachedPolicy {
+	targets := map[graph.Target]bool{{Kind: "Gateway", Name: s.name()}: true}
+	for _, l := range next.sets {
+		targets[graph.Target{Kind: "ListenerSet", Name: l.name()}] = true
+	}
+	for _, r := range next.routes {
+		targets[graph.Target{Kind: string(r.kind), Name: r.name}] = true
+	}
+	s.relevantTargets.Store(&targets) // before the policies are read, so that no later change is missed
+	var found []*attachedPolicy
+	s.attached.each(s.everyone, func(_ types.NamespacedName, p *attachedPolicy) {
+		if s.isRelevant(p) {
+			found = append(found, p)
+		}
+	})
+	slices.SortFunc(found, func(a, b *attachedPolicy) int {
+		return cmp.Or(cmp.Compare(a.of.Namespace, b.of.Namespace), cmp.Compare(a.of.Name, b.of.Name))
+	})
+	return found
+}
+
+// addAttached adds the policies of a state to what the graph is made from.
+func (s *GatewaySource) addAttached(in *graph.Input, next *state) {
+	for _, p := range next.attached {
+		in.GatewayPolicies = append(in.GatewayPolicies, p.of)
+		if len(p.unknown) > 0 {
+			in.Unknown[p.of.UID] = p.unknown
+		}
+	}
+	in.Authentication = graph.Authenticate(in.GatewayPolicies, func(name types.NamespacedName) (map[string][]byte, bool) {
+		found, exists := s.credentials(name)
+		return found.Data, exists
+	})
+}
+
+// credentials returns a Secret that a policy names: itself if it is beside the gateway,
+// otherwise the operator's copy.
+func (s *GatewaySource) credentials(name types.NamespacedName) (borrowed.Credentials, bool) {
+	if name.Namespace == s.options.Namespace {
+		in, found := s.secrets.get(name.Name)
+		return borrowed.Credentials{Data: in.data, Version: in.version}, found
+	}
+	in, _ := s.secrets.get(s.options.BorrowedCertificates)
+	return borrowed.FindCredentials(&corev1.Secret{Data: in.data}, name)
+}
+
+// policyDigests are those of the policies that are served as they are written.
+func (s *GatewaySource) policyDigests(g *graph.Graph) []string {
+	var list []string
+	for _, p := range g.GatewayPolicies {
+		if !p.Served {
+			continue
+		}
+		list = append(list, p.Digest(func(name types.NamespacedName) string {
+			found, _ := s.credentials(name)
+			return found.Version
+		}))
+	}
+	return list
+}
+
+// problemsOfAttached are those of policies that could not be parsed.
+func problemsOfAttached(policies []*attachedPolicy) []revision.Problem {
+	var list []revision.Problem
+	for _, p := range policies {
+		if p.wrong != "" {
+			name := types.NamespacedName{Namespace: p.of.Namespace, Name: p.of.Name}.String()
+			list = append(list, revision.Problem{
+				Route: -1, Name: name, Field: fmt.Sprintf("GatewayPolicy %s", name), Reason: slipwayv1alpha1.ReasonPolicyInvalid, Message: p.wrong,
+			})
+		}
+	}
+	return list
+}

@@ -1,0 +1,141 @@
+package watch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+)
+
+// attach puts a GatewayPolicy into its store, and looks.
+func (f *gatewayFixture) attach(namespace, name string, generation int64, spec string) {
+	f.t.Helper()
+	f.must(f.attached.watched[""].store.Update(gatewayAPIObject(f.t, namespace, name, generation, spec)))
+	f.look(f.t.Context())
+}
+
+// only is the only route of the table.
+func (f *gatewayFixture) only() *table.Route {
+	f.t.Helper()
+	routes := f.applied[len(f.applied)-1].Proxy.Table.Routes
+	if len(routes) != 1 {
+		f.t.Fatalf("%d routes", len(routes))
+	}
+	return routes[0]
+}
+
+func hashOf(key string) []byte {
+	sum := sha256.Sum256([]byte(key))
+	return []byte("sha256:" + hex.EncodeToString(sum[:]))
+}
+
+const keysPolicy = `{targetRefs: [{kind: HTTPRoute, name: one}], defaults: {auth: {apiKey: {secretRef: {name: keys}}}}}`
+
+// Nothing is served before the policies are known: they may restrict it.
+func TestNothingIsServedBeforePoliciesAreKnown(t *testing.T) {
+	f := newGatewayFixture(t)
+	f.gateway(1, plainListener)
+	for key := range f.everyone {
+		f.must(f.httpRoutes.watched[key].store.Replace([]any{routeTo(t, "a", "one", 1)}, ""))
+		f.must(f.grpcRoutes.watched[key].store.Replace(nil, ""))
+		f.must(f.grants.watched[key].store.Replace(nil, ""))
+		f.must(f.policies.watched[key].store.Replace(nil, ""))
+		f.must(f.sets.watched[key].store.Replace(nil, ""))
+	}
+	f.look(t.Context())
+	f.must(f.attached.watched[""].store.Replace([]any{gatewayAPIObject(t, "a", "p", 1, keysPolicy)}, ""))
+	if len(f.applied) != 0 {
+		t.Error("it is served")
+	}
+	f.look(t.Context())
+	f.backend("a")
+	f.look(t.Context())
+	if len(f.applied) != 0 {
+		t.Error("it is served before the copies were read")
+	}
+	f.must(f.secrets.watched["edge-certificates"].store.Replace(nil, ""))
+	f.look(t.Context())
+	if f.only().Unavailable == nil {
+		t.Error("without its Secret the policy lets somebody in")
+	}
+}
+
+func TestAPolicyHoldsWithItsSecret(t *testing.T) {
+	f := newGatewayFixture(t)
+	f.gateway(1, plainListener)
+	f.synced(routeTo(t, "a", "one", 1))
+	f.look(t.Context())
+	f.backend("a")
+	f.look(t.Context())
+	if f.only().Auth != nil {
+		t.Fatal("without a policy somebody has to prove who it is")
+	}
+	f.attach("a", "p", 1, keysPolicy)
+	name := types.NamespacedName{Namespace: "a", Name: "keys"}
+	copies := func(version string, data map[string][]byte) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-certificates", ResourceVersion: "9"}, Data: map[string][]byte{}}
+		if data != nil {
+			f.must(borrowed.PutCredentials(secret.Data, name, borrowed.Credentials{Data: data, Version: version}))
+		}
+		f.must(f.secrets.watched["edge-certificates"].store.Replace([]any{secret}, ""))
+		f.look(t.Context())
+	}
+	refused := func(when string) {
+		t.Helper()
+		if f.only().Unavailable == nil {
+			t.Errorf("%s: it is served", when)
+		}
+		if got := f.board.Current().Routes; len(got) != 1 {
+			t.Errorf("%s: it says that it serves %q", when, got)
+		}
+	}
+	copies("1", nil)
+	refused("without the copy")
+	copies("1", map[string][]byte{"alice": hashOf("alice")})
+	if got := f.only(); got.Unavailable != nil || len(got.Auth.APIKey.Clients) != 1 {
+		t.Fatalf("with the copy: %+v", got)
+	}
+	first := f.board.Current().Routes
+	copies("2", map[string][]byte{"alice": hashOf("other")})
+	if got := f.board.Current().Routes; len(first) != 2 || len(got) != 2 || slices.Equal(first, got) {
+		t.Errorf("with another version of the Secret it says %q, before %q", got, first)
+	}
+	f.attach("a", "p", 2, `{targetRefs: [{kind: HTTPRoute, name: one}], defaults: {oidc: {}}}`)
+	refused("with a field that nobody knows")
+	f.attach("a", "p", 3, `{targetRefs: [{kind: HTTPRoute, name: one}], defaults: []}`)
+	refused("with a spec of another form")
+	if problems := f.board.Current().Problems; len(problems) == 0 || problems[0].Field != "GatewayPolicy a/p" {
+		t.Errorf("says %+v", problems)
+	}
+	f.must(f.attached.watched[""].store.Delete(gatewayAPIObject(t, "a", "p", 3, keysPolicy)))
+	f.look(t.Context())
+	if f.only().Unavailable != nil {
+		t.Error("it is refused without the policy")
+	}
+}
+
+func TestAGatewayPolicyForOthersWakesNobody(t *testing.T) {
+	f := newGatewayFixture(t)
+	f.gateway(1, plainListener)
+	f.synced(routeTo(t, "a", "one", 1))
+	f.look(t.Context())
+	for len(f.woken) > 0 {
+		<-f.woken
+	}
+	f.must(f.attached.watched[""].store.Update(gatewayAPIObject(t, "b", "p", 1, keysPolicy)))
+	f.must(f.attached.watched[""].store.Update(gatewayAPIObject(t, "a", "q", 1, `{targetRefs: [{kind: Gateway, name: edge}], defaults: {maxBodyBytes: 1}}`)))
+	if len(f.woken) > 0 {
+		t.Error("a policy for a route of another namespace, or a Gateway of another one, is looked at")
+	}
+	f.must(f.attached.watched[""].store.Update(gatewayAPIObject(t, "a", "p", 1, keysPolicy)))
+	if len(f.woken) == 0 {
+		t.Error("a policy for a route of the Gateway is not looked at")
+	}
+}
