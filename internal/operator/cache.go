@@ -130,7 +130,8 @@ func gatewayBudget(namespaces []string, limited bool) gateway.Budget {
 				&gatewayv1.ReferenceGrant{}:      whole,
 				&gatewayv1beta1.ReferenceGrant{}: whole, // only where the cluster does not have the other
 				// Every policy, of which a cluster has few: entries of others in its status are written back with ours.
-				&gatewayv1.BackendTLSPolicy{}: whole,
+				&gatewayv1.BackendTLSPolicy{}:    whole,
+				&slipwayv1alpha1.GatewayPolicy{}: whole,
 				// Every set of listeners: the Gateway that it names decides whether it matters. What we state of its status
 				// is what we take away.
 				&gatewayv1.ListenerSet{}: {Transform: keepOwnManagedFields},

@@ -21,7 +21,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 	}
 	in := desired.Inputs{
 		Gateway: s.gateway, Image: r.image, Namespaces: r.namespaces, ServiceType: r.serviceType, Parameters: s.parameters, Listeners: s.graph.Listeners,
-		Certificates: s.graph.Certificates(), Current: s.deployment,
+		Secrets: append(s.graph.Certificates(), s.ownCredentials()...), Current: s.deployment,
 	}
 	// What a pod needs to start comes first.
 	all := []apply.Child{

@@ -54,6 +54,8 @@ type Reconciler struct {
 	certificates *lru.Cache
 	// bundles remembers what ConfigMaps with authorities were worth, by name. Losing it costs a live read of each.
 	bundles *lru.Cache
+	// credentials remembers what Secrets were worth for what GatewayPolicies ask for. Losing it costs a live read of each.
+	credentials *lru.Cache
 	// copied remembers how the copies of certificates were left, by UID of the Gateway. Losing it costs live reads.
 	copied *lru.Cache
 	// granted remembers of which namespaces the cache has shown the grants as they were. Losing it costs a live list of each.
@@ -111,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error { return nil })
 	}
 
-	if err := errors.Join(r.readBundles(ctx, s), r.readCertificates(ctx, s)); err != nil {
+	if err := errors.Join(r.readBundles(ctx, s), r.readCertificates(ctx, s), r.readCredentials(ctx, s)); err != nil {
 		return r.kit.Abort(req.NamespacedName, err)
 	}
 	s.graph = graph.Build(s.input)
@@ -125,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.judgeRollout(r.kit.Clock.Now())
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
 		// Routes are many, so they come last.
-		return errors.Join(r.writeGateway(ctx, s), r.writeSets(ctx, s), r.writePolicies(ctx, s), r.writeRoutes(ctx, s))
+		return errors.Join(r.writeGateway(ctx, s), r.writeSets(ctx, s), r.writePolicies(ctx, s), r.writeGatewayPolicies(ctx, s), r.writeRoutes(ctx, s))
 	})
 }
 

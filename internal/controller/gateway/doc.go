@@ -27,6 +27,8 @@
 //	status.go      the status of a Gateway from the scope (pure)
 //	parents.go     the entries in the status of a route (pure)
 //	policies.go    BackendTLSPolicies: loading them, and the entries in their status
+//	gateway_policies.go  GatewayPolicies: loading them, and their status
+//	credentials.go  whom GatewayPolicies let in: the Secrets that say so, and their copies
 //	sets.go        ListenerSets: loading them, and their status
 //	orphans.go     taking back what was said of ListenerSets that no Gateway has
 //	write.go       which statuses are written, and when

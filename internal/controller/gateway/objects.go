@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -36,7 +37,7 @@ func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	return r.loadPolicies(ctx, s)
+	return errors.Join(r.loadPolicies(ctx, s), r.loadGatewayPolicies(ctx, s))
 }
 
 // loadRoutes reads the routes that name the Gateway or one of its sets, or have an entry of ours for one of them.

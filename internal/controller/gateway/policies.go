@@ -83,12 +83,13 @@ func hasAncestor(policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedNam
 }
 
 // ancestors returns the entries of a policy with what we say of a Gateway, in one entry. Those of other controllers and of other
-// Gateways stay as they are, and where they are. Nothing said: ours of that Gateway goes.
-func ancestors(policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName, stated []metav1.Condition, now metav1.Time) []gatewayv1.PolicyAncestorStatus {
-	next := make([]gatewayv1.PolicyAncestorStatus, 0, len(policy.Status.Ancestors)+1)
+// Gateways stay as they are, and where they are. Nothing said: ours of that Gateway goes. ours are the types of the conditions that
+// we state.
+func ancestors(policy client.Object, are []gatewayv1.PolicyAncestorStatus, gateway types.NamespacedName, ours []string, stated []metav1.Condition, now metav1.Time) []gatewayv1.PolicyAncestorStatus {
+	next := make([]gatewayv1.PolicyAncestorStatus, 0, len(are)+1)
 	left := len(stated) > 0
-	for _, entry := range policy.Status.Ancestors {
-		if !isAncestor(&entry, policy.Namespace, gateway) {
+	for _, entry := range are {
+		if !isAncestor(&entry, policy.GetNamespace(), gateway) {
 			next = append(next, entry)
 			continue
 		}
@@ -97,11 +98,11 @@ func ancestors(policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName,
 		}
 		var conditions []metav1.Condition
 		for _, c := range entry.Conditions {
-			if !slices.Contains(ofPolicies, c.Type) && meta.FindStatusCondition(stated, c.Type) == nil {
+			if !slices.Contains(ours, c.Type) && meta.FindStatusCondition(stated, c.Type) == nil {
 				conditions = append(conditions, c)
 			}
 		}
-		conditions = append(conditions, status.Merge(entry.Conditions, stated, policy.Generation, now)...)
+		conditions = append(conditions, status.Merge(entry.Conditions, stated, policy.GetGeneration(), now)...)
 		entry.Conditions = conditions
 		next, left = append(next, entry), false
 	}
@@ -110,7 +111,7 @@ func ancestors(policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName,
 		next = append(next, gatewayv1.PolicyAncestorStatus{
 			AncestorRef:    gatewayv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(gateway.Name)},
 			ControllerName: Controller,
-			Conditions:     status.Merge(nil, stated, policy.Generation, now),
+			Conditions:     status.Merge(nil, stated, policy.GetGeneration(), now),
 		})
 	}
 	return next
@@ -136,7 +137,7 @@ func (r *Reconciler) writePolicies(ctx context.Context, s *scope) error {
 
 // writeAncestors writes what is said of a Gateway into the status of a policy.
 func (r *Reconciler) writeAncestors(ctx context.Context, policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName, stated []metav1.Condition) error {
-	next := ancestors(policy, gateway, stated, metav1.NewTime(r.kit.Clock.Now()))
+	next := ancestors(policy, policy.Status.Ancestors, gateway, ofPolicies, stated, metav1.NewTime(r.kit.Clock.Now()))
 	if len(next) == len(policy.Status.Ancestors) && (len(next) == 0 || reflect.DeepEqual(next, policy.Status.Ancestors)) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
@@ -24,7 +25,7 @@ const (
 	// indexParameters finds Gateways by the GatewayParameters that they name themselves.
 	indexParameters = "slipway.dev/parameters"
 	// indexSecret finds Gateways and ListenerSets by the Secrets that listeners name, and by the namespace of each that is not
-	// their own.
+	// their own, and GatewayPolicies by the Secrets that they name.
 	indexSecret = "slipway.dev/secret"
 	// indexBundle finds Gateways and BackendTLSPolicies by the ConfigMaps with authorities that they name, and Gateways by the
 	// namespace of each that is not their own.
@@ -81,6 +82,9 @@ func parametersIndex(object client.Object) []string {
 func secretIndex(object client.Object) []string {
 	if set, is := object.(*gatewayv1.ListenerSet); is {
 		return names(graph.CertificatesOfSet(set), set.Namespace)
+	}
+	if policy, is := object.(*slipwayv1alpha1.GatewayPolicy); is {
+		return names(graph.SecretsOfGatewayPolicy(policy), policy.Namespace)
 	}
 	gateway, ok := object.(*gatewayv1.Gateway)
 	if !ok {
@@ -190,7 +194,16 @@ func (f referrers) ofSets(ctx context.Context, which client.ListOption) []reconc
 func (f referrers) ofSecret(ctx context.Context, object client.Object) []reconcile.Request {
 	value := client.ObjectKeyFromObject(object).String()
 	requests := f.gateways(indexSecret, false, func(client.Object) []string { return []string{value} })(ctx, object)
-	return append(requests, f.ofSets(ctx, client.MatchingFields{indexSecret: value})...)
+	requests = append(requests, f.ofSets(ctx, client.MatchingFields{indexSecret: value})...)
+	policies := &slipwayv1alpha1.GatewayPolicyList{}
+	err := f.reader.List(ctx, policies, client.MatchingFields{indexSecret: value}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil && ctx.Err() == nil {
+		logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", "GatewayPolicies")
+	}
+	for i := range policies.Items {
+		requests = append(requests, f.ofGatewayPolicy(ctx, &policies.Items[i])...)
+	}
+	return requests
 }
 
 // gateways are found by an index.
@@ -277,6 +290,50 @@ func (f referrers) ofPolicy(ctx context.Context, object client.Object) []reconci
 		}
 	}
 	return requests
+}
+
+// ofGatewayPolicy are the Gateways that a policy names, those of the ListenerSets and routes that it names, and those that it has
+// an entry of ours for.
+func (f referrers) ofGatewayPolicy(ctx context.Context, object client.Object) []reconcile.Request {
+	policy, ok := object.(*slipwayv1alpha1.GatewayPolicy)
+	if !ok {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, target := range graph.TargetsOf(policy) {
+		if target.Kind == "Gateway" {
+			requests = append(requests, reconcile.Request{NamespacedName: target.Name})
+			continue
+		}
+		named := objectOf(target)
+		err := f.reader.Get(ctx, target.Name, named, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+			logf.FromContext(ctx).Error(err, "An event is lost: a Gateway is not reconciled", "target", target.Name.String())
+		}
+		if err == nil {
+			requests = append(requests, append(f.ofRoute(ctx, named), f.ofSet(ctx, named)...)...)
+		}
+	}
+	for i := range policy.Status.Ancestors {
+		if entry := ancestorOf(&policy.Status.Ancestors[i]); entry.ControllerName == Controller {
+			if name, is := graph.GatewayOf(entry.AncestorRef, policy.Namespace); is {
+				requests = append(requests, reconcile.Request{NamespacedName: name})
+			}
+		}
+	}
+	return requests
+}
+
+// objectOf is what a target is, to be read.
+func objectOf(target graph.Target) client.Object {
+	switch target.Kind {
+	case string(graph.HTTPRoute):
+		return &gatewayv1.HTTPRoute{}
+	case string(graph.GRPCRoute):
+		return &gatewayv1.GRPCRoute{}
+	default:
+		return &gatewayv1.ListenerSet{}
+	}
 }
 
 // ofBundle are the Gateways that name a ConfigMap with authorities, and those that a policy that names it matters for.

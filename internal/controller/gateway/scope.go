@@ -59,6 +59,12 @@ type scope struct {
 	unrelated []*gatewayv1.BackendTLSPolicy
 	// versions are those of the Secrets that listeners may show. Set by readCertificates.
 	versions map[types.NamespacedName]string
+	// credentialVersions are those of the Secrets that GatewayPolicies name, and lent what is copied of them. Set by
+	// readCredentials.
+	credentialVersions map[types.NamespacedName]string
+	lent               map[types.NamespacedName]lent
+	// departed are GatewayPolicies that have an entry for the Gateway, and name nothing of it any more. Set by load.
+	departed []*slipwayv1alpha1.GatewayPolicy
 	// bundleVersions are those of the ConfigMaps with authorities. Set by readBundles.
 	bundleVersions map[types.NamespacedName]string
 	// shown are the parameters, and the Secrets that listeners name, as the cache has them. The children are made of them. Set by

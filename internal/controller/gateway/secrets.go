@@ -105,7 +105,8 @@ func problemOf(secret *corev1.Secret) string {
 // certificate is taken out as soon as no grant permits it. Nothing is read while neither the Secrets nor the copies have changed.
 func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	wanted, trusted := s.borrowed(), s.trusted()
-	if len(wanted)+len(trusted) == 0 && s.copies.UID == "" {
+	count := len(wanted) + len(trusted) + len(s.lent)
+	if count == 0 && s.copies.UID == "" {
 		return nil
 	}
 	var versions []string
@@ -114,6 +115,9 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	}
 	for _, name := range trusted {
 		versions = append(versions, "ConfigMap "+name.String()+"@"+s.bundleVersions[name])
+	}
+	for _, name := range s.lentNames() {
+		versions = append(versions, fmt.Sprintf("credentials %s@%+v", name, s.lent[name]))
 	}
 	state := strings.Join(versions, " ")
 	if last, ok := r.copied.Get(s.gateway.UID); ok {
@@ -127,12 +131,12 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	if client.IgnoreNotFound(err) != nil {
 		return outcome.Classify("the Secret with the copies", err)
 	}
-	if len(wanted)+len(trusted) == 0 && !r.kit.Applier.Ours(s.gateway, current) {
+	if count == 0 && !r.kit.Applier.Ours(s.gateway, current) {
 		r.copied.Add(s.gateway.UID, copied{at: s.copies.ResourceVersion, of: state})
 		return nil
 	}
 	data, failed := r.copy(ctx, s, wanted, current)
-	failed = errors.Join(failed, r.copyBundles(ctx, s, trusted, current, data))
+	failed = errors.Join(failed, r.copyBundles(ctx, s, trusted, current, data), r.copyCredentials(ctx, s, current, data))
 	if _, err := r.kit.Applier.Apply(ctx, s.gateway, apply.Child{Desired: desired.Copies(s.gateway, data), Current: current}); err != nil {
 		return errors.Join(failed, err)
 	}

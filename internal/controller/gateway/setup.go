@@ -173,6 +173,7 @@ func watchObjects(to func(source.Source) error, options Options, known *kinds, f
 		known.objects.Watch(to, &gatewayv1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
 		known.objects.Watch(to, &gatewayv1beta1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
 		known.objects.Watch(to, &gatewayv1.BackendTLSPolicy{}, through(find.ofPolicy)),
+		known.objects.Watch(to, &slipwayv1alpha1.GatewayPolicy{}, through(find.ofGatewayPolicy)),
 		known.objects.Watch(to, &corev1.Service{}, through(find.ofService), portsChanged()),
 	)
 }
@@ -202,6 +203,7 @@ func addIndexes(mgr ctrl.Manager, known *kinds) error {
 		known.objects.Index(gateway, indexSecret, secretIndex),
 		known.objects.Index(gateway, indexBundle, bundleIndex),
 		known.objects.Index(&gatewayv1.BackendTLSPolicy{}, indexBundle, bundleIndex),
+		known.objects.Index(&slipwayv1alpha1.GatewayPolicy{}, indexSecret, secretIndex),
 		known.objects.Index(&gatewayv1.ListenerSet{}, indexParent, parentIndex),
 		known.objects.Index(&gatewayv1.ListenerSet{}, indexSecret, secretIndex),
 	}
@@ -233,6 +235,6 @@ func newReconciler(mgr ctrl.Manager, options Options, known *kinds, replicas Rep
 		kit: tools, kinds: known, owned: owned{kinds: known, children: mgr.GetClient()}, given: newParameters(mgr, options), replicas: replicas,
 		image: options.Image, serviceType: options.ServiceType, namespaces: slices.Sorted(slices.Values(options.Namespaces)),
 		pace:         &pace{clock: options.Clock, rests: lru.New(kit.Memory)},
-		certificates: lru.New(kit.Memory), bundles: lru.New(kit.Memory), copied: lru.New(kit.Memory), granted: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
+		certificates: lru.New(kit.Memory), bundles: lru.New(kit.Memory), credentials: lru.New(kit.Memory), copied: lru.New(kit.Memory), granted: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
 	}
 }

@@ -187,6 +187,7 @@ func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) 
 	return errors.Join(
 		r.releaseRoutes(ctx, gateway.String(), ofGateway(gateway, nil)),
 		r.releasePolicies(ctx, gateway),
+		r.releaseGatewayPolicies(ctx, gateway),
 		r.releaseSets(ctx, gateway),
 	)
 }

@@ -130,7 +130,7 @@ func RequestedAddresses(gateway *gatewayv1.Gateway) []string {
 // Role lets the pods read the Secrets that the listeners show, and the one with the copies of those of other namespaces.
 func Role(in Inputs) *rbacv1ac.RoleApplyConfiguration {
 	o := owner(in.Gateway)
-	names := append(Secrets(in.Gateway, in.Certificates), CopiesName(in.Gateway))
+	names := append(Secrets(in.Gateway, in.Secrets), CopiesName(in.Gateway))
 	return rbacv1ac.Role(o.Name(), in.Gateway.Namespace).
 		WithLabels(o.Labels()).
 		WithAnnotations(o.Annotations).

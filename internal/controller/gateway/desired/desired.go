@@ -46,8 +46,8 @@ type Inputs struct {
 	Parameters slipwayv1alpha1.GatewayParametersSpec
 	// Listeners are those of the Gateway. Only valid ones have a port.
 	Listeners []*graph.Listener
-	// Certificates are the Secrets whose certificates are shown.
-	Certificates []types.NamespacedName
+	// Secrets are those whose certificates are shown, and those that say whom policies let in.
+	Secrets []types.NamespacedName
 	// Current is the Deployment as it is, or nil.
 	Current *appsv1.Deployment
 	// Replicas is how many pods to ask for, or nil to leave the number to whoever else sets it.

@@ -60,7 +60,7 @@ func inputs(gateway *gatewayv1.Gateway) desired.Inputs {
 		}
 	}
 	built := graph.Build(graph.Input{Gateway: gateway, Secrets: secrets, ReservedPorts: []int32{desired.AdminPort}})
-	return desired.Inputs{Gateway: gateway, Image: "slipway-gateway:1", ServiceType: corev1.ServiceTypeLoadBalancer, Listeners: built.Listeners, Certificates: built.Certificates()}
+	return desired.Inputs{Gateway: gateway, Image: "slipway-gateway:1", ServiceType: corev1.ServiceTypeLoadBalancer, Listeners: built.Listeners, Secrets: built.Certificates()}
 }
 
 // render writes every object that a Gateway leads to as one YAML document each.

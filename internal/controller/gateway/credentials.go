@@ -1,0 +1,194 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+)
+
+// maxCredentials is how many bytes of Secrets of GatewayPolicies are copied at the most, and maxOfNamespace how many of one
+// namespace. Who may only add a policy must not fill the Secret with the copies.
+const (
+	maxCredentials = 256 << 10
+	maxOfNamespace = 64 << 10
+)
+
+// worth is what a Secret is worth for what a policy asks for, at a version.
+type worth struct {
+	version string
+	fault   *table.Fault
+	size    int // of what is copied
+}
+
+// lent is what is copied of a Secret of another namespace: some of its keys, or all of them.
+type lent struct {
+	version string
+	whole   bool
+	keys    []string
+}
+
+// readCredentials looks at the Secrets that the GatewayPolicies name. Those of other namespaces are copied only where they are
+// what they should be: hashes, or public keys. So no policy brings another Secret of its namespace beside the Gateway.
+func (r *Reconciler) readCredentials(ctx context.Context, s *scope) error {
+	s.input.Authentication = map[string]graph.Authentication{}
+	s.credentialVersions, s.lent = map[types.NamespacedName]string{}, map[types.NamespacedName]lent{}
+	used := map[string]int{} // bytes by namespace, all of them under ""
+	for _, policy := range graph.ByPrecedence(s.input.GatewayPolicies) {
+		for _, auth := range graph.AuthsOf(policy) {
+			id := graph.AuthID(policy.Namespace, auth)
+			if _, known := s.input.Authentication[id]; known {
+				continue
+			}
+			of, err := r.judgeCredentials(ctx, s, policy.Namespace, auth)
+			if err != nil {
+				return err
+			}
+			if of.fault == nil && policy.Namespace != s.gateway.Namespace {
+				of.fault = s.lend(policy.Namespace, auth, of, used)
+			}
+			s.input.Authentication[id] = graph.Authentication{Fault: of.fault}
+		}
+	}
+	return nil
+}
+
+// judgeCredentials finds out what a Secret is worth for what a policy asks for. It is remembered for its version.
+func (r *Reconciler) judgeCredentials(ctx context.Context, s *scope, namespace string, auth *slipwayv1alpha1.Auth) (worth, error) {
+	id := graph.AuthID(namespace, auth)
+	of, needs := graph.CredentialsOf(namespace, auth)
+	secret := &corev1.Secret{}
+	if needs {
+		found, err := r.secret(ctx, of.Secret)
+		if err != nil {
+			return worth{}, err
+		}
+		if known, ok := r.credentials.Get(id); ok && known.(worth).version == found.ResourceVersion {
+			s.credentialVersions[of.Secret] = found.ResourceVersion
+			return known.(worth), nil
+		}
+		if found.UID != "" {
+			if err := r.kit.Live.Get(ctx, of.Secret, secret); err != nil && !apierrors.IsNotFound(err) {
+				return worth{}, outcome.Classify(fmt.Sprintf("Secret %q", of.Secret), err)
+			}
+		}
+	}
+	made, err := judgeSecret(namespace, auth, of, secret)
+	if err != nil {
+		return worth{}, err
+	}
+	if needs {
+		r.credentials.Add(id, made)
+		s.credentialVersions[of.Secret] = made.version
+	}
+	return made, nil
+}
+
+// judgeSecret does the same with the content of a Secret. One that does not exist has no version.
+func judgeSecret(namespace string, auth *slipwayv1alpha1.Auth, of graph.Credentials, secret *corev1.Secret) (worth, error) {
+	policy := &slipwayv1alpha1.GatewayPolicy{Spec: slipwayv1alpha1.GatewayPolicySpec{Defaults: &slipwayv1alpha1.GatewayPolicySettings{Auth: auth}}}
+	policy.Namespace = namespace
+	made := graph.Authenticate([]*slipwayv1alpha1.GatewayPolicy{policy}, func(types.NamespacedName) (map[string][]byte, bool) {
+		return secret.Data, secret.ResourceVersion != ""
+	})
+	content, err := json.Marshal(part(secret, lent{whole: of.Key == "", keys: []string{of.Key}}))
+	if err != nil {
+		return worth{}, fmt.Errorf("measure Secret %q: %w", of.Secret, err)
+	}
+	return worth{version: secret.ResourceVersion, fault: made[graph.AuthID(namespace, auth)].Fault, size: len(content)}, nil
+}
+
+// part is what is copied of a Secret.
+func part(of *corev1.Secret, which lent) map[string][]byte {
+	if which.whole {
+		return of.Data
+	}
+	data := map[string][]byte{}
+	for _, key := range which.keys {
+		if content, has := of.Data[key]; has {
+			data[key] = content
+		}
+	}
+	return data
+}
+
+// lend notes what is to be copied, or says why it is not.
+func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, used map[string]int) *table.Fault {
+	of, needs := graph.CredentialsOf(namespace, auth)
+	if !needs {
+		return nil
+	}
+	if used[namespace]+worth.size > maxOfNamespace || used[""]+worth.size > maxCredentials {
+		return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf(
+			"auth: Secret %q is not copied to the Gateway, because the Secrets of policies would be more than %d KiB of one namespace, or %d KiB of all",
+			of.Secret.Name, maxOfNamespace>>10, maxCredentials>>10)}
+	}
+	used[namespace] += worth.size
+	used[""] += worth.size
+	which := s.lent[of.Secret]
+	which.version, which.whole = worth.version, which.whole || of.Key == ""
+	if of.Key != "" {
+		which.keys = append(which.keys, of.Key)
+	}
+	s.lent[of.Secret] = which
+	return nil
+}
+
+// lentNames are the Secrets of which something is copied, in order.
+func (s *scope) lentNames() []types.NamespacedName {
+	var names []types.NamespacedName
+	for name := range s.lent {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return names
+}
+
+// copyCredentials copies Secrets, each at the version that was checked: another one is seen by the next reconcile. Of one that
+// cannot be read the copy stays as it is.
+func (r *Reconciler) copyCredentials(ctx context.Context, s *scope, current *corev1.Secret, data map[string][]byte) error {
+	var errs []error
+	for _, name := range s.lentNames() {
+		which, secret := s.lent[name], &corev1.Secret{}
+		err := r.kit.Live.Get(ctx, name, secret)
+		switch {
+		case err != nil:
+			err = outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+		case secret.ResourceVersion != which.version:
+			err = outcome.StaleCache(fmt.Sprintf("Secret %q", name))
+		}
+		made := borrowed.Credentials{Data: part(secret, which), Version: which.version}
+		if err != nil {
+			errs = append(errs, err)
+			var found bool
+			if made, found = borrowed.FindCredentials(current, name); !found {
+				continue
+			}
+		}
+		errs = append(errs, borrowed.PutCredentials(data, name, made))
+	}
+	return errors.Join(errs...)
+}
+
+// ownCredentials are the Secrets of the Gateway's own namespace that policies name. The pods read them themselves.
+func (s *scope) ownCredentials() []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, policy := range s.input.GatewayPolicies {
+		if policy.Namespace == s.gateway.Namespace {
+			names = append(names, graph.SecretsOfGatewayPolicy(policy)...)
+		}
+	}
+	return names
+}

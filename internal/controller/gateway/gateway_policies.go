@@ -1,0 +1,203 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/status"
+)
+
+// ofGatewayPolicies are the types of the conditions in an entry of a GatewayPolicy that we state, or take away.
+var ofGatewayPolicies = []string{slipwayv1alpha1.ConditionPolicyAccepted, slipwayv1alpha1.ConditionPolicyLive}
+
+// loadGatewayPolicies reads the GatewayPolicies that name the Gateway, its ListenerSets or its routes.
+func (r *Reconciler) loadGatewayPolicies(ctx context.Context, s *scope) error {
+	list, err := r.gatewayPolicies(ctx)
+	if err != nil {
+		return err
+	}
+	gateway := client.ObjectKeyFromObject(s.gateway)
+	named := map[graph.Target]bool{{Kind: "Gateway", Name: gateway}: true}
+	for _, set := range s.input.ListenerSets {
+		named[graph.Target{Kind: "ListenerSet", Name: client.ObjectKeyFromObject(set)}] = true
+	}
+	for _, route := range s.input.HTTPRoutes {
+		named[graph.Target{Kind: string(graph.HTTPRoute), Name: client.ObjectKeyFromObject(route)}] = true
+	}
+	for _, route := range s.input.GRPCRoutes {
+		named[graph.Target{Kind: string(graph.GRPCRoute), Name: client.ObjectKeyFromObject(route)}] = true
+	}
+	for i := range list {
+		policy := &list[i]
+		if slices.ContainsFunc(graph.TargetsOf(policy), func(t graph.Target) bool { return named[t] }) {
+			s.input.GatewayPolicies = append(s.input.GatewayPolicies, policy)
+		} else if concerns(policy, gateway) {
+			s.departed = append(s.departed, policy)
+		}
+	}
+	return nil
+}
+
+// gatewayPolicies are all GatewayPolicies. They are shared with the cache.
+func (r *Reconciler) gatewayPolicies(ctx context.Context) ([]slipwayv1alpha1.GatewayPolicy, error) {
+	list := &slipwayv1alpha1.GatewayPolicyList{}
+	if err := r.kinds.objects.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the GatewayPolicies: %w", err)
+	}
+	return list.Items, nil
+}
+
+// concerns tells that a policy has an entry of ours for a Gateway.
+func concerns(policy *slipwayv1alpha1.GatewayPolicy, gateway types.NamespacedName) bool {
+	return slices.ContainsFunc(policy.Status.Ancestors, func(in slipwayv1alpha1.PolicyAncestorStatus) bool {
+		entry := ancestorOf(&in)
+		return isAncestor(&entry, policy.Namespace, gateway)
+	})
+}
+
+// ancestorOf is an entry of a GatewayPolicy as the Gateway API has those of policies.
+func ancestorOf(in *slipwayv1alpha1.PolicyAncestorStatus) gatewayv1.PolicyAncestorStatus {
+	out := gatewayv1.PolicyAncestorStatus{
+		AncestorRef:    gatewayv1.ParentReference{Name: gatewayv1.ObjectName(in.AncestorRef.Name)},
+		ControllerName: gatewayv1.GatewayController(in.ControllerName), Conditions: in.Conditions,
+	}
+	if of := gatewayv1.Group(in.AncestorRef.Group); of != "" {
+		out.AncestorRef.Group = &of
+	}
+	if of := gatewayv1.Kind(in.AncestorRef.Kind); of != "" {
+		out.AncestorRef.Kind = &of
+	}
+	if of := gatewayv1.Namespace(in.AncestorRef.Namespace); of != "" {
+		out.AncestorRef.Namespace = &of
+	}
+	return out
+}
+
+// entryOf is the same the other way.
+func entryOf(in *gatewayv1.PolicyAncestorStatus) slipwayv1alpha1.PolicyAncestorStatus {
+	out := slipwayv1alpha1.PolicyAncestorStatus{
+		AncestorRef:    slipwayv1alpha1.PolicyAncestorReference{Name: string(in.AncestorRef.Name)},
+		ControllerName: string(in.ControllerName), Conditions: in.Conditions,
+	}
+	if of := in.AncestorRef.Group; of != nil {
+		out.AncestorRef.Group = string(*of)
+	}
+	if of := in.AncestorRef.Kind; of != nil {
+		out.AncestorRef.Kind = string(*of)
+	}
+	if of := in.AncestorRef.Namespace; of != nil {
+		out.AncestorRef.Namespace = string(*of)
+	}
+	return out
+}
+
+// writeGatewayPolicies writes the entry of the Gateway in the status of each GatewayPolicy where it differs. One that is about to
+// be used by every pod waits for that.
+func (r *Reconciler) writeGatewayPolicies(ctx context.Context, s *scope) error {
+	gateway := client.ObjectKeyFromObject(s.gateway)
+	judged := map[types.UID]*graph.GatewayPolicy{}
+	for _, policy := range s.graph.GatewayPolicies {
+		judged[policy.UID] = policy
+	}
+	var errs []error
+	for _, policy := range slices.Concat(s.input.GatewayPolicies, s.departed) {
+		of := judged[policy.UID]
+		if of == nil {
+			errs = append(errs, r.writeEntry(ctx, policy, gateway, nil))
+			continue
+		}
+		lack := s.policyLack(of)
+		if wait := r.policyWait(s, of, lack); wait > 0 {
+			s.recheck.After(wait)
+			continue
+		}
+		errs = append(errs, r.writeEntry(ctx, policy, gateway, append(slices.Clone(of.Conditions), livePolicy(of, lack))))
+	}
+	return errors.Join(errs...)
+}
+
+// digest is by what a pod says that it uses a policy.
+func (s *scope) policyDigest(policy *graph.GatewayPolicy) string {
+	return policy.Digest(func(name types.NamespacedName) string { return s.credentialVersions[name] })
+}
+
+// policyLack is why a policy is not used by every pod.
+func (s *scope) policyLack(policy *graph.GatewayPolicy) *lack {
+	if !policy.Served {
+		return nil
+	}
+	digest := s.policyDigest(policy)
+	return s.served.lacking("this generation of the policy", func(one replicaView) bool { return one.routes[digest] })
+}
+
+// policyWait is how long to hold back what is said of a policy.
+func (r *Reconciler) policyWait(s *scope, policy *graph.GatewayPolicy, lack *lack) time.Duration {
+	key := fmt.Sprintf("policy/%s/%s", s.gateway.UID, s.policyDigest(policy))
+	if lack == nil || !lack.passing {
+		r.settling.Remove(key)
+		return 0
+	}
+	return r.settle(key)
+}
+
+func livePolicy(policy *graph.GatewayPolicy, lack *lack) metav1.Condition {
+	const condition = slipwayv1alpha1.ConditionPolicyLive
+	switch {
+	case !policy.Served:
+		return status.False(condition, ReasonNotAccepted, "the policy cannot be used as it is written")
+	case lack != nil:
+		return status.False(condition, lack.reason, lack.message)
+	default:
+		return status.True(condition, ReasonLive, "every pod that is ready uses this generation of the policy")
+	}
+}
+
+// writeEntry writes what is said of a Gateway into the status of a policy.
+func (r *Reconciler) writeEntry(ctx context.Context, policy *slipwayv1alpha1.GatewayPolicy, gateway types.NamespacedName, stated []metav1.Condition) error {
+	var are []gatewayv1.PolicyAncestorStatus
+	for i := range policy.Status.Ancestors {
+		are = append(are, ancestorOf(&policy.Status.Ancestors[i]))
+	}
+	var next []slipwayv1alpha1.PolicyAncestorStatus
+	for _, entry := range ancestors(policy, are, gateway, ofGatewayPolicies, stated, metav1.NewTime(r.kit.Clock.Now())) {
+		next = append(next, entryOf(&entry))
+	}
+	if len(next) == len(policy.Status.Ancestors) && (len(next) == 0 || reflect.DeepEqual(next, policy.Status.Ancestors)) {
+		return nil
+	}
+	in, err := r.kinds.objects.Client(policy)
+	if err != nil {
+		return err
+	}
+	after := policy.DeepCopy()
+	after.Status.Ancestors = next
+	// The list is one value that controllers share, so the write is locked.
+	patch := client.MergeFromWithOptions(policy, client.MergeFromWithOptimisticLock{})
+	return written(policy, in.Status().Patch(ctx, after, patch, client.FieldOwner(FieldManager)))
+}
+
+// releaseGatewayPolicies takes our entries for a Gateway that has gone, or is not ours, out of the statuses of policies.
+func (r *Reconciler) releaseGatewayPolicies(ctx context.Context, gateway types.NamespacedName) error {
+	list, err := r.gatewayPolicies(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range list {
+		if concerns(&list[i], gateway) {
+			errs = append(errs, r.writeEntry(ctx, &list[i], gateway, nil))
+		}
+	}
+	return errors.Join(errs...)
+}

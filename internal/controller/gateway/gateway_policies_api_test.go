@@ -1,0 +1,192 @@
+//go:build apitest
+
+package gateway_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/gateway"
+	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+)
+
+func keyHash(key string) []byte {
+	sum := sha256.Sum256([]byte(key))
+	return []byte("sha256:" + hex.EncodeToString(sum[:]))
+}
+
+// attach is a policy that asks for the keys in a Secret.
+func attach(namespace, name, kind, target, section, secret string) *slipwayv1alpha1.GatewayPolicy {
+	return &slipwayv1alpha1.GatewayPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: slipwayv1alpha1.GatewayPolicySpec{
+			TargetRefs: []slipwayv1alpha1.PolicyTargetReference{{Kind: kind, Name: target, SectionName: section}},
+			Defaults: &slipwayv1alpha1.GatewayPolicySettings{
+				Auth: &slipwayv1alpha1.Auth{APIKey: &slipwayv1alpha1.APIKeyAuth{SecretRef: slipwayv1alpha1.LocalReference{Name: secret}}},
+			},
+		},
+	}
+}
+
+func keys(namespace, name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+}
+
+// waitAttached waits for a condition in our entry of a policy, and returns its message.
+func (f *fixture) waitPolicyOf(policy *slipwayv1alpha1.GatewayPolicy, conditionType string, status metav1.ConditionStatus, reason string) (message string) {
+	f.Helper()
+	environment.Eventually(f, func() error {
+		if err := f.get(policy); err != nil {
+			return err
+		}
+		for _, entry := range policy.Status.Ancestors {
+			if entry.ControllerName == string(gateway.Controller) {
+				if c := meta.FindStatusCondition(entry.Conditions, conditionType); c != nil {
+					message = c.Message
+				}
+				return has(entry.Conditions, policy.Generation, conditionType, status, reason)
+			}
+		}
+		return errors.New("no entry of ours")
+	})
+	return message
+}
+
+// copied is what the pods can read of a Secret of another namespace.
+func (f *fixture) copied(g *gatewayv1.Gateway, of *corev1.Secret, want map[string][]byte) {
+	f.Helper()
+	environment.Eventually(f, func() error {
+		copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: desired.CopiesName(g), Namespace: f.namespace}}
+		if err := client.IgnoreNotFound(f.get(copies)); err != nil {
+			return err
+		}
+		got, _ := borrowed.FindCredentials(copies, client.ObjectKeyFromObject(of))
+		if diff := cmp.Diff(want, got.Data); diff != "" {
+			return fmt.Errorf("the copy (-want +got):\n%s", diff)
+		}
+		for key, content := range copies.Data {
+			if strings.Contains(string(content), "private") {
+				f.Errorf("%s holds what is no hash", key)
+			}
+		}
+		return nil
+	})
+}
+
+func TestAGatewayPolicyIsJudged(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	const accepted, live = slipwayv1alpha1.ConditionPolicyAccepted, slipwayv1alpha1.ConditionPolicyLive
+	g, route := f.gateway(), f.route("shop", "app")
+	policy, younger := attach(f.namespace, "keys", "HTTPRoute", "shop", "", "keys"), attach(f.namespace, "keys-b", "HTTPRoute", "shop", "", "keys")
+	section, foreign := attach(f.namespace, "section", "Gateway", g.Name, "no-such", "keys"), attach(f.namespace, "foreign", "HTTPRoute", "of-others", "", "keys")
+	f.create(f.class, g, service(f.namespace, "app"), route, policy)
+	f.create(younger, section, foreign)
+	if got := f.waitPolicyOf(policy, accepted, "False", slipwayv1alpha1.ReasonPolicyInvalid); !strings.Contains(got, `spec.defaults.auth.apiKey.secretRef: Secret "keys" does not exist`) {
+		t.Errorf("without the Secret it says %q", got)
+	}
+	secret := keys(f.namespace, "keys", map[string][]byte{"alice": keyHash("alice")})
+	f.create(secret)
+	f.waitPolicyOf(policy, accepted, "True", slipwayv1alpha1.ReasonPolicyAccepted)
+	f.waitPolicyOf(policy, live, "False", gateway.ReasonNoReplica)
+	f.waitPolicyOf(younger, accepted, "False", slipwayv1alpha1.ReasonPolicyConflicted)
+	f.waitPolicyOf(section, accepted, "False", slipwayv1alpha1.ReasonPolicyTargetNotFound)
+	environment.Eventually(t, func() error {
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: desired.Name(g), Namespace: f.namespace}}
+		if err := f.get(role); err != nil {
+			return err
+		}
+		if got := strings.Join(role.Rules[0].ResourceNames, " "); !strings.Contains(got, "keys") {
+			return fmt.Errorf("the pods may read %q", got)
+		}
+		return nil
+	})
+	update(f, secret, func(s *corev1.Secret) { s.Data["alice"] = []byte("private") })
+	if got := f.waitPolicyOf(policy, accepted, "False", slipwayv1alpha1.ReasonPolicyInvalid); strings.Contains(got, "private") {
+		t.Errorf("it tells the Secret: %q", got)
+	}
+	update(f, policy, func(p *slipwayv1alpha1.GatewayPolicy) { p.Spec.TargetRefs[0].Name = "of-others" })
+	environment.Eventually(t, func() error {
+		if err := f.get(policy); err != nil {
+			return err
+		}
+		if len(policy.Status.Ancestors) > 0 {
+			return fmt.Errorf("it still says %+v", policy.Status)
+		}
+		return nil
+	})
+	if err := f.get(foreign); err != nil || len(foreign.Status.Ancestors) > 0 {
+		t.Errorf("of a policy for routes of others it says %+v, %v", foreign.Status, err)
+	}
+	f.delete(g)
+	environment.Eventually(t, func() error {
+		if err := f.get(younger); err != nil {
+			return err
+		}
+		if len(younger.Status.Ancestors) > 0 {
+			return fmt.Errorf("without the Gateway it says %+v", younger.Status)
+		}
+		return nil
+	})
+}
+
+// A Secret of another namespace is copied as long as a policy needs it, and only if it is what it should be.
+func TestWhomAPolicyOfAnotherNamespaceLetsInIsCopied(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	g := f.gateway(func(g *gatewayv1.Gateway) {
+		all := gatewayv1.NamespacesFromAll
+		for i := range g.Spec.Listeners {
+			g.Spec.Listeners[i].AllowedRoutes = &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: &all}}
+		}
+	})
+	route := f.route("shop", "app", func(r *gatewayv1.HTTPRoute) {
+		r.Namespace = f.other
+		r.Spec.ParentRefs[0].Namespace = ptr(gatewayv1.Namespace(f.namespace))
+	})
+	hashes := map[string][]byte{"alice": keyHash("alice")}
+	secret, policy := keys(f.other, "keys", hashes), attach(f.other, "keys", "HTTPRoute", "shop", "", "keys")
+	f.create(f.class, g, service(f.other, "app"), route, secret, policy)
+	const accepted = slipwayv1alpha1.ConditionPolicyAccepted
+	f.waitPolicyOf(policy, accepted, "True", slipwayv1alpha1.ReasonPolicyAccepted)
+	f.copied(g, secret, hashes)
+	more := map[string][]byte{"bob": keyHash("bob")}
+	update(f, secret, func(s *corev1.Secret) { s.Data = more })
+	f.copied(g, secret, more)
+	update(f, secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"tls.key": []byte("private")} })
+	f.waitPolicyOf(policy, accepted, "False", slipwayv1alpha1.ReasonPolicyInvalid)
+	f.copied(g, secret, nil)
+	large := map[string][]byte{}
+	for i := range 1000 {
+		large[fmt.Sprint("client", i)] = keyHash(fmt.Sprint(i))
+	}
+	update(f, secret, func(s *corev1.Secret) { s.Data = large })
+	if got := f.waitPolicyOf(policy, accepted, "False", slipwayv1alpha1.ReasonPolicyInvalid); !strings.Contains(got, "is not copied to the Gateway") {
+		environment.Eventually(t, func() error {
+			if got := f.waitPolicyOf(policy, accepted, "False", slipwayv1alpha1.ReasonPolicyInvalid); !strings.Contains(got, "is not copied to the Gateway") {
+				return fmt.Errorf("it says %q", got)
+			}
+			return nil
+		})
+	}
+	f.copied(g, secret, nil)
+	update(f, secret, func(s *corev1.Secret) { s.Data = hashes })
+	f.copied(g, secret, hashes)
+	f.delete(policy)
+	f.copied(g, secret, nil)
+}
