@@ -162,7 +162,7 @@ func (v *parentView) judge(s *standardFindings, route *standardRoute, ref gatewa
 			continue
 		}
 		state := health.Failed
-		if bad.kind == graph.ConditionLive {
+		if bad.kind == graph.ConditionLive && c.Reason != graph.ReasonPolicyInvalid {
 			state = health.Progressing // the pods may be about to serve it
 		}
 		v.fail(state, c.Reason, c.Message)

@@ -20,7 +20,7 @@ func (g *gateway) followGateway(ctx context.Context) error {
 		Access: access, Namespace: g.options.Namespace, Name: g.options.Gateway,
 		Namespaces: g.options.Namespaces, Settings: g.options.Settings, BorrowedCertificates: g.options.BorrowedCertificates,
 		Clock: g.clock, Log: g.options.Log.With("namespace", g.options.Namespace, "gateway", g.options.Gateway),
-		Board: g.board,
+		Board: g.board, MissingKeys: g.handler.MissingKeys, MissingKeysChanged: g.keysMissingChanged,
 		Apply: func(config watch.GatewayConfig) (map[int32]error, error) { return g.apply(ctx, config) },
 	}
 	if g.adminPort != 0 {

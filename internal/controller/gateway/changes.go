@@ -29,7 +29,7 @@ const (
 	maxFailures = 10
 )
 
-// change is a status of a route that is to be written.
+// change is a status of a route, or of a GatewayPolicy, that is to be written.
 type change struct {
 	before, after client.Object
 }
@@ -124,7 +124,7 @@ func (w *writing) fail(err error) {
 // conclude returns what went wrong, and asks for another look if changes are left.
 func (w *writing) conclude() error {
 	if rest := len(w.changes) - w.next; rest > 0 && !w.away {
-		again := &outcome.Error{Kind: outcome.Quiet, Message: fmt.Sprintf("the status of %d routes is not written yet", rest), After: time.Millisecond}
+		again := &outcome.Error{Kind: outcome.Quiet, Message: fmt.Sprintf("%d statuses are not written yet", rest), After: time.Millisecond}
 		w.errs = append(w.errs, again)
 	}
 	return errors.Join(w.errs...)

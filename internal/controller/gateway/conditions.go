@@ -20,6 +20,8 @@ const (
 	ReasonNotAccepted = "NotAccepted"
 	// ReasonListenerInvalid: no listener that the route is attached to can be served, because of a conflict for example.
 	ReasonListenerInvalid = "ListenerInvalid"
+	// ReasonPolicyInvalid: a rule of the route is answered with 500, because a GatewayPolicy for it cannot be used.
+	ReasonPolicyInvalid = graph.ReasonPolicyInvalid
 	// ReasonNoReplica: no pod of the Gateway is ready.
 	ReasonNoReplica = "NoReplica"
 	// ReasonReplicaBehind: a pod that is ready does not serve this generation of the route.

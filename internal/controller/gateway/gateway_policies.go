@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -110,24 +109,23 @@ func (r *Reconciler) writeGatewayPolicies(ctx context.Context, s *scope) error {
 	for _, policy := range s.graph.GatewayPolicies {
 		judged[policy.UID] = policy
 	}
-	var errs []error
+	var changes []change
 	for _, policy := range slices.Concat(s.input.GatewayPolicies, s.departed) {
-		of := judged[policy.UID]
-		if of == nil {
-			errs = append(errs, r.writeEntry(ctx, policy, gateway, nil))
-			continue
+		var stated []metav1.Condition
+		if of := judged[policy.UID]; of != nil {
+			lack := s.policyLack(of)
+			if wait := r.policyWait(s, of, lack); wait > 0 {
+				s.recheck.After(wait)
+				continue
+			}
+			stated = append(slices.Clone(of.Conditions), livePolicy(of, lack))
 		}
-		lack := s.policyLack(of)
-		if wait := r.policyWait(s, of, lack); wait > 0 {
-			s.recheck.After(wait)
-			continue
-		}
-		errs = append(errs, r.writeEntry(ctx, policy, gateway, append(slices.Clone(of.Conditions), livePolicy(of, lack))))
+		changes = r.appendEntry(changes, policy, gateway, stated)
 	}
-	return errors.Join(errs...)
+	return r.writeChanges(ctx, changes)
 }
 
-// digest is by what a pod says that it uses a policy.
+// policyDigest is by what a pod says that it uses a policy.
 func (s *scope) policyDigest(policy *graph.GatewayPolicy) string {
 	return policy.Digest(func(name types.NamespacedName) string { return s.credentialVersions[name] })
 }
@@ -163,8 +161,8 @@ func livePolicy(policy *graph.GatewayPolicy, lack *lack) metav1.Condition {
 	}
 }
 
-// writeEntry writes what is said of a Gateway into the status of a policy.
-func (r *Reconciler) writeEntry(ctx context.Context, policy *slipwayv1alpha1.GatewayPolicy, gateway types.NamespacedName, stated []metav1.Condition) error {
+// appendEntry adds what is said of a Gateway to the changes, if the status of a policy does not say so already.
+func (r *Reconciler) appendEntry(changes []change, policy *slipwayv1alpha1.GatewayPolicy, gateway types.NamespacedName, stated []metav1.Condition) []change {
 	var are []gatewayv1.PolicyAncestorStatus
 	for i := range policy.Status.Ancestors {
 		are = append(are, ancestorOf(&policy.Status.Ancestors[i]))
@@ -174,17 +172,11 @@ func (r *Reconciler) writeEntry(ctx context.Context, policy *slipwayv1alpha1.Gat
 		next = append(next, entryOf(&entry))
 	}
 	if len(next) == len(policy.Status.Ancestors) && (len(next) == 0 || reflect.DeepEqual(next, policy.Status.Ancestors)) {
-		return nil
-	}
-	in, err := r.kinds.objects.Client(policy)
-	if err != nil {
-		return err
+		return changes
 	}
 	after := policy.DeepCopy()
 	after.Status.Ancestors = next
-	// The list is one value that controllers share, so the write is locked.
-	patch := client.MergeFromWithOptions(policy, client.MergeFromWithOptimisticLock{})
-	return written(policy, in.Status().Patch(ctx, after, patch, client.FieldOwner(FieldManager)))
+	return append(changes, change{before: policy, after: after})
 }
 
 // releaseGatewayPolicies takes our entries for a Gateway that has gone, or is not ours, out of the statuses of policies.
@@ -193,11 +185,11 @@ func (r *Reconciler) releaseGatewayPolicies(ctx context.Context, gateway types.N
 	if err != nil {
 		return err
 	}
-	var errs []error
+	var changes []change
 	for i := range list {
 		if concerns(&list[i], gateway) {
-			errs = append(errs, r.writeEntry(ctx, &list[i], gateway, nil))
+			changes = r.appendEntry(changes, &list[i], gateway, nil)
 		}
 	}
-	return errors.Join(errs...)
+	return r.writeChanges(ctx, changes)
 }

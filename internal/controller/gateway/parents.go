@@ -59,6 +59,9 @@ func (s *scope) live(route *graph.Route, parent *graph.Parent) metav1.Condition 
 	if l := s.unserved(parent); l != nil {
 		return status.False(ConditionLive, ReasonListenerInvalid, fmt.Sprintf("no listener that the route is attached to can be served: listener %q: %s", l.Key(), l.Why()))
 	}
+	if route.Refused != "" {
+		return status.False(ConditionLive, ReasonPolicyInvalid, route.Refused)
+	}
 	if lack := s.routeLack(route); lack != nil {
 		return status.False(ConditionLive, lack.reason, lack.message)
 	}

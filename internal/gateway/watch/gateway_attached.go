@@ -126,19 +126,31 @@ func (s *GatewaySource) credentials(name types.NamespacedName) (borrowed.Credent
 	return borrowed.FindCredentials(&corev1.Secret{Data: in.data}, name)
 }
 
-// policyDigests are those of the policies that are served as they are written.
-func (s *GatewaySource) policyDigests(g *graph.Graph) []string {
-	var list []string
+// policyDigests are those of the policies that are served as they are written. A policy that lets
+// nobody in, because there are no public keys to check tokens, is a problem.
+func (s *GatewaySource) policyDigests(g *graph.Graph) (digests []string, problems []revision.Problem) {
+	missing := map[string]bool{}
+	if s.options.MissingKeys != nil {
+		missing = s.options.MissingKeys()
+	}
 	for _, p := range g.GatewayPolicies {
 		if !p.Served {
 			continue
 		}
-		list = append(list, p.Digest(func(name types.NamespacedName) string {
+		addresses := p.KeyAddresses()
+		if at := slices.IndexFunc(addresses, func(address string) bool { return missing[address] }); at >= 0 {
+			problems = append(problems, revision.Problem{
+				Route: -1, Name: p.Name.String(), Field: fmt.Sprintf("GatewayPolicy %s", p.Name), Reason: slipwayv1alpha1.ReasonKeysNotFetched,
+				Message: fmt.Sprintf("auth.jwt.jwksURL: no public keys could be fetched from %s yet", addresses[at]),
+			})
+			continue
+		}
+		digests = append(digests, p.Digest(func(name types.NamespacedName) string {
 			found, _ := s.credentials(name)
 			return found.Version
 		}))
 	}
-	return list
+	return digests, problems
 }
 
 // problemsOfAttached are those of policies that could not be parsed.

@@ -56,10 +56,11 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	if sameVersion(next.version, s.seen) {
 		s.rejected = nil
 	}
+	digests, keyless := s.policyDigests(g)
 	s.tell(revision.Document{
 		UID: next.uid, Generation: next.generation, Rejected: s.rejected, View: s.view,
-		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfAttached(next.attached), problemsOfSets(next.sets), problemsOfTable(g, faults)),
-		Routes:    append(routeDigests(g, next.routes), s.policyDigests(g)...),
+		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfAttached(next.attached), keyless, problemsOfSets(next.sets), problemsOfTable(g, faults)),
+		Routes:    append(routeDigests(g, next.routes), digests...),
 		Listeners: s.servedListeners(g, authorities, closed),
 	})
 	return again

@@ -43,6 +43,11 @@ type GatewayOptions struct {
 	Log *slog.Logger
 	// Board publishes what is served.
 	Board *revision.Board
+	// MissingKeys returns the addresses from which no public keys could be fetched yet, for the
+	// applied configuration. Optional.
+	MissingKeys func() map[string]bool
+	// MissingKeysChanged gets a value when the result of MissingKeys has changed. Optional.
+	MissingKeysChanged <-chan struct{}
 	// Apply serves a configuration. When it returns, all new requests use it. closed are the
 	// ports that could not be opened; they are tried again with the next call.
 	Apply func(GatewayConfig) (closed map[int32]error, err error)
@@ -212,6 +217,7 @@ func (s *GatewaySource) Run(ctx context.Context) error {
 		follow(ctx, s.follower, subject{kind: "Secrets", name: name}, c.list(c.core, "secrets", name), &corev1.Secret{}, store, failed)
 	}
 	s.following.Go(func() { s.contacts.run(ctx, s.wake) })
+	s.following.Go(func() { s.wakeFor(ctx, s.options.MissingKeysChanged) })
 	s.loop(ctx, s.look)
 	s.following.Wait()
 	return nil

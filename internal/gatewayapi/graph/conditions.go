@@ -14,6 +14,9 @@ const Controller gatewayv1.GatewayController = "slipway.dev/gateway"
 // the route. The operator asks the pods.
 const ConditionLive = "slipway.dev/Live"
 
+// ReasonPolicyInvalid is why ConditionLive is False where a GatewayPolicy keeps a rule of the route from being served.
+const ReasonPolicyInvalid = "PolicyInvalid"
+
 // maxMessage is how long the message of a condition may be, in bytes: the schema of the Gateway API.
 const maxMessage = 32768
 

@@ -48,6 +48,17 @@ func (p *GatewayPolicy) Digest(version func(types.NamespacedName) string) string
 	return revision.PolicyDigest(p.UID, p.Generation, secrets)
 }
 
+// KeyAddresses are those from which the public keys come by which it lets clients in.
+func (p *GatewayPolicy) KeyAddresses() []string {
+	var addresses []string
+	for _, auth := range AuthsOf(p.of) {
+		if auth.JWT != nil && auth.JWT.JWKSURL != "" {
+			addresses = append(addresses, auth.JWT.JWKSURL)
+		}
+	}
+	return addresses
+}
+
 // stanza is a part of a policy. It says how its settings are inherited.
 type stanza int
 

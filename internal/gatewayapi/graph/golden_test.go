@@ -62,6 +62,7 @@ type attached struct {
 type route struct {
 	Name    string   `json:"name"`
 	Parents []parent `json:"parents"`
+	Refused string   `json:"refused,omitempty"`
 }
 
 type parent struct {
@@ -119,7 +120,7 @@ func describe(t *testing.T, g *graph.Graph) output {
 		out.Sets = append(out.Sets, policy{Name: s.Name.String(), Conditions: texts(s.Accepted)})
 	}
 	for _, r := range g.Routes {
-		made := route{Name: string(r.Kind) + " " + r.Name.String()}
+		made := route{Name: string(r.Kind) + " " + r.Name.String(), Refused: r.Refused}
 		for _, p := range r.Parents {
 			made.Parents = append(made.Parents, parent{Ref: p.Ref, Listeners: p.Listeners, Conditions: texts(p.Conditions...)})
 		}

@@ -203,6 +203,8 @@ type Route struct {
 	Name       types.NamespacedName
 	// Parents are the parentRefs that name the Gateway or one of its ListenerSets, in the order of the spec.
 	Parents []*Parent
+	// Refused tells that a rule is not served because a GatewayPolicy cannot be used. Empty: all are.
+	Refused string
 
 	created   time.Time
 	refs      []gatewayv1.ParentReference

@@ -16,9 +16,10 @@ type part struct {
 	holds *holding
 }
 
-// holding is what policies ask of a rule.
+// holding is what policies ask of a rule. A fault is that one of them cannot be used: broken.
 type holding struct {
 	fault     *table.Fault
+	broken    *GatewayPolicy
 	auth      *table.Auth
 	rateLimit *table.RateLimit
 	cors      *table.CORSRule
@@ -89,8 +90,8 @@ func hold(layers []*layer, own *table.CORSRule) *holding {
 	}
 	asked, h := slipwayv1alpha1.GatewayPolicySettings{}, &holding{}
 	for _, l := range layers {
-		if l.broken != nil && h.fault == nil {
-			h.fault = refused(l.broken, l.broken.invalid.message)
+		if l.broken != nil {
+			h.refuse(l.broken, l.broken.invalid.message)
 		}
 	}
 	for one := range settings {
@@ -101,10 +102,10 @@ func hold(layers []*layer, own *table.CORSRule) *holding {
 		from := p.stanza(which)
 		switch one {
 		case authSetting:
-			made := p.auth[which]
-			if h.auth = made.Made; made.Fault != nil && h.fault == nil {
-				h.fault = refused(p, made.Fault.Message)
+			if f := p.auth[which].Fault; f != nil {
+				h.refuse(p, f.Message)
 			}
+			h.auth = p.auth[which].Made
 		case rateLimitSetting:
 			asked.RateLimit = from.RateLimit
 		case corsSetting:
@@ -122,9 +123,12 @@ func hold(layers []*layer, own *table.CORSRule) *holding {
 	return h
 }
 
-// refused is why a rule is not served.
-func refused(p *GatewayPolicy, why string) *table.Fault {
-	return &table.Fault{Reason: slipwayv1alpha1.ReasonPolicyInvalid, Message: fmt.Sprintf("GatewayPolicy %q cannot be used: %s", p.Name, why)}
+// refuse notes the first policy that cannot be used.
+func (h *holding) refuse(p *GatewayPolicy, why string) {
+	if h.fault == nil {
+		h.broken = p
+		h.fault = &table.Fault{Reason: slipwayv1alpha1.ReasonPolicyInvalid, Message: fmt.Sprintf("GatewayPolicy %q cannot be used: %s", p.Name, why)}
+	}
 }
 
 // inherited finds the policy whose setting holds: the least specific that overrides it, or else the most specific default. It

@@ -107,6 +107,7 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 	for i := range route.rules {
 		from := &route.rules[i]
 		parts := b.parts(g, route, from, hosts)
+		route.noteRefusal(from, parts)
 		for _, m := range from.matches {
 			if m.unknown {
 				continue
@@ -119,6 +120,16 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 		}
 	}
 	return all
+}
+
+// noteRefusal notes the first rule that policies keep from being served. Who sees the route need not see the policy, so what is
+// wrong with it is told there alone.
+func (r *Route) noteRefusal(of *rule, parts []part) {
+	for _, p := range parts {
+		if r.Refused == "" && p.holds != nil && p.holds.broken != nil {
+			r.Refused = fmt.Sprintf("%s is answered with 500, because GatewayPolicy %q cannot be used; its status tells why", of.field, p.holds.broken.Name)
+		}
+	}
 }
 
 // Rule is a rule of a listener, and where it comes from.
