@@ -78,6 +78,15 @@ func (c cluster) input() Input {
 	for i := range c.IntN(4) {
 		in.Policies = append(in.Policies, c.policy(i))
 	}
+	in.Unknown = map[types.UID][]string{}
+	for i := range c.IntN(5) {
+		policy := c.attached(i)
+		in.GatewayPolicies = append(in.GatewayPolicies, policy)
+		if c.IntN(16) == 0 {
+			in.Unknown[policy.UID] = []string{"defaults.later"}
+		}
+	}
+	in.Authentication = Authenticate(in.GatewayPolicies, func(types.NamespacedName) (map[string][]byte, bool) { return nil, false })
 	in.Gateway.Spec.AllowedListeners = c.allowedListeners()
 	for i := range c.IntN(4) {
 		in.ListenerSets = append(in.ListenerSets, c.set(i))
@@ -254,6 +263,7 @@ func FuzzGraph(f *testing.F) {
 		checkTLS(t, in, g)
 		checkRules(t, in, g)
 		checkSets(t, in, g)
+		checkGatewayPolicies(t, in, g)
 		enough := onlyNamed(in)
 		if diff := cmp.Diff(g, Build(enough), cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 			t.Fatalf("with nothing but what the objects name (-all +named):\n%s", diff)
@@ -266,6 +276,9 @@ func FuzzGraph(f *testing.F) {
 			shuffle.Shuffle(len(in.Grants), func(a, b int) { in.Grants[a], in.Grants[b] = in.Grants[b], in.Grants[a] })
 			shuffle.Shuffle(len(in.ListenerSets), func(a, b int) {
 				in.ListenerSets[a], in.ListenerSets[b] = in.ListenerSets[b], in.ListenerSets[a]
+			})
+			shuffle.Shuffle(len(in.GatewayPolicies), func(a, b int) {
+				in.GatewayPolicies[a], in.GatewayPolicies[b] = in.GatewayPolicies[b], in.GatewayPolicies[a]
 			})
 			shuffle.Shuffle(len(in.Policies), func(a, b int) { in.Policies[a], in.Policies[b] = in.Policies[b], in.Policies[a] })
 			if diff := cmp.Diff(g.TLS, Build(in).TLS, all); diff != "" {
@@ -345,6 +358,9 @@ func checkConditions(t *testing.T, g *Graph) {
 	}
 	for _, p := range g.Policies {
 		check("policy "+p.Name.String(), p.Generation, p.Conditions, "Accepted", "ResolvedRefs")
+	}
+	for _, p := range g.GatewayPolicies {
+		check("policy "+p.Name.String(), p.Generation, p.Conditions, "Accepted")
 	}
 	for _, r := range g.Routes {
 		if len(r.Parents) == 0 {

@@ -1,0 +1,53 @@
+//go:build apitest
+
+package v1alpha1_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func gatewayPolicy(spec string) string {
+	return "apiVersion: slipway.dev/v1alpha1\nkind: GatewayPolicy\nmetadata: {generateName: policy-}\nspec: {" + spec + "}\n"
+}
+
+func TestEveryFieldOfAGatewayPolicyCanBeUsed(t *testing.T) {
+	namespace := env.Namespace(t)
+	const target = "targetRefs: [{kind: Gateway, name: edge}]"
+	for name, spec := range map[string]string{
+		"targets":   `targetRefs: [{kind: Gateway, name: edge}, {kind: Gateway, name: edge, sectionName: web}, {group: gateway.networking.k8s.io, kind: ListenerSet, name: a}, {kind: HTTPRoute, name: a, sectionName: "0"}, {kind: GRPCRoute, name: a}], defaults: {maxBodyBytes: 1}`,
+		"overrides": target + ", overrides: {maxBodyBytes: 1125899906842624}",
+		"both":      target + ", defaults: {rateLimit: {requests: 1}}, overrides: {rateLimit: {requests: 1, period: 1m, burst: 5, per: Route}}",
+		"API keys":  target + ", defaults: {auth: {apiKey: {secretRef: {name: keys}, header: X-Key}}, rateLimit: {requests: 1, per: Key}}",
+		"tokens":    target + ", overrides: {auth: {jwt: {issuer: a, jwksURL: 'https://id.example.com/keys', claimsToHeaders: [{claim: sub, header: X-Sub}]}}}",
+		"CORS":      target + ", defaults: {cors: {allowOrigins: ['https://a.example.com'], allowCredentials: true}}",
+	} {
+		if _, err := create(t, namespace, gatewayPolicy(spec)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAGatewayPolicyWithAMistakeIsRefused(t *testing.T) {
+	namespace := env.Namespace(t)
+	const target = "targetRefs: [{kind: Gateway, name: edge}], "
+	for spec, want := range map[string]string{
+		target[:len(target)-2]:                                                                          "at least one of defaults and overrides",
+		target + "defaults: {}":                                                                         "spec.defaults",
+		"defaults: {maxBodyBytes: 1}":                                                                   "spec.targetRefs",
+		"targetRefs: [], defaults: {maxBodyBytes: 1}":                                                   "spec.targetRefs",
+		"targetRefs: [{kind: Service, name: a}], defaults: {maxBodyBytes: 1}":                           "spec.targetRefs[0].kind",
+		"targetRefs: [{group: apps, kind: Gateway, name: a}], defaults: {maxBodyBytes: 1}":              "spec.targetRefs[0].group",
+		"targetRefs: [{kind: Gateway, name: a, namespace: b}], defaults: {maxBodyBytes: 1}":             `unknown field "spec.targetRefs[0].namespace"`,
+		"targetRefs: [{kind: Gateway, name: a}, {kind: Gateway, name: a}], defaults: {maxBodyBytes: 1}": "every target may be named once",
+		target + "defaults: {rateLimit: {requests: 1, per: Key}}":                                       "rateLimit.per Key needs auth beside it",
+		target + "overrides: {maxBodyBytes: 0}":                                                         "spec.overrides.maxBodyBytes",
+		target + "overrides: {auth: {}}":                                                                "exactly one of apiKey, basic and jwt",
+		target + "overrides: {timeouts: {request: 1s}}":                                                 `unknown field "spec.overrides.timeouts"`,
+		target + "defaults: {cors: {allowOrigins: ['*'], allowCredentials: true}}":                      "allowCredentials needs origins by name",
+	} {
+		if _, err := create(t, namespace, gatewayPolicy(spec)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", spec, err, want)
+		}
+	}
+}
