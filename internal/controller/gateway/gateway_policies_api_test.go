@@ -13,16 +13,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
+	"github.com/slipway-dev/slipway/internal/testing/requests"
 )
 
 func keyHash(key string) []byte {
@@ -47,7 +51,7 @@ func keys(namespace, name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
 
-// waitAttached waits for a condition in our entry of a policy, and returns its message.
+// waitPolicyOf waits for a condition in our entry of a policy, and returns its message.
 func (f *fixture) waitPolicyOf(policy *slipwayv1alpha1.GatewayPolicy, conditionType string, status metav1.ConditionStatus, reason string) (message string) {
 	f.Helper()
 	environment.Eventually(f, func() error {
@@ -189,4 +193,101 @@ func TestWhomAPolicyOfAnotherNamespaceLetsInIsCopied(t *testing.T) {
 	f.copied(g, secret, hashes)
 	f.delete(policy)
 	f.copied(g, secret, nil)
+}
+
+// What the pods say decides whether a policy is live. After that it costs nothing.
+func TestAGatewayPolicyIsLiveWhenThePodsUseIt(t *testing.T) {
+	f := newFixture(t)
+	counter := &requests.Counter{}
+	f.startOperator(counter.Watch)
+	const live = slipwayv1alpha1.ConditionPolicyLive
+	secret := keys(f.namespace, "keys", map[string][]byte{"alice": keyHash("alice")})
+	g, route, policy := f.gateway(), f.route("shop", "app"), attach(f.namespace, "keys", "HTTPRoute", "shop", "", "keys")
+	f.create(f.class, g, service(f.namespace, "app"), route, secret, policy)
+	f.running(g)
+	uses := func() {
+		f.Helper()
+		if err := errors.Join(f.get(g), f.get(secret), f.get(policy)); err != nil {
+			f.Fatal(err)
+		}
+		f.board.Publish(revision.Document{
+			UID: g.UID, Generation: g.Generation, View: &revision.View{Current: true}, Listeners: []revision.ServedListener{web()},
+			Routes: []string{
+				revision.RouteDigest(route.UID, route.Generation),
+				revision.PolicyDigest(policy.UID, policy.Generation, []string{client.ObjectKeyFromObject(secret).String() + "@" + secret.ResourceVersion}),
+			},
+		})
+	}
+	f.serve(g, []revision.ServedListener{web()}, route)
+	f.waitPolicyOf(policy, live, "False", gateway.ReasonReplicaBehind)
+	uses()
+	f.waitPolicyOf(policy, live, "True", gateway.ReasonLive)
+	made := f.asked(counter, func() { f.touch(g, route) })
+	if made.Writes()+made.Of(requests.Reads, requests.Lists) != 0 {
+		t.Errorf("another look without anything to do cost %v, want nothing", made)
+	}
+	update(f, secret, func(s *corev1.Secret) { s.Data["bob"] = keyHash("bob") })
+	f.waitPolicyOf(policy, live, "False", gateway.ReasonReplicaBehind)
+	made = f.asked(counter, func() {
+		update(f, policy, func(p *slipwayv1alpha1.GatewayPolicy) { p.Spec.Defaults.RateLimit = &slipwayv1alpha1.RateLimit{Requests: 5} })
+		uses()
+		f.waitPolicyOf(policy, live, "True", gateway.ReasonLive)
+	})
+	if made.ByKind()["patch gatewaypolicies/status"] != 1 || made.Writes() != 1 {
+		t.Errorf("a change of a policy cost %v, want 1 status", made)
+	}
+	// A route says when a policy keeps it from being served.
+	f.delete(secret)
+	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionFalse, gateway.ReasonPolicyInvalid)
+}
+
+// An operator that is newer than the definitions does without the kind, and finds it when it is there.
+func TestDefinitionsWithoutGatewayPolicies(t *testing.T) {
+	before := env
+	bare, err := environment.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env = bare
+	t.Cleanup(func() {
+		env = before
+		if err := bare.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("without", func(t *testing.T) {
+		definition := &unstructured.Unstructured{}
+		definition.SetAPIVersion("apiextensions.k8s.io/v1")
+		definition.SetKind("CustomResourceDefinition")
+		definition.SetName("gatewaypolicies.slipway.dev")
+		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
+			t.Fatal(err)
+		}
+		if err := env.Client.Delete(t.Context(), definition); err != nil {
+			t.Fatal(err)
+		}
+		environment.Eventually(t, func() error {
+			err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(definition), definition.DeepCopy())
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the definition is still there: %v", err)
+			}
+			return nil
+		})
+		f := newFixture(t)
+		first := f.startOperator(nil)
+		g, route := f.gateway(), f.route("shop", "app")
+		f.create(f.class, g, service(f.namespace, "app"), route)
+		f.waitGateway(g, gatewayv1.GatewayConditionAccepted, metav1.ConditionTrue, gatewayv1.GatewayReasonAccepted)
+		f.waitRoute(route, string(gatewayv1.RouteConditionAccepted), metav1.ConditionTrue, string(gatewayv1.RouteReasonAccepted))
+		first.Stop(t)
+
+		definition.SetResourceVersion("")
+		definition.SetUID("")
+		unstructured.RemoveNestedField(definition.Object, "status")
+		f.create(definition)
+		policy := attach(f.namespace, "keys", "HTTPRoute", "shop", "", "keys")
+		environment.Eventually(t, func() error { return env.Client.Create(t.Context(), policy) })
+		f.startOperator(nil)
+		f.waitPolicyOf(policy, slipwayv1alpha1.ConditionPolicyAccepted, "False", slipwayv1alpha1.ReasonPolicyInvalid)
+	})
 }
