@@ -139,3 +139,23 @@ func TestAGatewayPolicyForOthersWakesNobody(t *testing.T) {
 		t.Error("a policy for a route of the Gateway is not looked at")
 	}
 }
+
+// A policy that lets nobody in for want of public keys is not said to be served.
+func TestAPolicyWithoutPublicKeysIsAProblem(t *testing.T) {
+	f := newGatewayFixture(t)
+	missing := map[string]bool{"https://id.example.com/keys": true}
+	f.options.MissingKeys = func() map[string]bool { return missing }
+	f.gateway(1, plainListener)
+	f.synced(routeTo(t, "a", "one", 1))
+	f.look(t.Context())
+	f.backend("a")
+	f.attach("a", "p", 1, `{targetRefs: [{kind: HTTPRoute, name: one}], defaults: {auth: {jwt: {issuer: a, jwksURL: "https://id.example.com/keys"}}}}`)
+	if got := f.board.Current(); len(got.Routes) != 1 || len(got.Problems) != 1 || got.Problems[0].Reason != "KeysNotFetched" {
+		t.Errorf("without keys it says %+v", got)
+	}
+	missing = nil
+	f.look(t.Context())
+	if got := f.board.Current(); len(got.Routes) != 2 || len(got.Problems) != 0 {
+		t.Errorf("with keys it says %+v", got)
+	}
+}
