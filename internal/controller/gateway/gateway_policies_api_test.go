@@ -229,7 +229,9 @@ func TestAGatewayPolicyIsLiveWhenThePodsUseIt(t *testing.T) {
 	update(f, secret, func(s *corev1.Secret) { s.Data["bob"] = keyHash("bob") })
 	f.waitPolicyOf(policy, live, "False", gateway.ReasonReplicaBehind)
 	made = f.asked(counter, func() {
-		update(f, policy, func(p *slipwayv1alpha1.GatewayPolicy) { p.Spec.Defaults.RateLimit = &slipwayv1alpha1.RateLimit{Requests: 5} })
+		update(f, policy, func(p *slipwayv1alpha1.GatewayPolicy) {
+			p.Spec.Defaults.RateLimit = &slipwayv1alpha1.RateLimit{Requests: 5}
+		})
 		uses()
 		f.waitPolicyOf(policy, live, "True", gateway.ReasonLive)
 	})
