@@ -20,6 +20,7 @@ func TestEveryFieldOfAGatewayPolicyCanBeUsed(t *testing.T) {
 		"both":      target + ", defaults: {rateLimit: {requests: 1}}, overrides: {rateLimit: {requests: 1, period: 1m, burst: 5, per: Route}}",
 		"API keys":  target + ", defaults: {auth: {apiKey: {secretRef: {name: keys}, header: X-Key}}, rateLimit: {requests: 1, per: Key}}",
 		"tokens":    target + ", overrides: {auth: {jwt: {issuer: a, jwksURL: 'https://id.example.com/keys', claimsToHeaders: [{claim: sub, header: X-Sub}]}}}",
+		"addresses": target + ", overrides: {clientAddresses: {allow: [10.0.0.0/8], deny: [10.1.2.3]}}",
 		"CORS":      target + ", defaults: {cors: {allowOrigins: ['https://a.example.com'], allowCredentials: true}}",
 	} {
 		if _, err := create(t, namespace, gatewayPolicy(spec)); err != nil {

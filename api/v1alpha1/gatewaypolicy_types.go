@@ -5,7 +5,7 @@ import (
 )
 
 // GatewayPolicy gives what the Gateway API has no fields for to the Gateways, listeners, routes and rules that it names:
-// authentication, rate limits, CORS and the size of request bodies. It works for Gateways of Slipway. A setting of defaults
+// addresses of clients, authentication, rate limits, CORS and the size of request bodies. It works for Gateways of Slipway. A setting of defaults
 // gives way to the defaults of a policy with a more specific target: a rule comes before a route, a route before a listener,
 // and a listener before the Gateway. A setting of overrides holds whatever policies with more specific targets say.
 //
@@ -92,6 +92,10 @@ type PolicyTargetReference struct {
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.per) || self.rateLimit.per != 'Key' || has(self.auth)",message="rateLimit.per Key needs auth beside it"
 type GatewayPolicySettings struct {
+	// clientAddresses lets only those in whose address fits. Others get 403. Default: everybody.
+	// +optional
+	ClientAddresses *ClientAddresses `json:"clientAddresses,omitempty"`
+
 	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy.
 	// Default: everybody.
 	// +optional

@@ -109,6 +109,10 @@ func TestPoliciesHoldForWhatTheyName(t *testing.T) {
 		t.Errorf("a preflight request got %d %v", status, header)
 	}
 
+	c.put("GatewayPolicy", "addresses", `{targetRefs: [{kind: Gateway, name: edge, sectionName: admin}], overrides: {clientAddresses: {deny: [127.0.0.0/8]}}}`)
+	becomes(t, 403, second, "open.example.com", "/")
+	becomes(t, 200, port, "open.example.com", "/")
+
 	// A key that is taken away, a Secret that is deleted, a policy that changes, and one that goes.
 	c.secret("keys", map[string][]byte{"alice": keyHash("another")})
 	becomes(t, 401, port, "shop.example.com", "/", key...)

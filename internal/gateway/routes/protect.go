@@ -24,6 +24,9 @@ func Authentication(spec *slipwayv1alpha1.Auth, secrets map[string]map[string][]
 // Restrict adds the settings of a GatewayPolicy to a rule of another front end, but for auth. With
 // a fault, the rule must not be served.
 func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *table.Fault {
+	if spec.ClientAddresses != nil {
+		rule.ClientAddresses = addressRule(spec.ClientAddresses)
+	}
 	if spec.CORS != nil {
 		rule.CORS = corsRule(spec.CORS)
 	}

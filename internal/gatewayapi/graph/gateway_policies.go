@@ -74,7 +74,8 @@ func (s stanza) String() string { return [stanzas]string{"defaults", "overrides"
 type setting int
 
 const (
-	authSetting setting = iota
+	addressSetting setting = iota
+	authSetting
 	rateLimitSetting
 	corsSetting
 	bodySetting
@@ -82,7 +83,7 @@ const (
 )
 
 func (s setting) String() string {
-	return [settings]string{"auth", "rateLimit", "cors", "maxBodyBytes"}[s]
+	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes"}[s]
 }
 
 // in tells whether a stanza has the setting.
@@ -90,7 +91,7 @@ func (s setting) in(of *slipwayv1alpha1.GatewayPolicySettings) bool {
 	if of == nil {
 		return false
 	}
-	return [settings]bool{of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil}[s]
+	return [settings]bool{of.ClientAddresses != nil, of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil}[s]
 }
 
 // stanza is one of its parts. Nil: it has not got it.

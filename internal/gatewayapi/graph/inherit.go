@@ -20,6 +20,7 @@ type part struct {
 type holding struct {
 	fault     *table.Fault
 	broken    *GatewayPolicy
+	addresses *table.AddressRule
 	auth      *table.Auth
 	rateLimit *table.RateLimit
 	cors      *table.CORSRule
@@ -106,6 +107,8 @@ func hold(layers []*layer, own *table.CORSRule) *holding {
 				h.refuse(p, f.Message)
 			}
 			h.auth = p.auth[which].Made
+		case addressSetting:
+			asked.ClientAddresses = from.ClientAddresses
 		case rateLimitSetting:
 			asked.RateLimit = from.RateLimit
 		case corsSetting:
@@ -119,7 +122,7 @@ func hold(layers []*layer, own *table.CORSRule) *holding {
 	if f := routes.Restrict(&rule, &asked); f != nil && h.fault == nil { // cannot happen: each policy was checked
 		h.fault = f
 	}
-	h.rateLimit, h.cors, h.bodyBytes = rule.RateLimit, rule.CORS, rule.MaxBodyBytes
+	h.addresses, h.rateLimit, h.cors, h.bodyBytes = rule.ClientAddresses, rule.RateLimit, rule.CORS, rule.MaxBodyBytes
 	return h
 }
 
@@ -178,6 +181,9 @@ func (h *holding) restrict(to *table.Rule) {
 	}
 	if to.Fault == nil {
 		to.Fault = h.fault
+	}
+	if h.addresses != nil {
+		to.ClientAddresses = h.addresses
 	}
 	if h.auth != nil {
 		to.Auth = h.auth

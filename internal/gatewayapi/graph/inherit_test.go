@@ -56,6 +56,9 @@ func someSettings(r *rand.Rand) *slipwayv1alpha1.GatewayPolicySettings {
 		s.RateLimit = &slipwayv1alpha1.RateLimit{Requests: r.Int32N(1000), Period: "1s"} // 0 is none
 	}
 	if r.IntN(2) == 0 {
+		s.ClientAddresses = &slipwayv1alpha1.ClientAddresses{Deny: []slipwayv1alpha1.AddressRange{slipwayv1alpha1.AddressRange(fmt.Sprintf("10.%d.0.0/16", r.IntN(3)))}}
+	}
+	if r.IntN(2) == 0 {
 		s.CORS = &slipwayv1alpha1.CORS{AllowOrigins: []slipwayv1alpha1.Origin{slipwayv1alpha1.Origin(fmt.Sprintf("https://%d.example.com", r.IntN(3)))}}
 	}
 	if r.IntN(2) == 0 {
@@ -65,8 +68,8 @@ func someSettings(r *rand.Rand) *slipwayv1alpha1.GatewayPolicySettings {
 	return s
 }
 
-// allows tells whether a rule lets in what some overrides refuse: requests with other credentials, more of them, larger bodies, or
-// pages of other origins.
+// allows tells whether a rule lets in what some overrides refuse: requests with other credentials or from other addresses, more of
+// them, larger bodies, or pages of other origins.
 func allows(rule table.Rule, refuse *slipwayv1alpha1.GatewayPolicySettings) string {
 	switch {
 	case rule.Fault != nil:
@@ -75,6 +78,8 @@ func allows(rule table.Rule, refuse *slipwayv1alpha1.GatewayPolicySettings) stri
 		return "other credentials"
 	case refuse.RateLimit != nil && (rule.RateLimit == nil || rule.RateLimit.Requests != int64(refuse.RateLimit.Requests)):
 		return "more requests"
+	case refuse.ClientAddresses != nil && (rule.ClientAddresses == nil || rule.ClientAddresses.Deny[0] != string(refuse.ClientAddresses.Deny[0])):
+		return "other addresses"
 	case refuse.MaxBodyBytes != nil && (rule.MaxBodyBytes == 0 || rule.MaxBodyBytes > *refuse.MaxBodyBytes):
 		return "a larger body"
 	case refuse.CORS != nil && (rule.CORS == nil || rule.CORS.AllowOrigins[0] != string(refuse.CORS.AllowOrigins[0])):

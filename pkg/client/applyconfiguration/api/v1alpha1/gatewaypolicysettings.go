@@ -9,6 +9,8 @@ package v1alpha1
 //
 // GatewayPolicySettings are the settings of a policy. Each is inherited by itself. At least one is set.
 type GatewayPolicySettingsApplyConfiguration struct {
+	// clientAddresses lets only those in whose address fits. Others get 403. Default: everybody.
+	ClientAddresses *ClientAddressesApplyConfiguration `json:"clientAddresses,omitempty"`
 	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy.
 	// Default: everybody.
 	Auth *AuthApplyConfiguration `json:"auth,omitempty"`
@@ -27,6 +29,14 @@ type GatewayPolicySettingsApplyConfiguration struct {
 // apply.
 func GatewayPolicySettings() *GatewayPolicySettingsApplyConfiguration {
 	return &GatewayPolicySettingsApplyConfiguration{}
+}
+
+// WithClientAddresses sets the ClientAddresses field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClientAddresses field is set to the value of the last call.
+func (b *GatewayPolicySettingsApplyConfiguration) WithClientAddresses(value *ClientAddressesApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
+	b.ClientAddresses = value
+	return b
 }
 
 // WithAuth sets the Auth field in the declarative configuration to the given value
