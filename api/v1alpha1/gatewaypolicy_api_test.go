@@ -43,7 +43,8 @@ func TestAGatewayPolicyWithAMistakeIsRefused(t *testing.T) {
 		"targetRefs: [{kind: Gateway, name: a}, {kind: Gateway, name: a}], defaults: {maxBodyBytes: 1}": "every target may be named once",
 		target + "defaults: {rateLimit: {requests: 1, per: Key}}":                                       "rateLimit.per Key needs auth beside it",
 		target + "overrides: {maxBodyBytes: 0}":                                                         "spec.overrides.maxBodyBytes",
-		target + "overrides: {auth: {}}":                                                                "exactly one of apiKey, basic and jwt",
+		target + "overrides: {auth: {}}":                                                                "exactly one of apiKey, basic, jwt and external",
+		target + "overrides: {auth: {external: {backendService: {name: a, port: 80}}}}":                 "auth.external is not supported in a GatewayPolicy",
 		target + "overrides: {timeouts: {request: 1s}}":                                                 `unknown field "spec.overrides.timeouts"`,
 		target + "defaults: {cors: {allowOrigins: ['*'], allowCredentials: true}}":                      "allowCredentials needs origins by name",
 	} {

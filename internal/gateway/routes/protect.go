@@ -10,6 +10,10 @@ import (
 // Authentication is what a rule of another front end asks of its clients, with the contents of
 // Secrets by name. It is checked as the table checks it. With a fault, nobody may be let in.
 func Authentication(spec *slipwayv1alpha1.Auth, secrets map[string]map[string][]byte, unreadable map[string]bool) (*table.Auth, *table.Fault) {
+	if spec.External != nil {
+		// The Service would be one beside the gateway, whoever writes the policy.
+		return nil, invalid("auth.external: it is not supported in a GatewayPolicy")
+	}
 	c := &compiler{in: Input{Secrets: secrets, Unreadable: unreadable}}
 	alone := table.Rule{Direct: &table.DirectResponse{StatusCode: http.StatusOK}}
 	if f := c.addAuth(&alone, &slipwayv1alpha1.Route{Auth: spec}); f != nil {

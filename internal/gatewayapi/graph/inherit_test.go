@@ -52,6 +52,9 @@ func someSettings(r *rand.Rand) *slipwayv1alpha1.GatewayPolicySettings {
 	if r.IntN(8) == 0 {
 		s.Auth = &slipwayv1alpha1.Auth{APIKey: &slipwayv1alpha1.APIKeyAuth{SecretRef: slipwayv1alpha1.LocalReference{Name: "missing"}}}
 	}
+	if r.IntN(8) == 0 { // it would be a Service beside the Gateway
+		s.Auth = &slipwayv1alpha1.Auth{External: &slipwayv1alpha1.ExternalAuth{BackendService: slipwayv1alpha1.BackendService{Name: "app", Port: 80}}}
+	}
 	if r.IntN(2) == 0 {
 		s.RateLimit = &slipwayv1alpha1.RateLimit{Requests: r.Int32N(1000), Period: "1s"} // 0 is none
 	}
@@ -74,6 +77,8 @@ func allows(rule table.Rule, refuse *slipwayv1alpha1.GatewayPolicySettings) stri
 	switch {
 	case rule.Fault != nil:
 		return ""
+	case rule.Auth != nil && rule.Auth.External != nil:
+		return "who a Service beside the Gateway lets in"
 	case refuse.Auth != nil && (rule.Auth == nil || rule.Auth.ID != graph.AuthID("infra", refuse.Auth)):
 		return "other credentials"
 	case refuse.RateLimit != nil && (rule.RateLimit == nil || rule.RateLimit.Requests != int64(refuse.RateLimit.Requests)):
