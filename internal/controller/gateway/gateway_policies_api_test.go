@@ -271,7 +271,7 @@ func TestDefinitionsWithoutGatewayPolicies(t *testing.T) {
 		environment.Eventually(t, func() error {
 			err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(definition), definition.DeepCopy())
 			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("the definition is still there: %v", err)
+				return errors.Join(errors.New("the definition is still there"), err)
 			}
 			return nil
 		})

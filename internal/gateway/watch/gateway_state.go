@@ -105,22 +105,16 @@ func (s *GatewaySource) next() *state {
 	next.certificates = append(graph.Certificates(s.target.gateway), graph.CertificatesOfSets(s.base(next))...)
 	slices.SortFunc(next.certificates, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 	next.certificates = slices.Compact(next.certificates)
-	for _, name := range next.certificates {
+	secrets := slices.Clone(next.certificates)
+	for _, p := range next.attached {
+		secrets = append(secrets, graph.SecretsOfGatewayPolicy(p.of)...)
+	}
+	for _, name := range secrets {
 		switch {
 		case name.Namespace == s.options.Namespace:
 			next.secrets[name.Name] = true
 		case s.options.BorrowedCertificates != "":
 			next.secrets[s.options.BorrowedCertificates] = true
-		}
-	}
-	for _, p := range next.attached {
-		for _, name := range graph.SecretsOfGatewayPolicy(p.of) {
-			switch {
-			case name.Namespace == s.options.Namespace:
-				next.secrets[name.Name] = true
-			case s.options.BorrowedCertificates != "":
-				next.secrets[s.options.BorrowedCertificates] = true
-			}
 		}
 	}
 	return next
