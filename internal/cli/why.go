@@ -13,8 +13,8 @@ const whyLong = `Say why an object is not ready, followed down from its conditio
 them: a missing Secret or ConfigMap, the Deployment, its ReplicaSets and pods, the volume; of an
 APIGateway each route that is not live with its Service and the pods behind it, what exposes it, its
 certificates, and the replica that does not serve the spec; of a Gateway of the Gateway API its class,
-parameters, listeners, address and pods, and the routes that it does not serve; of an HTTPRoute or a
-GRPCRoute each parent that does not serve it, and each Service that cannot be used; of a Backup its
+parameters, listeners, address and pods, and the routes that it does not serve; of a route of the
+Gateway API each parent that does not serve it, and each Service that cannot be used; of a Backup its
 newest run; of that or of a Restore the Job and its pod; of an object of any other kind what belongs to
 it by owner references, down to what has failed or is not ready. A container that ends or does not
 become ready shows its last log lines, and every object its recent warnings.

@@ -103,7 +103,7 @@ func backendNode(f *findings, name string, port int32) (node, bool) {
 	pods, looked := g.backendPods[name]
 	found := serviceFinding{service: g.services[name], slices: g.slices[name], slicesRead: g.slices != nil, pods: pods, podsRead: looked}
 	n := node{Object: "service/" + name, State: health.Failed}
-	if n.Reason, n.Message = found.lack(port); n.Reason == "" {
+	if n.Reason, n.Message = found.lack(port, false); n.Reason == "" {
 		return node{}, false
 	}
 	if n.Reason == slipwayv1alpha1.ReasonNoEndpoints {

@@ -23,9 +23,15 @@ const (
 	kindGateway   = "Gateway"
 	kindHTTPRoute = "HTTPRoute"
 	kindGRPCRoute = "GRPCRoute"
+	kindTLSRoute  = "TLSRoute"
+	kindTCPRoute  = "TCPRoute"
+	kindUDPRoute  = "UDPRoute"
 )
 
-// standardFindings are the findings of a Gateway, an HTTPRoute or a GRPCRoute of the Gateway API. In its maps an object that
+// standardRoutes are the kinds of routes.
+var standardRoutes = []string{kindHTTPRoute, kindGRPCRoute, kindTLSRoute, kindTCPRoute, kindUDPRoute}
+
+// standardFindings are the findings of a Gateway or a route of the Gateway API. In its maps an object that
 // does not exist is nil, and one that could not be read is missing.
 type standardFindings struct {
 	// gateway is the Gateway that was named. Nil: a route was.
@@ -59,7 +65,7 @@ type serviceFinding struct {
 	pods                 []corev1.Pod
 }
 
-// standardRoute is an HTTPRoute or a GRPCRoute.
+// standardRoute is a route of any kind.
 type standardRoute struct {
 	metav1.ObjectMeta
 	kind     string
@@ -79,7 +85,7 @@ type backendUse struct {
 
 // isStandard tells that why explains a kind of the Gateway API by itself.
 func isStandard(kind kindInfo) bool {
-	return kind.Group == gatewayv1.GroupName && slices.Contains([]string{kindGateway, kindHTTPRoute, kindGRPCRoute}, kind.Kind)
+	return kind.Group == gatewayv1.GroupName && (kind.Kind == kindGateway || slices.Contains(standardRoutes, kind.Kind))
 }
 
 // standardKind returns the kind of the Gateway API that somebody means by a name such as gateway, HTTPRoutes or
@@ -90,7 +96,7 @@ func standardKind(name string) string {
 	if group != "" && group != gatewayv1.GroupName && ofVersion != gatewayv1.GroupName {
 		return ""
 	}
-	for _, kind := range []string{kindGateway, kindHTTPRoute, kindGRPCRoute} {
+	for _, kind := range append([]string{kindGateway}, standardRoutes...) {
 		if singular := strings.ToLower(kind); resource == singular || resource == singular+"s" {
 			return kind
 		}

@@ -50,7 +50,7 @@ func (c *anyClients) loadStandardGateway(ctx context.Context, f *findings, objec
 	s.gateways[types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Name}] = gateway
 	steps := append([]step{c.classStep(ctx, s, gateway)}, c.workloadSteps(ctx, f, standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
 	steps = append(steps, step{"GatewayParameters", func() error { return c.loadParameters(ctx, s) }})
-	for _, kind := range []string{kindHTTPRoute, kindGRPCRoute} {
+	for _, kind := range standardRoutes {
 		steps = append(steps, step{kind + "s", func() error { return c.loadRoutesOf(ctx, f, kind) }})
 	}
 	for _, name := range graph.Certificates(gateway) {
@@ -262,9 +262,12 @@ func (c *anyClients) loadPods(ctx context.Context, s *standardFindings, namespac
 	return nil
 }
 
-// newStandardRoute reads an HTTPRoute or a GRPCRoute.
+// newStandardRoute reads a route.
 func newStandardRoute(object *unstructured.Unstructured, kind string) (*standardRoute, error) {
-	if kind == kindGRPCRoute {
+	switch kind {
+	case kindTLSRoute, kindTCPRoute, kindUDPRoute:
+		return newStreamRoute(object, kind)
+	case kindGRPCRoute:
 		of, err := decode[gatewayv1.GRPCRoute](object)
 		if err != nil {
 			return nil, err
@@ -293,6 +296,21 @@ func newStandardRoute(object *unstructured.Unstructured, kind string) (*standard
 		}
 		for k := range rule.Filters {
 			route.mirror(fmt.Sprintf("%s.filters[%d]", field, k), rule.Filters[k].RequestMirror)
+		}
+	}
+	return route, nil
+}
+
+// newStreamRoute reads a TLSRoute, or one of the kinds that have the same form without hostnames.
+func newStreamRoute(object *unstructured.Unstructured, kind string) (*standardRoute, error) {
+	of, err := decode[gatewayv1.TLSRoute](object)
+	if err != nil {
+		return nil, err
+	}
+	route := &standardRoute{ObjectMeta: of.ObjectMeta, kind: kind, refs: of.Spec.ParentRefs, status: of.Status.Parents}
+	for i := range of.Spec.Rules {
+		for k, ref := range of.Spec.Rules[i].BackendRefs {
+			route.use(fmt.Sprintf("rules[%d].backendRefs[%d]", i, k), ref)
 		}
 	}
 	return route, nil

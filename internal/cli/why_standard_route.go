@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// explainRoute builds the tree of causes of an HTTPRoute or a GRPCRoute: its parents and its backends with a problem.
+// explainRoute builds the tree of causes of a route: its parents and its backends with a problem.
 func explainRoute(f *findings) whyView {
 	route := f.standard.route
 	root := node{Object: f.ref(), State: health.Healthy}
@@ -80,7 +80,7 @@ func standardBackendNodes(f *findings) []node {
 			if found = s.services[use.name]; found == nil {
 				continue // it could not be read
 			}
-			n.Reason, n.Message = found.lack(use.port)
+			n.Reason, n.Message = found.lack(use.port, s.route.kind == kindUDPRoute)
 		}
 		idle := n.Reason == slipwayv1alpha1.ReasonNoEndpoints && use.idle
 		key := n.Object + n.Reason + n.Message
@@ -134,11 +134,14 @@ func (s *standardFindings) namespace() string {
 }
 
 // lack tells why a Service cannot take requests at a port. It returns nothing where it can, as far as was read.
-func (s *serviceFinding) lack(port int32) (reason, message string) {
+func (s *serviceFinding) lack(port int32, udp bool) (reason, message string) {
 	switch {
 	case s.service == nil:
 		return slipwayv1alpha1.ReasonBackendNotFound, "does not exist"
-	case !slices.ContainsFunc(s.service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }):
+	case !slices.ContainsFunc(s.service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port && (p.Protocol == corev1.ProtocolUDP) == udp }):
+		if udp {
+			return slipwayv1alpha1.ReasonPortNotFound, fmt.Sprintf("has no port %d for UDP", port)
+		}
 		return slipwayv1alpha1.ReasonPortNotFound, fmt.Sprintf("has no port %d", port)
 	case !s.slicesRead || s.service.Spec.Type == corev1.ServiceTypeExternalName || readyEndpoints(s.slices) > 0:
 		return "", ""

@@ -392,10 +392,32 @@ func TestNamesOfTheKindsOfTheGatewayAPI(t *testing.T) {
 	for name, want := range map[string]string{
 		"gateway": kindGateway, "Gateways": kindGateway, "gateway.gateway.networking.k8s.io": kindGateway, "gateways.v1.gateway.networking.k8s.io": kindGateway,
 		"httproutes": kindHTTPRoute, "grpcroute.gateway.networking.k8s.io": kindGRPCRoute,
-		"gw": "", "gateways.networking.istio.io": "", "apigateway": "", "tcproute": "", "": "",
+		"gw": "", "gateways.networking.istio.io": "", "apigateway": "", "x-tcproute": "", "": "",
+		"tlsroutes": kindTLSRoute, "tcproute": kindTCPRoute, "UDPRoute": kindUDPRoute,
 	} {
 		if got := standardKind(name); got != want {
 			t.Errorf("%q means the kind %q, want %q", name, got, want)
 		}
+	}
+}
+
+// A UDPRoute needs a port for UDP, and the others one for TCP.
+func TestThePortOfABackendIsOfTheProtocolOfItsRoute(t *testing.T) {
+	service := &serviceFinding{service: &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 53, Protocol: corev1.ProtocolUDP}, {Port: 80}}}}}
+	for _, test := range []struct {
+		port int32
+		udp  bool
+		want string
+	}{{53, true, ""}, {53, false, "has no port 53"}, {80, false, ""}, {80, true, "has no port 80 for UDP"}} {
+		if _, got := service.lack(test.port, test.udp); got != test.want {
+			t.Errorf("port %d, UDP %t: got %q, want %q", test.port, test.udp, got, test.want)
+		}
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"kind": "TCPRoute", "metadata": map[string]any{"namespace": "team-a", "name": "sql"}, "spec": map[string]any{
+		"parentRefs": []any{map[string]any{"name": "edge"}}, "rules": []any{map[string]any{"backendRefs": []any{map[string]any{"name": "db", "port": int64(5432)}}}},
+	}}}
+	route, err := newStandardRoute(object, kindTCPRoute)
+	if err != nil || len(route.refs) != 1 || len(route.backends) != 1 || route.backends[0].port != 5432 {
+		t.Errorf("got %+v, %v", route, err)
 	}
 }

@@ -21,7 +21,7 @@ func (g *gateway) followGateway(ctx context.Context) error {
 		Namespaces: g.options.Namespaces, Settings: g.options.Settings, BorrowedCertificates: g.options.BorrowedCertificates,
 		Clock: g.clock, Log: g.options.Log.With("namespace", g.options.Namespace, "gateway", g.options.Gateway),
 		Board: g.board, MissingKeys: g.handler.MissingKeys, MissingKeysChanged: g.keysMissingChanged,
-		Apply: func(config watch.GatewayConfig) (map[int32]error, error) { return g.apply(ctx, config) },
+		Apply: func(config watch.GatewayConfig) (map[watch.Port]error, error) { return g.apply(ctx, config) },
 	}
 	if g.adminPort != 0 {
 		options.ReservedPorts = []int32{g.adminPort}
@@ -31,18 +31,18 @@ func (g *gateway) followGateway(ctx context.Context) error {
 
 // apply serves a configuration. A new port opens after its rules are there. An old one closes
 // after its rules are gone.
-func (g *gateway) apply(ctx context.Context, config watch.GatewayConfig) (closed map[int32]error, err error) {
+func (g *gateway) apply(ctx context.Context, config watch.GatewayConfig) (closed map[watch.Port]error, err error) {
 	if err := g.certificates.SetListeners(config.Secure); err != nil {
 		return nil, fmt.Errorf("serve the certificates: %w", err)
 	}
 	g.handler.Set(config.Proxy)
 	var places []proxy.Place
-	ports := map[proxy.Place]int32{}
-	for port, secure := range config.Ports {
-		place := proxy.Place{Address: net.JoinHostPort("", strconv.Itoa(int(port))), Secure: secure}
+	ports := map[proxy.Place]watch.Port{}
+	for port := range config.Ports {
+		place := proxy.Place{Address: net.JoinHostPort("", strconv.Itoa(int(port.Number))), Kind: port.Kind}
 		places, ports[place] = append(places, place), port
 	}
-	closed = map[int32]error{}
+	closed = map[watch.Port]error{}
 	for place, err := range g.server.Listen(ctx, places) {
 		closed[ports[place]] = err
 	}

@@ -176,8 +176,8 @@ func TestKindsThatTheClusterDoesNotHaveAreNoError(t *testing.T) {
 		if view := r.revision().View; view == nil || !view.Current {
 			t.Errorf("got view %+v", view)
 		}
-		if log := r.log.String(); strings.Count(log, "the cluster does not have this kind") != 4 {
-			t.Errorf("the log does not name the four kinds once:\n%s", log)
+		if log := r.log.String(); strings.Count(log, "the cluster does not have this kind") != 7 {
+			t.Errorf("the log does not name the seven kinds once:\n%s", log)
 		}
 		if err := env.InstallModule(t.Context(), gatewayAPI, crds+"grpcroutes.yaml"); err != nil {
 			t.Fatal(err)

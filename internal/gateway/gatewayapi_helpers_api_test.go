@@ -36,7 +36,8 @@ type site struct{ *cluster }
 
 func newSite(t *testing.T, secrets ...string) *site {
 	t.Helper()
-	if err := env.InstallModule(t.Context(), gatewayAPI, crds+"gateways.yaml", crds+"httproutes.yaml", crds+"grpcroutes.yaml", crds+"referencegrants.yaml", crds+"backendtlspolicies.yaml", crds+"listenersets.yaml"); err != nil {
+	if err := env.InstallModule(t.Context(), gatewayAPI, crds+"gateways.yaml", crds+"httproutes.yaml", crds+"grpcroutes.yaml", crds+"referencegrants.yaml", crds+"backendtlspolicies.yaml", crds+"listenersets.yaml",
+		crds+"tlsroutes.yaml", crds+"tcproutes.yaml", crds+"udproutes.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	return newSiteWithout(t, secrets...)
@@ -48,7 +49,7 @@ func newSiteWithout(t *testing.T, secrets ...string) *site {
 	c := &site{newCluster(t, secrets...)}
 	read := []string{"get", "list", "watch"}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies", "listenersets"}, Verbs: read},
+		{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies", "listenersets", "tlsroutes", "tcproutes", "udproutes"}, Verbs: read},
 		{APIGroups: []string{"slipway.dev"}, Resources: []string{"gatewaypolicies"}, Verbs: read},
 		{APIGroups: []string{""}, Resources: []string{"services", "namespaces"}, Verbs: read},
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: read},

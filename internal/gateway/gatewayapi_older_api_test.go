@@ -66,8 +66,8 @@ func TestAGrantCountsInWhicheverVersionTheClusterHasIt(t *testing.T) {
 		if view := r.revision().View; view == nil || !view.Current {
 			t.Errorf("got view %+v", view)
 		}
-		// The older definitions have neither of these.
-		for text, want := range map[string]int{"the cluster does not have this kind": 2, `"what":"ListenerSets"`: 1, `"what":"BackendTLSPolicies"`: 1} {
+		// The older definitions have neither of these, nor TLSRoutes, TCPRoutes and UDPRoutes.
+		for text, want := range map[string]int{"the cluster does not have this kind": 5, `"what":"ListenerSets"`: 1, `"what":"BackendTLSPolicies"`: 1} {
 			if got := strings.Count(r.log.String(), text); got != want {
 				t.Errorf("the log says %s %d times, want %d:\n%s", text, got, want, r.log)
 			}

@@ -126,6 +126,9 @@ func gatewayBudget(namespaces []string, limited bool) gateway.Budget {
 				// written back with ours.
 				&gatewayv1.HTTPRoute{}: whole,
 				&gatewayv1.GRPCRoute{}: whole,
+				&gatewayv1.TLSRoute{}:  whole,
+				&gatewayv1.TCPRoute{}:  whole,
+				&gatewayv1.UDPRoute{}:  whole,
 				// Every grant, of which a cluster has few: which references to other namespaces are permitted.
 				&gatewayv1.ReferenceGrant{}:      whole,
 				&gatewayv1beta1.ReferenceGrant{}: whole, // only where the cluster does not have the other

@@ -38,7 +38,10 @@ func TestConformance(t *testing.T) {
 		options.SupportedFeatures = claimed(*channel, !*coreOnly)
 	}
 	if len(options.ConformanceProfiles) == 0 {
-		options.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName, suite.GatewayGRPCConformanceProfileName}
+		options.ConformanceProfiles = []suite.ConformanceProfileName{
+			suite.GatewayHTTPConformanceProfileName, suite.GatewayGRPCConformanceProfileName,
+			suite.GatewayTLSConformanceProfileName, suite.GatewayTCPConformanceProfileName, suite.GatewayUDPConformanceProfileName,
+		}
 	}
 	// Who the implementation is goes into the report. The flag -version says which one.
 	options.Implementation.Organization = "slipway-dev"

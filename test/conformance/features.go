@@ -86,6 +86,15 @@ var supported = []features.FeatureName{
 
 	// Listeners in objects of their own.
 	features.SupportListenerSet,
+
+	// TLS that is passed through or ended without being read as HTTP, on one port with each other.
+	features.SupportTLSRoute,
+	features.SupportTLSRouteModeTerminate,
+	features.SupportTLSRouteModeMixed,
+
+	// Connections and datagrams.
+	features.SupportTCPRoute,
+	features.SupportUDPRoute,
 }
 
 // missing are the extended features that Slipway does not claim yet.

@@ -16,6 +16,7 @@ func TestEveryFeatureIsSupportedOrMissing(t *testing.T) {
 	for _, group := range []sets.Set[features.Feature]{
 		features.GatewayExtendedFeatures, features.HTTPRouteExtendedFeatures, features.GRPCRouteExtendedFeatures,
 		features.BackendTLSPolicyCoreFeatures, features.BackendTLSPolicyExtendedFeatures,
+		features.TLSRouteCoreFeatures, features.TLSRouteExtendedFeatures, features.TCPRouteExtendedFeatures, features.UDPRouteFeatures,
 	} {
 		known = known.Union(features.SetsToNamesSet(group))
 	}

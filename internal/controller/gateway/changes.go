@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
@@ -138,16 +137,4 @@ func (r *Reconciler) writeChange(ctx context.Context, c change) error {
 	}
 	patch := client.MergeFromWithOptions(c.before, client.MergeFromWithOptimisticLock{})
 	return written(c.before, in.Status().Patch(ctx, c.after, patch, client.FieldOwner(FieldManager)))
-}
-
-// parentStatuses are the entries of a route.
-func parentStatuses(object client.Object) *[]gatewayv1.RouteParentStatus {
-	switch route := object.(type) {
-	case *gatewayv1.HTTPRoute:
-		return &route.Status.Parents
-	case *gatewayv1.GRPCRoute:
-		return &route.Status.Parents
-	default:
-		return new([]gatewayv1.RouteParentStatus)
-	}
 }

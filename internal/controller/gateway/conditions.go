@@ -26,4 +26,7 @@ const (
 	ReasonNoReplica = "NoReplica"
 	// ReasonReplicaBehind: a pod that is ready does not serve this generation of the route.
 	ReasonReplicaBehind = "ReplicaBehind"
+	// ReasonBehind: an older route gets everything that comes to the listeners that the route is attached to. It is for routes of
+	// TCP and UDP, of which a listener serves one.
+	ReasonBehind = "OlderRouteFirst"
 )

@@ -14,6 +14,7 @@
 //	features.go    what is supported, as classes tell
 //	parameters.go  the parameters of classes and Gateways
 //	scope.go       what one reconcile knows, and loading it
+//	routes.go      the kinds of routes, and what they have in common
 //	objects.go     loading what listeners and routes refer to
 //	secrets.go     certificates, and the Secret with the copies
 //	bundles.go     authorities that are trusted, and their copies

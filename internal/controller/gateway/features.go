@@ -53,6 +53,11 @@ var supported = []features.FeatureName{
 	features.SupportGatewayFrontendClientCertificateValidation,
 	features.SupportGatewayFrontendClientCertificateValidationInsecureFallback,
 	features.SupportListenerSet,
+	features.SupportTLSRoute,
+	features.SupportTLSRouteModeTerminate,
+	features.SupportTLSRouteModeMixed,
+	features.SupportTCPRoute,
+	features.SupportUDPRoute,
 }
 
 // supportedFeatures are sorted by name, as the API wants them.

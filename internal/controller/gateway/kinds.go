@@ -18,7 +18,7 @@ import (
 type Budget struct {
 	// Classes has GatewayClasses.
 	Classes optional.Budget
-	// Objects has Gateways, ListenerSets, HTTPRoutes, GRPCRoutes and ReferenceGrants, and the Services and Namespaces that they refer to.
+	// Objects has Gateways, ListenerSets, routes and ReferenceGrants, and the Services and Namespaces that they refer to.
 	// Where the operator is limited to some namespaces, it has the RoleBindings of the pods, and no Namespaces.
 	// Nothing of it is kept before there is a class of ours.
 	Objects optional.Budget

@@ -73,7 +73,7 @@ func (f *fixture) newClass() *gatewayv1.GatewayClass {
 func (f *fixture) install() {
 	f.Helper()
 	var files []string
-	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies", "listenersets"} {
+	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "grpcroutes", "tlsroutes", "tcproutes", "udproutes", "referencegrants", "backendtlspolicies", "listenersets"} {
 		files = append(files, "config/crd/standard/gateway.networking.k8s.io_"+kind+".yaml")
 	}
 	if err := env.InstallModule(f.Context(), "sigs.k8s.io/gateway-api", files...); err != nil {

@@ -32,7 +32,7 @@ func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
 	if s.input.Grants, err = r.kinds.grants(ctx, r.kinds.objects, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list ReferenceGrants: %w", err)
 	}
-	for _, route := range s.routes() {
+	for _, route := range s.routes {
 		if err := r.loadReferences(ctx, s, route); err != nil {
 			return err
 		}
@@ -48,38 +48,20 @@ func (r *Reconciler) loadRoutes(ctx context.Context, s *scope) error {
 	}
 	seen := map[types.UID]bool{}
 	for _, parent := range parents {
-		httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
-		for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
-			if err := r.kinds.objects.List(ctx, list, client.MatchingFields{indexParent: parent}, client.UnsafeDisableDeepCopy); err != nil {
-				return fmt.Errorf("list %T: %w", list, err)
-			}
+		found, err := listRoutes(ctx, r.kinds.objects, client.MatchingFields{indexParent: parent}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return err
 		}
-		for i := range httpRoutes.Items {
-			if route := &httpRoutes.Items[i]; !seen[route.UID] {
-				seen[route.UID] = true
-				s.input.HTTPRoutes = append(s.input.HTTPRoutes, route)
+		for _, route := range found {
+			if seen[route.GetUID()] {
+				continue
 			}
-		}
-		for i := range grpcRoutes.Items {
-			if route := &grpcRoutes.Items[i]; !seen[route.UID] {
-				seen[route.UID] = true
-				s.input.GRPCRoutes = append(s.input.GRPCRoutes, route)
-			}
+			seen[route.GetUID()] = true
+			s.routes = append(s.routes, route)
+			addRoute(&s.input, route)
 		}
 	}
 	return nil
-}
-
-// routes are those of either kind.
-func (s *scope) routes() []client.Object {
-	all := make([]client.Object, 0, len(s.input.HTTPRoutes)+len(s.input.GRPCRoutes))
-	for _, route := range s.input.HTTPRoutes {
-		all = append(all, route)
-	}
-	for _, route := range s.input.GRPCRoutes {
-		all = append(all, route)
-	}
-	return all
 }
 
 // loadReferences reads the namespace of a route, and the Services that it names.
@@ -117,10 +99,13 @@ func (r *Reconciler) loadNamespace(ctx context.Context, s *scope, name string) e
 }
 
 func serviceOf(service *corev1.Service) graph.Service {
-	made := graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}}
+	made := graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}, UDP: map[int32]graph.Port{}}
 	for _, port := range service.Spec.Ports {
-		if port.Protocol == "" || port.Protocol == corev1.ProtocolTCP {
+		switch port.Protocol {
+		case "", corev1.ProtocolTCP:
 			made.Ports[port.Port] = graph.Port{Name: port.Name, AppProtocol: children.Or(port.AppProtocol, "")}
+		case corev1.ProtocolUDP:
+			made.UDP[port.Port] = graph.Port{Name: port.Name}
 		}
 	}
 	return made
@@ -128,14 +113,7 @@ func serviceOf(service *corev1.Service) graph.Service {
 
 // parentsOf are the Gateways and the ListenerSets that a route names, or has an entry of ours for.
 func parentsOf(object client.Object) (gateways, sets []types.NamespacedName) {
-	var refs []gatewayv1.ParentReference
-	var entries []gatewayv1.RouteParentStatus
-	switch route := object.(type) {
-	case *gatewayv1.HTTPRoute:
-		refs, entries = route.Spec.ParentRefs, route.Status.Parents
-	case *gatewayv1.GRPCRoute:
-		refs, entries = route.Spec.ParentRefs, route.Status.Parents
-	}
+	refs, entries := parentRefs(object), *parentStatuses(object)
 	add := func(ref gatewayv1.ParentReference) {
 		if name, is := graph.GatewayOf(ref, object.GetNamespace()); is && !slices.Contains(gateways, name) {
 			gateways = append(gateways, name)
@@ -153,16 +131,4 @@ func parentsOf(object client.Object) (gateways, sets []types.NamespacedName) {
 		}
 	}
 	return gateways, sets
-}
-
-// backendsOf are the Services that a route names.
-func backendsOf(object client.Object) []types.NamespacedName {
-	switch route := object.(type) {
-	case *gatewayv1.HTTPRoute:
-		return graph.ServicesOfHTTPRoute(route)
-	case *gatewayv1.GRPCRoute:
-		return graph.ServicesOfGRPCRoute(route)
-	default:
-		return nil
-	}
 }

@@ -74,7 +74,6 @@ func setupOrphans(mgr ctrl.Manager, options Options, of *Reconciler) error {
 	through := handler.EnqueueRequestsFromMapFunc(setsSaid)
 	return errors.Join(
 		known.Watch(built.Watch, &gatewayv1.ListenerSet{}, &handler.EnqueueRequestForObject{}),
-		known.Watch(built.Watch, &gatewayv1.HTTPRoute{}, through),
-		known.Watch(built.Watch, &gatewayv1.GRPCRoute{}, through),
+		of.kinds.watchRoutes(built.Watch, through),
 	)
 }

@@ -65,6 +65,9 @@ func (s *scope) live(route *graph.Route, parent *graph.Parent) metav1.Condition 
 	if lack := s.routeLack(route); lack != nil {
 		return status.False(ConditionLive, lack.reason, lack.message)
 	}
+	if parent.Behind {
+		return status.False(ConditionLive, ReasonBehind, "an older route gets everything that comes to the listeners that the route is attached to")
+	}
 	return status.True(ConditionLive, ReasonLive, "every pod that is ready serves this generation of the route")
 }
 

@@ -54,18 +54,12 @@ func (r *Reconciler) loadPolicies(ctx context.Context, s *scope) error {
 // usable are the Services that routes name and may use: who names one of another namespace must not have anything read there.
 func (s *scope) usable() map[types.NamespacedName]bool {
 	named := map[types.NamespacedName]bool{}
-	add := func(kind graph.Kind, route client.Object) {
+	for _, route := range s.routes {
 		for _, name := range backendsOf(route) {
-			if !named[name] && graph.Permitted(s.input.Grants, string(kind), route.GetNamespace(), "Service", name) {
+			if !named[name] && graph.Permitted(s.input.Grants, string(kindOf(route)), route.GetNamespace(), "Service", name) {
 				named[name] = true
 			}
 		}
-	}
-	for _, route := range s.input.HTTPRoutes {
-		add(graph.HTTPRoute, route)
-	}
-	for _, route := range s.input.GRPCRoutes {
-		add(graph.GRPCRoute, route)
 	}
 	return named
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -353,19 +352,13 @@ func (f referrers) ofBundle(ctx context.Context, object client.Object) []reconci
 
 // ofRoutes are the Gateways that some routes name.
 func (f referrers) ofRoutes(ctx context.Context, which client.ListOption) []reconcile.Request {
-	httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
-	for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
-		err := f.reader.List(ctx, list, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-		if err != nil && ctx.Err() == nil {
-			logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", fmt.Sprintf("%T", list))
-		}
+	found, err := listRoutes(ctx, f.reader, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil && ctx.Err() == nil {
+		logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", "routes")
 	}
 	var requests []reconcile.Request
-	for i := range httpRoutes.Items {
-		requests = append(requests, f.ofRoute(ctx, &httpRoutes.Items[i])...)
-	}
-	for i := range grpcRoutes.Items {
-		requests = append(requests, f.ofRoute(ctx, &grpcRoutes.Items[i])...)
+	for _, route := range found {
+		requests = append(requests, f.ofRoute(ctx, route)...)
 	}
 	return requests
 }

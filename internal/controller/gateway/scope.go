@@ -49,6 +49,8 @@ type scope struct {
 	// input is what the graph is built of. The routes are those that name the Gateway or one of its ListenerSets, or have an
 	// entry of ours for one of them. They are shared with the cache. Set by load, and the Secrets by readCertificates.
 	input graph.Input
+	// routes are the routes of the input, of any kind. Set by load.
+	routes []client.Object
 	// countsSets tells that the cluster has ListenerSets. Set by load.
 	countsSets bool
 	// parameters are those by which the children are made. Set by load.

@@ -58,7 +58,7 @@ func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
 		}
 	}
 	alone := s.input
-	alone.HTTPRoutes, alone.GRPCRoutes = nil, nil
+	alone.HTTPRoutes, alone.GRPCRoutes, alone.TLSRoutes, alone.TCPRoutes, alone.UDPRoutes = nil, nil, nil, nil, nil
 	for _, name := range graph.Build(alone).Certificates() {
 		if err := r.check(ctx, s, name); err != nil {
 			return err

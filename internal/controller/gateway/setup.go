@@ -168,8 +168,7 @@ func watchObjects(to func(source.Source) error, options Options, known *kinds, f
 		known.classes.Watch(to, &gatewayv1.GatewayClass{}, through(classes), predicate.GenerationChangedPredicate{}),
 		known.objects.Watch(to, &gatewayv1.Gateway{}, &handler.EnqueueRequestForObject{}),
 		known.objects.Watch(to, &gatewayv1.ListenerSet{}, through(find.ofSet)),
-		known.objects.Watch(to, &gatewayv1.HTTPRoute{}, through(find.ofRoute)),
-		known.objects.Watch(to, &gatewayv1.GRPCRoute{}, through(find.ofRoute)),
+		known.watchRoutes(to, through(find.ofRoute)),
 		known.objects.Watch(to, &gatewayv1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
 		known.objects.Watch(to, &gatewayv1beta1.ReferenceGrant{}, through(find.ofGrant), predicate.GenerationChangedPredicate{}),
 		known.objects.Watch(to, &gatewayv1.BackendTLSPolicy{}, through(find.ofPolicy)),
@@ -207,7 +206,7 @@ func addIndexes(mgr ctrl.Manager, known *kinds) error {
 		known.objects.Index(&gatewayv1.ListenerSet{}, indexParent, parentIndex),
 		known.objects.Index(&gatewayv1.ListenerSet{}, indexSecret, secretIndex),
 	}
-	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
+	for _, route := range routeKinds() {
 		errs = append(errs,
 			known.objects.Index(route, indexParent, parentIndex),
 			known.objects.Index(route, indexEntry, entryIndex),

@@ -146,7 +146,7 @@ func (r *Reconciler) writeRoutes(ctx context.Context, s *scope) error {
 	}
 	ours := ofGateway(client.ObjectKeyFromObject(s.gateway), s.input.ListenerSets)
 	var changes []change
-	for _, object := range s.routes() {
+	for _, object := range s.routes {
 		var all []said
 		if route := judged[object.GetUID()]; route != nil {
 			if wait := r.routeWait(s, route); wait > 0 {
@@ -194,18 +194,13 @@ func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) 
 
 // releaseRoutes takes our entries for some parents out of the statuses of routes. value finds the routes in the index.
 func (r *Reconciler) releaseRoutes(ctx context.Context, value string, ours owns) error {
-	httpRoutes, grpcRoutes := &gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}
-	for _, list := range []client.ObjectList{httpRoutes, grpcRoutes} {
-		if err := r.kinds.objects.List(ctx, list, client.MatchingFields{indexEntry: value}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("list %T: %w", list, err)
-		}
+	found, err := listRoutes(ctx, r.kinds.objects, client.MatchingFields{indexEntry: value}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
 	}
 	var changes []change
-	for i := range httpRoutes.Items {
-		changes = r.appendChange(changes, &httpRoutes.Items[i], ours, nil)
-	}
-	for i := range grpcRoutes.Items {
-		changes = r.appendChange(changes, &grpcRoutes.Items[i], ours, nil)
+	for _, route := range found {
+		changes = r.appendChange(changes, route, ours, nil)
 	}
 	return r.writeChanges(ctx, changes)
 }

@@ -79,6 +79,18 @@ func (c *Counter) Refuse(why Refusal) {
 	}
 }
 
+// Enter counts something of a client that is no connection of a listener, such as a session of datagrams. Above a limit it
+// returns false. The caller must call leave once.
+func (c *Counter) Enter(address netip.Addr) (leave func(), ok bool) {
+	limits := c.now()
+	client := limits.client(address)
+	if why, ok := c.enter(client, limits); !ok {
+		c.Refuse(why)
+		return nil, false
+	}
+	return func() { c.leave(client) }, true
+}
+
 // enter counts a connection of a client. The zero Addr stands for an exempt client. Above a
 // limit it returns false and the limit.
 func (c *Counter) enter(client netip.Addr, limits *Limits) (Refusal, bool) {

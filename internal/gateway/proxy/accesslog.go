@@ -48,9 +48,14 @@ func (l *accessLog) write(e *exchange, duration time.Duration) {
 	if l.out == nil || !sampled(e) {
 		return
 	}
+	l.append(func(b []byte) []byte { return appendLine(b, e, duration) })
+}
+
+// append adds a line, or drops it when too much waits.
+func (l *accessLog) append(line func([]byte) []byte) {
 	l.mu.Lock()
 	before := len(l.pending)
-	l.pending = appendLine(l.pending, e, duration)
+	l.pending = line(l.pending)
 	size := len(l.pending)
 	if size > maxLogPending {
 		l.pending = l.pending[:before]

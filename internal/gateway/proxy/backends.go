@@ -12,15 +12,30 @@ type BackendStates struct {
 	Port    int32
 }
 
-// BackendStates returns the states of the endpoints of every backend of the table.
+// BackendStates returns the states of the endpoints of every backend of the table. A port of a Service comes once: of endpoints
+// that are reached in more than one way, each is counted for each of them.
 func (h *Handler) BackendStates() []BackendStates {
 	current := h.current.Load()
 	if current == nil {
 		return nil
 	}
-	list := make([]BackendStates, len(current.services))
+	type name struct {
+		service string
+		port    int32
+	}
+	places := make(map[name]int, len(current.services))
+	list := make([]BackendStates, 0, len(current.services))
 	for i, backend := range current.Table.Backends {
-		list[i] = BackendStates{States: current.services[i].States(), Service: backend.ServiceName(), Port: backend.Port}
+		of, states := name{backend.ServiceName(), backend.Port}, current.services[i].States()
+		at, known := places[of]
+		if !known {
+			at = len(list)
+			places[of] = at
+			list = append(list, BackendStates{Service: of.service, Port: of.port})
+		}
+		list[at].Available += states.Available
+		list[at].Ejected += states.Ejected
+		list[at].Unhealthy += states.Unhealthy
 	}
 	return list
 }

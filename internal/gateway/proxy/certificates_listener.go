@@ -20,7 +20,7 @@ type SecureListener struct {
 	// connect. Hosts of the certificates are not looked at.
 	Certificates []Certificate
 	// Clients is how clients of the port prove who they are. It is that of the first listener
-	// of a port. Nil: they need not.
+	// of a port that has any. Nil: they need not.
 	Clients *ClientCheck
 }
 
@@ -49,7 +49,10 @@ func (c *Certificates) SetListeners(listeners []SecureListener) error {
 			l.certificates = append(l.certificates, certificate)
 		}
 		if next.ports[in.Port] == nil {
-			next.ports[in.Port] = &securePort{clients: in.Clients, exact: map[string]*secureListener{}, wildcard: map[string]*secureListener{}}
+			next.ports[in.Port] = &securePort{exact: map[string]*secureListener{}, wildcard: map[string]*secureListener{}}
+		}
+		if next.ports[in.Port].clients == nil { // a listener that passes TLS through asks nobody
+			next.ports[in.Port].clients = in.Clients
 		}
 		next.ports[in.Port].add(in.Hostname, l)
 	}

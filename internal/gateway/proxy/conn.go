@@ -59,6 +59,7 @@ type clientConn struct {
 	open      *conns
 	lingering *conns
 
+	ahead   []byte       // bytes of the client that were read already, and come first
 	over    atomic.Bool  // bytes that still arrive are thrown away
 	readers atomic.Int32 // calls in Read
 	closed  atomic.Bool
@@ -80,6 +81,13 @@ func (c *clientConn) Read(p []byte) (int, error) {
 	defer c.readers.Add(-1)
 	if c.closed.Load() {
 		return 0, net.ErrClosed
+	}
+	if len(c.ahead) > 0 {
+		n := copy(p, c.ahead)
+		if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
+			c.ahead = nil // to free its memory
+		}
+		return n, nil
 	}
 	n, err := c.Conn.Read(p)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -265,7 +265,7 @@ func TestHTTP2Floods(t *testing.T) {
 	g := start(t, options, toApp, backend)
 	client, pipes := http2Client(t), newPipes()
 	g.server.mu.Lock()
-	g.server.startPort(g.server.newPort(pipes, false), 0) // until the gateway is shut down
+	g.server.startPort(t.Context(), g.server.newPort(pipes, PortHTTP), 0) // until the gateway is shut down
 	g.server.mu.Unlock()
 	for name, test := range floods {
 		t.Run(name, func(t *testing.T) {

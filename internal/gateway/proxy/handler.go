@@ -36,6 +36,10 @@ type Options struct {
 	// BackendTimeout bounds how long a backend may send nothing of a response's body, when
 	// the route has no bound. Default 5 min.
 	BackendTimeout time.Duration
+	// StreamTimeout is how long a connection whose bytes are forwarded may be silent in both directions. Default 1 h.
+	StreamTimeout time.Duration
+	// SessionTimeout is how long a client and a backend of datagrams may send nothing to each other. Default 1 min.
+	SessionTimeout time.Duration
 	// AccessLog receives one line for each request. Default: no access log.
 	AccessLog io.Writer
 	// Gateway is the namespace and name of the Gateway of the Gateway API, for the access log.
@@ -83,9 +87,10 @@ type Handler struct {
 	log         *accessLog
 	metrics     *metrics
 	mirrors     *mirrors
-	tunnels     conns // upgraded to another protocol
+	tunnels     conns // upgraded to another protocol, or forwarded as they are
 	draining    atomic.Bool
 	connections connlimit.Counter // of clients
+	sessions    connlimit.Counter // of clients of datagrams
 	underWay    underWay
 	standby     atomic.Bool
 
@@ -116,6 +121,12 @@ func New(options Options) *Handler {
 	if options.BackendTimeout == 0 {
 		options.BackendTimeout = 5 * time.Minute
 	}
+	if options.StreamTimeout == 0 {
+		options.StreamTimeout = time.Hour
+	}
+	if options.SessionTimeout == 0 {
+		options.SessionTimeout = time.Minute
+	}
 	if options.Via == "" {
 		options.Via = "slipway"
 	}
@@ -135,6 +146,8 @@ func New(options Options) *Handler {
 	h.log = newAccessLog(options.AccessLog, func(lines int) { h.metrics.dropped.Add(float64(lines)) })
 	h.connections.Refused = func(why connlimit.Refusal) { h.metrics.refused[why].Inc() }
 	h.metrics.watchConnections(options.Metrics, h.connections.Open)
+	h.sessions.Refused = func(why connlimit.Refusal) { h.metrics.datagrams.drop(limitNames[why]) }
+	h.metrics.watchSessions(options.Metrics, h.sessions.Open)
 	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged})
 	options.Upstream.Checked = h.checked
 	h.registry = upstream.NewRegistry(options.Upstream)
@@ -162,6 +175,7 @@ func (h *Handler) Set(config Config) {
 	next.metrics = h.metrics.forRoutes(routes)
 	h.metrics.setChecks(backends)
 	h.connections.SetLimits(config.Connections)
+	h.sessions.SetLimits(config.Connections)
 	h.current.Store(next)
 	for i, backend := range backends { // no request can pick these by the old table any more
 		next.services[i].Set(backend.Endpoints)

@@ -20,6 +20,9 @@ func checkOf(backend *table.Backend) upstream.Check {
 
 // protocolOf returns the protocol of a backend's endpoints.
 func protocolOf(backend *table.Backend) upstream.Protocol {
+	if backend.Transport != table.TransportHTTP {
+		return upstream.Stream
+	}
 	if backend.Protocol.IsHTTP2() {
 		return upstream.HTTP2
 	}

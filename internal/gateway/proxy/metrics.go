@@ -31,6 +31,10 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_access_log_lines_dropped_total", Type: metric.Counter, Help: "Lines of the access log that were dropped because the output did not take them."},
 		{Name: "slipway_gateway_connections", Type: metric.Gauge, Help: "Connections of clients that are open."},
 		{Name: "slipway_gateway_connections_refused_total", Type: metric.Counter, Labels: []string{"limit"}, Help: "Connections of clients that were closed at once, by the limit: max, max_per_client, or proxy_protocol for those without the header that they must begin with."},
+		{Name: "slipway_gateway_streams_total", Type: metric.Counter, Labels: []string{"route", "result"}, Help: "Connections whose bytes were forwarded (TLS, TCP) and sessions of datagrams (UDP) that have ended, by route and result: ok, or the failure in the access log. The route is - if none matched."},
+		{Name: "slipway_gateway_stream_bytes_total", Type: metric.Counter, Labels: []string{"route", "direction"}, Help: "Bytes of these connections and sessions, by route and direction: received from clients, or sent to them. They are counted at the end."},
+		{Name: "slipway_gateway_datagram_sessions", Type: metric.Gauge, Help: "Clients of datagrams that have a session."},
+		{Name: "slipway_gateway_datagrams_dropped_total", Type: metric.Counter, Labels: []string{"reason"}, Help: "Datagrams that were thrown away, by reason: max and max_per_client for the limits of clients, and otherwise the failure in the words of the access log."},
 	}
 }
 
@@ -48,6 +52,9 @@ var classes = [...]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
 // a series for each route, so the others have one from the first failure.
 var startingKinds = [...]upstream.Kind{upstream.Connect, upstream.Timeout, upstream.MaxRequests, upstream.MaxPending, upstream.MaxConnections}
 
+// limitNames are the limits of connections as label values.
+var limitNames = [connlimit.Refusals]string{connlimit.Total: "max", connlimit.PerClient: "max_per_client", connlimit.Unannounced: "proxy_protocol"}
+
 type metrics struct {
 	requests  *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
@@ -59,6 +66,8 @@ type metrics struct {
 	passwords [len(verdicts)]prometheus.Counter
 	dropped   prometheus.Counter
 	refused   [connlimit.Refusals]prometheus.Counter // indexed by connlimit.Refusal
+	streams   *streamMetrics
+	datagrams *datagramMetrics
 
 	mu       sync.Mutex
 	routes   map[string]*routeMetrics
@@ -113,7 +122,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	dropped := newCounter(definitions[8])
 	m.dropped = dropped.WithLabelValues()
 	refused := newCounter(definitions[10])
-	m.refused = [...]prometheus.Counter{connlimit.Total: refused.WithLabelValues("max"), connlimit.PerClient: refused.WithLabelValues("max_per_client"), connlimit.Unannounced: refused.WithLabelValues("proxy_protocol")}
+	for why, name := range limitNames {
+		m.refused[why] = refused.WithLabelValues(name)
+	}
+	m.streams, m.datagrams = newStreamMetrics(registerer, definitions[11], definitions[12]), newDatagramMetrics(registerer, definitions[14])
 	if registerer != nil {
 		registerer.MustRegister(passwords, dropped, refused, m.requests, m.duration, m.errors, m.checks, m.retries, m.exhausted, m.fetches)
 	}
@@ -153,6 +165,9 @@ func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 	defer m.mu.Unlock()
 	list := make([]*routeMetrics, len(routes))
 	for i, route := range routes {
+		if route.Transport != table.TransportHTTP {
+			continue
+		}
 		known := m.routes[route.Name]
 		if known == nil {
 			known = m.newRoute(route.Name)
@@ -165,6 +180,7 @@ func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 
 // keepRoutes removes the metrics of routes that no longer exist.
 func (m *metrics) keepRoutes(routes []*table.Route) {
+	m.streams.keep(routes)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	names := make(map[string]bool, len(routes))

@@ -233,7 +233,7 @@ func TestAPortMayGoOverToTLS(t *testing.T) {
 	c := dial(t, place.Address)
 	c.ask("/held")
 	<-backend.held
-	place.Secure = true
+	place.Kind = PortTLS
 	g.listens(t, place)
 	want(t, "the certificate", serialOf(t, place.Address, "a"), int64(1))
 	close(backend.hold)

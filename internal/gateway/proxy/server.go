@@ -137,12 +137,16 @@ func newHTTPServer(handler http.Handler, options ServerOptions) *http.Server {
 }
 
 func (s *Server) listener(listener net.Listener, port int32, open *conns) net.Listener {
-	if port == 0 {
-		if address, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
-			port = int32(address.Port())
-		}
-	}
 	return &clientListener{Listener: s.counted(listener), port: port, clock: s.options.Clock, open: open, lingering: &s.lingers}
+}
+
+// portNumber is the port of an address.
+func portNumber(of net.Addr) int32 {
+	address, err := netip.ParseAddrPort(of.String())
+	if err != nil {
+		return 0
+	}
+	return int32(address.Port())
 }
 
 // counted returns a listener whose connections are bounded, and know their clients.
@@ -169,7 +173,7 @@ func (s *Server) Run(ctx context.Context) error {
 	logged := make(chan error, 1)
 	go func() { logged <- s.handler.log.run(ctx, s.options.Clock) }()
 
-	s.startOptions()
+	s.startOptions(ctx)
 	var failure error
 	select {
 	case failure = <-s.failed:
@@ -182,7 +186,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // startOptions serves the listeners of the options.
-func (s *Server) startOptions() {
+func (s *Server) startOptions(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended { // shut down before it ran
@@ -194,10 +198,10 @@ func (s *Server) startOptions() {
 		return
 	}
 	if s.options.HTTP != nil {
-		s.startPort(s.newPort(s.options.HTTP, false), s.options.HTTPPort)
+		s.startPort(ctx, s.newPort(s.options.HTTP, PortHTTP), s.options.HTTPPort)
 	}
 	if s.options.HTTPS != nil {
-		s.startPort(s.newPort(s.options.HTTPS, true), s.options.HTTPSPort)
+		s.startPort(ctx, s.newPort(s.options.HTTPS, PortTLS), s.options.HTTPSPort)
 	}
 }
 

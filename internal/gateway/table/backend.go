@@ -27,18 +27,38 @@ type BackendName struct {
 	ServiceName
 
 	Port int32
+	// Transport says how it is reached. What is known of a port from HTTP does not count for connections that are not read.
+	Transport Transport
 }
 
 // String returns the name that is shown in logs: service:port, after the namespace and a
-// slash for another namespace. Different backends have different texts.
-func (b BackendName) String() string { return fmt.Sprintf("%s:%d", b.ServiceName, b.Port) }
+// slash for another namespace. What is not reached with HTTP has the transport after another slash. Different backends have
+// different texts.
+func (b BackendName) String() string {
+	text := fmt.Sprintf("%s:%d", b.ServiceName, b.Port)
+	if b.Transport != TransportHTTP {
+		text += "/" + strings.ToLower(string(b.Transport))
+	}
+	return text
+}
 
 // Service is the part of a Service that a table needs.
 type Service struct {
 	// External is set for an ExternalName Service.
 	External bool
-	// Ports are the ports of the Service by number.
+	// Ports are the ports of the Service for TCP by number, and UDP those for UDP.
 	Ports map[int32]ServicePort
+	UDP   map[int32]ServicePort
+}
+
+// port returns the port of a backend.
+func (s *Service) port(name BackendName) (ServicePort, bool) {
+	of := s.Ports
+	if name.Transport == TransportUDP {
+		of = s.UDP
+	}
+	port, found := of[name.Port]
+	return port, found
 }
 
 // ServicePort is a port of a Service and the endpoints behind it.
@@ -90,7 +110,9 @@ type Backend struct {
 	Namespace string
 	Service   string
 	Port      int32
-	// Protocol is the protocol of the endpoints.
+	// Transport says how the endpoints are reached.
+	Transport Transport
+	// Protocol is the protocol of the endpoints, for HTTP.
 	Protocol Protocol
 	// Endpoints are the ready endpoints, as host:port, sorted and without duplicates. It
 	// may be empty.

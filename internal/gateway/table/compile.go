@@ -76,7 +76,7 @@ func (c *compiler) checkSettings() {
 // rule compiles one rule. A rule with an invalid match is left out. A rule with an invalid
 // action becomes an unavailable route.
 func (c *compiler) rule(rule *Rule) {
-	route := &Route{Name: rule.Name, Index: rule.Index, Place: len(c.compiled)}
+	route := &Route{Name: rule.Name, Index: rule.Index, Place: len(c.compiled), Transport: rule.Transport}
 	report := func(f *Fault) *Problem {
 		p := Problem{Index: rule.Index, Route: rule.Name, Reason: f.Reason, Message: f.Message}
 		c.problems = append(c.problems, p)
@@ -119,12 +119,18 @@ func (c *compiler) table() *Table {
 
 // listenersOf returns the listeners that have a route.
 func (c *compiler) listenersOf(entry compiled) []*listener {
-	if entry.listeners == nil {
-		return c.valid
-	}
 	var list []*listener
+	if entry.listeners == nil {
+		for _, l := range c.valid {
+			if l.transport == entry.Transport {
+				list = append(list, l)
+			}
+		}
+		return list
+	}
 	for _, index := range entry.listeners {
-		if l := c.listeners[index]; l != nil && !slices.Contains(list, l) {
+		// A rule for HTTP is nothing for connections that are not read, and the other way round.
+		if l := c.listeners[index]; l != nil && l.transport == entry.Transport && !slices.Contains(list, l) {
 			list = append(list, l)
 		}
 	}
@@ -173,6 +179,12 @@ func (l *listener) host(name string) *host {
 
 // add puts a route behind the routes that are there.
 func (h *host) add(entry compiled) {
+	if entry.Transport != TransportHTTP {
+		if h.stream == nil {
+			h.stream = entry.Route
+		}
+		return
+	}
 	switch entry.pathType {
 	case PathExact:
 		if h.exact == nil {

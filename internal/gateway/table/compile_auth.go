@@ -154,7 +154,7 @@ func (c *compiler) askExternal(e *compiled) []*Fault {
 	if e.Auth == nil || e.Auth.External == nil {
 		return nil
 	}
-	b, f := c.backend(&e.Auth.External.Ref)
+	b, f := c.backend(&e.Auth.External.Ref, TransportHTTP)
 	e.Auth.External.Backend = b
 	if f != nil {
 		return []*Fault{f}

@@ -13,7 +13,7 @@ func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 	e.StrictShares = rule.StrictShares
 	for i := range rule.Backends {
 		ref := &rule.Backends[i]
-		b, f := c.backend(ref)
+		b, f := c.backend(ref, rule.Transport)
 		if f != nil && (ref.Weight > 0 || !mayBeIdle(f)) {
 			faults = append(faults, f)
 		}
@@ -42,7 +42,7 @@ func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 func (c *compiler) mirrors(refs []MirrorRef) (mirrors []Mirror, faults []*Fault) {
 	for i := range refs {
 		ref := &refs[i]
-		b, f := c.backend(&BackendRef{Namespace: ref.Namespace, Service: ref.Service, Port: ref.Port, Field: ref.Field, Fault: ref.Fault})
+		b, f := c.backend(&BackendRef{Namespace: ref.Namespace, Service: ref.Service, Port: ref.Port, Field: ref.Field, Fault: ref.Fault}, TransportHTTP)
 		if f != nil && (ref.Numerator > 0 || !mayBeIdle(f)) {
 			faults = append(faults, f)
 		}
@@ -70,15 +70,16 @@ func lackOf(f *Fault) Lack {
 
 // backend returns the Backend for a port of a Service. All routes share it. If the Service
 // or the port is missing, it has no endpoints. It is nil if it must not be used.
-func (c *compiler) backend(ref *BackendRef) (*Backend, *Fault) {
+func (c *compiler) backend(ref *BackendRef, transport Transport) (*Backend, *Fault) {
 	if ref.Fault != nil {
 		return nil, &Fault{ref.Fault.Reason, ref.Field + ": " + ref.Fault.Message}
 	}
-	name := BackendName{ServiceName{ref.Namespace, ref.Service}, ref.Port}
+	name := BackendName{ServiceName: ServiceName{ref.Namespace, ref.Service}, Port: ref.Port, Transport: transport}
 	service, found := c.in.Services[name.ServiceName]
-	known, hasPort := service.Ports[name.Port]
+	known, hasPort := service.port(name)
 	settings := c.settings[name]
 	protocol, supported := protocolOf(known.AppProtocol)
+	supported = supported || transport != TransportHTTP // it is not looked at what they speak
 	if settings.TLS != nil && !supported {
 		supported = speaksTLS(known.AppProtocol)
 	}
@@ -89,7 +90,7 @@ func (c *compiler) backend(ref *BackendRef) (*Backend, *Fault) {
 	b := c.backends[name]
 	if b == nil {
 		b = &Backend{
-			ID: name.String(), Namespace: name.Namespace, Service: name.Name, Port: name.Port, Protocol: protocol,
+			ID: name.String(), Namespace: name.Namespace, Service: name.Name, Port: name.Port, Transport: transport, Protocol: protocol,
 			Limits: DefaultLimits(), HealthCheck: settings.HealthCheck, TLS: settings.TLS,
 		}
 		if settings.Limits != nil {

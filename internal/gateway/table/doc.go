@@ -24,6 +24,9 @@
 // end with another order gives its rules a Rank, which comes before 3 and 4, and among
 // regular expressions before their length.
 //
+// A rule for connections or datagrams that are not read has a Transport, and is selected by its listener and host alone. It
+// is in the listeners of this Transport only, and of several for a host the first one counts.
+//
 // A rule that cannot be served as written does not affect other rules. If it is known which
 // requests the rule matches, it keeps its place and is Unavailable: these requests are
 // refused, because another route could answer them without authentication. A rule is left

@@ -8,16 +8,18 @@ import (
 // checkListeners makes the listeners. An invalid one gets no requests. It is no listener of
 // another port or host instead, because its rules are for its own requests only.
 func (c *compiler) checkListeners() {
-	taken := map[Listener]bool{}
+	taken := map[ListenerPlace]bool{}
 	for i := range c.in.Listeners {
 		spec := &c.in.Listeners[i]
-		same := Listener{Port: spec.Port, Secure: spec.Secure && spec.Port != 0, Hostname: spec.Hostname}
+		same := spec.Place()
 		wrong := ""
 		switch {
 		case spec.Port < 0 || spec.Port > 65535:
 			wrong = fmt.Sprintf("port: %d is not a port", spec.Port)
 		case spec.Hostname != "" && !hostPattern.MatchString(spec.Hostname):
 			wrong = fmt.Sprintf("hostname: %q is neither a lower case DNS name nor one after '*.'", spec.Hostname)
+		case spec.Port == 0 && spec.Transport != TransportHTTP:
+			wrong = fmt.Sprintf("port: a listener for %s needs one", spec.Transport)
 		case taken[same]:
 			wrong = "there is an earlier listener with this port and hostname"
 		}
@@ -27,7 +29,7 @@ func (c *compiler) checkListeners() {
 			continue
 		}
 		taken[same] = true
-		l := &listener{exact: map[string]*host{}, wildcard: map[string]*host{}, queryNames: map[string]bool{}}
+		l := &listener{transport: spec.Transport, exact: map[string]*host{}, wildcard: map[string]*host{}, queryNames: map[string]bool{}}
 		c.listeners, c.valid = append(c.listeners, l), append(c.valid, l)
 	}
 }
@@ -47,21 +49,28 @@ func (c *compiler) openPorts(t *Table) {
 		if t.ports == nil {
 			t.ports = map[portKey]*port{}
 		}
-		key := portKey{spec.Port, spec.Secure}
+		key := portKey{spec.Port, spec.Secure, spec.Transport == TransportUDP}
 		if t.ports[key] == nil {
 			t.ports[key] = &port{}
 		}
+		t.ports[key].streams = t.ports[key].streams || spec.Transport != TransportHTTP
 		t.ports[key].add(spec.Hostname, l)
 	}
 	if len(c.valid) == 1 && t.every.any != nil {
 		t.only = t.every.any
 	}
 	for i, l := range c.listeners {
-		if l == nil || c.in.Listeners[i].Port != 0 {
-			continue
+		if l != nil && c.in.Listeners[i].Port == 0 {
+			t.addEverywhere(c.in.Listeners[i].Hostname, l)
 		}
-		for _, p := range t.ports {
-			p.add(c.in.Listeners[i].Hostname, l)
+	}
+}
+
+// addEverywhere adds a listener of every port to those of each. None of them is for UDP.
+func (t *Table) addEverywhere(hostname string, l *listener) {
+	for key, p := range t.ports {
+		if !key.udp {
+			p.add(hostname, l)
 		}
 	}
 }

@@ -34,6 +34,7 @@ type host struct {
 	exact       map[string][]*Route
 	expressions []pathExpression
 	prefixes    node
+	stream      *Route // of connections or datagrams
 }
 
 // pathExpression is a route with a regular expression for its path.
@@ -71,28 +72,33 @@ func (t *Table) listener(r *Request) *listener {
 func (t *Table) listenerAmong(r *Request) *listener {
 	at := &t.every
 	if len(t.ports) > 0 {
-		if named := t.ports[portKey{r.Port, r.Secure}]; named != nil {
+		if named := t.ports[portKey{number: r.Port, secure: r.Secure}]; named != nil {
 			at = named
 		}
 	}
-	if len(at.exact) > 0 {
-		if l := at.exact[r.Host]; l != nil {
+	return at.find(r.Host)
+}
+
+// find returns the listener for a name, or nil.
+func (p *port) find(name string) *listener {
+	if len(p.exact) > 0 {
+		if l := p.exact[name]; l != nil {
 			return l
 		}
 	}
-	if len(at.wildcard) > 0 {
-		for name := r.Host; ; {
+	if len(p.wildcard) > 0 {
+		for {
 			_, parent, found := strings.Cut(name, ".")
 			if !found {
 				break
 			}
-			if l := at.wildcard[parent]; l != nil {
+			if l := p.wildcard[parent]; l != nil {
 				return l
 			}
 			name = parent
 		}
 	}
-	return at.any
+	return p.any
 }
 
 // match returns the listener's route for the request, or nil.

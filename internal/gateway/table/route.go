@@ -12,6 +12,9 @@ type Route struct {
 	// Index is the Index of the rule. Place is the index in Table.Routes.
 	Index int
 	Place int
+	// Transport says how the backends are reached. If it is not that of HTTP, the route is for connections or datagrams, and
+	// has nothing but Unavailable and Backends.
+	Transport Transport
 
 	// Unavailable is set if the route cannot be served as written. Then requests are
 	// answered with 500, and no other field is used.

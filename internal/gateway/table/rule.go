@@ -27,6 +27,21 @@ type Listener struct {
 	Secure bool
 	// Hostname is a lower case DNS name, or one after "*.". Empty: every host.
 	Hostname string
+	// Transport says what happens with the connections of Port. A listener that is not for HTTP needs a Port.
+	Transport Transport
+}
+
+// ListenerPlace is what only one listener can have.
+type ListenerPlace struct {
+	Port     int32
+	Secure   bool
+	UDP      bool
+	Hostname string
+}
+
+// Place is that of the listener.
+func (l *Listener) Place() ListenerPlace {
+	return ListenerPlace{Port: l.Port, Secure: l.Secure && l.Port != 0, UDP: l.Transport == TransportUDP, Hostname: l.Hostname}
 }
 
 // Rule says which requests are answered how. It is plain data. A zero field means that
@@ -39,6 +54,10 @@ type Rule struct {
 	Index int
 	// Listeners are the listeners that have the rule, as indexes of Input.Listeners. Nil: all.
 	Listeners []int
+
+	// Transport says how the backends are reached. If it is not that of HTTP, the rule is for connections or datagrams, and
+	// has nothing but Host, Fault and Backends.
+	Transport Transport
 
 	// Host is a lower case DNS name, or one after "*.". Empty: every host.
 	Host string

@@ -18,6 +18,7 @@ type Table struct {
 type portKey struct {
 	number int32
 	secure bool
+	udp    bool
 }
 
 // port has the listeners of a port.
@@ -25,10 +26,13 @@ type port struct {
 	exact    map[string]*listener
 	wildcard map[string]*listener // by the part after "*."
 	any      *listener            // nil when no listener is for any host
+	streams  bool                 // there are listeners that are not for HTTP
 }
 
 // listener has the routes of one listener.
 type listener struct {
+	transport Transport
+
 	exact    map[string]*host
 	wildcard map[string]*host // by the part after "*."
 	any      *host            // nil when no route is for any host

@@ -22,7 +22,7 @@ import (
 //     that makes the application fail or take long. So the gateway sends its own request: that
 //     of the health check, otherwise GET /. It uses a new connection (over HTTP/2 the existing
 //     one). The endpoint is ejected only if this fails too, with one of the failures above.
-//     With a health check, the rules of the check decide.
+//     With a health check, the rules of the check decide. Where the protocol is not known, it opens a connection.
 //   - Failed health checks alone make an endpoint unhealthy (health.go).
 //   - Nothing else counts: not what the client did (it left, it did not send its body, its
 //     request cannot be sent), not what the gateway lacks (ports, files, memory), not a kept
@@ -116,6 +116,9 @@ func (s *Service) ask(ctx context.Context, e *endpoint) error {
 	s.set.Lock()
 	check, protocol := s.check, s.protocol
 	s.set.Unlock()
+	if protocol == Stream {
+		return s.askStream(ctx, e)
+	}
 	configured := check != (Check{})
 	if !configured {
 		check = Check{Protocol: protocol, Path: "/"}

@@ -28,6 +28,8 @@ const (
 	// HTTP2 is HTTP/2: over TLS when the Service has TLS, otherwise with prior
 	// knowledge (h2c).
 	HTTP2
+	// Stream means that nothing is known of the protocol: Service.Connect and Begin are for it.
+	Stream
 )
 
 // Request is a request to a Service. It must not be changed until the response is closed.

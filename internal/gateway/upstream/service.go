@@ -31,6 +31,9 @@ type Service struct {
 	wake     func()         // makes the Registry start checks
 }
 
+// errNoEndpoints is why nothing is sent.
+var errNoEndpoints = errors.New("the Service has no endpoints")
+
 // NewService returns a Service without endpoints. They are reached with TLS unless secure is
 // nil.
 func NewService(options Options, secure *TLS) *Service {
@@ -142,7 +145,7 @@ func (s *Service) Tidy() {
 // reads the rest. The error is an *Error. The response must be closed.
 func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 	if s.Endpoints() == 0 {
-		return nil, &Error{Kind: NoEndpoints, Err: errors.New("the Service has no endpoints")}
+		return nil, &Error{Kind: NoEndpoints, Err: errNoEndpoints}
 	}
 	replay, err := s.readReplay(req)
 	if err != nil {

@@ -31,7 +31,10 @@ type TLS struct {
 
 // config returns the configuration for connections that speak a protocol.
 func (t *TLS) config(protocol string) *tls.Config {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, RootCAs: t.Roots, NextProtos: []string{protocol}}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, RootCAs: t.Roots}
+	if protocol != "" {
+		config.NextProtos = []string{protocol}
+	}
 	if t.Certificate != nil {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.Certificate, nil }
 	}

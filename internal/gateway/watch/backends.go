@@ -19,6 +19,7 @@ type service struct {
 	external bool
 	family   discoveryv1.AddressType // of its first address
 	ports    []servicePort
+	udp      []servicePort // ports for UDP
 }
 
 type servicePort struct {
@@ -41,6 +42,7 @@ type slice struct {
 type slicePort struct {
 	name   string
 	number int32
+	udp    bool
 }
 
 func keepService(in *corev1.Service) service {
@@ -49,15 +51,18 @@ func keepService(in *corev1.Service) service {
 		out.family = discoveryv1.AddressTypeIPv6
 	}
 	for _, port := range in.Spec.Ports {
-		if cmp.Or(port.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP {
+		switch cmp.Or(port.Protocol, corev1.ProtocolTCP) {
+		case corev1.ProtocolTCP:
 			out.ports = append(out.ports, servicePort{port.Name, port.Port, value(port.AppProtocol)})
+		case corev1.ProtocolUDP:
+			out.udp = append(out.udp, servicePort{name: port.Name, number: port.Port})
 		}
 	}
 	return out
 }
 
 func sameService(a, b service) bool {
-	return a.name == b.name && a.external == b.external && a.family == b.family && slices.Equal(a.ports, b.ports)
+	return a.name == b.name && a.external == b.external && a.family == b.family && slices.Equal(a.ports, b.ports) && slices.Equal(a.udp, b.udp)
 }
 
 // keepSlice sorts the endpoints by their conditions, as kube-proxy does. A missing
@@ -65,8 +70,9 @@ func sameService(a, b service) bool {
 func keepSlice(in *discoveryv1.EndpointSlice) slice {
 	out := slice{service: types.NamespacedName{Namespace: in.Namespace, Name: in.Labels[discoveryv1.LabelServiceName]}, family: in.AddressType}
 	for _, port := range in.Ports {
-		if port.Port != nil && cmp.Or(value(port.Protocol), corev1.ProtocolTCP) == corev1.ProtocolTCP {
-			out.ports = append(out.ports, slicePort{value(port.Name), *port.Port})
+		protocol := cmp.Or(value(port.Protocol), corev1.ProtocolTCP)
+		if port.Port != nil && (protocol == corev1.ProtocolTCP || protocol == corev1.ProtocolUDP) {
+			out.ports = append(out.ports, slicePort{value(port.Name), *port.Port, protocol == corev1.ProtocolUDP})
 		}
 	}
 	for _, endpoint := range in.Endpoints {
@@ -99,7 +105,13 @@ func sameSlice(a, b slice) bool {
 func resolve(in service, from []slice) table.Service {
 	out := table.Service{External: in.external, Ports: make(map[int32]table.ServicePort, len(in.ports))}
 	for _, port := range in.ports {
-		out.Ports[port.number] = table.ServicePort{Name: port.name, AppProtocol: port.appProtocol, Endpoints: endpoints(in, port.name, from)}
+		out.Ports[port.number] = table.ServicePort{Name: port.name, AppProtocol: port.appProtocol, Endpoints: endpoints(in, slicePort{name: port.name}, from)}
+	}
+	for _, port := range in.udp {
+		if out.UDP == nil {
+			out.UDP = map[int32]table.ServicePort{}
+		}
+		out.UDP[port.number] = table.ServicePort{Name: port.name, Endpoints: endpoints(in, slicePort{name: port.name, udp: true}, from)}
 	}
 	return out
 }
@@ -108,7 +120,7 @@ func resolve(in service, from []slice) table.Service {
 // Only those of the Service's first family are used, so that a pod counts once. The other
 // family is used if there are none. Terminating endpoints are used only if no endpoint is
 // ready.
-func endpoints(in service, port string, from []slice) []string {
+func endpoints(in service, port slicePort, from []slice) []string {
 	other := discoveryv1.AddressTypeIPv6
 	if in.family == other {
 		other = discoveryv1.AddressTypeIPv4
@@ -126,14 +138,14 @@ func endpoints(in service, port string, from []slice) []string {
 	return nil
 }
 
-func collect(from []slice, family discoveryv1.AddressType, port string, addresses func(slice) []string) []string {
+func collect(from []slice, family discoveryv1.AddressType, port slicePort, addresses func(slice) []string) []string {
 	var found []string
 	for _, s := range from {
 		if s.family != family {
 			continue
 		}
 		for _, p := range s.ports {
-			if p.name != port {
+			if p.name != port.name || p.udp != port.udp {
 				continue
 			}
 			for _, address := range addresses(s) {

@@ -94,13 +94,14 @@ func TestTheEndpointsBehindAPortAreThoseThatKubeProxyWouldUse(t *testing.T) {
 	}
 }
 
-func TestOfAServiceItsPortsForTCPAreKept(t *testing.T) {
+func TestOfAServiceItsPortsForTCPAndUDPAreKept(t *testing.T) {
 	app := serviceObject("app",
 		corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP},
+		corev1.ServicePort{Name: "sctp", Port: 54, Protocol: corev1.ProtocolSCTP},
 		corev1.ServicePort{Name: "web", Port: 80, Protocol: corev1.ProtocolTCP},
 		corev1.ServicePort{Name: "grpc", Port: 90, AppProtocol: new("kubernetes.io/h2c")})
 	app.Spec.ClusterIP = corev1.ClusterIPNone
-	want := table.Service{Ports: map[int32]table.ServicePort{80: {Name: "web"}, 90: {Name: "grpc", AppProtocol: "kubernetes.io/h2c"}}}
+	want := table.Service{Ports: map[int32]table.ServicePort{80: {Name: "web"}, 90: {Name: "grpc", AppProtocol: "kubernetes.io/h2c"}}, UDP: map[int32]table.ServicePort{53: {Name: "dns"}}}
 	if diff := cmp.Diff(want, resolve(keepService(app), nil)); diff != "" {
 		t.Error(diff)
 	}

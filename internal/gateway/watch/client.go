@@ -102,7 +102,7 @@ func newScheme() *runtime.Scheme {
 		scheme.AddKnownTypeWithName(slipway.WithKind(kind), &object{})
 		scheme.AddKnownTypeWithName(slipway.WithKind(kind+"List"), &objectList{})
 	}
-	for _, kind := range []string{"Gateway", "HTTPRoute", "GRPCRoute", "ReferenceGrant", "BackendTLSPolicy", "ListenerSet"} {
+	for _, kind := range []string{"Gateway", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "ReferenceGrant", "BackendTLSPolicy", "ListenerSet"} {
 		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind), &object{})
 		scheme.AddKnownTypeWithName(gatewayVersion.WithKind(kind+"List"), &objectList{})
 	}

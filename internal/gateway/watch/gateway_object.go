@@ -71,15 +71,18 @@ func readStrictly(raw []byte, into any) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// route is an HTTPRoute or a GRPCRoute that names the Gateway as a parent, or a ListenerSet.
+// route is a route of any kind that names the Gateway as a parent, or a ListenerSet.
 type route struct {
 	uid        types.UID
 	generation int64
 	name       types.NamespacedName
 	kind       graph.Kind
-	// http or grpc is the route. Neither is set if it could not be parsed: wrong says why.
+	// One of these is the route. None is set if it could not be parsed: wrong says why.
 	http    *gatewayv1.HTTPRoute
 	grpc    *gatewayv1.GRPCRoute
+	tls     *gatewayv1.TLSRoute
+	tcp     *gatewayv1.TCPRoute
+	udp     *gatewayv1.UDPRoute
 	wrong   string
 	unknown []string // fields that this program does not know
 	// services are the Services that it names.
@@ -132,12 +135,28 @@ func readRoute(kind graph.Kind, in *object) *route {
 		Namespace: in.Namespace, Name: in.Name, UID: in.UID, Generation: in.Generation, CreationTimestamp: in.CreationTimestamp,
 	}
 	var err error
-	if kind == graph.GRPCRoute {
+	switch kind {
+	case graph.GRPCRoute:
 		of := &gatewayv1.GRPCRoute{ObjectMeta: meta}
 		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
 			r.grpc, r.services = of, graph.ServicesOfGRPCRoute(of)
 		}
-	} else {
+	case graph.TLSRoute:
+		of := &gatewayv1.TLSRoute{ObjectMeta: meta}
+		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
+			r.tls, r.services = of, graph.ServicesOfTLSRoute(of)
+		}
+	case graph.TCPRoute:
+		of := &gatewayv1.TCPRoute{ObjectMeta: meta}
+		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
+			r.tcp, r.services = of, graph.ServicesOfTCPRoute(of)
+		}
+	case graph.UDPRoute:
+		of := &gatewayv1.UDPRoute{ObjectMeta: meta}
+		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
+			r.udp, r.services = of, graph.ServicesOfUDPRoute(of)
+		}
+	default:
 		of := &gatewayv1.HTTPRoute{ObjectMeta: meta}
 		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
 			r.http, r.services = of, graph.ServicesOfHTTPRoute(of)

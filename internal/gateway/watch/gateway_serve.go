@@ -28,7 +28,7 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	in := s.input(next, services, secrets)
 	in.Bundles = authorities.known()
 	g := graph.Build(in)
-	config := GatewayConfig{Ports: map[int32]bool{}}
+	config := GatewayConfig{Ports: map[Port]bool{}}
 	var err error
 	if config.Proxy, err = proxy.NewConfig(s.spec()); err != nil {
 		return s.refuse(next, err)
@@ -41,7 +41,7 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	config.Proxy.Table, faults = table.Compile(compiling)
 	for _, l := range g.Listeners {
 		if l.Valid {
-			config.Ports[l.Port] = l.Secure()
+			config.Ports[portOf(l)] = true
 		}
 	}
 	closed, err := s.options.Apply(config)
@@ -97,6 +97,12 @@ func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.
 			in.HTTPRoutes = append(in.HTTPRoutes, r.http)
 		case r.grpc != nil:
 			in.GRPCRoutes = append(in.GRPCRoutes, r.grpc)
+		case r.tls != nil:
+			in.TLSRoutes = append(in.TLSRoutes, r.tls)
+		case r.tcp != nil:
+			in.TCPRoutes = append(in.TCPRoutes, r.tcp)
+		case r.udp != nil:
+			in.UDPRoutes = append(in.UDPRoutes, r.udp)
 		}
 		if len(r.unknown) > 0 {
 			in.Unknown[r.uid] = r.unknown
@@ -110,9 +116,12 @@ func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.
 	}
 	s.addAttached(&in, next)
 	for name, from := range services {
-		made := graph.Service{External: from.External, Ports: map[int32]graph.Port{}}
+		made := graph.Service{External: from.External, Ports: map[int32]graph.Port{}, UDP: map[int32]graph.Port{}}
 		for number, port := range from.Ports {
 			made.Ports[number] = graph.Port{Name: port.Name, AppProtocol: port.AppProtocol}
+		}
+		for number, port := range from.UDP {
+			made.UDP[number] = graph.Port{Name: port.Name}
 		}
 		in.Services[types.NamespacedName(name)] = made
 	}
@@ -147,10 +156,10 @@ func (s *GatewaySource) backends(next *state) map[table.ServiceName]table.Servic
 }
 
 // servedListeners are the valid listeners whose ports are open.
-func (s *GatewaySource) servedListeners(g *graph.Graph, authorities bundles, closed map[int32]error) []revision.ServedListener {
+func (s *GatewaySource) servedListeners(g *graph.Graph, authorities bundles, closed map[Port]error) []revision.ServedListener {
 	var list []revision.ServedListener
 	for _, l := range g.Listeners {
-		if _, not := closed[l.Port]; not || !l.Valid {
+		if _, not := closed[portOf(l)]; not || !l.Valid {
 			continue
 		}
 		parts := append(l.Parts(s.keyring.version, authorities.version), s.options.Settings.Arguments()...)
@@ -178,12 +187,13 @@ func routeDigests(g *graph.Graph, routes []*route) []string {
 	return list
 }
 
-func problemsOfPorts(closed map[int32]error) []revision.Problem {
+func problemsOfPorts(closed map[Port]error) []revision.Problem {
 	var list []revision.Problem
-	for _, port := range slices.Sorted(maps.Keys(closed)) {
+	byNumber := func(a, b Port) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Kind, b.Kind)) }
+	for _, port := range slices.SortedFunc(maps.Keys(closed), byNumber) {
 		list = append(list, revision.Problem{
-			Route: -1, Name: fmt.Sprint(port), Field: "spec.listeners", Reason: string(gatewayv1.ListenerReasonPortUnavailable),
-			Message: fmt.Sprintf("port %d cannot be opened: %v", port, closed[port]),
+			Route: -1, Name: fmt.Sprint(port.Number), Field: "spec.listeners", Reason: string(gatewayv1.ListenerReasonPortUnavailable),
+			Message: fmt.Sprintf("port %d cannot be opened: %v", port.Number, closed[port]),
 		})
 	}
 	return list

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 )
 
 // set puts a ListenerSet into its store.
@@ -70,7 +72,7 @@ func TestTheListenersOfAllowedSetsAreServed(t *testing.T) {
 	if got := f.listeners(); got != "http a/app/app a/app/more" {
 		t.Errorf("with a set that is allowed it serves %q", got)
 	}
-	if diff := cmp.Diff(map[int32]bool{80: false, 8080: false, 8081: false}, f.applied[len(f.applied)-1].Ports); diff != "" {
+	if diff := cmp.Diff(map[Port]bool{{80, proxy.PortHTTP}: true, {8080, proxy.PortHTTP}: true, {8081, proxy.PortHTTP}: true}, f.applied[len(f.applied)-1].Ports); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
 	f.set("a", "app", 2, strings.Replace(appSet, "name: more,", "name: more, limit: 3,", 1))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
@@ -50,7 +51,7 @@ type GatewayOptions struct {
 	MissingKeysChanged <-chan struct{}
 	// Apply serves a configuration. When it returns, all new requests use it. closed are the
 	// ports that could not be opened; they are tried again with the next call.
-	Apply func(GatewayConfig) (closed map[int32]error, err error)
+	Apply func(GatewayConfig) (closed map[Port]error, err error)
 }
 
 // GatewayConfig is the configuration of a gateway that serves a Gateway of the Gateway API.
@@ -58,8 +59,28 @@ type GatewayConfig struct {
 	Proxy proxy.Config
 	// Secure are the listeners with TLS.
 	Secure []proxy.SecureListener
-	// Ports are the ports of all listeners, and whether clients speak TLS there.
-	Ports map[int32]bool
+	// Ports are the ports of all listeners.
+	Ports map[Port]bool
+}
+
+// Port is a port of a listener. A number may be one for TCP and one for UDP.
+type Port struct {
+	Number int32
+	Kind   proxy.PortKind
+}
+
+// portOf is the port of a listener.
+func portOf(l *graph.Listener) Port {
+	switch {
+	case l.Secure():
+		return Port{l.Port, proxy.PortTLS}
+	case l.Protocol == gatewayv1.TCPProtocolType:
+		return Port{l.Port, proxy.PortTCP}
+	case l.Protocol == gatewayv1.UDPProtocolType:
+		return Port{l.Port, proxy.PortUDP}
+	default:
+		return Port{l.Port, proxy.PortHTTP}
+	}
 }
 
 type objectStore[T any] = store[*object, T]
@@ -74,6 +95,9 @@ type GatewaySource struct {
 	gateways   *objectStore[version]
 	httpRoutes group[*object, *route]
 	grpcRoutes group[*object, *route]
+	tlsRoutes  group[*object, *route]
+	tcpRoutes  group[*object, *route]
+	udpRoutes  group[*object, *route]
 	grants     group[*object, grant]
 	policies   group[*object, *policy]
 	sets       group[*object, *listenerSet]
@@ -113,6 +137,7 @@ func NewGateway(options GatewayOptions) *GatewaySource {
 	s.relevantTargets.Store(&map[graph.Target]bool{})
 	s.gateways = &objectStore[version]{keep: keepVersion, same: sameVersion, changed: func(_, _ *version) { s.wake() }, replaced: s.wake}
 	s.httpRoutes, s.grpcRoutes = s.newRoutes(graph.HTTPRoute), s.newRoutes(graph.GRPCRoute)
+	s.tlsRoutes, s.tcpRoutes, s.udpRoutes = s.newRoutes(graph.TLSRoute), s.newRoutes(graph.TCPRoute), s.newRoutes(graph.UDPRoute)
 	s.grants = newGroup(s.follower, func() *objectStore[grant] {
 		return &objectStore[grant]{keep: keepGrant, same: sameGrant, changed: func(_, _ *grant) { s.wake() }, replaced: s.wake}
 	})
@@ -171,6 +196,11 @@ func (s *GatewaySource) newRoutes(kind graph.Kind) group[*object, *route] {
 	})
 }
 
+// routesOfKinds are the routes of each kind.
+func (s *GatewaySource) routesOfKinds() []*group[*object, *route] {
+	return []*group[*object, *route]{&s.httpRoutes, &s.grpcRoutes, &s.tlsRoutes, &s.tcpRoutes, &s.udpRoutes}
+}
+
 // name is that of the Gateway.
 func (s *GatewaySource) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.options.Namespace, Name: s.options.Name}
@@ -201,6 +231,9 @@ func (s *GatewaySource) Run(ctx context.Context) error {
 	follow(ctx, s.follower, subject{kind: "Gateway"}, c.list(c.gateway, "gateways", s.options.Name), &object{}, s.gateways, nil)
 	s.httpRoutes.watch = inNamespace[*object, *route](s.follower, "HTTPRoutes", c.gateway, "httproutes", &object{}, true)
 	s.grpcRoutes.watch = inNamespace[*object, *route](s.follower, "GRPCRoutes", c.gateway, "grpcroutes", &object{}, true)
+	s.tlsRoutes.watch = inNamespace[*object, *route](s.follower, "TLSRoutes", c.gateway, "tlsroutes", &object{}, true)
+	s.tcpRoutes.watch = inNamespace[*object, *route](s.follower, "TCPRoutes", c.gateway, "tcproutes", &object{}, true)
+	s.udpRoutes.watch = inNamespace[*object, *route](s.follower, "UDPRoutes", c.gateway, "udproutes", &object{}, true)
 	s.grants.watch = func(ctx context.Context, namespace string, store *objectStore[grant], failed func(error)) {
 		newer, older := listIn(c.gateway, "referencegrants", namespace, ""), listIn(c.older, "referencegrants", namespace, "")
 		follow(ctx, s.follower, subject{kind: "ReferenceGrants", name: namespace, optional: true}, newest(newer, older), &object{}, store, failed)

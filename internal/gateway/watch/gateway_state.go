@@ -78,8 +78,9 @@ func (s *GatewaySource) next() *state {
 			}
 		}
 	}
-	s.httpRoutes.each(s.everyone, collect)
-	s.grpcRoutes.each(s.everyone, collect)
+	for _, of := range s.routesOfKinds() {
+		of.each(s.everyone, collect)
+	}
 	slices.SortFunc(next.routes, func(a, b *route) int {
 		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name), cmp.Compare(a.kind, b.kind))
 	})
@@ -181,14 +182,19 @@ func (s *GatewaySource) look(ctx context.Context) (again time.Time) {
 	// Read the view before the data, so that the served data is at least as new as the view
 	// says.
 	s.view = s.contacts.view()
-	s.httpRoutes.want(ctx, s.everyone)
-	s.grpcRoutes.want(ctx, s.everyone)
+	full := true
+	for _, of := range s.routesOfKinds() {
+		of.want(ctx, s.everyone)
+	}
 	s.grants.want(ctx, s.everyone)
 	s.policies.want(ctx, s.everyone)
 	s.sets.want(ctx, s.everyone)
 	s.attached.want(ctx, s.everyone)
 	s.advance()
-	if s.target == nil || !s.httpRoutes.full() || !s.grpcRoutes.full() || !s.grants.full() || !s.policies.full() || !s.sets.full() || !s.attached.full() {
+	for _, of := range s.routesOfKinds() {
+		full = full && of.full()
+	}
+	if s.target == nil || !full || !s.grants.full() || !s.policies.full() || !s.sets.full() || !s.attached.full() {
 		s.tell(s.document())
 		return time.Time{}
 	}

@@ -19,6 +19,8 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 )
 
 // gatewayFixture is a GatewaySource whose stores a test fills.
@@ -28,7 +30,7 @@ type gatewayFixture struct {
 	t       *testing.T
 	clock   *testingclock.FakeClock
 	applied []GatewayConfig
-	closed  map[int32]error
+	closed  map[Port]error
 	failed  map[string]func(error) // of Secrets
 }
 
@@ -38,13 +40,15 @@ func newGatewayFixture(t *testing.T, namespaces ...string) *gatewayFixture {
 	f.GatewaySource = NewGateway(GatewayOptions{
 		Namespace: "infra", Name: "edge", Namespaces: namespaces, BorrowedCertificates: "edge-certificates", Clock: f.clock,
 		Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(f.clock, "dev"),
-		Apply: func(config GatewayConfig) (map[int32]error, error) {
+		Apply: func(config GatewayConfig) (map[Port]error, error) {
 			f.applied = append(f.applied, config)
 			return f.closed, nil
 		},
 	})
 	idle := func(context.Context, string, *objectStore[*route], func(error)) {}
-	f.httpRoutes.watch, f.grpcRoutes.watch = idle, idle
+	for _, routes := range f.routesOfKinds() {
+		routes.watch = idle
+	}
 	f.grants.watch = func(context.Context, string, *objectStore[grant], func(error)) {}
 	f.policies.watch = func(context.Context, string, *objectStore[*policy], func(error)) {}
 	f.sets.watch = func(context.Context, string, *objectStore[*listenerSet], func(error)) {}
@@ -87,7 +91,9 @@ func (f *gatewayFixture) synced(routes ...any) {
 	f.t.Helper()
 	for key := range f.everyone {
 		f.must(f.httpRoutes.watched[key].store.Replace(routes, ""))
-		f.must(f.grpcRoutes.watched[key].store.Replace(nil, ""))
+		for _, others := range f.routesOfKinds()[1:] {
+			f.must(others.watched[key].store.Replace(nil, ""))
+		}
 		f.must(f.grants.watched[key].store.Replace(nil, ""))
 		f.must(f.policies.watched[key].store.Replace(nil, ""))
 		f.must(f.sets.watched[key].store.Replace(nil, ""))
@@ -199,7 +205,7 @@ func TestOnlyTheNamespacesOfTheOptionsAreRead(t *testing.T) {
 
 func TestAPortThatCannotBeOpenedIsToldAndTriedAgain(t *testing.T) {
 	f := newGatewayFixture(t)
-	f.closed = map[int32]error{80: errors.New("address in use")}
+	f.closed = map[Port]error{{80, proxy.PortHTTP}: errors.New("address in use")}
 	f.gateway(1, plainListener)
 	f.synced()
 	again := f.look(t.Context())

@@ -12,6 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
+
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 )
 
 // copies puts the Secret with the copies into its store: these bundles, by namespace/name.
@@ -153,7 +155,7 @@ func TestClientsOfAListenerProveWhoTheyAre(t *testing.T) {
 	f.copies(map[types.NamespacedName][]byte{name: ca.PEM()})
 	f.look(t.Context())
 	got := last()
-	if diff := cmp.Diff(map[int32]bool{443: true}, got.Ports); diff != "" {
+	if diff := cmp.Diff(map[Port]bool{{443, proxy.PortTLS}: true}, got.Ports); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
 	if len(got.Secure) != 1 || got.Secure[0].Clients == nil || got.Secure[0].Clients.Optional || !got.Secure[0].Clients.Roots.Equal(ca.Pool()) {

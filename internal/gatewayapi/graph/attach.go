@@ -12,7 +12,7 @@ import (
 // attach finds the listeners that each parentRef of a route leads to, and counts the route there.
 func (b *builder) attach(g *Graph, route *Route) {
 	b.judge(route)
-	attached := map[int]bool{}
+	attached, first := map[int]bool{}, []int(nil)
 	for i, ref := range route.refs {
 		if !b.isParent(route, ref) {
 			continue
@@ -24,7 +24,8 @@ func (b *builder) attach(g *Graph, route *Route) {
 		if f == nil {
 			f = route.unsupported()
 		}
-		parent := &Parent{Ref: ref, Listeners: found}
+		parent := &Parent{Ref: ref, Listeners: found, Behind: b.behind(route, found)}
+		first = append(first, found...)
 		parent.conclude(route, f)
 		route.Parents = append(route.Parents, parent)
 		if !parent.Accepted() {
@@ -33,6 +34,9 @@ func (b *builder) attach(g *Graph, route *Route) {
 		for _, i := range found {
 			attached[i] = true
 		}
+	}
+	for _, i := range first {
+		b.firsts[i] = true
 	}
 	for i := range attached {
 		g.Listeners[i].Attached++

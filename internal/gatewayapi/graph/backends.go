@@ -61,6 +61,9 @@ func (b *builder) judge(route *Route) {
 			made.RequestHeaders, made.ResponseHeaders, made.Rewrite = to.requestHeaders, to.responseHeaders, to.rewrite
 			made.Mirrors = b.mirrors(route, r, to.mirrors)
 			r.action.Backends = append(r.action.Backends, made)
+			if route.Kind == TLSRoute {
+				r.ended = append(r.ended, b.ended(made))
+			}
 		}
 		r.action.Mirrors = b.mirrors(route, r, r.mirrors)
 		r.check()
@@ -104,7 +107,10 @@ func (b *builder) resolve(route *Route, field string, ref gatewayv1.BackendObjec
 		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
 		return made, &fault{reason: f.reason, message: field + ": " + f.message}
 	}
-	if f := b.secure(name, made.Port); f != nil {
+	if route.Kind == TLSRoute || route.Kind == UDPRoute {
+		return made, nil // a TLSRoute: see ended
+	}
+	if f := b.secure(name, made.Port, route.transport()); f != nil {
 		// The reference can be resolved. What is wrong is told in the status of the policy.
 		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
 		return made, nil
@@ -153,8 +159,14 @@ func (b *builder) usable(route *Route, ref gatewayv1.BackendObjectReference, nam
 		return faultf(gatewayv1.RouteReasonInvalidKind, "port: it is missing")
 	}
 	port, exists := service.Ports[*ref.Port]
+	if route.Kind == UDPRoute {
+		port, exists = service.UDP[*ref.Port]
+	}
 	if !exists {
-		return faultf(gatewayv1.RouteReasonBackendNotFound, "Service %q has no port %d", nameFrom(own, name), *ref.Port)
+		return faultf(gatewayv1.RouteReasonBackendNotFound, "Service %q has no port %d%s", nameFrom(own, name), *ref.Port, overUDP(route.Kind))
+	}
+	if route.transport() != table.TransportHTTP {
+		return b.usableByStreams(route, name, port)
 	}
 	secure := b.policyFor(name, port.Name) != nil
 	if !table.Speaks(port.AppProtocol, secure) {

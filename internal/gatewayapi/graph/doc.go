@@ -41,6 +41,7 @@
 //   - grants.go: which references to other namespaces are permitted
 //   - rule.go, match.go, filters.go, backends.go: what rules of both kinds have in common
 //   - http.go, grpc.go: the rules of each kind
+//   - streams.go: listeners and rules for TLS, TCP and UDP
 //   - unknown.go: fields of later versions
 //   - conditions.go: the conditions, as data
 //   - table.go: what the pods make their table from

@@ -54,7 +54,7 @@ func (c cluster) input() Input {
 		ReservedPorts: []int32{15021}, Gateway: c.gateway(),
 		Namespaces: map[string]map[string]string{"team": {"team": "blue"}},
 		Services: map[types.NamespacedName]Service{
-			{Namespace: "team", Name: "web"}: {Ports: map[int32]Port{80: {Name: "plain"}, 81: {AppProtocol: "kubernetes.io/h2c"}, 443: {Name: "secure", AppProtocol: "https"}, 15021: {AppProtocol: "x"}}},
+			{Namespace: "team", Name: "web"}: {Ports: map[int32]Port{80: {Name: "plain"}, 81: {AppProtocol: "kubernetes.io/h2c"}, 443: {Name: "secure", AppProtocol: "https"}, 15021: {AppProtocol: "x"}}, UDP: map[int32]Port{80: {Name: "datagrams"}}},
 			{Namespace: "data", Name: "web"}: {Ports: map[int32]Port{80: {}}}, {Namespace: "team", Name: "away"}: {External: true},
 		},
 		Secrets: map[types.NamespacedName]Secret{{Namespace: "infra", Name: "web"}: {}, {Namespace: "data", Name: "web"}: {}, {Namespace: "infra", Name: "away"}: {Problem: "it is empty"}},
@@ -72,6 +72,24 @@ func (c cluster) input() Input {
 		route.Spec.Hostnames = several(c, 2, func() gatewayv1.Hostname { return pick(c, hostnames[1:]...) })
 		route.Spec.Rules = several(c, 3, c.grpcRule)
 		in.GRPCRoutes = append(in.GRPCRoutes, route)
+	}
+	for i := range c.IntN(3) {
+		route := &gatewayv1.TLSRoute{ObjectMeta: c.meta(i)}
+		route.Spec.ParentRefs = several(c, 3, c.parentRef)
+		route.Spec.Hostnames = several(c, 2, func() gatewayv1.Hostname { return pick(c, hostnames[1:]...) })
+		for range c.IntN(3) {
+			route.Spec.Rules = append(route.Spec.Rules, gatewayv1.TLSRouteRule{BackendRefs: several(c, 2, c.backendRef)})
+		}
+		in.TLSRoutes = append(in.TLSRoutes, route)
+	}
+	for i := range c.IntN(3) {
+		tcp, udp := &gatewayv1.TCPRoute{ObjectMeta: c.meta(i)}, &gatewayv1.UDPRoute{ObjectMeta: c.meta(i)}
+		tcp.Spec.ParentRefs, udp.Spec.ParentRefs = several(c, 3, c.parentRef), several(c, 3, c.parentRef)
+		for range c.IntN(3) {
+			tcp.Spec.Rules = append(tcp.Spec.Rules, gatewayv1.TCPRouteRule{BackendRefs: several(c, 2, c.backendRef)})
+			udp.Spec.Rules = append(udp.Spec.Rules, gatewayv1.UDPRouteRule{BackendRefs: several(c, 2, c.backendRef)})
+		}
+		in.TCPRoutes, in.UDPRoutes = append(in.TCPRoutes, tcp), append(in.UDPRoutes, udp)
 	}
 	in.Grants = several(c, 3, c.grant)
 	in.Bundles = map[types.NamespacedName]Bundle{{Namespace: "infra", Name: "web"}: {}, {Namespace: "team", Name: "web"}: {}, {Namespace: "data", Name: "web"}: {}, {Namespace: "team", Name: "away"}: {Problem: "it is empty"}}
@@ -118,9 +136,9 @@ func (c cluster) listeners() []gatewayv1.Listener {
 	for i := range c.IntN(4) {
 		l := gatewayv1.Listener{
 			Name: gatewayv1.SectionName(fmt.Sprintf("l%d", i)), Port: pick(c, ports...), Hostname: maybe(c, hostnames...),
-			Protocol: pick(c, gatewayv1.HTTPProtocolType, gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType, gatewayv1.TCPProtocolType, "X"),
+			Protocol: pick(c, gatewayv1.HTTPProtocolType, gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType, gatewayv1.TCPProtocolType, gatewayv1.TLSProtocolType, gatewayv1.TLSProtocolType, gatewayv1.UDPProtocolType, "X"),
 		}
-		if l.Protocol == gatewayv1.HTTPSProtocolType {
+		if l.Protocol == gatewayv1.HTTPSProtocolType || l.Protocol == gatewayv1.TLSProtocolType {
 			l.TLS = &gatewayv1.ListenerTLSConfig{Mode: maybe(c, gatewayv1.TLSModeTerminate, gatewayv1.TLSModePassthrough), CertificateRefs: several(c, 2, func() gatewayv1.SecretObjectReference {
 				return gatewayv1.SecretObjectReference{
 					Group: maybe(c, append(groups, "", "")...), Kind: maybe[gatewayv1.Kind](c, "Secret", "Secret", "ConfigMap"), Name: pick(c, names...), Namespace: maybe[gatewayv1.Namespace](c, "data", "infra"),
@@ -131,7 +149,7 @@ func (c cluster) listeners() []gatewayv1.Listener {
 			l.AllowedRoutes = &gatewayv1.AllowedRoutes{
 				Namespaces: &gatewayv1.RouteNamespaces{From: maybe(c, gatewayv1.NamespacesFromAll, gatewayv1.NamespacesFromAll, gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromSelector, "X")},
 				Kinds: several(c, 2, func() gatewayv1.RouteGroupKind {
-					return gatewayv1.RouteGroupKind{Group: maybe(c, groups...), Kind: pick[gatewayv1.Kind](c, "HTTPRoute", "GRPCRoute", "X")}
+					return gatewayv1.RouteGroupKind{Group: maybe(c, groups...), Kind: pick[gatewayv1.Kind](c, "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "X")}
 				}),
 			}
 			if c.IntN(2) == 0 {
@@ -193,6 +211,10 @@ func (c cluster) reference() gatewayv1.BackendObjectReference {
 	}
 }
 
+func (c cluster) backendRef() gatewayv1.BackendRef {
+	return gatewayv1.BackendRef{BackendObjectReference: c.reference(), Weight: maybe[int32](c, 0, 1, 5, -1)}
+}
+
 func (c cluster) httpRule() gatewayv1.HTTPRouteRule {
 	return gatewayv1.HTTPRouteRule{
 		Name: maybe[gatewayv1.SectionName](c, "one", "two"),
@@ -244,7 +266,7 @@ func (c cluster) grpcRule() gatewayv1.GRPCRouteRule {
 
 func (c cluster) grant() *gatewayv1.ReferenceGrant {
 	return &gatewayv1.ReferenceGrant{ObjectMeta: metav1.ObjectMeta{Namespace: pick(c, namespaces...)}, Spec: gatewayv1.ReferenceGrantSpec{
-		From: []gatewayv1.ReferenceGrantFrom{{Group: pick(c, groups...), Kind: pick[gatewayv1.Kind](c, "HTTPRoute", "GRPCRoute", "Gateway", setKind), Namespace: gatewayv1.Namespace(pick(c, namespaces...))}},
+		From: []gatewayv1.ReferenceGrantFrom{{Group: pick(c, groups...), Kind: pick[gatewayv1.Kind](c, "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "Gateway", setKind), Namespace: gatewayv1.Namespace(pick(c, namespaces...))}},
 		To:   []gatewayv1.ReferenceGrantTo{{Group: pick(c, groups...), Kind: pick[gatewayv1.Kind](c, "Service", "Secret"), Name: maybe(c, names...)}},
 	}}
 }
@@ -273,6 +295,9 @@ func FuzzGraph(f *testing.F) {
 			shuffle := rand.New(rand.NewPCG(seed, 1))
 			shuffle.Shuffle(len(in.HTTPRoutes), func(a, b int) { in.HTTPRoutes[a], in.HTTPRoutes[b] = in.HTTPRoutes[b], in.HTTPRoutes[a] })
 			shuffle.Shuffle(len(in.GRPCRoutes), func(a, b int) { in.GRPCRoutes[a], in.GRPCRoutes[b] = in.GRPCRoutes[b], in.GRPCRoutes[a] })
+			shuffle.Shuffle(len(in.TLSRoutes), func(a, b int) { in.TLSRoutes[a], in.TLSRoutes[b] = in.TLSRoutes[b], in.TLSRoutes[a] })
+			shuffle.Shuffle(len(in.TCPRoutes), func(a, b int) { in.TCPRoutes[a], in.TCPRoutes[b] = in.TCPRoutes[b], in.TCPRoutes[a] })
+			shuffle.Shuffle(len(in.UDPRoutes), func(a, b int) { in.UDPRoutes[a], in.UDPRoutes[b] = in.UDPRoutes[b], in.UDPRoutes[a] })
 			shuffle.Shuffle(len(in.Grants), func(a, b int) { in.Grants[a], in.Grants[b] = in.Grants[b], in.Grants[a] })
 			shuffle.Shuffle(len(in.ListenerSets), func(a, b int) {
 				in.ListenerSets[a], in.ListenerSets[b] = in.ListenerSets[b], in.ListenerSets[a]
@@ -301,6 +326,15 @@ func onlyNamed(in Input) Input {
 	}
 	for _, route := range in.GRPCRoutes {
 		names = append(names, ServicesOfGRPCRoute(route)...)
+	}
+	for _, route := range in.TLSRoutes {
+		names = append(names, ServicesOfTLSRoute(route)...)
+	}
+	for _, route := range in.TCPRoutes {
+		names = append(names, ServicesOfTCPRoute(route)...)
+	}
+	for _, route := range in.UDPRoutes {
+		names = append(names, ServicesOfUDPRoute(route)...)
 	}
 	for _, name := range names {
 		if service, exists := services[name]; exists {
@@ -376,15 +410,21 @@ func checkConditions(t *testing.T, g *Graph) {
 // trusts only what it may.
 func checkTLS(t *testing.T, in Input, g *Graph) {
 	t.Helper()
-	reached := func(name types.NamespacedName, port int32) {
+	reached := func(name types.NamespacedName, port int32, transport table.Transport) {
 		section := in.Services[name].Ports[port].Name
+		if transport == table.TransportUDP {
+			section = in.Services[name].UDP[port].Name
+		}
+		if transport == table.TransportTLS {
+			return // the TLS is that of clients
+		}
 		for _, p := range in.Policies {
 			for _, ref := range p.Spec.TargetRefs {
 				named := ref.SectionName == nil || (*ref.SectionName != "" && string(*ref.SectionName) == section)
 				if p.Namespace != name.Namespace || ref.Group != "" || ref.Kind != "Service" || string(ref.Name) != name.Name || !named {
 					continue
 				}
-				with := g.TLS[table.BackendName{ServiceName: table.ServiceName(name), Port: port}]
+				with := g.TLS[table.BackendName{ServiceName: table.ServiceName(name), Port: port, Transport: transport}]
 				if with == nil || with.ServerName == "" {
 					t.Errorf("port %d of %s is reached without TLS, in spite of policy %s/%s", port, name, p.Namespace, p.Name)
 				}
@@ -394,14 +434,14 @@ func checkTLS(t *testing.T, in Input, g *Graph) {
 	for _, r := range g.Rules {
 		for _, to := range r.Backends {
 			if to.Fault == nil {
-				reached(types.NamespacedName{Namespace: to.Namespace, Name: to.Service}, to.Port)
+				reached(types.NamespacedName{Namespace: to.Namespace, Name: to.Service}, to.Port, r.Transport)
 			}
 			for _, m := range to.Mirrors {
-				reached(types.NamespacedName{Namespace: m.Namespace, Name: m.Service}, m.Port)
+				reached(types.NamespacedName{Namespace: m.Namespace, Name: m.Service}, m.Port, r.Transport)
 			}
 		}
 		for _, m := range r.Mirrors {
-			reached(types.NamespacedName{Namespace: m.Namespace, Name: m.Service}, m.Port)
+			reached(types.NamespacedName{Namespace: m.Namespace, Name: m.Service}, m.Port, r.Transport)
 		}
 	}
 	for name, with := range g.TLS {
@@ -416,7 +456,7 @@ func checkTLS(t *testing.T, in Input, g *Graph) {
 		if in.Gateway.Spec.TLS != nil && in.Gateway.Spec.TLS.Frontend.PerPort[0].Port == l.Port {
 			wanted = in.Gateway.Spec.TLS.Frontend.PerPort[0].TLS.Validation != nil
 		}
-		if l.Valid && l.Secure() && wanted != (l.Clients != nil && len(l.Clients.Bundles) > 0) {
+		if l.Valid && l.ends() && wanted != (l.Clients != nil && len(l.Clients.Bundles) > 0) {
 			t.Errorf("listener %s is to check clients: %t, and does by %+v", l.Name, wanted, l.Clients)
 		}
 	}
@@ -441,6 +481,9 @@ func checkRules(t *testing.T, in Input, g *Graph) {
 	t.Helper()
 	for _, r := range g.Rules {
 		for _, i := range r.Listeners {
+			if l := g.Listeners[i]; l.transport() != r.Transport {
+				t.Errorf("rule %s for %q is served by listener %s, which is for %q", r.Name, r.Transport, l.Name, l.transport())
+			}
 			if l := g.Listeners[i]; !l.Valid || !covers(l.Hostname, r.Host) {
 				t.Errorf("rule %s for host %q is served by listener %s (valid: %t) for %q", r.Name, r.Host, l.Name, l.Valid, l.Hostname)
 			}

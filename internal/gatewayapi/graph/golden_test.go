@@ -68,6 +68,7 @@ type route struct {
 type parent struct {
 	Ref        gatewayv1.ParentReference `json:"parentRef"`
 	Listeners  []int                     `json:"listeners,omitempty"`
+	Behind     bool                      `json:"behind,omitempty"`
 	Conditions []string                  `json:"conditions"`
 }
 
@@ -122,7 +123,7 @@ func describe(t *testing.T, g *graph.Graph) output {
 	for _, r := range g.Routes {
 		made := route{Name: string(r.Kind) + " " + r.Name.String(), Refused: r.Refused}
 		for _, p := range r.Parents {
-			made.Parents = append(made.Parents, parent{Ref: p.Ref, Listeners: p.Listeners, Conditions: texts(p.Conditions...)})
+			made.Parents = append(made.Parents, parent{Ref: p.Ref, Listeners: p.Listeners, Behind: p.Behind, Conditions: texts(p.Conditions...)})
 		}
 		out.Routes = append(out.Routes, made)
 	}
@@ -239,6 +240,12 @@ func read(t *testing.T, file string) graph.Input {
 			in.HTTPRoutes = append(in.HTTPRoutes, decode(t, document, &gatewayv1.HTTPRoute{}, true))
 		case "GRPCRoute":
 			in.GRPCRoutes = append(in.GRPCRoutes, decode(t, document, &gatewayv1.GRPCRoute{}, true))
+		case "TLSRoute":
+			in.TLSRoutes = append(in.TLSRoutes, decode(t, document, &gatewayv1.TLSRoute{}, true))
+		case "TCPRoute":
+			in.TCPRoutes = append(in.TCPRoutes, decode(t, document, &gatewayv1.TCPRoute{}, true))
+		case "UDPRoute":
+			in.UDPRoutes = append(in.UDPRoutes, decode(t, document, &gatewayv1.UDPRoute{}, true))
 		case "ReferenceGrant":
 			in.Grants = append(in.Grants, decode(t, document, &gatewayv1.ReferenceGrant{}, true))
 		case "ListenerSet":
@@ -290,11 +297,15 @@ func nameOf(object metav1.Object) types.NamespacedName {
 }
 
 func serviceOf(in *corev1.Service) graph.Service {
-	out := graph.Service{External: in.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}}
+	out := graph.Service{External: in.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}, UDP: map[int32]graph.Port{}}
 	for _, port := range in.Spec.Ports {
 		protocol := ""
 		if port.AppProtocol != nil {
 			protocol = *port.AppProtocol
+		}
+		if port.Protocol == corev1.ProtocolUDP {
+			out.UDP[port.Port] = graph.Port{Name: port.Name}
+			continue
 		}
 		out.Ports[port.Port] = graph.Port{Name: port.Name, AppProtocol: protocol}
 	}

@@ -17,10 +17,13 @@ import (
 type Input struct {
 	// Gateway is the Gateway itself. Required.
 	Gateway *gatewayv1.Gateway
-	// HTTPRoutes and GRPCRoutes are routes in any order. Those that do not name the Gateway as
+	// HTTPRoutes and the others are routes in any order. Those that do not name the Gateway as
 	// a parent are left out.
 	HTTPRoutes []*gatewayv1.HTTPRoute
 	GRPCRoutes []*gatewayv1.GRPCRoute
+	TLSRoutes  []*gatewayv1.TLSRoute
+	TCPRoutes  []*gatewayv1.TCPRoute
+	UDPRoutes  []*gatewayv1.UDPRoute
 	// Grants are ReferenceGrants, of any namespaces.
 	Grants []*gatewayv1.ReferenceGrant
 	// ListenerSets are ListenerSets in any order. Those that do not name the Gateway are left out.
@@ -60,8 +63,9 @@ type Service struct {
 	// External tells that it is of type ExternalName, which is not followed: it could lead to
 	// any place.
 	External bool
-	// Ports are its ports, by number.
+	// Ports are its ports for TCP, by number, and UDP those for UDP.
 	Ports map[int32]Port
+	UDP   map[int32]Port
 }
 
 // Port is a port of a Service.
@@ -97,7 +101,7 @@ type Graph struct {
 	// AttachedSets is how many of them are accepted.
 	AttachedSets int32
 	// Routes are those that name the Gateway or one of its sets as a parent, in order of precedence: the oldest
-	// first, then by namespace and name. An HTTPRoute is before a GRPCRoute.
+	// first, then by namespace and name. Of routes of the same name an HTTPRoute is first, and a GRPCRoute last.
 	Routes []*Route
 	// Rules are what the listeners serve, in order of precedence among equals. The Index of each is its
 	// place here.
@@ -145,7 +149,7 @@ func (g *Graph) Certificates() []types.NamespacedName {
 func Build(in Input) *Graph {
 	b := &builder{
 		in: in, grants: newGrants(in.Grants), generation: in.Gateway.Generation,
-		settings: map[table.BackendName]table.Settings{}, tls: map[table.BackendName]*BackendTLS{},
+		settings: map[table.BackendName]table.Settings{}, tls: map[table.BackendName]*BackendTLS{}, firsts: map[int]bool{},
 	}
 	b.judgePolicies()
 	b.judgeGatewayPolicies()
@@ -184,6 +188,7 @@ type builder struct {
 	layers          map[place]*layer
 	sets            []*Set
 	setBy           map[types.NamespacedName]*Set
+	firsts          map[int]bool // listeners for TCP or UDP that a route is attached to
 }
 
 // Kind is the kind of a route.
@@ -193,7 +198,13 @@ type Kind string
 const (
 	HTTPRoute Kind = "HTTPRoute"
 	GRPCRoute Kind = "GRPCRoute"
+	TLSRoute  Kind = "TLSRoute"
+	TCPRoute  Kind = "TCPRoute"
+	UDPRoute  Kind = "UDPRoute"
 )
+
+// kinds are these, in order of precedence among routes that have the rest in common.
+var kinds = []Kind{HTTPRoute, TLSRoute, TCPRoute, UDPRoute, GRPCRoute}
 
 // Route is a route and what becomes of it.
 type Route struct {
@@ -226,20 +237,32 @@ type Parent struct {
 	// PartiallyInvalid where it is true.
 	Conditions []metav1.Condition
 
+	// Behind tells that all of its listeners have an older route that gets everything, as TCP and UDP know no other choice.
+	Behind bool
+
 	accepted metav1.Condition
 }
 
 // Accepted tells that the route is attached to a listener by the parentRef.
 func (p *Parent) Accepted() bool { return p.accepted.Status == metav1.ConditionTrue }
 
-// routesOf brings routes of both kinds into one form and into order.
+// routesOf brings routes of all kinds into one form and into order.
 func routesOf(in Input) []*Route {
-	routes := make([]*Route, 0, len(in.HTTPRoutes)+len(in.GRPCRoutes))
+	routes := make([]*Route, 0, len(in.HTTPRoutes)+len(in.GRPCRoutes)+len(in.TLSRoutes)+len(in.TCPRoutes)+len(in.UDPRoutes))
 	for _, of := range in.HTTPRoutes {
 		routes = append(routes, newRoute(HTTPRoute, of, of.Spec.CommonRouteSpec, of.Spec.Hostnames, httpRules(of)))
 	}
 	for _, of := range in.GRPCRoutes {
 		routes = append(routes, newRoute(GRPCRoute, of, of.Spec.CommonRouteSpec, of.Spec.Hostnames, grpcRules(of)))
+	}
+	for _, of := range in.TLSRoutes {
+		routes = append(routes, newRoute(TLSRoute, of, of.Spec.CommonRouteSpec, of.Spec.Hostnames, tlsRules(of)))
+	}
+	for _, of := range in.TCPRoutes {
+		routes = append(routes, newRoute(TCPRoute, of, of.Spec.CommonRouteSpec, nil, tcpRules(of)))
+	}
+	for _, of := range in.UDPRoutes {
+		routes = append(routes, newRoute(UDPRoute, of, of.Spec.CommonRouteSpec, nil, udpRules(of)))
 	}
 	for _, route := range routes {
 		route.refuseUnknown(in.Unknown[route.UID])
@@ -249,7 +272,7 @@ func routesOf(in Input) []*Route {
 			a.created.Compare(b.created),
 			cmp.Compare(a.Name.Namespace, b.Name.Namespace),
 			cmp.Compare(a.Name.Name, b.Name.Name),
-			-cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		)
 	})
 	return routes

@@ -68,7 +68,7 @@ func (l *Listener) Conflict() string {
 // Parts are what makes the listener what clients see, besides its port and hostname, as revision.ListenerDigest wants
 // them. secret and bundle return the version of a Secret and of a ConfigMap.
 func (l *Listener) Parts(secret, bundle func(types.NamespacedName) string) []string {
-	var parts []string
+	parts := l.streamParts()
 	for _, name := range l.Certificates {
 		parts = append(parts, name.String()+"@"+secret(name))
 	}
@@ -93,7 +93,17 @@ func (l *Listener) Why() string {
 }
 
 // Secure tells that clients speak TLS to it.
-func (l *Listener) Secure() bool { return l.Protocol == gatewayv1.HTTPSProtocolType }
+func (l *Listener) Secure() bool {
+	return l.Protocol == gatewayv1.HTTPSProtocolType || l.Protocol == gatewayv1.TLSProtocolType
+}
+
+// Passes tells that the TLS of clients goes through to backends.
+func (l *Listener) Passes() bool {
+	return l.Protocol == gatewayv1.TLSProtocolType && l.spec.TLS != nil && value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModePassthrough
+}
+
+// ends tells that the TLS of clients ends here, so that it needs a certificate.
+func (l *Listener) ends() bool { return l.Secure() && !l.Passes() }
 
 // owner is the object that a listener is of: who refers to Secrets, and which namespace is the same.
 type owner struct {
@@ -117,7 +127,7 @@ func (b *builder) listeners() []*Listener {
 	all = append(all, b.listenersOfSets(all)...)
 	overlaps := newOverlaps(all)
 	for _, l := range all {
-		l.Valid = l.accepted == nil && l.conflict == nil && (!l.Secure() || len(l.Certificates) > 0)
+		l.Valid = l.accepted == nil && l.conflict == nil && (!l.ends() || len(l.Certificates) > 0)
 		l.conclude(overlaps.with(l))
 	}
 	return all
@@ -136,7 +146,7 @@ func (b *builder) listener(of owner, index int, spec *gatewayv1.Listener) *Liste
 	if f := l.allowNamespaces(b.in); l.accepted == nil {
 		l.accepted = f
 	}
-	if l.Secure() && l.accepted == nil {
+	if l.ends() && l.accepted == nil {
 		if f := b.certificates(l); f != nil {
 			l.resolved = f
 		}
@@ -160,8 +170,16 @@ func (b *builder) supports(l *Listener) *fault {
 		if mode := l.spec.TLS.Mode; mode != nil && *mode != gatewayv1.TLSModeTerminate {
 			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "tls.mode: a listener of protocol HTTPS ends TLS itself, so %q is not supported", *mode)
 		}
+	case gatewayv1.TLSProtocolType:
+		if f := l.supportsTLS(); f != nil {
+			return f
+		}
+	case gatewayv1.TCPProtocolType, gatewayv1.UDPProtocolType:
+		if l.Hostname != "" || l.spec.TLS != nil {
+			return faultf(gatewayv1.ListenerReasonUnsupportedValue, "hostname, tls: a listener of protocol %s has neither", l.Protocol)
+		}
 	default:
-		return faultf(gatewayv1.ListenerReasonUnsupportedProtocol, "protocol: %q is not supported; HTTP and HTTPS are", l.Protocol)
+		return faultf(gatewayv1.ListenerReasonUnsupportedProtocol, "protocol: %q is not supported; HTTP, HTTPS, TLS, TCP and UDP are", l.Protocol)
 	}
 	if slices.Contains(b.in.ReservedPorts, l.Port) {
 		return faultf(gatewayv1.ListenerReasonPortUnavailable, "port: the pods of the gateway need %d for themselves", l.Port)
@@ -171,10 +189,7 @@ func (b *builder) supports(l *Listener) *fault {
 
 // allowKinds notes which kinds of routes are allowed.
 func (l *Listener) allowKinds() *fault {
-	var supported []Kind
-	if l.Protocol == gatewayv1.HTTPProtocolType || l.Protocol == gatewayv1.HTTPSProtocolType {
-		supported = []Kind{HTTPRoute, GRPCRoute}
-	}
+	supported := kindsOf[l.Protocol]
 	if l.spec.AllowedRoutes == nil || len(l.spec.AllowedRoutes.Kinds) == 0 {
 		for _, kind := range supported {
 			l.Kinds = append(l.Kinds, routeKind(kind))
@@ -286,11 +301,11 @@ func conflictOf(l *Listener, others []*Listener) *fault {
 	}
 	for _, other := range others {
 		switch {
-		case other.Port != l.Port || other.accepted != nil:
-		case other.Protocol != l.Protocol:
+		case other.Port != l.Port || other.accepted != nil || other.udp() != l.udp():
+		case speech(other.Protocol) != speech(l.Protocol):
 			return faultf(gatewayv1.ListenerReasonProtocolConflict, "port: listener %q speaks %s on port %d, so %s cannot be spoken there", other.Name, other.Protocol, l.Port, l.Protocol)
 		case other.Hostname == l.Hostname:
-			return faultf(gatewayv1.ListenerReasonHostnameConflict, "hostname: listener %q has the same port, protocol and hostname", other.Name)
+			return faultf(gatewayv1.ListenerReasonHostnameConflict, "hostname: listener %q has the same port and hostname", other.Name)
 		}
 	}
 	return nil

@@ -2,9 +2,11 @@ package graph
 
 import (
 	"strings"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// overlaps finds listeners with TLS on the same port whose hostnames have names in common. A client may use the connection to
+// overlaps finds listeners for HTTPS on the same port whose hostnames have names in common. A client may use the connection to
 // one for requests to the other (RFC 9113, 9.1.1). There may be thousands of listeners in ListenerSets, so they are looked up
 // by their hostnames.
 type overlaps struct {
@@ -19,13 +21,13 @@ type overlaps struct {
 func newOverlaps(all []*Listener) overlaps {
 	o := overlaps{named: map[address]*Listener{}, below: map[address]*Listener{}, at: map[*Listener]int{}}
 	for i, l := range all {
-		if !l.Secure() || l.barred {
+		if l.Protocol != gatewayv1.HTTPSProtocolType || l.barred {
 			continue
 		}
 		o.at[l] = i
-		keepFirst(o.named, address{l.Port, l.Hostname}, l)
+		keepFirst(o.named, address{l.socket(), l.Hostname}, l)
 		for _, above := range wildcardsAbove(l.Hostname) {
-			keepFirst(o.below, address{l.Port, above}, l)
+			keepFirst(o.below, address{l.socket(), above}, l)
 		}
 	}
 	return o
@@ -42,9 +44,9 @@ func (o overlaps) with(l *Listener) *Listener {
 	if _, known := o.at[l]; !known {
 		return nil
 	}
-	found := o.below[address{l.Port, l.Hostname}]
+	found := o.below[address{l.socket(), l.Hostname}]
 	for _, above := range wildcardsAbove(l.Hostname) {
-		if other := o.named[address{l.Port, above}]; other != nil && (found == nil || o.at[other] < o.at[found]) {
+		if other := o.named[address{l.socket(), above}]; other != nil && (found == nil || o.at[other] < o.at[found]) {
 			found = other
 		}
 	}

@@ -174,7 +174,7 @@ func (b *builder) policyFor(service types.NamespacedName, port string) *Policy {
 }
 
 // secure notes how a port of a Service is reached with TLS. It tells why the port must not be reached.
-func (b *builder) secure(service types.NamespacedName, number int32) *fault {
+func (b *builder) secure(service types.NamespacedName, number int32, transport table.Transport) *fault {
 	p := b.policyFor(service, b.in.Services[service].Ports[number].Name)
 	if p == nil {
 		return nil
@@ -183,7 +183,7 @@ func (b *builder) secure(service types.NamespacedName, number int32) *fault {
 		return faultf(gatewayv1.RouteReasonUnsupportedProtocol, "port %d of Service %q is not reached, because BackendTLSPolicy %q cannot be used: %s",
 			number, service.Name, p.Name.Name, p.invalid.message)
 	}
-	b.tls[table.BackendName{ServiceName: table.ServiceName(service), Port: number}] = p.tls
+	b.tls[table.BackendName{ServiceName: table.ServiceName(service), Port: number, Transport: transport}] = p.tls
 	return nil
 }
 
@@ -224,6 +224,9 @@ func (b *builder) missing(p *Policy, named map[types.NamespacedName]bool) *fault
 		if exists && t.port != "" {
 			exists = false
 			for _, port := range service.Ports {
+				exists = exists || port.Name == t.port
+			}
+			for _, port := range service.UDP {
 				exists = exists || port.Name == t.port
 			}
 		}

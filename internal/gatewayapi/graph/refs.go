@@ -37,6 +37,21 @@ func ServicesOfGRPCRoute(route *gatewayv1.GRPCRoute) []types.NamespacedName {
 	return servicesOf(route.Namespace, grpcRules(route))
 }
 
+// ServicesOfTLSRoute are the same of a TLSRoute.
+func ServicesOfTLSRoute(route *gatewayv1.TLSRoute) []types.NamespacedName {
+	return servicesOf(route.Namespace, tlsRules(route))
+}
+
+// ServicesOfTCPRoute are the same of a TCPRoute.
+func ServicesOfTCPRoute(route *gatewayv1.TCPRoute) []types.NamespacedName {
+	return servicesOf(route.Namespace, tcpRules(route))
+}
+
+// ServicesOfUDPRoute are the same of a UDPRoute.
+func ServicesOfUDPRoute(route *gatewayv1.UDPRoute) []types.NamespacedName {
+	return servicesOf(route.Namespace, udpRules(route))
+}
+
 func servicesOf(namespace string, rules []rule) []types.NamespacedName {
 	var names []types.NamespacedName
 	add := func(ref gatewayv1.BackendObjectReference) {

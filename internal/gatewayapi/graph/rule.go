@@ -28,6 +28,9 @@ type rule struct {
 	// backends get its requests.
 	backends []backend
 
+	// ended are the backends of a TLSRoute as listeners reach them that end TLS.
+	ended []table.BackendRef
+
 	// unsupported is the first field that cannot be served as it is written.
 	unsupported *fault
 	// unresolved is the first reference that cannot be used. Set by judge.
@@ -76,6 +79,9 @@ func newRule(index int, name *gatewayv1.SectionName) rule {
 
 // check has the table check what it would serve of a rule.
 func (r *rule) check() {
+	if r.action.Transport != table.TransportHTTP {
+		return // there is nothing to be matched but the name of a listener
+	}
 	for i := range r.matches {
 		m := &r.matches[i]
 		if m.unknown {
@@ -144,6 +150,7 @@ type Rule struct {
 // hostListeners are the listeners that serve a route under a hostname.
 type hostListeners struct {
 	host      string
+	passes    bool // TLS goes through
 	listeners []int
 }
 
@@ -151,18 +158,23 @@ type hostListeners struct {
 // listeners come in their order, so that the result is stable.
 func hostsOf(g *Graph, route *Route) []hostListeners {
 	var hosts []hostListeners
-	place := map[string]int{}
+	type key struct {
+		host   string
+		passes bool
+	}
+	place := map[key]int{}
 	for _, i := range route.attached() {
 		l := g.Listeners[i]
 		if !l.Valid {
 			continue
 		}
 		for _, host := range served(l.Hostname, route.hostnames) {
-			at, known := place[host]
+			of := key{host, l.Passes()}
+			at, known := place[of]
 			if !known {
 				at = len(hosts)
-				place[host] = at
-				hosts = append(hosts, hostListeners{host: host})
+				place[of] = at
+				hosts = append(hosts, hostListeners{host: host, passes: of.passes})
 			}
 			hosts[at].listeners = append(hosts[at].listeners, i)
 		}
@@ -188,6 +200,9 @@ func newTableRule(route *Route, place int, m match, host hostListeners) Rule {
 	made.Listeners = host.listeners
 	made.Host = host.host
 	m.fill(&made)
+	if route.Kind == TLSRoute && !host.passes {
+		made.Transport, made.Backends = table.TransportTCP, from.ended
+	}
 	if f := from.unsupported; f != nil {
 		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
 	}

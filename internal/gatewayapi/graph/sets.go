@@ -124,19 +124,19 @@ const maxPorts = 128
 
 // address is what only one listener can have.
 type address struct {
-	port     int32
+	socket
 	hostname string
 }
 
 // held is what listeners hold so that no listener of a later set gets it, whether they are valid or not: who is missing a
 // certificate, or is refused by a pod of another version, does not lose its requests to others for it.
 type held struct {
-	protocols map[int32]gatewayv1.ProtocolType
+	protocols map[socket]gatewayv1.ProtocolType
 	hostnames map[address]bool
 }
 
 func newHeld(own []*Listener) held {
-	h := held{protocols: map[int32]gatewayv1.ProtocolType{}, hostnames: map[address]bool{}}
+	h := held{protocols: map[socket]gatewayv1.ProtocolType{}, hostnames: map[address]bool{}}
 	for _, l := range own {
 		h.hold(l)
 	}
@@ -145,18 +145,18 @@ func newHeld(own []*Listener) held {
 
 // hold notes what a listener holds. A protocol that is not supported holds nothing: its port is not opened.
 func (h held) hold(l *Listener) {
-	if l.Protocol != gatewayv1.HTTPProtocolType && l.Protocol != gatewayv1.HTTPSProtocolType {
+	if kindsOf[l.Protocol] == nil {
 		return
 	}
-	if _, has := h.protocols[l.Port]; !has {
-		h.protocols[l.Port] = l.Protocol
+	if _, has := h.protocols[l.socket()]; !has {
+		h.protocols[l.socket()] = l.Protocol
 	}
-	h.hostnames[address{l.Port, l.Hostname}] = true
+	h.hostnames[address{l.socket(), l.Hostname}] = true
 }
 
 // full tells that a listener of a set would need one port more than the sets of a Gateway get.
 func (h held) full(l *Listener) *fault {
-	if _, open := h.protocols[l.Port]; open || len(h.protocols) < maxPorts || l.accepted != nil {
+	if _, open := h.protocols[l.socket()]; open || len(h.protocols) < maxPorts || l.accepted != nil {
 		return nil
 	}
 	return faultf(gatewayv1.ListenerEntryReasonTooManyListeners, "port: the listeners before this one are on %d ports, and no more are opened for ListenerSets", maxPorts)
@@ -165,17 +165,15 @@ func (h held) full(l *Listener) *fault {
 // take notes what a listener of a set holds, or tells what of it an earlier one has. It does not tell which one that is: who
 // sees the set need not see that one.
 func (h held) take(l *Listener) *fault {
-	has, taken := h.protocols[l.Port]
-	switch l.Protocol {
-	case gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType, gatewayv1.TCPProtocolType:
-	default:
-		return nil // it needs no TCP port of its own
+	has, taken := h.protocols[l.socket()]
+	if kindsOf[l.Protocol] == nil {
+		return nil // its port is not opened
 	}
-	if taken && has != l.Protocol {
+	if taken && speech(has) != speech(l.Protocol) {
 		return faultf(gatewayv1.ListenerReasonProtocolConflict, "port: a listener that comes before this one speaks %s on port %d, so %s cannot be spoken there", has, l.Port, l.Protocol)
 	}
-	if h.hostnames[address{l.Port, l.Hostname}] {
-		return faultf(gatewayv1.ListenerReasonHostnameConflict, "hostname: a listener that comes before this one has the same port, protocol and hostname")
+	if h.hostnames[address{l.socket(), l.Hostname}] {
+		return faultf(gatewayv1.ListenerReasonHostnameConflict, "hostname: a listener that comes before this one has the same port and hostname")
 	}
 	h.hold(l)
 	return nil

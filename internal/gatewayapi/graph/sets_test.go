@@ -103,7 +103,7 @@ func checkOverlaps(t *testing.T, g *Graph) {
 	for _, l := range g.Listeners {
 		var want *Listener
 		for _, other := range g.Listeners {
-			if !l.Secure() || !other.Secure() || l.barred || other.barred || other.Port != l.Port || other.Hostname == l.Hostname {
+			if l.Protocol != gatewayv1.HTTPSProtocolType || other.Protocol != gatewayv1.HTTPSProtocolType || l.barred || other.barred || other.Port != l.Port || other.Hostname == l.Hostname {
 				continue
 			}
 			if _, any := common(l.Hostname, other.Hostname); any {

@@ -10,17 +10,17 @@ import (
 func (g *Graph) Table(services map[table.ServiceName]table.Service) table.Input {
 	in := table.Input{Services: services, Settings: g.Settings}
 	at := make([]int, len(g.Listeners)) // of the listeners, in the table
-	taken := map[table.Listener]bool{}
+	taken := map[table.ListenerPlace]bool{}
 	for _, valid := range []bool{true, false} {
 		for i, l := range g.Listeners {
 			if l.Valid != valid || l.barred {
 				continue
 			}
-			made := table.Listener{Port: l.Port, Secure: l.Secure(), Hostname: l.Hostname}
-			if !valid && taken[made] {
+			made := table.Listener{Port: l.Port, Secure: l.Secure(), Hostname: l.Hostname, Transport: l.transport()}
+			if !valid && taken[made.Place()] {
 				continue
 			}
-			taken[made] = true
+			taken[made.Place()] = true
 			made.Name = l.Key()
 			at[i] = len(in.Listeners)
 			in.Listeners = append(in.Listeners, made)

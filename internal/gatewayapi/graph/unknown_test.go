@@ -89,7 +89,7 @@ func TestWhatHasAnUnknownFieldIsRefused(t *testing.T) {
 func TestAListenerThatIsNotValidLeavesItsPlaceToAValidOne(t *testing.T) {
 	in := twoRules()
 	in.Gateway.Spec.Listeners = []gatewayv1.Listener{
-		{Name: "tcp", Port: 80, Protocol: gatewayv1.TCPProtocolType},
+		{Name: "other", Port: 80, Protocol: "example.com/other"},
 		{Name: "http", Port: 80, Protocol: gatewayv1.HTTPProtocolType},
 	}
 	compiled, problems := table.Compile(graph.Build(in).Table(map[table.ServiceName]table.Service{

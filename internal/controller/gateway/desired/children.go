@@ -73,8 +73,8 @@ func PodDisruptionBudget(in Inputs) *policyv1ac.PodDisruptionBudgetApplyConfigur
 
 // Service has a port for each port of a valid listener. It returns nil without one: a Service needs a port.
 func Service(in Inputs) *corev1ac.ServiceApplyConfiguration {
-	numbers, protocols := ports(in.Listeners)
-	if len(numbers) == 0 {
+	all, protocols := ports(in.Listeners)
+	if len(all) == 0 {
 		return nil
 	}
 	asks, kind := children.Or(in.Parameters.Service, slipwayv1alpha1.GatewayService{}), in.serviceType()
@@ -85,12 +85,12 @@ func Service(in Inputs) *corev1ac.ServiceApplyConfiguration {
 	if kind != corev1.ServiceTypeClusterIP && asks.ExternalTrafficPolicy != "" {
 		spec.WithExternalTrafficPolicy(asks.ExternalTrafficPolicy)
 	}
-	for _, number := range numbers {
+	for _, at := range all {
 		spec.WithPorts(corev1ac.ServicePort().
-			WithName(fmt.Sprintf("%s-%d", strings.ToLower(string(protocols[number])), number)).
-			WithPort(number).
-			WithTargetPort(intstr.FromInt32(number)).
-			WithProtocol(corev1.ProtocolTCP))
+			WithName(fmt.Sprintf("%s-%d", strings.ToLower(string(protocols[at])), at.number)).
+			WithPort(at.number).
+			WithTargetPort(intstr.FromInt32(at.number)).
+			WithProtocol(at.transport))
 	}
 	if asked := RequestedAddresses(in.Gateway); len(asked) > 0 {
 		if kind == corev1.ServiceTypeLoadBalancer {

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -112,15 +113,29 @@ func owner(gateway *gatewayv1.Gateway) children.Owner {
 	return o
 }
 
-// ports are those of the valid listeners with the protocol of each, in order.
-func ports(listeners []*graph.Listener) ([]int32, map[int32]gatewayv1.ProtocolType) {
-	protocols := map[int32]gatewayv1.ProtocolType{}
+// port is a port of the Service. A number may be one for TCP and one for UDP.
+type port struct {
+	number    int32
+	transport corev1.Protocol
+}
+
+// ports are those of the valid listeners with the protocol of each, in order. Where listeners of two protocols share a port, it
+// is called after HTTPS.
+func ports(listeners []*graph.Listener) ([]port, map[port]gatewayv1.ProtocolType) {
+	protocols := map[port]gatewayv1.ProtocolType{}
 	for _, l := range listeners {
-		if l.Valid {
-			protocols[l.Port] = l.Protocol
+		at := port{l.Port, corev1.ProtocolTCP}
+		if l.Protocol == gatewayv1.UDPProtocolType {
+			at.transport = corev1.ProtocolUDP
+		}
+		if l.Valid && protocols[at] != gatewayv1.HTTPSProtocolType {
+			protocols[at] = l.Protocol
 		}
 	}
-	return slices.Sorted(maps.Keys(protocols)), protocols
+	inOrder := func(a, b port) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.transport, b.transport))
+	}
+	return slices.SortedFunc(maps.Keys(protocols), inOrder), protocols
 }
 
 // Secrets are the names of those Secrets that are in the Gateway's own namespace, each once, in order.
