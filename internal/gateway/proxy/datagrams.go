@@ -136,7 +136,7 @@ func (d *datagramServer) begin(ctx context.Context, from netip.AddrPort) (*sessi
 		return nil, "no_route"
 	}
 	_, route, _ := current.Table.Stream(d.number, false, true, "")
-	backend, failure := chooseStream(route)
+	backend, failure := chooseStream(route, from.Addr())
 	if backend == nil {
 		return nil, failure
 	}
@@ -218,7 +218,7 @@ func (s *session) permitted() bool {
 		return true
 	}
 	_, route, _ := current.Table.Stream(s.server.number, false, true, "")
-	if route == nil || route.Unavailable != nil {
+	if route == nil || route.Unavailable != nil || route.ClientAddresses != nil && !route.ClientAddresses.Admit(s.client.Addr()) {
 		return false
 	}
 	at := slices.IndexFunc(route.Backends, func(b table.WeightedBackend) bool { return b.ID == s.backend && b.Weight > 0 })

@@ -79,18 +79,20 @@ func (r *relay) serve(ctx context.Context, secure *tls.Config) {
 
 // choose picks the backend of the route. It returns nil if there is none.
 func (r *relay) choose() *table.WeightedBackend {
-	backend, failure := chooseStream(r.route)
+	backend, failure := chooseStream(r.route, r.client)
 	r.failure = failure
 	return backend
 }
 
 // chooseStream picks a backend of a route for connections or datagrams, or tells why there is none.
-func chooseStream(route *table.Route) (backend *table.WeightedBackend, failure string) {
+func chooseStream(route *table.Route, client netip.Addr) (backend *table.WeightedBackend, failure string) {
 	switch {
 	case route == nil:
 		return nil, "no_route"
 	case route.Unavailable != nil:
 		return nil, "unavailable"
+	case route.ClientAddresses != nil && !route.ClientAddresses.Admit(client):
+		return nil, "client_address"
 	}
 	backend, lack := route.Pick(rand.Uint64())
 	switch lack {

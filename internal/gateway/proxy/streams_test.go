@@ -194,3 +194,47 @@ func TestAPortThatIsReachedInSeveralWaysIsToldOnce(t *testing.T) {
 		t.Errorf("got %+v", states)
 	}
 }
+
+func TestConnectionsAndDatagramsAreLetInByAddress(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rule *table.AddressRule
+		in   bool
+	}{
+		"nothing is asked":  {nil, true},
+		"they are allowed":  {&table.AddressRule{Allow: []string{"127.0.0.0/8"}}, true},
+		"others are":        {&table.AddressRule{Allow: []string{"192.0.2.0/24"}}, false},
+		"they are denied":   {&table.AddressRule{Deny: []string{"127.0.0.1"}}, false},
+		"others are denied": {&table.AddressRule{Deny: []string{"192.0.2.0/24"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			services := map[string][]string{"a": {says(t, "a")}, "later": nil}
+			g, place := tcpGateway(t, Options{}, services, to("a")...)
+			admit(t, g, place, table.TransportTCP, services, tc.rule)
+			got, _ := io.ReadAll(dialTCP(t, place.Address))
+			want(t, "a connection is let in", string(got) == "a", tc.in)
+
+			services = map[string][]string{"a": {datagramBackend(t, "a")}}
+			d := startDatagrams(t, Options{}, services, to("a")...)
+			client := d.client(t)
+			want(t, "before", ask(t, client, "1"), "a 1")
+			admit(t, d.gateway, d.place, table.TransportUDP, services, tc.rule)
+			if tc.in {
+				want(t, "a datagram", ask(t, client, "2"), "a 2")
+				return
+			}
+			if _, err := client.Write([]byte("2")); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the datagram is dropped", func() bool { return d.drops(t, "client_address") > 0 })
+			want(t, "the answer", hear(t, client, 50*time.Millisecond), "")
+		})
+	}
+}
+
+// admit has the routes of a port let clients in by their address.
+func admit(t *testing.T, g *gateway, place Place, transport table.Transport, services map[string][]string, rule *table.AddressRule) {
+	t.Helper()
+	number := int32(netip.MustParseAddrPort(place.Address).Port())
+	g.handler.Set(Config{Table: streamTable(t, []table.Listener{{Port: number, Transport: transport}},
+		[]table.Rule{{Name: "only", Transport: transport, StrictShares: true, Backends: to("a"), ClientAddresses: rule}}, services)})
+}

@@ -23,13 +23,24 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 	for _, compile := range []func(*compiled, *Rule) *Fault{
 		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS,
 		func(_ *compiled, rule *Rule) *Fault { return rule.Fault },
-		compileMirrors, compileBackendEdits, compileLimits, compileAddresses, compileAuth,
+		compileMirrors, compileBackendEdits, compileLimits, compileAddresses, compileAuth, compileTransport,
 	} {
 		if f := compile(e, rule); f != nil {
 			return f
 		}
 	}
 	e.protection = newProtection(e.Route, rule)
+	return nil
+}
+
+// compileTransport refuses what can be asked of requests alone: whoever asks for it must not believe that it holds.
+func compileTransport(_ *compiled, rule *Rule) *Fault {
+	if rule.Transport == TransportHTTP {
+		return nil
+	}
+	if rule.Auth != nil || rule.RateLimit != nil || rule.CORS != nil || rule.MaxBodyBytes != 0 {
+		return invalid("auth, rateLimit, cors and maxBodyBytes are for requests, and connections of transport %s are not read", rule.Transport)
+	}
 	return nil
 }
 

@@ -25,6 +25,9 @@ type holding struct {
 	rateLimit *table.RateLimit
 	cors      *table.CORSRule
 	bodyBytes int64
+
+	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
+	demands *GatewayPolicy
 }
 
 // parts divides a rule by what policies ask of it. Listeners may have policies of their own.
@@ -46,7 +49,11 @@ func (b *builder) parts(g *Graph, route *Route, of *rule, hosts []hostListeners)
 			if at < 0 {
 				at = len(above)
 				above = append(above, layers)
-				parts = append(parts, part{hostListeners{host: host.host}, hold(slices.Concat(layers, below), of.cors)})
+				holds := hold(slices.Concat(layers, below), of.cors)
+				if of.action.Transport != table.TransportHTTP {
+					holds.forConnections()
+				}
+				parts = append(parts, part{hostListeners{host: host.host, passes: host.passes}, holds})
 			}
 			parts[first+at].listeners = append(parts[first+at].listeners, i)
 		}
@@ -107,6 +114,9 @@ func hold(layers []*layer, own *table.CORSRule) *holding {
 				h.refuse(p, f.Message)
 			}
 			h.auth = p.auth[which].Made
+			if which == overrides {
+				h.demands = p
+			}
 		case addressSetting:
 			asked.ClientAddresses = from.ClientAddresses
 		case rateLimitSetting:
@@ -124,6 +134,18 @@ func hold(layers []*layer, own *table.CORSRule) *holding {
 	}
 	h.addresses, h.rateLimit, h.cors, h.bodyBytes = rule.ClientAddresses, rule.RateLimit, rule.CORS, rule.MaxBodyBytes
 	return h
+}
+
+// forConnections leaves what can be asked of connections and datagrams that nobody reads: where they come from. One that overrides
+// auth keeps all of them out, because nobody there can prove who they are.
+func (h *holding) forConnections() {
+	if h == nil {
+		return
+	}
+	if p := h.demands; p != nil {
+		h.refuse(p, "overrides.auth: the gateway does not read the connections of this route, so nobody can prove who they are")
+	}
+	h.auth, h.rateLimit, h.cors, h.bodyBytes = nil, nil, nil, 0
 }
 
 // refuse notes the first policy that cannot be used.
@@ -197,7 +219,7 @@ func (h *holding) restrict(to *table.Rule) {
 	if h.bodyBytes != 0 {
 		to.MaxBodyBytes = h.bodyBytes
 	}
-	if h.fault != nil && to.CORS == nil {
+	if h.fault != nil && to.CORS == nil && to.Transport == table.TransportHTTP {
 		to.CORS = &table.CORSRule{}
 	}
 }

@@ -167,3 +167,54 @@ func TestWhatABrokenPolicyIsForIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Where nobody reads what is sent, only the address can be asked for. Who demands more keeps everybody out.
+func TestPoliciesOfConnectionsThatAreNotRead(t *testing.T) {
+	token := &slipwayv1alpha1.Auth{JWT: &slipwayv1alpha1.JWTAuth{Issuer: "i", JWKSURL: "https://id.example.com/keys"}}
+	office, size := &slipwayv1alpha1.ClientAddresses{Allow: []slipwayv1alpha1.AddressRange{"192.0.2.0/24"}}, int64(10)
+	edge := slipwayv1alpha1.PolicyTargetReference{Kind: "Gateway", Name: "edge"}
+	for name, tc := range map[string]struct {
+		target              slipwayv1alpha1.PolicyTargetReference
+		defaults, overrides *slipwayv1alpha1.GatewayPolicySettings
+		addresses, out      bool
+	}{
+		"addresses in defaults":      {edge, &slipwayv1alpha1.GatewayPolicySettings{ClientAddresses: office}, nil, true, false},
+		"addresses in overrides":     {edge, nil, &slipwayv1alpha1.GatewayPolicySettings{ClientAddresses: office}, true, false},
+		"auth in defaults":           {edge, &slipwayv1alpha1.GatewayPolicySettings{Auth: token}, nil, false, false},
+		"auth in overrides":          {edge, nil, &slipwayv1alpha1.GatewayPolicySettings{Auth: token}, false, true},
+		"auth of another listener":   {slipwayv1alpha1.PolicyTargetReference{Kind: "Gateway", Name: "edge", SectionName: "web"}, nil, &slipwayv1alpha1.GatewayPolicySettings{Auth: token}, false, false},
+		"what is for requests":       {edge, nil, &slipwayv1alpha1.GatewayPolicySettings{MaxBodyBytes: &size, RateLimit: &slipwayv1alpha1.RateLimit{Requests: 1, Period: "1s"}, CORS: &slipwayv1alpha1.CORS{AllowOrigins: []slipwayv1alpha1.Origin{"*"}}}, false, false},
+		"what cannot be used at all": {edge, nil, &slipwayv1alpha1.GatewayPolicySettings{RateLimit: &slipwayv1alpha1.RateLimit{}}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := aGateway(attachedPolicy("infra", "p", tc.target, tc.defaults, tc.overrides))
+			all, infra, port := gatewayv1.NamespacesFromAll, gatewayv1.Namespace("infra"), gatewayv1.PortNumber(80)
+			section := gatewayv1.SectionName("raw")
+			in.Gateway.Spec.Listeners = append(in.Gateway.Spec.Listeners, gatewayv1.Listener{
+				Name: section, Port: 5432, Protocol: gatewayv1.TCPProtocolType, AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: &all}},
+			})
+			route := &gatewayv1.TCPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "raw", UID: "raw"}}
+			route.Spec.ParentRefs = []gatewayv1.ParentReference{{Namespace: &infra, Name: "edge", SectionName: &section}}
+			route.Spec.Rules = []gatewayv1.TCPRouteRule{{BackendRefs: []gatewayv1.BackendRef{{BackendObjectReference: gatewayv1.BackendObjectReference{Name: "app", Port: &port}}}}}
+			in.TCPRoutes = []*gatewayv1.TCPRoute{route}
+			g := graph.Build(in)
+			for i := range g.Rules {
+				r := &g.Rules[i].Rule
+				if r.Transport != table.TransportTCP {
+					continue
+				}
+				if got := r.ClientAddresses != nil; got != tc.addresses {
+					t.Errorf("addresses are asked for: %v, want %v", got, tc.addresses)
+				}
+				if got := r.Fault != nil; got != tc.out {
+					t.Errorf("nobody comes in: %v (%v), want %v", got, r.Fault, tc.out)
+				}
+				if f, _ := table.Check(r); f != nil && r.Fault == nil {
+					t.Errorf("the pods refuse it: %v", f)
+				}
+				return
+			}
+			t.Fatal("there is no rule for connections")
+		})
+	}
+}

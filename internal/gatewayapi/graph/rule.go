@@ -133,7 +133,11 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 func (r *Route) noteRefusal(of *rule, parts []part) {
 	for _, p := range parts {
 		if r.Refused == "" && p.holds != nil && p.holds.broken != nil {
-			r.Refused = fmt.Sprintf("%s is answered with 500, because GatewayPolicy %q cannot be used; its status tells why", of.field, p.holds.broken.Name)
+			becomes := "answered with 500"
+			if of.action.Transport != table.TransportHTTP {
+				becomes = "refused"
+			}
+			r.Refused = fmt.Sprintf("%s is %s, because GatewayPolicy %q cannot be used; its status tells why", of.field, becomes, p.holds.broken.Name)
 		}
 	}
 }
