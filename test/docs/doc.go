@@ -1,0 +1,4 @@
+// Package docs tests what the documentation says, where that is not a command of the tutorial:
+//
+//   - ingress_test.go: each example of docs/from-ingress.md, as objects of the Gateway API and as an APIGateway
+package docs
