@@ -39,6 +39,44 @@ type WeightedBackend struct {
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
+	// requestHeaders changes the headers of the requests that this Service gets, after requestHeaders of the route.
+	// +optional
+	RequestHeaders *BackendHeaderEdit `json:"requestHeaders,omitempty"`
+	// responseHeaders changes the headers of the responses of this Service, before responseHeaders of the route.
+	// +optional
+	ResponseHeaders *BackendHeaderEdit `json:"responseHeaders,omitempty"`
+}
+
+// BackendHeaderEdit is a HeaderEdit for one of several Services, with at most 4 headers in each list. What cannot be changed is
+// the same; a route that tries to is refused by the operator's webhook, or not served.
+type BackendHeaderEdit struct {
+	// set gives headers a value, in place of what they had; at most 4, values of at most 1024 characters. Default: none.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Set []BackendHeaderField `json:"set,omitempty"`
+	// add gives headers one more value; at most 4, values of at most 1024 characters. Default: none.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Add []BackendHeaderField `json:"add,omitempty"`
+	// remove takes headers away; at most 4. Default: none.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=set
+	// +optional
+	Remove []ListedHeaderName `json:"remove,omitempty"`
+}
+
+// BackendHeaderField is a header with its value.
+type BackendHeaderField struct {
+	// name of the header, at most 64 characters; upper and lower case are the same.
+	// +required
+	Name ListedHeaderName `json:"name"`
+	// value of the header, at most 1024 characters.
+	// +required
+	Value HeaderValue `json:"value"`
 }
 
 // URLPath is the path of an address.
@@ -123,7 +161,7 @@ type HeaderField struct {
 
 // Redirect answers with another address. What is not set stays as in the request.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.scheme) || has(self.host) || has(self.port) || has(self.path)",message="redirect: set at least one of scheme, host, port and path"
+// +kubebuilder:validation:XValidation:rule="has(self.scheme) || has(self.host) || has(self.port) || has(self.path) || has(self.pathPrefix)",message="redirect: set at least one of scheme, host, port, path and pathPrefix"
 type Redirect struct {
 	// scheme is http or https. Default: the request's.
 	// +kubebuilder:validation:Enum=http;https
@@ -141,6 +179,13 @@ type Redirect struct {
 	// path in place of the whole path, at most 512 characters; the query stays. Default: the request's.
 	// +optional
 	Path URLPath `json:"path,omitempty"`
+	// pathPrefix takes the place of the route's path at the start of the request's path, at most 512 characters: with path
+	// /users and pathPrefix /people, /users/1 becomes /people/1. It needs pathType Prefix, and goes without path.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^/([-A-Za-z0-9/._~!$&()*+,;=:@']|%[0-9a-fA-F]{2})*$`
+	// +optional
+	PathPrefix string `json:"pathPrefix,omitempty"`
 	// statusCode is 301, 302, 303, 307 or 308. Default 302.
 	// +kubebuilder:default=302
 	// +kubebuilder:validation:Enum=301;302;303;307;308
@@ -175,6 +220,24 @@ type Mirror struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Percent *int32 `json:"percent,omitempty"`
+	// fraction is a share that percent cannot say. percent does not count then. Default: none.
+	// +optional
+	Fraction *Fraction `json:"fraction,omitempty"`
+}
+
+// Fraction is a share of requests, from 0 to 1.
+type Fraction struct {
+	// numerator from 0 to 1000000. It must not be greater than denominator.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	Numerator int32 `json:"numerator"`
+	// denominator from 1 to 1000000. Default 100.
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Denominator *int32 `json:"denominator,omitempty"`
 }
 
 // Origin is where a page comes from: * for all, or scheme and lower case host. It is a

@@ -192,7 +192,7 @@ func TestABadAPIGatewayIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 		"two rewrites":     {"rewrite: {path: /a, pathPrefix: /b}, " + backend, "rewrite: set at most one of pathPrefix and path"},
 		"prefix of Exact":  {"pathType: Exact, rewrite: {pathPrefix: /b}, " + backend, "spec.routes: rewrite.pathPrefix needs pathType Prefix"},
 		"rewrite path":     {"rewrite: {path: a}, " + backend, "must start with '/'"},
-		"rewrite redirect": {"rewrite: {path: /a}, redirect: {path: /b}", "spec.routes: rewrite, mirror and retries need backendService or backends"},
+		"rewrite redirect": {"rewrite: {path: /a}, redirect: {path: /b}", "spec.routes: rewrite, mirror, mirrors and retries need backendService or backends"},
 		"fixed header":     {"requestHeaders: {set: [{name: hOst, value: a}]}, " + backend, "cannot be changed"},
 		"expectation":      {"requestHeaders: {set: [{name: Expect, value: a}]}, " + backend, "cannot be changed"},
 		"fixed removal":    {"responseHeaders: {remove: [Content-Length]}, " + backend, "cannot be changed"},

@@ -96,6 +96,14 @@ type Retries struct {
 	// +listType=set
 	// +optional
 	RetryOn []RetryCause `json:"retryOn,omitempty"`
+	// statusCodes are more status codes of a response for which a request is sent again, from 400 to 599, at most 16. Default:
+	// none.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Minimum=400
+	// +kubebuilder:validation:items:Maximum=599
+	// +listType=set
+	// +optional
+	StatusCodes []int32 `json:"statusCodes,omitempty"`
 }
 
 // BackendHealthCheck checks with a GET request whether every endpoint of a backend is healthy:

@@ -25,7 +25,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="[has(self.backendService), has(self.backends), has(self.redirect), has(self.directResponse)].filter(x, x).size() == 1",message="spec.routes: set exactly one of backendService, backends, redirect and directResponse"
 // +kubebuilder:validation:XValidation:rule="self.pathType == 'RegularExpression' || self.path.matches('^(/[.]*(([-A-Za-z0-9_~!$&()*+,;=:@\\']|%(0[1-9a-fA-F]|2[0-9a-dA-D]|[13-9a-fA-F][0-9a-fA-F]))[.]*)+)*/?$')",message="spec.routes: path must start with '/' and hold only letters, digits, -._~!$&'()*+,;=:@/ and escapes such as %20 (not %2F, %2E and %00), and no segment that is empty, '.' or '..'"
 // +kubebuilder:validation:XValidation:rule="!has(self.rewrite) || !has(self.rewrite.pathPrefix) || self.pathType == 'Prefix'",message="spec.routes: rewrite.pathPrefix needs pathType Prefix"
-// +kubebuilder:validation:XValidation:rule="has(self.backendService) || has(self.backends) || !(has(self.rewrite) || has(self.mirror) || has(self.retries))",message="spec.routes: rewrite, mirror and retries need backendService or backends"
+// +kubebuilder:validation:XValidation:rule="has(self.backendService) || has(self.backends) || !(has(self.rewrite) || has(self.mirror) || has(self.mirrors) || has(self.retries))",message="spec.routes: rewrite, mirror, mirrors and retries need backendService or backends"
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || self.rateLimit.per != 'Key' || has(self.auth)",message="spec.routes: rateLimit.per Key needs auth"
 type Route struct {
 	// name identifies the route in status, logs and metrics. It must be unique. At most 63
@@ -117,6 +117,12 @@ type Route struct {
 	// mirror sends a copy of requests to another Service and ignores its answers.
 	// +optional
 	Mirror *Mirror `json:"mirror,omitempty"`
+
+	// mirrors are more Services that get a copy, each with a share of its own, at most 4.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=atomic
+	// +optional
+	Mirrors []Mirror `json:"mirrors,omitempty"`
 
 	// cors lets pages of other origins use the route. Preflight requests are answered by
 	// the gateway. Default: the gateway leaves CORS to the backend.

@@ -18,6 +18,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
+// maxBundles is how many bytes of authorities that policies name are copied from other namespaces at the most, and maxOfNamespace
+// how many of one namespace. Who may only add a policy must not fill the Secret with the copies: then nothing could be taken out of
+// it any more.
+const maxBundles = 192 << 10
+
 // bundleKey is where a ConfigMap has the certificates of authorities, as the Gateway API says.
 const bundleKey = "ca.crt"
 
@@ -27,11 +32,16 @@ func (r *Reconciler) readBundles(ctx context.Context, s *scope) error {
 	names := slices.DeleteFunc(graph.Bundles(s.gateway), func(name types.NamespacedName) bool {
 		return !graph.Permitted(s.input.Grants, desired.Kind, s.gateway.Namespace, "ConfigMap", name)
 	})
+	var ofPolicies []types.NamespacedName
 	for _, policy := range s.input.Policies {
-		names = append(names, graph.BundlesOfPolicy(policy)...)
+		ofPolicies = append(ofPolicies, graph.BundlesOfPolicy(policy)...)
 	}
+	slices.SortFunc(ofPolicies, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	own := len(names)
+	names = append(names, ofPolicies...)
+	used := map[string]int{} // bytes by namespace, all of them under ""
 	s.bundleVersions, s.input.Bundles = map[types.NamespacedName]string{}, map[types.NamespacedName]graph.Bundle{}
-	for _, name := range names {
+	for i, name := range names {
 		if _, known := s.input.Bundles[name]; known || !r.kinds.objects.Watches(name.Namespace) {
 			continue
 		}
@@ -44,31 +54,50 @@ func (r *Reconciler) readBundles(ctx context.Context, s *scope) error {
 		case err != nil:
 			return fmt.Errorf("read ConfigMap %q: %w", name, err)
 		}
-		if err := r.checkBundle(ctx, s, name, found.ResourceVersion); err != nil {
+		size, err := r.checkBundle(ctx, s, name, found.ResourceVersion)
+		if err != nil {
 			return err
+		}
+		if i >= own && name.Namespace != s.gateway.Namespace {
+			s.boundBundle(name, size, used)
 		}
 	}
 	return nil
 }
 
-// checkBundle finds out what a ConfigMap is worth. It is remembered for its version.
-func (r *Reconciler) checkBundle(ctx context.Context, s *scope, name types.NamespacedName, version string) error {
+// boundBundle refuses a ConfigMap whose copy would take too much room.
+func (s *scope) boundBundle(name types.NamespacedName, size int, used map[string]int) {
+	if bundle := s.input.Bundles[name]; bundle.Problem != "" || size == 0 {
+		return
+	}
+	if used[name.Namespace]+size > maxOfNamespace || used[""]+size > maxBundles {
+		s.input.Bundles[name] = graph.Bundle{Problem: fmt.Sprintf(
+			"it is not copied to the Gateway, because the authorities of policies would be more than %d KiB of one namespace, or %d KiB of all",
+			maxOfNamespace>>10, maxBundles>>10)}
+		return
+	}
+	used[name.Namespace] += size
+	used[""] += size
+}
+
+// checkBundle finds out what a ConfigMap is worth, and how large it is. It is remembered for its version.
+func (r *Reconciler) checkBundle(ctx context.Context, s *scope, name types.NamespacedName, version string) (size int, err error) {
 	known, ok := r.bundles.Get(name)
 	if !ok || known.(checked).version != version {
 		bundle := &corev1.ConfigMap{}
 		err := r.kit.Live.Get(ctx, name, bundle)
 		if apierrors.IsNotFound(err) {
-			return nil
+			return 0, nil
 		}
 		if err != nil {
-			return outcome.Classify(fmt.Sprintf("ConfigMap %q", name), err)
+			return 0, outcome.Classify(fmt.Sprintf("ConfigMap %q", name), err)
 		}
-		known = checked{version: bundle.ResourceVersion, problem: problemOfBundle(bundle)}
+		known = checked{version: bundle.ResourceVersion, problem: problemOfBundle(bundle), size: len(bundle.Data[bundleKey])}
 		r.bundles.Add(name, known)
 	}
 	s.bundleVersions[name] = known.(checked).version
 	s.input.Bundles[name] = graph.Bundle{Problem: known.(checked).problem}
-	return nil
+	return known.(checked).size, nil
 }
 
 // problemOfBundle says why a ConfigMap cannot be used.

@@ -130,13 +130,17 @@ func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, 
 	if !needs {
 		return nil
 	}
-	if used[namespace]+worth.size > maxOfNamespace || used[""]+worth.size > maxCredentials {
+	size := worth.size
+	if which, copied := s.lent[of.Secret]; copied && (which.whole || slices.Contains(which.keys, of.Key)) {
+		size = 0 // for another policy, or another stanza
+	}
+	if used[namespace]+size > maxOfNamespace || used[""]+size > maxCredentials {
 		return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf(
 			"auth: Secret %q is not copied to the Gateway, because the Secrets of policies would be more than %d KiB of one namespace, or %d KiB of all",
 			of.Secret.Name, maxOfNamespace>>10, maxCredentials>>10)}
 	}
-	used[namespace] += worth.size
-	used[""] += worth.size
+	used[namespace] += size
+	used[""] += size
 	which := s.lent[of.Secret]
 	which.version, which.whole = worth.version, which.whole || of.Key == ""
 	if of.Key != "" {

@@ -35,8 +35,11 @@ func (r *Reconciler) secret(ctx context.Context, name types.NamespacedName) (*me
 	return found, nil
 }
 
-// checked is what a Secret was worth at a version.
-type checked struct{ version, problem string }
+// checked is what a Secret or a ConfigMap was worth at a version, and how many bytes of a ConfigMap count.
+type checked struct {
+	version, problem string
+	size             int
+}
 
 // readCertificates looks at the Secrets that the Gateway names, and at those that its ListenerSets may use. The content is read only of those that they may show: which ones
 // that are, the graph knows, so it is built once without any route.

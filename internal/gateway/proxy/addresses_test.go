@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/http"
 	"net/netip"
 	"testing"
 )
@@ -24,7 +25,7 @@ func TestOnlyClientsFromTheRightAddressesAreLetIn(t *testing.T) {
 			fields = []string{"X-Forwarded-For", said, "X-Real-IP", "192.0.2.1", "Forwarded", "for=192.0.2.1"}
 		}
 		response, _ := g.get(path, fields...)
-		if response.StatusCode == 200 {
+		if response.StatusCode == http.StatusOK {
 			<-requests
 		}
 		return response.StatusCode

@@ -62,17 +62,22 @@ func forwardedField(name string) bool {
 	return name == "X-Real-Ip" || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-")
 }
 
+// forwardedHost is the host that the client has asked for, as far as a trusted proxy says so.
+func (e *exchange) forwardedHost() string {
+	if given := e.r.Header.Get("X-Forwarded-Host"); e.trusted && given != "" {
+		return given
+	}
+	return e.r.Host
+}
+
 // addForwarded tells the backend where the request came from.
 func (e *exchange) addForwarded() {
-	forwardedFor, host := e.peer, e.r.Host
+	forwardedFor := e.peer
 	if e.trusted {
 		if before := e.r.Header["X-Forwarded-For"]; len(before) > 0 {
 			forwardedFor = strings.Join(before, ", ") + ", " + e.peer
 		}
 		e.addOtherForwarded()
-		if given := e.r.Header.Get("X-Forwarded-Host"); given != "" {
-			host = given
-		}
 		for _, value := range e.r.Header["Forwarded"] {
 			e.fields = append(e.fields, upstream.Field{Name: "Forwarded", Value: value})
 		}
@@ -80,7 +85,7 @@ func (e *exchange) addForwarded() {
 	e.fields = append(e.fields,
 		upstream.Field{Name: "X-Forwarded-For", Value: forwardedFor},
 		upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
-		upstream.Field{Name: "X-Forwarded-Host", Value: host},
+		upstream.Field{Name: "X-Forwarded-Host", Value: e.forwardedHost()},
 	)
 }
 

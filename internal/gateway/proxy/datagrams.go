@@ -207,6 +207,19 @@ type sessionRoute struct {
 	route *table.Route
 }
 
+// unansweredTimeout is how long a session without an answer is kept. Who pretends addresses gets none, and must not keep sessions
+// from others.
+const unansweredTimeout = 10 * time.Second
+
+// ends is when the session ends if nothing more is sent.
+func (s *session) ends() time.Time {
+	timeout := s.server.server.handler.options.SessionTimeout
+	if s.sent.Load() == 0 {
+		timeout = min(timeout, unansweredTimeout)
+	}
+	return time.Unix(0, s.last.Load()).Add(timeout)
+}
+
 func (s *session) touch() {
 	s.last.Store(s.server.server.handler.options.Clock.Now().UnixNano())
 }
@@ -236,7 +249,7 @@ func (s *session) answer() {
 	defer s.leave()
 	defer s.server.end(s)
 	for {
-		idle := time.Unix(0, s.last.Load()).Add(h.options.SessionTimeout)
+		idle := s.ends()
 		if s.conn.SetReadDeadline(idle) != nil {
 			return
 		}
@@ -245,7 +258,7 @@ func (s *session) answer() {
 		switch {
 		case err == nil:
 		case errors.As(err, &timeout) && timeout.Timeout():
-			if time.Unix(0, s.last.Load()).Add(h.options.SessionTimeout).After(h.options.Clock.Now()) {
+			if s.ends().After(h.options.Clock.Now()) {
 				continue
 			}
 			return

@@ -264,7 +264,7 @@ func (e *exchange) withinLimit(authenticated bool) bool {
 	if limit == nil || (limit.Per == table.PerKey) != authenticated {
 		return true
 	}
-	key := limitKey{route: e.route.Name}
+	key := limitKey{route: e.route.Name, limit: *limit}
 	switch limit.Per {
 	case table.PerKey:
 		key.who = e.identity

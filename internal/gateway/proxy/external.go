@@ -63,7 +63,7 @@ func (e *exchange) question(auth *table.External) *upstream.Request {
 	request.Fields = append(request.Fields,
 		upstream.Field{Name: "X-Forwarded-Method", Value: e.r.Method},
 		upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
-		upstream.Field{Name: "X-Forwarded-Host", Value: e.r.Host},
+		upstream.Field{Name: "X-Forwarded-Host", Value: e.forwardedHost()},
 		upstream.Field{Name: "X-Forwarded-Uri", Value: uri},
 		upstream.Field{Name: "X-Forwarded-For", Value: e.client},
 	)
@@ -76,8 +76,13 @@ func (e *exchange) withoutAnswer(auth *table.External, err error) bool {
 		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
 		return false
 	}
-	if err != nil && upstream.KindOf(err) == upstream.InvalidRequest {
+	switch kind := upstream.KindOf(err); {
+	case err == nil:
+	case kind == upstream.InvalidRequest:
 		return e.refuse(http.StatusBadRequest, "auth_request") // the client's fault, so it is never let in
+	case kind == upstream.MaxRequests || kind == upstream.MaxPending || kind == upstream.MaxConnections:
+		// The Service was not asked. A client that asks too much at a time would let itself in.
+		return e.refuse(http.StatusServiceUnavailable, kind.String())
 	}
 	if auth.LetIn {
 		return true

@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // asking is a gateway with a route that asks a Service.
@@ -142,8 +144,8 @@ func (a *asking) raw2(path string) int {
 
 func TestWithoutAnAnswerNobodyComesInUnlessTheRouteSaysSo(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
-		"an error":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
-		"it is too busy":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) },
+		"an error":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"it is too busy":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 		"no answer":         func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"it takes too long": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"another protocol": func(w http.ResponseWriter, _ *http.Request) {
@@ -214,7 +216,60 @@ func TestAHeldUpServiceDoesNotHoldUpLongerThanTheRoute(t *testing.T) {
 	compiled.Routes[0].Timeouts.Request = 300 * time.Millisecond
 	start := time.Now()
 	response, _ := a.get("/")
-	if took := time.Since(start); response.StatusCode != 503 || took > 10*time.Second {
+	if took := time.Since(start); response.StatusCode != http.StatusServiceUnavailable || took > 10*time.Second {
 		t.Errorf("%d after %v", response.StatusCode, took)
+	}
+}
+
+// A client that asks more at a time than the gateway asks the Service must not let itself in.
+func TestAClientCannotKeepTheServiceFromBeingAsked(t *testing.T) {
+	hold := make(chan struct{})
+	a := startAsking(t, ", onFailure: LetIn, timeout: 10s", func(w http.ResponseWriter, _ *http.Request) {
+		<-hold
+		w.WriteHeader(http.StatusForbidden)
+	})
+	current := a.handler.current.Load()
+	for i, backend := range current.Table.Backends {
+		if backend.Service == "auth" {
+			current.services[i].SetLimits(upstream.Limits{Connections: 1, Pending: 0, Requests: 1})
+		}
+	}
+	codes := make(chan int, 5)
+	for range cap(codes) {
+		go func() {
+			response, _ := a.get("/")
+			codes <- response.StatusCode
+		}()
+	}
+	for range cap(codes) - 1 {
+		want(t, "a request that was not asked about", <-codes, 503)
+	}
+	close(hold)
+	want(t, "the one that was", <-codes, 403)
+	none(t, "the backend", a.passed)
+}
+
+// The backend must not read a header that the Service was not shown.
+func TestABackendGetsWhatTheServiceWasShown(t *testing.T) {
+	a := startAsking(t, ", requestHeaders: [X-Tenant]", func(http.ResponseWriter, *http.Request) {})
+	a.raw("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Tenant: mine\r\nX_Tenant: victim\r\nTrailer: X-Tenant\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Tenant: victim\r\n\r\n")
+	asked, passed := <-a.asked, <-a.passed
+	want(t, "the Service", join(asked.Header["X-Tenant"]), "mine")
+	want(t, "the backend", join(passed.Header["X-Tenant"])+join(passed.Header["X_tenant"])+join(passed.Trailer["X-Tenant"]), "mine")
+}
+
+// Both are told the same host, be it what a trusted proxy says.
+func TestTheServiceAndTheBackendAreToldTheSameHost(t *testing.T) {
+	a := startAsking(t, "", func(http.ResponseWriter, *http.Request) {})
+	for _, trusted := range []bool{false, true} {
+		config := a.handler.current.Load().Config
+		if config.TrustedProxies = nil; trusted {
+			config.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		}
+		a.handler.Set(config)
+		a.get("/", "X-Forwarded-Host", "shop.example.com")
+		asked, passed := <-a.asked, <-a.passed
+		want(t, "the host", asked.Header.Get("X-Forwarded-Host"), passed.Header.Get("X-Forwarded-Host"))
+		want(t, "it is what the proxy says", asked.Header.Get("X-Forwarded-Host") == "shop.example.com", trusted)
 	}
 }

@@ -187,7 +187,8 @@ func (e *exchange) pace(control *http.ResponseController) pace {
 // backend may treat it as a header field. So what a client may not set in the header, it
 // may not set in a trailer.
 func (e *exchange) isNoTrailer(name string) bool {
-	return fieldname.ForbiddenTrailer(strings.ReplaceAll(name, "_", "-")) || forwardedField(name) || e.isHidden(name)
+	return fieldname.ForbiddenTrailer(strings.ReplaceAll(name, "_", "-")) || forwardedField(name) || e.isHidden(name) ||
+		e.route.Auth != nil && slices.Contains(e.route.Auth.Judged, name)
 }
 
 // trailersOf returns the trailers for the backend.
@@ -246,7 +247,7 @@ func (e *exchange) addFields() {
 func (e *exchange) isHidden(name string) bool {
 	if strings.IndexByte(name, '_') >= 0 {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
-		if forwardedField(name) || fieldname.OfConnection(name) {
+		if forwardedField(name) || fieldname.OfConnection(name) || e.route.Auth != nil && slices.Contains(e.route.Auth.Judged, name) {
 			return true
 		}
 	}

@@ -21,6 +21,7 @@ const (
 // a table.
 type limitKey struct {
 	route  string
+	limit  table.RateLimit // listeners may have limits of their own for a route
 	who    string     // the authenticated name of the client, or
 	client netip.Addr // its address, as clients.Of defines it
 }

@@ -90,7 +90,7 @@ func chooseStream(route *table.Route, client netip.Addr) (backend *table.Weighte
 	case route == nil:
 		return nil, "no_route"
 	case route.Unavailable != nil:
-		return nil, "unavailable"
+		return nil, "route_unavailable"
 	case route.ClientAddresses != nil && !route.ClientAddresses.Admit(client):
 		return nil, "client_address"
 	}
@@ -114,12 +114,15 @@ func (r *relay) refuse(failure string) {
 
 // copy forwards both directions. Each ends by itself.
 func (r *relay) copy(client, to net.Conn) {
-	idle := &idleness{clock: r.server.handler.options.Clock, bound: r.server.handler.options.StreamTimeout}
+	idle := &idleness{clock: r.server.handler.options.Clock, both: []net.Conn{client, to}}
+	idle.bound.Store(int64(r.server.handler.options.StreamTimeout))
 	idle.touch()
 	from, backend := &idleConn{client, idle}, &idleConn{to, idle}
 	var wait sync.WaitGroup
 	wait.Go(func() { r.received = pipe(backend, from, to, client) })
 	r.sent = pipe(from, backend, client, to)
+	// Nothing more is sent to the client. It has some time to notice that and to close too.
+	idle.shorten(r.server.handler.options.ClientTimeout)
 	wait.Wait()
 	if idle.over.Load() {
 		r.failure = "idle"
@@ -129,15 +132,28 @@ func (r *relay) copy(client, to net.Conn) {
 // idleness tells since when no byte has come on a connection in either direction.
 type idleness struct {
 	clock clock.PassiveClock
-	bound time.Duration
+	bound atomic.Int64 // nanoseconds
 	last  atomic.Int64 // Unix nanoseconds
 	over  atomic.Bool
+	// both are the sides. Who waits on one hears of a shorter bound.
+	both []net.Conn
 }
 
 func (i *idleness) touch() { i.last.Store(i.clock.Now().UnixNano()) }
 
 // end is when the connection ends if no further byte comes.
-func (i *idleness) end() time.Time { return time.Unix(0, i.last.Load()).Add(i.bound) }
+func (i *idleness) end() time.Time {
+	return time.Unix(0, i.last.Load()).Add(time.Duration(i.bound.Load()))
+}
+
+// shorten begins another, shorter bound now.
+func (i *idleness) shorten(bound time.Duration) {
+	i.touch()
+	i.bound.Store(int64(bound))
+	for _, side := range i.both {
+		_ = side.SetReadDeadline(i.end())
+	}
+}
 
 // idleConn is one side of a connection that ends when it is idle.
 type idleConn struct {
@@ -171,7 +187,7 @@ func (c *idleConn) Read(p []byte) (int, error) {
 
 // Write writes. Who takes nothing for as long is gone.
 func (c *idleConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(c.idle.clock.Now().Add(c.idle.bound)); err != nil {
+	if err := c.SetWriteDeadline(c.idle.clock.Now().Add(time.Duration(c.idle.bound.Load()))); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

@@ -194,7 +194,7 @@ func TestAConnectionThatLeadsNowhereIsClosed(t *testing.T) {
 	ca := authority.New(t, "streams")
 	g := startStreams(t, ca, map[string][]string{"a": {tlsEcho(t, "a", ca, "refused.wild.test", "other.test", "wild.test")}, "none": nil, "plain": nil})
 	for name, failure := range map[string]string{
-		"refused.wild.test": "unavailable", "nowhere.wild.test": "no_endpoints", "x.wild.test": "no_backend", "wild.test": "no_route", "other.test": "no_route",
+		"refused.wild.test": "route_unavailable", "nowhere.wild.test": "no_endpoints", "x.wild.test": "no_backend", "wild.test": "no_route", "other.test": "no_route",
 		"bad_name.wild.test": "client_hello", "ended.test": "no_endpoints",
 	} {
 		if _, err := g.dial(name); !errors.Is(err, io.EOF) {

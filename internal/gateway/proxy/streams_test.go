@@ -137,7 +137,8 @@ func (c *silentConn) Read([]byte) (int, error) {
 // One direction alone keeps a connection open.
 func TestAConnectionIsIdleInBothDirections(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
-	idle := &idleness{clock: clock, bound: time.Minute}
+	idle := &idleness{clock: clock}
+	idle.bound.Store(int64(time.Minute))
 	idle.touch()
 	reads := 0
 	conn := &idleConn{&silentConn{read: func() {
@@ -237,4 +238,22 @@ func admit(t *testing.T, g *gateway, place Place, transport table.Transport, ser
 	number := int32(netip.MustParseAddrPort(place.Address).Port())
 	g.handler.Set(Config{Table: streamTable(t, []table.Listener{{Port: number, Transport: transport}},
 		[]table.Rule{{Name: "only", Transport: transport, StrictShares: true, Backends: to("a"), ClientAddresses: rule}}, services)})
+}
+
+// A client that never closes must not hold the place of a backend that has.
+func TestAClientThatNeverClosesIsCutOffAfterItsBackend(t *testing.T) {
+	place := freePlace(t)
+	place.Kind = PortTCP
+	g := startTable(t, Options{ClientTimeout: 100 * time.Millisecond}, tcpTable(t, place, map[string][]string{"a": {says(t, "a")}}, to("a")...))
+	g.listens(t, place)
+	client := dialTCP(t, place.Address)
+	got, err := io.ReadAll(client)
+	want(t, "what the backend says", string(got), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the connection is cut", func() bool {
+		_, err := client.Write([]byte("still here"))
+		return err != nil
+	})
 }

@@ -17,7 +17,7 @@ func addActions(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 	}
 	if in := spec.Redirect; in != nil {
 		rule.Redirect = &table.Redirect{
-			StatusCode: int(value(in.StatusCode, http.StatusFound)), Scheme: in.Scheme, Host: string(in.Host), Port: value(in.Port, 0), FullPath: string(in.Path),
+			StatusCode: int(value(in.StatusCode, http.StatusFound)), Scheme: in.Scheme, Host: string(in.Host), Port: value(in.Port, 0), FullPath: string(in.Path), PathPrefix: in.PathPrefix,
 		}
 	}
 	if in := spec.DirectResponse; in != nil {

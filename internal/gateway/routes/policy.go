@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"net/http"
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -77,6 +78,15 @@ func addRetries(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
 			return invalid("retries.retryOn: %q is not known", name)
 		}
 		rule.Retries.On |= cause
+	}
+	for _, code := range in.StatusCodes {
+		if code < http.StatusBadRequest || code > 599 {
+			return invalid("retries.statusCodes: %d is not from 400 to 599", code)
+		}
+		one := table.StatusesOf(int(code))
+		for i := range one {
+			rule.Retries.Statuses[i] |= one[i]
+		}
 	}
 	if rule.Retries.On == 0 {
 		rule.Retries.On = table.ConnectFailure

@@ -176,21 +176,46 @@ func addMatch(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 
 // addBackends adds the Services that a route names.
 func addBackends(rule *table.Rule, spec *slipwayv1alpha1.Route) {
-	add := func(field string, name slipwayv1alpha1.ServiceName, port, weight int32) {
-		rule.Backends = append(rule.Backends, table.BackendRef{Service: string(name), Port: port, Weight: uint32(weight), Field: field})
-	}
-	if spec.BackendService != nil {
-		add("backendService", spec.BackendService.Name, spec.BackendService.Port, 1)
+	if in := spec.BackendService; in != nil {
+		rule.Backends = append(rule.Backends, table.BackendRef{Service: string(in.Name), Port: in.Port, Weight: 1, Field: "backendService"})
 	}
 	for _, in := range spec.Backends {
-		add("backends", in.Name, in.Port, max(value(in.Weight, 1), 0))
+		rule.Backends = append(rule.Backends, table.BackendRef{
+			Service: string(in.Name), Port: in.Port, Weight: uint32(max(value(in.Weight, 1), 0)), Field: "backends",
+			RequestHeaders: backendEdit(in.RequestHeaders), ResponseHeaders: backendEdit(in.ResponseHeaders),
+		})
 	}
 	if spec.Mirror != nil {
-		rule.Mirrors = []table.MirrorRef{{
-			Service: string(spec.Mirror.BackendService.Name), Port: spec.Mirror.BackendService.Port, Field: "mirror.backendService",
-			Numerator: uint32(min(max(value(spec.Mirror.Percent, 100), 0), 100)), Denominator: 100,
-		}}
+		rule.Mirrors = append(rule.Mirrors, mirrorRef("mirror.backendService", spec.Mirror))
 	}
+	for i := range spec.Mirrors {
+		rule.Mirrors = append(rule.Mirrors, mirrorRef(fmt.Sprintf("mirrors[%d].backendService", i), &spec.Mirrors[i]))
+	}
+}
+
+func mirrorRef(field string, in *slipwayv1alpha1.Mirror) table.MirrorRef {
+	ref := table.MirrorRef{
+		Service: string(in.BackendService.Name), Port: in.BackendService.Port, Field: field,
+		Numerator: uint32(min(max(value(in.Percent, 100), 0), 100)), Denominator: 100,
+	}
+	if of := in.Fraction; of != nil {
+		ref.Numerator, ref.Denominator = uint32(max(of.Numerator, 0)), uint32(max(value(of.Denominator, 100), 0))
+	}
+	return ref
+}
+
+func backendEdit(in *slipwayv1alpha1.BackendHeaderEdit) *table.HeaderEdit {
+	if in == nil {
+		return nil
+	}
+	edit := &table.HeaderEdit{Remove: words(in.Remove)}
+	for _, field := range in.Set {
+		edit.Set = append(edit.Set, table.HeaderField{Name: string(field.Name), Value: string(field.Value)})
+	}
+	for _, field := range in.Add {
+		edit.Add = append(edit.Add, table.HeaderField{Name: string(field.Name), Value: string(field.Value)})
+	}
+	return edit
 }
 
 // describe returns equal texts for equal fields, and different texts for different ones.

@@ -22,6 +22,9 @@ type Auth struct {
 	// canonical form. Underscores are replaced by hyphens, because a backend may treat them
 	// alike. Compile sets it.
 	Hidden []string
+	// Judged are the header fields that a Service was shown. The backend gets them as they were shown: not under names with
+	// underscores, and not as trailers. Names are as in Hidden. Compile sets it.
+	Judged []string
 }
 
 // APIKey requires a key.

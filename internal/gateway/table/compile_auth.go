@@ -56,12 +56,21 @@ func (a *Auth) hide() {
 			names = append(names, claim.Header)
 		}
 	}
-	a.Hidden = nil
+	a.Hidden, a.Judged = hyphened(names), nil
+	if a.External != nil {
+		a.Judged = hyphened(a.External.RequestHeaders)
+	}
+}
+
+// hyphened returns the names as backends may read them that treat an underscore as a hyphen.
+func hyphened(names []string) []string {
+	var list []string
 	for _, name := range names {
 		if name != "" {
-			a.Hidden = append(a.Hidden, textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-")))
+			list = append(list, textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-")))
 		}
 	}
+	return list
 }
 
 func newAPIKey(auth APIKey) (*APIKey, *Fault) {

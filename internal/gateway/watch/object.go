@@ -248,6 +248,9 @@ func (t *target) addNames(route *slipwayv1alpha1.Route) {
 	if route.Mirror != nil {
 		t.services[string(route.Mirror.BackendService.Name)] = true
 	}
+	for i := range route.Mirrors {
+		t.services[string(route.Mirrors[i].BackendService.Name)] = true
+	}
 	if route.Auth == nil {
 		return
 	}
