@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -162,13 +163,16 @@ func (v *parentView) judge(s *standardFindings, route *standardRoute, ref gatewa
 			continue
 		}
 		state := health.Failed
-		if bad.kind == graph.ConditionLive && c.Reason != graph.ReasonPolicyInvalid {
+		if bad.kind == graph.ConditionLive && !slices.Contains(lasting, c.Reason) {
 			state = health.Progressing // the pods may be about to serve it
 		}
 		v.fail(state, c.Reason, c.Message)
 		return
 	}
 }
+
+// lasting are reasons of ConditionLive that do not pass by themselves.
+var lasting = []string{graph.ReasonPolicyInvalid, graph.ReasonAuthNotPossible, graph.ReasonOlderRouteFirst}
 
 func (v *parentView) fail(state health.State, reason, message string) {
 	v.State, v.Reason, v.Message = state, reason, message

@@ -20,13 +20,15 @@ const (
 	ReasonNotAccepted = "NotAccepted"
 	// ReasonListenerInvalid: no listener that the route is attached to can be served, because of a conflict for example.
 	ReasonListenerInvalid = "ListenerInvalid"
-	// ReasonPolicyInvalid: a rule of the route is answered with 500, because a GatewayPolicy for it cannot be used.
+	// ReasonPolicyInvalid: a rule of the route is answered with 500, or refused, because a GatewayPolicy for it cannot be used.
 	ReasonPolicyInvalid = graph.ReasonPolicyInvalid
+	// ReasonAuthNotPossible: a rule of the route is refused, because a GatewayPolicy asks who clients are, and the gateway does not
+	// read their connections.
+	ReasonAuthNotPossible = graph.ReasonAuthNotPossible
 	// ReasonNoReplica: no pod of the Gateway is ready.
 	ReasonNoReplica = "NoReplica"
 	// ReasonReplicaBehind: a pod that is ready does not serve this generation of the route.
 	ReasonReplicaBehind = "ReplicaBehind"
-	// ReasonBehind: an older route gets everything that comes to the listeners that the route is attached to. It is for routes of
-	// TCP and UDP, of which a listener serves one.
-	ReasonBehind = "OlderRouteFirst"
+	// ReasonOlderRouteFirst: an older route gets everything that comes to the listeners that the route is attached to.
+	ReasonOlderRouteFirst = graph.ReasonOlderRouteFirst
 )

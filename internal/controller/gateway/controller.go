@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
 // FieldManager owns the fields that this controller states.
@@ -95,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Forget(ctx, req.NamespacedName)
 	}
 	if rest := r.pace.left(req.NamespacedName); rest > 0 {
-		return ctrl.Result{RequeueAfter: rest}, nil
+		return outcome.Rest(rest), nil
 	}
 	s, err := r.load(ctx, req.NamespacedName)
 	switch {

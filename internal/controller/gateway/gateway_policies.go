@@ -136,7 +136,11 @@ func (s *scope) policyLack(policy *graph.GatewayPolicy) *lack {
 		return nil
 	}
 	digest := s.policyDigest(policy)
-	return s.served.lacking("this generation of the policy", func(one replicaView) bool { return one.routes[digest] })
+	what := "this generation of the policy"
+	if len(policy.KeyAddresses()) > 0 {
+		what += ", with public keys from auth.jwt.jwksURL,"
+	}
+	return s.served.lacking(what, func(one replicaView) bool { return one.routes[digest] })
 }
 
 // policyWait is how long to hold back what is said of a policy.
@@ -153,7 +157,7 @@ func livePolicy(policy *graph.GatewayPolicy, lack *lack) metav1.Condition {
 	const condition = slipwayv1alpha1.ConditionPolicyLive
 	switch {
 	case !policy.Served:
-		return status.False(condition, ReasonNotAccepted, "the policy cannot be used as it is written")
+		return status.False(condition, ReasonNotAccepted, "the policy cannot be used: Accepted says why")
 	case lack != nil:
 		return status.False(condition, lack.reason, lack.message)
 	default:

@@ -59,14 +59,14 @@ func (s *scope) live(route *graph.Route, parent *graph.Parent) metav1.Condition 
 	if l := s.unserved(parent); l != nil {
 		return status.False(ConditionLive, ReasonListenerInvalid, fmt.Sprintf("no listener that the route is attached to can be served: listener %q: %s", l.Key(), l.Why()))
 	}
-	if route.Refused != "" {
-		return status.False(ConditionLive, ReasonPolicyInvalid, route.Refused)
+	if refused := parent.Refused; refused != nil {
+		return status.False(ConditionLive, refused.Reason, refused.Message)
 	}
 	if lack := s.routeLack(route); lack != nil {
 		return status.False(ConditionLive, lack.reason, lack.message)
 	}
 	if parent.Behind {
-		return status.False(ConditionLive, ReasonBehind, "an older route gets everything that comes to the listeners that the route is attached to")
+		return status.False(ConditionLive, ReasonOlderRouteFirst, "an older route gets everything that comes to the listeners that the route is attached to")
 	}
 	return status.True(ConditionLive, ReasonLive, "every pod that is ready serves this generation of the route")
 }

@@ -79,7 +79,7 @@ func TestListenersForTLSAndTCPAndUDP(t *testing.T) {
 	f.waitParent(through, &through.Status.Parents, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 	f.waitParent(first, &first.Status.Parents, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 	f.waitParent(second, &second.Status.Parents, "Accepted", metav1.ConditionTrue, "Accepted")
-	f.waitParent(second, &second.Status.Parents, gateway.ConditionLive, metav1.ConditionFalse, gateway.ReasonBehind)
+	f.waitParent(second, &second.Status.Parents, gateway.ConditionLive, metav1.ConditionFalse, gateway.ReasonOlderRouteFirst)
 	f.waitParent(udp, &udp.Status.Parents, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 	environment.Eventually(t, func() error {
 		if err := f.get(g); err != nil {

@@ -33,7 +33,7 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_connections_refused_total", Type: metric.Counter, Labels: []string{"limit"}, Help: "Connections of clients that were closed at once, by the limit: max, max_per_client, or proxy_protocol for those without the header that they must begin with."},
 		{Name: "slipway_gateway_streams_total", Type: metric.Counter, Labels: []string{"route", "result"}, Help: "Connections whose bytes were forwarded (TLS, TCP) and sessions of datagrams (UDP) that have ended, by route and result: ok, or the failure in the access log. The route is - if none matched."},
 		{Name: "slipway_gateway_stream_bytes_total", Type: metric.Counter, Labels: []string{"route", "direction"}, Help: "Bytes of these connections and sessions, by route and direction: received from clients, or sent to them. They are counted at the end."},
-		{Name: "slipway_gateway_datagram_sessions", Type: metric.Gauge, Help: "Clients of datagrams that have a session."},
+		{Name: "slipway_gateway_datagram_sessions", Type: metric.Gauge, Help: "Sessions of datagrams that are open."},
 		{Name: "slipway_gateway_datagrams_dropped_total", Type: metric.Counter, Labels: []string{"reason"}, Help: "Datagrams that were thrown away, by reason: max and max_per_client for the limits of clients, and otherwise the failure in the words of the access log."},
 	}
 }

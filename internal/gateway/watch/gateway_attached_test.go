@@ -43,8 +43,10 @@ func TestNothingIsServedBeforePoliciesAreKnown(t *testing.T) {
 	f := newGatewayFixture(t)
 	f.gateway(1, plainListener)
 	for key := range f.everyone {
+		for _, of := range f.routesOfKinds() {
+			f.must(of.watched[key].store.Replace(nil, ""))
+		}
 		f.must(f.httpRoutes.watched[key].store.Replace([]any{routeTo(t, "a", "one", 1)}, ""))
-		f.must(f.grpcRoutes.watched[key].store.Replace(nil, ""))
 		f.must(f.grants.watched[key].store.Replace(nil, ""))
 		f.must(f.policies.watched[key].store.Replace(nil, ""))
 		f.must(f.sets.watched[key].store.Replace(nil, ""))

@@ -86,6 +86,17 @@ func (s *GatewaySource) next() *state {
 	})
 	next.policies = s.policiesFor(next.services)
 	next.attached = s.attachedTo(next)
+	next.scopes = s.scopes(next.services)
+	// The labels of namespaces may be read in the whole cluster or not at all.
+	if s.everyone[""] && selectsNamespaces(s.target.gateway, next.sets) {
+		next.namespaces = s.everyone
+	}
+	s.addSecrets(next)
+	return next
+}
+
+// addSecrets notes which Secrets the next state needs: those with certificates and credentials, and that with the copies.
+func (s *GatewaySource) addSecrets(next *state) {
 	next.bundles = map[types.NamespacedName]bool{}
 	for _, name := range graph.Bundles(s.target.gateway) {
 		next.bundles[name] = true
@@ -94,11 +105,6 @@ func (s *GatewaySource) next() *state {
 		for _, name := range graph.BundlesOfPolicy(p.of) {
 			next.bundles[name] = true
 		}
-	}
-	next.scopes = s.scopes(next.services)
-	// The labels of namespaces may be read in the whole cluster or not at all.
-	if s.everyone[""] && selectsNamespaces(s.target.gateway, next.sets) {
-		next.namespaces = s.everyone
 	}
 	if len(next.bundles) > 0 && s.options.BorrowedCertificates != "" {
 		next.secrets[s.options.BorrowedCertificates] = true
@@ -118,7 +124,6 @@ func (s *GatewaySource) next() *state {
 			next.secrets[s.options.BorrowedCertificates] = true
 		}
 	}
-	return next
 }
 
 // scopes returns the keys of the watches that have these Services.

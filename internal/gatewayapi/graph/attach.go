@@ -24,7 +24,7 @@ func (b *builder) attach(g *Graph, route *Route) {
 		if f == nil {
 			f = route.unsupported()
 		}
-		parent := &Parent{Ref: ref, Listeners: found, Behind: b.behind(route, found)}
+		parent := &Parent{Ref: ref, Listeners: found, Behind: b.behind(g, route, found)}
 		first = append(first, found...)
 		parent.conclude(route, f)
 		route.Parents = append(route.Parents, parent)

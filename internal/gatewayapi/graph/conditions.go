@@ -17,6 +17,14 @@ const ConditionLive = "slipway.dev/Live"
 // ReasonPolicyInvalid is why ConditionLive is False where a GatewayPolicy keeps a rule of the route from being served.
 const ReasonPolicyInvalid = "PolicyInvalid"
 
+// ReasonAuthNotPossible is why it is False where overrides of a GatewayPolicy ask who clients are, and the gateway does not read
+// their connections.
+const ReasonAuthNotPossible = "AuthNotPossible"
+
+// ReasonOlderRouteFirst is why it is False where an older route gets everything that comes to the listeners. It is for routes of TCP
+// and UDP, of which a listener serves one.
+const ReasonOlderRouteFirst = "OlderRouteFirst"
+
 // maxMessage is how long the message of a condition may be, in bytes: the schema of the Gateway API.
 const maxMessage = 32768
 

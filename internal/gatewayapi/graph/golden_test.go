@@ -62,10 +62,10 @@ type attached struct {
 type route struct {
 	Name    string   `json:"name"`
 	Parents []parent `json:"parents"`
-	Refused string   `json:"refused,omitempty"`
 }
 
 type parent struct {
+	Refused    *graph.Refusal            `json:"refused,omitempty"`
 	Ref        gatewayv1.ParentReference `json:"parentRef"`
 	Listeners  []int                     `json:"listeners,omitempty"`
 	Behind     bool                      `json:"behind,omitempty"`
@@ -121,9 +121,9 @@ func describe(t *testing.T, g *graph.Graph) output {
 		out.Sets = append(out.Sets, policy{Name: s.Name.String(), Conditions: texts(s.Accepted)})
 	}
 	for _, r := range g.Routes {
-		made := route{Name: string(r.Kind) + " " + r.Name.String(), Refused: r.Refused}
+		made := route{Name: string(r.Kind) + " " + r.Name.String()}
 		for _, p := range r.Parents {
-			made.Parents = append(made.Parents, parent{Ref: p.Ref, Listeners: p.Listeners, Behind: p.Behind, Conditions: texts(p.Conditions...)})
+			made.Parents = append(made.Parents, parent{Ref: p.Ref, Listeners: p.Listeners, Behind: p.Behind, Refused: p.Refused, Conditions: texts(p.Conditions...)})
 		}
 		out.Routes = append(out.Routes, made)
 	}

@@ -214,8 +214,6 @@ type Route struct {
 	Name       types.NamespacedName
 	// Parents are the parentRefs that name the Gateway or one of its ListenerSets, in the order of the spec.
 	Parents []*Parent
-	// Refused tells that a rule is not served because a GatewayPolicy cannot be used. Empty: all are.
-	Refused string
 
 	created   time.Time
 	refs      []gatewayv1.ParentReference
@@ -239,9 +237,14 @@ type Parent struct {
 
 	// Behind tells that all of its listeners have an older route that gets everything, as TCP and UDP know no other choice.
 	Behind bool
+	// Refused tells that a rule is not served at one of its listeners because of a GatewayPolicy. Nil: all are.
+	Refused *Refusal
 
 	accepted metav1.Condition
 }
+
+// Refusal is why a rule is not served, as ConditionLive tells it.
+type Refusal struct{ Reason, Message string }
 
 // Accepted tells that the route is attached to a listener by the parentRef.
 func (p *Parent) Accepted() bool { return p.accepted.Status == metav1.ConditionTrue }

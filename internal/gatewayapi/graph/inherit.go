@@ -16,10 +16,12 @@ type part struct {
 	holds *holding
 }
 
-// holding is what policies ask of a rule. A fault is that one of them cannot be used: broken.
+// holding is what policies ask of a rule. A fault is that one of them cannot be used, broken, or that it is closed: it asks for what
+// nobody can give on connections that are not read.
 type holding struct {
 	fault     *table.Fault
 	broken    *GatewayPolicy
+	closed    bool
 	addresses *table.AddressRule
 	auth      *table.Auth
 	rateLimit *table.RateLimit
@@ -49,8 +51,9 @@ func (b *builder) parts(g *Graph, route *Route, of *rule, hosts []hostListeners)
 			if at < 0 {
 				at = len(above)
 				above = append(above, layers)
-				holds := hold(slices.Concat(layers, below), of.cors)
-				if of.action.Transport != table.TransportHTTP {
+				read := of.action.Transport == table.TransportHTTP
+				holds := hold(slices.Concat(layers, below), of.cors, read)
+				if !read {
 					holds.forConnections()
 				}
 				parts = append(parts, part{hostListeners{host: host.host, passes: host.passes}, holds})
@@ -91,8 +94,8 @@ func (b *builder) layersAt(places ...place) []*layer {
 }
 
 // hold finds out what holds for a rule by its layers, the least specific first. own is what the rule says itself of pages of
-// other origins. It returns nil if the layers ask for nothing.
-func hold(layers []*layer, own *table.CORSRule) *holding {
+// other origins, and read tells whether the gateway reads requests. It returns nil if the layers ask for nothing.
+func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 	if len(layers) == 0 {
 		return nil
 	}
@@ -104,7 +107,7 @@ func hold(layers []*layer, own *table.CORSRule) *holding {
 	}
 	for one := range settings {
 		p, which := inherited(layers, one)
-		if p == nil || one == corsSetting && own != nil && which == defaults {
+		if p == nil || which == defaults && (one == corsSetting && own != nil || one == authSetting && !read) {
 			continue
 		}
 		from := p.stanza(which)
@@ -142,10 +145,27 @@ func (h *holding) forConnections() {
 	if h == nil {
 		return
 	}
-	if p := h.demands; p != nil {
-		h.refuse(p, "overrides.auth: the gateway does not read the connections of this route, so nobody can prove who they are")
+	if p := h.demands; p != nil && h.fault == nil {
+		h.broken, h.closed = p, true
+		h.fault = &table.Fault{Reason: ReasonAuthNotPossible, Message: fmt.Sprintf(
+			"GatewayPolicy %q asks in spec.overrides.auth who clients are, and the gateway does not read these connections", p.Name)}
 	}
 	h.auth, h.rateLimit, h.cors, h.bodyBytes = nil, nil, nil, 0
+}
+
+// refusal is why a rule is not served at a listener.
+func (h *holding) refusal(of *rule, at *Listener) *Refusal {
+	if h.closed {
+		return &Refusal{ReasonAuthNotPossible, fmt.Sprintf(
+			"%s is refused at listener %q, because GatewayPolicy %q asks in overrides.auth who clients are, and the gateway does not read these connections",
+			of.field, at.Key(), h.broken.Name)}
+	}
+	becomes := "answered with 500"
+	if of.action.Transport != table.TransportHTTP {
+		becomes = "refused"
+	}
+	return &Refusal{ReasonPolicyInvalid, fmt.Sprintf(
+		"%s is %s at listener %q, because GatewayPolicy %q cannot be used; its status tells why", of.field, becomes, at.Key(), h.broken.Name)}
 }
 
 // refuse notes the first policy that cannot be used.

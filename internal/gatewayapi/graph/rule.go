@@ -113,7 +113,7 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 	for i := range route.rules {
 		from := &route.rules[i]
 		parts := b.parts(g, route, from, hosts)
-		route.noteRefusal(from, parts)
+		route.noteRefusal(g, from, parts)
 		for _, m := range from.matches {
 			if m.unknown {
 				continue
@@ -128,16 +128,18 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 	return all
 }
 
-// noteRefusal notes the first rule that policies keep from being served. Who sees the route need not see the policy, so what is
-// wrong with it is told there alone.
-func (r *Route) noteRefusal(of *rule, parts []part) {
+// noteRefusal notes, for each parent, the first rule that policies keep from being served. Who sees the route need not see the
+// policy, so what is wrong with it is told there alone.
+func (r *Route) noteRefusal(g *Graph, of *rule, parts []part) {
 	for _, p := range parts {
-		if r.Refused == "" && p.holds != nil && p.holds.broken != nil {
-			becomes := "answered with 500"
-			if of.action.Transport != table.TransportHTTP {
-				becomes = "refused"
+		if p.holds == nil || p.holds.broken == nil {
+			continue
+		}
+		for _, parent := range r.Parents {
+			at := slices.IndexFunc(parent.Listeners, func(i int) bool { return slices.Contains(p.listeners, i) })
+			if at >= 0 && parent.Refused == nil {
+				parent.Refused = p.holds.refusal(of, g.Listeners[parent.Listeners[at]])
 			}
-			r.Refused = fmt.Sprintf("%s is %s, because GatewayPolicy %q cannot be used; its status tells why", of.field, becomes, p.holds.broken.Name)
 		}
 	}
 }

@@ -154,12 +154,12 @@ func overUDP(kind Kind) string {
 
 // behind tells whether older routes have all of these listeners, where nothing but the listener selects a route. The oldest one
 // gets everything.
-func (b *builder) behind(route *Route, listeners []int) bool {
+func (b *builder) behind(g *Graph, route *Route, listeners []int) bool {
 	if route.Kind != TCPRoute && route.Kind != UDPRoute {
 		return false
 	}
 	for _, i := range listeners {
-		if !b.firsts[i] {
+		if g.Listeners[i].Valid && !b.firsts[i] {
 			return false
 		}
 	}

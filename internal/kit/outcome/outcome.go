@@ -188,6 +188,9 @@ func (r *Recheck) After(d time.Duration) {
 // In is how long it is until then.
 func (r Recheck) In() time.Duration { return time.Duration(r) }
 
+// Rest is the result of a reconcile that did nothing yet. It counts as neither a success nor a failure.
+func Rest(left time.Duration) ctrl.Result { return ctrl.Result{RequeueAfter: left} }
+
 // Result turns the errors of one reconcile into its result. recheck, when positive, is
 // when to look again even if nothing changes. An Invalid error asks for no other look, and
 // keeps no other error of the reconcile from being tried again.
