@@ -33,7 +33,7 @@
 //	sets.go        ListenerSets: loading them, and their status
 //	orphans.go     taking back what was said of ListenerSets that no Gateway has
 //	write.go       which statuses are written, and when
-//	changes.go     writing the statuses of routes, of which there may be thousands
+//	changes.go     writing the statuses of routes and GatewayPolicies, of which there may be thousands
 //	pace.go        looks at a Gateway that changes all the time
 //	metrics.go     what is measured
 //

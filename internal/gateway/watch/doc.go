@@ -4,8 +4,8 @@
 //
 // Source follows an APIGateway: the APIGateway itself, the Services and EndpointSlices of its
 // namespace, and the Secrets that the spec names. GatewaySource follows a Gateway of the
-// Gateway API: the Gateway, the routes, ListenerSets and grants of all namespaces, and the
-// Services, EndpointSlices, Namespaces and Secrets that matter for them.
+// Gateway API: the Gateway, the routes, ListenerSets, policies and grants of all namespaces,
+// and the Services, EndpointSlices, Namespaces and Secrets that matter for them.
 //
 // Reflectors fill stores. A change in a store wakes the loop of the source (follower), which
 // reads all stores, compiles a table and applies it. So a burst of changes leads to one new

@@ -30,7 +30,7 @@
 //   - listeners.go: which listeners are served
 //   - sets.go: the listeners of ListenerSets
 //   - limited.go: what is not known where Slipway is limited to some namespaces
-//   - overlap.go: which listeners with TLS have names in common
+//   - overlap.go: which listeners for HTTPS have names in common
 //   - hostname.go: which names a listener and a route have in common
 //   - attach.go: which listeners a route attaches to
 //   - clients.go: how clients prove who they are, and what backends are shown
@@ -39,8 +39,8 @@
 //   - gateway_policy_refs.go: what GatewayPolicies refer to
 //   - inherit.go: which settings of GatewayPolicies hold for a rule
 //   - grants.go: which references to other namespaces are permitted
-//   - rule.go, match.go, filters.go, backends.go: what rules of both kinds have in common
-//   - http.go, grpc.go: the rules of each kind
+//   - rule.go, match.go, filters.go, backends.go: what rules of all kinds have in common
+//   - http.go, grpc.go: the rules of HTTPRoutes and GRPCRoutes
 //   - streams.go: listeners and rules for TLS, TCP and UDP
 //   - unknown.go: fields of later versions
 //   - conditions.go: the conditions, as data
