@@ -9,7 +9,7 @@ package v1alpha1
 type AddressRange string
 
 // ClientAddresses says from which addresses requests are let in. The address is that of the connection; behind
-// spec.trustedProxies it is the last one in X-Forwarded-For that is no trusted proxy. A request whose client a trusted proxy
+// trustedProxies (of the APIGateway, or of the GatewayParameters) it is the last one in X-Forwarded-For that is no trusted proxy. A request whose client a trusted proxy
 // does not say is refused.
 //
 // +kubebuilder:validation:MinProperties=1

@@ -149,7 +149,7 @@ type Route struct {
 	// +optional
 	ClientAddresses *ClientAddresses `json:"clientAddresses,omitempty"`
 
-	// auth lets only those in who prove who they are. Others get 401. Default: everybody.
+	// auth lets only those in who prove who they are. Others get 401, or with auth.external what the Service answers. Default: everybody.
 	// +optional
 	Auth *Auth `json:"auth,omitempty"`
 

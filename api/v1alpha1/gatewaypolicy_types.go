@@ -16,6 +16,7 @@ import (
 // +kubebuilder:metadata:labels="gateway.networking.k8s.io/policy=Inherited"
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.ancestors[*].conditions[?(@.type=="Accepted")].status`,description="Whether it is used, for each Gateway"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.ancestors[*].conditions[?(@.type=="Accepted")].reason`,description="Why it is used or not, for each Gateway"
+// +kubebuilder:printcolumn:name="Live",type=string,JSONPath=`.status.ancestors[*].conditions[?(@.type=="slipway.dev/Live")].status`,description="Whether every pod uses it as it is now, for each Gateway"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type GatewayPolicy struct {
 	metav1.TypeMeta `json:",inline"`
@@ -93,7 +94,8 @@ type PolicyTargetReference struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.per) || self.rateLimit.per != 'Key' || has(self.auth)",message="rateLimit.per Key needs auth beside it"
 // +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.auth.external)",message="auth.external is not supported in a GatewayPolicy"
 type GatewayPolicySettings struct {
-	// clientAddresses lets only those in whose address fits. Others get 403. Default: everybody.
+	// clientAddresses lets only those in whose address fits. Others get 403, and connections that the gateway does not read are
+	// closed. Default: everybody.
 	// +optional
 	ClientAddresses *ClientAddresses `json:"clientAddresses,omitempty"`
 

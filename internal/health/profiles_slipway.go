@@ -29,6 +29,8 @@ func slipwayProfiles() []Profile {
 			notReady,
 		}},
 		{Group: slipwayv1alpha1.GroupName, Kinds: []string{"BackupRun", "Restore"}, Rules: ended},
+		{Group: slipwayv1alpha1.GroupName, Kinds: []string{"GatewayPolicy"}, Items: []Items{{Path: ".status.ancestors", Whole: []string{slipwayv1alpha1.ConditionPolicyAccepted}}}},
+		hasNoStatus(slipwayv1alpha1.GroupName, "GatewayParameters"),
 		// Later kinds follow the same conventions.
 		{Group: slipwayv1alpha1.GroupName, Whole: []string{slipwayv1alpha1.ConditionReady}},
 	}

@@ -1,9 +1,14 @@
 package routes_test
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -22,5 +27,51 @@ func TestTheReasonsOfTheTableAreThoseOfTheAPI(t *testing.T) {
 		if ours != ofAPI {
 			t.Errorf("%q is %q in the API", ours, ofAPI)
 		}
+	}
+}
+
+// What an APIGateway says in the words of the Gateway API leads to the same rules.
+func TestWhatAnAPIGatewayHasFromTheGatewayAPI(t *testing.T) {
+	var spec []slipwayv1alpha1.Route
+	if err := yaml.UnmarshalStrict([]byte(`
+- path: /users
+  redirect: {pathPrefix: /people}
+- backends:
+  - {name: a, port: 80, requestHeaders: {set: [{name: x-a, value: a}]}, responseHeaders: {remove: [server]}}
+  mirrors: [{backendService: {name: b, port: 80}, percent: 5}, {backendService: {name: b, port: 80}, fraction: {numerator: 1, denominator: 1000}}]
+  mirror: {backendService: {name: b, port: 80}}
+  retries: {statusCodes: [429]}
+- {backends: [{name: a, port: 80, requestHeaders: {remove: [Host]}}]}
+- {backendService: {name: a, port: 80}, mirrors: [{backendService: {name: b, port: 80}, fraction: {numerator: 3, denominator: 2}}]}
+- {path: /a, pathType: Exact, redirect: {pathPrefix: /people}}
+`), &spec); err != nil {
+		t.Fatal(err)
+	}
+	of := table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}
+	compiled, problems := routes.Compile(routes.Input{Routes: spec, Services: map[string]table.Service{"a": of, "b": of}})
+	var refused []int
+	for _, p := range problems {
+		refused = append(refused, p.Index)
+	}
+	if diff := cmp.Diff([]int{2, 3, 4}, refused); diff != "" {
+		t.Errorf("refused are: %s%v", diff, problems)
+	}
+	if got := compiled.Routes[0].Redirect.Location("http", "a.test", 0, "/users/1", ""); got != "http://a.test/people/1" {
+		t.Errorf("it redirects to %s", got)
+	}
+	second := compiled.Routes[1]
+	var shares []string
+	for _, m := range second.Mirrors {
+		shares = append(shares, fmt.Sprintf("%s %d/%d", m.Backend.ID, m.Numerator, m.Denominator))
+	}
+	if diff := cmp.Diff([]string{"b:80 100/100", "b:80 5/100", "b:80 1/1000"}, shares); diff != "" {
+		t.Error(diff)
+	}
+	if !second.Retries.Statuses.Has(429) || second.Retries.Statuses.Has(500) {
+		t.Error("it is not sent again for 429, or for 500 too")
+	}
+	edit := second.Backends[0]
+	if edit.RequestHeaders.Set[0] != (table.HeaderField{Name: "X-A", Value: "a"}) || edit.ResponseHeaders.Remove[0] != "Server" {
+		t.Errorf("the headers are changed by %+v and %+v", edit.RequestHeaders, edit.ResponseHeaders)
 	}
 }

@@ -34,6 +34,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.AuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &apiv1alpha1.AutoscalingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackendHeaderEdit"):
+		return &apiv1alpha1.BackendHeaderEditApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackendHeaderField"):
+		return &apiv1alpha1.BackendHeaderFieldApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackendHealthCheck"):
 		return &apiv1alpha1.BackendHealthCheckApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackendPolicy"):
@@ -114,6 +118,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.FileSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FiringObject"):
 		return &apiv1alpha1.FiringObjectApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Fraction"):
+		return &apiv1alpha1.FractionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayParameters"):
 		return &apiv1alpha1.GatewayParametersApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayParametersSpec"):

@@ -12,7 +12,7 @@ import (
 // with apply.
 //
 // ClientAddresses says from which addresses requests are let in. The address is that of the connection; behind
-// spec.trustedProxies it is the last one in X-Forwarded-For that is no trusted proxy. A request whose client a trusted proxy
+// trustedProxies (of the APIGateway, or of the GatewayParameters) it is the last one in X-Forwarded-For that is no trusted proxy. A request whose client a trusted proxy
 // does not say is refused.
 type ClientAddressesApplyConfiguration struct {
 	// allow are the addresses that are let in, at most 64. Default: all that deny does not name.

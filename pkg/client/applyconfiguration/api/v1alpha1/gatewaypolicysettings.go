@@ -9,7 +9,8 @@ package v1alpha1
 //
 // GatewayPolicySettings are the settings of a policy. Each is inherited by itself. At least one is set.
 type GatewayPolicySettingsApplyConfiguration struct {
-	// clientAddresses lets only those in whose address fits. Others get 403. Default: everybody.
+	// clientAddresses lets only those in whose address fits. Others get 403, and connections that the gateway does not read are
+	// closed. Default: everybody.
 	ClientAddresses *ClientAddressesApplyConfiguration `json:"clientAddresses,omitempty"`
 	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy.
 	// external is not supported here. Default: everybody.

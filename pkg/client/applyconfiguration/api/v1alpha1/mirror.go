@@ -13,6 +13,8 @@ type MirrorApplyConfiguration struct {
 	BackendService *BackendServiceApplyConfiguration `json:"backendService,omitempty"`
 	// percent is the share of the requests that is copied, from 0 to 100. Default 100.
 	Percent *int32 `json:"percent,omitempty"`
+	// fraction is a share that percent cannot say. percent does not count then. Default: none.
+	Fraction *FractionApplyConfiguration `json:"fraction,omitempty"`
 }
 
 // MirrorApplyConfiguration constructs a declarative configuration of the Mirror type for use with
@@ -34,5 +36,13 @@ func (b *MirrorApplyConfiguration) WithBackendService(value *BackendServiceApply
 // If called multiple times, the Percent field is set to the value of the last call.
 func (b *MirrorApplyConfiguration) WithPercent(value int32) *MirrorApplyConfiguration {
 	b.Percent = &value
+	return b
+}
+
+// WithFraction sets the Fraction field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Fraction field is set to the value of the last call.
+func (b *MirrorApplyConfiguration) WithFraction(value *FractionApplyConfiguration) *MirrorApplyConfiguration {
+	b.Fraction = value
 	return b
 }

@@ -22,6 +22,9 @@ type RedirectApplyConfiguration struct {
 	Port *int32 `json:"port,omitempty"`
 	// path in place of the whole path, at most 512 characters; the query stays. Default: the request's.
 	Path *apiv1alpha1.URLPath `json:"path,omitempty"`
+	// pathPrefix takes the place of the route's path at the start of the request's path, at most 512 characters: with path
+	// /users and pathPrefix /people, /users/1 becomes /people/1. It needs pathType Prefix, and goes without path.
+	PathPrefix *string `json:"pathPrefix,omitempty"`
 	// statusCode is 301, 302, 303, 307 or 308. Default 302.
 	StatusCode *int32 `json:"statusCode,omitempty"`
 }
@@ -61,6 +64,14 @@ func (b *RedirectApplyConfiguration) WithPort(value int32) *RedirectApplyConfigu
 // If called multiple times, the Path field is set to the value of the last call.
 func (b *RedirectApplyConfiguration) WithPath(value apiv1alpha1.URLPath) *RedirectApplyConfiguration {
 	b.Path = &value
+	return b
+}
+
+// WithPathPrefix sets the PathPrefix field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PathPrefix field is set to the value of the last call.
+func (b *RedirectApplyConfiguration) WithPathPrefix(value string) *RedirectApplyConfiguration {
+	b.PathPrefix = &value
 	return b
 }
 

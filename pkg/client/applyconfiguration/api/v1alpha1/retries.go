@@ -21,6 +21,9 @@ type RetriesApplyConfiguration struct {
 	// retryOn are the causes: ConnectFailure, Reset, Timeout, and the statuses "502", "503"
 	// and "504", in quotes. Default: ConnectFailure.
 	RetryOn []apiv1alpha1.RetryCause `json:"retryOn,omitempty"`
+	// statusCodes are more status codes of a response for which a request is sent again, from 400 to 599, at most 16. Default:
+	// none.
+	StatusCodes []int32 `json:"statusCodes,omitempty"`
 }
 
 // RetriesApplyConfiguration constructs a declarative configuration of the Retries type for use with
@@ -43,6 +46,16 @@ func (b *RetriesApplyConfiguration) WithAttempts(value int32) *RetriesApplyConfi
 func (b *RetriesApplyConfiguration) WithRetryOn(values ...apiv1alpha1.RetryCause) *RetriesApplyConfiguration {
 	for i := range values {
 		b.RetryOn = append(b.RetryOn, values[i])
+	}
+	return b
+}
+
+// WithStatusCodes adds the given value to the StatusCodes field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the StatusCodes field.
+func (b *RetriesApplyConfiguration) WithStatusCodes(values ...int32) *RetriesApplyConfiguration {
+	for i := range values {
+		b.StatusCodes = append(b.StatusCodes, values[i])
 	}
 	return b
 }

@@ -55,6 +55,8 @@ type RouteApplyConfiguration struct {
 	ResponseHeaders *HeaderEditApplyConfiguration `json:"responseHeaders,omitempty"`
 	// mirror sends a copy of requests to another Service and ignores its answers.
 	Mirror *MirrorApplyConfiguration `json:"mirror,omitempty"`
+	// mirrors are more Services that get a copy, each with a share of its own, at most 4.
+	Mirrors []MirrorApplyConfiguration `json:"mirrors,omitempty"`
 	// cors lets pages of other origins use the route. Preflight requests are answered by
 	// the gateway. Default: the gateway leaves CORS to the backend.
 	CORS *CORSApplyConfiguration `json:"cors,omitempty"`
@@ -68,7 +70,7 @@ type RouteApplyConfiguration struct {
 	Retries *RetriesApplyConfiguration `json:"retries,omitempty"`
 	// clientAddresses lets only those in whose address fits. Others get 403. Default: everybody.
 	ClientAddresses *ClientAddressesApplyConfiguration `json:"clientAddresses,omitempty"`
-	// auth lets only those in who prove who they are. Others get 401. Default: everybody.
+	// auth lets only those in who prove who they are. Others get 401, or with auth.external what the Service answers. Default: everybody.
 	Auth *AuthApplyConfiguration `json:"auth,omitempty"`
 	// rateLimit bounds the number of requests. Others get 429. Default: no bound.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
@@ -214,6 +216,19 @@ func (b *RouteApplyConfiguration) WithResponseHeaders(value *HeaderEditApplyConf
 // If called multiple times, the Mirror field is set to the value of the last call.
 func (b *RouteApplyConfiguration) WithMirror(value *MirrorApplyConfiguration) *RouteApplyConfiguration {
 	b.Mirror = value
+	return b
+}
+
+// WithMirrors adds the given value to the Mirrors field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Mirrors field.
+func (b *RouteApplyConfiguration) WithMirrors(values ...*MirrorApplyConfiguration) *RouteApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithMirrors")
+		}
+		b.Mirrors = append(b.Mirrors, *values[i])
+	}
 	return b
 }
 

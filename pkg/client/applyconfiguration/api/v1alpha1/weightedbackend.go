@@ -21,6 +21,10 @@ type WeightedBackendApplyConfiguration struct {
 	// weight is the share of the requests, in proportion to the sum of all weights, from 0
 	// to 1000000. Default 1; 0 gets none.
 	Weight *int32 `json:"weight,omitempty"`
+	// requestHeaders changes the headers of the requests that this Service gets, after requestHeaders of the route.
+	RequestHeaders *BackendHeaderEditApplyConfiguration `json:"requestHeaders,omitempty"`
+	// responseHeaders changes the headers of the responses of this Service, before responseHeaders of the route.
+	ResponseHeaders *BackendHeaderEditApplyConfiguration `json:"responseHeaders,omitempty"`
 }
 
 // WeightedBackendApplyConfiguration constructs a declarative configuration of the WeightedBackend type for use with
@@ -50,5 +54,21 @@ func (b *WeightedBackendApplyConfiguration) WithPort(value int32) *WeightedBacke
 // If called multiple times, the Weight field is set to the value of the last call.
 func (b *WeightedBackendApplyConfiguration) WithWeight(value int32) *WeightedBackendApplyConfiguration {
 	b.Weight = &value
+	return b
+}
+
+// WithRequestHeaders sets the RequestHeaders field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RequestHeaders field is set to the value of the last call.
+func (b *WeightedBackendApplyConfiguration) WithRequestHeaders(value *BackendHeaderEditApplyConfiguration) *WeightedBackendApplyConfiguration {
+	b.RequestHeaders = value
+	return b
+}
+
+// WithResponseHeaders sets the ResponseHeaders field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ResponseHeaders field is set to the value of the last call.
+func (b *WeightedBackendApplyConfiguration) WithResponseHeaders(value *BackendHeaderEditApplyConfiguration) *WeightedBackendApplyConfiguration {
+	b.ResponseHeaders = value
 	return b
 }
