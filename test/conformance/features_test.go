@@ -36,7 +36,8 @@ func TestClaimed(t *testing.T) {
 	}{
 		"core": {
 			channel: features.FeatureChannelExperimental,
-			with:    core, without: slices.Concat(supported, missing),
+			with:    slices.Concat(core, refusable),
+			without: slices.DeleteFunc(slices.Concat(supported, missing), func(name features.FeatureName) bool { return slices.Contains(refusable, name) }),
 		},
 		"standard": {
 			channel: features.FeatureChannelStandard, extended: true,

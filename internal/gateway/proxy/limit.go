@@ -22,8 +22,8 @@ const (
 type limitKey struct {
 	route  string
 	limit  table.RateLimit // listeners may have limits of their own for a route
-	who    string     // the authenticated name of the client, or
-	client netip.Addr // its address, as clients.Of defines it
+	who    string          // the authenticated name of the client, or
+	client netip.Addr      // its address, as clients.Of defines it
 }
 
 // limiter counts requests with the generic cell rate algorithm. For each key it only stores

@@ -107,7 +107,7 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 	}
 	for one := range settings {
 		p, which := inherited(layers, one)
-		if p == nil || which == defaults && (one == corsSetting && own != nil || one == authSetting && !read) {
+		if p == nil || which == defaults && one.yields(own, read) {
 			continue
 		}
 		from := p.stanza(which)
@@ -137,6 +137,11 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 	}
 	h.addresses, h.rateLimit, h.cors, h.bodyBytes = rule.ClientAddresses, rule.RateLimit, rule.CORS, rule.MaxBodyBytes
 	return h
+}
+
+// yields tells that a default gives way to what the rule says itself, or is not for connections that are not read.
+func (one setting) yields(own *table.CORSRule, read bool) bool {
+	return one == corsSetting && own != nil || one == authSetting && !read
 }
 
 // forConnections leaves what can be asked of connections and datagrams that nobody reads: where they come from. One that overrides
