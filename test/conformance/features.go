@@ -98,7 +98,7 @@ var supported = []features.FeatureName{
 }
 
 // refusable are the extended features that core tests expect to be refused where they are not claimed.
-var refusable = []features.FeatureName{features.SupportTLSRouteModeTerminate}
+var refusable = []features.FeatureName{features.SupportTLSRouteModeTerminate, features.SupportTLSRouteModeMixed}
 
 // missing are the extended features that Slipway does not claim yet.
 var missing []features.FeatureName
