@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -32,13 +34,10 @@ func (r *Reconciler) readBundles(ctx context.Context, s *scope) error {
 	names := slices.DeleteFunc(graph.Bundles(s.gateway), func(name types.NamespacedName) bool {
 		return !graph.Permitted(s.input.Grants, desired.Kind, s.gateway.Namespace, "ConfigMap", name)
 	})
-	var ofPolicies []types.NamespacedName
-	for _, policy := range s.input.Policies {
-		ofPolicies = append(ofPolicies, graph.BundlesOfPolicy(policy)...)
-	}
-	slices.SortFunc(ofPolicies, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	own := len(names)
-	names = append(names, ofPolicies...)
+	for _, policy := range byAge(s.input.Policies) {
+		names = append(names, graph.BundlesOfPolicy(policy)...)
+	}
 	used := map[string]int{} // bytes by namespace, all of them under ""
 	s.bundleVersions, s.input.Bundles = map[types.NamespacedName]string{}, map[types.NamespacedName]graph.Bundle{}
 	for i, name := range names {
@@ -63,6 +62,13 @@ func (r *Reconciler) readBundles(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// byAge returns the policies, the oldest first: a new one must not take the room of those that are there.
+func byAge(policies []*gatewayv1.BackendTLSPolicy) []*gatewayv1.BackendTLSPolicy {
+	return slices.SortedFunc(slices.Values(policies), func(a, b *gatewayv1.BackendTLSPolicy) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // boundBundle refuses a ConfigMap whose copy would take too much room.

@@ -190,3 +190,17 @@ func TestDatagramsAndConnectionsShareANumber(t *testing.T) {
 	g.listens(t, connections)
 	eventually(t, "the sessions of the closed port have ended", func() bool { return g.handler.sessions.Open() == 0 })
 }
+
+// Who pretends addresses gets no answers, and holds places for a short time only.
+func TestASessionWithoutAnAnswerEndsSooner(t *testing.T) {
+	handler := New(Options{SessionTimeout: time.Minute})
+	s := &session{server: &datagramServer{server: &Server{handler: handler}}}
+	now := time.Unix(1000, 0)
+	s.last.Store(now.UnixNano())
+	want(t, "without an answer", s.ends().Sub(now), unansweredTimeout)
+	s.sent.Add(1)
+	want(t, "after an answer", s.ends().Sub(now), time.Minute)
+	handler.options.SessionTimeout = time.Second
+	s.sent.Store(0)
+	want(t, "where all end sooner", s.ends().Sub(now), time.Second)
+}
