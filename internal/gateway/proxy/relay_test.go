@@ -8,8 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,33 +17,17 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // logLines collects an access log.
-type logLines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
+type logLines struct{ lockedbuffer.Buffer }
 
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
+// has tells whether a line has all of these parts.
 func (l *logLines) has(parts ...string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.SplitSeq(l.text.String(), "\n") {
-		found := true
-		for _, part := range parts {
-			found = found && strings.Contains(line, part)
-		}
-		if found {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Lines(), func(line string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
+	})
 }
 
 // streamTable makes a table. Endpoints are those of port 1 of the Services, for TCP and for UDP.

@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/json"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
@@ -34,24 +32,11 @@ func (p *attachedPolicy) targets() []graph.Target {
 	return graph.TargetsOf(p.of)
 }
 
-// keepAttached parses a policy. Of one that cannot be parsed the targets are read, if possible:
-// they must not be served without what the policy asks for.
 func keepAttached(in *object) *attachedPolicy {
-	p := &attachedPolicy{of: &slipwayv1alpha1.GatewayPolicy{ObjectMeta: metav1.ObjectMeta{
-		Namespace: in.Namespace, Name: in.Name, UID: in.UID, Generation: in.Generation, CreationTimestamp: in.CreationTimestamp,
-	}}}
-	var err error
-	if p.unknown, err = readStrictly(in.Spec.Raw, &p.of.Spec); err == nil {
-		return p
-	}
-	p.wrong, p.unknown = err.Error(), []string{"(of another form)"}
-	var targets struct {
-		TargetRefs []slipwayv1alpha1.PolicyTargetReference `json:"targetRefs"`
-	}
-	p.of.Spec = slipwayv1alpha1.GatewayPolicySpec{}
-	if json.UnmarshalCaseSensitivePreserveInts(in.Spec.Raw, &targets) == nil {
-		p.of.Spec.TargetRefs = targets.TargetRefs
-	}
+	p := &attachedPolicy{of: &slipwayv1alpha1.GatewayPolicy{ObjectMeta: metaOfPolicy(in)}}
+	p.unknown, p.wrong = readPolicy(in.Spec.Raw, &p.of.Spec, func(targets []slipwayv1alpha1.PolicyTargetReference) {
+		p.of.Spec.TargetRefs = targets
+	})
 	return p
 }
 

@@ -32,25 +32,34 @@ func (p *policy) services() []types.NamespacedName {
 	return graph.ServicesOfPolicy(p.of)
 }
 
-// keepPolicy parses a policy. Of one that cannot be parsed the targets are read, if possible:
-// they must not be reached without TLS.
 func keepPolicy(in *object) *policy {
-	p := &policy{of: &gatewayv1.BackendTLSPolicy{ObjectMeta: metav1.ObjectMeta{
-		Namespace: in.Namespace, Name: in.Name, UID: in.UID, Generation: in.Generation, CreationTimestamp: in.CreationTimestamp,
-	}}}
-	var err error
-	if p.unknown, err = readStrictly(in.Spec.Raw, &p.of.Spec); err == nil {
-		return p
-	}
-	p.wrong, p.unknown = err.Error(), []string{"(of another form)"}
-	var targets struct {
-		TargetRefs []gatewayv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs"`
-	}
-	p.of.Spec = gatewayv1.BackendTLSPolicySpec{}
-	if json.UnmarshalCaseSensitivePreserveInts(in.Spec.Raw, &targets) == nil {
-		p.of.Spec.TargetRefs = targets.TargetRefs
-	}
+	p := &policy{of: &gatewayv1.BackendTLSPolicy{ObjectMeta: metaOfPolicy(in)}}
+	p.unknown, p.wrong = readPolicy(in.Spec.Raw, &p.of.Spec, func(targets []gatewayv1.LocalPolicyTargetReferenceWithSectionName) {
+		p.of.Spec.TargetRefs = targets
+	})
 	return p
+}
+
+// metaOfPolicy is what of the metadata of a policy decides.
+func metaOfPolicy(in *object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Name, UID: in.UID, Generation: in.Generation, CreationTimestamp: in.CreationTimestamp}
+}
+
+// readPolicy parses the spec of a policy. Of one that cannot be parsed the targets are read, if possible: they must not be served,
+// or reached, without what the policy asks for. unknown and wrong are those of a policy.
+func readPolicy[Spec, Target any](raw []byte, spec *Spec, target func([]Target)) (unknown []string, wrong string) {
+	unknown, err := readStrictly(raw, spec)
+	if err == nil {
+		return unknown, ""
+	}
+	*spec = *new(Spec)
+	var targets struct {
+		TargetRefs []Target `json:"targetRefs"`
+	}
+	if json.UnmarshalCaseSensitivePreserveInts(raw, &targets) == nil {
+		target(targets.TargetRefs)
+	}
+	return []string{"(of another form)"}, err.Error()
 }
 
 func samePolicy(a, b *policy) bool {
