@@ -39,12 +39,13 @@ func (r *Reconciler) retire(ctx context.Context, key types.NamespacedName) error
 	if err != nil || len(deployments)+len(services) == 0 {
 		return err
 	}
-	if another, err := r.isAnothers(ctx, gateway); err != nil || !another {
+	class, err := r.foreignClass(ctx, gateway)
+	if err != nil || class == "" {
 		return err
 	}
 	var errs []error
 	for i := range deployments {
-		errs = append(errs, r.retireDeployment(ctx, gateway, &deployments[i]))
+		errs = append(errs, r.retireDeployment(ctx, gateway, class, &deployments[i]))
 	}
 	for i := range services {
 		errs = append(errs, r.retireService(ctx, &services[i]))
@@ -77,30 +78,34 @@ func (r *Reconciler) left(ctx context.Context, gateway *gatewayv1.Gateway) ([]ap
 	return deployments, services, nil
 }
 
-// isAnothers asks the API server whether the class of a Gateway belongs to another controller. What a cache shows may be old.
-func (r *Reconciler) isAnothers(ctx context.Context, gateway *gatewayv1.Gateway) (bool, error) {
+// foreignClass asks the API server for the class of a Gateway, if it belongs to another controller. What a cache shows may be old.
+// Empty: it does not, or that is not known.
+func (r *Reconciler) foreignClass(ctx context.Context, gateway *gatewayv1.Gateway) (string, error) {
 	live, class := &gatewayv1.Gateway{}, &gatewayv1.GatewayClass{}
 	err := r.kit.Live.Get(ctx, client.ObjectKeyFromObject(gateway), live)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return "", nil
 	}
 	if err != nil {
-		return false, outcome.Classify(fmt.Sprintf("Gateway %q", gateway.Name), err)
+		return "", outcome.Classify(fmt.Sprintf("Gateway %q", gateway.Name), err)
 	}
 	if live.UID != gateway.UID || !live.DeletionTimestamp.IsZero() {
-		return false, nil
+		return "", nil
 	}
 	err = r.kit.Live.Get(ctx, types.NamespacedName{Name: string(live.Spec.GatewayClassName)}, class)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return false, nil
+		return "", nil
 	}
 	if err != nil {
-		return false, outcome.Classify(fmt.Sprintf("GatewayClass %q", live.Spec.GatewayClassName), err)
+		return "", outcome.Classify(fmt.Sprintf("GatewayClass %q", live.Spec.GatewayClassName), err)
 	}
-	return class.Spec.ControllerName != Controller, nil
+	if class.Spec.ControllerName == Controller {
+		return "", nil
+	}
+	return class.Name, nil
 }
 
-func (r *Reconciler) retireDeployment(ctx context.Context, gateway *gatewayv1.Gateway, deployment *appsv1.Deployment) error {
+func (r *Reconciler) retireDeployment(ctx context.Context, gateway *gatewayv1.Gateway, class string, deployment *appsv1.Deployment) error {
 	// Nobody takes the copies away any more when their grants go.
 	if err := r.emptyCopies(ctx, gateway, borrowed.SecretName(deployment.Name)); err != nil {
 		return err
@@ -112,7 +117,7 @@ func (r *Reconciler) retireDeployment(ctx context.Context, gateway *gatewayv1.Ga
 	if err := r.patch(ctx, deployment, after); err != nil {
 		return err
 	}
-	r.kit.Warn(gateway, reasonRetired, fmt.Sprintf("GatewayClass %q belongs to another controller, so Deployment %q has no pods any more", gateway.Spec.GatewayClassName, deployment.Name))
+	r.kit.Warn(gateway, reasonRetired, fmt.Sprintf("GatewayClass %q belongs to another controller, so Deployment %q has no pods any more", class, deployment.Name))
 	return nil
 }
 

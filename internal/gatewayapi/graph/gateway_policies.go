@@ -34,8 +34,9 @@ type GatewayPolicy struct {
 	auth [stanzas]Authentication
 	// invalid is why it cannot be used at all. What it is for then answers 500.
 	invalid *fault
-	// conflict is which setting an older policy with the same target has. overridden are those that overrides of others replace.
-	conflict   *fault
+	// conflicts are which setting an older policy with the same target has, by that target. overridden are those that overrides of
+	// others replace.
+	conflicts  map[place]*fault
 	overridden [settings]bool
 }
 
@@ -127,7 +128,7 @@ func (b *builder) judgeGatewayPolicies() {
 func (b *builder) newGatewayPolicy(of *slipwayv1alpha1.GatewayPolicy) *GatewayPolicy {
 	p := &GatewayPolicy{
 		UID: of.UID, Generation: of.Generation, Name: types.NamespacedName{Namespace: of.Namespace, Name: of.Name}, of: of,
-		Secrets: SecretsOfGatewayPolicy(of), targets: placesOf(of),
+		Secrets: SecretsOfGatewayPolicy(of), targets: placesOf(of), conflicts: map[place]*fault{},
 	}
 	p.invalid = b.refuseGatewayPolicy(p)
 	for which := range stanzas {
@@ -154,8 +155,8 @@ func (l *layer) add(p *GatewayPolicy, at place) {
 			first := l.holds[which][one]
 			if first == nil {
 				l.holds[which][one] = p
-			} else if first != p && p.conflict == nil {
-				p.conflict = &fault{reason: slipwayv1alpha1.ReasonPolicyConflicted, message: fmt.Sprintf(
+			} else if first != p && p.conflicts[at] == nil {
+				p.conflicts[at] = &fault{reason: slipwayv1alpha1.ReasonPolicyConflicted, message: fmt.Sprintf(
 					"spec.%s.%s: GatewayPolicy %q is older and sets it for %s too, so that one holds; settings that no older policy has are used", which, one, first.Name.Name, at)}
 			}
 		}
@@ -227,16 +228,19 @@ func (b *builder) concludeGatewayPolicies(g *Graph) {
 	}
 	sections := b.sections(g)
 	for _, p := range b.gatewayPolicies {
-		matters, missing := false, (*fault)(nil)
+		matters, missing, conflict := false, (*fault)(nil), (*fault)(nil)
 		for _, at := range p.targets {
 			names, known := sections[at.Target]
 			matters = matters || known
+			if known && conflict == nil { // at another Gateway it is told there
+				conflict = p.conflicts[at]
+			}
 			if known && at.section != "" && !slices.Contains(names, at.section) && missing == nil {
 				missing = faultf(slipwayv1alpha1.ReasonPolicyTargetNotFound, "spec.targetRefs: there is no %s", at)
 			}
 		}
 		if matters {
-			p.conclude(missing)
+			p.conclude(cmp.Or(missing, conflict))
 			g.GatewayPolicies = append(g.GatewayPolicies, p)
 		}
 	}
@@ -277,8 +281,8 @@ func (b *builder) sections(g *Graph) map[Target][]string {
 	return sections
 }
 
-// conclude makes the conditions of a policy.
-func (p *GatewayPolicy) conclude(missing *fault) {
+// conclude makes the conditions of a policy. lesser is what is wrong with some of its targets.
+func (p *GatewayPolicy) conclude(lesser *fault) {
 	f := p.invalid
 	if f != nil {
 		f = &fault{reason: f.reason, message: f.message + "; what the policy is for is answered with 500"}
@@ -289,7 +293,7 @@ func (p *GatewayPolicy) conclude(missing *fault) {
 		}
 	}
 	p.Served = f == nil
-	f = cmp.Or(f, missing, p.conflict)
+	f = cmp.Or(f, lesser)
 	message := "the policy is used"
 	var replaced []string
 	for one := range settings {

@@ -218,3 +218,27 @@ func TestPoliciesOfConnectionsThatAreNotRead(t *testing.T) {
 		})
 	}
 }
+
+// A policy may name things of two Gateways. What it cannot have at the one does not concern the other.
+func TestAConflictIsToldWhereItIs(t *testing.T) {
+	target := func(name string) slipwayv1alpha1.PolicyTargetReference {
+		return slipwayv1alpha1.PolicyTargetReference{Kind: "Gateway", Name: name}
+	}
+	size := int64(10)
+	older := attachedPolicy("infra", "a", target("edge"), &slipwayv1alpha1.GatewayPolicySettings{MaxBodyBytes: &size}, nil)
+	younger := attachedPolicy("infra", "b", target("edge"), &slipwayv1alpha1.GatewayPolicySettings{MaxBodyBytes: &size}, nil)
+	for name, tc := range map[string]struct{ olderIsFor, want string }{
+		"both are for this Gateway":    {"edge", slipwayv1alpha1.ReasonPolicyConflicted},
+		"they meet at another Gateway": {"elsewhere", slipwayv1alpha1.ReasonPolicyAccepted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			older.Spec.TargetRefs = []slipwayv1alpha1.PolicyTargetReference{target(tc.olderIsFor)}
+			younger.Spec.TargetRefs = []slipwayv1alpha1.PolicyTargetReference{target("edge"), target("elsewhere")}
+			g := graph.Build(aGateway(older, younger))
+			last := g.GatewayPolicies[len(g.GatewayPolicies)-1]
+			if last.Name.Name != "b" || last.Conditions[0].Reason != tc.want {
+				t.Errorf("%s: %s, want %s", last.Name, last.Conditions[0].Reason, tc.want)
+			}
+		})
+	}
+}
