@@ -12,13 +12,14 @@
 #
 #   hack/test-e2e.sh SUITE [go test flags]
 #
-# SUITE is the build tag of the tests: e2e, chaos, change, csi, chartcluster, conformance or postgres. For csi the cluster gets
-# CSI volumes: hack/csi.sh. For conformance it gets the CRDs of the Gateway API: hack/conformance.sh. RUN, CORE, PROFILE,
+# SUITE is the build tag of the tests: e2e, chaos, change, csi, chartcluster, conformance, peers or postgres. For csi the cluster gets
+# CSI volumes: hack/csi.sh. For peers it gets other implementations of the Gateway API: hack/peers.sh. For conformance it gets the CRDs of the Gateway API: hack/conformance.sh. RUN, CORE, PROFILE,
 # CHANNEL and WAIT are for that suite alone: docs/dev/gateway-conformance.md.
 # TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
+source hack/peers.sh
 suite=${1:?usage: hack/test-e2e.sh SUITE [go test flags]}
 shift
 case $suite in
@@ -120,13 +121,17 @@ make --no-print-directory build bin/testsum
 start_cluster "$name"
 if [[ $suite != conformance ]]; then load_echo; fi
 if [[ $suite == postgres ]]; then load_postgres; fi
+if [[ $suite == peers ]]; then
+  [[ $CLUSTER == local ]] || die 'the peers are installed with every right, so they need a local cluster'
+  load_peers "$name"
+fi
 if [[ $suite == csi ]]; then
   [[ $CLUSTER == local ]] || die 'the tests of CSI snapshots look into the local cluster'
   hack/csi.sh "$name"
 fi
 if [[ $suite == conformance && $CLUSTER == local ]]; then hack/conformance.sh "$name"; fi
 # Before the operator starts: it looks for kinds that are missing once a minute.
-if [[ $suite =~ ^(e2e|change)$ && $CLUSTER == local ]]; then install_gateway_api . experimental; fi
+if [[ $suite =~ ^(e2e|change|peers)$ && $CLUSTER == local ]]; then install_gateway_api . experimental; fi
 if [[ $suite == chartcluster ]]; then
   bin/localkube load --name "$name" "$OLD_RELEASE"/images/*.tar
 else

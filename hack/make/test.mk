@@ -15,6 +15,7 @@
 #   change         a cluster like that of e2e, with a gateway changed under load         build tag change
 #                  (a short run is part of e2e)
 #   csi            a cluster like that of e2e, with volumes that can be snapshotted      build tag csi
+#   peers          a cluster like that of e2e, with other implementations of the Gateway API build tag peers
 #   conformance    a cluster like that of e2e, with the suite of the Gateway API         build tag conformance
 #   csitest        the CSI driver of that cluster, with csi-test's sanity suite          build tag csitest
 #   backup         the engine of backups, with failing storage, full disks and kills     build tag backuptest
@@ -280,6 +281,13 @@ bench-gateway-change: bin/testsum ## Change a gateway 1,000 times under a load o
 .PHONY: bench-gatewayapi
 bench-gatewayapi: bin/testsum ## Measure on real pods how soon Gateways and HTTPRoutes are served and told of, and what many that change cost. ROUTES= SAMPLES=
 	@SAMPLES='$(SAMPLES)' ROUTES='$(ROUTES)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh change -run TestCostOfHTTPRoutes $(TEST_FLAGS)
+
+# Traefik is built when it is first needed, which takes minutes.
+.PHONY: bench-peers
+bench-peers: bin/testsum ## Measure Slipway beside Traefik as implementations of the Gateway API, on one cluster with one script. ROUNDS= ROUTES= MORE= ONLY=
+	@echo 'bench-peers:'
+	@ROUNDS='$(ROUNDS)' ROUTES='$(ROUTES)' MORE='$(MORE)' ONLY='$(ONLY)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh peers -timeout 90m $(TEST_FLAGS)
+	@cat bin/peers.md
 
 .PHONY: bench-gateway-change-propagation
 bench-gateway-change-propagation: bin/testsum ## Measure on real pods how soon a changed route is served through the Service, and called live.

@@ -1,0 +1,409 @@
+//go:build peers
+
+package peers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/testing/livecluster"
+	"github.com/slipway-dev/slipway/internal/testing/livetest"
+)
+
+const (
+	gateway = "edge"
+	host    = "app.example.com"
+	// blue and green are backends that are alike. Mixed has an endpoint of blue, and one that answers 503 at /never.
+	blue, green, mixed = "blue", "green", "mixed"
+	// kept is the name of the route that is there all the time.
+	kept = "kept"
+	// patience is how long what should come may take.
+	patience = 5 * time.Minute
+)
+
+// TestSideBySide does the same to every contender, ROUNDS times (default 1), one contender at a time and each with a namespace, a
+// GatewayClass and a Gateway of its own. ROUTES (default 1000) is the size of the first crowd and MORE (default 3000) that of the
+// second. ONLY names one contender.
+func TestSideBySide(t *testing.T) {
+	table := &report{}
+	for round := range setting(t, "ROUNDS", 1) {
+		order := slices.Clone(contenders)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, c := range order {
+			if only := os.Getenv("ONLY"); only != "" && only != c.name {
+				continue
+			}
+			t.Run(c.name, func(t *testing.T) {
+				f := livetest.New(t, cluster)
+				f.Patience = patience
+				(&play{Fixture: f, contender: &c, table: table}).run()
+			})
+		}
+	}
+	t.Logf("\n%s", table)
+	if err := table.write(); err != nil {
+		t.Error(err)
+	}
+}
+
+func setting(t *testing.T, name string, fallback int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return fallback
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s=%q is not a number", name, text)
+	}
+	return n
+}
+
+// play is one contender in one round.
+type play struct {
+	*livetest.Fixture
+
+	contender *contender
+	table     *report
+	processes []process
+	statuses  *statuses
+	asker     *asker
+	load      *load
+	crowd     []*member
+	others    int // routes beside the crowd
+}
+
+// run is the script.
+func (p *play) run() {
+	p.startBackends()
+	p.processes = p.contender.install(p.Fixture)
+	p.statuses = followStatuses(p.Fixture, p.contender.controller)
+	p.contender.createGateway(p.Fixture)
+	p.keep(route(kept, blue))
+	p.startAsking()
+	p.load = startLoad(p.T, p.asker, "/"+kept, 200, 4)
+	p.grow(setting(p.T, "ROUTES", 1000))
+	p.firstAnswers()
+	p.steadyChanges()
+	p.changeUnderLoad()
+	p.failover()
+	p.grow(setting(p.T, "MORE", 3000))
+	p.shrink()
+	p.load.stop()
+	p.tell("requests at 200/s for a route that did not change, not answered by its backend", p.load.count())
+	if first := p.load.first.Load(); first != nil {
+		p.Logf("the first wrong answer: %s", *first)
+	}
+	if p.contender.ours && p.load.wrong.Load() > 0 {
+		p.Errorf("%s requests were answered wrongly", p.load.count())
+	}
+}
+
+// tell reports a figure.
+func (p *play) tell(what string, value any) {
+	text := fmt.Sprint(value)
+	if took, ok := value.(time.Duration); ok {
+		text = took.Round(time.Millisecond).String()
+	}
+	p.Measured("%s: %s: %s", p.contender.name, what, text)
+	p.table.add(what, p.contender.name, text)
+}
+
+// keep creates a route that is there until the end.
+func (p *play) keep(object *gatewayv1.HTTPRoute) {
+	p.Create(object)
+	p.others++
+}
+
+// startBackends starts them and waits until they are ready.
+func (p *play) startBackends() {
+	echo := os.Getenv("ECHO_IMAGE")
+	if echo == "" {
+		p.Fatal("ECHO_IMAGE is not set: there is no image of hack/echo")
+	}
+	backends := []struct {
+		name, image string
+		labels      map[string]string
+	}{
+		{blue, echo, map[string]string{"app": blue}},
+		{green, echo, map[string]string{"app": green}},
+		{"good", echo, map[string]string{"app": "good", "of": mixed}},
+		{"bad", p.Cluster.DemoImage, map[string]string{"app": "bad", "of": mixed}},
+	}
+	for _, b := range backends {
+		p.Create(backend(b.name, b.image, b.labels))
+	}
+	for name, selector := range map[string]map[string]string{blue: {"app": blue}, green: {"app": green}, mixed: {"of": mixed}} {
+		p.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
+			Selector: selector, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		}})
+	}
+	for _, b := range backends {
+		p.Kubectl("rollout", "status", "deployment/"+b.name, "--timeout=90s")
+	}
+}
+
+func backend(name, image string, labels map[string]string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": labels["app"]}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "backend", Image: image, Env: []corev1.EnvVar{{Name: "COLOR", Value: name}, {Name: "PORT", Value: "8080"}},
+				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+					HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)},
+				}},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		}},
+	}}
+}
+
+// startAsking waits until the route that stays is served.
+func (p *play) startAsking() {
+	service := &corev1.Service{}
+	p.Eventually(func() error { return p.Get(p.contender.service, service) })
+	p.asker = newAsker(p.T, service.Spec.ClusterIP)
+	p.Eventually(func() error { return p.asker.check(p.Context(), "/"+kept, blue) })
+	p.Eventually(func() error { return p.statuses.allSettled(1) })
+}
+
+// grow creates so many routes as fast as they are taken, and watches what becomes of them.
+func (p *play) grow(count int) {
+	if count == 0 {
+		return
+	}
+	title := fmt.Sprintf("%d new routes beside %d", count, len(p.crowd)+p.others)
+	p.statuses.writes()
+	before, load := usage(p.Fixture, p.processes), p.load.count()
+	first := len(p.crowd)
+	for i := range count {
+		p.crowd = append(p.crowd, newMember(first+i))
+	}
+	members := p.crowd[first:]
+
+	ctx, cancel := context.WithTimeout(p.Context(), patience)
+	defer cancel()
+	v, served := &verdicts{}, make(chan error, 1)
+	var last time.Time
+	go func() {
+		err := awaitLive(ctx, p.asker, members, v)
+		last = time.Now()
+		served <- err
+	}()
+	start := time.Now()
+	p.createAll(members)
+	created := time.Now()
+	p.tell(title+": created within", created.Sub(start))
+	p.await(title+": every status says so, after the last", created, func() error { return p.statuses.allSettled(len(p.crowd) + p.others) })
+	p.await(title+": the listener counts them, after the last", created, func() error { return p.statuses.counted(len(p.crowd) + p.others) })
+	if err := <-served; err != nil {
+		p.tell(title+": all are served, after the last", "never: "+err.Error())
+	} else {
+		p.tell(title+": all are served, after the last", max(last.Sub(created), 0))
+	}
+	all, most, gateways := p.statuses.writes()
+	p.tell(title+": status writes of routes; of one at most; of the Gateway", fmt.Sprintf("%d; %d; %d", all, most, gateways))
+	p.tell(title+": wrong answers before a route is served", v.early.Load())
+	p.tell(title+": wrong answers of a route that was served", v.lost.Load())
+	p.tell(title+": wrong answers of the route that stays", p.load.count().since(load))
+	p.tellUse(title, before, 0)
+	if p.contender.ours && v.lost.Load() > 0 {
+		p.Errorf("%s: %d requests were answered wrongly", title, v.lost.Load())
+	}
+}
+
+func (p *play) createAll(members []*member) {
+	var wait sync.WaitGroup
+	next := make(chan *member)
+	errs := make(chan error, len(members))
+	for range 20 {
+		wait.Go(func() {
+			for m := range next {
+				object := route(m.name, m.color)
+				object.Namespace, object.Labels = p.Namespace, map[string]string{ofCrowd: ""}
+				if err := p.Cluster.Create(p.Context(), object); err != nil {
+					errs <- err
+					continue
+				}
+				m.created.Store(true)
+			}
+		})
+	}
+	for _, m := range members {
+		next <- m
+	}
+	close(next)
+	wait.Wait()
+	select {
+	case err := <-errs:
+		p.Fatal(err)
+	default:
+	}
+}
+
+// await tells how long after a time something is so, or that it never is.
+func (p *play) await(what string, since time.Time, check func() error) {
+	if err := livecluster.Eventually(p.Context(), time.Minute, check); err != nil {
+		p.tell(what, "not within a minute: "+err.Error())
+		return
+	}
+	p.tell(what, time.Since(since))
+}
+
+// tellUse reports what the processes have used since before: processor time, or cores if it is known how long it took.
+func (p *play) tellUse(title string, before map[string]use, took time.Duration) {
+	after := usage(p.Fixture, p.processes)
+	for _, process := range p.processes {
+		plane, seconds := process.plane, after[process.plane].seconds-before[process.plane].seconds
+		if took > 0 {
+			p.tell(title+": cores, "+plane, fmt.Sprintf("%.3f", seconds/took.Seconds()))
+		} else {
+			p.tell(title+": processor time, "+plane, fmt.Sprintf("%.2f s", seconds))
+		}
+		p.tell(title+": resident after it, "+plane, fmt.Sprintf("%.0f MiB", after[plane].bytes/(1<<20)))
+	}
+}
+
+// firstAnswers measures the time from the API server's answer until a new route's first 200, one at a time.
+func (p *play) firstAnswers() {
+	const samples = 30
+	var took []time.Duration
+	ticker := time.NewTicker(1100 * time.Millisecond)
+	defer ticker.Stop()
+	for i := range samples {
+		<-ticker.C
+		name := fmt.Sprintf("sample-%d", i)
+		object := route(name, blue)
+		p.Create(object)
+		start := time.Now()
+		for p.asker.check(p.Context(), "/"+name, blue) != nil {
+			if time.Since(start) > time.Minute {
+				p.Fatalf("%s is not served", name)
+			}
+			time.Sleep(time.Millisecond) //nolint:forbidigo // the interval of the measurement
+		}
+		took = append(took, time.Since(start))
+		p.Delete(object)
+	}
+	slices.Sort(took)
+	p.tell(fmt.Sprintf("a new route beside %d: first answer, median", len(p.crowd)+p.others), took[samples/2])
+	p.tell(fmt.Sprintf("a new route beside %d: first answer, slowest of %d", len(p.crowd)+p.others, samples), took[samples-1])
+}
+
+// point gives a route another backend.
+func (p *play) point(name, path, backend string) {
+	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/rules/0/backendRefs/0/name","value":%q}]`, backend)
+	object := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
+	if err := p.Cluster.Patch(p.Context(), object, client.RawPatch("application/json-patch+json", []byte(patch))); err != nil {
+		p.Fatalf("%s: %v", path, err)
+	}
+}
+
+// steadyChanges changes ten routes a second for half a minute.
+func (p *play) steadyChanges() {
+	const every, duration = 100 * time.Millisecond, 30 * time.Second
+	if len(p.crowd) == 0 {
+		return
+	}
+	title := fmt.Sprintf("10 changes a second among %d", len(p.crowd)+p.others)
+	p.statuses.writes()
+	before, load, start := usage(p.Fixture, p.processes), p.load.count(), time.Now()
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for i := range int(duration / every) {
+		<-ticker.C
+		m := p.crowd[i*7919%len(p.crowd)]
+		m.color = map[string]string{blue: green, green: blue}[m.color]
+		p.point(m.name, m.name, m.color)
+	}
+	p.tellUse(title, before, time.Since(start))
+	last := time.Now()
+	p.await(title+": every status says so, after the last", last, func() error { return p.statuses.allSettled(len(p.crowd) + p.others) })
+	p.tell(title+": wrong answers of the route that stays", p.load.count().since(load))
+}
+
+// changeUnderLoad moves a route from one backend to the other and back under 500 requests a second.
+func (p *play) changeUnderLoad() {
+	const changes, rate = 100, 500
+	p.keep(route("moved", blue))
+	p.Eventually(func() error { return p.asker.check(p.Context(), "/moved", blue) })
+	load := startLoad(p.T, p.asker, "/moved", rate, 8)
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for i := range changes {
+		<-ticker.C
+		p.point("moved", "/moved", []string{green, blue}[i%2])
+	}
+	load.stop()
+	p.tell(fmt.Sprintf("%d changes of a route under %d requests/s: wrong answers", changes, rate), load.count())
+	if p.contender.ours && load.wrong.Load() > 0 {
+		p.Errorf("%s requests were answered wrongly: %s", load.count(), *load.first.Load())
+	}
+}
+
+// failover sends a thousand requests to two endpoints of which one answers every request with 503. Nobody is told to check them or
+// to try again: it is what one gets without asking.
+func (p *play) failover() {
+	const requests = 1000
+	object := route("never", mixed)
+	p.Create(object)
+	p.Eventually(func() error {
+		status, _, err := p.asker.ask(p.Context(), "/never")
+		if err == nil && status == http.StatusNotFound {
+			return fmt.Errorf("the route is not served yet")
+		}
+		return err
+	})
+	failed := 0
+	for range requests {
+		status, _, err := p.asker.ask(p.Context(), "/never")
+		if err != nil || status != http.StatusOK {
+			failed++
+		}
+	}
+	p.tell("one of two endpoints answers 503: requests that get it", fmt.Sprintf("%.1f %%", float64(failed)*100/requests))
+	p.Delete(object)
+}
+
+// shrink deletes the crowd, and waits until the listener counts what is left.
+func (p *play) shrink() {
+	p.statuses.writes()
+	err := p.Cluster.DeleteAllOf(p.Context(), &gatewayv1.HTTPRoute{}, client.InNamespace(p.Namespace), client.HasLabels{ofCrowd})
+	if err != nil {
+		p.Fatal(err)
+	}
+	title, gone := fmt.Sprintf("%d routes are deleted", len(p.crowd)), time.Now()
+	p.await(title+": the listener counts the rest", gone, func() error { return p.statuses.counted(p.others) })
+	_, _, gateways := p.statuses.writes()
+	p.tell(title+": status writes of the Gateway", gateways)
+}
+
+// cleanupContext is one for what is done after a test.
+func cleanupContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
