@@ -18,8 +18,8 @@ var volatile = []string{
 	"completionTime", "attemptTime", "reasonTime", "sourceTime", "lastBackupTime", "nextRunTime", "lastSlot", "runTime", "maintenanceTime", "duration", "lastTime", "lastSuccessTime", "nextTime",
 }
 
-// volatileSuffix ends the keys of a Secret under which there is the version of what a copy is of.
-const volatileSuffix = ".version"
+// volatileSuffixes end the keys of resource versions in the Secret with the copies of a Gateway.
+var volatileSuffixes = []string{".version", ".data.v"}
 
 // mask removes what differs from run to run.
 func mask(node any, namespace string) {
@@ -56,8 +56,10 @@ func mask(node any, namespace string) {
 }
 
 func maskText(key, text, namespace string) string {
-	if strings.HasSuffix(key, volatileSuffix) {
-		return volatileSuffix
+	for _, suffix := range volatileSuffixes {
+		if strings.HasSuffix(key, suffix) {
+			return suffix
+		}
 	}
 	return strings.ReplaceAll(text, namespace, namespaceHere)
 }

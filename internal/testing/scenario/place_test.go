@@ -50,14 +50,18 @@ func TestWhatIsFilledInIsMaskedAgain(t *testing.T) {
 
 func TestTheVersionOfACopyIsMasked(t *testing.T) {
 	masked := func(version string) map[string]any {
-		data := map[string]any{"data": map[string]any{"test-x-elsewhere.web.version": version, "test-x-elsewhere.web.tls.crt": "Zm9v"}}
+		data := map[string]any{"data": map[string]any{
+			"test-x-elsewhere.web.version": version, "test-x-elsewhere.web.tls.crt": "Zm9v", "test-x-elsewhere.keys.data.v": version,
+		}}
 		mask(data, "test-x")
 		return data
 	}
 	if diff := cmp.Diff(masked("MQ=="), masked("Mg==")); diff != "" {
 		t.Error(diff)
 	}
-	want := map[string]any{"data": map[string]any{"NAMESPACE-elsewhere.web.version": ".version", "NAMESPACE-elsewhere.web.tls.crt": "Zm9v"}}
+	want := map[string]any{"data": map[string]any{
+		"NAMESPACE-elsewhere.web.version": ".version", "NAMESPACE-elsewhere.web.tls.crt": "Zm9v", "NAMESPACE-elsewhere.keys.data.v": ".data.v",
+	}}
 	if diff := cmp.Diff(want, masked("MQ==")); diff != "" {
 		t.Error(diff)
 	}

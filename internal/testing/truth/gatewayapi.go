@@ -13,19 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 )
 
-// CheckGatewayAPIAtRest returns what is wrong with the status of a GatewayClass, Gateway or HTTPRoute that our controller has
-// nothing more to do for. Of other kinds, and of what is somebody else's, it says nothing.
+// CheckGatewayAPIAtRest returns what is wrong with the status of a GatewayClass, Gateway, route or GatewayPolicy that our
+// controller has nothing more to do for. Of other kinds, and of what is somebody else's, it says nothing.
 func CheckGatewayAPIAtRest(object *unstructured.Unstructured) error {
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: gatewayv1.GroupName, Kind: "GatewayClass"}:
 		return checkAs(object, checkClass)
 	case schema.GroupKind{Group: gatewayv1.GroupName, Kind: "Gateway"}:
 		return checkAs(object, checkGateway)
-	case schema.GroupKind{Group: gatewayv1.GroupName, Kind: "HTTPRoute"}:
+	case schema.GroupKind{Group: gatewayv1.GroupName, Kind: "HTTPRoute"}, schema.GroupKind{Group: gatewayv1.GroupName, Kind: "GRPCRoute"},
+		schema.GroupKind{Group: gatewayv1.GroupName, Kind: "TLSRoute"}, schema.GroupKind{Group: gatewayv1.GroupName, Kind: "TCPRoute"},
+		schema.GroupKind{Group: gatewayv1.GroupName, Kind: "UDPRoute"}:
 		return checkAs(object, checkRoute)
+	case schema.GroupKind{Group: slipwayv1alpha1.SchemeGroupVersion.Group, Kind: "GatewayPolicy"}:
+		return checkAs(object, checkPolicy)
 	default:
 		return nil
 	}
@@ -96,7 +101,15 @@ func checkListener(l *gatewayv1.ListenerStatus, generation int64) error {
 	return err
 }
 
-func checkRoute(route *gatewayv1.HTTPRoute) error {
+// anyRoute is what routes of all kinds have in common.
+type anyRoute struct {
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec   gatewayv1.CommonRouteSpec `json:"spec"`
+	Status gatewayv1.RouteStatus     `json:"status"`
+}
+
+func checkRoute(route *anyRoute) error {
 	var problems []error
 	for i := range route.Status.Parents {
 		entry := &route.Status.Parents[i]
@@ -112,6 +125,20 @@ func checkRoute(route *gatewayv1.HTTPRoute) error {
 		if meta.IsStatusConditionTrue(entry.Conditions, gateway.ConditionLive) && !meta.IsStatusConditionTrue(entry.Conditions, string(gatewayv1.RouteConditionAccepted)) {
 			problems = append(problems, fmt.Errorf("%s is live, and not accepted", what))
 		}
+	}
+	return errors.Join(problems...)
+}
+
+func checkPolicy(policy *slipwayv1alpha1.GatewayPolicy) error {
+	var problems []error
+	for i := range policy.Status.Ancestors {
+		entry := &policy.Status.Ancestors[i]
+		if gatewayv1.GatewayController(entry.ControllerName) != gateway.Controller {
+			continue
+		}
+		what := fmt.Sprintf("the entry of %q", entry.AncestorRef.Name)
+		problems = append(problems, checkSaid(what, entry.Conditions, policy.Generation,
+			string(gatewayv1.PolicyConditionAccepted), gateway.ConditionLive))
 	}
 	return errors.Join(problems...)
 }

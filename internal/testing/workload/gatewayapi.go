@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/settings"
@@ -24,8 +25,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
-// gatewayPod is a pod of a Gateway of the Gateway API. It reads HTTPRoutes, ReferenceGrants, Services and the Secrets with
-// certificates: those of its own namespace, and the copies of others. It reads no GRPCRoutes, no policies and no authorities.
+// gatewayPod is a pod of a Gateway of the Gateway API. It reads HTTPRoutes, TLSRoutes, TCPRoutes, UDPRoutes, GatewayPolicies,
+// ReferenceGrants, Services and the Secrets with certificates and credentials: those of its own namespace, and the copies of
+// others. It reads no GRPCRoutes, no BackendTLSPolicies and no authorities.
 type gatewayPod struct {
 	gateway types.NamespacedName
 	// copies is the name of the Secret with the certificates of other namespaces.
@@ -67,7 +69,8 @@ func (p *gatewayPod) read(ctx context.Context, reader client.Reader) (*gatewayRe
 	}
 	in.gateway = gateway
 	kinds := []schema.GroupVersionKind{
-		gatewayKind("HTTPRoute"), gatewayKind("ReferenceGrant"), corev1.SchemeGroupVersion.WithKind("Service"),
+		gatewayKind("HTTPRoute"), gatewayKind("TLSRoute"), gatewayKind("TCPRoute"), gatewayKind("UDPRoute"), gatewayKind("ReferenceGrant"),
+		slipwayv1alpha1.SchemeGroupVersion.WithKind("GatewayPolicy"), corev1.SchemeGroupVersion.WithKind("Service"),
 	}
 	for _, namespace := range append([]string{p.gateway.Namespace}, p.elsewhere...) {
 		for _, kind := range kinds {
@@ -129,7 +132,11 @@ func (in *gatewayReading) truth() (revision.Document, error) {
 		return document, err
 	}
 	gateway := gateways[0]
-	input, certificates, err := in.input(gateway)
+	secrets, err := typed[corev1.Secret](in.objects["Secret"])
+	if err != nil {
+		return document, err
+	}
+	input, certificates, err := in.input(gateway, secrets)
 	if err != nil {
 		return document, err
 	}
@@ -155,32 +162,43 @@ func (in *gatewayReading) truth() (revision.Document, error) {
 			document.Routes = append(document.Routes, revision.RouteDigest(route.UID, route.Generation))
 		}
 	}
+	for _, policy := range built.GatewayPolicies {
+		if policy.Served {
+			document.Routes = append(document.Routes, policy.Digest(func(name types.NamespacedName) string {
+				return in.of.credentials(secrets, name).Version
+			}))
+		}
+	}
 	return document, nil
 }
 
 // input is what the graph is built of, and the certificates among it.
-func (in *gatewayReading) input(gateway *gatewayv1.Gateway) (graph.Input, map[types.NamespacedName]borrowed.Certificate, error) {
+func (in *gatewayReading) input(gateway *gatewayv1.Gateway, secrets []*corev1.Secret) (graph.Input, map[types.NamespacedName]borrowed.Certificate, error) {
 	made := graph.Input{
 		Gateway: gateway, ReservedPorts: []int32{desired.AdminPort},
 		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
 	}
-	var ofRoutes, ofGrants error
-	made.HTTPRoutes, ofRoutes = typed[gatewayv1.HTTPRoute](in.objects["HTTPRoute"])
-	made.Grants, ofGrants = typed[gatewayv1.ReferenceGrant](in.objects["ReferenceGrant"])
-	services, ofServices := typed[corev1.Service](in.objects["Service"])
-	secrets, ofSecrets := typed[corev1.Secret](in.objects["Secret"])
-	if err := errors.Join(ofRoutes, ofGrants, ofServices, ofSecrets); err != nil {
+	services, err := typed[corev1.Service](in.objects["Service"])
+	if err := errors.Join(err, in.addRoutes(&made)); err != nil {
 		return made, nil, err
 	}
+	made.Authentication = graph.Authenticate(made.GatewayPolicies, func(name types.NamespacedName) (map[string][]byte, bool) {
+		found := in.of.credentials(secrets, name)
+		return found.Data, found.Version != ""
+	})
 	for _, namespace := range append([]string{gateway.Namespace}, in.of.elsewhere...) {
 		made.Namespaces[namespace] = map[string]string{corev1.LabelMetadataName: namespace}
 	}
 	for _, service := range services {
-		ports := map[int32]graph.Port{}
+		of := graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}, UDP: map[int32]graph.Port{}}
 		for _, port := range service.Spec.Ports {
+			ports := of.Ports
+			if port.Protocol == corev1.ProtocolUDP {
+				ports = of.UDP
+			}
 			ports[port.Port] = graph.Port{Name: port.Name}
 		}
-		made.Services[client.ObjectKeyFromObject(service)] = graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: ports}
+		made.Services[client.ObjectKeyFromObject(service)] = of
 	}
 	certificates := map[types.NamespacedName]borrowed.Certificate{}
 	for _, name := range graph.Certificates(gateway) {
@@ -194,6 +212,33 @@ func (in *gatewayReading) input(gateway *gatewayv1.Gateway) (graph.Input, map[ty
 		}
 	}
 	return made, certificates, nil
+}
+
+// addRoutes adds routes, the policies that may be for them, and grants.
+func (in *gatewayReading) addRoutes(to *graph.Input) error {
+	var errs [6]error
+	to.HTTPRoutes, errs[0] = typed[gatewayv1.HTTPRoute](in.objects["HTTPRoute"])
+	to.TLSRoutes, errs[1] = typed[gatewayv1.TLSRoute](in.objects["TLSRoute"])
+	to.TCPRoutes, errs[2] = typed[gatewayv1.TCPRoute](in.objects["TCPRoute"])
+	to.UDPRoutes, errs[3] = typed[gatewayv1.UDPRoute](in.objects["UDPRoute"])
+	to.GatewayPolicies, errs[4] = typed[slipwayv1alpha1.GatewayPolicy](in.objects["GatewayPolicy"])
+	to.Grants, errs[5] = typed[gatewayv1.ReferenceGrant](in.objects["ReferenceGrant"])
+	return errors.Join(errs[:]...)
+}
+
+// credentials returns what a policy's Secret holds, or its copy. The version is empty if there is none.
+func (p *gatewayPod) credentials(secrets []*corev1.Secret, name types.NamespacedName) borrowed.Credentials {
+	own := name.Namespace == p.gateway.Namespace
+	for _, secret := range secrets {
+		switch {
+		case own && secret.Name == name.Name:
+			return borrowed.Credentials{Data: secret.Data, Version: secret.ResourceVersion}
+		case !own && secret.Name == p.copies:
+			found, _ := borrowed.FindCredentials(secret, name)
+			return found
+		}
+	}
+	return borrowed.Credentials{}
 }
 
 // certificate returns what a Secret has, or its copy if it is in another namespace, which the pod may not read.
