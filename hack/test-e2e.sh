@@ -12,9 +12,10 @@
 #
 #   hack/test-e2e.sh SUITE [go test flags]
 #
-# SUITE is the build tag of the tests: e2e, chaos, change, csi, chartcluster, conformance, peers or postgres. For csi the cluster gets
-# CSI volumes: hack/csi.sh. For peers it gets other implementations of the Gateway API: hack/peers.sh. For conformance it gets the CRDs of the Gateway API: hack/conformance.sh. RUN, CORE, PROFILE,
-# CHANNEL and WAIT are for that suite alone: docs/dev/gateway-conformance.md.
+# SUITE is the build tag of the tests: e2e, chaos, change, csi, chartcluster, conformance, peers or postgres. For csi the cluster
+# gets CSI volumes: hack/csi.sh. For peers it gets other implementations of the Gateway API: hack/peers.sh. For conformance it gets
+# the CRDs of the Gateway API: hack/conformance.sh. RUN, CORE, PROFILE, CHANNEL and WAIT are for that suite alone:
+# docs/dev/gateway-conformance.md.
 # TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

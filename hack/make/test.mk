@@ -282,9 +282,9 @@ bench-gateway-change: bin/testsum ## Change a gateway 1,000 times under a load o
 bench-gatewayapi: bin/testsum ## Measure on real pods how soon Gateways and HTTPRoutes are served and told of, and what many that change cost. ROUTES= SAMPLES=
 	@SAMPLES='$(SAMPLES)' ROUTES='$(ROUTES)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh change -run TestCostOfHTTPRoutes $(TEST_FLAGS)
 
-# Traefik is built when it is first needed, which takes minutes.
+# The others are built when they are first needed, which takes minutes.
 .PHONY: bench-peers
-bench-peers: bin/testsum ## Measure Slipway beside Traefik as implementations of the Gateway API, on one cluster with one script. ROUNDS= ROUTES= MORE= ONLY=
+bench-peers: bin/testsum ## Measure Slipway beside Traefik, and beside the control plane of Envoy Gateway, as implementations of the Gateway API, on one cluster with one script. ROUNDS= ROUTES= MORE= ONLY=
 	@echo 'bench-peers:'
 	@ROUNDS='$(ROUNDS)' ROUTES='$(ROUTES)' MORE='$(MORE)' ONLY='$(ONLY)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh peers -timeout 90m $(TEST_FLAGS)
 	@cat bin/peers.md

@@ -30,6 +30,9 @@ type contender struct {
 	parameters string
 	// ours fails the test by wrong answers.
 	ours bool
+	// withoutDataPlane is that there is nobody who serves, so that nobody is asked: its data plane is no Go program, and
+	// cannot be built here.
+	withoutDataPlane bool
 }
 
 var contenders = []contender{
@@ -38,10 +41,16 @@ var contenders = []contender{
 		parameters: gateway, ours: true,
 	},
 	{name: "Traefik", controller: "traefik.io/gateway-controller", install: installTraefik, service: "traefik"},
+	{
+		name: "Envoy Gateway", controller: "gateway.envoyproxy.io/gatewayclass-controller", install: installEnvoyGateway,
+		withoutDataPlane: true,
+	},
 }
 
 // className is the name of the contender's GatewayClass.
-func className(contender string) string { return strings.ToLower(contender) }
+func className(contender string) string {
+	return strings.ToLower(strings.ReplaceAll(contender, " ", "-"))
+}
 
 // createGateway makes the class and the Gateway that everything goes through. The class goes with the test.
 func (c *contender) createGateway(f *livetest.Fixture) {
@@ -89,29 +98,44 @@ func installSlipway(f *livetest.Fixture) []process {
 	}
 }
 
-// installTraefik starts Traefik. It may do everything: its rights are not what is measured.
+// installTraefik starts Traefik.
 func installTraefik(f *livetest.Fixture) []process {
 	f.Helper()
-	image := os.Getenv("TRAEFIK_IMAGE")
+	startPeer(f, "traefik", "TRAEFIK_IMAGE")
+	return []process{{plane: "both planes", port: 9100, pod: onlyPod(f, "app", "traefik")}}
+}
+
+// installEnvoyGateway starts the control plane of Envoy Gateway. The pods of Envoy that it makes never run: there is no image of
+// Envoy.
+func installEnvoyGateway(f *livetest.Fixture) []process {
+	f.Helper()
+	startPeer(f, "envoy-gateway", "ENVOY_GATEWAY_IMAGE")
+	return []process{{plane: "control plane", port: 19001, pod: onlyPod(f, "app", "envoy-gateway")}}
+}
+
+// startPeer applies a manifest with the image that a variable of the environment names, and waits until the Deployment is ready. It may
+// do everything: its rights are not what is measured.
+func startPeer(f *livetest.Fixture, name, variable string) {
+	f.Helper()
+	image := os.Getenv(variable)
 	if image == "" {
-		f.Fatal("TRAEFIK_IMAGE is not set")
+		f.Fatalf("%s is not set", variable)
 	}
 	createForAll(f, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Namespace},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "traefik", Namespace: f.Namespace}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: f.Namespace}},
 	})
-	manifest, err := os.ReadFile("manifests/traefik.yaml")
+	manifest, err := os.ReadFile("manifests/" + name + ".yaml")
 	if err != nil {
 		f.Fatal(err)
 	}
-	file := f.TempDir() + "/traefik.yaml"
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(manifest), "traefik:dev", image)), 0o600); err != nil {
+	file := f.TempDir() + "/peer.yaml"
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(manifest), name+":dev", image)), 0o600); err != nil {
 		f.Fatal(err)
 	}
 	f.Kubectl("apply", "--server-side", "-f", file)
-	f.Kubectl("rollout", "status", "deployment/traefik", "--timeout=90s")
-	return []process{{plane: "both planes", port: 9100, pod: onlyPod(f, "app", "traefik")}}
+	f.Kubectl("rollout", "status", "deployment/"+name, "--timeout=90s")
 }
 
 // onlyPod finds the one pod with a label.

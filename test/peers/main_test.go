@@ -6,6 +6,7 @@
 // meet: what is wrong in an answer is counted, and only Slipway fails the test by it.
 //
 //	contender_test.go   what is measured, and how it is installed
+//	backends_test.go    what is behind the Gateways
 //	script_test.go      what is done to each of them, step by step
 //	crowd_test.go       many routes: when they serve, when statuses are right, what that costs in writes
 //	client_test.go      clients, and what they count

@@ -13,10 +13,8 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -27,8 +25,6 @@ import (
 const (
 	gateway = "edge"
 	host    = "app.example.com"
-	// blue and green are backends that are alike. Mixed has an endpoint of blue, and one that answers 503 at /never.
-	blue, green, mixed = "blue", "green", "mixed"
 	// kept is the name of the route that is there all the time.
 	kept = "kept"
 	// patience is how long what should come may take.
@@ -96,8 +92,15 @@ func (p *play) run() {
 	p.statuses = followStatuses(p.Fixture, p.contender.controller)
 	p.contender.createGateway(p.Fixture)
 	p.keep(route(kept, blue))
+	p.Eventually(func() error { return p.statuses.allSettled(1) })
+	if p.contender.withoutDataPlane {
+		p.grow(setting(p.T, "ROUTES", 1000))
+		p.steadyChanges()
+		p.grow(setting(p.T, "MORE", 3000))
+		p.shrink()
+		return
+	}
 	p.startAsking()
-	p.load = startLoad(p.T, p.asker, "/"+kept, 200, 4)
 	p.grow(setting(p.T, "ROUTES", 1000))
 	p.firstAnswers()
 	p.steadyChanges()
@@ -105,6 +108,11 @@ func (p *play) run() {
 	p.failover()
 	p.grow(setting(p.T, "MORE", 3000))
 	p.shrink()
+	p.judge()
+}
+
+// judge tells what became of the requests for the route that stays.
+func (p *play) judge() {
 	p.load.stop()
 	p.tell("requests at 200/s for a route that did not change, not answered by its backend", p.load.count())
 	if first := p.load.first.Load(); first != nil {
@@ -131,62 +139,13 @@ func (p *play) keep(object *gatewayv1.HTTPRoute) {
 	p.others++
 }
 
-// startBackends starts them and waits until they are ready.
-func (p *play) startBackends() {
-	echo := os.Getenv("ECHO_IMAGE")
-	if echo == "" {
-		p.Fatal("ECHO_IMAGE is not set: there is no image of hack/echo")
-	}
-	backends := []struct {
-		name, image string
-		labels      map[string]string
-	}{
-		{blue, echo, map[string]string{"app": blue}},
-		{green, echo, map[string]string{"app": green}},
-		{"good", echo, map[string]string{"app": "good", "of": mixed}},
-		{"bad", p.Cluster.DemoImage, map[string]string{"app": "bad", "of": mixed}},
-	}
-	for _, b := range backends {
-		p.Create(backend(b.name, b.image, b.labels))
-	}
-	for name, selector := range map[string]map[string]string{blue: {"app": blue}, green: {"app": green}, mixed: {"of": mixed}} {
-		p.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
-			Selector: selector, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
-		}})
-	}
-	for _, b := range backends {
-		p.Kubectl("rollout", "status", "deployment/"+b.name, "--timeout=90s")
-	}
-}
-
-func backend(name, image string, labels map[string]string) *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": labels["app"]}},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{{
-				Name: "backend", Image: image, Env: []corev1.EnvVar{{Name: "COLOR", Value: name}, {Name: "PORT", Value: "8080"}},
-				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
-					HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)},
-				}},
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
-			}},
-		}},
-	}}
-}
-
-// startAsking waits until the route that stays is served.
+// startAsking waits until the route that stays is served, and asks for it until the end.
 func (p *play) startAsking() {
 	service := &corev1.Service{}
 	p.Eventually(func() error { return p.Get(p.contender.service, service) })
 	p.asker = newAsker(p.T, service.Spec.ClusterIP)
 	p.Eventually(func() error { return p.asker.check(p.Context(), "/"+kept, blue) })
-	p.Eventually(func() error { return p.statuses.allSettled(1) })
+	p.load = startLoad(p.T, p.asker, "/"+kept, 200, 4)
 }
 
 // grow creates so many routes as fast as they are taken, and watches what becomes of them.
@@ -196,15 +155,33 @@ func (p *play) grow(count int) {
 	}
 	title := fmt.Sprintf("%d new routes beside %d", count, len(p.crowd)+p.others)
 	p.statuses.writes()
-	before, load := usage(p.Fixture, p.processes), p.load.count()
+	before := usage(p.Fixture, p.processes)
 	first := len(p.crowd)
 	for i := range count {
 		p.crowd = append(p.crowd, newMember(first+i))
 	}
 	members := p.crowd[first:]
+	answers := p.follow(title, members)
+	start := time.Now()
+	p.createAll(members)
+	created := time.Now()
+	p.tell(title+": created within", created.Sub(start))
+	p.await(title+": every status says so, after the last", created, func() error { return p.statuses.allSettled(len(p.crowd) + p.others) })
+	p.await(title+": the listener counts them, after the last", created, func() error { return p.statuses.counted(len(p.crowd) + p.others) })
+	answers(created)
+	all, most, gateways := p.statuses.writes()
+	p.tell(title+": status writes of routes; of one at most; of the Gateway", fmt.Sprintf("%d; %d; %d", all, most, gateways))
+	p.tellUse(title, before, 0)
+}
 
+// follow asks for members while they are created. The result waits until all have answered, and tells when that was and what was
+// wrong.
+func (p *play) follow(title string, members []*member) (result func(created time.Time)) {
+	if p.contender.withoutDataPlane {
+		return func(time.Time) {}
+	}
+	load := p.load.count()
 	ctx, cancel := context.WithTimeout(p.Context(), patience)
-	defer cancel()
 	v, served := &verdicts{}, make(chan error, 1)
 	var last time.Time
 	go func() {
@@ -212,25 +189,19 @@ func (p *play) grow(count int) {
 		last = time.Now()
 		served <- err
 	}()
-	start := time.Now()
-	p.createAll(members)
-	created := time.Now()
-	p.tell(title+": created within", created.Sub(start))
-	p.await(title+": every status says so, after the last", created, func() error { return p.statuses.allSettled(len(p.crowd) + p.others) })
-	p.await(title+": the listener counts them, after the last", created, func() error { return p.statuses.counted(len(p.crowd) + p.others) })
-	if err := <-served; err != nil {
-		p.tell(title+": all are served, after the last", "never: "+err.Error())
-	} else {
-		p.tell(title+": all are served, after the last", max(last.Sub(created), 0))
-	}
-	all, most, gateways := p.statuses.writes()
-	p.tell(title+": status writes of routes; of one at most; of the Gateway", fmt.Sprintf("%d; %d; %d", all, most, gateways))
-	p.tell(title+": wrong answers before a route is served", v.early.Load())
-	p.tell(title+": wrong answers of a route that was served", v.lost.Load())
-	p.tell(title+": wrong answers of the route that stays", p.load.count().since(load))
-	p.tellUse(title, before, 0)
-	if p.contender.ours && v.lost.Load() > 0 {
-		p.Errorf("%s: %d requests were answered wrongly", title, v.lost.Load())
+	return func(created time.Time) {
+		defer cancel()
+		if err := <-served; err != nil {
+			p.tell(title+": all are served, after the last", "never: "+err.Error())
+		} else {
+			p.tell(title+": all are served, after the last", max(last.Sub(created), 0))
+		}
+		p.tell(title+": wrong answers before a route is served", v.early.Load())
+		p.tell(title+": wrong answers of a route that was served", v.lost.Load())
+		p.tell(title+": wrong answers of the route that stays", p.load.count().since(load))
+		if p.contender.ours && v.lost.Load() > 0 {
+			p.Errorf("%s: %d requests were answered wrongly", title, v.lost.Load())
+		}
 	}
 }
 
@@ -329,7 +300,7 @@ func (p *play) steadyChanges() {
 	}
 	title := fmt.Sprintf("10 changes a second among %d", len(p.crowd)+p.others)
 	p.statuses.writes()
-	before, load, start := usage(p.Fixture, p.processes), p.load.count(), time.Now()
+	before, start := usage(p.Fixture, p.processes), time.Now()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for i := range int(duration / every) {
@@ -341,7 +312,8 @@ func (p *play) steadyChanges() {
 	p.tellUse(title, before, time.Since(start))
 	last := time.Now()
 	p.await(title+": every status says so, after the last", last, func() error { return p.statuses.allSettled(len(p.crowd) + p.others) })
-	p.tell(title+": wrong answers of the route that stays", p.load.count().since(load))
+	all, _, gateways := p.statuses.writes()
+	p.tell(title+": writes of routes, changes included; of the Gateway", fmt.Sprintf("%d; %d", all, gateways))
 }
 
 // changeUnderLoad moves a route from one backend to the other and back under 500 requests a second.
