@@ -289,6 +289,10 @@ bench-peers: bin/testsum ## Measure Slipway beside Traefik, and beside the contr
 	@ROUNDS='$(ROUNDS)' ROUTES='$(ROUTES)' MORE='$(MORE)' ONLY='$(ONLY)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh peers -timeout 90m $(TEST_FLAGS)
 	@cat bin/peers.md
 
+.PHONY: bench-listenersets
+bench-listenersets: bin/testsum ## Measure on real pods when many ListenerSets with many routes are told of and served, and what that costs. SETS= SET_ROUTES=
+	@SETS='$(SETS)' SET_ROUTES='$(SET_ROUTES)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh change -run TestCostOfListenerSets $(TEST_FLAGS)
+
 .PHONY: bench-gateway-change-propagation
 bench-gateway-change-propagation: bin/testsum ## Measure on real pods how soon a changed route is served through the Service, and called live.
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh change -run TestPropagation $(TEST_FLAGS)

@@ -67,32 +67,40 @@ func (c *crowd) route(name, path string) *gatewayv1.HTTPRoute {
 	}}
 }
 
-// create makes so many routes, 20 at a time, and waits until the last is live.
+// create makes so many routes, and waits until the last is live.
 func (c *crowd) create(count int) {
 	c.Helper()
-	next := make(chan *gatewayv1.HTTPRoute)
-	errs := make(chan error, 20)
-	for range cap(errs) {
-		go func() {
-			var failed error
-			for object := range next {
-				if err := cluster.Create(c.Context(), object); err != nil {
-					failed = err
-				}
-			}
-			errs <- failed
-		}()
-	}
-	for range count {
+	c.inParallel(count, func(int) client.Object {
 		name := fmt.Sprintf("crowd-%d", len(c.names))
 		c.names[name] = true
-		next <- c.route(name, "/"+name)
+		return c.route(name, "/"+name)
+	})
+	c.settle(c.T, patience)
+}
+
+// inParallel creates so many objects, 20 at a time.
+func (c *crowd) inParallel(count int, object func(int) client.Object) {
+	c.Helper()
+	next := make(chan client.Object)
+	errs := make([]error, 20)
+	var wait sync.WaitGroup
+	for i := range errs {
+		wait.Go(func() {
+			for made := range next {
+				if err := cluster.Create(c.Context(), made); err != nil {
+					errs[i] = err
+				}
+			}
+		})
+	}
+	for i := range count {
+		next <- object(i)
 	}
 	close(next)
-	for range cap(errs) {
-		c.must(<-errs)
+	wait.Wait()
+	for _, err := range errs {
+		c.must(err)
 	}
-	c.settle(c.T, patience)
 }
 
 // settle waits until every route says of its present generation that it is accepted, resolved and live, and the Gateway counts
@@ -311,32 +319,37 @@ func (c *crowd) steadyChanges(t *testing.T) {
 }
 
 // processorTime returns what the operator and the pods of the Gateway have used, in seconds.
-func (c *crowd) processorTime() map[string]float64 {
+func (c *crowd) processorTime() map[string]float64 { return c.processes("process_cpu_seconds_total") }
+
+// resident returns the memory that they have, in bytes.
+func (c *crowd) resident() map[string]float64 { return c.processes("process_resident_memory_bytes") }
+
+// processes asks the operator and the pods of the Gateway for a metric.
+func (c *crowd) processes(metric string) map[string]float64 {
 	c.Helper()
 	used := map[string]float64{}
 	leader, err := cluster.Leader(c.Context())
 	c.must(err)
-	used["the operator"] = c.metric(leader, 8080)
+	used["the operator"] = c.metric(leader, 8080, metric)
 	pods := &corev1.PodList{}
 	c.must(cluster.List(c.Context(), pods, client.InNamespace(c.namespace), client.MatchingLabels{gatewayv1.GatewayNameLabelKey: gateway}))
 	for i := range pods.Items {
-		used[fmt.Sprintf("gateway pod %d", i)] = c.metric(&pods.Items[i], 15021)
+		used[fmt.Sprintf("gateway pod %d", i)] = c.metric(&pods.Items[i], 15021, metric)
 	}
 	return used
 }
 
-func (c *crowd) metric(pod *corev1.Pod, port int32) float64 {
+func (c *crowd) metric(pod *corev1.Pod, port int32, name string) float64 {
 	c.Helper()
-	const name = "process_cpu_seconds_total "
 	text, err := livecluster.Ask(c.Context(), livecluster.NewHTTPClient(), livecluster.Address(pod.Status.PodIP, port)+"/metrics")
 	c.must(err)
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), name); ok {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
 			seconds, err := strconv.ParseFloat(value, 64)
 			c.must(err)
 			return seconds
 		}
 	}
-	c.Fatalf("pod %s does not tell its processor time", pod.Name)
+	c.Fatalf("pod %s does not tell %s", pod.Name, name)
 	return 0
 }
