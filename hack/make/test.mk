@@ -54,7 +54,7 @@ test-unit: bin/testsum ## Run the tests that need nothing but Go, in every modul
 test-go: bin/testsum bin/localkube ## Run the tests of test-unit and test-api at once, which is faster than one after the other.
 	@echo 'test-go: SEED=$(SAMPLE)'
 	@{ failed=0; PROPERTY_SEED='$(SAMPLE)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
-	  go test -race -json -tags apitest,testing -count=1 -timeout 15m -p 4 $(TEST_FLAGS) ./internal/controller/... ./... || failed=1; \
+	  go test -race -json -tags apitest,testing -count=1 -timeout 25m -p 4 $(TEST_FLAGS) ./internal/controller/... ./... || failed=1; \
 	for module in $$(hack/modules.sh own | grep -vx '[.]'); do \
 	  go -C "$$module" test -race -json -count=1 $(TEST_FLAGS) ./... || failed=1; \
 	done; exit $$failed; } | $(TESTSUM)

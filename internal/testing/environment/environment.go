@@ -42,7 +42,9 @@ type Environment struct {
 	// Client reads and writes as the administrator, without a cache.
 	Client client.Client
 
-	server *envtest.Environment
+	server      *envtest.Environment
+	folders     folders
+	definitions definitions
 }
 
 // Main runs a package's tests, a *testing.M or something around it, in an environment
@@ -100,17 +102,11 @@ func (e *Environment) InstallModule(ctx context.Context, module string, files ..
 
 // InstallModuleOf is InstallModule for a module that another one requires: the one in a folder of the repository.
 func (e *Environment) InstallModuleOf(ctx context.Context, requirer, module string, files ...string) error {
-	download := exec.CommandContext(ctx, "go", "mod", "download", module)
-	find := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
-	download.Dir, find.Dir = filepath.Join(root(), requirer), filepath.Join(root(), requirer)
-	if out, err := download.CombinedOutput(); err != nil {
-		return fmt.Errorf("download the module %s: %w: %s", module, err, out)
-	}
-	folder, err := find.Output()
+	folder, err := e.folders.of(ctx, requirer, module)
 	if err != nil {
-		return fmt.Errorf("find the module %s: %w", module, err)
+		return err
 	}
-	return e.installCRDs(strings.TrimSpace(string(folder)), files...)
+	return e.installCRDs(ctx, folder, files...)
 }
 
 // A version of the Gateway API that clusters still have. It has ReferenceGrants of v1beta1 only, and no BackendTLSPolicies.
@@ -136,17 +132,7 @@ func (e *Environment) InstallOldGatewayAPI(ctx context.Context, plurals ...strin
 	for _, plural := range plurals {
 		files = append(files, "config/crd/standard/gateway.networking.k8s.io_"+plural+".yaml")
 	}
-	return e.installCRDs(found.Dir, files...)
-}
-
-// installCRDs installs CustomResourceDefinitions out of files of a folder, or replaces them.
-func (e *Environment) installCRDs(folder string, files ...string) error {
-	options := envtest.CRDInstallOptions{ErrorIfPathMissing: true}
-	for _, file := range files {
-		options.Paths = append(options.Paths, filepath.Join(folder, file))
-	}
-	_, err := envtest.InstallCRDs(e.Config, options)
-	return err
+	return e.installCRDs(ctx, found.Dir, files...)
 }
 
 // startTries is how often it is tried to start an API server. envtest waits 5 s for the default namespace, which cannot be set,
