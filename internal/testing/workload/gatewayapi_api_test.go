@@ -26,7 +26,7 @@ import (
 func TestPodsOfAGatewaySayWhatTheyServe(t *testing.T) {
 	s := &stage{T: t, namespace: env.Namespace(t)}
 	var files []string
-	for _, kind := range []string{"gateways", "httproutes", "referencegrants"} {
+	for _, kind := range []string{"gateways", "httproutes", "tlsroutes", "tcproutes", "udproutes", "referencegrants"} {
 		files = append(files, "config/crd/standard/gateway.networking.k8s.io_"+kind+".yaml")
 	}
 	s.must(env.InstallModule(t.Context(), "sigs.k8s.io/gateway-api", files...))
