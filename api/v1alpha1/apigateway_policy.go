@@ -310,6 +310,31 @@ type JWTAuth struct {
 	// +listMapKey=header
 	// +optional
 	ClaimsToHeaders []ClaimToHeader `json:"claimsToHeaders,omitempty"`
+	// requireClaims are claims that the token must have, at most 16. All of them must hold; a request whose token lacks one is
+	// answered with 403. Default: none.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	RequireClaims []RequiredClaim `json:"requireClaims,omitempty"`
+}
+
+// RequiredClaim is a claim that a token must have: it is one of the values, or a list that has one of them.
+type RequiredClaim struct {
+	// claim of the token, at most 128 characters; a dot leads into an object. Upper and lower case differ.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Claim string `json:"claim"`
+	// values of which the claim must have one, from 1 to 16, each of at most 256 characters. A string counts as it is, true and
+	// false as these words, and a whole number by its digits. Of the claims scope and scp each word between blanks counts.
+	// Other numbers, null, objects and lists within lists never count.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=set
+	// +required
+	Values []string `json:"values"`
 }
 
 // SecretKeyReference is a key of a Secret in the same namespace.

@@ -19,7 +19,7 @@ func TestEveryFieldOfAGatewayPolicyCanBeUsed(t *testing.T) {
 		"overrides": target + ", overrides: {maxBodyBytes: 1125899906842624}",
 		"both":      target + ", defaults: {rateLimit: {requests: 1}}, overrides: {rateLimit: {requests: 1, period: 1m, burst: 5, per: Route}}",
 		"API keys":  target + ", defaults: {auth: {apiKey: {secretRef: {name: keys}, header: X-Key}}, rateLimit: {requests: 1, per: Key}}",
-		"tokens":    target + ", overrides: {auth: {jwt: {issuer: a, jwksURL: 'https://id.example.com/keys', claimsToHeaders: [{claim: sub, header: X-Sub}]}}}",
+		"tokens":    target + ", overrides: {auth: {jwt: {issuer: a, jwksURL: 'https://id.example.com/keys', claimsToHeaders: [{claim: sub, header: X-Sub}], requireClaims: [{claim: groups, values: [a, b]}]}}}",
 		"addresses": target + ", overrides: {clientAddresses: {allow: [10.0.0.0/8], deny: [10.1.2.3]}}",
 		"CORS":      target + ", defaults: {cors: {allowOrigins: ['https://a.example.com'], allowCredentials: true}}",
 	} {

@@ -38,13 +38,23 @@ func (e *exchange) checkToken(auth *table.JWT) bool {
 		return e.askForToken(`, error="invalid_token"`)
 	}
 	e.claims, e.identity = claims, claims.Subject()
+	for _, required := range auth.Required {
+		if !claims.Has(required.Claim, required.Values) {
+			e.challenge(`, error="insufficient_scope"`)
+			return e.refuse(http.StatusForbidden, "claims")
+		}
+	}
 	return true
 }
 
 // askForToken answers what is missing, as RFC 6750 defines it.
 func (e *exchange) askForToken(why string) bool {
-	e.w.Header()["Www-Authenticate"] = []string{"Bearer realm=" + strconv.Quote(e.handler.options.Realm) + why}
+	e.challenge(why)
 	return e.refuse(http.StatusUnauthorized, "unauthenticated")
+}
+
+func (e *exchange) challenge(why string) {
+	e.w.Header()["Www-Authenticate"] = []string{"Bearer realm=" + strconv.Quote(e.handler.options.Realm) + why}
 }
 
 // bearer returns the token, if there is exactly one Authorization field.

@@ -147,6 +147,40 @@ func TestTokensLetInWhomTheyName(t *testing.T) {
 	}
 }
 
+func TestATokenMustHaveTheClaimsThatTheRouteRequires(t *testing.T) {
+	issuer := newIssuer(t)
+	secrets := map[string]map[string][]byte{"jwks": {"keys.json": []byte(issuer.keySet())}}
+	backend, requests := recording(t)
+	routes := strings.Replace(tokenRoute, "KEYS", "jwksSecretRef: {name: jwks, key: keys.json}", 1) +
+		"      requireClaims: [{claim: realm.roles, values: [admin, owner]}, {claim: groups, values: [shop]}, {claim: level, values: ['3']}]\n"
+	log := &lockedbuffer.Buffer{}
+	g := startTable(t, Options{AccessLog: log}, compile(t, routes, secrets, backend))
+	for name, test := range map[string]struct {
+		claims map[string]any
+		code   int
+	}{
+		"all":       {map[string]any{"realm": map[string]any{"roles": []string{"user", "owner"}}, "groups": "shop", "level": 3}, 200},
+		"none":      {nil, 403},
+		"one less":  {map[string]any{"realm": map[string]any{"roles": "admin"}, "groups": "shop"}, 403},
+		"one other": {map[string]any{"realm": map[string]any{"roles": "admin"}, "groups": []string{"shops"}, "level": 3}, 403},
+		"nested":    {map[string]any{"realm": map[string]any{"roles": [][]string{{"admin"}}}, "groups": "shop", "level": 3}, 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, _ := g.get("/", "Authorization", "Bearer "+issuer.token(test.claims))
+			want(t, "status", response.StatusCode, test.code)
+			if test.code == 200 {
+				<-requests
+				return
+			}
+			want(t, "question", response.Header.Get("WWW-Authenticate"), `Bearer realm="slipway", error="insufficient_scope"`)
+			want(t, "requests", len(requests), 0)
+		})
+	}
+	response, _ := g.get("/")
+	want(t, "without a token", response.StatusCode, 401)
+	eventually(t, "the access log says why", func() bool { return strings.Count(log.String(), `"failure":"claims"`) == 4 })
+}
+
 func TestANewKeyOfTheIssuerIsTakenWithTheFirstTokenThatNeedsIt(t *testing.T) {
 	issuer := newIssuer(t)
 	issuer.publish()

@@ -178,6 +178,9 @@ func (c *compiler) newJWT(in *slipwayv1alpha1.JWTAuth) (*table.JWT, *table.Fault
 	for _, claim := range in.ClaimsToHeaders {
 		auth.ClaimHeaders = append(auth.ClaimHeaders, table.ClaimHeader{Claim: claim.Claim, Header: string(claim.Header)})
 	}
+	for _, claim := range in.RequireClaims {
+		auth.Required = append(auth.Required, table.RequiredClaim{Claim: claim.Claim, Values: slices.Clone(claim.Values)})
+	}
 	if in.JWKSSecretRef == nil {
 		return auth, nil
 	}

@@ -87,6 +87,14 @@ type JWT struct {
 	Keys    *token.Keys
 	// ClaimHeaders are the claims that are sent to the backend.
 	ClaimHeaders []ClaimHeader
+	// Required are the claims that the token must have. All of them must hold.
+	Required []RequiredClaim
+}
+
+// RequiredClaim is a claim that must be one of some values, or a list that has one of them (token.Claims.Has).
+type RequiredClaim struct {
+	Claim  string
+	Values []string
 }
 
 // ClaimHeader is a claim of a token and the header field that carries it. A dot in the

@@ -113,7 +113,22 @@ func newJWT(auth JWT) (*JWT, *Fault) {
 		headers = append(headers, ClaimHeader{claim.Claim, header})
 	}
 	auth.ClaimHeaders = headers
-	return &auth, nil
+	return &auth, checkRequired(auth.Required)
+}
+
+// checkRequired refuses what no token can fulfil: it is a mistake.
+func checkRequired(required []RequiredClaim) *Fault {
+	for _, one := range required {
+		if one.Claim == "" || len(one.Values) == 0 {
+			return invalid("auth.jwt.requireClaims: claim and values must be set")
+		}
+		for _, value := range one.Values {
+			if value == "" || (one.Claim == "scope" || one.Claim == "scp") && strings.Contains(value, " ") {
+				return invalid("auth.jwt.requireClaims: claim %s cannot have the value %q", one.Claim, value)
+			}
+		}
+	}
+	return nil
 }
 
 // maxExternalTimeout bounds how long a Service may take to answer.

@@ -9,8 +9,12 @@ import (
 // Claims are the claims of a token. Numbers keep their original form.
 type Claims map[string]any
 
-// UnmarshalJSON keeps numbers as they are, because a float cannot hold an ID of 17 digits.
+// UnmarshalJSON keeps numbers as they are, because a float cannot hold an ID of 17 digits. It refuses names that occur twice in an
+// object, as RFC 7519, 4 lets readers do.
 func (c *Claims) UnmarshalJSON(text []byte) error {
+	if err := checkNames(text); err != nil {
+		return err
+	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	return decoder.Decode((*map[string]any)(c))

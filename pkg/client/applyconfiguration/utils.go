@@ -182,6 +182,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RateLimitApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Redirect"):
 		return &apiv1alpha1.RedirectApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RequiredClaim"):
+		return &apiv1alpha1.RequiredClaimApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceRequirements"):
 		return &apiv1alpha1.ResourceRequirementsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Restore"):

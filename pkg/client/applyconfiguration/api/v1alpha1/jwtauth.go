@@ -22,6 +22,9 @@ type JWTAuthApplyConfiguration struct {
 	// claimsToHeaders gives claims of the token to the backend as headers, at most 16.
 	// What a client sends under these names is removed. Default: none.
 	ClaimsToHeaders []ClaimToHeaderApplyConfiguration `json:"claimsToHeaders,omitempty"`
+	// requireClaims are claims that the token must have, at most 16. All of them must hold; a request whose token lacks one is
+	// answered with 403. Default: none.
+	RequireClaims []RequiredClaimApplyConfiguration `json:"requireClaims,omitempty"`
 }
 
 // JWTAuthApplyConfiguration constructs a declarative configuration of the JWTAuth type for use with
@@ -73,6 +76,19 @@ func (b *JWTAuthApplyConfiguration) WithClaimsToHeaders(values ...*ClaimToHeader
 			panic("nil value passed to WithClaimsToHeaders")
 		}
 		b.ClaimsToHeaders = append(b.ClaimsToHeaders, *values[i])
+	}
+	return b
+}
+
+// WithRequireClaims adds the given value to the RequireClaims field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the RequireClaims field.
+func (b *JWTAuthApplyConfiguration) WithRequireClaims(values ...*RequiredClaimApplyConfiguration) *JWTAuthApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithRequireClaims")
+		}
+		b.RequireClaims = append(b.RequireClaims, *values[i])
 	}
 	return b
 }
