@@ -20,6 +20,7 @@ func TestEveryFieldOfAGatewayPolicyCanBeUsed(t *testing.T) {
 		"both":      target + ", defaults: {rateLimit: {requests: 1}}, overrides: {rateLimit: {requests: 1, period: 1m, burst: 5, per: Route}}",
 		"API keys":  target + ", defaults: {auth: {apiKey: {secretRef: {name: keys}, header: X-Key}}, rateLimit: {requests: 1, per: Key}}",
 		"tokens":    target + ", overrides: {auth: {jwt: {issuer: a, jwksURL: 'https://id.example.com/keys', claimsToHeaders: [{claim: sub, header: X-Sub}], requireClaims: [{claim: groups, values: [a, b]}]}}}",
+		"a Service": target + ", defaults: {rateLimit: {requests: 1, per: Key}, auth: {external: {backendService: {name: a, port: 80}, path: /check, identityHeader: X-User}}}, overrides: {auth: {external: {backendService: {name: a, port: 80}, onFailure: LetIn}}}",
 		"addresses": target + ", overrides: {clientAddresses: {allow: [10.0.0.0/8], deny: [10.1.2.3]}}",
 		"CORS":      target + ", defaults: {cors: {allowOrigins: ['https://a.example.com'], allowCredentials: true}}",
 	} {
@@ -44,7 +45,7 @@ func TestAGatewayPolicyWithAMistakeIsRefused(t *testing.T) {
 		target + "defaults: {rateLimit: {requests: 1, per: Key}}":                                       "rateLimit.per Key needs auth beside it",
 		target + "overrides: {maxBodyBytes: 0}":                                                         "spec.overrides.maxBodyBytes",
 		target + "overrides: {auth: {}}":                                                                "exactly one of apiKey, basic, jwt and external",
-		target + "overrides: {auth: {external: {backendService: {name: a, port: 80}}}}":                 "auth.external is not supported in a GatewayPolicy",
+		target + "overrides: {auth: {external: {backendService: {name: a, port: 80, namespace: b}}}}":   `unknown field "spec.overrides.auth.external.backendService.namespace"`,
 		target + "overrides: {timeouts: {request: 1s}}":                                                 `unknown field "spec.overrides.timeouts"`,
 		target + "defaults: {cors: {allowOrigins: ['*'], allowCredentials: true}}":                      "allowCredentials needs origins by name",
 	} {

@@ -70,6 +70,9 @@ const (
 	ReasonPolicyInvalid = "Invalid"
 	// ReasonPolicyTargetNotFound: a target is missing: a listener or a rule with this name.
 	ReasonPolicyTargetNotFound = "TargetNotFound"
+	// BackendNotFound, PortNotFound, UnsupportedService and UnsupportedProtocol are those of an APIGateway: the Service of
+	// auth.external cannot be asked.
+
 	// ReasonPolicyConflicted: an older policy with the same target has the same setting, and that one is used.
 	ReasonPolicyConflicted = "Conflicted"
 )

@@ -92,15 +92,14 @@ type PolicyTargetReference struct {
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.per) || self.rateLimit.per != 'Key' || has(self.auth)",message="rateLimit.per Key needs auth beside it"
-// +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.auth.external)",message="auth.external is not supported in a GatewayPolicy"
 type GatewayPolicySettings struct {
 	// clientAddresses lets only those in whose address fits. Others get 403, and connections that the gateway does not read are
 	// closed. Default: everybody.
 	// +optional
 	ClientAddresses *ClientAddresses `json:"clientAddresses,omitempty"`
 
-	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy.
-	// external is not supported here. Default: everybody.
+	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy, and so is
+	// the Service that external asks. Default: everybody.
 	// +optional
 	Auth *Auth `json:"auth,omitempty"`
 

@@ -41,6 +41,9 @@ func (r *Reconciler) loadGatewayPolicies(ctx context.Context, s *scope) error {
 		policy := &list[i]
 		if slices.ContainsFunc(graph.TargetsOf(policy), func(t graph.Target) bool { return named[t] }) {
 			s.input.GatewayPolicies = append(s.input.GatewayPolicies, policy)
+			if err := r.loadServices(ctx, s, graph.ServicesOfGatewayPolicy(policy)); err != nil {
+				return err
+			}
 		} else if concerns(policy, gateway) {
 			s.departed = append(s.departed, policy)
 		}

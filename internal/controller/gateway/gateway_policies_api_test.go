@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -193,6 +194,43 @@ func TestWhomAPolicyOfAnotherNamespaceLetsInIsCopied(t *testing.T) {
 	f.copied(g, secret, hashes)
 	f.delete(policy)
 	f.copied(g, secret, nil)
+}
+
+// The Service that a policy has asked is in its namespace, and needs no grant. What is wrong with it is told at once.
+func TestTheServiceThatAPolicyAsksIsFollowed(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	g := f.gateway(func(g *gatewayv1.Gateway) {
+		all := gatewayv1.NamespacesFromAll
+		for i := range g.Spec.Listeners {
+			g.Spec.Listeners[i].AllowedRoutes = &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: &all}}
+		}
+	})
+	route := f.route("shop", "app", func(r *gatewayv1.HTTPRoute) {
+		r.Namespace = f.other
+		r.Spec.ParentRefs[0].Namespace = ptr(gatewayv1.Namespace(f.namespace))
+	})
+	policy := attach(f.other, "asks", "HTTPRoute", "shop", "", "")
+	policy.Spec.Defaults.Auth = &slipwayv1alpha1.Auth{External: &slipwayv1alpha1.ExternalAuth{BackendService: slipwayv1alpha1.BackendService{Name: "auth", Port: 8080}}}
+	f.create(f.class, g, service(f.other, "app"), service(f.namespace, "auth"), route, policy)
+	const accepted = slipwayv1alpha1.ConditionPolicyAccepted
+	missing := `spec.defaults.auth.external.backendService: Service "auth" does not exist; requests are answered with 503`
+	if got := f.waitPolicyOf(policy, accepted, "False", slipwayv1alpha1.ReasonBackendNotFound); got != missing {
+		t.Errorf("without the Service it says %q", got)
+	}
+	auth := service(f.other, "auth")
+	f.create(auth)
+	f.waitPolicyOf(policy, accepted, "True", slipwayv1alpha1.ReasonPolicyAccepted)
+	began := time.Now()
+	f.delete(auth)
+	f.waitPolicyOf(policy, accepted, "False", slipwayv1alpha1.ReasonBackendNotFound)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("that the Service is gone was told after %v", took)
+	}
+	f.create(service(f.other, "auth"))
+	f.waitPolicyOf(policy, accepted, "True", slipwayv1alpha1.ReasonPolicyAccepted)
+	update(f, policy, func(p *slipwayv1alpha1.GatewayPolicy) { p.Spec.Defaults.Auth.External.BackendService.Port = 81 })
+	f.waitPolicyOf(policy, accepted, "False", slipwayv1alpha1.ReasonPortNotFound)
 }
 
 // What the pods say decides whether a policy is live. After that it costs nothing.

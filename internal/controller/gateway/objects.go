@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -37,7 +36,10 @@ func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	return errors.Join(r.loadPolicies(ctx, s), r.loadGatewayPolicies(ctx, s))
+	if err := r.loadGatewayPolicies(ctx, s); err != nil {
+		return err
+	}
+	return r.loadPolicies(ctx, s)
 }
 
 // loadRoutes reads the routes that name the Gateway or one of its sets, or have an entry of ours for one of them.
@@ -69,7 +71,12 @@ func (r *Reconciler) loadReferences(ctx context.Context, s *scope, route client.
 	if err := r.loadNamespace(ctx, s, route.GetNamespace()); err != nil {
 		return err
 	}
-	for _, name := range backendsOf(route) {
+	return r.loadServices(ctx, s, backendsOf(route))
+}
+
+// loadServices reads Services, as far as they are not known.
+func (r *Reconciler) loadServices(ctx context.Context, s *scope, names []types.NamespacedName) error {
+	for _, name := range names {
 		if _, known := s.input.Services[name]; known {
 			continue
 		}

@@ -32,7 +32,8 @@ func (r *Reconciler) policies(ctx context.Context) ([]gatewayv1.BackendTLSPolicy
 	return list.Items, nil
 }
 
-// loadPolicies reads the BackendTLSPolicies for Services that routes name and may use. It comes after the routes and the grants.
+// loadPolicies reads the BackendTLSPolicies for Services that routes name and may use, or that GatewayPolicies name. It comes after
+// all of these, and after the grants.
 func (r *Reconciler) loadPolicies(ctx context.Context, s *scope) error {
 	list, err := r.policies(ctx)
 	if err != nil {
@@ -51,7 +52,7 @@ func (r *Reconciler) loadPolicies(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// usable are the Services that routes name and may use: who names one of another namespace must not have anything read there.
+// usable are the Services that routes name and may use, and those of GatewayPolicies: who names one of another namespace must not have anything read there.
 func (s *scope) usable() map[types.NamespacedName]bool {
 	named := map[types.NamespacedName]bool{}
 	for _, route := range s.routes {
@@ -59,6 +60,11 @@ func (s *scope) usable() map[types.NamespacedName]bool {
 			if !named[name] && graph.Permitted(s.input.Grants, string(kindOf(route)), route.GetNamespace(), "Service", name) {
 				named[name] = true
 			}
+		}
+	}
+	for _, policy := range s.input.GatewayPolicies {
+		for _, name := range graph.ServicesOfGatewayPolicy(policy) {
+			named[name] = true
 		}
 	}
 	return named

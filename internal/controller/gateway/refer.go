@@ -34,7 +34,8 @@ const (
 	indexParent = "slipway.dev/parent"
 	// indexEntry finds routes by the Gateways and ListenerSets that they have an entry of ours for.
 	indexEntry = "slipway.dev/entry"
-	// indexBackend finds routes by the Services that they name, and by the namespace of each that is not their own.
+	// indexBackend finds routes by the Services that they name, and by the namespace of each that is not their own, and
+	// GatewayPolicies by the Services that they name.
 	indexBackend = "slipway.dev/backend"
 )
 
@@ -139,6 +140,9 @@ func entryIndex(object client.Object) []string {
 }
 
 func backendIndex(object client.Object) []string {
+	if policy, is := object.(*slipwayv1alpha1.GatewayPolicy); is {
+		return names(graph.ServicesOfGatewayPolicy(policy), policy.Namespace)
+	}
 	return names(backendsOf(object), object.GetNamespace())
 }
 
@@ -194,11 +198,17 @@ func (f referrers) ofSecret(ctx context.Context, object client.Object) []reconci
 	value := client.ObjectKeyFromObject(object).String()
 	requests := f.gateways(indexSecret, false, func(client.Object) []string { return []string{value} })(ctx, object)
 	requests = append(requests, f.ofSets(ctx, client.MatchingFields{indexSecret: value})...)
+	return append(requests, f.ofGatewayPolicies(ctx, client.MatchingFields{indexSecret: value})...)
+}
+
+// ofGatewayPolicies are the Gateways that some GatewayPolicies matter for.
+func (f referrers) ofGatewayPolicies(ctx context.Context, which client.ListOption) []reconcile.Request {
 	policies := &slipwayv1alpha1.GatewayPolicyList{}
-	err := f.reader.List(ctx, policies, client.MatchingFields{indexSecret: value}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	err := f.reader.List(ctx, policies, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil && ctx.Err() == nil {
 		logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", "GatewayPolicies")
 	}
+	var requests []reconcile.Request
 	for i := range policies.Items {
 		requests = append(requests, f.ofGatewayPolicy(ctx, &policies.Items[i])...)
 	}
@@ -252,9 +262,10 @@ func classesNaming(ctx context.Context, classes client.Reader, object client.Obj
 	return naming
 }
 
-// ofService are the Gateways of the routes that name a Service.
+// ofService are the Gateways of the routes and GatewayPolicies that name a Service.
 func (f referrers) ofService(ctx context.Context, object client.Object) []reconcile.Request {
-	return f.ofRoutes(ctx, client.MatchingFields{indexBackend: client.ObjectKeyFromObject(object).String()})
+	which := client.MatchingFields{indexBackend: client.ObjectKeyFromObject(object).String()}
+	return append(f.ofRoutes(ctx, which), f.ofGatewayPolicies(ctx, which)...)
 }
 
 // ofNamespace are the Gateways of the routes and ListenerSets in a namespace.
@@ -273,7 +284,7 @@ func (f referrers) ofGrant(ctx context.Context, object client.Object) []reconcil
 	return append(found, f.ofRoutes(ctx, client.MatchingFields{indexBackend: value})...)
 }
 
-// ofPolicy are the Gateways of the routes that name the Services of a policy, and those that it has an entry of ours for.
+// ofPolicy are the Gateways of the routes and GatewayPolicies that name the Services of a policy, and those that it has an entry of ours for.
 func (f referrers) ofPolicy(ctx context.Context, object client.Object) []reconcile.Request {
 	policy, ok := object.(*gatewayv1.BackendTLSPolicy)
 	if !ok {
@@ -281,7 +292,8 @@ func (f referrers) ofPolicy(ctx context.Context, object client.Object) []reconci
 	}
 	var requests []reconcile.Request
 	for _, name := range graph.ServicesOfPolicy(policy) {
-		requests = append(requests, f.ofRoutes(ctx, client.MatchingFields{indexBackend: name.String()})...)
+		which := client.MatchingFields{indexBackend: name.String()}
+		requests = append(requests, append(f.ofRoutes(ctx, which), f.ofGatewayPolicies(ctx, which)...)...)
 	}
 	for _, entry := range policy.Status.Ancestors {
 		if name, is := graph.GatewayOf(entry.AncestorRef, policy.Namespace); is && entry.ControllerName == Controller {

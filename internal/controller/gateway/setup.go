@@ -203,6 +203,7 @@ func addIndexes(mgr ctrl.Manager, known *kinds) error {
 		known.objects.Index(gateway, indexBundle, bundleIndex),
 		known.objects.Index(&gatewayv1.BackendTLSPolicy{}, indexBundle, bundleIndex),
 		known.objects.Index(&slipwayv1alpha1.GatewayPolicy{}, indexSecret, secretIndex),
+		known.objects.Index(&slipwayv1alpha1.GatewayPolicy{}, indexBackend, backendIndex),
 		known.objects.Index(&gatewayv1.ListenerSet{}, indexParent, parentIndex),
 		known.objects.Index(&gatewayv1.ListenerSet{}, indexSecret, secretIndex),
 	}

@@ -8,12 +8,8 @@ import (
 )
 
 // Authentication is what a rule of another front end asks of its clients, with the contents of
-// Secrets by name. It is checked as the table checks it. With a fault, nobody may be let in.
-func Authentication(spec *slipwayv1alpha1.Auth, secrets map[string]map[string][]byte, unreadable map[string]bool) (*table.Auth, *table.Fault) {
-	if spec.External != nil {
-		// The Service would be one beside the gateway, whoever writes the policy.
-		return nil, invalid("auth.external: it is not supported in a GatewayPolicy")
-	}
+// Secrets by name. Services are in the namespace. It is checked as the table checks it. With a fault, nobody may be let in.
+func Authentication(namespace string, spec *slipwayv1alpha1.Auth, secrets map[string]map[string][]byte, unreadable map[string]bool) (*table.Auth, *table.Fault) {
 	c := &compiler{in: Input{Secrets: secrets, Unreadable: unreadable}}
 	alone := table.Rule{Direct: &table.DirectResponse{StatusCode: http.StatusOK}}
 	if f := c.addAuth(&alone, &slipwayv1alpha1.Route{Auth: spec}); f != nil {
@@ -21,6 +17,9 @@ func Authentication(spec *slipwayv1alpha1.Auth, secrets map[string]map[string][]
 	}
 	if f, _ := table.Check(&alone); f != nil {
 		return nil, f
+	}
+	if external := alone.Auth.External; external != nil {
+		external.Ref.Namespace = namespace
 	}
 	return alone.Auth, nil
 }

@@ -161,3 +161,55 @@ func TestAPolicyWithoutPublicKeysIsAProblem(t *testing.T) {
 		t.Errorf("with keys it says %+v", got)
 	}
 }
+
+// servicesOf puts Services with an endpoint each into their store.
+func (f *gatewayFixture) servicesOf(namespace string, addresses map[string]string) {
+	f.t.Helper()
+	var services, slices []any
+	for name, address := range addresses {
+		service, endpoints := serviceObject(name, web), sliceObject(name, name+"-1", address)
+		service.Namespace, endpoints.Namespace = namespace, namespace
+		services, slices = append(services, service), append(slices, endpoints)
+	}
+	f.must(f.services.watched[namespace].store.Replace(services, ""))
+	f.must(f.slices.watched[namespace].store.Replace(slices, ""))
+	f.look(f.t.Context())
+}
+
+// A policy has a Service of its own namespace asked, and never one of the same name beside the gateway or a route.
+func TestAPolicyAsksAServiceOfItsNamespace(t *testing.T) {
+	f := newGatewayFixture(t)
+	f.gateway(1, plainListener)
+	f.synced(routeTo(t, "a", "one", 1))
+	f.look(t.Context())
+	f.backend("a")
+	f.look(t.Context())
+	f.attach("a", "p", 1, `{targetRefs: [{kind: HTTPRoute, name: one}], defaults: {auth: {external: {backendService: {name: auth, port: 80}}}}}`)
+	endpoints := func() []string {
+		asked := f.only().Auth.External.Backend
+		if asked == nil || asked.Namespace != "a" || asked.Service != "auth" {
+			t.Fatalf("asked is %+v", asked)
+		}
+		return asked.Endpoints
+	}
+	if got := endpoints(); len(got) != 0 {
+		t.Errorf("without the Service, %q are asked", got)
+	}
+	f.servicesOf("a", map[string]string{"app": "10.0.0.1", "auth": "10.0.0.2"})
+	if got := endpoints(); !slices.Equal(got, []string{"10.0.0.2:8080"}) {
+		t.Errorf("with the Service, %q are asked", got)
+	}
+	f.servicesOf("a", map[string]string{"app": "10.0.0.1", "auth": "10.0.0.3"})
+	if got := endpoints(); !slices.Equal(got, []string{"10.0.0.3:8080"}) {
+		t.Errorf("with another endpoint, %q are asked", got)
+	}
+	f.attach("infra", "q", 1, `{targetRefs: [{kind: Gateway, name: edge}], overrides: {auth: {external: {backendService: {name: auth, port: 80}}}}}`)
+	f.servicesOf("infra", map[string]string{"auth": "10.0.0.4"})
+	if asked := f.only().Auth.External.Backend; asked.Namespace != "infra" || !slices.Equal(asked.Endpoints, []string{"10.0.0.4:8080"}) {
+		t.Errorf("by the policy of the Gateway, %+v is asked", asked)
+	}
+	f.servicesOf("infra", nil)
+	if asked := f.only().Auth.External.Backend; asked.Namespace != "infra" || len(asked.Endpoints) != 0 {
+		t.Errorf("without its Service, %+v is asked", asked)
+	}
+}

@@ -25,7 +25,7 @@ type state struct {
 	*gatewayTarget
 
 	routes []*route // sorted
-	// services are the Services that the routes name. scopes are the keys of the watches that
+	// services are the Services that the routes and GatewayPolicies name. scopes are the keys of the watches that
 	// have them.
 	services map[types.NamespacedName]bool
 	scopes   map[string]bool
@@ -84,8 +84,13 @@ func (s *GatewaySource) next() *state {
 	slices.SortFunc(next.routes, func(a, b *route) int {
 		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name), cmp.Compare(a.kind, b.kind))
 	})
-	next.policies = s.policiesFor(next.services)
 	next.attached = s.attachedTo(next)
+	for _, p := range next.attached {
+		for _, name := range graph.ServicesOfGatewayPolicy(p.of) {
+			next.services[name] = true
+		}
+	}
+	next.policies = s.policiesFor(next.services)
 	next.scopes = s.scopes(next.services)
 	// The labels of namespaces may be read in the whole cluster or not at all.
 	if s.everyone[""] && selectsNamespaces(s.target.gateway, next.sets) {

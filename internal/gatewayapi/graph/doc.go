@@ -37,6 +37,7 @@
 //   - policies.go: which backends are reached with TLS
 //   - gateway_policies.go: GatewayPolicies and what each target has of them
 //   - gateway_policy_refs.go: what GatewayPolicies refer to
+//   - gateway_policy_services.go: the Services that GatewayPolicies have asked about requests
 //   - inherit.go: which settings of GatewayPolicies hold for a rule
 //   - grants.go: which references to other namespaces are permitted
 //   - rule.go, match.go, filters.go, backends.go: what rules of all kinds have in common

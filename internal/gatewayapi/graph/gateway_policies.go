@@ -32,6 +32,10 @@ type GatewayPolicy struct {
 	targets []place
 	// auth is what its stanzas ask of clients. A fault tells why that is not known.
 	auth [stanzas]Authentication
+	// asked are the Services that its stanzas have asked about requests.
+	asked [stanzas]asked
+	// uncounted is why a rate limit for each client cannot be kept: auth, of another policy perhaps, does not say who it is.
+	uncounted *fault
 	// invalid is why it cannot be used at all. What it is for then answers 500.
 	invalid *fault
 	// conflicts are which setting an older policy with the same target has, by that target. overridden are those that overrides of
@@ -133,6 +137,9 @@ func (b *builder) newGatewayPolicy(of *slipwayv1alpha1.GatewayPolicy) *GatewayPo
 	p.invalid = b.refuseGatewayPolicy(p)
 	for which := range stanzas {
 		if in := p.stanza(which); in != nil && in.Auth != nil {
+			if in.Auth.External != nil {
+				p.asked[which] = b.judgeAsked(p, which, in.Auth.External)
+			}
 			p.auth[which] = b.authentication(p, which, in.Auth)
 		}
 	}
@@ -199,6 +206,9 @@ func checkSettings(in *slipwayv1alpha1.GatewayPolicySettings) *table.Fault {
 	if in.Auth != nil {
 		alone.Auth = &table.Auth{APIKey: &table.APIKey{Header: "X-Api-Key"}}
 	}
+	if countsKeys(in.RateLimit) && anonymous(in.Auth) {
+		return &table.Fault{Message: "rateLimit.per: Key needs auth.external.identityHeader"}
+	}
 	f, _ := table.Check(&alone)
 	return f
 }
@@ -218,6 +228,11 @@ func (b *builder) authentication(p *GatewayPolicy, which stanza, in *slipwayv1al
 		made = *found.Made
 	}
 	made.ID = id
+	if made.External != nil {
+		external := *made.External
+		external.Ref.Fault = p.asked[which].barred
+		made.External = &external
+	}
 	return Authentication{Made: &made}
 }
 
@@ -240,7 +255,7 @@ func (b *builder) concludeGatewayPolicies(g *Graph) {
 			}
 		}
 		if matters {
-			p.conclude(cmp.Or(missing, conflict))
+			p.conclude(cmp.Or(p.asked[defaults].lack, p.asked[overrides].lack, p.uncounted, missing, conflict))
 			g.GatewayPolicies = append(g.GatewayPolicies, p)
 		}
 	}

@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // attached is a GatewayPolicy for something that may be there.
@@ -47,6 +49,11 @@ func (c cluster) settings() *slipwayv1alpha1.GatewayPolicySettings {
 		s.Auth = &slipwayv1alpha1.Auth{} // nothing is asked for
 	case 2, 3, 4, 5, 6, 7, 8, 9, 10, 11:
 		s.Auth = &slipwayv1alpha1.Auth{JWT: &slipwayv1alpha1.JWTAuth{Issuer: fmt.Sprint("issuer", c.IntN(9)), JWKSURL: "https://id.example.com/"}}
+	case 13, 14, 15, 16:
+		s.Auth = &slipwayv1alpha1.Auth{External: &slipwayv1alpha1.ExternalAuth{BackendService: slipwayv1alpha1.BackendService{Name: "app", Port: 80}}}
+		if c.IntN(4) > 0 {
+			s.Auth.External.IdentityHeader = "X-User"
+		}
 	case 12:
 		s.Auth = &slipwayv1alpha1.Auth{Basic: &slipwayv1alpha1.BasicAuth{SecretRef: slipwayv1alpha1.LocalReference{Name: "missing"}}}
 	}
@@ -106,6 +113,7 @@ func broken(in Input, policy *slipwayv1alpha1.GatewayPolicy) bool {
 			continue
 		}
 		bad = bad || s.MaxBodyBytes != nil && *s.MaxBodyBytes < 1
+		bad = bad || s.RateLimit != nil && s.RateLimit.Per == "Key" && anonymous(s.Auth)
 		bad = bad || s.RateLimit != nil && (s.RateLimit.Per == "X" || s.RateLimit.Per == "Key" && s.Auth == nil)
 	}
 	return bad
@@ -194,8 +202,21 @@ func checkGatewayPolicies(t *testing.T, in Input, g *Graph) {
 				t.Errorf("%s asks for %s on %s, and no policy does", r.Name, r.Auth.ID, g.Listeners[k].Key())
 			case wanted != "" && (r.Auth == nil || r.Auth.ID != wanted):
 				t.Errorf("%s asks for %+v on %s, want %s", r.Name, r.Auth, g.Listeners[k].Key(), wanted)
+			case r.Auth != nil && r.Auth.External != nil:
+				checkAsked(t, r)
 			}
 		}
+	}
+}
+
+// checkAsked: a Service that is asked is in the namespace of the policy, and says who the client is where clients are counted.
+func checkAsked(t *testing.T, r *Rule) {
+	t.Helper()
+	if of, _, _ := strings.Cut(r.Auth.ID, " "); r.Auth.External.Ref.Namespace != of {
+		t.Errorf("%s asks a Service of namespace %q by a policy of %q", r.Name, r.Auth.External.Ref.Namespace, of)
+	}
+	if r.RateLimit != nil && r.RateLimit.Per == table.PerKey && r.Auth.External.IdentityHeader == "" {
+		t.Errorf("%s counts all clients as one", r.Name)
 	}
 }
 

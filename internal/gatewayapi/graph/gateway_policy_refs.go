@@ -153,7 +153,7 @@ func Authenticate(policies []*slipwayv1alpha1.GatewayPolicy, content func(types.
 				}
 			}
 			one := Authentication{}
-			one.Made, one.Fault = routes.Authentication(auth, secrets, nil)
+			one.Made, one.Fault = routes.Authentication(policy.Namespace, auth, secrets, nil)
 			made[id] = one
 		}
 	}

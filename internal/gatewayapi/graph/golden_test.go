@@ -133,6 +133,9 @@ func describe(t *testing.T, g *graph.Graph) output {
 		fields, _ := whatIsSet(t, made).(map[string]any)
 		if rule.Auth != nil {
 			fields["Auth"] = rule.Auth.ID
+			if rule.Auth.External != nil {
+				fields["External"] = whatIsSet(t, rule.Auth.External)
+			}
 		}
 		out.Rules = append(out.Rules, fields)
 	}

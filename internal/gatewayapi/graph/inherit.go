@@ -30,6 +30,8 @@ type holding struct {
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
+	// anonymous tells that auth does not say who clients are.
+	anonymous bool
 }
 
 // parts divides a rule by what policies ask of it. Listeners may have policies of their own.
@@ -99,7 +101,7 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 	if len(layers) == 0 {
 		return nil
 	}
-	asked, h := slipwayv1alpha1.GatewayPolicySettings{}, &holding{}
+	asked, h, limits := slipwayv1alpha1.GatewayPolicySettings{}, &holding{}, (*GatewayPolicy)(nil)
 	for _, l := range layers {
 		if l.broken != nil {
 			h.refuse(l.broken, l.broken.invalid.message)
@@ -116,20 +118,24 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 			if f := p.auth[which].Fault; f != nil {
 				h.refuse(p, f.Message)
 			}
-			h.auth = p.auth[which].Made
+			h.auth, h.anonymous = p.auth[which].Made, anonymous(from.Auth)
 			if which == overrides {
 				h.demands = p
 			}
 		case addressSetting:
 			asked.ClientAddresses = from.ClientAddresses
 		case rateLimitSetting:
-			asked.RateLimit = from.RateLimit
+			asked.RateLimit, limits = from.RateLimit, p
 		case corsSetting:
 			asked.CORS = from.CORS
 		case bodySetting:
 			bound := largestBody(layers, *from.MaxBodyBytes)
 			asked.MaxBodyBytes = &bound
 		}
+	}
+	if h.anonymous && countsKeys(asked.RateLimit) && read {
+		limits.uncounted = invalidPolicy("spec: rateLimit.per: Key needs auth.external.identityHeader, which the auth that holds has not got; such requests are answered with 500")
+		h.refuse(limits, limits.uncounted.message)
 	}
 	rule := table.Rule{}
 	if f := routes.Restrict(&rule, &asked); f != nil && h.fault == nil { // cannot happen: each policy was checked

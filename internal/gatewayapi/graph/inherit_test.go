@@ -3,6 +3,7 @@ package graph_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,8 +78,8 @@ func allows(rule table.Rule, refuse *slipwayv1alpha1.GatewayPolicySettings) stri
 	switch {
 	case rule.Fault != nil:
 		return ""
-	case rule.Auth != nil && rule.Auth.External != nil:
-		return "who a Service beside the Gateway lets in"
+	case rule.Auth != nil && rule.Auth.External != nil && !strings.HasPrefix(rule.Auth.ID, rule.Auth.External.Ref.Namespace+" "):
+		return "who a Service of another namespace lets in"
 	case refuse.Auth != nil && (rule.Auth == nil || rule.Auth.ID != graph.AuthID("infra", refuse.Auth)):
 		return "other credentials"
 	case refuse.RateLimit != nil && (rule.RateLimit == nil || rule.RateLimit.Requests != int64(refuse.RateLimit.Requests)):

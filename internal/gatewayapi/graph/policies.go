@@ -187,11 +187,16 @@ func (b *builder) secure(service types.NamespacedName, number int32, transport t
 	return nil
 }
 
-// concludePolicies makes the conditions of the policies for Services that routes of the Gateway name.
+// concludePolicies makes the conditions of the policies for Services that routes of the Gateway and GatewayPolicies name.
 func (b *builder) concludePolicies(g *Graph) {
 	named := map[types.NamespacedName]bool{}
 	for _, route := range g.Routes {
 		for _, name := range route.services {
+			named[name] = true
+		}
+	}
+	for _, p := range b.gatewayPolicies {
+		for _, name := range ServicesOfGatewayPolicy(p.of) {
 			named[name] = true
 		}
 	}

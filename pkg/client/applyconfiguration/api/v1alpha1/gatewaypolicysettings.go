@@ -12,8 +12,8 @@ type GatewayPolicySettingsApplyConfiguration struct {
 	// clientAddresses lets only those in whose address fits. Others get 403, and connections that the gateway does not read are
 	// closed. Default: everybody.
 	ClientAddresses *ClientAddressesApplyConfiguration `json:"clientAddresses,omitempty"`
-	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy.
-	// external is not supported here. Default: everybody.
+	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy, and so is
+	// the Service that external asks. Default: everybody.
 	Auth *AuthApplyConfiguration `json:"auth,omitempty"`
 	// rateLimit bounds the number of requests of each rule of a route. Others get 429. Every replica counts for itself, and
 	// the requests of a rule are counted together, whichever listener they come by. Default: no bound.
