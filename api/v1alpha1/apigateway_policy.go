@@ -174,65 +174,12 @@ type Auth struct {
 	External *ExternalAuth `json:"external,omitempty"`
 }
 
-// ExternalAuth asks a Service about each request: with a GET request, without the body. It names the request in
-// X-Forwarded-Method, X-Forwarded-Proto, X-Forwarded-Host, X-Forwarded-Uri (the path and the query, as the backend gets them
-// without a rewrite) and X-Forwarded-For. A status from 200 to 299 lets the request in. Another one below 500 refuses it: the
-// client gets the status, the body up to 64 KiB, and of the headers Content-Type, Location, Set-Cookie, WWW-Authenticate,
-// Cache-Control and Retry-After. A request whose path may be read in more than one way is answered with 400: the Service and the
-// backend could read it differently.
-type ExternalAuth struct {
-	// backendService is the Service that is asked.
-	// +required
-	BackendService BackendService `json:"backendService"`
-	// path that the Service is asked at, at most 512 characters. Default /.
-	// +kubebuilder:default="/"
-	// +optional
-	Path URLPath `json:"path,omitempty"`
-	// requestHeaders are the headers of the request that the Service gets, at most 32. Default: Authorization and Cookie.
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=set
-	// +optional
-	RequestHeaders []ListedHeaderName `json:"requestHeaders,omitempty"`
-	// backendHeaders are the headers of the Service's answer that the backend gets, at most 16. What a client sends under these
-	// names is removed. Default: none.
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=set
-	// +optional
-	BackendHeaders []ListedHeaderName `json:"backendHeaders,omitempty"`
-	// identityHeader is the header of the Service's answer that says who the client is, for rateLimit.per Key. Without it in an
-	// answer, the request is refused. Default: none.
-	// +optional
-	IdentityHeader HeaderName `json:"identityHeader,omitempty"`
-	// timeout is how long the Service may take to answer, from 1ms to 30s. Default 5s.
-	// +kubebuilder:default="5s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('30s')",message="auth.external.timeout must be from 1ms to 30s"
-	// +optional
-	Timeout Duration `json:"timeout,omitempty"`
-	// onFailure says what happens while the Service gives no answer, or one with status 500 or higher: Refuse answers with 503,
-	// LetIn lets everybody in. Default Refuse.
-	// +kubebuilder:default=Refuse
-	// +optional
-	OnFailure AuthFailurePolicy `json:"onFailure,omitempty"`
-}
-
 // ListedHeaderName is the name of an HTTP header in a list. It is a pattern and not a rule that says so, as with HeaderValue.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
 type ListedHeaderName string
-
-// AuthFailurePolicy says what happens to requests that cannot be checked.
-//
-// +kubebuilder:validation:Enum=Refuse;LetIn
-type AuthFailurePolicy string
-
-const (
-	// AuthFailureRefuse refuses them.
-	AuthFailureRefuse AuthFailurePolicy = "Refuse"
-	// AuthFailureLetIn lets them in.
-	AuthFailureLetIn AuthFailurePolicy = "LetIn"
-)
 
 // APIKeyAuth asks for a key. The Secret holds no key, only its hash: a client's name is a
 // key of the Secret, and its value is one line per valid key, at most two so that one can

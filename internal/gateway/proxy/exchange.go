@@ -62,6 +62,12 @@ type exchange struct {
 
 	// vouched are the fields for the backend from the Service that was asked about the request.
 	vouched []upstream.Field
+	// removed are the fields that this Service does not let the backend have, with hyphens for underscores.
+	removed []string
+	// judged is the whole body, if isJudged: what the Service was shown. judgedRoom is the room that it takes.
+	judged     []byte
+	isJudged   bool
+	judgedRoom int64
 
 	heads    sync.Mutex // held while a response head is sent
 	answered bool       // the final response has begun

@@ -15,16 +15,47 @@ const maxRefusal = 64 << 10
 // refusalFields are the fields of a refusal that the client gets.
 var refusalFields = []string{"Content-Type", "Location", "Set-Cookie", "Www-Authenticate", "Cache-Control", "Retry-After"}
 
+// externalResult is how a question to a Service ended.
+type externalResult int
+
+// The results, as the metric has them.
+const (
+	externalAllowed externalResult = iota
+	externalRefused
+	externalLetIn
+	externalFailed
+	externalCanceled
+	externalResults
+)
+
+func (r externalResult) String() string {
+	return [externalResults]string{"allowed", "refused", "let_in", "error", "canceled"}[r]
+}
+
 // askExternal asks a Service whether the request may come in. If it may not, it answers the request and returns false.
 func (e *exchange) askExternal(auth *table.External) bool {
 	if !e.path.ReadsOneWay() || e.path.Forward == wholeServer {
 		return e.refuse(http.StatusBadRequest, "path")
 	}
 	if auth.Backend == nil {
+		e.handler.metrics.external.asked(e.route, externalFailed, 0)
 		return e.refuse(http.StatusServiceUnavailable, "auth_unavailable")
 	}
-	request := e.question(auth)
-	response, err := e.state.services[auth.Backend.Index].Do(e.r.Context(), request)
+	if auth.MaxBody > 0 && !e.readJudged(auth.MaxBody) {
+		return false
+	}
+	began, ask := e.handler.options.Clock.Now(), e.askHTTP
+	if auth.GRPC {
+		ask = e.askGRPC
+	}
+	result := ask(auth)
+	e.handler.metrics.external.asked(e.route, result, e.handler.options.Clock.Since(began))
+	return result == externalAllowed || result == externalLetIn
+}
+
+// askHTTP asks with an HTTP request.
+func (e *exchange) askHTTP(auth *table.External) externalResult {
+	response, err := e.state.services[auth.Backend.Index].Do(e.r.Context(), e.question(auth))
 	if err != nil {
 		return e.withoutAnswer(auth, err)
 	}
@@ -38,66 +69,98 @@ func (e *exchange) askExternal(auth *table.External) bool {
 	return e.vouch(auth, response.Fields)
 }
 
-// question is what the Service is asked. Of the client's fields it gets those that are asked for, and the backend's hop by hop
-// ones never.
+// question is what the Service is asked.
 func (e *exchange) question(auth *table.External) *upstream.Request {
-	request := &upstream.Request{
-		Client: e.shareOf, Method: http.MethodGet, Target: auth.Path, Host: auth.Backend.Service, Protocol: protocolOf(auth.Backend),
-		Deadline: e.handler.options.Clock.Now().Add(auth.Timeout), Retry: upstream.Retry{Attempts: 1, On: upstream.OnConnectFailure},
+	request := e.toService(auth)
+	request.Method, request.Target, request.Protocol = http.MethodGet, auth.Path, protocolOf(auth.Backend)
+	if auth.MaxBody > 0 {
+		request.Method = http.MethodPost
+		setBody(request, e.judged)
 	}
-	if deadline := e.deadline(); !deadline.IsZero() && deadline.Before(request.Deadline) {
-		request.Deadline = deadline
-	}
-	for _, name := range auth.RequestHeaders {
-		if slices.Contains(e.nominated, name) {
-			continue // the backend does not get it either
-		}
-		for _, value := range e.r.Header[name] {
-			request.Fields = append(request.Fields, upstream.Field{Name: name, Value: value})
-		}
-	}
-	uri := e.path.Forward
-	if e.query != "" || e.r.URL.ForceQuery {
-		uri += "?" + e.query
-	}
-	request.Fields = append(request.Fields,
+	request.Fields = append(e.shown(auth),
 		upstream.Field{Name: "X-Forwarded-Method", Value: e.r.Method},
 		upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
 		upstream.Field{Name: "X-Forwarded-Host", Value: e.forwardedHost()},
-		upstream.Field{Name: "X-Forwarded-Uri", Value: uri},
+		upstream.Field{Name: "X-Forwarded-Uri", Value: e.uri()},
 		upstream.Field{Name: "X-Forwarded-For", Value: e.client},
 	)
 	return request
 }
 
+// toService is a request to the Service, as far as all of them are alike.
+func (e *exchange) toService(auth *table.External) *upstream.Request {
+	request := &upstream.Request{
+		Client: e.shareOf, Host: auth.Backend.Service,
+		Deadline: e.handler.options.Clock.Now().Add(auth.Timeout), Retry: upstream.Retry{Attempts: 1, On: upstream.OnConnectFailure},
+	}
+	if deadline := e.deadline(); !deadline.IsZero() && deadline.Before(request.Deadline) {
+		request.Deadline = deadline
+	}
+	return request
+}
+
+// shown are the client's fields that the Service is shown: those that are asked for, and never what the backend does not get.
+func (e *exchange) shown(auth *table.External) []upstream.Field {
+	var fields []upstream.Field
+	for _, name := range auth.RequestHeaders {
+		if slices.Contains(e.nominated, name) {
+			continue // the backend does not get it either
+		}
+		for _, value := range e.r.Header[name] {
+			fields = append(fields, upstream.Field{Name: name, Value: value})
+		}
+	}
+	return fields
+}
+
+// uri is the path and the query that the backend gets, before a rewrite.
+func (e *exchange) uri() string {
+	if e.query != "" || e.r.URL.ForceQuery {
+		return e.path.Forward + "?" + e.query
+	}
+	return e.path.Forward
+}
+
 // withoutAnswer decides about a request when the Service has given no answer that counts. err is nil if it gave one that does not.
-func (e *exchange) withoutAnswer(auth *table.External, err error) bool {
+func (e *exchange) withoutAnswer(auth *table.External, err error) externalResult {
 	if e.r.Context().Err() != nil {
 		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
-		return false
+		return externalCanceled
 	}
 	switch kind := upstream.KindOf(err); {
 	case err == nil:
 	case kind == upstream.InvalidRequest:
-		return e.refuse(http.StatusBadRequest, "auth_request") // the client's fault, so it is never let in
+		e.refuse(http.StatusBadRequest, "auth_request") // the client's fault, so it is never let in
+		return externalFailed
 	case kind == upstream.MaxRequests || kind == upstream.MaxPending || kind == upstream.MaxConnections:
 		// The Service was not asked. A client that asks too much at a time would let itself in.
-		return e.refuse(http.StatusServiceUnavailable, kind.String())
+		e.refuse(http.StatusServiceUnavailable, kind.String())
+		return externalFailed
 	}
 	if auth.LetIn {
-		return true
+		return externalLetIn
 	}
-	return e.refuse(http.StatusServiceUnavailable, "auth_unavailable")
+	e.refuse(http.StatusServiceUnavailable, "auth_unavailable")
+	return externalFailed
 }
 
 // refuseAs answers as the Service has.
-func (e *exchange) refuseAs(response *upstream.Response) bool {
+func (e *exchange) refuseAs(response *upstream.Response) externalResult {
 	body, err := io.ReadAll(io.LimitReader(response, maxRefusal+1))
-	if err != nil || len(body) > maxRefusal {
-		return e.refuse(response.Status, "auth_refused")
+	if err != nil {
+		body = make([]byte, maxRefusal+1)
+	}
+	return e.refuseWith(response.Status, response.Fields, body)
+}
+
+// refuseWith refuses the request with what the Service says. Of too large a body the client gets nothing.
+func (e *exchange) refuseWith(status int, fields []upstream.Field, body []byte) externalResult {
+	if len(body) > maxRefusal {
+		e.refuse(status, "auth_refused")
+		return externalRefused
 	}
 	header, contentType := e.w.Header(), ""
-	for _, field := range response.Fields {
+	for _, field := range fields {
 		name := http.CanonicalHeaderKey(field.Name)
 		switch {
 		case name == "Content-Type":
@@ -107,12 +170,12 @@ func (e *exchange) refuseAs(response *upstream.Response) bool {
 		}
 	}
 	e.failure = "auth_refused"
-	e.answer(response.Status, contentType, body)
-	return false
+	e.answer(status, contentType, body)
+	return externalRefused
 }
 
 // vouch keeps what the Service says of the client.
-func (e *exchange) vouch(auth *table.External, fields []upstream.Field) bool {
+func (e *exchange) vouch(auth *table.External, fields []upstream.Field) externalResult {
 	for _, field := range fields {
 		name := http.CanonicalHeaderKey(field.Name)
 		if name == auth.IdentityHeader && e.identity == "" {
@@ -123,7 +186,8 @@ func (e *exchange) vouch(auth *table.External, fields []upstream.Field) bool {
 		}
 	}
 	if auth.IdentityHeader != "" && e.identity == "" {
-		return e.refuse(http.StatusForbidden, "auth_without_identity")
+		e.refuse(http.StatusForbidden, "auth_without_identity")
+		return externalRefused
 	}
-	return true
+	return externalAllowed
 }

@@ -108,7 +108,9 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 	for _, value := range e.r.Header["Te"] {
 		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
 	}
-	if e.r.Body != nil && e.r.Body != http.NoBody && e.r.ContentLength != 0 {
+	if e.isJudged {
+		setBody(&e.request, e.judged)
+	} else if e.r.Body != nil && e.r.Body != http.NoBody && e.r.ContentLength != 0 {
 		e.addBody()
 		e.boundBody(e.clientIdle(backend))
 	} else if upgrade := e.r.Header["Upgrade"]; len(upgrade) == 1 && !backend.Protocol.IsHTTP2() && e.mayUpgrade(upgrade[0]) {
@@ -251,7 +253,7 @@ func (e *exchange) isHidden(name string) bool {
 			return true
 		}
 	}
-	return e.route.Auth != nil && slices.Contains(e.route.Auth.Hidden, name)
+	return e.isRemoved(name) || e.route.Auth != nil && slices.Contains(e.route.Auth.Hidden, name)
 }
 
 // readConnection records the fields that Connection names, because they must not be

@@ -84,6 +84,7 @@ type Handler struct {
 	keys        *jwks.Registry
 	limiter     *limiter
 	passwords   *passwords
+	bodies      *bodyRoom
 	log         *accessLog
 	metrics     *metrics
 	mirrors     *mirrors
@@ -142,6 +143,7 @@ func New(options Options) *Handler {
 		metrics:   newMetrics(options.Metrics),
 		mirrors:   newMirrors(),
 		passwords: newPasswords(options.Clock),
+		bodies:    newBodyRoom(),
 	}
 	h.log = newAccessLog(options.AccessLog, func(lines int) { h.metrics.dropped.Add(float64(lines)) })
 	h.connections.Refused = func(why connlimit.Refusal) { h.metrics.refused[why].Inc() }

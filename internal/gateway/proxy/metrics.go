@@ -35,6 +35,8 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_stream_bytes_total", Type: metric.Counter, Labels: []string{"route", "direction"}, Help: "Bytes of these connections and sessions, by route and direction: received from clients, or sent to them. They are counted at the end."},
 		{Name: "slipway_gateway_datagram_sessions", Type: metric.Gauge, Help: "Sessions of datagrams that are open."},
 		{Name: "slipway_gateway_datagrams_dropped_total", Type: metric.Counter, Labels: []string{"reason"}, Help: "Datagrams that were thrown away, by reason: max and max_per_client for the limits of clients, and otherwise the failure in the words of the access log."},
+		{Name: "slipway_gateway_external_auth_total", Type: metric.Counter, Labels: []string{"route", "result"}, Help: "Questions to Services that decide who comes in (auth.external), by route and result: allowed, refused, let_in (onFailure: LetIn, without an answer that counts), error (503 without such an answer, or a request that nobody can be asked about), canceled."},
+		{Name: "slipway_gateway_external_auth_duration_seconds", Type: metric.Histogram, Labels: []string{"route"}, Help: "Time that such a question took, in seconds."},
 	}
 }
 
@@ -68,6 +70,7 @@ type metrics struct {
 	refused   [connlimit.Refusals]prometheus.Counter // indexed by connlimit.Refusal
 	streams   *streamMetrics
 	datagrams *datagramMetrics
+	external  *externalMetrics
 
 	mu       sync.Mutex
 	routes   map[string]*routeMetrics
@@ -126,6 +129,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		m.refused[why] = refused.WithLabelValues(name)
 	}
 	m.streams, m.datagrams = newStreamMetrics(registerer, definitions[11], definitions[12]), newDatagramMetrics(registerer, definitions[14])
+	m.external = newExternalMetrics(registerer, definitions[15], definitions[16])
 	if registerer != nil {
 		registerer.MustRegister(passwords, dropped, refused, m.requests, m.duration, m.errors, m.checks, m.retries, m.exhausted, m.fetches)
 	}
@@ -181,6 +185,7 @@ func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 // keepRoutes removes the metrics of routes that no longer exist.
 func (m *metrics) keepRoutes(routes []*table.Route) {
 	m.streams.keep(routes)
+	m.external.keep(routes)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	names := make(map[string]bool, len(routes))

@@ -71,6 +71,18 @@ func newExternal(in *slipwayv1alpha1.ExternalAuth) (*table.External, *table.Faul
 	if len(external.RequestHeaders) == 0 {
 		external.RequestHeaders = []string{"Authorization", "Cookie"}
 	}
+	if in.Body != nil {
+		if external.MaxBody = int64(in.Body.MaxBytes); external.MaxBody < 1 {
+			return nil, invalid("auth.external.body.maxBytes: %d is less than 1", external.MaxBody)
+		}
+	}
+	switch in.Protocol {
+	case "", slipwayv1alpha1.ExternalAuthHTTP:
+	case slipwayv1alpha1.ExternalAuthGRPC:
+		external.GRPC = true
+	default:
+		return nil, invalid("auth.external.protocol: %q is neither HTTP nor GRPC", in.Protocol)
+	}
 	switch in.OnFailure {
 	case "", slipwayv1alpha1.AuthFailureRefuse:
 	case slipwayv1alpha1.AuthFailureLetIn:

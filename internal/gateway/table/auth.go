@@ -60,8 +60,12 @@ type Basic struct {
 type External struct {
 	// Ref is the Service. Its Weight means nothing.
 	Ref BackendRef
-	// Path is where the Service is asked.
+	// GRPC tells that the Service is asked as envoy.service.auth.v3 says. Otherwise it is asked with an HTTP request.
+	GRPC bool
+	// Path is where the Service is asked over HTTP.
 	Path string
+	// MaxBody is the size of the largest body. The Service is shown it. 0: it is shown none.
+	MaxBody int64
 	// RequestHeaders are the fields of the request that the Service gets.
 	RequestHeaders []string
 	// BackendHeaders are the fields of the answer that the backend gets.

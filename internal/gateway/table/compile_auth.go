@@ -131,12 +131,27 @@ func checkRequired(required []RequiredClaim) *Fault {
 	return nil
 }
 
+// MaxJudgedBody bounds the body that a Service is shown.
+const MaxJudgedBody = 1 << 20
+
+// bodyHeaders say how a body is read. Who judges a body must know them.
+var bodyHeaders = []string{"Content-Type", "Content-Encoding"}
+
 // maxExternalTimeout bounds how long a Service may take to answer.
 const maxExternalTimeout = 30 * time.Second
 
 func newExternal(external External, rule *Rule) (*External, *Fault) {
 	if f := checkPath("auth.external.path", external.Path); f != nil || external.Path == "" {
 		return nil, cmp.Or(f, invalid("auth.external.path must be set"))
+	}
+	if external.GRPC && external.Path != "/" {
+		return nil, invalid("auth.external.path: it is for protocol HTTP")
+	}
+	if external.MaxBody < 0 || external.MaxBody > MaxJudgedBody {
+		return nil, invalid("auth.external.body.maxBytes: %d is not from 1 to %d", external.MaxBody, MaxJudgedBody)
+	}
+	if external.MaxBody > 0 {
+		external.RequestHeaders = append(slices.Clone(external.RequestHeaders), bodyHeaders...)
 	}
 	if external.Timeout <= 0 || external.Timeout > maxExternalTimeout {
 		return nil, invalid("auth.external.timeout: %v is not from 1ms to 30s", external.Timeout)
@@ -154,7 +169,9 @@ func newExternal(external External, rule *Rule) (*External, *Fault) {
 			if saysWhere(canonical) {
 				return nil, invalid("auth.external.%s: %s is what the gateway says", list.field, canonical)
 			}
-			names = append(names, canonical)
+			if !slices.Contains(names, canonical) {
+				names = append(names, canonical)
+			}
 		}
 		*list.names = names
 	}

@@ -193,6 +193,8 @@ func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
 		"auth.apiKey: ":                       {Auth: &table.Auth{APIKey: &table.APIKey{}}},
 		"auth.apiKey.header: ":                {Auth: &table.Auth{APIKey: &table.APIKey{Header: name}}},
 		"auth.external.path":                  {Auth: &table.Auth{External: &table.External{Path: "x", Timeout: time.Second}}},
+		"auth.external.path: it":              {Auth: &table.Auth{External: &table.External{Path: "/x", GRPC: true, Timeout: time.Second}}},
+		"auth.external.body":                  {Auth: &table.Auth{External: &table.External{Path: "/", MaxBody: 1<<20 + 1, Timeout: time.Second}}},
 		"auth.external.timeout":               {Auth: &table.Auth{External: &table.External{Path: "/"}}},
 		"auth.external.requestHeaders":        {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second, RequestHeaders: []string{"x-forwarded-for"}}}},
 		"auth.external.backendHeaders":        {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second, BackendHeaders: []string{"Content-Length"}}}},

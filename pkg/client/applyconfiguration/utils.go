@@ -114,6 +114,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ExposeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ExternalAuth"):
 		return &apiv1alpha1.ExternalAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ExternalAuthBody"):
+		return &apiv1alpha1.ExternalAuthBodyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FileSource"):
 		return &apiv1alpha1.FileSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FiringObject"):

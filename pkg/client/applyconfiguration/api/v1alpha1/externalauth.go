@@ -11,7 +11,8 @@ import (
 // ExternalAuthApplyConfiguration represents a declarative configuration of the ExternalAuth type for use
 // with apply.
 //
-// ExternalAuth asks a Service about each request: with a GET request, without the body. It names the request in
+// ExternalAuth asks a Service about each request. With protocol HTTP that is a GET request without the body, or with body a POST
+// request. It names the request in
 // X-Forwarded-Method, X-Forwarded-Proto, X-Forwarded-Host, X-Forwarded-Uri (the path and the query, as the backend gets them
 // without a rewrite) and X-Forwarded-For. A status from 200 to 299 lets the request in. Another one below 500 refuses it: the
 // client gets the status, the body up to 64 KiB, and of the headers Content-Type, Location, Set-Cookie, WWW-Authenticate,
@@ -20,7 +21,10 @@ import (
 type ExternalAuthApplyConfiguration struct {
 	// backendService is the Service that is asked.
 	BackendService *BackendServiceApplyConfiguration `json:"backendService,omitempty"`
-	// path that the Service is asked at, at most 512 characters. Default /.
+	// protocol is how the Service is asked: HTTP, or GRPC: envoy.service.auth.v3.Authorization/Check, over HTTP/2 without TLS unless
+	// a BackendTLSPolicy is for the Service. Default HTTP.
+	Protocol *apiv1alpha1.ExternalAuthProtocol `json:"protocol,omitempty"`
+	// path that the Service is asked at with protocol HTTP, at most 512 characters. Default /.
 	Path *apiv1alpha1.URLPath `json:"path,omitempty"`
 	// requestHeaders are the headers of the request that the Service gets, at most 32. Default: Authorization and Cookie.
 	RequestHeaders []apiv1alpha1.ListedHeaderName `json:"requestHeaders,omitempty"`
@@ -35,6 +39,8 @@ type ExternalAuthApplyConfiguration struct {
 	// onFailure says what happens while the Service gives no answer, or one with status 500 or higher: Refuse answers with 503,
 	// LetIn lets everybody in. Default Refuse.
 	OnFailure *apiv1alpha1.AuthFailurePolicy `json:"onFailure,omitempty"`
+	// body shows the Service the body of the request. The backend gets exactly what it was shown. Default: it is not shown.
+	Body *ExternalAuthBodyApplyConfiguration `json:"body,omitempty"`
 }
 
 // ExternalAuthApplyConfiguration constructs a declarative configuration of the ExternalAuth type for use with
@@ -48,6 +54,14 @@ func ExternalAuth() *ExternalAuthApplyConfiguration {
 // If called multiple times, the BackendService field is set to the value of the last call.
 func (b *ExternalAuthApplyConfiguration) WithBackendService(value *BackendServiceApplyConfiguration) *ExternalAuthApplyConfiguration {
 	b.BackendService = value
+	return b
+}
+
+// WithProtocol sets the Protocol field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Protocol field is set to the value of the last call.
+func (b *ExternalAuthApplyConfiguration) WithProtocol(value apiv1alpha1.ExternalAuthProtocol) *ExternalAuthApplyConfiguration {
+	b.Protocol = &value
 	return b
 }
 
@@ -100,5 +114,13 @@ func (b *ExternalAuthApplyConfiguration) WithTimeout(value apiv1alpha1.Duration)
 // If called multiple times, the OnFailure field is set to the value of the last call.
 func (b *ExternalAuthApplyConfiguration) WithOnFailure(value apiv1alpha1.AuthFailurePolicy) *ExternalAuthApplyConfiguration {
 	b.OnFailure = &value
+	return b
+}
+
+// WithBody sets the Body field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Body field is set to the value of the last call.
+func (b *ExternalAuthApplyConfiguration) WithBody(value *ExternalAuthBodyApplyConfiguration) *ExternalAuthApplyConfiguration {
+	b.Body = value
 	return b
 }

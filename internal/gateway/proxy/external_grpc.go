@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/authz"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+// askGRPC asks as envoy.service.auth.v3 says.
+func (e *exchange) askGRPC(auth *table.External) externalResult {
+	request := e.toService(auth)
+	message, err := e.asMessage(auth)
+	if err != nil {
+		e.refuse(http.StatusBadRequest, "auth_request") // the client's fault, so it is never let in
+		return externalFailed
+	}
+	request.Method, request.Target, request.Protocol, request.AcceptTrailers = http.MethodPost, authz.Method, upstream.HTTP2, true
+	setBody(request, message)
+	left := max(request.Deadline.Sub(e.handler.options.Clock.Now()), time.Millisecond)
+	request.Fields = []upstream.Field{
+		{Name: "Content-Type", Value: "application/grpc"},
+		{Name: "Grpc-Timeout", Value: strconv.FormatInt(left.Milliseconds(), 10) + "m"},
+	}
+	response, err := e.state.services[auth.Backend.Index].Do(e.r.Context(), request)
+	if err != nil {
+		return e.withoutAnswer(auth, err)
+	}
+	defer response.Close()
+	verdict := readVerdict(response)
+	switch {
+	case verdict == nil:
+		return e.withoutAnswer(auth, nil)
+	case !verdict.Allowed:
+		return e.refuseWith(verdict.Status, verdict.Fields, []byte(verdict.Body))
+	}
+	for _, name := range verdict.Remove {
+		e.removed = append(e.removed, http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")))
+	}
+	return e.vouch(auth, verdict.Fields)
+}
+
+// asMessage is the question about the request. It has the fields that an HTTP question has.
+func (e *exchange) asMessage(auth *table.External) ([]byte, error) {
+	question := authz.Question{
+		Method: e.r.Method, Path: e.uri(), Host: e.r.Host, Scheme: e.scheme(), Protocol: e.r.Proto, Client: e.client, Time: e.start, Body: e.judged,
+		Fields: append(e.shown(auth),
+			upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
+			upstream.Field{Name: "X-Forwarded-Host", Value: e.forwardedHost()},
+			upstream.Field{Name: "X-Forwarded-For", Value: e.client},
+		),
+	}
+	return question.Encode()
+}
+
+// readVerdict returns what a response says. Nil: nothing that counts.
+func readVerdict(response *upstream.Response) *authz.Verdict {
+	if response.Status != http.StatusOK || !authz.Speaks(response.Fields) {
+		return nil
+	}
+	message, err := io.ReadAll(io.LimitReader(response, authz.MaxAnswer+1))
+	if err != nil || len(message) > authz.MaxAnswer || !authz.Succeeded(response.Fields, response.Trailers()) {
+		return nil
+	}
+	verdict, err := authz.Decode(message)
+	if err != nil {
+		return nil
+	}
+	return verdict
+}
+
+// setBody sends bytes that are all there.
+func setBody(request *upstream.Request, body []byte) {
+	if len(body) == 0 {
+		return
+	}
+	request.Body, request.ContentLength, request.StopBody = bytes.NewReader(body), int64(len(body)), func() {}
+}
+
+// isRemoved reports whether a Service has said that the backend must not get a field.
+func (e *exchange) isRemoved(name string) bool {
+	return len(e.removed) > 0 && slices.Contains(e.removed, http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")))
+}
