@@ -11,8 +11,8 @@ const (
 	ConditionProgrammed = "Programmed"
 )
 
-// Reasons of an APIGateway's conditions and of routes that are not live. ReasonSecretNotFound
-// and ReasonKeyNotFound are among them.
+// Reasons of an APIGateway's conditions and of routes that are not live. ReasonSecretNotFound,
+// ReasonConfigMapNotFound and ReasonKeyNotFound are among them.
 const (
 	// ReasonAccepted: every route can be served as written.
 	ReasonAccepted = "Accepted"
@@ -45,6 +45,8 @@ const (
 	ReasonInvalidSecret = "InvalidSecret"
 	// ReasonInvalidCertificate: a TLS Secret does not hold a certificate with its key.
 	ReasonInvalidCertificate = "InvalidCertificate"
+	// ReasonInvalidCACertificates: a ConfigMap or Secret does not hold the certificates of authorities.
+	ReasonInvalidCACertificates = "InvalidCACertificates"
 	// ReasonCertificateExpired: a certificate is no longer valid, or not yet.
 	ReasonCertificateExpired = "CertificateExpired"
 	// ReasonCertificateMismatch: a certificate does not cover a host that it is served for.

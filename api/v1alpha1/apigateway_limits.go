@@ -8,9 +8,9 @@ type BackendProtocol string
 const (
 	// BackendHTTP1 is HTTP/1.1.
 	BackendHTTP1 BackendProtocol = "HTTP1"
-	// BackendH2C is HTTP/2 without TLS.
+	// BackendH2C is HTTP/2: without TLS by prior knowledge, with tls as both sides agree.
 	BackendH2C BackendProtocol = "H2C"
-	// BackendGRPC is gRPC: HTTP/2 without TLS, with streams that may be silent for long.
+	// BackendGRPC is gRPC: HTTP/2 as above, with streams that may be silent for long.
 	BackendGRPC BackendProtocol = "GRPC"
 )
 
@@ -25,11 +25,14 @@ type BackendPolicy struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +required
 	Port int32 `json:"port"`
-	// protocol of the endpoints: HTTP1, H2C (HTTP/2 without TLS) or GRPC (the same, and
-	// timeouts.idle does not hold). Default: what the appProtocol of the port says, HTTP1
+	// protocol of the endpoints: HTTP1, H2C (HTTP/2, with TLS only if tls is set) or GRPC (the same,
+	// and timeouts.idle does not hold). Default: what the appProtocol of the port says, HTTP1
 	// without one. What a request says of itself makes no difference.
 	// +optional
 	Protocol BackendProtocol `json:"protocol,omitempty"`
+	// tls says that the endpoints speak TLS, and whom they have to prove to be. Default: no TLS.
+	// +optional
+	TLS *BackendTLS `json:"tls,omitempty"`
 	// maxConnections is how many connections there are to all endpoints together, from 1 to
 	// 65535. Over HTTP/1.1 a request has one to itself, a WebSocket too; requests above
 	// the bound wait for one. Default 4096.

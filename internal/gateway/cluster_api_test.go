@@ -123,10 +123,7 @@ func (c *cluster) change(object client.Object, edit func()) {
 // spec creates or updates the APIGateway. It returns the generation.
 func (c *cluster) spec(text string) int64 {
 	c.t.Helper()
-	var spec slipwayv1alpha1.APIGatewaySpec
-	if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
-		c.t.Fatal(err)
-	}
+	spec := specOf(c.t, text)
 	object := &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "edge"}}
 	if err := env.Client.Get(c.t.Context(), client.ObjectKeyFromObject(object), object); client.IgnoreNotFound(err) != nil {
 		c.t.Fatal(err)
@@ -138,6 +135,15 @@ func (c *cluster) spec(text string) int64 {
 		c.t.Fatal(err)
 	}
 	return object.Generation
+}
+
+func specOf(t testing.TB, text string) slipwayv1alpha1.APIGatewaySpec {
+	t.Helper()
+	var spec slipwayv1alpha1.APIGatewaySpec
+	if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
+		t.Fatal(err)
+	}
+	return spec
 }
 
 // service creates a Service with port 80.

@@ -7,29 +7,51 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// policy takes over a policy of the spec. An invalid policy is ignored as a whole.
+// policy takes over a policy of the spec. An invalid policy is ignored as a whole, unless it asks for
+// TLS: then the backend is not reached, because without the policy requests would be sent in another way than was meant.
 func (c *compiler) policy(index int) {
 	spec := &c.in.BackendPolicies[index]
 	name := backendName(spec.Name, spec.Port)
-	report := func(reason, message string) {
-		c.problems = append(c.problems, table.Problem{Index: -1, List: "backendPolicies", Route: name.String(), Reason: reason, Message: message})
+	settings, f := c.policySettings(index)
+	if f == nil {
+		c.settings[name] = settings
+		return
 	}
-	_, taken := c.settings[name]
+	c.problems = append(c.problems, table.Problem{Index: -1, List: "backendPolicies", Route: name.String(), Reason: f.Reason, Message: f.Message})
+	if spec.TLS != nil {
+		c.settings[name] = table.Settings{Fault: &table.Fault{
+			Reason:  f.Reason,
+			Message: fmt.Sprintf("port %d of Service %q is not reached, because its policy in spec.backendPolicies cannot be used: %s", name.Port, name.Name, f.Message),
+		}}
+	}
+}
+
+// policySettings are what a policy says. With a fault it cannot be used.
+func (c *compiler) policySettings(index int) (table.Settings, *table.Fault) {
+	spec := &c.in.BackendPolicies[index]
+	_, taken := c.settings[backendName(spec.Name, spec.Port)]
 	field, unknown := c.in.UnknownPolicies[index]
 	protocol, known := protocolOf(spec.Protocol)
 	limits := limitsOf(spec)
-	switch wrong := limits.Wrong(); {
+	wrong := limits.Wrong()
+	switch {
 	case unknown:
-		report(slipwayv1alpha1.ReasonImageIncompatible, fmt.Sprintf("%s: this version of the gateway does not know the field", field))
+		return table.Settings{}, &table.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
 	case taken:
-		report(slipwayv1alpha1.ReasonInvalid, "there is an earlier policy of this port of the Service")
+		wrong = "there is an earlier policy of this port of the Service"
 	case !known:
-		report(slipwayv1alpha1.ReasonInvalid, fmt.Sprintf("protocol: %q is not one of HTTP1, H2C and GRPC", spec.Protocol))
-	case wrong != "":
-		report(slipwayv1alpha1.ReasonInvalid, wrong)
-	default:
-		c.settings[name] = table.Settings{Protocol: protocol, Limits: &limits}
+		wrong = fmt.Sprintf("protocol: %q is not one of HTTP1, H2C and GRPC", spec.Protocol)
 	}
+	if wrong != "" {
+		return table.Settings{}, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: wrong}
+	}
+	settings := table.Settings{Protocol: protocol, Limits: &limits}
+	if spec.TLS == nil {
+		return settings, nil
+	}
+	var f *table.Fault
+	settings.TLS, f = c.backendTLS(spec.TLS)
+	return settings, f
 }
 
 // protocolOf returns the protocol that a policy declares. It is nil if it declares none.

@@ -35,11 +35,17 @@ type Input struct {
 	Secrets map[string]map[string][]byte
 	// Unreadable are the names of Secrets that the gateway may not read.
 	Unreadable map[string]bool
+	// ConfigMaps are the contents of the ConfigMaps that policies may name, by name. UnreadableConfigMaps are the names of those
+	// that the gateway may not read.
+	ConfigMaps           map[string]map[string][]byte
+	UnreadableConfigMaps map[string]bool
 }
 
 // WhyMissing says why a Secret has no content.
-func (in *Input) WhyMissing(secret string) string {
-	if in.Unreadable[secret] {
+func (in *Input) WhyMissing(secret string) string { return whyMissing(in.Unreadable[secret]) }
+
+func whyMissing(unreadable bool) string {
+	if unreadable {
 		return "may not be read by the gateway"
 	}
 	return "does not exist"

@@ -30,6 +30,8 @@ type document struct {
 	Backends map[string]backend `json:"backends,omitempty"`
 	// Secrets are the contents of Secrets, by name and key.
 	Secrets map[string]map[string]string `json:"secrets,omitempty"`
+	// ConfigMaps are the contents of ConfigMaps, by name and key.
+	ConfigMaps map[string]map[string]string `json:"configMaps,omitempty"`
 }
 
 // backend is the backend behind a port of a Service.
@@ -61,22 +63,29 @@ func Parse(text []byte) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets := make(map[string]map[string][]byte, len(doc.Secrets))
-	for name, secret := range doc.Secrets {
-		secrets[name] = make(map[string][]byte, len(secret))
-		for key, value := range secret {
-			secrets[name][key] = []byte(value)
-		}
-	}
+	secrets := contentsOf(doc.Secrets)
 	config := &Config{}
 	if config.Proxy, err = proxy.NewConfig(&doc.Spec); err != nil {
 		return nil, err
 	}
 	config.Proxy.Table, config.Problems = routes.Compile(routes.Input{
 		Routes: doc.Spec.Routes, HealthChecks: doc.Spec.HealthChecks, BackendPolicies: doc.Spec.BackendPolicies, Services: services, Secrets: secrets,
+		ConfigMaps: contentsOf(doc.ConfigMaps),
 	})
 	config.Certificates, err = certificatesOf(doc.Spec.TLS, secrets)
 	return config, err
+}
+
+// contentsOf returns the contents of Secrets or ConfigMaps.
+func contentsOf(in map[string]map[string]string) map[string]map[string][]byte {
+	contents := make(map[string]map[string][]byte, len(in))
+	for name, data := range in {
+		contents[name] = make(map[string][]byte, len(data))
+		for key, value := range data {
+			contents[name][key] = []byte(value)
+		}
+	}
+	return contents
 }
 
 func servicesOf(backends map[string]backend) (map[string]table.Service, error) {

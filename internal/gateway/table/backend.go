@@ -81,6 +81,8 @@ type Settings struct {
 	HealthCheck *HealthCheck
 	// TLS is how the endpoints are reached with TLS. Nil: without.
 	TLS *BackendTLS
+	// Fault means that the backend must not be reached, by no rule and for no copy. The other settings have no meaning then.
+	Fault *Fault
 }
 
 // Protocol is the protocol of a backend's endpoints.

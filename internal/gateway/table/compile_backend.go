@@ -75,9 +75,12 @@ func (c *compiler) backend(ref *BackendRef, transport Transport) (*Backend, *Fau
 		return nil, &Fault{ref.Fault.Reason, ref.Field + ": " + ref.Fault.Message}
 	}
 	name := BackendName{ServiceName: ServiceName{ref.Namespace, ref.Service}, Port: ref.Port, Transport: transport}
+	settings := c.settings[name]
+	if settings.Fault != nil {
+		return nil, &Fault{settings.Fault.Reason, ref.Field + ": " + settings.Fault.Message}
+	}
 	service, found := c.in.Services[name.ServiceName]
 	known, hasPort := service.port(name)
-	settings := c.settings[name]
 	protocol, supported := protocolOf(known.AppProtocol)
 	supported = supported || transport != TransportHTTP // it is not looked at what they speak
 	if settings.TLS != nil && !supported {

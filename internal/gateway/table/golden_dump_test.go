@@ -23,6 +23,9 @@ func writeTable(out *strings.Builder, in apiroutes.Input) {
 		if b.HealthCheck != nil {
 			fmt.Fprintf(out, " check %+v", *b.HealthCheck)
 		}
+		if b.TLS != nil {
+			fmt.Fprintf(out, " tls %q names %q %q own roots %t shows %t", b.TLS.ServerName, b.TLS.Names, b.TLS.URIs, b.TLS.Roots != nil, b.TLS.Certificate != nil)
+		}
 		out.WriteString("\n")
 	}
 	for _, route := range compiled.Routes {

@@ -33,6 +33,7 @@ type goldenInput struct {
 	External   []string                     `json:"external"`
 	Bare       []string                     `json:"bare"`
 	Secrets    map[string]map[string]string `json:"secrets"`
+	ConfigMaps map[string]map[string]string `json:"configMaps"`
 	Unreadable []string                     `json:"unreadable"`
 }
 
@@ -42,6 +43,7 @@ func (g *goldenInput) input(t *testing.T) apiroutes.Input {
 		Routes: g.Routes, Unknown: g.Unknown, HealthChecks: g.HealthChecks, UnknownChecks: g.UnknownChecks,
 		BackendPolicies: g.BackendPolicies, UnknownPolicies: g.UnknownPolicies,
 		Services: map[string]table.Service{}, Secrets: map[string]map[string][]byte{}, Unreadable: map[string]bool{},
+		ConfigMaps: map[string]map[string][]byte{},
 	}
 	for key, backend := range g.Backends {
 		name, number, _ := strings.Cut(key, ":")
@@ -64,6 +66,12 @@ func (g *goldenInput) input(t *testing.T) apiroutes.Input {
 		in.Secrets[name] = map[string][]byte{}
 		for key, value := range secret {
 			in.Secrets[name][key] = []byte(value)
+		}
+	}
+	for name, object := range g.ConfigMaps {
+		in.ConfigMaps[name] = map[string][]byte{}
+		for key, value := range object {
+			in.ConfigMaps[name][key] = []byte(value)
 		}
 	}
 	for _, name := range g.Unreadable {

@@ -95,7 +95,7 @@ func newClients(access *rest.Config, namespace string) (*clients, error) {
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Secret{}, &corev1.SecretList{}, &corev1.Namespace{}, &corev1.NamespaceList{})
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Secret{}, &corev1.SecretList{}, &corev1.ConfigMap{}, &corev1.ConfigMapList{}, &corev1.Namespace{}, &corev1.NamespaceList{})
 	scheme.AddKnownTypes(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
 	slipway := slipwayv1alpha1.SchemeGroupVersion
 	for _, kind := range []string{"APIGateway", "GatewayPolicy"} {

@@ -33,12 +33,13 @@ type fixture struct {
 	refuse  bool            // Apply returns an error
 	missing map[string]bool // missing public keys
 	stores  map[string]*secretStore
+	maps    map[string]*configMapStore
 	failed  map[string]func(error)
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, clock: testingclock.NewFakeClock(time.Now()), stores: map[string]*secretStore{}, failed: map[string]func(error){}}
+	f := &fixture{t: t, clock: testingclock.NewFakeClock(time.Now()), stores: map[string]*secretStore{}, maps: map[string]*configMapStore{}, failed: map[string]func(error){}}
 	f.Source = New(Options{
 		Namespace: "shop", Name: "edge", Clock: f.clock, Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(f.clock, "dev"),
 		Apply: func(config Config) error {
@@ -52,6 +53,9 @@ func newFixture(t *testing.T) *fixture {
 	})
 	f.secrets.watch = func(_ context.Context, name string, store *secretStore, failed func(error)) {
 		f.stores[name], f.failed[name] = store, failed
+	}
+	f.configMaps.watch = func(_ context.Context, name string, store *configMapStore, failed func(error)) {
+		f.maps[name], f.failed[name] = store, failed
 	}
 	return f
 }
@@ -158,3 +162,9 @@ func sliceObject(service, name string, addresses ...string) *discoveryv1.Endpoin
 }
 
 var web = corev1.ServicePort{Name: "web", Port: 80}
+
+// configMap sets the content of a ConfigMap.
+func (f *fixture) configMap(name string, data map[string]string) {
+	f.t.Helper()
+	f.must(f.maps[name].Replace([]any{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: data}}, ""))
+}

@@ -26,20 +26,24 @@ func (s *Source) look(ctx context.Context) (again time.Time) {
 		return time.Time{}
 	}
 	// The served target still follows its Services while the next one waits.
-	services, wanted := maps.Clone(s.target.services), maps.Clone(s.target.secrets)
+	services, wanted, authorities := maps.Clone(s.target.services), maps.Clone(s.target.secrets), maps.Clone(s.target.configMaps)
 	if s.served != nil {
 		maps.Copy(services, s.served.services)
 		maps.Copy(wanted, s.served.secrets)
+		maps.Copy(authorities, s.served.configMaps)
 	}
 	s.relevant.Store(&services) // before the stores are read, so that no later change is missed
 	s.secrets.want(ctx, wanted)
+	s.configMaps.want(ctx, authorities)
 	if !s.services.full() || !s.slices.full() {
 		s.publish(nil)
 		return time.Time{}
 	}
 	next := s.target
 	complete, end := s.secrets.answered(next.secrets)
-	if !complete {
+	more, endOfMore := s.configMaps.answered(next.configMaps)
+	end = earliest(endOfMore, end)
+	if !complete || !more {
 		if s.served == nil {
 			s.publish(nil)
 			return end
@@ -73,11 +77,14 @@ func (s *Source) serve(t *target) (again time.Time) {
 		Services: s.backends(t.services),
 	}
 	in.Secrets, in.Unreadable = s.secrets.contents(t.secrets)
+	in.ConfigMaps, in.UnreadableConfigMaps = s.configMaps.contents(t.configMaps)
 	config := Config{Proxy: t.config}
 	var faults []table.Problem
 	config.Proxy.Table, faults = routes.Compile(in)
 	problems := revision.TableProblems(faults)
 	certificates, more, again := s.keyring.read(t, &in, s.options.Clock.Now())
+	shown, changes := t.shown(&in, s.options.Clock.Now())
+	more, again = append(more, shown...), earliest(changes, again)
 	config.Certificates = certificates
 	if err := s.options.Apply(config); err != nil {
 		s.rejected = &revision.Rejected{Generation: t.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}

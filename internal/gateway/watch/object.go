@@ -75,9 +75,10 @@ type target struct {
 	tls             []slipwayv1alpha1.GatewayTLS
 	unknownTLS      map[int]string
 
-	services map[string]bool // the Services that it names
-	secrets  map[string]bool
-	digests  []string // of its routes
+	services   map[string]bool // the Services that it names
+	secrets    map[string]bool
+	configMaps map[string]bool
+	digests    []string // of its routes
 }
 
 // wireSpec is the part of a spec that the gateway uses. A field that is neither here nor in
@@ -128,7 +129,7 @@ func (v version) read() (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{version: v, services: map[string]bool{}, secrets: map[string]bool{}}
+	t := &target{version: v, services: map[string]bool{}, secrets: map[string]bool{}, configMaps: map[string]bool{}}
 	t.spec = nil // to free its memory
 	if t.routes, t.unknownRoutes, err = readAll[slipwayv1alpha1.Route]("spec.routes", wire.Routes); err != nil {
 		return nil, err
@@ -151,6 +152,9 @@ func (v version) read() (*target, error) {
 	}
 	for i := range t.tls {
 		t.secrets[t.tls[i].SecretRef.Name] = true
+	}
+	for i := range t.policies {
+		t.addNamesOfTLS(t.policies[i].TLS)
 	}
 	t.config, err = proxy.NewConfig(spec)
 	return t, err

@@ -53,7 +53,9 @@ type Source struct {
 	services *store[*corev1.Service, service]
 	slices   *store[*discoveryv1.EndpointSlice, slice]
 	secrets  secrets
-	keyring  keyring
+	// configMaps are those with certificates of authorities.
+	configMaps configMaps
+	keyring    keyring
 	// relevant are the Services whose changes are.
 	relevant atomic.Pointer[map[string]bool]
 
@@ -86,6 +88,7 @@ func New(options Options) *Source {
 		replaced: s.wake,
 	}
 	s.secrets = newSecrets(options.Clock, options.Namespace, s.wake)
+	s.configMaps = newConfigMaps(options.Clock, options.Namespace, s.wake)
 	return s
 }
 
@@ -121,6 +124,9 @@ func (s *Source) Run(ctx context.Context) error {
 	follow(ctx, s.follower, subject{kind: "EndpointSlices"}, c.list(c.discovery, "endpointslices", ""), &discoveryv1.EndpointSlice{}, s.slices, nil)
 	s.secrets.watch = func(ctx context.Context, name string, store *secretStore, failed func(error)) {
 		follow(ctx, s.follower, subject{kind: "Secrets", name: name}, c.list(c.core, "secrets", name), &corev1.Secret{}, store, failed)
+	}
+	s.configMaps.watch = func(ctx context.Context, name string, store *configMapStore, failed func(error)) {
+		follow(ctx, s.follower, subject{kind: "ConfigMaps", name: name}, c.list(c.core, "configmaps", name), &corev1.ConfigMap{}, store, failed)
 	}
 	s.following.Go(func() { s.wakeFor(ctx, s.options.MissingKeysChanged) })
 	s.following.Go(func() { s.contacts.run(ctx, s.wake) })

@@ -44,6 +44,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackendPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackendService"):
 		return &apiv1alpha1.BackendServiceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackendTLS"):
+		return &apiv1alpha1.BackendTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Backup"):
 		return &apiv1alpha1.BackupApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupBeforeHook"):
@@ -96,6 +98,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackupVolumeSnapshotApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BasicAuth"):
 		return &apiv1alpha1.BasicAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CACertificates"):
+		return &apiv1alpha1.CACertificatesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CertificateReference"):
+		return &apiv1alpha1.CertificateReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimToHeader"):
 		return &apiv1alpha1.ClaimToHeaderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClientAddresses"):

@@ -15,7 +15,7 @@ func ServiceAccount(gateway *slipwayv1alpha1.APIGateway) *corev1ac.ServiceAccoun
 }
 
 // Role is what the gateway pods may read: their own APIGateway, the Services and
-// EndpointSlices of the namespace, and exactly the Secrets that the spec names.
+// EndpointSlices of the namespace, and exactly the Secrets and ConfigMaps that the spec names.
 func Role(gateway *slipwayv1alpha1.APIGateway) *rbacv1ac.RoleApplyConfiguration {
 	rules := []*rbacv1ac.PolicyRuleApplyConfiguration{
 		read(slipwayv1alpha1.GroupName, "apigateways").WithResourceNames(gateway.Name),
@@ -25,6 +25,9 @@ func Role(gateway *slipwayv1alpha1.APIGateway) *rbacv1ac.RoleApplyConfiguration 
 	// A rule without names would be one for every Secret.
 	if secrets := Secrets(gateway); len(secrets) > 0 {
 		rules = append(rules, read("", "secrets").WithResourceNames(secrets...))
+	}
+	if configMaps := ConfigMaps(gateway); len(configMaps) > 0 {
+		rules = append(rules, read("", "configmaps").WithResourceNames(configMaps...))
 	}
 	return rbacv1ac.Role(Name(gateway), gateway.Namespace).
 		WithLabels(Labels(gateway)).

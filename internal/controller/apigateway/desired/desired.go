@@ -93,32 +93,6 @@ func Hosts(gateway *slipwayv1alpha1.APIGateway) []string {
 	return slices.Compact(hosts)
 }
 
-// Secrets are the names of the Secrets that the spec names, each once, in order. Those
-// that pull the image are the kubelet's business.
-func Secrets(gateway *slipwayv1alpha1.APIGateway) []string {
-	var names []string
-	for _, tls := range gateway.Spec.TLS {
-		names = append(names, tls.SecretRef.Name)
-	}
-	for i := range gateway.Spec.Routes {
-		auth := gateway.Spec.Routes[i].Auth
-		if auth == nil {
-			continue
-		}
-		if auth.APIKey != nil {
-			names = append(names, auth.APIKey.SecretRef.Name)
-		}
-		if auth.Basic != nil {
-			names = append(names, auth.Basic.SecretRef.Name)
-		}
-		if auth.JWT != nil && auth.JWT.JWKSSecretRef != nil {
-			names = append(names, auth.JWT.JWKSSecretRef.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // annotations are those that the spec asks for on what exposes the gateway, if that is
 // of one of these types.
 func annotations(gateway *slipwayv1alpha1.APIGateway, types ...slipwayv1alpha1.ExposeType) map[string]string {

@@ -18,10 +18,12 @@ type BackendPolicyApplyConfiguration struct {
 	Name *apiv1alpha1.ServiceName `json:"name,omitempty"`
 	// port of the Service, from 1 to 65535.
 	Port *int32 `json:"port,omitempty"`
-	// protocol of the endpoints: HTTP1, H2C (HTTP/2 without TLS) or GRPC (the same, and
-	// timeouts.idle does not hold). Default: what the appProtocol of the port says, HTTP1
+	// protocol of the endpoints: HTTP1, H2C (HTTP/2, with TLS only if tls is set) or GRPC (the same,
+	// and timeouts.idle does not hold). Default: what the appProtocol of the port says, HTTP1
 	// without one. What a request says of itself makes no difference.
 	Protocol *apiv1alpha1.BackendProtocol `json:"protocol,omitempty"`
+	// tls says that the endpoints speak TLS, and whom they have to prove to be. Default: no TLS.
+	TLS *BackendTLSApplyConfiguration `json:"tls,omitempty"`
 	// maxConnections is how many connections there are to all endpoints together, from 1 to
 	// 65535. Over HTTP/1.1 a request has one to itself, a WebSocket too; requests above
 	// the bound wait for one. Default 4096.
@@ -61,6 +63,14 @@ func (b *BackendPolicyApplyConfiguration) WithPort(value int32) *BackendPolicyAp
 // If called multiple times, the Protocol field is set to the value of the last call.
 func (b *BackendPolicyApplyConfiguration) WithProtocol(value apiv1alpha1.BackendProtocol) *BackendPolicyApplyConfiguration {
 	b.Protocol = &value
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *BackendPolicyApplyConfiguration) WithTLS(value *BackendTLSApplyConfiguration) *BackendPolicyApplyConfiguration {
+	b.TLS = value
 	return b
 }
 

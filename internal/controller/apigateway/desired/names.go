@@ -1,0 +1,64 @@
+package desired
+
+import (
+	"slices"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+// Secrets are the names of the Secrets that the spec names, each once, in order. Those
+// that pull the image are the kubelet's business.
+func Secrets(gateway *slipwayv1alpha1.APIGateway) []string {
+	var names []string
+	for _, tls := range gateway.Spec.TLS {
+		names = append(names, tls.SecretRef.Name)
+	}
+	for i := range gateway.Spec.BackendPolicies {
+		if tls := gateway.Spec.BackendPolicies[i].TLS; tls != nil {
+			names = append(names, authorities(tls.CACertificates, slipwayv1alpha1.CACertificatesSecret)...)
+			if tls.ClientCertificateRef != nil {
+				names = append(names, tls.ClientCertificateRef.Name)
+			}
+		}
+	}
+	for i := range gateway.Spec.Routes {
+		auth := gateway.Spec.Routes[i].Auth
+		if auth == nil {
+			continue
+		}
+		if auth.APIKey != nil {
+			names = append(names, auth.APIKey.SecretRef.Name)
+		}
+		if auth.Basic != nil {
+			names = append(names, auth.Basic.SecretRef.Name)
+		}
+		if auth.JWT != nil && auth.JWT.JWKSSecretRef != nil {
+			names = append(names, auth.JWT.JWKSSecretRef.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ConfigMaps are the names of the ConfigMaps that the spec names, each once, in order.
+func ConfigMaps(gateway *slipwayv1alpha1.APIGateway) []string {
+	var names []string
+	for i := range gateway.Spec.BackendPolicies {
+		if tls := gateway.Spec.BackendPolicies[i].TLS; tls != nil {
+			names = append(names, authorities(tls.CACertificates, slipwayv1alpha1.CACertificatesConfigMap)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// authorities are the names of the objects of a kind. Without a kind it is a ConfigMap.
+func authorities(refs []slipwayv1alpha1.CACertificates, kind slipwayv1alpha1.CACertificatesKind) []string {
+	var names []string
+	for _, ref := range refs {
+		if (ref.Kind == slipwayv1alpha1.CACertificatesSecret) == (kind == slipwayv1alpha1.CACertificatesSecret) {
+			names = append(names, ref.Name)
+		}
+	}
+	return names
+}
