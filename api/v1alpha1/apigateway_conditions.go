@@ -37,6 +37,12 @@ const (
 	ReasonInvalidRegex = "InvalidRegex"
 	// ReasonInvalidRoute: fields of the route are missing, malformed or contradict each other.
 	ReasonInvalidRoute = "InvalidRoute"
+	// ReasonInvalidStream: fields of a stream are missing, malformed or contradict each other.
+	ReasonInvalidStream = "InvalidStream"
+	// ReasonPortConflict: a stream has a port that something else has.
+	ReasonPortConflict = "PortConflict"
+	// ReasonPortUnavailable: a pod cannot open the port of a stream.
+	ReasonPortUnavailable = "PortUnavailable"
 	// ReasonDuplicateName: an earlier route has the same name.
 	ReasonDuplicateName = "DuplicateName"
 	// ReasonHostConflict: an older APIGateway has the same host at the same place.

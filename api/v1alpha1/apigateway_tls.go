@@ -89,3 +89,46 @@ type CACertificates struct {
 	// +optional
 	Key string `json:"key,omitempty"`
 }
+
+// ClientCertificates has clients of HTTPS prove with certificates who they are. While something that it names is missing or cannot
+// be read, nobody is let in.
+type ClientCertificates struct {
+	// caCertificates are the authorities of which certificates must come, from 1 to 8 ConfigMaps or Secrets. A certificate must
+	// be valid now, and for clients.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +required
+	CACertificates []CACertificates `json:"caCertificates"`
+	// mode says what happens to clients without a valid certificate. Require: they get no connection, and requests without TLS get
+	// 403. AllowInsecureFallback: they are let in, and nothing tells backends who they are. Default Require.
+	// +optional
+	Mode ClientCertificatesMode `json:"mode,omitempty"`
+	// fingerprintHeader is the header of the request that has the SHA-256 of a client's valid certificate, in 64 hexadecimal digits.
+	// What clients send under this name is removed. At most 64 characters. Default: none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
+	// +optional
+	FingerprintHeader string `json:"fingerprintHeader,omitempty"`
+	// nameHeader is the header of the request that has the alternative names of a client's valid certificate, such as
+	// URI:spiffe://example.com/shop,DNS:shop.internal. What clients send under this name is removed. At most 64 characters.
+	// Default: none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
+	// +optional
+	NameHeader string `json:"nameHeader,omitempty"`
+}
+
+// ClientCertificatesMode says what happens to clients without a valid certificate.
+//
+// +kubebuilder:validation:Enum=Require;AllowInsecureFallback
+type ClientCertificatesMode string
+
+const (
+	// ClientCertificatesRequire lets nobody in without.
+	ClientCertificatesRequire ClientCertificatesMode = "Require"
+	// ClientCertificatesAllowInsecureFallback lets everybody in.
+	ClientCertificatesAllowInsecureFallback ClientCertificatesMode = "AllowInsecureFallback"
+)

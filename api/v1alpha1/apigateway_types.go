@@ -82,6 +82,14 @@ type APIGatewaySpec struct {
 	// +optional
 	Routes []Route `json:"routes,omitempty"`
 
+	// streams forward connections that are not read as HTTP, at most 32: by TCP, or by the name that clients ask for with TLS. They are
+	// reached at ports of the Service; an Ingress and an HTTPRoute do not have them. Default: none.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Streams []Stream `json:"streams,omitempty"`
+
 	// healthChecks check whether the endpoints of backends are healthy, at most 100: one for
 	// each port of a Service. An unhealthy endpoint gets no requests. If all endpoints of a
 	// backend are unhealthy, all get requests. A check of a port that no route names does
@@ -114,6 +122,11 @@ type APIGatewaySpec struct {
 	// +listType=atomic
 	// +optional
 	TLS []GatewayTLS `json:"tls,omitempty"`
+
+	// clientCertificates has clients of HTTPS prove with certificates who they are. It needs tls, and clients that reach the gateway
+	// itself: with expose.type Ingress and HTTPRoute somebody else ends their TLS. Default: nobody is asked.
+	// +optional
+	ClientCertificates *ClientCertificates `json:"clientCertificates,omitempty"`
 
 	// expose says how the gateway is reached from outside the cluster. Default: an Ingress
 	// of the cluster's default class.

@@ -19,12 +19,13 @@ func (g *gateway) followCluster(ctx context.Context) error {
 		Access: access, Namespace: g.options.Namespace, Name: g.options.Gateway,
 		Clock: g.clock, Log: g.options.Log.With("namespace", g.options.Namespace, "apigateway", g.options.Gateway),
 		Board: g.board,
-		Apply: func(config watch.Config) error {
-			if err := g.certificates.Set(config.Certificates); err != nil {
-				return err
+		Apply: func(config watch.Config) (map[watch.Port]error, error) {
+			if err := g.certificates.SetChecked(config.Certificates, config.Clients, config.Secure...); err != nil {
+				return nil, err
 			}
 			g.handler.Set(config.Proxy)
-			return nil
+			closed, _ := g.listen(ctx, config.Ports)
+			return closed, nil
 		},
 		MissingKeys: g.handler.MissingKeys, MissingKeysChanged: g.keysMissingChanged,
 	})

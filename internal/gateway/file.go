@@ -14,7 +14,7 @@ func (g *gateway) followFile(ctx context.Context) error {
 	var served revision.Document
 	generation := int64(0)
 	apply := func(config *static.Config) error {
-		if err := g.certificates.Set(config.Certificates); err != nil {
+		if err := g.certificates.SetChecked(config.Certificates, config.Clients); err != nil {
 			return err
 		}
 		g.handler.Set(config.Proxy)

@@ -36,9 +36,16 @@ func (g *gateway) apply(ctx context.Context, config watch.GatewayConfig) (closed
 		return nil, fmt.Errorf("serve the certificates: %w", err)
 	}
 	g.handler.Set(config.Proxy)
+	closed, opened := g.listen(ctx, config.Ports)
+	g.opened.Store(opened || len(config.Ports) == 0)
+	return closed, nil
+}
+
+// listen listens at exactly these ports. It returns those that could not be opened, and whether any is open.
+func (g *gateway) listen(ctx context.Context, wanted map[watch.Port]bool) (closed map[watch.Port]error, opened bool) {
 	var places []proxy.Place
 	ports := map[proxy.Place]watch.Port{}
-	for port := range config.Ports {
+	for port := range wanted {
 		place := proxy.Place{Address: net.JoinHostPort("", strconv.Itoa(int(port.Number))), Kind: port.Kind}
 		places, ports[place] = append(places, place), port
 	}
@@ -46,8 +53,7 @@ func (g *gateway) apply(ctx context.Context, config watch.GatewayConfig) (closed
 	for place, err := range g.server.Listen(ctx, places) {
 		closed[ports[place]] = err
 	}
-	g.opened.Store(len(closed) < len(places) || len(places) == 0)
-	return closed, nil
+	return closed, len(closed) < len(places)
 }
 
 // ready reports whether there is a table, and for a Gateway whether its ports are open. One

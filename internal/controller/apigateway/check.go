@@ -17,6 +17,8 @@ type check struct {
 	names []string
 	// problems by the index of the route. Only what no other object can change.
 	problems map[int]health.Trouble
+	// streams are the problems of streams, in the order of the spec. Each message names its stream.
+	streams []health.Trouble
 	// digests of the routes, by which pods say what they serve; nil until somebody asks, which
 	// is seldom.
 	digests []string
@@ -42,6 +44,11 @@ func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
 		}
 		if p := notExposable(gateway, string(gateway.Spec.Routes[i].Host)); p != nil {
 			c.problems[i] = *p
+		}
+	}
+	for i, f := range routes.StreamFaults(gateway.Spec.Streams) {
+		if f != nil {
+			c.streams = append(c.streams, health.Trouble{Reason: f.Reason, Message: fmt.Sprintf("stream %q: %s", gateway.Spec.Streams[i].Name, f.Message)})
 		}
 	}
 	return c
@@ -80,7 +87,8 @@ func (s *scope) digests() []string {
 func ofSpec(reason string) bool {
 	switch reason {
 	case slipwayv1alpha1.ReasonInvalidRegex, slipwayv1alpha1.ReasonInvalidRoute,
-		slipwayv1alpha1.ReasonDuplicateName, slipwayv1alpha1.ReasonHostConflict, slipwayv1alpha1.ReasonHostNotExposed:
+		slipwayv1alpha1.ReasonDuplicateName, slipwayv1alpha1.ReasonHostConflict, slipwayv1alpha1.ReasonHostNotExposed,
+		slipwayv1alpha1.ReasonInvalidStream, slipwayv1alpha1.ReasonPortConflict:
 		return true
 	default:
 		return false

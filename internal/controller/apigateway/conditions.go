@@ -86,6 +86,9 @@ func (s *scope) notAccepted() *health.Trouble {
 			return &health.Trouble{Reason: p.Reason, Message: routeMessage(s.check.names[i], p.Message)}
 		}
 	}
+	if len(s.check.streams) > 0 {
+		return &s.check.streams[0]
+	}
 	return nil
 }
 

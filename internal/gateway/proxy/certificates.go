@@ -31,8 +31,11 @@ type Certificate struct {
 type certificateSet struct {
 	byName map[string]*tls.Certificate // "*.example.com" for a wildcard
 	first  *tls.Certificate            // for clients that send no server name
-	// ports are the listeners of SetListeners. If there are any, only these count.
-	ports map[int32]*securePort
+	// ports are the listeners of SetListeners and of SetChecked. They count for their ports. Set by SetListeners, nothing else counts.
+	ports         map[int32]*securePort
+	onlyListeners bool
+	// clients is how clients of ports without listeners prove who they are. Nil: they need not.
+	clients *ClientCheck
 	// expiries are the expiry times by the name of the Secret.
 	expiries map[string]time.Time
 }
@@ -41,8 +44,17 @@ var errNoCertificate = errors.New("no certificate for this name")
 
 // Set replaces the certificates. If several match a name, the first is used. On an error
 // nothing changes.
-func (c *Certificates) Set(certificates []Certificate) error {
-	next := &certificateSet{byName: map[string]*tls.Certificate{}, expiries: map[string]time.Time{}}
+func (c *Certificates) Set(certificates []Certificate) error { return c.SetChecked(certificates, nil) }
+
+// SetChecked does the same, and says how clients prove who they are. Nil: they need not. Otherwise requests without TLS are refused,
+// unless the check is optional. Ports of listeners have their own certificates, and nobody is asked there.
+func (c *Certificates) SetChecked(certificates []Certificate, clients *ClientCheck, listeners ...SecureListener) error {
+	next := &certificateSet{byName: map[string]*tls.Certificate{}, expiries: map[string]time.Time{}, clients: clients, ports: map[int32]*securePort{}}
+	for i := range listeners {
+		if err := next.addListener(&listeners[i]); err != nil {
+			return fmt.Errorf("listener %d: %w", i, err)
+		}
+	}
 	for i := range certificates {
 		certificate, err := next.add(&certificates[i])
 		if err != nil {
@@ -100,7 +112,7 @@ func (c *Certificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	name := serverName(hello.ServerName)
 	var found *tls.Certificate
 	switch {
-	case set.ports != nil:
+	case set.isListeners(portOfConn(hello.Conn)):
 		found = set.ofListener(hello, name)
 	case name == "":
 		found = set.first
@@ -126,7 +138,7 @@ func (c *Certificates) differ(port int32, server, host string) bool {
 	if set == nil {
 		return false
 	}
-	if set.ports != nil {
+	if set.isListeners(port) {
 		at := set.ports[port]
 		wanted := at.find(host)
 		return wanted != nil && wanted != at.find(serverName(server))
@@ -138,6 +150,9 @@ func (c *Certificates) differ(port int32, server, host string) bool {
 	served := set.find(serverName(server))
 	return served == nil || !bytes.Equal(served.Leaf.Raw, wanted.Leaf.Raw)
 }
+
+// isListeners reports whether a port has listeners with certificates of their own.
+func (s *certificateSet) isListeners(port int32) bool { return s.onlyListeners || s.ports[port] != nil }
 
 // serverName normalizes a server name for the lookup of its certificate.
 func serverName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

@@ -38,25 +38,33 @@ type secureListener struct{ certificates []*tls.Certificate }
 // and server name, as the table chooses one by port and host: one without wildcard, then the
 // longest wildcard, then one without host name. On an error nothing changes.
 func (c *Certificates) SetListeners(listeners []SecureListener) error {
-	next := &certificateSet{expiries: map[string]time.Time{}, ports: map[int32]*securePort{}}
+	next := &certificateSet{expiries: map[string]time.Time{}, ports: map[int32]*securePort{}, onlyListeners: true}
 	for i := range listeners {
-		in, l := &listeners[i], &secureListener{}
-		for n := range in.Certificates {
-			certificate, err := next.add(&in.Certificates[n])
-			if err != nil {
-				return fmt.Errorf("listener %d: certificate %d: %w", i, n, err)
-			}
-			l.certificates = append(l.certificates, certificate)
+		if err := next.addListener(&listeners[i]); err != nil {
+			return fmt.Errorf("listener %d: %w", i, err)
 		}
-		if next.ports[in.Port] == nil {
-			next.ports[in.Port] = &securePort{exact: map[string]*secureListener{}, wildcard: map[string]*secureListener{}}
-		}
-		if next.ports[in.Port].clients == nil { // a listener that passes TLS through asks nobody
-			next.ports[in.Port].clients = in.Clients
-		}
-		next.ports[in.Port].add(in.Hostname, l)
 	}
 	c.current.Store(next)
+	return nil
+}
+
+// addListener adds a listener with its certificates.
+func (s *certificateSet) addListener(in *SecureListener) error {
+	l := &secureListener{}
+	for n := range in.Certificates {
+		certificate, err := s.add(&in.Certificates[n])
+		if err != nil {
+			return fmt.Errorf("certificate %d: %w", n, err)
+		}
+		l.certificates = append(l.certificates, certificate)
+	}
+	if s.ports[in.Port] == nil {
+		s.ports[in.Port] = &securePort{exact: map[string]*secureListener{}, wildcard: map[string]*secureListener{}}
+	}
+	if s.ports[in.Port].clients == nil { // a listener that passes TLS through asks nobody
+		s.ports[in.Port].clients = in.Clients
+	}
+	s.ports[in.Port].add(in.Hostname, l)
 	return nil
 }
 

@@ -24,19 +24,26 @@ func (c *Certificates) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error
 	if set == nil {
 		return nil, nil //nolint:nilnil // it means that nothing is special
 	}
-	of := set.ports[portOfConn(hello.Conn)]
-	if of == nil || of.clients == nil {
+	check := set.checkOf(portOfConn(hello.Conn))
+	if check == nil {
 		return nil, nil //nolint:nilnil // as above
 	}
-	if client, is := hello.Conn.(*clientConn); is {
-		client.checked.Store(&of.clients.Identity)
+	client, known := hello.Conn.(*clientConn)
+	if known {
+		client.checked.Store(&check.Identity)
 	}
 	return &tls.Config{
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if known {
+				check.keepIdentity(client, state)
+			}
+			return nil
+		},
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: c.Get,
-		ClientAuth:     of.clients.auth(),
-		ClientCAs:      of.clients.Roots,
+		ClientAuth:     check.auth(),
+		ClientCAs:      check.Roots,
 		// A client that continues a session shows no certificate. It could have begun it when other
 		// authorities were trusted.
 		SessionTicketsDisabled: true,
@@ -59,10 +66,27 @@ func (c *Certificates) admits(conn *clientConn) bool {
 	if set == nil {
 		return true
 	}
-	of := set.ports[conn.port]
-	if of == nil || of.clients == nil || of.clients.Optional {
+	check := set.checkOf(conn.port)
+	if check == nil || check.Optional {
 		return true
 	}
 	checked := conn.checked.Load()
-	return checked != nil && *checked == of.clients.Identity
+	return checked != nil && *checked == check.Identity
+}
+
+// checkOf is how the clients of a port prove who they are. Nil: they need not.
+func (s *certificateSet) checkOf(port int32) *ClientCheck {
+	if of := s.ports[port]; of != nil {
+		return of.clients
+	}
+	return s.clients
+}
+
+// requireTLS reports whether requests without TLS are refused, since their clients cannot prove who they are.
+func (c *Certificates) requireTLS() bool {
+	if c == nil {
+		return false
+	}
+	set := c.current.Load()
+	return set != nil && set.clients != nil && !set.clients.Optional
 }

@@ -67,6 +67,8 @@ type clientConn struct {
 
 	// checked is the Identity of the ClientCheck by which the client was let in. Nil: there was none.
 	checked atomic.Pointer[string]
+	// identity is who the client has proven to be. Nil: nobody.
+	identity atomic.Pointer[clientIdentity]
 
 	requests atomic.Int64 // HTTP/2 requests
 	resets   atomic.Int64 // HTTP/2 requests that the client reset at once

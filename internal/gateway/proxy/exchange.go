@@ -139,6 +139,9 @@ func (e *exchange) findRoute() bool {
 		e.w.Header()["Connection"] = []string{"close"}
 		return e.refuse(http.StatusMisdirectedRequest, "misdirected")
 	}
+	if e.r.TLS == nil && e.handler.certificates.Load().requireTLS() {
+		return e.refuse(http.StatusForbidden, "client_certificate")
+	}
 	if e.r.Method == http.MethodConnect {
 		return e.refuse(http.StatusNotImplemented, "connect")
 	}
@@ -148,6 +151,7 @@ func (e *exchange) findRoute() bool {
 	if len(e.r.Header) > maxNames || !e.readConnection() {
 		return e.refuse(http.StatusRequestHeaderFieldsTooLarge, "fields")
 	}
+	e.identify()
 	if !e.findHost() || !e.mayGoOn() {
 		return false
 	}

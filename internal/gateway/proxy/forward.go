@@ -189,7 +189,7 @@ func (e *exchange) pace(control *http.ResponseController) pace {
 // backend may treat it as a header field. So what a client may not set in the header, it
 // may not set in a trailer.
 func (e *exchange) isNoTrailer(name string) bool {
-	return fieldname.ForbiddenTrailer(strings.ReplaceAll(name, "_", "-")) || forwardedField(name) || e.isHidden(name) ||
+	return fieldname.ForbiddenTrailer(strings.ReplaceAll(name, "_", "-")) || forwardedField(name) || e.isHidden(name) || e.state.ClientHeaders.is(name) ||
 		e.route.Auth != nil && slices.Contains(e.route.Auth.Judged, name)
 }
 

@@ -67,6 +67,8 @@ type Config struct {
 	Table *table.Table
 	// TrustedProxies are the addresses whose X-Forwarded and Forwarded fields are trusted.
 	TrustedProxies []netip.Prefix
+	// ClientHeaders tell backends which certificate a client has shown.
+	ClientHeaders ClientHeaders
 	// LogPercent is the percentage of requests in the access log, from 0 to 100. Server
 	// errors are always logged, except at 0.
 	LogPercent uint32

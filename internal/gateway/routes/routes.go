@@ -29,6 +29,9 @@ type Input struct {
 	// fields of them, by index, that this program does not know.
 	BackendPolicies []slipwayv1alpha1.BackendPolicy
 	UnknownPolicies map[int]string
+	// Streams are the streams of the spec, in its order. UnknownStreams are fields of them, by index, that this program does not know.
+	Streams        []slipwayv1alpha1.Stream
+	UnknownStreams map[int]string
 	// Services are the Services that routes may name, by name.
 	Services map[string]table.Service
 	// Secrets are the contents of the Secrets that routes may name, by name.
@@ -53,7 +56,7 @@ func whyMissing(unreadable bool) string {
 
 // Compile makes a table, and returns the problems of what cannot be served as the spec says.
 // It never fails as a whole. Problems of policies come first, then those of routes, then
-// those of health checks, each in the order of the spec. The first problem of a route is the
+// those of health checks and streams, each in the order of the spec. The first problem of a route is the
 // one to report.
 func Compile(in Input) (*table.Table, []table.Problem) {
 	c := &compiler{in: in, names: map[string]bool{}, settings: map[table.BackendName]table.Settings{}, checked: map[int]table.Problem{}}
@@ -73,13 +76,15 @@ func Compile(in Input) (*table.Table, []table.Problem) {
 	for i := range in.Routes {
 		out.Rules = append(out.Rules, c.rule(i))
 	}
+	c.addStreams(&out)
 	for name, service := range in.Services {
 		out.Services[table.ServiceName{Name: name}] = service
 	}
 	compiled, found := table.Compile(out)
+	found, streams := c.problemsOfStreams(found)
 	problems := slices.Concat(c.duplicates, found)
 	slices.SortStableFunc(problems, func(a, b table.Problem) int { return cmp.Compare(a.Index, b.Index) })
-	return compiled, slices.Concat(c.problems, problems, c.problemsOfChecks(compiled))
+	return compiled, slices.Concat(c.problems, problems, c.problemsOfChecks(compiled), streams)
 }
 
 // compiler is the state while the spec is read.
@@ -90,6 +95,7 @@ type compiler struct {
 	settings   map[table.BackendName]table.Settings
 	problems   []table.Problem       // of policies
 	duplicates []table.Problem       // of names
+	streams    []table.Problem       // of streams that are not served
 	checked    map[int]table.Problem // of health checks, by index
 	repeated   []int                 // health checks of a backend that has one
 }

@@ -3,6 +3,8 @@ package routes
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"crypto/x509"
 	"fmt"
 	"strings"
 
@@ -48,6 +50,67 @@ func (c *compiler) backendTLS(spec *slipwayv1alpha1.BackendTLS) (*table.BackendT
 	if err != nil { // the authorities were read before, so it is the certificate
 		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidCertificate, Message: fmt.Sprintf("tls.clientCertificateRef: Secret %q: %v", spec.ClientCertificateRef.Name, err)}
 	}
+	return made, nil
+}
+
+// Clients is what a spec asks of clients of HTTPS.
+type Clients struct {
+	// Identity is equal for two values that trust the same clients.
+	Identity string
+	// Roots are the authorities that are trusted.
+	Roots *x509.CertPool
+	// Optional lets clients in without a valid certificate.
+	Optional bool
+	// Fingerprint and Name are headers in canonical form, or empty.
+	Fingerprint, Name string
+}
+
+// Clients makes what the spec says about client certificates. With a fault, it trusts nobody.
+func (in *Input) Clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *table.Fault) {
+	made, f := in.clients(spec)
+	if f != nil {
+		made.Identity, made.Roots, made.Optional = "nobody", x509.NewCertPool(), false
+	}
+	return made, f
+}
+
+func (in *Input) clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *table.Fault) {
+	var made Clients
+	switch spec.Mode {
+	case "", slipwayv1alpha1.ClientCertificatesRequire:
+	case slipwayv1alpha1.ClientCertificatesAllowInsecureFallback:
+		made.Optional = true
+	default:
+		return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("mode: %q is neither Require nor AllowInsecureFallback", spec.Mode)}
+	}
+	for _, header := range []struct {
+		field, name string
+		into        *string
+	}{{"fingerprintHeader", spec.FingerprintHeader, &made.Fingerprint}, {"nameHeader", spec.NameHeader, &made.Name}} {
+		if header.name == "" {
+			continue
+		}
+		name, f := table.EditableHeader(header.field, header.name)
+		if f != nil {
+			return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: f.Message}
+		}
+		*header.into = name
+	}
+	if made.Name != "" && made.Name == made.Fingerprint {
+		return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "nameHeader: it is the same as fingerprintHeader"}
+	}
+	if len(spec.CACertificates) == 0 {
+		return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "caCertificates: there is none, so no client could be let in"}
+	}
+	bundle, f := in.authorities("caCertificates", spec.CACertificates)
+	if f != nil {
+		return made, f
+	}
+	var err error
+	if made.Roots, err = table.ParseRoots(bundle); err != nil { // each of them was read before
+		return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidCACertificates, Message: "caCertificates: " + err.Error()}
+	}
+	made.Identity = fmt.Sprintf("%t/%x", made.Optional, sha256.Sum256(bundle))
 	return made, nil
 }
 

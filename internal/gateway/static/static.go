@@ -4,6 +4,7 @@ package static
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -46,6 +47,8 @@ type backend struct {
 type Config struct {
 	Proxy        proxy.Config
 	Certificates []proxy.Certificate
+	// Clients is how clients of HTTPS prove who they are. Nil: they need not.
+	Clients *proxy.ClientCheck
 	// Problems are the routes and health checks that do not work as the file says.
 	Problems []table.Problem
 }
@@ -59,6 +62,9 @@ func Parse(text []byte) (*Config, error) {
 	if want := slipwayv1alpha1.SchemeGroupVersion.String(); doc.APIVersion != want || doc.Kind != "APIGateway" {
 		return nil, fmt.Errorf("want apiVersion %s and kind APIGateway, got %q and %q", want, doc.APIVersion, doc.Kind)
 	}
+	if len(doc.Spec.Streams) > 0 {
+		return nil, errors.New("spec.streams: they are served in a cluster only")
+	}
 	services, err := servicesOf(doc.Backends)
 	if err != nil {
 		return nil, err
@@ -68,10 +74,19 @@ func Parse(text []byte) (*Config, error) {
 	if config.Proxy, err = proxy.NewConfig(&doc.Spec); err != nil {
 		return nil, err
 	}
-	config.Proxy.Table, config.Problems = routes.Compile(routes.Input{
+	in := routes.Input{
 		Routes: doc.Spec.Routes, HealthChecks: doc.Spec.HealthChecks, BackendPolicies: doc.Spec.BackendPolicies, Services: services, Secrets: secrets,
 		ConfigMaps: contentsOf(doc.ConfigMaps),
-	})
+	}
+	config.Proxy.Table, config.Problems = routes.Compile(in)
+	if doc.Spec.ClientCertificates != nil {
+		clients, f := in.Clients(doc.Spec.ClientCertificates)
+		if f != nil {
+			return nil, fmt.Errorf("spec.clientCertificates: %s", f.Message)
+		}
+		config.Clients = &proxy.ClientCheck{Identity: clients.Identity, Roots: clients.Roots, Optional: clients.Optional}
+		config.Proxy.ClientHeaders = proxy.ClientHeaders{Fingerprint: clients.Fingerprint, Name: clients.Name}
+	}
 	config.Certificates, err = certificatesOf(doc.Spec.TLS, secrets)
 	return config, err
 }

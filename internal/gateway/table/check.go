@@ -15,6 +15,9 @@ func Check(rule *Rule) (fault *Fault, unknown bool) {
 	return compileActions(&entry, &alone), false
 }
 
+// EditableHeader returns the canonical form of a header that may be set for backends.
+func EditableHeader(field, name string) (string, *Fault) { return editableHeader(field, name) }
+
 // Speaks reports whether the gateway speaks the protocol that an appProtocol of a Service
 // names. secure tells that there are settings for TLS.
 func Speaks(appProtocol string, secure bool) bool {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
@@ -83,4 +84,45 @@ backendPolicies: [{name: app, port: 80, tls: {hostname: app.internal, clientCert
 	f.clock.SetTime(again)
 	f.look(t.Context())
 	f.says(1, `own spec.backendPolicies[app:80].tls.clientCertificateRef CertificateExpired: the certificate in Secret "own" has expired`)
+}
+
+func TestClientsAreAskedForCertificatesOrNobodyIsLetIn(t *testing.T) {
+	f := newFixture(t)
+	ca := authority.New(t, "ca")
+	f.synced()
+	const spec = `
+routes: [{name: hello, directResponse: {statusCode: 200}}]
+clientCertificates: {caCertificates: [{name: clients}], mode: AllowInsecureFallback, nameHeader: x-client-name}
+`
+	check := func() *proxy.ClientCheck { return f.applied[len(f.applied)-1].Clients }
+	f.spec("u", 1, spec+`tls: [{secretRef: {name: own}}]`+"\nexpose: {type: ClusterIP}")
+	f.look(t.Context())
+	crt, key := ca.IssuePEM(t, x509.Certificate{DNSNames: []string{"a.test"}})
+	f.secret("own", map[string][]byte{"tls.crt": crt, "tls.key": key})
+	f.must(f.maps["clients"].Replace(nil, ""))
+	f.look(t.Context())
+	f.says(1, `clientCertificates spec.clientCertificates ConfigMapNotFound: caCertificates[0]: ConfigMap "clients" does not exist`)
+	if got := check(); got == nil || got.Optional || !got.Roots.Equal(x509.NewCertPool()) {
+		t.Errorf("without authorities the check is %+v", got)
+	}
+	f.configMap("clients", map[string]string{"ca.crt": string(ca.PEM())})
+	f.look(t.Context())
+	f.says(1)
+	if got := check(); !got.Optional || !got.Roots.Equal(ca.Pool()) {
+		t.Errorf("the check is %+v", got)
+	}
+	if got := f.applied[len(f.applied)-1].Proxy.ClientHeaders; got.Name != "X-Client-Name" || got.Fingerprint != "" {
+		t.Errorf("the headers are %+v", got)
+	}
+	f.spec("u", 2, spec+`tls: [{secretRef: {name: own}}]`)
+	f.look(t.Context())
+	f.says(2, `spec.clientCertificates Invalid: what spec.expose.type asks for ends the TLS of clients`)
+	f.spec("u", 3, spec)
+	f.look(t.Context())
+	f.says(3, `spec.clientCertificates Invalid: without spec.tls nobody can show a certificate`)
+	f.spec("u", 4, `clientCertificates: {caCertificates: [{name: clients}], pins: [a]}`)
+	f.look(t.Context())
+	if got := f.options.Board.Current(); got.Generation != 3 || got.Rejected == nil {
+		t.Errorf("with a later field it serves %+v", got)
+	}
 }

@@ -49,7 +49,7 @@ func BenchmarkChange(b *testing.B) {
 		handler := proxy.New(proxy.Options{})
 		s := New(Options{
 			Namespace: "shop", Name: "edge", Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(clock.RealClock{}, "dev"),
-			Apply: func(config Config) error { handler.Set(config.Proxy); return nil },
+			Apply: func(config Config) (map[Port]error, error) { handler.Set(config.Proxy); return nil, nil },
 		})
 		if err := s.services.Replace(services, ""); err != nil {
 			b.Fatal(err)

@@ -32,7 +32,7 @@ type keyPair struct {
 
 // read returns the certificates of a target and their problems. again is the time at which
 // the problems change without a new event. It is zero if there is no such time.
-func (k *keyring) read(t *target, in *routes.Input, now time.Time) (certificates []proxy.Certificate, problems []revision.Problem, next time.Time) {
+func (k *keyring) read(t *target, in *routes.Input, now time.Time) (certificates []proxy.Certificate, secure []proxy.SecureListener, problems []revision.Problem, next time.Time) {
 	pairs := map[string]keyPair{}
 	for i, spec := range t.tls {
 		name := spec.SecretRef.Name
@@ -69,8 +69,9 @@ func (k *keyring) read(t *target, in *routes.Input, now time.Time) (certificates
 			next = changes
 		}
 	}
+	secure, more, changes := k.readStreams(t, in, pairs, now)
 	k.pairs = pairs
-	return certificates, problems, next
+	return certificates, secure, append(problems, more...), earliest(changes, next)
 }
 
 // pair returns the certificate in a Secret. If that is not valid, it returns the last good

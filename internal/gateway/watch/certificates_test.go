@@ -72,7 +72,7 @@ func TestACertificateThatDoesNotCoverAHostIsToldAndServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target := &target{tls: []slipwayv1alpha1.GatewayTLS{{SecretRef: slipwayv1alpha1.LocalReference{Name: "tls"}, Hosts: tc.hosts}}}
 			in := &routes.Input{Secrets: map[string]map[string][]byte{"tls": newCertificateFor(t, now.Add(-time.Hour), now.Add(time.Hour), tc.names...)}}
-			certificates, problems, _ := (&keyring{}).read(target, in, now)
+			certificates, _, problems, _ := (&keyring{}).read(target, in, now)
 			if len(certificates) != 1 {
 				t.Errorf("%d certificates are served, want it", len(certificates))
 			}
@@ -109,13 +109,13 @@ func TestACertificateThatMustNotBeReadIsNotKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &keyring{}
-			if certificates, _, _ := k.read(tls("tls"), &routes.Input{Secrets: content}, now); len(certificates) != 1 {
+			if certificates, _, _, _ := k.read(tls("tls"), &routes.Input{Secrets: content}, now); len(certificates) != 1 {
 				t.Fatalf("%d certificates at first", len(certificates))
 			}
-			if certificates, _, _ := k.read(tc.then, &tc.in, now); len(certificates) != tc.want {
+			if certificates, _, _, _ := k.read(tc.then, &tc.in, now); len(certificates) != tc.want {
 				t.Errorf("%d certificates, want %d", len(certificates), tc.want)
 			}
-			certificates, _, _ := k.read(tls("tls"), &routes.Input{Secrets: none}, now)
+			certificates, _, _, _ := k.read(tls("tls"), &routes.Input{Secrets: none}, now)
 			if len(certificates) != tc.want {
 				t.Errorf("%d certificates when it is named again, want %d", len(certificates), tc.want)
 			}

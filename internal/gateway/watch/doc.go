@@ -3,7 +3,7 @@
 // configuration stays.
 //
 // Source follows an APIGateway: the APIGateway itself, the Services and EndpointSlices of its
-// namespace, and the Secrets that the spec names. GatewaySource follows a Gateway of the
+// namespace, and the Secrets and ConfigMaps that the spec names. GatewaySource follows a Gateway of the
 // Gateway API: the Gateway, the routes, ListenerSets, policies and grants of all namespaces,
 // and the Services, EndpointSlices, Namespaces and Secrets that matter for them.
 //

@@ -34,6 +34,7 @@ type fixture struct {
 	missing map[string]bool // missing public keys
 	stores  map[string]*secretStore
 	maps    map[string]*configMapStore
+	closed  map[Port]error // the ports that cannot be opened
 	failed  map[string]func(error)
 }
 
@@ -42,12 +43,12 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, clock: testingclock.NewFakeClock(time.Now()), stores: map[string]*secretStore{}, maps: map[string]*configMapStore{}, failed: map[string]func(error){}}
 	f.Source = New(Options{
 		Namespace: "shop", Name: "edge", Clock: f.clock, Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(f.clock, "dev"),
-		Apply: func(config Config) error {
+		Apply: func(config Config) (map[Port]error, error) {
 			if f.refuse {
-				return errRefused
+				return nil, errRefused
 			}
 			f.applied = append(f.applied, config)
-			return nil
+			return f.closed, nil
 		},
 		MissingKeys: func() map[string]bool { return f.missing },
 	})

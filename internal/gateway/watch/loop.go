@@ -74,7 +74,7 @@ func (s *Source) serve(t *target) (again time.Time) {
 	in := routes.Input{
 		Routes: t.routes, Unknown: t.unknownRoutes, HealthChecks: t.healthChecks, UnknownChecks: t.unknownChecks,
 		BackendPolicies: t.policies, UnknownPolicies: t.unknownPolicies,
-		Services: s.backends(t.services),
+		Streams: t.streams, UnknownStreams: t.unknownStreams, Services: s.backends(t.services),
 	}
 	in.Secrets, in.Unreadable = s.secrets.contents(t.secrets)
 	in.ConfigMaps, in.UnreadableConfigMaps = s.configMaps.contents(t.configMaps)
@@ -82,14 +82,21 @@ func (s *Source) serve(t *target) (again time.Time) {
 	var faults []table.Problem
 	config.Proxy.Table, faults = routes.Compile(in)
 	problems := revision.TableProblems(faults)
-	certificates, more, again := s.keyring.read(t, &in, s.options.Clock.Now())
+	certificates, secure, more, again := s.keyring.read(t, &in, s.options.Clock.Now())
 	shown, changes := t.shown(&in, s.options.Clock.Now())
 	more, again = append(more, shown...), earliest(changes, again)
-	config.Certificates = certificates
-	if err := s.options.Apply(config); err != nil {
+	config.Certificates, config.Secure, config.Ports = certificates, secure, streamPorts(&in)
+	var asked []revision.Problem
+	config.Clients, asked = t.clientCheck(&in, &config.Proxy)
+	more = append(more, asked...)
+	closed, err := s.options.Apply(config)
+	if err != nil {
 		s.rejected = &revision.Rejected{Generation: t.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
 		s.publish(s.told.Problems)
 		return again
+	}
+	if len(closed) > 0 {
+		again, more = earliest(s.options.Clock.Now().Add(portPause), again), append(more, t.problemsOfStreamPorts(closed)...)
 	}
 	s.served = t
 	if sameVersion(t.version, s.seen) {

@@ -260,10 +260,10 @@ func TestABurstOfChangesIsOneTable(t *testing.T) {
 	f.spec("u", 1, `routes: [{name: app, backendService: {name: app, port: 80}}]`)
 	ctx, cancel := context.WithCancel(t.Context())
 	blocked, release := make(chan int), make(chan struct{})
-	f.options.Apply = func(config Config) error {
+	f.options.Apply = func(config Config) (map[Port]error, error) {
 		blocked <- len(config.Proxy.Table.Backends[0].Endpoints)
 		<-release
-		return nil
+		return nil, nil
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); f.loop(ctx, f.look) }()

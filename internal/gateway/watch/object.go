@@ -74,6 +74,10 @@ type target struct {
 	unknownPolicies map[int]string
 	tls             []slipwayv1alpha1.GatewayTLS
 	unknownTLS      map[int]string
+	streams         []slipwayv1alpha1.Stream
+	unknownStreams  map[int]string
+	clients         *slipwayv1alpha1.ClientCertificates // nil: nobody is asked
+	behindProxy     bool                                // that ends the TLS of clients
 
 	services   map[string]bool // the Services that it names
 	secrets    map[string]bool
@@ -92,9 +96,12 @@ type wireSpec struct {
 	BackendPolicies []json.RawMessage `json:"backendPolicies"`
 	Connections     json.RawMessage   `json:"connections"`
 	TLS             []json.RawMessage `json:"tls"`
-	TrustedProxies  []string          `json:"trustedProxies"`
-	AccessLog       json.RawMessage   `json:"accessLog"`
-	Expose          json.RawMessage   `json:"expose"` // the gateway only uses its type
+
+	ClientCertificates json.RawMessage   `json:"clientCertificates"`
+	Streams            []json.RawMessage `json:"streams"`
+	TrustedProxies     []string          `json:"trustedProxies"`
+	AccessLog          json.RawMessage   `json:"accessLog"`
+	Expose             json.RawMessage   `json:"expose"` // the gateway only uses its type
 }
 
 // operatorSpec is the part that only the operator uses, so the gateway ignores its values.
@@ -143,6 +150,12 @@ func (v version) read() (*target, error) {
 	if t.tls, t.unknownTLS, err = readAll[slipwayv1alpha1.GatewayTLS]("spec.tls", wire.TLS); err != nil {
 		return nil, err
 	}
+	if t.streams, t.unknownStreams, err = readAll[slipwayv1alpha1.Stream]("spec.streams", wire.Streams); err != nil {
+		return nil, err
+	}
+	for i := range t.streams {
+		t.addNamesOfStream(&t.streams[i])
+	}
 	t.digests = make([]string, len(t.routes))
 	for i := range t.routes {
 		t.addNames(&t.routes[i])
@@ -156,6 +169,9 @@ func (v version) read() (*target, error) {
 	for i := range t.policies {
 		t.addNamesOfTLS(t.policies[i].TLS)
 	}
+	if t.clients, t.behindProxy = spec.ClientCertificates, behindProxy(spec.Expose); t.clients != nil {
+		t.addAuthorities(t.clients.CACertificates)
+	}
 	t.config, err = proxy.NewConfig(spec)
 	return t, err
 }
@@ -164,6 +180,9 @@ func (v version) read() (*target, error) {
 func (w *wireSpec) general() (*slipwayv1alpha1.APIGatewaySpec, error) {
 	spec := &slipwayv1alpha1.APIGatewaySpec{TrustedProxies: w.TrustedProxies}
 	if err := readPart("spec.connections", w.Connections, &spec.Connections); err != nil {
+		return nil, err
+	}
+	if err := readPart("spec.clientCertificates", w.ClientCertificates, &spec.ClientCertificates); err != nil {
 		return nil, err
 	}
 	if err := readPart("spec.accessLog", w.AccessLog, &spec.AccessLog); err != nil {

@@ -28,8 +28,8 @@ type Options struct {
 	Log *slog.Logger
 	// Board publishes what is served.
 	Board *revision.Board
-	// Apply serves a configuration. When it returns, all new requests use it.
-	Apply func(Config) error
+	// Apply serves a configuration. When it returns, all new requests use it. It returns the ports that could not be opened.
+	Apply func(Config) (closed map[Port]error, err error)
 	// MissingKeys returns the addresses from which no public keys could be fetched yet, for
 	// the served configuration. Optional.
 	MissingKeys func() map[string]bool
@@ -41,6 +41,12 @@ type Options struct {
 type Config struct {
 	Proxy        proxy.Config
 	Certificates []proxy.Certificate
+	// Clients is how clients of HTTPS prove who they are. Nil: they need not.
+	Clients *proxy.ClientCheck
+	// Secure are the listeners of streams that end the TLS of clients.
+	Secure []proxy.SecureListener
+	// Ports are the ports of streams.
+	Ports map[Port]bool
 }
 
 // Source gets the configuration from the API server.

@@ -280,6 +280,8 @@ type input struct {
 	services []unstructured.Unstructured
 	// secrets are those that routes name and that exist.
 	secrets []*unstructured.Unstructured
+	// configMaps are those with authorities that exist.
+	configMaps []*unstructured.Unstructured
 }
 
 func read(ctx context.Context, reader client.Reader, name types.NamespacedName) (input, error) {
@@ -305,24 +307,18 @@ func read(ctx context.Context, reader client.Reader, name types.NamespacedName) 
 			in.secrets = append(in.secrets, secret)
 		}
 	}
-	return in, nil
-}
-
-// secretsOf are the names of the Secrets that the routes of an APIGateway name.
-func secretsOf(gateway *unstructured.Unstructured) []string {
-	routes, _, _ := unstructured.NestedFieldNoCopy(gateway.Object, "spec", "routes")
-	list, _ := routes.([]any)
-	var names []string
-	for _, item := range list {
-		route, _ := item.(map[string]any)
-		for _, field := range []string{"apiKey.secretRef", "basic.secretRef", "jwt.jwksSecretRef"} {
-			path := append(append([]string{"auth"}, strings.Split(field, ".")...), "name")
-			if name, found, _ := unstructured.NestedString(route, path...); found && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+	for _, mapName := range configMapsOf(gateway) {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		err := reader.Get(ctx, types.NamespacedName{Namespace: name.Namespace, Name: mapName}, object, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return input{}, err
+		}
+		if err == nil {
+			in.configMaps = append(in.configMaps, object)
 		}
 	}
-	return names
+	return in, nil
 }
 
 // versions identify the input.
@@ -334,8 +330,8 @@ func (in input) versions() string {
 	for i := range in.services {
 		versions = append(versions, in.services[i].GetResourceVersion())
 	}
-	for _, secret := range in.secrets {
-		versions = append(versions, secret.GetResourceVersion())
+	for _, object := range slices.Concat(in.secrets, in.configMaps) {
+		versions = append(versions, object.GetResourceVersion())
 	}
 	slices.Sort(versions)
 	return strings.Join(versions, " ")
@@ -359,7 +355,19 @@ func (in input) truth() (revision.Document, error) {
 	if err != nil {
 		return document, err
 	}
-	_, problems := routes.Compile(routes.Input{Routes: gateway.Spec.Routes, Services: services, Secrets: secrets})
+	made := routes.Input{
+		Routes: gateway.Spec.Routes, BackendPolicies: gateway.Spec.BackendPolicies, Streams: gateway.Spec.Streams,
+		Services: services, Secrets: secrets, ConfigMaps: map[string]map[string][]byte{},
+	}
+	for _, object := range in.configMaps {
+		data, _, _ := unstructured.NestedStringMap(object.Object, "data")
+		of := map[string][]byte{}
+		for key, value := range data {
+			of[key] = []byte(value)
+		}
+		made.ConfigMaps[object.GetName()] = of
+	}
+	_, problems := routes.Compile(made)
 	document.UID, document.Generation = gateway.UID, gateway.Generation
 	document.View = &revision.View{Current: true}
 	for i := range gateway.Spec.Routes {
@@ -370,7 +378,16 @@ func (in input) truth() (revision.Document, error) {
 		document.Routes = append(document.Routes, digest)
 	}
 	for _, p := range problems {
-		document.Problems = append(document.Problems, revision.Problem{Route: p.Index, Name: p.Route, Reason: p.Reason, Message: p.Message})
+		field := ""
+		if p.Index < 0 {
+			field = fmt.Sprintf("spec.%s[%s]", p.List, p.Route)
+		}
+		document.Problems = append(document.Problems, revision.Problem{Route: p.Index, Name: p.Route, Field: field, Reason: p.Reason, Message: p.Message})
+	}
+	if gateway.Spec.ClientCertificates != nil {
+		if _, f := made.Clients(gateway.Spec.ClientCertificates); f != nil {
+			document.Problems = append(document.Problems, revision.Problem{Route: -1, Name: "clientCertificates", Field: "spec.clientCertificates", Reason: f.Reason, Message: f.Message})
+		}
 	}
 	return document, nil
 }

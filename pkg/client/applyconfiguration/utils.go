@@ -106,6 +106,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ClaimToHeaderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClientAddresses"):
 		return &apiv1alpha1.ClientAddressesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClientCertificates"):
+		return &apiv1alpha1.ClientCertificatesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConnectionLimits"):
 		return &apiv1alpha1.ConnectionLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CORS"):
@@ -226,6 +228,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Storage"):
 		return &apiv1alpha1.StorageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Stream"):
+		return &apiv1alpha1.StreamApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StreamBackend"):
+		return &apiv1alpha1.StreamBackendApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Timeouts"):
 		return &apiv1alpha1.TimeoutsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TransferProgress"):

@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
@@ -8,6 +10,7 @@ import (
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 )
 
 // Service makes the gateway pods reachable under one name, and from outside the cluster
@@ -32,6 +35,7 @@ func Service(gateway *slipwayv1alpha1.APIGateway) *corev1ac.ServiceApplyConfigur
 	if len(gateway.Spec.TLS) > 0 {
 		spec.WithPorts(servicePort(httpsPortName, serviceHTTPSPort, httpsNodePort))
 	}
+	spec.WithPorts(streamPorts(gateway)...)
 	return corev1ac.Service(Name(gateway), gateway.Namespace).
 		WithLabels(Labels(gateway)).
 		WithAnnotations(annotations(gateway, slipwayv1alpha1.ExposeNodePort, slipwayv1alpha1.ExposeLoadBalancer, slipwayv1alpha1.ExposeClusterIP)).
@@ -49,6 +53,26 @@ func servicePort(name string, port int32, nodePort *int32) *corev1ac.ServicePort
 		c.WithNodePort(*nodePort)
 	}
 	return c
+}
+
+// streamPorts are those of the streams that can be served, each once. The pods open the same ones.
+func streamPorts(gateway *slipwayv1alpha1.APIGateway) []*corev1ac.ServicePortApplyConfiguration {
+	var ports []*corev1ac.ServicePortApplyConfiguration
+	seen := map[int32]bool{}
+	for i, f := range routes.StreamFaults(gateway.Spec.Streams) {
+		stream := &gateway.Spec.Streams[i]
+		if f != nil || seen[stream.Port] {
+			continue
+		}
+		seen[stream.Port] = true
+		ports = append(ports, servicePort(stream.Name, stream.Port, nil).WithTargetPort(intstr.FromInt32(stream.Port)))
+	}
+	return ports
+}
+
+// hasLowPorts tells that a stream has a port that a process needs to be permitted to open.
+func hasLowPorts(gateway *slipwayv1alpha1.APIGateway) bool {
+	return slices.ContainsFunc(streamPorts(gateway), func(port *corev1ac.ServicePortApplyConfiguration) bool { return *port.Port < 1024 })
 }
 
 // HorizontalPodAutoscaler owns the Deployment's replicas. It returns nil when the

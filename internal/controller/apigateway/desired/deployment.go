@@ -29,6 +29,7 @@ func Deployment(in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 		},
 		Ports:        []dataplane.Port{{Name: httpPortName, Number: httpPort}, {Name: httpsPortName, Number: httpsPort}},
 		AdminPort:    AdminPort,
+		LowPorts:     hasLowPorts(in.Gateway),
 		DrainSeconds: children.Or(spec.DrainSeconds, dataplane.DefaultDrainSeconds),
 		Resources:    spec.Resources,
 		PullSecrets:  spec.ImagePullSecrets,

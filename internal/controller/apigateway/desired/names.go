@@ -13,12 +13,20 @@ func Secrets(gateway *slipwayv1alpha1.APIGateway) []string {
 	for _, tls := range gateway.Spec.TLS {
 		names = append(names, tls.SecretRef.Name)
 	}
+	if clients := gateway.Spec.ClientCertificates; clients != nil {
+		names = append(names, authorities(clients.CACertificates, slipwayv1alpha1.CACertificatesSecret)...)
+	}
 	for i := range gateway.Spec.BackendPolicies {
 		if tls := gateway.Spec.BackendPolicies[i].TLS; tls != nil {
 			names = append(names, authorities(tls.CACertificates, slipwayv1alpha1.CACertificatesSecret)...)
 			if tls.ClientCertificateRef != nil {
 				names = append(names, tls.ClientCertificateRef.Name)
 			}
+		}
+	}
+	for i := range gateway.Spec.Streams {
+		for _, ref := range gateway.Spec.Streams[i].CertificateRefs {
+			names = append(names, ref.Name)
 		}
 	}
 	for i := range gateway.Spec.Routes {
@@ -43,6 +51,9 @@ func Secrets(gateway *slipwayv1alpha1.APIGateway) []string {
 // ConfigMaps are the names of the ConfigMaps that the spec names, each once, in order.
 func ConfigMaps(gateway *slipwayv1alpha1.APIGateway) []string {
 	var names []string
+	if clients := gateway.Spec.ClientCertificates; clients != nil {
+		names = append(names, authorities(clients.CACertificates, slipwayv1alpha1.CACertificatesConfigMap)...)
+	}
 	for i := range gateway.Spec.BackendPolicies {
 		if tls := gateway.Spec.BackendPolicies[i].TLS; tls != nil {
 			names = append(names, authorities(tls.CACertificates, slipwayv1alpha1.CACertificatesConfigMap)...)

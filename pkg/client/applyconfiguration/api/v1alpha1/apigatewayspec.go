@@ -26,6 +26,9 @@ type APIGatewaySpecApplyConfiguration struct {
 	// parameters, and at last the order in this list. A request that no route matches is
 	// answered with 404. A route that is in error takes no other route down.
 	Routes []RouteApplyConfiguration `json:"routes,omitempty"`
+	// streams forward connections that are not read as HTTP, at most 32: by TCP, or by the name that clients ask for with TLS. They are
+	// reached at ports of the Service; an Ingress and an HTTPRoute do not have them. Default: none.
+	Streams []StreamApplyConfiguration `json:"streams,omitempty"`
 	// healthChecks check whether the endpoints of backends are healthy, at most 100: one for
 	// each port of a Service. An unhealthy endpoint gets no requests. If all endpoints of a
 	// backend are unhealthy, all get requests. A check of a port that no route names does
@@ -41,6 +44,9 @@ type APIGatewaySpecApplyConfiguration struct {
 	// tls are the certificates that the gateway serves HTTPS with, at most 64. A changed
 	// Secret is served within seconds and breaks no connection. Default: HTTP only.
 	TLS []GatewayTLSApplyConfiguration `json:"tls,omitempty"`
+	// clientCertificates has clients of HTTPS prove with certificates who they are. It needs tls, and clients that reach the gateway
+	// itself: with expose.type Ingress and HTTPRoute somebody else ends their TLS. Default: nobody is asked.
+	ClientCertificates *ClientCertificatesApplyConfiguration `json:"clientCertificates,omitempty"`
 	// expose says how the gateway is reached from outside the cluster. Default: an Ingress
 	// of the cluster's default class.
 	Expose *ExposeApplyConfiguration `json:"expose,omitempty"`
@@ -110,6 +116,19 @@ func (b *APIGatewaySpecApplyConfiguration) WithRoutes(values ...*RouteApplyConfi
 	return b
 }
 
+// WithStreams adds the given value to the Streams field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Streams field.
+func (b *APIGatewaySpecApplyConfiguration) WithStreams(values ...*StreamApplyConfiguration) *APIGatewaySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithStreams")
+		}
+		b.Streams = append(b.Streams, *values[i])
+	}
+	return b
+}
+
 // WithHealthChecks adds the given value to the HealthChecks field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the HealthChecks field.
@@ -154,6 +173,14 @@ func (b *APIGatewaySpecApplyConfiguration) WithTLS(values ...*GatewayTLSApplyCon
 		}
 		b.TLS = append(b.TLS, *values[i])
 	}
+	return b
+}
+
+// WithClientCertificates sets the ClientCertificates field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClientCertificates field is set to the value of the last call.
+func (b *APIGatewaySpecApplyConfiguration) WithClientCertificates(value *ClientCertificatesApplyConfiguration) *APIGatewaySpecApplyConfiguration {
+	b.ClientCertificates = value
 	return b
 }
 

@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// ClientHeaders are the fields, in canonical form, that tell backends which certificate a client has shown. Nobody else may set
+// them. Empty: there is none.
+type ClientHeaders struct{ Fingerprint, Name string }
+
+// is reports whether a field is one of them. A backend may treat an underscore as a hyphen.
+func (h *ClientHeaders) is(name string) bool {
+	if strings.IndexByte(name, '_') >= 0 {
+		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	}
+	return name != "" && (name == hyphens(h.Fingerprint) || name == hyphens(h.Name))
+}
+
+func hyphens(name string) string {
+	if strings.IndexByte(name, '_') < 0 {
+		return name
+	}
+	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+}
+
+// clientIdentity is who a client has proven to be, and by which check.
+type clientIdentity struct {
+	check             string // Identity of the ClientCheck
+	fingerprint, name string
+}
+
+// identify puts the gateway's word in place of the client's. From here on, routes and whoever is asked see nothing else.
+func (e *exchange) identify() {
+	headers := &e.state.ClientHeaders
+	if *headers == (ClientHeaders{}) {
+		return
+	}
+	for name := range e.r.Header {
+		if headers.is(name) {
+			delete(e.r.Header, name)
+		}
+	}
+	// Connection must not keep it from the backend either.
+	e.nominated = slices.DeleteFunc(e.nominated, headers.is)
+	shown := e.handler.certificates.Load().identityOf(clientConnOf(e.r))
+	if shown == nil {
+		return
+	}
+	if headers.Fingerprint != "" {
+		e.r.Header[headers.Fingerprint] = []string{shown.fingerprint}
+	}
+	if headers.Name != "" && shown.name != "" {
+		e.r.Header[headers.Name] = []string{shown.name}
+	}
+}
+
+// identityOf is who the client of a connection has proven to be. Nil: nobody has, or it was checked by other rules than now.
+func (c *Certificates) identityOf(conn *clientConn) *clientIdentity {
+	if c == nil || conn == nil {
+		return nil
+	}
+	set, shown := c.current.Load(), conn.identity.Load()
+	if set == nil || shown == nil {
+		return nil
+	}
+	if check := set.checkOf(conn.port); check == nil || check.Identity != shown.check {
+		return nil
+	}
+	return shown
+}
+
+// keepIdentity notes who a client has proven to be. It never refuses: what must be valid, TLS has checked before.
+func (c *ClientCheck) keepIdentity(client *clientConn, state tls.ConnectionState) {
+	if len(state.PeerCertificates) == 0 {
+		return
+	}
+	leaf := state.PeerCertificates[0]
+	if c.Optional {
+		between := x509.NewCertPool()
+		for _, certificate := range state.PeerCertificates[1:] {
+			between.AddCert(certificate)
+		}
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: c.Roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			return
+		}
+	}
+	sum := sha256.Sum256(leaf.Raw)
+	client.identity.Store(&clientIdentity{check: c.Identity, fingerprint: hex.EncodeToString(sum[:]), name: alternativeNames(leaf)})
+}
+
+// maxAlternativeNames bounds the field with alternative names, in bytes. A certificate may have thousands.
+const maxAlternativeNames = 4 << 10
+
+// alternativeNames writes those of a certificate, each with its kind. Two different lists are never written the same way: what
+// separates names is escaped in them.
+func alternativeNames(leaf *x509.Certificate) string {
+	var names []string
+	add := func(kind, name string) { names = append(names, kind+":"+escapeName(name)) }
+	for _, uri := range leaf.URIs {
+		add("URI", uri.String())
+	}
+	for _, name := range leaf.DNSNames {
+		add("DNS", name)
+	}
+	for _, address := range leaf.EmailAddresses {
+		add("email", address)
+	}
+	for _, address := range leaf.IPAddresses {
+		add("IP", address.String())
+	}
+	text := strings.Join(names, ",")
+	if len(text) > maxAlternativeNames {
+		return "" // half of them could look like another certificate's
+	}
+	return text
+}
+
+// escapeName writes everything as %XX that could end a name or a field, and the % itself.
+func escapeName(name string) string {
+	out := &strings.Builder{}
+	for i := range len(name) {
+		if b := name[i]; b <= ' ' || b >= 0x7f || strings.IndexByte(`,;"\%`, b) >= 0 {
+			fmt.Fprintf(out, "%%%02X", b)
+		} else {
+			out.WriteByte(b)
+		}
+	}
+	return out.String()
+}
