@@ -59,6 +59,8 @@ const (
 	ReasonCertificateMismatch = "CertificateMismatch"
 	// ReasonKeysNotFetched: no public keys could be fetched from auth.jwt.jwksURL yet.
 	ReasonKeysNotFetched = "KeysNotFetched"
+	// ReasonLimitNotShared: the replicas do not reach each other, so each allows its part of a rate limit with count: Gateway.
+	ReasonLimitNotShared = "LimitNotShared"
 	// ReasonReplicaBehind: a replica serves an older generation, or does not answer.
 	ReasonReplicaBehind = "ReplicaBehind"
 	// ReasonReplicaStale: a replica does not hear the API server any more, so it may serve old

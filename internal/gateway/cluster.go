@@ -28,6 +28,7 @@ func (g *gateway) followCluster(ctx context.Context) error {
 			return closed, nil
 		},
 		MissingKeys: g.handler.MissingKeys, MissingKeysChanged: g.keysMissingChanged,
+		Shared: g.shared, SharedChanged: g.sharedChanged,
 	})
 	return source.Run(ctx)
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/admin"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/settings"
 	"github.com/slipway-dev/slipway/internal/gateway/tracing"
@@ -60,6 +62,9 @@ type Options struct {
 	HTTP  string
 	HTTPS string
 	Admin string
+	// Peers is where the other replicas reach this one for shared rate limits, as host:port. It
+	// is only listened on while there is such a limit. Default: port 15022.
+	Peers string
 	// DrainDelay is how long a gateway that ends keeps serving while it reports that it is
 	// not ready. DrainTimeout then bounds how long requests and streams may take.
 	DrainDelay   time.Duration
@@ -91,19 +96,27 @@ type gateway struct {
 	certificates *proxy.Certificates
 	server       *proxy.Server
 	admin        *admin.Handler
+	shared       *peers.Shared
 	board        *revision.Board
 	traces       *trace.TracerProvider // nil: no traces
 	adminPort    int32                 // 0: none
 	opened       atomic.Bool           // the ports of a Gateway
 	// keysMissingChanged gets a value when the set of missing public keys has changed.
 	keysMissingChanged chan struct{}
+	// sharedChanged gets a value when replicas may reach each other no longer, or again.
+	sharedChanged chan struct{}
 }
 
 // Run serves until the context ends. Then it waits for the requests in flight.
 func Run(ctx context.Context, options Options) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	g := &gateway{options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates), keysMissingChanged: make(chan struct{}, 1)}
+	g := &gateway{options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates), keysMissingChanged: make(chan struct{}, 1), sharedChanged: make(chan struct{}, 1)}
+	g.shared = peers.NewShared(peers.SharedOptions{
+		Address: cmp.Or(options.Peers, net.JoinHostPort("", strconv.Itoa(peers.Port))),
+		Scope:   cmp.Or(options.Kind, KindAPIGateway) + " " + options.Namespace + "/" + options.Gateway,
+		Clock:   g.clock, Changed: func() { signal(g.sharedChanged) },
+	})
 	var metrics prometheus.Registerer = registry
 	identity := "" // of a Gateway
 	if options.Kind == KindGateway {
@@ -113,7 +126,10 @@ func Run(ctx context.Context, options Options) error {
 	}
 	serving := proxy.Options{
 		AccessLog: options.AccessLog, Gateway: identity, Metrics: metrics, Realm: options.Gateway,
-		KeysFailing: g.keysFailing, KeysMissingChanged: g.tellKeysMissing, HealthChanged: g.healthChanged,
+		KeysFailing: g.keysFailing, KeysMissingChanged: func() { signal(g.keysMissingChanged) }, HealthChanged: g.healthChanged,
+	}
+	if options.ConfigFile == "" { // a gateway that runs from a file has no replicas
+		serving.Shared = g.shared
 	}
 	if options.TraceEndpoint != "" {
 		traces, err := newTraces(ctx, options)
@@ -131,7 +147,7 @@ func Run(ctx context.Context, options Options) error {
 	}
 	g.handler = proxy.New(serving)
 	g.board = revision.NewBoard(g.clock, options.Version)
-	metrics.MustRegister(newStates(g.handler, g.certificates, g.board))
+	metrics.MustRegister(newStates(g.handler, g.certificates, g.board, g.shared))
 	g.admin = admin.New(g.ready, registry, g.board)
 	balancer, err := options.loadBalancer()
 	if err != nil {
@@ -164,9 +180,10 @@ func (g *gateway) keysFailing(address string, err error) {
 	g.options.Log.Warn("public keys are out of reach, the last good ones stay", "address", address, "error", err)
 }
 
-func (g *gateway) tellKeysMissing() {
+// signal makes the reader of a channel look again.
+func signal(changed chan<- struct{}) {
 	select {
-	case g.keysMissingChanged <- struct{}{}:
+	case changed <- struct{}{}:
 	default: // a value waits already, so the reader will see this change too
 	}
 }
@@ -212,6 +229,7 @@ func (g *gateway) run(ctx context.Context, adminListener net.Listener) error {
 	<-ctx.Done()
 	g.drain(base)
 	stopFollowing()
+	g.shared.Set(base, peers.Settings{})
 	g.sendTraces(base)
 	_ = adminServer.Close()
 	wait.Wait()

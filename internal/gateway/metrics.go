@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
 )
@@ -20,6 +21,10 @@ func StateMetrics() []metric.Definition {
 		{Name: "slipway_gateway_view_current", Type: metric.Gauge, Help: "1 while the gateway receives every change of the cluster, 0 while what it serves may be stale. Always 1 for a gateway that runs from a file."},
 		{Name: "slipway_gateway_endpoints", Type: metric.Gauge, Labels: []string{"service", "port", "state"}, Help: "Endpoints of a backend, by Service, port and state: available, ejected (requests to it failed) or unhealthy (its health checks fail)."},
 		{Name: "slipway_gateway_certificate_expiry_timestamp_seconds", Type: metric.Gauge, Labels: []string{"secret"}, Help: "When a certificate that is served expires, by the name of its Secret, in seconds since 1970."},
+		{Name: "slipway_gateway_shared_limit_replicas", Type: metric.Gauge, Labels: []string{"state"}, Help: "Other replicas of the gateway with which rate limits of count Gateway are counted, by state: known, or reached in both directions. Without such a limit there is no series."},
+		{Name: "slipway_gateway_shared_limit_requests_total", Type: metric.Counter, Labels: []string{"decision"}, Help: "Requests that rate limits of count Gateway have decided about: allowed or refused by the count of all replicas, or decided by this replica with its part of the limit because the replica that counts was not reached (unreached), did not answer in 20 ms (late), or had too much to answer (full)."},
+		{Name: "slipway_gateway_shared_limit_asks_total", Type: metric.Counter, Help: "Times that this replica has asked another one for tokens of a rate limit of count Gateway."},
+		{Name: "slipway_gateway_shared_limit_strangers_total", Type: metric.Counter, Help: "Connections to the port for other replicas that did not prove that they are of the same gateway."},
 	}
 }
 
@@ -28,11 +33,12 @@ type states struct {
 	handler      *proxy.Handler
 	certificates *proxy.Certificates
 	board        *revision.Board
+	shared       *peers.Shared
 	descriptions []*prometheus.Desc
 }
 
-func newStates(handler *proxy.Handler, certificates *proxy.Certificates, board *revision.Board) *states {
-	s := &states{handler: handler, certificates: certificates, board: board}
+func newStates(handler *proxy.Handler, certificates *proxy.Certificates, board *revision.Board, shared *peers.Shared) *states {
+	s := &states{handler: handler, certificates: certificates, board: board, shared: shared}
 	for _, d := range StateMetrics() {
 		s.descriptions = append(s.descriptions, prometheus.NewDesc(d.Name, d.Help, d.Labels, nil))
 	}
@@ -71,6 +77,28 @@ func (s *states) Collect(metrics chan<- prometheus.Metric) {
 	for secret, end := range s.certificates.Expiries() {
 		gauge(5, float64(end.Unix()), secret)
 	}
+	s.collectShared(metrics)
+}
+
+// collectShared collects what is known of limits that replicas share, while there are some.
+func (s *states) collectShared(metrics chan<- prometheus.Metric) {
+	figures := s.shared.Figures()
+	if !figures.Wanted {
+		return
+	}
+	send := func(definition int, kind prometheus.ValueType, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(s.descriptions[definition], kind, value, labels...)
+	}
+	send(6, prometheus.GaugeValue, float64(figures.Known), "known")
+	send(6, prometheus.GaugeValue, float64(figures.Reached), "reached")
+	for decision, requests := range map[string]uint64{
+		"allowed": figures.Granted, "refused": figures.Refused,
+		"unreached": figures.Unreached, "late": figures.Late, "full": figures.Full,
+	} {
+		send(7, prometheus.CounterValue, float64(requests), decision)
+	}
+	send(8, prometheus.CounterValue, float64(figures.Asks))
+	send(9, prometheus.CounterValue, float64(figures.Strangers))
 }
 
 func oneIf(is bool) float64 {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
+	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -55,8 +57,9 @@ func certificateUntil(t *testing.T, secret string, end time.Time) proxy.Certific
 
 func TestMetricsSayWhatIsServed(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
+	shared := peers.NewShared(peers.SharedOptions{Clock: clock.RealClock{}})
 	handler, certificates, board := proxy.New(proxy.Options{}), new(proxy.Certificates), revision.NewBoard(clock.RealClock{}, "1")
-	registry.MustRegister(newStates(handler, certificates, board))
+	registry.MustRegister(newStates(handler, certificates, board, shared))
 	want := func(when string, values map[string]float64) {
 		t.Helper()
 		if diff := cmp.Diff(values, gauges(t, registry)); diff != "" {
@@ -97,4 +100,34 @@ func TestMetricsSayWhatIsServed(t *testing.T) {
 	want("well again", map[string]float64{
 		"slipway_gateway_generation": 5, "slipway_gateway_configuration_rejected": 0, "slipway_gateway_view_current": 1,
 	})
+}
+
+// Without a limit that replicas share there is no series of it.
+func TestMetricsSayHowLimitsAreShared(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	shared := peers.NewShared(peers.SharedOptions{Address: "127.0.0.1:0", Clock: clock.RealClock{}})
+	registry.MustRegister(newStates(proxy.New(proxy.Options{}), new(proxy.Certificates), revision.NewBoard(clock.RealClock{}, "1"), shared))
+	number := func(name string) (series int, sum float64) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() != name {
+				continue
+			}
+			for _, m := range family.GetMetric() {
+				series, sum = series+1, sum+m.GetCounter().GetValue()
+			}
+		}
+		return series, sum
+	}
+	if series, _ := number("slipway_gateway_shared_limit_requests_total"); series != 0 {
+		t.Errorf("without a shared limit there are %d series", series)
+	}
+	shared.Set(t.Context(), peers.Settings{Wanted: true})
+	shared.Take(t.Context(), &quota.Subject{Limit: quota.NewLimit(1, time.Second, 1)})
+	if series, sum := number("slipway_gateway_shared_limit_requests_total"); series != 5 || sum != 1 {
+		t.Errorf("there are %d series with %v requests, want 5 with 1", series, sum)
+	}
 }

@@ -22,6 +22,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 			apply.Wanted(desired.PodDisruptionBudget(s.gateway), s.budget),
 			apply.Wanted(desired.Ingress(s.gateway), s.ingress),
 		}, nil),
+		r.keepQuotaSecret(ctx, s),
 		r.applyDeployment(ctx, s),
 		r.gatewayAPI.apply(ctx, s),
 	)

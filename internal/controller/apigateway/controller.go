@@ -61,6 +61,9 @@ type Reconciler struct {
 	// settling remembers since when status waits for pods, by UID. Losing it costs a
 	// longer wait.
 	settling *lru.Cache
+	// quotaSecrets remembers which Secret of an APIGateway was looked at, by UID. Losing it costs
+	// a read.
+	quotaSecrets *lru.Cache
 }
 
 // The operator's rights. It cannot give the gateway pods a right that it does not have
@@ -75,6 +78,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services;serviceaccounts,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=pods;secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch

@@ -10,6 +10,7 @@
 //	check.go       what the spec alone tells about its routes (pure)
 //	claims.go      which hosts belong to which APIGateway
 //	children.go    applying and deleting children
+//	quota.go       the Secret by which replicas know each other that share rate limits
 //	gatewayapi.go  the kinds of the Gateway API, which a cluster need not have
 //	exposure.go    whether a Gateway takes the HTTPRoutes (pure)
 //	pods.go        judging the pods (pure)

@@ -94,6 +94,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		// Pods and ReplicaSets are owned by others.
 		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelAPIGateway)).
 		WatchesMetadata(&appsv1.ReplicaSet{}, watch.ByLabel(slipwayv1alpha1.LabelAPIGateway)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofQuotaSecret)).
 		// Whose host it is changes with other APIGateways, before the change and after it.
 		Watches(&slipwayv1alpha1.APIGateway{}, handler.EnqueueRequestsFromMapFunc(rivals(mgr.GetClient())),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -130,6 +131,8 @@ func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconc
 		image:    options.Image,
 		checks:   lru.New(checkMemory),
 		settling: lru.New(kit.Memory),
+
+		quotaSecrets: lru.New(kit.Memory),
 	}
 	r.gatewayAPI = &gatewayAPI{live: r.kit.Live, fresh: r.kit.Fresh, repaired: r.kit.Applier.Repaired}
 	return r

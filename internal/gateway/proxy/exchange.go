@@ -281,7 +281,7 @@ func (e *exchange) withinLimit(authenticated bool) bool {
 	case table.PerClientAddress:
 		key.client = e.address
 	}
-	wait := e.handler.limiter.take(key, limit)
+	wait := e.handler.countRequest(e.r.Context(), key, limit)
 	if wait == 0 {
 		return true
 	}

@@ -55,6 +55,9 @@ type Options struct {
 	KeysFailing func(address string, err error)
 	// KeysMissingChanged is called when MissingKeys has changed. Optional.
 	KeysMissingChanged func()
+	// Shared counts requests for the rate limits that all replicas share. Default: this replica
+	// counts them alone.
+	Shared SharedLimiter
 	// HealthChanged is called when the health checks of a backend (service:port) find an
 	// endpoint unhealthy, with the reason. It is called with nil when the endpoint is
 	// healthy again. Optional.

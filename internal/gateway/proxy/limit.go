@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"hash/maphash"
 	"net/netip"
 	"sync"
@@ -8,8 +9,16 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
+
+// SharedLimiter counts requests for all replicas together.
+type SharedLimiter interface {
+	// Take counts a request. It returns 0 if the request is allowed. Otherwise it returns how
+	// long to wait until one would be.
+	Take(ctx context.Context, subject *quota.Subject) time.Duration
+}
 
 const (
 	limitShards = 16
@@ -48,19 +57,29 @@ func newLimiter(clock clock.PassiveClock) *limiter {
 	return l
 }
 
+// countRequest counts a request, here or with the other replicas. Without a SharedLimiter there are none.
+func (h *Handler) countRequest(ctx context.Context, key limitKey, limit *table.RateLimit) time.Duration {
+	if !limit.Shared || h.options.Shared == nil {
+		return h.limiter.take(key, limit)
+	}
+	return h.options.Shared.Take(ctx, &quota.Subject{
+		Route: key.route, Limit: quota.NewLimit(limit.Requests, limit.Period, limit.Burst), Per: byte(limit.Per),
+		Who: key.who, Client: key.client,
+	})
+}
+
 // take counts a request. It returns 0 if the request is allowed. Otherwise it returns how
 // long to wait until one would be.
 func (l *limiter) take(key limitKey, limit *table.RateLimit) time.Duration {
-	interval := max(int64(limit.Period)/max(limit.Requests, 1), 1)
-	tolerance := interval * max(limit.Burst, 1)
+	exact := quota.NewLimit(limit.Requests, limit.Period, limit.Burst)
 	now := l.clock.Now().UnixNano()
 	shard := &l.shards[maphash.Comparable(l.seed, key)%limitShards]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	next, known := shard.next[key]
-	next = max(next, now) + interval
-	if early := next - now - tolerance; early > 0 {
-		return time.Duration(early)
+	granted, next, wait := exact.Grant(next, now, 1)
+	if granted == 0 {
+		return wait
 	}
 	if !known && len(shard.next) >= maxLimitKeys {
 		shard.makeRoom(now)

@@ -81,7 +81,12 @@ func (q *Quota) Answered(connection uint64, answer Answer) {
 	if e.expires <= now {
 		e.tokens = 0
 	}
-	e.tokens = min(e.tokens+int64(answer.Granted), 2*maxWant)
+	if e.owedTo != connection {
+		e.owed = 0
+	}
+	paid := min(e.owed, int64(answer.Granted))
+	e.owed -= paid
+	e.tokens = min(e.tokens+int64(answer.Granted)-paid, 2*maxWant)
 	e.expires = now + int64(leaseTime)
 	e.refused, e.again = 0, 0
 	if answer.Wait > 0 {

@@ -7,6 +7,16 @@ import (
 	"net/netip"
 )
 
+const (
+	// SecretKey is the key of the Secret by which the replicas of a gateway know each other, and SecretBytes the length of its
+	// value.
+	SecretKey   = "key"
+	SecretBytes = 32
+)
+
+// SecretName returns the name of that Secret.
+func SecretName(gateway string) string { return gateway + "-quota" }
+
 // Key identifies what is counted together. It is a keyed hash: who does not have the secret learns from it neither the address
 // nor the name of a client.
 type Key [16]byte

@@ -31,10 +31,12 @@ type entry struct {
 	// from is the connection to the owner that said next. 0 if this replica counted.
 	from uint64
 
-	tokens  int64 // leased from the owner
-	expires int64 // when the tokens do
-	refused int64 // until when the owner gives none
-	again   int64 // when to ask again though it gives none
+	tokens  int64  // leased from the owner
+	expires int64  // when the tokens do
+	owed    int64  // requests that were allowed while an answer was late. Tokens pay for them first
+	owedTo  uint64 // the connection by which the answer was to come
+	refused int64  // until when the owner gives none
+	again   int64  // when to ask again though it gives none
 
 	asked  int64         // when the ask that is under way was sent
 	asking chan struct{} // closed when it was answered, or given up. nil: none is under way
@@ -44,7 +46,7 @@ type entry struct {
 
 // idle reports whether the entry says no more than a new one would.
 func (e *entry) idle(now int64) bool {
-	return e.next <= now && e.refused <= now && (e.tokens == 0 || e.expires <= now) && e.waiting == 0
+	return e.next <= now && e.refused <= now && (e.tokens == 0 || e.expires <= now) && e.waiting == 0 && e.owed == 0
 }
 
 func newLedger() *ledger {

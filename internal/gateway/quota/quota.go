@@ -122,6 +122,21 @@ func (q *Quota) alone(why *atomic.Uint64, e *entry, limit Limit, now int64) time
 	return e.count(limit, now)
 }
 
+// decideLate decides without an owner that is reached and does not answer in time. It will have to pay for the request, so that both
+// together allow no more.
+func (q *Quota) decideLate(why *atomic.Uint64, l *lease) time.Duration {
+	e, from := l.entry, l.entry.from
+	wait := q.alone(why, e, l.ring.alone(l.limit), q.now())
+	e.from = from // the owner need not be told in another way
+	if e.owedTo != l.owner.Connection {
+		e.owed, e.owedTo = 0, l.owner.Connection
+	}
+	if wait == 0 {
+		e.owed = min(e.owed+1, l.limit.Tolerance/l.limit.Interval)
+	}
+	return wait
+}
+
 // lease is a request that needs a token of another replica.
 type lease struct {
 	key   Key
@@ -132,30 +147,26 @@ type lease struct {
 	entry *entry
 }
 
+// batch is how many tokens are leased at once.
+func (l *lease) batch() int64 {
+	return min(int64(batchTime)/l.limit.Interval, l.limit.Tolerance/l.limit.Interval, maxWant)
+}
+
 // lease uses a leased token. If there is none, it asks for some and waits. The caller holds the mutex of the shard. It is not
 // held while it waits.
 func (q *Quota) lease(ctx context.Context, l *lease) time.Duration {
-	e := l.entry
 	var timer clock.Timer
 	for {
 		now := q.now()
-		batch := min(int64(batchTime)/l.limit.Interval, l.limit.Tolerance/l.limit.Interval, maxWant)
-		if e.tokens > 0 && now < e.expires {
-			e.tokens--
-			if e.tokens < batch/2 && now >= e.refused {
-				q.ask(l, batch, now) // for the requests to come
-			}
-			return q.told(0)
-		}
-		if now < e.refused && now < e.again {
-			return q.told(time.Duration(e.refused - now))
+		if wait, known := q.leased(l, now); known {
+			return q.told(wait)
 		}
 		slow := q.slowUntil(l.owner.Connection)
 		if now < slow.Load() {
-			return q.alone(&q.late, e, l.ring.alone(l.limit), now)
+			return q.decideLate(&q.late, l)
 		}
-		if !q.ask(l, max(batch, e.waiting+1), now) {
-			return q.alone(&q.full, e, l.ring.alone(l.limit), now)
+		if !q.ask(l, max(l.batch(), l.entry.waiting+1)+l.entry.owed, now) {
+			return q.decideLate(&q.full, l)
 		}
 		if timer == nil {
 			timer = q.clock.NewTimer(MaxWait)
@@ -165,9 +176,25 @@ func (q *Quota) lease(ctx context.Context, l *lease) time.Duration {
 			if ctx.Err() == nil {
 				slow.Store(q.now() + int64(aloneTime))
 			}
-			return q.alone(&q.late, e, l.ring.alone(l.limit), q.now())
+			return q.decideLate(&q.late, l)
 		}
 	}
+}
+
+// leased decides by what the owner has said before, if that still holds.
+func (q *Quota) leased(l *lease, now int64) (wait time.Duration, known bool) {
+	e := l.entry
+	if e.tokens > 0 && now < e.expires {
+		e.tokens--
+		if batch := l.batch(); e.tokens < batch/2 && now >= e.refused {
+			q.ask(l, batch, now) // for the requests to come
+		}
+		return 0, true
+	}
+	if now < e.refused && now < e.again {
+		return time.Duration(e.refused - now), true
+	}
+	return 0, false
 }
 
 // ask sends an ask, if none is under way. It returns false if it cannot.

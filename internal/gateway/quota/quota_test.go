@@ -102,7 +102,7 @@ func (r *replicas) cutOff(lost *replica, list ...*replica) {
 func flood(t *testing.T, limit quota.Limit, route string, duration time.Duration, list ...*replica) (allowed int) {
 	t.Helper()
 	key, results := keyOf(route, limit), make(chan time.Duration, 64)
-	for begin := time.Now(); time.Since(begin) < duration; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < duration; <-time.After(time.Millisecond) {
 		for _, r := range list {
 			go func() { results <- r.Take(t.Context(), key, limit) }()
 		}
@@ -131,7 +131,7 @@ func TestReplicasCountTogether(t *testing.T) {
 				limit := quota.NewLimit(rate, time.Second, rate)
 				got := flood(t, limit, fmt.Sprint(route), 2*time.Second, r.list...)
 				within(t, "three replicas", got, int(3*rate), max(2, int(rate/50)))
-				time.Sleep(2 * time.Second)
+				<-time.After(2 * time.Second)
 				got = flood(t, limit, fmt.Sprint(route), 2*time.Second, r.list[0])
 				within(t, "one of three", got, int(min(3*rate, 2000)), max(2, int(rate/50)))
 			})
@@ -190,7 +190,7 @@ func TestAnOwnerHandsOverWhatItHasCounted(t *testing.T) {
 			limit := quota.NewLimit(60, time.Minute, 60)
 			within(t, "the first", flood(t, limit, fmt.Sprint(route), time.Second, r.list[0]), 61, 1)
 			r.connect(r.list...)
-			time.Sleep(10 * time.Millisecond)
+			<-time.After(10 * time.Millisecond)
 			// The first one gets no requests any more.
 			within(t, "the others", flood(t, limit, fmt.Sprint(route), time.Second, r.list[1:]...), 1, 1)
 		})

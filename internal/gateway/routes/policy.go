@@ -65,7 +65,11 @@ func addRateLimit(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
 	if !known {
 		return invalid("rateLimit.per: %q is not one of ClientAddress, Key and Route", in.Per)
 	}
-	rule.RateLimit = &table.RateLimit{Requests: int64(in.Requests), Period: period, Burst: int64(value(in.Burst, in.Requests)), Per: per}
+	shared, known := sharedBy(in.Count)
+	if !known {
+		return invalid("rateLimit.count: %q is not one of Replica and Gateway", in.Count)
+	}
+	rule.RateLimit = &table.RateLimit{Shared: shared, Requests: int64(in.Requests), Period: period, Burst: int64(value(in.Burst, in.Requests)), Per: per}
 	return nil
 }
 
@@ -92,6 +96,18 @@ func addRetries(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
 		rule.Retries.On = table.ConnectFailure
 	}
 	return nil
+}
+
+// sharedBy reports whether all replicas count together.
+func sharedBy(count slipwayv1alpha1.RateLimitCount) (shared, known bool) {
+	switch count {
+	case "", slipwayv1alpha1.RateLimitCountedByReplica:
+		return false, true
+	case slipwayv1alpha1.RateLimitCountedByGateway:
+		return true, true
+	default:
+		return false, false
+	}
 }
 
 func scopeOf(name slipwayv1alpha1.RateLimitScope) (per table.Scope, known bool) {

@@ -38,5 +38,8 @@ func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *ta
 			return invalid("maxBodyBytes: %d is less than 1", rule.MaxBodyBytes)
 		}
 	}
+	if spec.RateLimit != nil && spec.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway {
+		return invalid("rateLimit.count: Gateway is not supported in a GatewayPolicy")
+	}
 	return addRateLimit(rule, &slipwayv1alpha1.Route{RateLimit: spec.RateLimit})
 }

@@ -103,7 +103,11 @@ func writePolicy(out *strings.Builder, route *table.Route) {
 		fmt.Fprintf(out, " body %d", route.MaxBodyBytes)
 	}
 	if route.RateLimit != nil {
-		fmt.Fprintf(out, " rate %+v", *route.RateLimit)
+		limit := route.RateLimit
+		fmt.Fprintf(out, " rate {Requests:%d Period:%v Burst:%d Per:%v}", limit.Requests, limit.Period, limit.Burst, limit.Per)
+		if limit.Shared {
+			fmt.Fprint(out, " shared")
+		}
 	}
 	auth := route.Auth
 	if auth == nil {

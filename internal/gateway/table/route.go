@@ -164,6 +164,8 @@ type RateLimit struct {
 	Period   time.Duration
 	Burst    int64
 	Per      Scope
+	// Shared means that all replicas count together.
+	Shared bool
 }
 
 // Scope says which requests are counted together.

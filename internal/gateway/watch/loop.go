@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -50,7 +51,7 @@ func (s *Source) look(ctx context.Context) (again time.Time) {
 		}
 		next = s.served
 	}
-	return earliest(end, s.serve(next))
+	return earliest(end, s.serve(ctx, next))
 }
 
 // advance reads the newest version. An older generation than before comes from a stale API
@@ -66,11 +67,14 @@ func (s *Source) advance() {
 		s.rejected = &revision.Rejected{Generation: newest.generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: err.Error()}
 		return
 	}
+	if t.shares {
+		t.secrets[quota.SecretName(s.options.Name)], t.services[s.options.Name] = true, true
+	}
 	s.target, s.rejected = t, nil
 }
 
 // serve makes a table and serves it. again is when its problems change without an event.
-func (s *Source) serve(t *target) (again time.Time) {
+func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 	in := routes.Input{
 		Routes: t.routes, Unknown: t.unknownRoutes, HealthChecks: t.healthChecks, UnknownChecks: t.unknownChecks,
 		BackendPolicies: t.policies, UnknownPolicies: t.unknownPolicies,
@@ -89,6 +93,8 @@ func (s *Source) serve(t *target) (again time.Time) {
 	var asked []revision.Problem
 	config.Clients, asked = t.clientCheck(&in, &config.Proxy)
 	more = append(more, asked...)
+	apart, later := s.share(ctx, t, config.Proxy.Table) // before a request is counted
+	more, again = append(more, apart...), earliest(again, later)
 	closed, err := s.options.Apply(config)
 	if err != nil {
 		s.rejected = &revision.Rejected{Generation: t.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}

@@ -83,6 +83,7 @@ type target struct {
 	secrets    map[string]bool
 	configMaps map[string]bool
 	digests    []string // of its routes
+	shares     bool     // whether replicas count together
 }
 
 // wireSpec is the part of a spec that the gateway uses. A field that is neither here nor in
@@ -159,6 +160,7 @@ func (v version) read() (*target, error) {
 	t.digests = make([]string, len(t.routes))
 	for i := range t.routes {
 		t.addNames(&t.routes[i])
+		t.shares = t.shares || sharesLimit(&t.routes[i])
 		if t.digests[i], err = revision.Digest(&t.routes[i]); err != nil {
 			return nil, fmt.Errorf("spec.routes[%d]: %w", i, err)
 		}

@@ -35,6 +35,10 @@ type Options struct {
 	MissingKeys func() map[string]bool
 	// MissingKeysChanged gets a value when the result of MissingKeys has changed. Optional.
 	MissingKeysChanged <-chan struct{}
+	// Shared counts requests for all replicas together.
+	Shared Sharing
+	// SharedChanged gets a value when Shared.Trouble may have changed. Optional.
+	SharedChanged <-chan struct{}
 }
 
 // Config is the configuration of a gateway.
@@ -135,6 +139,7 @@ func (s *Source) Run(ctx context.Context) error {
 		follow(ctx, s.follower, subject{kind: "ConfigMaps", name: name}, c.list(c.core, "configmaps", name), &corev1.ConfigMap{}, store, failed)
 	}
 	s.following.Go(func() { s.wakeFor(ctx, s.options.MissingKeysChanged) })
+	s.following.Go(func() { s.wakeFor(ctx, s.options.SharedChanged) })
 	s.following.Go(func() { s.contacts.run(ctx, s.wake) })
 	s.loop(ctx, s.look)
 	s.following.Wait()

@@ -1,11 +1,13 @@
 package desired
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/kit/children/dataplane"
 )
 
@@ -37,6 +39,15 @@ func Role(gateway *slipwayv1alpha1.APIGateway) *rbacv1ac.RoleApplyConfiguration 
 
 func read(group, resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
 	return rbacv1ac.PolicyRule().WithAPIGroups(group).WithResources(resource).WithVerbs("get", "list", "watch")
+}
+
+// QuotaSecret is what the replicas know each other by, where they count requests together. It is made once.
+func QuotaSecret(gateway *slipwayv1alpha1.APIGateway, key []byte) *corev1ac.SecretApplyConfiguration {
+	return corev1ac.Secret(quota.SecretName(gateway.Name), gateway.Namespace).
+		WithLabels(Labels(gateway)).
+		WithOwnerReferences(ownerReference(gateway)).
+		WithType(corev1.SecretTypeOpaque).
+		WithData(map[string][]byte{quota.SecretKey: key})
 }
 
 // RoleBinding gives the pods the Role.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
 )
 
 // Secrets are the names of the Secrets that the spec names, each once, in order. Those
@@ -44,8 +45,18 @@ func Secrets(gateway *slipwayv1alpha1.APIGateway) []string {
 			names = append(names, auth.JWT.JWKSSecretRef.Name)
 		}
 	}
+	if SharesLimits(gateway) {
+		names = append(names, quota.SecretName(gateway.Name))
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// SharesLimits reports whether the replicas count the requests of a route together.
+func SharesLimits(gateway *slipwayv1alpha1.APIGateway) bool {
+	return slices.ContainsFunc(gateway.Spec.Routes, func(route slipwayv1alpha1.Route) bool {
+		return route.RateLimit != nil && route.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway
+	})
 }
 
 // ConfigMaps are the names of the ConfigMaps that the spec names, each once, in order.

@@ -13,4 +13,5 @@
 //	serve.go     connections from other replicas
 //	pending.go   connections that have proved nothing yet
 //	mesh.go      all of them, and the ring that follows from them
+//	shared.go    what a gateway uses: all of this, as its configuration says
 package peers

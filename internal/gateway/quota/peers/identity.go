@@ -12,10 +12,9 @@ import (
 	"fmt"
 	"math/big"
 	"time"
-)
 
-// SecretBytes is the length of the secret of a gateway, and the least that is accepted.
-const SecretBytes = 32
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
+)
 
 // endOfTime is the last time that a certificate can have.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
@@ -24,7 +23,7 @@ var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 const protocol = "slipway-quota/1"
 
 var (
-	errShort    = fmt.Errorf("the secret has less than %d bytes", SecretBytes)
+	errShort    = fmt.Errorf("the Secret that the replicas know each other by has less than %d bytes", quota.SecretBytes)
 	errStranger = errors.New("the other side does not have the secret of this gateway")
 )
 
@@ -38,7 +37,7 @@ type Identity struct {
 // NewIdentity derives an identity from the secret. scope names the gateway: the same secret in another scope is another
 // identity, so a copied Secret connects nothing.
 func NewIdentity(secret []byte, scope string) (*Identity, error) {
-	if len(secret) < SecretBytes {
+	if len(secret) < quota.SecretBytes {
 		return nil, errShort
 	}
 	seed, err := hkdf.Key(sha256.New, secret, nil, "slipway quota v1 identity "+scope, ed25519.SeedSize)

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 )
 
-var secret = bytes.Repeat([]byte("s"), peers.SecretBytes)
+var secret = bytes.Repeat([]byte("s"), quota.SecretBytes)
 
 func identity(t testing.TB, secret []byte, scope string) *peers.Identity {
 	t.Helper()

@@ -49,7 +49,7 @@ type decision struct {
 	allowed  bool
 }
 
-// outcome compares decisions with those of a single counter. over and under are in percent of what that allows.
+// outcome is what judge finds. over and under are in percent.
 type outcome struct {
 	over, under float64
 	p50, p99    time.Duration
@@ -112,35 +112,68 @@ func play(t testing.TB, s shape, list []*replica, duration time.Duration, at fun
 	return all
 }
 
-// judge plays the decisions to a single counter. A request is over if it was allowed and the counter would not have allowed it.
+// step is how finely the time is cut for windows. The shortest window has steps of it.
+const (
+	step  = 100 * time.Millisecond
+	steps = 10
+)
+
+// judge looks at the decisions. over is by how much more was allowed than the burst and the rate allow in the worst
+// window of a second or more of each key. under is by how much less was allowed in all than a single counter would have.
 func judge(s shape, all []decision) (o outcome) {
 	limit := quota.NewLimit(s.rate, time.Second, s.rate)
 	slices.SortFunc(all, func(a, b decision) int { return int(a.at - b.at) })
-	ofAllowed, ofAll := make([]int64, s.keys), make([]int64, s.keys)
-	var over, allowed, ideal int64
+	counter := make([]int64, s.keys)
+	windows := make([][]int64, s.keys) // what was allowed until the end of each step
+	last := int(all[len(all)-1].at/step) + 1
+	for i := range windows {
+		windows[i] = make([]int64, last+1)
+	}
+	var allowed, ideal int64
 	var took []time.Duration
 	for _, d := range all {
 		took = append(took, d.took)
 		if d.key >= s.keys {
 			continue
 		}
-		granted, next, _ := limit.Grant(ofAll[d.key], int64(d.at), 1)
-		ofAll[d.key], ideal = next, ideal+granted
+		granted, next, _ := limit.Grant(counter[d.key], int64(d.at), 1)
+		counter[d.key], ideal = next, ideal+granted
 		if d.allowed {
-			granted, next, _ := limit.Grant(ofAllowed[d.key], int64(d.at), 1)
-			ofAllowed[d.key], allowed, over = next, allowed+1, over+1-granted
+			allowed++
+			windows[d.key][d.at/step+1]++
 		}
 	}
+	var excess, limits float64
+	for _, sums := range windows {
+		worst, of := 0., 2*float64(s.rate)
+		for i := 1; i < len(sums); i++ {
+			sums[i] += sums[i-1]
+		}
+		for from := range sums {
+			for to := from + steps; to < len(sums); to++ {
+				may := float64(s.rate) * (1 + float64(to-from)*step.Seconds())
+				if more := float64(sums[to]-sums[from]) - may; more > worst {
+					worst, of = more, may
+				}
+			}
+		}
+		excess, limits = excess+worst, limits+of
+	}
+	o.over = 100 * excess / limits
 	slices.Sort(took)
-	o = outcome{over: 100 * float64(over) / float64(ideal), under: 100 * float64(max(ideal-allowed, 0)) / float64(ideal), requests: len(all)}
+	o.under, o.requests = 100*float64(max(ideal-allowed, 0))/float64(ideal), len(all)
 	o.p50, o.p99 = took[len(took)/2], took[len(took)*99/100]
 	return o
 }
 
-// mostOver is the overshoot in percent that the documentation promises for three replicas that reach each other. A request
-// more is allowed for limits of which it would be a larger part.
-func mostOver(s shape, seconds float64) float64 {
-	return max(5, 1.01*100/(float64(s.rate)*(seconds+1)*float64(s.keys)))
+// mostOver is the overshoot in percent that the documentation promises for three replicas that reach each other. One request
+// is allowed where it is more than that, and those that were late on a busy machine.
+func mostOver(s shape, list []*replica, o outcome) float64 {
+	var late uint64
+	for _, r := range list {
+		late += r.Counts().Late
+	}
+	return max(5, 100/float64(2*s.rate)) + 100*float64(late)/float64(o.requests)
 }
 
 // prepare makes three replicas for a shape.
@@ -161,10 +194,11 @@ func TestTheLimitHoldsForEveryShapeOfLoad(t *testing.T) {
 	const seconds = 2
 	for _, s := range shapes() {
 		t.Run(s.String(), func(t *testing.T) {
-			o := judge(s, play(t, s, prepare(t, s), seconds*time.Second, nil))
-			t.Logf("%+v", o)
-			if o.over > mostOver(s, seconds) {
-				t.Errorf("%.1f %% more was allowed than by one counter", o.over)
+			list := prepare(t, s)
+			o := judge(s, play(t, s, list, seconds*time.Second, nil))
+			t.Logf("%+v, at most %.1f", o, mostOver(s, list, o))
+			if o.over > mostOver(s, list, o) {
+				t.Errorf("%.1f %% more was allowed than the limit", o.over)
 			}
 		})
 	}
@@ -192,8 +226,8 @@ func TestTheLimitHoldsWhileReplicasComeAndGo(t *testing.T) {
 			list := prepare(t, s)
 			o := judge(s, play(t, s, list, 4*time.Second, func() { event(t, list) }))
 			t.Logf("%+v", o)
-			if o.over > 5 {
-				t.Errorf("%.1f %% more was allowed than by one counter", o.over)
+			if o.over > mostOver(s, list, o) {
+				t.Errorf("%.1f %% more was allowed than the limit", o.over)
 			}
 		})
 	}
