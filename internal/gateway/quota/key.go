@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// SecretKey is the key of the Secret by which the replicas of a gateway know each other, and SecretBytes the length of its
-	// value.
-	SecretKey   = "key"
+	// SecretKey is the key of the Secret by which the replicas of a gateway know each other.
+	SecretKey = "key"
+	// SecretBytes is the length of its value.
 	SecretBytes = 32
 )
 

@@ -52,6 +52,7 @@ type decision struct {
 // outcome is what judge finds. over and under are in percent.
 type outcome struct {
 	over, under float64
+	exact       float64
 	p50, p99    time.Duration
 	requests    int
 }
@@ -119,17 +120,18 @@ const (
 )
 
 // judge looks at the decisions. over is by how much more was allowed than the burst and the rate allow in the worst
-// window of a second or more of each key. under is by how much less was allowed in all than a single counter would have.
+// window of a second or more of each key. exact is how many requests were allowed at a moment at which a single counter would
+// have refused them. under is by how much less was allowed in all than a single counter would have.
 func judge(s shape, all []decision) (o outcome) {
 	limit := quota.NewLimit(s.rate, time.Second, s.rate)
 	slices.SortFunc(all, func(a, b decision) int { return int(a.at - b.at) })
-	counter := make([]int64, s.keys)
+	counter, ofAllowed := make([]int64, s.keys), make([]int64, s.keys)
 	windows := make([][]int64, s.keys) // what was allowed until the end of each step
 	last := int(all[len(all)-1].at/step) + 1
 	for i := range windows {
 		windows[i] = make([]int64, last+1)
 	}
-	var allowed, ideal int64
+	var allowed, ideal, refused int64
 	var took []time.Duration
 	for _, d := range all {
 		took = append(took, d.took)
@@ -139,7 +141,8 @@ func judge(s shape, all []decision) (o outcome) {
 		granted, next, _ := limit.Grant(counter[d.key], int64(d.at), 1)
 		counter[d.key], ideal = next, ideal+granted
 		if d.allowed {
-			allowed++
+			granted, next, _ := limit.Grant(ofAllowed[d.key], int64(d.at), 1)
+			ofAllowed[d.key], allowed, refused = next, allowed+1, refused+1-granted
 			windows[d.key][d.at/step+1]++
 		}
 	}
@@ -161,6 +164,7 @@ func judge(s shape, all []decision) (o outcome) {
 	}
 	o.over = 100 * excess / limits
 	slices.Sort(took)
+	o.exact = 100 * float64(refused) / float64(ideal)
 	o.under, o.requests = 100*float64(max(ideal-allowed, 0))/float64(ideal), len(all)
 	o.p50, o.p99 = took[len(took)/2], took[len(took)*99/100]
 	return o
@@ -246,6 +250,7 @@ func BenchmarkShapes(b *testing.B) {
 				frames = peers.Frames(list[0].mesh) + peers.Frames(list[1].mesh) + peers.Frames(list[2].mesh) - before
 			}
 			b.ReportMetric(last.over, "over-%")
+			b.ReportMetric(last.exact, "exact-%")
 			b.ReportMetric(last.under, "under-%")
 			b.ReportMetric(float64(last.p50.Microseconds()), "p50-µs")
 			b.ReportMetric(float64(last.p99.Microseconds()), "p99-µs")
