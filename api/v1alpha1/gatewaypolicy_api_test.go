@@ -23,6 +23,8 @@ func TestEveryFieldOfAGatewayPolicyCanBeUsed(t *testing.T) {
 		"a Service": target + ", defaults: {rateLimit: {requests: 1, per: Key}, auth: {external: {backendService: {name: a, port: 80}, path: /check, identityHeader: X-User}}}, overrides: {auth: {external: {backendService: {name: a, port: 80}, onFailure: LetIn}}}",
 		"addresses": target + ", overrides: {clientAddresses: {allow: [10.0.0.0/8], deny: [10.1.2.3]}}",
 		"CORS":      target + ", defaults: {cors: {allowOrigins: ['https://a.example.com'], allowCredentials: true}}",
+		"backends":  target + ", overrides: {backends: {maxConnections: 65535, maxPendingRequests: 0, maxRequests: 1000000, healthCheck: {path: /healthz, host: a.example.com, periodSeconds: 1, timeoutSeconds: 300, healthyThreshold: 100, unhealthyThreshold: 1}}}",
+		"checks":    target + ", defaults: {backends: {healthCheck: {}}}",
 	} {
 		if _, err := create(t, namespace, gatewayPolicy(spec)); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -34,11 +36,11 @@ func TestAGatewayPolicyWithAMistakeIsRefused(t *testing.T) {
 	namespace := env.Namespace(t)
 	const target = "targetRefs: [{kind: Gateway, name: edge}], "
 	for spec, want := range map[string]string{
-		target[:len(target)-2]:                                                "at least one of defaults and overrides",
-		target + "defaults: {}":                                               "spec.defaults",
-		"defaults: {maxBodyBytes: 1}":                                         "spec.targetRefs",
-		"targetRefs: [], defaults: {maxBodyBytes: 1}":                         "spec.targetRefs",
-		"targetRefs: [{kind: Service, name: a}], defaults: {maxBodyBytes: 1}": "spec.targetRefs[0].kind",
+		target[:len(target)-2]:                                                                          "at least one of defaults and overrides",
+		target + "defaults: {}":                                                                         "spec.defaults",
+		"defaults: {maxBodyBytes: 1}":                                                                   "spec.targetRefs",
+		"targetRefs: [], defaults: {maxBodyBytes: 1}":                                                   "spec.targetRefs",
+		"targetRefs: [{kind: Service, name: a}], defaults: {maxBodyBytes: 1}":                           "spec.targetRefs[0].kind",
 		"targetRefs: [{group: apps, kind: Gateway, name: a}], defaults: {maxBodyBytes: 1}":              "spec.targetRefs[0].group",
 		"targetRefs: [{kind: Gateway, name: a, namespace: b}], defaults: {maxBodyBytes: 1}":             `unknown field "spec.targetRefs[0].namespace"`,
 		"targetRefs: [{kind: Gateway, name: a}, {kind: Gateway, name: a}], defaults: {maxBodyBytes: 1}": "every target may be named once",
@@ -46,6 +48,10 @@ func TestAGatewayPolicyWithAMistakeIsRefused(t *testing.T) {
 		target + "overrides: {maxBodyBytes: 0}":                                                         "spec.overrides.maxBodyBytes",
 		target + "overrides: {auth: {}}":                                                                "exactly one of apiKey, basic, jwt and external",
 		target + "overrides: {auth: {external: {backendService: {name: a, port: 80, namespace: b}}}}":   `unknown field "spec.overrides.auth.external.backendService.namespace"`,
+		target + "overrides: {backends: {}}":                                                            "spec.overrides.backends",
+		target + "overrides: {backends: {maxConnections: 0}}":                                           "spec.overrides.backends.maxConnections",
+		target + "overrides: {backends: {protocol: GRPC}}":                                              `unknown field "spec.overrides.backends.protocol"`,
+		target + "overrides: {backends: {healthCheck: {path: healthz}}}":                                "spec.overrides.backends.healthCheck.path",
 		target + "overrides: {timeouts: {request: 1s}}":                                                 `unknown field "spec.overrides.timeouts"`,
 		target + "defaults: {cors: {allowOrigins: ['*'], allowCredentials: true}}":                      "allowCredentials needs origins by name",
 	} {

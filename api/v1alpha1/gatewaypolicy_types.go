@@ -5,7 +5,7 @@ import (
 )
 
 // GatewayPolicy gives what the Gateway API has no fields for to the Gateways, listeners, routes and rules that it names:
-// addresses of clients, authentication, rate limits, CORS and the size of request bodies. It works for Gateways of Slipway. A setting of defaults
+// addresses of clients, authentication, rate limits, CORS, the size of request bodies, and limits and health checks of backends. It works for Gateways of Slipway. A setting of defaults
 // gives way to the defaults of a policy with a more specific target: a rule comes before a route, a route before a listener,
 // and a listener before the Gateway. A setting of overrides holds whatever policies with more specific targets say.
 //
@@ -119,4 +119,9 @@ type GatewayPolicySettings struct {
 	// +kubebuilder:validation:Maximum=1125899906842624
 	// +optional
 	MaxBodyBytes *int64 `json:"maxBodyBytes,omitempty"`
+
+	// backends bounds the use of the backends and checks their health. What holds for the same Service by rules without it, or by
+	// another policy, stays as it is. Default: 4096 connections, 1024 requests that wait and 8192 under way, and no checks.
+	// +optional
+	Backends *BackendSettings `json:"backends,omitempty"`
 }

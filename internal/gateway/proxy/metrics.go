@@ -207,29 +207,33 @@ func (m *metrics) keepRoutes(routes []*table.Route) {
 }
 
 // setChecks makes the metrics of the checked backends. It removes the metrics of backends
-// that are no longer checked.
+// that are no longer checked. Groups of rules check the same port apart, and are counted together.
 func (m *metrics) setChecks(backends []*table.Backend) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.backends
 	m.backends = map[string]*checkMetrics{}
+	type place struct{ service, port string }
+	checked := map[place]bool{}
 	for _, backend := range backends {
 		if backend.HealthCheck == nil {
 			continue
 		}
+		at := place{backend.ServiceName(), strconv.Itoa(int(backend.Port))}
+		checked[at] = true
 		c := known[backend.ID]
-		delete(known, backend.ID)
 		if c == nil {
-			service, port := backend.ServiceName(), strconv.Itoa(int(backend.Port))
 			c = &checkMetrics{
-				labels: prometheus.Labels{"service": service, "port": port},
-				ok:     m.checks.WithLabelValues(service, port, resultOK), error: m.checks.WithLabelValues(service, port, resultError),
+				labels: prometheus.Labels{"service": at.service, "port": at.port},
+				ok:     m.checks.WithLabelValues(at.service, at.port, resultOK), error: m.checks.WithLabelValues(at.service, at.port, resultError),
 			}
 		}
 		m.backends[backend.ID] = c
 	}
 	for _, gone := range known {
-		m.checks.DeletePartialMatch(gone.labels)
+		if !checked[place{gone.labels["service"], gone.labels["port"]}] {
+			m.checks.DeletePartialMatch(gone.labels)
+		}
 	}
 }
 

@@ -38,6 +38,9 @@ func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *ta
 			return invalid("maxBodyBytes: %d is less than 1", rule.MaxBodyBytes)
 		}
 	}
+	if spec.Backends != nil {
+		rule.BackendSettings = backendSettings(spec.Backends)
+	}
 	if spec.RateLimit != nil && spec.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway {
 		return invalid("rateLimit.count: Gateway is not supported in a GatewayPolicy")
 	}

@@ -29,15 +29,21 @@ type BackendName struct {
 	Port int32
 	// Transport says how it is reached. What is known of a port from HTTP does not count for connections that are not read.
 	Transport Transport
+	// Group are the rules that share BackendSettings. Empty: those without. What is known of a port in one group does not count in
+	// another.
+	Group string
 }
 
 // String returns the name that is shown in logs: service:port, after the namespace and a
-// slash for another namespace. What is not reached with HTTP has the transport after another slash. Different backends have
-// different texts.
+// slash for another namespace. What is not reached with HTTP has the transport after another slash, and a group comes after two
+// slashes, which nothing before it has. Different backends have different texts.
 func (b BackendName) String() string {
 	text := fmt.Sprintf("%s:%d", b.ServiceName, b.Port)
 	if b.Transport != TransportHTTP {
 		text += "/" + strings.ToLower(string(b.Transport))
+	}
+	if b.Group != "" {
+		text += "//" + b.Group
 	}
 	return text
 }
@@ -100,10 +106,11 @@ const (
 // IsHTTP2 reports whether the protocol is HTTP/2.
 func (p Protocol) IsHTTP2() bool { return p != ProtocolHTTP1 }
 
-// Backend is a port of a Service.
+// Backend is a port of a Service, for one group of rules.
 type Backend struct {
 	// ID is service:port, or namespace/service:port for another namespace than the
-	// gateway's own. It is the same in every table, and no other backend has it.
+	// gateway's own, and // and the group of rules with settings of their own. It is the same in every table, and no other backend
+	// has it.
 	ID string
 	// Index is the index in Table.Backends.
 	Index int

@@ -23,7 +23,7 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 	for _, compile := range []func(*compiled, *Rule) *Fault{
 		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS,
 		func(_ *compiled, rule *Rule) *Fault { return rule.Fault },
-		compileMirrors, compileBackendEdits, compileLimits, compileAddresses, compileAuth, compileTransport,
+		compileMirrors, compileBackendEdits, compileLimits, compileBackendSettings, compileAddresses, compileAuth, compileTransport,
 	} {
 		if f := compile(e, rule); f != nil {
 			return f

@@ -13,14 +13,14 @@ func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 	e.StrictShares = rule.StrictShares
 	for i := range rule.Backends {
 		ref := &rule.Backends[i]
-		b, f := c.backend(ref, rule.Transport)
+		b, f := c.groupBackend(ref, rule.Transport, rule.BackendSettings)
 		if f != nil && (ref.Weight > 0 || !mayBeIdle(f)) {
 			faults = append(faults, f)
 		}
 		s := share{backend: -1, lack: lackOf(f), sum: uint64(ref.Weight)}
 		if b != nil {
 			s.backend = len(e.Backends)
-			mirrors, more := c.mirrors(ref.Mirrors)
+			mirrors, more := c.mirrors(ref.Mirrors, rule.BackendSettings)
 			var edits backendEdits
 			if e.edits != nil {
 				edits = e.edits[i]
@@ -32,17 +32,17 @@ func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 		}
 		shares = append(shares, s)
 	}
-	mirrors, more := c.mirrors(rule.Mirrors)
+	mirrors, more := c.mirrors(rule.Mirrors, rule.BackendSettings)
 	e.Mirrors = mirrors
 	e.share(shares)
 	return append(append(faults, more...), c.askExternal(e)...)
 }
 
 // mirrors resolves the Services that get copies.
-func (c *compiler) mirrors(refs []MirrorRef) (mirrors []Mirror, faults []*Fault) {
+func (c *compiler) mirrors(refs []MirrorRef, own *BackendSettings) (mirrors []Mirror, faults []*Fault) {
 	for i := range refs {
 		ref := &refs[i]
-		b, f := c.backend(&BackendRef{Namespace: ref.Namespace, Service: ref.Service, Port: ref.Port, Field: ref.Field, Fault: ref.Fault}, TransportHTTP)
+		b, f := c.groupBackend(&BackendRef{Namespace: ref.Namespace, Service: ref.Service, Port: ref.Port, Field: ref.Field, Fault: ref.Fault}, TransportHTTP, own)
 		if f != nil && (ref.Numerator > 0 || !mayBeIdle(f)) {
 			faults = append(faults, f)
 		}
@@ -68,9 +68,14 @@ func lackOf(f *Fault) Lack {
 	}
 }
 
-// backend returns the Backend for a port of a Service. All routes share it. If the Service
-// or the port is missing, it has no endpoints. It is nil if it must not be used.
+// backend returns the Backend for a port of a Service that all routes without settings share.
 func (c *compiler) backend(ref *BackendRef, transport Transport) (*Backend, *Fault) {
+	return c.groupBackend(ref, transport, nil)
+}
+
+// groupBackend returns the Backend for a port of a Service. All routes of a group share it. If the Service
+// or the port is missing, it has no endpoints. It is nil if it must not be used.
+func (c *compiler) groupBackend(ref *BackendRef, transport Transport, own *BackendSettings) (*Backend, *Fault) {
 	if ref.Fault != nil {
 		return nil, &Fault{ref.Fault.Reason, ref.Field + ": " + ref.Fault.Message}
 	}
@@ -81,6 +86,8 @@ func (c *compiler) backend(ref *BackendRef, transport Transport) (*Backend, *Fau
 	}
 	service, found := c.in.Services[name.ServiceName]
 	known, hasPort := service.port(name)
+	settings = own.replace(settings, transport)
+	name.Group = own.group()
 	protocol, supported := protocolOf(known.AppProtocol)
 	supported = supported || transport != TransportHTTP // it is not looked at what they speak
 	if settings.TLS != nil && !supported {

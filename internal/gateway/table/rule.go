@@ -101,6 +101,8 @@ type Rule struct {
 	ClientAddresses *AddressRule
 	Auth            *Auth
 	RateLimit       *RateLimit
+	// BackendSettings are those of Backends and Mirrors for this rule and others of the same group. Nil: those of Input.Settings.
+	BackendSettings *BackendSettings
 }
 
 // PathType says how a path is compared.

@@ -84,11 +84,12 @@ const (
 	rateLimitSetting
 	corsSetting
 	bodySetting
+	backendSetting
 	settings
 )
 
 func (s setting) String() string {
-	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes"}[s]
+	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes", "backends"}[s]
 }
 
 // in tells whether a stanza has the setting.
@@ -96,7 +97,7 @@ func (s setting) in(of *slipwayv1alpha1.GatewayPolicySettings) bool {
 	if of == nil {
 		return false
 	}
-	return [settings]bool{of.ClientAddresses != nil, of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil}[s]
+	return [settings]bool{of.ClientAddresses != nil, of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil, of.Backends != nil}[s]
 }
 
 // stanza is one of its parts. Nil: it has not got it.

@@ -27,6 +27,7 @@ type holding struct {
 	rateLimit *table.RateLimit
 	cors      *table.CORSRule
 	bodyBytes int64
+	backends  *table.BackendSettings
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
@@ -101,7 +102,7 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 	if len(layers) == 0 {
 		return nil
 	}
-	asked, h, limits := slipwayv1alpha1.GatewayPolicySettings{}, &holding{}, (*GatewayPolicy)(nil)
+	asked, h := asking{}, &holding{}
 	for _, l := range layers {
 		if l.broken != nil {
 			h.refuse(l.broken, l.broken.invalid.message)
@@ -112,37 +113,62 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 		if p == nil || which == defaults && one.yields(own, read) {
 			continue
 		}
-		from := p.stanza(which)
-		switch one {
-		case authSetting:
-			if f := p.auth[which].Fault; f != nil {
-				h.refuse(p, f.Message)
-			}
-			h.auth, h.anonymous = p.auth[which].Made, anonymous(from.Auth)
-			if which == overrides {
-				h.demands = p
-			}
-		case addressSetting:
-			asked.ClientAddresses = from.ClientAddresses
-		case rateLimitSetting:
-			asked.RateLimit, limits = from.RateLimit, p
-		case corsSetting:
-			asked.CORS = from.CORS
-		case bodySetting:
-			bound := largestBody(layers, *from.MaxBodyBytes)
-			asked.MaxBodyBytes = &bound
+		if one == authSetting {
+			h.authenticate(p, which)
+			continue
 		}
+		asked.take(one, p, which, layers)
 	}
-	if h.anonymous && countsKeys(asked.RateLimit) && read {
-		limits.uncounted = invalidPolicy("spec: rateLimit.per: Key needs auth.external.identityHeader, which the auth that holds has not got; such requests are answered with 500")
-		h.refuse(limits, limits.uncounted.message)
+	if h.anonymous && countsKeys(asked.settings.RateLimit) && read {
+		asked.limits.uncounted = invalidPolicy("spec: rateLimit.per: Key needs auth.external.identityHeader, which the auth that holds has not got; such requests are answered with 500")
+		h.refuse(asked.limits, asked.limits.uncounted.message)
 	}
 	rule := table.Rule{}
-	if f := routes.Restrict(&rule, &asked); f != nil && h.fault == nil { // cannot happen: each policy was checked
+	if f := routes.Restrict(&rule, &asked.settings); f != nil && h.fault == nil { // cannot happen: each policy was checked
 		h.fault = f
 	}
 	h.addresses, h.rateLimit, h.cors, h.bodyBytes = rule.ClientAddresses, rule.RateLimit, rule.CORS, rule.MaxBodyBytes
+	if h.backends = rule.BackendSettings; h.backends != nil {
+		h.backends.Group = asked.group
+	}
 	return h
+}
+
+// authenticate takes who has to be who from a policy.
+func (h *holding) authenticate(p *GatewayPolicy, which stanza) {
+	if f := p.auth[which].Fault; f != nil {
+		h.refuse(p, f.Message)
+	}
+	h.auth, h.anonymous = p.auth[which].Made, anonymous(p.stanza(which).Auth)
+	if which == overrides {
+		h.demands = p
+	}
+}
+
+// asking is what layers ask of a rule, but for auth.
+type asking struct {
+	settings slipwayv1alpha1.GatewayPolicySettings
+	// limits is the policy whose rateLimit it is, and group that of the backends.
+	limits *GatewayPolicy
+	group  string
+}
+
+// take takes a setting from a policy.
+func (a *asking) take(one setting, p *GatewayPolicy, which stanza, layers []*layer) {
+	from := p.stanza(which)
+	switch one {
+	case addressSetting:
+		a.settings.ClientAddresses = from.ClientAddresses
+	case rateLimitSetting:
+		a.settings.RateLimit, a.limits = from.RateLimit, p
+	case corsSetting:
+		a.settings.CORS = from.CORS
+	case bodySetting:
+		bound := largestBody(layers, *from.MaxBodyBytes)
+		a.settings.MaxBodyBytes = &bound
+	case backendSetting:
+		a.settings.Backends, a.group = from.Backends, p.group(which)
+	}
 }
 
 // yields tells that a default gives way to what the rule says itself, or is not for connections that are not read.
@@ -177,6 +203,12 @@ func (h *holding) refusal(of *rule, at *Listener) *Refusal {
 	}
 	return &Refusal{ReasonPolicyInvalid, fmt.Sprintf(
 		"%s is %s at listener %q, because GatewayPolicy %q cannot be used; its status tells why", of.field, becomes, at.Key(), h.broken.Name)}
+}
+
+// group is the name of the rules that a part of the policy sets the backends of. No other policy has it, so nobody can join the
+// group, and it stays the same when the settings change, so that connections and health stay.
+func (p *GatewayPolicy) group(which stanza) string {
+	return fmt.Sprintf("%s/%s/%s", p.Name.Namespace, p.Name.Name, which)
 }
 
 // refuse notes the first policy that cannot be used.
@@ -249,6 +281,9 @@ func (h *holding) restrict(to *table.Rule) {
 	}
 	if h.bodyBytes != 0 {
 		to.MaxBodyBytes = h.bodyBytes
+	}
+	if h.backends != nil {
+		to.BackendSettings = h.backends
 	}
 	if h.fault != nil && to.CORS == nil && to.Transport == table.TransportHTTP {
 		to.CORS = &table.CORSRule{}

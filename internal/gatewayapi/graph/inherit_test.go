@@ -69,6 +69,9 @@ func someSettings(r *rand.Rand) *slipwayv1alpha1.GatewayPolicySettings {
 		size := r.Int64N(1000)
 		s.MaxBodyBytes = &size
 	}
+	if r.IntN(2) == 0 {
+		s.Backends = someBackends(r)
+	}
 	return s
 }
 
@@ -90,6 +93,8 @@ func allows(rule table.Rule, refuse *slipwayv1alpha1.GatewayPolicySettings) stri
 		return "a larger body"
 	case refuse.CORS != nil && (rule.CORS == nil || rule.CORS.AllowOrigins[0] != string(refuse.CORS.AllowOrigins[0])):
 		return "another origin"
+	case refuse.Backends != nil && (rule.BackendSettings == nil || rule.BackendSettings.Group != "infra/base/overrides" || rule.BackendSettings.Limits.Connections != int(*refuse.Backends.MaxConnections)):
+		return "more connections"
 	default:
 		return ""
 	}

@@ -24,6 +24,9 @@ type GatewayPolicySettingsApplyConfiguration struct {
 	// maxBodyBytes is the size of the largest request body, in bytes, from 1 to 2^50. A larger one is answered with 413. One
 	// of overrides is a bound: a smaller one of a more specific policy holds. Default: no limit.
 	MaxBodyBytes *int64 `json:"maxBodyBytes,omitempty"`
+	// backends bounds the use of the backends and checks their health. What holds for the same Service by rules without it, or by
+	// another policy, stays as it is. Default: 4096 connections, 1024 requests that wait and 8192 under way, and no checks.
+	Backends *BackendSettingsApplyConfiguration `json:"backends,omitempty"`
 }
 
 // GatewayPolicySettingsApplyConfiguration constructs a declarative configuration of the GatewayPolicySettings type for use with
@@ -69,5 +72,13 @@ func (b *GatewayPolicySettingsApplyConfiguration) WithCORS(value *CORSApplyConfi
 // If called multiple times, the MaxBodyBytes field is set to the value of the last call.
 func (b *GatewayPolicySettingsApplyConfiguration) WithMaxBodyBytes(value int64) *GatewayPolicySettingsApplyConfiguration {
 	b.MaxBodyBytes = &value
+	return b
+}
+
+// WithBackends sets the Backends field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Backends field is set to the value of the last call.
+func (b *GatewayPolicySettingsApplyConfiguration) WithBackends(value *BackendSettingsApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
+	b.Backends = value
 	return b
 }
