@@ -46,6 +46,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackendServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackendSettings"):
 		return &apiv1alpha1.BackendSettingsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackendTLS"):
+		return &apiv1alpha1.BackendTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Backup"):
 		return &apiv1alpha1.BackupApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupBeforeHook"):
@@ -98,10 +100,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackupVolumeSnapshotApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BasicAuth"):
 		return &apiv1alpha1.BasicAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CACertificates"):
+		return &apiv1alpha1.CACertificatesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CertificateReference"):
+		return &apiv1alpha1.CertificateReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimToHeader"):
 		return &apiv1alpha1.ClaimToHeaderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClientAddresses"):
 		return &apiv1alpha1.ClientAddressesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClientCertificates"):
+		return &apiv1alpha1.ClientCertificatesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConnectionLimits"):
 		return &apiv1alpha1.ConnectionLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CORS"):
@@ -118,6 +126,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ExposeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ExternalAuth"):
 		return &apiv1alpha1.ExternalAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ExternalAuthBody"):
+		return &apiv1alpha1.ExternalAuthBodyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FileSource"):
 		return &apiv1alpha1.FileSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FiringObject"):
@@ -186,6 +196,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RateLimitApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Redirect"):
 		return &apiv1alpha1.RedirectApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RequiredClaim"):
+		return &apiv1alpha1.RequiredClaimApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceRequirements"):
 		return &apiv1alpha1.ResourceRequirementsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Restore"):
@@ -220,6 +232,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Storage"):
 		return &apiv1alpha1.StorageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Stream"):
+		return &apiv1alpha1.StreamApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StreamBackend"):
+		return &apiv1alpha1.StreamBackendApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Timeouts"):
 		return &apiv1alpha1.TimeoutsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TransferProgress"):
