@@ -117,7 +117,7 @@ func TestWhatIsNoAnswerOverGRPC(t *testing.T) {
 		}
 	}
 	for name, service := range map[string]string{
-		"HTTP/1":      serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }),
+		"HTTP/1":      serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }),
 		"nothing":     rawBackend(t, ""),
 		"HTTP/1 gRPC": rawBackend(t, "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nGrpc-Status: 0\r\nContent-Length: 5\r\n\r\n\x00\x00\x00\x00\x00"),
 	} {

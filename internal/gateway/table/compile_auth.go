@@ -156,26 +156,13 @@ func newExternal(external External, rule *Rule) (*External, *Fault) {
 	if external.Timeout <= 0 || external.Timeout > maxExternalTimeout {
 		return nil, invalid("auth.external.timeout: %v is not from 1ms to 30s", external.Timeout)
 	}
-	for _, list := range []struct {
-		field string
-		names *[]string
-	}{{"requestHeaders", &external.RequestHeaders}, {"backendHeaders", &external.BackendHeaders}} {
-		var names []string
-		for _, name := range *list.names {
-			canonical, f := optionalHeader("auth.external."+list.field, name)
-			if f != nil {
-				return nil, f
-			}
-			if saysWhere(canonical) {
-				return nil, invalid("auth.external.%s: %s is what the gateway says", list.field, canonical)
-			}
-			if !slices.Contains(names, canonical) {
-				names = append(names, canonical)
-			}
-		}
-		*list.names = names
-	}
 	var f *Fault
+	if external.RequestHeaders, f = listedHeaders("requestHeaders", external.RequestHeaders); f != nil {
+		return nil, f
+	}
+	if external.BackendHeaders, f = listedHeaders("backendHeaders", external.BackendHeaders); f != nil {
+		return nil, f
+	}
 	if external.IdentityHeader, f = optionalHeader("auth.external.identityHeader", external.IdentityHeader); f != nil {
 		return nil, f
 	}
@@ -183,6 +170,24 @@ func newExternal(external External, rule *Rule) (*External, *Fault) {
 		return nil, invalid("rateLimit.per: Key needs auth.external.identityHeader")
 	}
 	return &external, nil
+}
+
+// listedHeaders returns the names of a list of auth.external in canonical form, each once.
+func listedHeaders(field string, list []string) ([]string, *Fault) {
+	var names []string
+	for _, name := range list {
+		canonical, f := optionalHeader("auth.external."+field, name)
+		if f != nil {
+			return nil, f
+		}
+		if saysWhere(canonical) {
+			return nil, invalid("auth.external.%s: %s is what the gateway says", field, canonical)
+		}
+		if !slices.Contains(names, canonical) {
+			names = append(names, canonical)
+		}
+	}
+	return names, nil
 }
 
 // saysWhere reports whether a field says where a request comes from and goes to. The gateway alone says that.

@@ -61,6 +61,12 @@ func (k *keyring) readStreams(t *target, in *routes.Input, pairs map[string]keyP
 			next = earliest(changes, next)
 		}
 	}
+	return secureStreams(in, pairs), problems, next
+}
+
+// secureStreams are the listeners of streams that end the TLS of clients, with those certificates that could be read.
+func secureStreams(in *routes.Input, pairs map[string]keyPair) []proxy.SecureListener {
+	var listeners []proxy.SecureListener
 	for _, l := range in.StreamListeners() {
 		if len(l.Certificates) == 0 {
 			continue
@@ -73,7 +79,7 @@ func (k *keyring) readStreams(t *target, in *routes.Input, pairs map[string]keyP
 		}
 		listeners = append(listeners, made)
 	}
-	return listeners, problems, next
+	return listeners
 }
 
 // problemsOfStreamPorts are those of ports that could not be opened.

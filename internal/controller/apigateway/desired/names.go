@@ -31,25 +31,28 @@ func Secrets(gateway *slipwayv1alpha1.APIGateway) []string {
 		}
 	}
 	for i := range gateway.Spec.Routes {
-		auth := gateway.Spec.Routes[i].Auth
-		if auth == nil {
-			continue
-		}
-		if auth.APIKey != nil {
-			names = append(names, auth.APIKey.SecretRef.Name)
-		}
-		if auth.Basic != nil {
-			names = append(names, auth.Basic.SecretRef.Name)
-		}
-		if auth.JWT != nil && auth.JWT.JWKSSecretRef != nil {
-			names = append(names, auth.JWT.JWKSSecretRef.Name)
-		}
+		names = append(names, secretsOf(gateway.Spec.Routes[i].Auth)...)
 	}
 	if SharesLimits(gateway) {
 		names = append(names, quota.SecretName(gateway.Name))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// secretsOf are the names of the Secrets that say who is let in.
+func secretsOf(auth *slipwayv1alpha1.Auth) []string {
+	switch {
+	case auth == nil:
+		return nil
+	case auth.APIKey != nil:
+		return []string{auth.APIKey.SecretRef.Name}
+	case auth.Basic != nil:
+		return []string{auth.Basic.SecretRef.Name}
+	case auth.JWT != nil && auth.JWT.JWKSSecretRef != nil:
+		return []string{auth.JWT.JWKSSecretRef.Name}
+	}
+	return nil
 }
 
 // SharesLimits reports whether the replicas count the requests of a route together.
