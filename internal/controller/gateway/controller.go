@@ -61,6 +61,9 @@ type Reconciler struct {
 	copied *lru.Cache
 	// granted remembers of which namespaces the cache has shown the grants as they were. Losing it costs a live list of each.
 	granted *lru.Cache
+	// confirmed remembers of which namespaces the cache has shown the GatewayPolicies as they were. Losing it costs a live list of
+	// each.
+	confirmed *lru.Cache
 	// pace bounds how often a Gateway with many routes is looked at.
 	pace *pace
 	// settling remembers since when a status waits for pods. Losing it costs a longer wait.
@@ -119,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s.graph = graph.Build(s.input)
 	r.pace.rest(req.NamespacedName, len(s.graph.Routes))
-	if s.err = r.confirmGrants(ctx, s); s.err == nil {
+	if s.err = errors.Join(r.confirmGrants(ctx, s), r.confirmPolicies(ctx, s)); s.err == nil {
 		s.err = errors.Join(r.borrow(ctx, s), r.applyChildren(ctx, s))
 	}
 	r.askPods(ctx, s)

@@ -75,6 +75,9 @@ func (r *Reconciler) judgeCredentials(ctx context.Context, s *scope, namespace s
 		if err != nil {
 			return worth{}, err
 		}
+		if namespace != s.gateway.Namespace && r.kinds.objects.Watches(namespace) {
+			s.credentials = append(s.credentials, found)
+		}
 		if known, ok := r.credentials.Get(id); ok && known.(worth).version == found.ResourceVersion {
 			s.credentialVersions[of.Secret] = found.ResourceVersion
 			return known.(worth), nil

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -26,6 +28,7 @@ func (r *Reconciler) loadGatewayPolicies(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	s.policies = list
 	gateway := client.ObjectKeyFromObject(s.gateway)
 	named := map[graph.Target]bool{{Kind: "Gateway", Name: gateway}: true}
 	for _, set := range s.input.ListenerSets {
@@ -58,6 +61,62 @@ func (r *Reconciler) gatewayPolicies(ctx context.Context) ([]slipwayv1alpha1.Gat
 		return nil, fmt.Errorf("list the GatewayPolicies: %w", err)
 	}
 	return list.Items, nil
+}
+
+// confirmPolicies returns an error while the policies that were loaded are not those that there are. The operator that led before
+// may have seen more: who has lost his policy must not be let in again, and no Secret is copied for it. The policies of a namespace
+// are compared once. What the cache shows later can only be newer.
+func (r *Reconciler) confirmPolicies(ctx context.Context, s *scope) error {
+	if !r.kinds.objects.Has(&slipwayv1alpha1.GatewayPolicy{}) {
+		return nil
+	}
+	namespaces := slices.DeleteFunc(s.ruling(), func(namespace string) bool {
+		_, known := r.confirmed.Get(namespace)
+		return known || !r.kinds.objects.Watches(namespace)
+	})
+	from := namespaces
+	if len(namespaces) > 1 && len(r.namespaces) == 0 {
+		from = []string{metav1.NamespaceAll} // one list in place of many
+	}
+	var live []slipwayv1alpha1.GatewayPolicy
+	for _, namespace := range from {
+		list := &slipwayv1alpha1.GatewayPolicyList{}
+		if err := r.kit.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return outcome.Classify("the GatewayPolicies", err)
+		}
+		live = append(live, list.Items...)
+	}
+	for _, namespace := range namespaces {
+		if !maps.Equal(policyGenerations(s.policies, namespace), policyGenerations(live, namespace)) {
+			return outcome.StaleCache(fmt.Sprintf("the GatewayPolicies of namespace %q", namespace))
+		}
+		r.confirmed.Add(namespace, true)
+	}
+	return nil
+}
+
+// ruling are the namespaces whose policies may be for the Gateway: its own, and those of its ListenerSets and routes.
+func (s *scope) ruling() []string {
+	namespaces := []string{s.gateway.Namespace}
+	for _, set := range s.input.ListenerSets {
+		namespaces = append(namespaces, set.Namespace)
+	}
+	for _, route := range s.routes {
+		namespaces = append(namespaces, route.GetNamespace())
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// policyGenerations are those of the policies of a namespace.
+func policyGenerations(policies []slipwayv1alpha1.GatewayPolicy, namespace string) map[types.UID]int64 {
+	generations := map[types.UID]int64{}
+	for i := range policies {
+		if policies[i].Namespace == namespace {
+			generations[policies[i].UID] = policies[i].Generation
+		}
+	}
+	return generations
 }
 
 // concerns tells that a policy has an entry of ours for a Gateway.

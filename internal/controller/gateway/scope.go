@@ -64,7 +64,12 @@ type scope struct {
 	// credentialVersions are those of the Secrets that GatewayPolicies name, and lent what is copied of them. Set by
 	// readCredentials.
 	credentialVersions map[types.NamespacedName]string
-	lent               map[types.NamespacedName]lent
+	// credentials are the Secrets of other namespaces among them, as the cache has them, also those that are missing. Set by
+	// readCredentials.
+	credentials []client.Object
+	lent        map[types.NamespacedName]lent
+	// policies are all GatewayPolicies. They are shared with the cache. Set by load.
+	policies []slipwayv1alpha1.GatewayPolicy
 	// departed are GatewayPolicies that have an entry for the Gateway, and name nothing of it any more. Set by load.
 	departed []*slipwayv1alpha1.GatewayPolicy
 	// bundleVersions are those of the ConfigMaps with authorities. Set by readBundles.
