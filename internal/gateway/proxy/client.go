@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/slipway-dev/slipway/internal/gateway/clients"
@@ -90,14 +91,15 @@ func (e *exchange) addForwarded() {
 }
 
 // addOtherForwarded forwards what a trusted proxy says in fields that the gateway does not
-// set itself, such as X-Forwarded-Port and X-Forwarded-Prefix.
+// set itself, such as X-Forwarded-Port and X-Forwarded-Prefix. One that says who the client
+// is may come from the proxy's own client, and is left out.
 func (e *exchange) addOtherForwarded() {
 	for name, values := range e.r.Header {
 		switch name {
 		case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto":
 			continue
 		}
-		if !strings.HasPrefix(name, "X-Forwarded-") {
+		if !strings.HasPrefix(name, "X-Forwarded-") || e.isHidden(name) || slices.Contains(e.nominated, name) {
 			continue
 		}
 		for _, value := range values {

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"net"
 	"net/http"
@@ -51,6 +53,35 @@ func TestWhatATrustedProxySaysIsBelieved(t *testing.T) {
 	e := exchange{handler: g.handler, state: g.handler.current.Load(), r: &http.Request{RemoteAddr: "127.0.0.1:1", Header: http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7", "10.1.1.1"}}}}
 	e.findClient()
 	want(t, "client", e.client, "203.0.113.7")
+}
+
+// A proxy that is trusted may pass on what its own clients say. Who the client is, the gateway alone says.
+func TestATrustedProxyDoesNotSayWhoTheClientIs(t *testing.T) {
+	const route = `
+- name: api
+  backendService: {name: app, port: 80}
+  auth: {apiKey: {secretRef: {name: keys}, clientHeader: X-Forwarded-User}}
+`
+	backend, requests := recording(t)
+	sum := sha256.Sum256([]byte("swordfish"))
+	compiled := compile(t, route, map[string]map[string][]byte{"keys": {"alice": []byte("sha256:" + hex.EncodeToString(sum[:]))}}, backend)
+	g := startTable(t, Options{}, compiled)
+	g.handler.Set(Config{Table: compiled, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	for _, name := range []string{"X-Forwarded-User", "X_Forwarded_User", "x-forwarded_user"} {
+		g.get("/", "X-API-Key", "swordfish", name, "admin", "Connection", "X-Forwarded-Prefix", "X-Forwarded-Prefix", "/x", "X-Forwarded-Port", "443")
+		r := <-requests
+		var said []string
+		for name, values := range r.Header {
+			if http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")) == "X-Forwarded-User" {
+				said = append(said, values...)
+			}
+		}
+		if diff := cmp.Diff([]string{"alice"}, said); diff != "" {
+			t.Errorf("%s: who the client is (-want +got):\n%s", name, diff)
+		}
+		want(t, "a field of the connection", r.Header.Get("X-Forwarded-Prefix"), "")
+		want(t, "another field", r.Header.Get("X-Forwarded-Port"), "443")
+	}
 }
 
 func TestResponseReachesTheClientAsItIs(t *testing.T) {

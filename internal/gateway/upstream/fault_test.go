@@ -71,6 +71,28 @@ func TestTheDeadlineHoldsBeforeTheRequestIsSent(t *testing.T) {
 	}
 }
 
+// Who calls Do may let go of the request afterwards: what StopBody uses is gone then.
+func TestABodyIsNotStoppedAfterItsRequestHasEnded(t *testing.T) {
+	for range 20 {
+		stopping, stopped := make(chan struct{}), false
+		req := post(readerFunc(func([]byte) (int, error) {
+			<-stopping // the rest of the body comes while the deadline passes
+			return 0, io.ErrUnexpectedEOF
+		}), 10)
+		req.Deadline = time.Now().Add(5 * time.Millisecond)
+		req.StopBody = func() {
+			close(stopping)
+			<-time.After(20 * time.Millisecond)
+			stopped = true // with the race detector on, not after Do either
+		}
+		_, err := serving(t, Options{}, "192.0.2.1:80").Do(t.Context(), req)
+		wantKind(t, err, RequestBody)
+		if !stopped {
+			t.Fatal("the body was being stopped when the request had ended")
+		}
+	}
+}
+
 func TestAnEndpointMustTakeTheRequest(t *testing.T) {
 	hold := make(chan struct{})
 	stuck := http2Backend(t, func(http.ResponseWriter, *http.Request) { <-hold })

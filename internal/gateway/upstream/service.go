@@ -263,8 +263,16 @@ func (s *Service) readReplay(req *Request) (*replayBuffer, error) {
 		return nil, nil
 	}
 	if !req.Deadline.IsZero() {
-		stop := time.AfterFunc(req.Deadline.Sub(s.options.Clock.Now()), req.StopBody)
-		defer stop.Stop()
+		stopped := make(chan struct{})
+		stop := time.AfterFunc(req.Deadline.Sub(s.options.Clock.Now()), func() {
+			defer close(stopped)
+			req.StopBody()
+		})
+		defer func() {
+			if !stop.Stop() {
+				<-stopped // what it uses may be gone once the request has ended
+			}
+		}()
 	}
 	buffer := replayBuffers.Get().(*replayBuffer)
 	if err := req.keepBody(buffer[:]); err != nil {
