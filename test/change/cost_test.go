@@ -277,22 +277,25 @@ func (c *crowd) createQuietly(count int) {
 // context ends the counting.
 func (c *crowd) countWrites(ctx context.Context) (result func() (ofRoutes map[string]int, ofGateway int)) {
 	c.Helper()
-	count := func(list client.ObjectList) func() map[string]int {
-		watcher, err := cluster.Watch(ctx, list, client.InNamespace(c.namespace))
-		c.must(err)
-		counts, done := map[string]int{}, make(chan struct{})
-		go func() {
-			defer close(done)
-			for e := range watcher.ResultChan() {
-				if object, ok := e.Object.(client.Object); ok && e.Type == "MODIFIED" {
-					counts[object.GetName()]++
-				}
+	routes, gateways := c.countChanges(ctx, &gatewayv1.HTTPRouteList{}), c.countChanges(ctx, &gatewayv1.GatewayList{})
+	return func() (map[string]int, int) { return routes(), gateways()[gateway] }
+}
+
+// countChanges counts the changes of objects of a kind, by name. The result ends the counting, and so does the context.
+func (c *crowd) countChanges(ctx context.Context, list client.ObjectList) (result func() map[string]int) {
+	c.Helper()
+	watcher, err := cluster.Watch(ctx, list, client.InNamespace(c.namespace))
+	c.must(err)
+	counts, done := map[string]int{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range watcher.ResultChan() {
+			if object, ok := e.Object.(client.Object); ok && e.Type == "MODIFIED" {
+				counts[object.GetName()]++
 			}
-		}()
-		return func() map[string]int { watcher.Stop(); <-done; return counts }
-	}
-	routes, gateways := count(&gatewayv1.HTTPRouteList{}), count(&gatewayv1.GatewayList{})
-	return func() (map[string]int, int) { return maps.Clone(routes()), gateways()[gateway] }
+		}
+	}()
+	return func() map[string]int { watcher.Stop(); <-done; return counts }
 }
 
 // steadyChanges changes ten routes a second for a minute, and measures processor time.

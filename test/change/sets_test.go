@@ -5,7 +5,9 @@ package change
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,8 +28,7 @@ func TestCostOfListenerSets(t *testing.T) {
 	c.openGateway()
 	before, start := c.processorTime(), time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
-	writes := c.countSetWrites(ctx)
-	ofRoutes := c.countWrites(ctx)
+	ofSets, ofRoutes := c.countChanges(ctx, &gatewayv1.ListenerSetList{}), c.countWrites(ctx)
 	c.inParallel(c.sets, func(i int) client.Object { return c.set(i) })
 	c.inParallel(setting(t, "SET_ROUTES", 4000), c.routeOfSet)
 	created := time.Now()
@@ -36,14 +37,9 @@ func TestCostOfListenerSets(t *testing.T) {
 	goal(t, "every status is right after the last", time.Since(created).Round(time.Millisecond), 30*time.Second)
 	took := time.Since(start)
 	cancel()
-	mostOfSet := writes()
 	routes, gateways := ofRoutes()
-	mostOfRoute := 0
-	for _, count := range routes {
-		mostOfRoute = max(mostOfRoute, count)
-	}
-	goal(t, "status writes of one route", mostOfRoute, 2)
-	measured(t, "status writes of one ListenerSet, at most: %d; of the Gateway: %d", mostOfSet, gateways)
+	goal(t, "status writes of one route", most(routes), 2)
+	measured(t, "status writes of one ListenerSet, at most: %d; of the Gateway: %d", most(ofSets()), gateways)
 	memory := c.resident()
 	for name, seconds := range c.processorTime() {
 		measured(t, "%s: %.1f s of processor time in %v, %.0f MiB resident", name, seconds-before[name], took.Round(time.Second), memory[name]/(1<<20))
@@ -126,29 +122,9 @@ func (c *setCrowd) settleAll(t *testing.T) {
 	}))
 }
 
-// countSetWrites counts the changes of ListenerSets from now on. The result is the most of one. The context ends the counting.
-func (c *setCrowd) countSetWrites(ctx context.Context) (most func() int) {
-	c.Helper()
-	watcher, err := cluster.Watch(ctx, &gatewayv1.ListenerSetList{}, client.InNamespace(c.namespace))
-	c.must(err)
-	counts, done := map[string]int{}, make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range watcher.ResultChan() {
-			if object, ok := e.Object.(client.Object); ok && e.Type == "MODIFIED" {
-				counts[object.GetName()]++
-			}
-		}
-	}()
-	return func() int {
-		watcher.Stop()
-		<-done
-		highest := 0
-		for _, count := range counts {
-			highest = max(highest, count)
-		}
-		return highest
-	}
+// most is the highest of some counts. Without any it is 0.
+func most(counts map[string]int) int {
+	return slices.Max(append(slices.Collect(maps.Values(counts)), 0))
 }
 
 // everySetServes asks for the first route of each set, which answers, and below its neighbour's hostname, which does not know it.

@@ -5,7 +5,6 @@ package peers
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -108,8 +107,7 @@ func sweep(ctx context.Context, a *asker, members []*member, number, of int, v *
 				v.early.Add(1)
 			}
 			if len(live) > 0 {
-				again := live[rand.IntN(len(live))] //nolint:gosec // any will do
-				v.asked.Add(1)
+				again := live[int(v.asked.Add(1))%len(live)]
 				if a.check(ctx, "/"+again.name, again.color) != nil && ctx.Err() == nil {
 					v.lost.Add(1)
 				}

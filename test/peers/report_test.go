@@ -51,5 +51,5 @@ func (r *report) write() error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(r.String()), 0o644) //nolint:gosec // everybody may read it
+	return os.WriteFile(file, []byte(r.String()), 0o600)
 }
