@@ -75,4 +75,7 @@ const (
 
 	// ReasonPolicyConflicted: an older policy with the same target has the same setting, and that one is used.
 	ReasonPolicyConflicted = "Conflicted"
+	// ReasonPolicyTooManyHealthChecks: the policies of the namespace have more ports of Services checked than they may. What this
+	// one is for is served, and its endpoints count as healthy.
+	ReasonPolicyTooManyHealthChecks = "TooManyHealthChecks"
 )

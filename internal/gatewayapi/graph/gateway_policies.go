@@ -36,6 +36,8 @@ type GatewayPolicy struct {
 	asked [stanzas]asked
 	// uncounted is why a rate limit for each client cannot be kept: auth, of another policy perhaps, does not say who it is.
 	uncounted *fault
+	// unchecked is why the endpoints are not checked: there are too many.
+	unchecked *fault
 	// invalid is why it cannot be used at all. What it is for then answers 500.
 	invalid *fault
 	// conflicts are which setting an older policy with the same target has, by that target. overridden are those that overrides of
@@ -256,7 +258,7 @@ func (b *builder) concludeGatewayPolicies(g *Graph) {
 			}
 		}
 		if matters {
-			p.conclude(cmp.Or(p.asked[defaults].lack, p.asked[overrides].lack, p.uncounted, missing, conflict))
+			p.conclude(cmp.Or(p.asked[defaults].lack, p.asked[overrides].lack, p.uncounted, missing, conflict, p.unchecked))
 			g.GatewayPolicies = append(g.GatewayPolicies, p)
 		}
 	}

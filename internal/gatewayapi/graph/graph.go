@@ -167,6 +167,7 @@ func Build(in Input) *Graph {
 	for i := range g.Rules {
 		g.Rules[i].Index = i
 	}
+	b.boundHealthChecks(g.Rules)
 	b.concludePolicies(g)
 	b.concludeGatewayPolicies(g)
 	b.conclude(g)

@@ -31,8 +31,8 @@ type holding struct {
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
-	// anonymous tells that auth does not say who clients are.
-	anonymous bool
+	// anonymous is the policy whose auth it is, if that does not say who clients are.
+	anonymous *GatewayPolicy
 }
 
 // parts divides a rule by what policies ask of it. Listeners may have policies of their own.
@@ -119,9 +119,10 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 		}
 		asked.take(one, p, which, layers)
 	}
-	if h.anonymous && countsKeys(asked.settings.RateLimit) && read {
-		asked.limits.uncounted = invalidPolicy("spec: rateLimit.per: Key needs auth.external.identityHeader, which the auth that holds has not got; such requests are answered with 500")
-		h.refuse(asked.limits, asked.limits.uncounted.message)
+	if h.anonymous != nil && countsKeys(asked.settings.RateLimit) && read {
+		later := moreSpecific(layers, asked.limits, h.anonymous)
+		later.uncounted = invalidPolicy("spec: the rateLimit that holds counts per: Key, and the auth that holds has no external.identityHeader; such requests are answered with 500")
+		h.refuse(later, later.uncounted.message)
 	}
 	rule := table.Rule{}
 	if f := routes.Restrict(&rule, &asked.settings); f != nil && h.fault == nil { // cannot happen: each policy was checked
@@ -139,10 +140,28 @@ func (h *holding) authenticate(p *GatewayPolicy, which stanza) {
 	if f := p.auth[which].Fault; f != nil {
 		h.refuse(p, f.Message)
 	}
-	h.auth, h.anonymous = p.auth[which].Made, anonymous(p.stanza(which).Auth)
+	h.auth = p.auth[which].Made
+	if anonymous(p.stanza(which).Auth) {
+		h.anonymous = p
+	}
 	if which == overrides {
 		h.demands = p
 	}
+}
+
+// moreSpecific is the one of two policies that are at odds whose owner can know of the other. The first, if both are for the same.
+// The owner of a Gateway is not told what a route makes of its policy.
+func moreSpecific(layers []*layer, one, other *GatewayPolicy) *GatewayPolicy {
+	for _, l := range slices.Backward(layers) {
+		for _, p := range []*GatewayPolicy{one, other} {
+			for _, of := range l.holds {
+				if slices.Contains(of[:], p) {
+					return p
+				}
+			}
+		}
+	}
+	return one
 }
 
 // asking is what layers ask of a rule, but for auth.

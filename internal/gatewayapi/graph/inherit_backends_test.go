@@ -1,12 +1,14 @@
 package graph_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -115,6 +117,39 @@ func TestAnOverrideBoundsAllRulesTogether(t *testing.T) {
 		}
 		if len(all) == 0 {
 			t.Errorf("%s reaches nothing", route)
+		}
+	}
+}
+
+// The pods that check belong to the owner of the Gateway. So a namespace cannot have them check without end.
+func TestANamespaceHasABoundForItsChecks(t *testing.T) {
+	settings := &slipwayv1alpha1.GatewayPolicySettings{Backends: &slipwayv1alpha1.BackendSettings{HealthCheck: &slipwayv1alpha1.EndpointCheck{Path: "/healthz"}}}
+	for namespace, checked := range map[string]int{"team": 128, "infra": 130} {
+		in := aGateway()
+		shop := in.HTTPRoutes[0]
+		in.HTTPRoutes = nil
+		for n := range 130 {
+			name := fmt.Sprintf("p%03d", n)
+			route := shop.DeepCopy()
+			route.Name, route.Namespace, route.UID = name, namespace, types.UID(name)
+			in.HTTPRoutes = append(in.HTTPRoutes, route)
+			in.GatewayPolicies = append(in.GatewayPolicies, attachedPolicy(namespace, name, slipwayv1alpha1.PolicyTargetReference{Kind: "HTTPRoute", Name: name}, settings, nil))
+		}
+		in.Services[types.NamespacedName{Namespace: namespace, Name: "app"}] = in.Services[types.NamespacedName{Namespace: "team", Name: "app"}]
+		g := graph.Build(in)
+		got, told := map[string]bool{}, 0
+		for i := range g.Rules {
+			if own := g.Rules[i].BackendSettings; own.HealthCheck != nil {
+				got[own.Group] = true
+			}
+		}
+		for _, p := range g.GatewayPolicies {
+			if c := p.Conditions[0]; c.Status == metav1.ConditionFalse && c.Reason == slipwayv1alpha1.ReasonPolicyTooManyHealthChecks {
+				told++
+			}
+		}
+		if len(got) != checked || told != 130-checked {
+			t.Errorf("%s: %d policies are kept, and %d are told that they are not, want %d of 130", namespace, len(got), told, checked)
 		}
 	}
 }
