@@ -34,7 +34,7 @@ type Stream struct {
 	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9]|-[a-z0-9])*$`
 	// +required
 	Name string `json:"name"`
-	// port of the Service and of the pods, from 1 to 65535, and none of 80, 443, 8080, 8081 and 8443. Streams of protocol TLS with
+	// port of the Service and of the pods, from 1 to 65535, and none of 80, 443, 8080, 8081, 8443 and 15022. Streams of protocol TLS with
 	// different hostnames may share one. The first one below 1024 restarts the pods, which need a setting of the kernel for it.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535

@@ -10,7 +10,7 @@ import (
 )
 
 // reservedPorts are those of HTTP and HTTPS in the Service, and those that the pods use themselves.
-var reservedPorts = map[int32]string{80: "HTTP", 443: "HTTPS", 8080: "HTTP of the pods", 8443: "HTTPS of the pods", 8081: "the admin port of the pods"}
+var reservedPorts = map[int32]string{80: "HTTP", 443: "HTTPS", 8080: "HTTP of the pods", 8443: "HTTPS of the pods", 8081: "the admin port of the pods", 15022: "what the pods ask each other"}
 
 // streamPlace is what only one stream can have.
 type streamPlace struct {

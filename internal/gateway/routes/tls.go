@@ -94,6 +94,9 @@ func (in *Input) clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *ta
 		if f != nil {
 			return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: f.Message}
 		}
+		if table.SaysWhere(name) {
+			return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("%s: %s is what the gateway says of where a request comes from", header.field, name)}
+		}
 		*header.into = name
 	}
 	if made.Name != "" && made.Name == made.Fingerprint {

@@ -103,6 +103,26 @@ func TestNamesOfTLS(t *testing.T) {
 	}
 }
 
+// A header that says who a client is must not be one by which the gateway says where a request comes from.
+func TestHeadersThatSayWhoAClientIs(t *testing.T) {
+	ca := authority.New(t, "ca")
+	in := routes.Input{ConfigMaps: map[string]map[string][]byte{"ca": {"ca.crt": ca.PEM()}}}
+	for name, says := range map[string]string{
+		"X-Client": "", "x_client": "",
+		"X-Forwarded-Client-Cert": "what the gateway says", "x_forwarded_for": "what the gateway says", "Forwarded": "what the gateway says", "X-Real-Ip": "what the gateway says",
+		"Host": "cannot be changed", "a b": "header",
+	} {
+		spec := slipwayv1alpha1.ClientCertificates{CACertificates: []slipwayv1alpha1.CACertificates{{Name: "ca"}}, NameHeader: name}
+		made, f := in.Clients(&spec)
+		switch {
+		case says == "" && (f != nil || made.Name == ""):
+			t.Errorf("%s: %v", name, f)
+		case says != "" && (f == nil || !strings.Contains(f.Message, says) || made.Identity != "nobody"):
+			t.Errorf("%s: %v, want %q", name, f, says)
+		}
+	}
+}
+
 func unmarshal[T []slipwayv1alpha1.Route | []slipwayv1alpha1.BackendPolicy](t *testing.T, text string, into *T) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {

@@ -180,7 +180,7 @@ func listedHeaders(field string, list []string) ([]string, *Fault) {
 		if f != nil {
 			return nil, f
 		}
-		if saysWhere(canonical) {
+		if SaysWhere(canonical) {
 			return nil, invalid("auth.external.%s: %s is what the gateway says", field, canonical)
 		}
 		if !slices.Contains(names, canonical) {
@@ -190,8 +190,11 @@ func listedHeaders(field string, list []string) ([]string, *Fault) {
 	return names, nil
 }
 
-// saysWhere reports whether a field says where a request comes from and goes to. The gateway alone says that.
-func saysWhere(name string) bool {
+// SaysWhere reports whether a field says where a request comes from and goes to. The gateway alone says that.
+func SaysWhere(name string) bool {
+	if strings.IndexByte(name, '_') >= 0 { // a backend may treat it as a hyphen
+		name = textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	}
 	return name == "Forwarded" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-")
 }
 
