@@ -9,20 +9,29 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"golang.org/x/net/http/httpguts"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 const (
-	// MaxAnswer bounds the bytes of an answer: of the largest body of a refusal, and its fields.
-	MaxAnswer = 256 << 10
+	// MaxAnswer bounds the bytes of an answer: 64 KiB for the body of a refusal, and 32 KiB for the rest.
+	MaxAnswer = 96 << 10
 	// maxFields bounds the fields of an answer, and those that are to be removed.
 	maxFields = 128
 	// maxDepth bounds how deep the messages in an answer are nested.
 	maxDepth = 40
+	// maxParts bounds the fields of all messages in an answer. A field of few bytes takes a hundred of them in memory.
+	maxParts = 2048
 )
+
+// ErrUndecided means that the Service says that it could not decide.
+var ErrUndecided = errors.New("the Service could not decide")
+
+var errTooManyParts = errors.New("the answer has too many parts")
 
 // Verdict is what a Service says of a request.
 type Verdict struct {
@@ -49,12 +58,15 @@ func Decode(framed []byte) (*Verdict, error) {
 	if int64(binary.BigEndian.Uint32(framed[1:prefix])) != int64(len(framed)-prefix) {
 		return nil, errors.New("the answer is not one message")
 	}
-	answer := &authv3.CheckResponse{}
+	answer, parts := &authv3.CheckResponse{}, 0
+	if err := countParts(answer.ProtoReflect().Descriptor(), framed[prefix:], maxDepth, &parts); err != nil {
+		return nil, err
+	}
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}).Unmarshal(framed[prefix:], answer); err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
 	if _, is := answer.GetHttpResponse().(*authv3.CheckResponse_ErrorResponse); is {
-		return nil, errors.New("the Service could not decide")
+		return nil, ErrUndecided
 	}
 	if answer.GetStatus().GetCode() != 0 {
 		return refusal(answer.GetDeniedResponse()), nil
@@ -63,6 +75,32 @@ func Decode(framed []byte) (*Verdict, error) {
 		return nil, errors.New("the answer is yes and no")
 	}
 	return consent(answer.GetOkResponse())
+}
+
+// countParts counts the fields of an encoded message and of the messages in it, before memory is taken for them.
+func countParts(kind protoreflect.MessageDescriptor, encoded []byte, depth int, parts *int) error {
+	for len(encoded) > 0 {
+		if *parts++; *parts > maxParts || depth == 0 {
+			return errTooManyParts
+		}
+		number, wire, tag := protowire.ConsumeTag(encoded)
+		if tag < 0 {
+			return protowire.ParseError(tag)
+		}
+		size := protowire.ConsumeFieldValue(number, wire, encoded[tag:])
+		if size < 0 {
+			return protowire.ParseError(size)
+		}
+		field := kind.Fields().ByNumber(number)
+		if field != nil && field.Message() != nil && wire == protowire.BytesType {
+			content, _ := protowire.ConsumeBytes(encoded[tag:])
+			if err := countParts(field.Message(), content, depth-1, parts); err != nil {
+				return err
+			}
+		}
+		encoded = encoded[tag+size:]
+	}
+	return nil
 }
 
 // consent reads what comes with a yes. What cannot be done as it says could leave the request with more than the Service allows.

@@ -2,6 +2,7 @@ package authz_test
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/slipway-dev/slipway/internal/gateway/authz"
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
@@ -93,6 +95,9 @@ func TestOnlyOneWholeMessageIsAnAnswer(t *testing.T) {
 	for name, text := range map[string][]byte{
 		"nothing": nil, "no message": good[:4], "a compressed one": compressed, "a huge one": huge, "one that is cut": good[:len(good)-1],
 		"two": append(append([]byte{}, good...), good...), "noise": {0, 0, 0, 0, 2, 0xff, 0xff}, "deep metadata": append([]byte{0, 0, 0, 0, byte(len(deep))}, deep...),
+		"too many parts": framed(t, no(&authv3.DeniedHttpResponse{Headers: make([]*corev3.HeaderValueOption, 2048)})),
+		"too much metadata": framed(t, &authv3.CheckResponse{DynamicMetadata: &structpb.Struct{Fields: map[string]*structpb.Value{"a": structpb.NewListValue(
+			&structpb.ListValue{Values: slices.Repeat([]*structpb.Value{structpb.NewNullValue()}, 2048)})}}}),
 	} {
 		if got, err := authz.Decode(text); err == nil {
 			t.Errorf("%s is an answer: %+v", name, got)

@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"net/http"
 )
 
 // ClientCheck is how the clients of a port prove with certificates who they are.
@@ -57,21 +58,52 @@ func (c *ClientCheck) auth() tls.ClientAuthType {
 	return tls.RequireAndVerifyClientCert
 }
 
-// admits reports whether a connection was opened as new ones of its port have to be opened now.
-func (c *Certificates) admits(conn *clientConn) bool {
-	if c == nil || conn == nil {
+// admitConnection answers a request and returns false if its client has not proven who it is, and has to. It has to if the
+// certificates of now say so, and also if those say so with which the table of the request came: either may be newer for a moment.
+func (e *exchange) admitConnection() bool {
+	set, conn := e.handler.certificates.Load().set(), clientConnOf(e.r)
+	switch {
+	case e.r.TLS == nil && (set.requiresTLS() || e.state.secure.requiresTLS()):
+		return e.refuse(http.StatusForbidden, "client_certificate")
+	case e.r.TLS == nil || conn == nil:
+		return true
+	case set.admits(conn) && (conn.identity.Load() != nil || !e.state.secure.requires(conn.port)):
 		return true
 	}
-	set := c.current.Load()
-	if set == nil {
-		return true
+	// The client may come again with another connection, and must then prove who it is.
+	e.w.Header()["Connection"] = []string{"close"}
+	return e.refuse(http.StatusMisdirectedRequest, "misdirected")
+}
+
+// set is what is served now. Nil: nothing.
+func (c *Certificates) set() *certificateSet {
+	if c == nil {
+		return nil
 	}
-	check := set.checkOf(conn.port)
-	if check == nil || check.Optional {
+	return c.current.Load()
+}
+
+// admits reports whether a connection was opened as new ones of its port have to be opened.
+func (s *certificateSet) admits(conn *clientConn) bool {
+	if !s.requires(conn.port) {
 		return true
 	}
 	checked := conn.checked.Load()
-	return checked != nil && *checked == check.Identity
+	return checked != nil && *checked == s.checkOf(conn.port).Identity
+}
+
+// requires reports whether the clients of a port must prove who they are.
+func (s *certificateSet) requires(port int32) bool {
+	if s == nil {
+		return false
+	}
+	check := s.checkOf(port)
+	return check != nil && !check.Optional
+}
+
+// requiresTLS reports whether requests without TLS are refused, since their clients cannot prove who they are.
+func (s *certificateSet) requiresTLS() bool {
+	return s != nil && s.clients != nil && !s.clients.Optional
 }
 
 // checkOf is how the clients of a port prove who they are. Nil: they need not.
@@ -80,13 +112,4 @@ func (s *certificateSet) checkOf(port int32) *ClientCheck {
 		return of.clients
 	}
 	return s.clients
-}
-
-// requireTLS reports whether requests without TLS are refused, since their clients cannot prove who they are.
-func (c *Certificates) requireTLS() bool {
-	if c == nil {
-		return false
-	}
-	set := c.current.Load()
-	return set != nil && set.clients != nil && !set.clients.Optional
 }

@@ -33,8 +33,8 @@ func startChecked(t *testing.T, check *ClientCheck) *checkedGateway {
 		t.Fatal(err)
 	}
 	g.address = listener.Addr().String()
-	g.check(t, check)
 	g.gateway = startServer(t, Options{}, ServerOptions{HTTPS: listener, HTTPSPort: 443, Certificates: g.certificates}, compile(t, toApp, nil, backend))
+	g.check(t, check) // as with every change: certificates first, then the table
 	return g
 }
 
@@ -44,6 +44,9 @@ func (g *checkedGateway) check(t *testing.T, check *ClientCheck) {
 	of := Certificate{Certificate: *g.server.Issue(t, x509.Certificate{DNSNames: []string{"a.test"}})}
 	if err := g.certificates.SetListeners([]SecureListener{{Port: 443, Certificates: []Certificate{of}, Clients: check}}); err != nil {
 		t.Fatal(err)
+	}
+	if g.gateway != nil {
+		g.handler.Set(g.handler.current.Load().Config)
 	}
 }
 
@@ -149,6 +152,21 @@ func TestAChangedCheckHoldsForOpenConnections(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Certificates change a moment before the table. A table whose clients had to prove who they are serves nobody else until it goes.
+func TestATableKeepsTheCheckWithWhichItCame(t *testing.T) {
+	ca := authority.New(t, "ca")
+	g := startChecked(t, &ClientCheck{Identity: "a", Roots: ca.Pool()})
+	of := Certificate{Certificate: *g.server.Issue(t, x509.Certificate{DNSNames: []string{"a.test"}})}
+	if err := g.certificates.SetListeners([]SecureListener{{Port: 443, Certificates: []Certificate{of}}}); err != nil {
+		t.Fatal(err)
+	}
+	anybody := g.client(t, nil, false)
+	want(t, "before the next table", g.ask(anybody), http.StatusMisdirectedRequest)
+	want(t, "requests that have reached the backend", g.served.Load(), int64(0))
+	g.handler.Set(g.handler.current.Load().Config)
+	want(t, "with it", g.ask(anybody), http.StatusOK)
 }
 
 func TestARequestWithoutHostDoesNotEscapeTheCheck(t *testing.T) {

@@ -64,10 +64,9 @@ type exchange struct {
 	vouched []upstream.Field
 	// removed are the fields that this Service does not let the backend have, with hyphens for underscores.
 	removed []string
-	// judged is the whole body, if isJudged: what the Service was shown. judgedRoom is the room that it takes.
-	judged     []byte
-	isJudged   bool
-	judgedRoom int64
+	// judged is the whole body, if isJudged: what the Service was shown.
+	judged   kept
+	isJudged bool
 
 	heads    sync.Mutex // held while a response head is sent
 	answered bool       // the final response has begun
@@ -134,13 +133,8 @@ func (e *exchange) findRoute() bool {
 	if e.state == nil {
 		return e.refuse(http.StatusServiceUnavailable, "no_table")
 	}
-	if e.r.TLS != nil && !e.handler.certificates.Load().admits(clientConnOf(e.r)) {
-		// The client may come again with another connection, and must then prove who it is.
-		e.w.Header()["Connection"] = []string{"close"}
-		return e.refuse(http.StatusMisdirectedRequest, "misdirected")
-	}
-	if e.r.TLS == nil && e.handler.certificates.Load().requireTLS() {
-		return e.refuse(http.StatusForbidden, "client_certificate")
+	if !e.admitConnection() {
+		return false
 	}
 	if e.r.Method == http.MethodConnect {
 		return e.refuse(http.StatusNotImplemented, "connect")

@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"io"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -55,14 +55,17 @@ func (e *exchange) askExternal(auth *table.External) bool {
 
 // askHTTP asks with an HTTP request.
 func (e *exchange) askHTTP(auth *table.External) externalResult {
-	response, err := e.state.services[auth.Backend.Index].Do(e.r.Context(), e.question(auth))
+	request := e.question(auth)
+	response, err := e.state.services[auth.Backend.Index].Do(e.r.Context(), request)
 	if err != nil {
-		return e.withoutAnswer(auth, err)
+		return e.withoutAnswer(auth, request, err)
 	}
 	defer response.Close()
 	switch {
-	case response.Status >= http.StatusInternalServerError || response.Status < http.StatusOK:
-		return e.withoutAnswer(auth, nil)
+	case response.Status >= http.StatusInternalServerError:
+		return e.withoutAnswer(auth, request, nil)
+	case response.Status < http.StatusOK:
+		return e.withoutAnswer(auth, request, errNoVerdict)
 	case response.Status >= http.StatusMultipleChoices:
 		return e.refuseAs(response)
 	}
@@ -75,7 +78,7 @@ func (e *exchange) question(auth *table.External) *upstream.Request {
 	request.Method, request.Target, request.Protocol = http.MethodGet, auth.Path, protocolOf(auth.Backend)
 	if auth.MaxBody > 0 {
 		request.Method = http.MethodPost
-		setBody(request, e.judged)
+		setBody(request, e.judged.bytes)
 	}
 	request.Fields = append(e.shown(auth),
 		upstream.Field{Name: "X-Forwarded-Method", Value: e.r.Method},
@@ -121,44 +124,52 @@ func (e *exchange) uri() string {
 	return e.path.Forward
 }
 
-// withoutAnswer decides about a request when the Service has given no answer that counts. err is nil if it gave one that does not.
-func (e *exchange) withoutAnswer(auth *table.External, err error) externalResult {
+// errNoVerdict means that the Service has answered, and that the answer does not say whether a request may come in.
+var errNoVerdict = errors.New("the answer says neither yes nor no")
+
+// withoutAnswer decides about a request when the Service has given no answer to a question that counts. err is nil if it says that
+// it has failed. A client is not let in by what clients can bring about: too many requests at a time, one that takes too long, or
+// one whose answer becomes too large.
+func (e *exchange) withoutAnswer(auth *table.External, question *upstream.Request, err error) externalResult {
 	if e.r.Context().Err() != nil {
 		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
 		return externalCanceled
 	}
-	switch kind := upstream.KindOf(err); {
-	case err == nil:
+	kind, over := upstream.KindOf(err), !e.handler.options.Clock.Now().Before(question.Deadline)
+	switch {
+	case errors.Is(err, errNoRoom):
+		e.refuse(http.StatusServiceUnavailable, "auth_room")
+	case errors.Is(err, errNoVerdict) || kind == upstream.Malformed:
+		e.refuse(http.StatusServiceUnavailable, "auth_answer")
 	case kind == upstream.InvalidRequest:
-		e.refuse(http.StatusBadRequest, "auth_request") // the client's fault, so it is never let in
-		return externalFailed
+		e.refuse(http.StatusBadRequest, "auth_request")
 	case kind == upstream.MaxRequests || kind == upstream.MaxPending || kind == upstream.MaxConnections:
-		// The Service was not asked. A client that asks too much at a time would let itself in.
 		e.refuse(http.StatusServiceUnavailable, kind.String())
-		return externalFailed
-	}
-	if auth.LetIn {
+	case over && question.Deadline.Equal(e.deadline()): // the route's time, and not the Service's
+		e.refuse(http.StatusGatewayTimeout, upstream.Timeout.String())
+	case over && question.Waited(): // the Service did not have its whole time
+		e.refuse(http.StatusServiceUnavailable, "auth_unavailable")
+	case auth.LetIn:
 		return externalLetIn
+	default:
+		e.refuse(http.StatusServiceUnavailable, "auth_unavailable")
 	}
-	e.refuse(http.StatusServiceUnavailable, "auth_unavailable")
 	return externalFailed
 }
 
 // refuseAs answers as the Service has.
 func (e *exchange) refuseAs(response *upstream.Response) externalResult {
-	body, err := io.ReadAll(io.LimitReader(response, maxRefusal+1))
-	if err != nil {
-		body = make([]byte, maxRefusal+1)
-	}
-	return e.refuseWith(response.Status, response.Fields, body)
-}
-
-// refuseWith refuses the request with what the Service says. Of too large a body the client gets nothing.
-func (e *exchange) refuseWith(status int, fields []upstream.Field, body []byte) externalResult {
-	if len(body) > maxRefusal {
-		e.refuse(status, "auth_refused")
+	var body kept
+	defer func() { body.drop(e.handler.kept, e.shareOf) }()
+	if err := body.read(e.handler.kept, e.shareOf, response, maxRefusal, -1); err != nil {
+		e.refuse(response.Status, "auth_refused") // without a body of which there is too much, or not all
 		return externalRefused
 	}
+	return e.refuseWith(response.Status, response.Fields, body.bytes)
+}
+
+// refuseWith refuses the request with what the Service says.
+func (e *exchange) refuseWith(status int, fields []upstream.Field, body []byte) externalResult {
 	header, contentType := e.w.Header(), ""
 	for _, field := range fields {
 		name := http.CanonicalHeaderKey(field.Name)

@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"bytes"
-	"io"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -31,18 +31,24 @@ func (e *exchange) askGRPC(auth *table.External) externalResult {
 	}
 	response, err := e.state.services[auth.Backend.Index].Do(e.r.Context(), request)
 	if err != nil {
-		return e.withoutAnswer(auth, err)
+		return e.withoutAnswer(auth, request, err)
 	}
 	defer response.Close()
-	verdict := readVerdict(response)
+	verdict, err := e.readVerdict(response)
 	switch {
 	case verdict == nil:
-		return e.withoutAnswer(auth, nil)
+		return e.withoutAnswer(auth, request, err)
+	case !verdict.Allowed && len(verdict.Body) > maxRefusal:
+		e.refuse(verdict.Status, "auth_refused")
+		return externalRefused
 	case !verdict.Allowed:
 		return e.refuseWith(verdict.Status, verdict.Fields, []byte(verdict.Body))
 	}
 	for _, name := range verdict.Remove {
-		e.removed = append(e.removed, http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")))
+		e.remove(name)
+	}
+	for _, field := range verdict.Fields { // the Service means to replace the client's, also where the route does not let its own through
+		e.remove(field.Name)
 	}
 	return e.vouch(auth, verdict.Fields)
 }
@@ -50,7 +56,7 @@ func (e *exchange) askGRPC(auth *table.External) externalResult {
 // asMessage is the question about the request. It has the fields that an HTTP question has.
 func (e *exchange) asMessage(auth *table.External) ([]byte, error) {
 	question := authz.Question{
-		Method: e.r.Method, Path: e.uri(), Host: e.r.Host, Scheme: e.scheme(), Protocol: e.r.Proto, Client: e.client, Time: e.start, Body: e.judged,
+		Method: e.r.Method, Path: e.uri(), Host: e.r.Host, Scheme: e.scheme(), Protocol: e.r.Proto, Client: e.client, Time: e.start, Body: e.judged.bytes,
 		Fields: append(e.shown(auth),
 			upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
 			upstream.Field{Name: "X-Forwarded-Host", Value: e.forwardedHost()},
@@ -60,20 +66,32 @@ func (e *exchange) asMessage(auth *table.External) ([]byte, error) {
 	return question.Encode()
 }
 
-// readVerdict returns what a response says. Nil: nothing that counts.
-func readVerdict(response *upstream.Response) *authz.Verdict {
-	if response.Status != http.StatusOK || !authz.Speaks(response.Fields) {
-		return nil
+// readVerdict returns what a response says. Without a verdict, the error is for withoutAnswer.
+func (e *exchange) readVerdict(response *upstream.Response) (*authz.Verdict, error) {
+	switch {
+	case response.Status >= http.StatusInternalServerError:
+		return nil, nil
+	case response.Status != http.StatusOK || !authz.Speaks(response.Fields):
+		return nil, errNoVerdict
 	}
-	message, err := io.ReadAll(io.LimitReader(response, authz.MaxAnswer+1))
-	if err != nil || len(message) > authz.MaxAnswer || !authz.Succeeded(response.Fields, response.Trailers()) {
-		return nil
+	var message kept
+	defer func() { message.drop(e.handler.kept, e.shareOf) }()
+	switch err := message.read(e.handler.kept, e.shareOf, response, authz.MaxAnswer, -1); {
+	case errors.Is(err, errNoRoom):
+		return nil, errNoRoom
+	case errors.Is(err, errTooLarge):
+		return nil, errNoVerdict
+	case err != nil || !authz.Succeeded(response.Fields, response.Trailers()):
+		return nil, nil
 	}
-	verdict, err := authz.Decode(message)
-	if err != nil {
-		return nil
+	verdict, err := authz.Decode(message.bytes)
+	switch {
+	case errors.Is(err, authz.ErrUndecided):
+		return nil, nil
+	case err != nil:
+		return nil, errNoVerdict
 	}
-	return verdict
+	return verdict, nil
 }
 
 // setBody sends bytes that are all there.
@@ -82,6 +100,11 @@ func setBody(request *upstream.Request, body []byte) {
 		return
 	}
 	request.Body, request.ContentLength, request.StopBody = bytes.NewReader(body), int64(len(body)), func() {}
+}
+
+// remove keeps a field of the client from the backend.
+func (e *exchange) remove(name string) {
+	e.removed = append(e.removed, http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")))
 }
 
 // isRemoved reports whether a Service has said that the backend must not get a field.

@@ -72,7 +72,7 @@ func TestAServiceThatSpeaksGRPCDecidesWhoComesIn(t *testing.T) {
 	<-a.asked
 	none(t, "the backend", passed)
 
-	request := g.request("POST", "/buy/a%20b?x=1", "Authorization", "Bearer good", "X-User", "root", "X_user", "root", "X-Internal-Token", "t", "X_internal_token", "t", "X-Other", "o")
+	request := g.request("POST", "/buy/a%20b?x=1", "Authorization", "Bearer good", "X-User", "root", "X_user", "root", "X-Internal-Token", "t", "X_internal_token", "t", "X-Else", "yes", "X_else", "yes", "X-Other", "o")
 	request.Body, request.ContentLength = io.NopCloser(strings.NewReader("body")), 4
 	response, _ = g.send(request)
 	want(t, "let in", response.StatusCode, 200)
@@ -85,14 +85,14 @@ func TestAServiceThatSpeaksGRPCDecidesWhoComesIn(t *testing.T) {
 	r := <-passed
 	want(t, "user", join(r.Header["X-User"])+join(r.Header["X_user"]), "alice")
 	want(t, "what is removed", join(r.Header["Authorization"])+join(r.Header["X-Internal-Token"])+join(r.Header["X_internal_token"]), "")
-	want(t, "what is not asked for", join(r.Header["X-Else"]), "")
+	want(t, "what is not asked for", join(r.Header["X-Else"])+join(r.Header["X_else"]), "")
 	want(t, "what the client sends besides", join(r.Header["X-Other"])+r.body, "obody")
 	response, _ = g.get("/", "Cookie", "a=\xff")
 	want(t, "text that cannot be asked about", response.StatusCode, 400)
 	none(t, "the backend", passed)
 }
 
-// An answer that does not count is none: nobody comes in, but where the route lets everybody in then.
+// Without an answer nobody comes in, but where the route lets everybody in then. An answer that cannot be understood lets nobody in.
 func TestWhatIsNoAnswerOverGRPC(t *testing.T) {
 	big := strings.Repeat("a", 300<<10)
 	for name, answer := range map[string]func(*authv3.AttributeContext_HttpRequest) (*authv3.CheckResponse, error){
@@ -109,7 +109,11 @@ func TestWhatIsNoAnswerOverGRPC(t *testing.T) {
 			return &authv3.CheckResponse{HttpResponse: &authv3.CheckResponse_OkResponse{OkResponse: &authv3.OkHttpResponse{Headers: []*corev3.HeaderValueOption{option("x-user", "a\r\nb: c")}}}}, nil
 		},
 	} {
-		for onFailure, code := range map[string]int{"Refuse": 503, "LetIn": 200} {
+		letIn := 503 // there was an answer
+		if strings.HasSuffix(name, "error") {
+			letIn = 200
+		}
+		for onFailure, code := range map[string]int{"Refuse": 503, "LetIn": letIn} {
 			g, _, passed := startAuthorizer(t, `, backendHeaders: [X-User], onFailure: `+onFailure, answer)
 			response, _ := g.get("/")
 			want(t, name+" "+onFailure, response.StatusCode, code)

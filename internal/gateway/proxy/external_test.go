@@ -148,19 +148,9 @@ func TestWithoutAnAnswerNobodyComesInUnlessTheRouteSaysSo(t *testing.T) {
 		"it is too busy":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 		"no answer":         func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"it takes too long": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"another protocol": func(w http.ResponseWriter, _ *http.Request) {
-			c, _, _ := http.NewResponseController(w).Hijack()
-			_, _ = c.Write([]byte("HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"))
-			_ = c.Close()
-		},
 		"no HTTP": func(w http.ResponseWriter, _ *http.Request) {
 			c, _, _ := http.NewResponseController(w).Hijack()
 			_, _ = c.Write([]byte("hello\r\n"))
-			_ = c.Close()
-		},
-		"two lengths of it": func(w http.ResponseWriter, _ *http.Request) {
-			c, _, _ := http.NewResponseController(w).Hijack()
-			_, _ = c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n"))
 			_ = c.Close()
 		},
 	} {
@@ -182,6 +172,31 @@ func TestWithoutAnAnswerNobodyComesInUnlessTheRouteSaysSo(t *testing.T) {
 		want(t, "status", response.StatusCode, 503)
 		none(t, "the backend", passed)
 	})
+}
+
+// What the Service answers may depend on the client. So an answer that cannot be understood lets nobody in.
+func TestAnAnswerThatIsNeitherYesNorNoLetsNobodyIn(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"a head that is too large": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", strings.Repeat("a", 70<<10))
+			w.WriteHeader(http.StatusFound)
+		},
+		"another protocol": func(w http.ResponseWriter, _ *http.Request) {
+			c, _, _ := http.NewResponseController(w).Hijack()
+			_, _ = c.Write([]byte("HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"))
+			_ = c.Close()
+		},
+		"two lengths of it": func(w http.ResponseWriter, _ *http.Request) {
+			c, _, _ := http.NewResponseController(w).Hijack()
+			_, _ = c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n"))
+			_ = c.Close()
+		},
+	} {
+		a := startAsking(t, ", timeout: 10s, onFailure: LetIn", answer)
+		response, _ := a.get("/")
+		want(t, name, response.StatusCode, 503)
+		none(t, "the backend", a.passed)
+	}
 }
 
 func TestALargeRefusalKeepsItsStatusAlone(t *testing.T) {
@@ -211,14 +226,15 @@ func TestAServiceSaysWhoIsCounted(t *testing.T) {
 }
 
 func TestAHeldUpServiceDoesNotHoldUpLongerThanTheRoute(t *testing.T) {
-	a := startAsking(t, ", timeout: 30s", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	a := startAsking(t, ", timeout: 30s, onFailure: LetIn", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	compiled := a.handler.current.Load().Table
 	compiled.Routes[0].Timeouts.Request = 300 * time.Millisecond
 	start := time.Now()
 	response, _ := a.get("/")
-	if took := time.Since(start); response.StatusCode != http.StatusServiceUnavailable || took > 10*time.Second {
+	if took := time.Since(start); response.StatusCode != http.StatusGatewayTimeout || took > 10*time.Second {
 		t.Errorf("%d after %v", response.StatusCode, took)
 	}
+	none(t, "the backend, although the Service had less than its time", a.passed)
 }
 
 // A client that asks more at a time than the gateway asks the Service must not let itself in.
@@ -247,6 +263,26 @@ func TestAClientCannotKeepTheServiceFromBeingAsked(t *testing.T) {
 	close(hold)
 	want(t, "the one that was", <-codes, 403)
 	none(t, "the backend", a.passed)
+}
+
+// A question that waits for others has less time for its answer. That must not let its client in.
+func TestAClientCannotTakeTheTimeOfTheService(t *testing.T) {
+	a := startAsking(t, ", onFailure: LetIn, timeout: 300ms", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	current := a.handler.current.Load()
+	for i, backend := range current.Table.Backends {
+		if backend.Service == "auth" {
+			current.services[i].SetLimits(upstream.Limits{Connections: 1, Pending: 5, Requests: 6})
+		}
+	}
+	first := make(chan int)
+	go func() {
+		response, _ := a.get("/first")
+		first <- response.StatusCode
+	}()
+	<-a.asked
+	response, _ := a.get("/second")
+	want(t, "one that has waited", response.StatusCode, 503)
+	want(t, "one whose Service had its time", <-first, 200)
 }
 
 // The backend must not read a header that the Service was not shown.

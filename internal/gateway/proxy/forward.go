@@ -109,7 +109,7 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
 	}
 	if e.isJudged {
-		setBody(&e.request, e.judged)
+		setBody(&e.request, e.judged.bytes)
 	} else if e.r.Body != nil && e.r.Body != http.NoBody && e.r.ContentLength != 0 {
 		e.addBody()
 		e.boundBody(e.clientIdle(backend))

@@ -89,7 +89,7 @@ type Handler struct {
 	keys        *jwks.Registry
 	limiter     *limiter
 	passwords   *passwords
-	bodies      *bodyRoom
+	kept        *keptRoom
 	log         *accessLog
 	metrics     *metrics
 	mirrors     *mirrors
@@ -114,6 +114,7 @@ type state struct {
 	services []*upstream.Service     // by Backend.Index
 	keys     map[string]*jwks.Source // by address
 	metrics  []*routeMetrics         // by Route.Place
+	secure   *certificateSet         // with which the table came; nil without TLS
 }
 
 // New returns a Handler without a table. It answers 503 until it has one.
@@ -148,7 +149,7 @@ func New(options Options) *Handler {
 		metrics:   newMetrics(options.Metrics),
 		mirrors:   newMirrors(),
 		passwords: newPasswords(options.Clock),
-		bodies:    newBodyRoom(),
+		kept:      newKeptRoom(),
 	}
 	h.log = newAccessLog(options.AccessLog, func(lines int) { h.metrics.dropped.Add(float64(lines)) })
 	h.connections.Refused = func(why connlimit.Refusal) { h.metrics.refused[why].Inc() }
@@ -162,13 +163,13 @@ func New(options Options) *Handler {
 	return h
 }
 
-// Set serves another table from the next request on. Everything that the table needs is
+// Set serves another table from the next request on. Certificates that belong to it must be set before. Everything that the table needs is
 // ready before its first request. Requests in flight keep the table with which they began.
 func (h *Handler) Set(config Config) {
 	h.set.Lock()
 	defer h.set.Unlock()
 	routes, backends := config.Table.Routes, config.Table.Backends
-	next := &state{Config: config, services: make([]*upstream.Service, len(backends))}
+	next := &state{Config: config, services: make([]*upstream.Service, len(backends)), secure: h.certificates.Load().set()}
 	used := make(map[string]bool, len(backends))
 	for i, backend := range backends {
 		used[backend.ID] = true

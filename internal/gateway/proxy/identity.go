@@ -63,11 +63,12 @@ func (e *exchange) identify() {
 
 // identityOf is who the client of a connection has proven to be. Nil: nobody has, or it was checked by other rules than now.
 func (c *Certificates) identityOf(conn *clientConn) *clientIdentity {
-	if c == nil || conn == nil {
+	set := c.set()
+	if set == nil || conn == nil {
 		return nil
 	}
-	set, shown := c.current.Load(), conn.identity.Load()
-	if set == nil || shown == nil {
+	shown := conn.identity.Load()
+	if shown == nil {
 		return nil
 	}
 	if check := set.checkOf(conn.port); check == nil || check.Identity != shown.check {

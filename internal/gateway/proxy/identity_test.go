@@ -135,6 +135,7 @@ func TestRequestsWithoutTLSAreRefusedWhereCertificatesAreRequired(t *testing.T) 
 	if err := certificates.SetChecked(nil, &ClientCheck{Identity: "b", Roots: ca.Pool(), Optional: true}); err != nil {
 		t.Fatal(err)
 	}
+	g.handler.Set(g.handler.current.Load().Config)
 	if got, _ := g.get("/"); got.StatusCode != http.StatusOK {
 		t.Errorf("without TLS, where that is allowed: %d", got.StatusCode)
 	}

@@ -114,9 +114,9 @@ func TestABackendGetsOnlyBodiesThatTheServiceHasJudged(t *testing.T) {
 		checkJudged(t, j)
 		j.mu.Unlock()
 		eventually(t, "no room is taken", func() bool {
-			g.handler.bodies.mu.Lock()
-			defer g.handler.bodies.mu.Unlock()
-			return g.handler.bodies.used == 0 && len(g.handler.bodies.byClient) == 0
+			g.handler.kept.mu.Lock()
+			defer g.handler.kept.mu.Unlock()
+			return g.handler.kept.used == 0 && len(g.handler.kept.byClient) == 0
 		})
 	}
 }
@@ -212,14 +212,14 @@ func sendInHTTP2(conn net.Conn, r *rand.Rand, number, body string) {
 }
 
 func TestBodiesOfAClientTakeOnlyTheirShareOfTheRoom(t *testing.T) {
-	room, client := newBodyRoom(), netip.MustParseAddr("192.0.2.1")
-	want(t, "the share", room.take(client, maxJudgedOfClient), true)
+	room, client := newKeptRoom(), netip.MustParseAddr("192.0.2.1")
+	want(t, "the share", room.take(client, maxKeptOfClient), true)
 	want(t, "more", room.take(client, 1), false)
 	want(t, "another client", room.take(netip.MustParseAddr("192.0.2.2"), 1), true)
-	want(t, "nobody knows who", room.take(netip.Addr{}, maxJudged-maxJudgedOfClient-1), true)
+	want(t, "nobody knows who", room.take(netip.Addr{}, maxKept-maxKeptOfClient-1), true)
 	want(t, "more than all", room.take(netip.MustParseAddr("192.0.2.3"), 1), false)
-	room.leave(client, maxJudgedOfClient)
-	want(t, "again", room.take(client, maxJudgedOfClient), true)
+	room.leave(client, maxKeptOfClient)
+	want(t, "again", room.take(client, maxKeptOfClient), true)
 }
 
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {

@@ -44,14 +44,14 @@ func (g *gateway) listens(t *testing.T, places ...Place) {
 	}
 }
 
-// kept is an open connection of a client.
-type kept struct {
+// keptConn is an open connection of a client.
+type keptConn struct {
 	net.Conn
 
 	in *bufio.Reader
 }
 
-func dial(t *testing.T, address string) *kept {
+func dial(t *testing.T, address string) *keptConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -59,12 +59,14 @@ func dial(t *testing.T, address string) *kept {
 	}
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	return &kept{conn, bufio.NewReader(conn)}
+	return &keptConn{conn, bufio.NewReader(conn)}
 }
 
-func (k *kept) ask(path string) { _, _ = io.WriteString(k, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n") }
+func (k *keptConn) ask(path string) {
+	_, _ = io.WriteString(k, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+}
 
-func (k *kept) answer(t *testing.T) (answer, string) {
+func (k *keptConn) answer(t *testing.T) (answer, string) {
 	t.Helper()
 	response, err := http.ReadResponse(k.in, nil)
 	if err != nil {

@@ -91,32 +91,32 @@ func (g *gate) hasRoom(client netip.Addr) bool {
 	return g.limits.Connections <= 0 || g.exclusive.Room(client, g.limits.Connections)
 }
 
-// enter waits until a request may be sent. The caller must call leave afterwards.
-func (g *gate) enter(ctx context.Context, p pass, wait time.Duration) *Error {
+// enter waits until a request may be sent, and reports whether it had to. The caller must call leave afterwards, unless it fails.
+func (g *gate) enter(ctx context.Context, p pass, wait time.Duration) (waited bool, failure *Error) {
 	g.mu.Lock()
 	switch {
 	case g.limits.Requests > 0 && !g.requests.Room(p.client, g.limits.Requests):
 		g.mu.Unlock()
-		return &Error{Kind: MaxRequests, Err: errTooManyRequests}
+		return false, &Error{Kind: MaxRequests, Err: errTooManyRequests}
 	case !p.exclusive:
 		g.requests.Take(p.client)
 		g.mu.Unlock()
-		return nil
+		return false, nil
 	case g.hasRoom(p.client): // no waiting request could use the room, otherwise it would have it
 		g.requests.Take(p.client)
 		g.exclusive.Take(p.client)
 		g.mu.Unlock()
-		return nil
+		return false, nil
 	case !g.pending.Room(p.client, g.limits.Pending):
 		g.mu.Unlock()
-		return &Error{Kind: MaxPending, Err: errTooManyPending}
+		return false, &Error{Kind: MaxPending, Err: errTooManyPending}
 	}
 	t := &turn{client: p.client, come: make(chan struct{})}
 	g.requests.Take(p.client)
 	g.pending.Take(p.client)
 	g.waiting = append(g.waiting, t)
 	g.mu.Unlock()
-	return g.await(ctx, t, wait)
+	return true, g.await(ctx, t, wait)
 }
 
 func (g *gate) await(ctx context.Context, t *turn, wait time.Duration) *Error {

@@ -85,7 +85,7 @@ func TestTheWaitForAConnectionEnds(t *testing.T) {
 	defer leave()
 	_, err = s.Do(left, get())
 	wantKind(t, err, Canceled)
-	if failure := s.gate.enter(t.Context(), pass{exclusive: true}, time.Millisecond); failure == nil || failure.Kind != MaxConnections {
+	if _, failure := s.gate.enter(t.Context(), pass{exclusive: true}, time.Millisecond); failure == nil || failure.Kind != MaxConnections {
 		t.Errorf("got %v", failure)
 	}
 	cancel()
@@ -206,10 +206,12 @@ func TestTheCountStaysTrue(t *testing.T) {
 // many entered.
 func enterAll(t *testing.T, g *gate, p pass) (n int) {
 	t.Helper()
-	for g.enter(t.Context(), p, 0) == nil {
+	for {
+		if _, failure := g.enter(t.Context(), p, 0); failure != nil {
+			return n
+		}
 		n++
 	}
-	return n
 }
 
 func TestOneClientLeavesPartOfABackendToTheOthers(t *testing.T) {
@@ -253,19 +255,25 @@ func TestAClientGoesPastThoseThatWaitForTheirShare(t *testing.T) {
 	defer wait.Wait()
 	defer cancel()
 	for range 3 {
-		wait.Go(func() { _ = g.enter(ctx, greedy, time.Minute) })
+		wait.Go(func() { _, _ = g.enter(ctx, greedy, time.Minute) })
 	}
 	eventually(t, "three wait", func() bool { return g.state()[2] == 3 })
-	if failure := g.enter(t.Context(), greedy, time.Minute); failure == nil || failure.Kind != MaxPending {
+	if _, failure := g.enter(t.Context(), greedy, time.Minute); failure == nil || failure.Kind != MaxPending {
 		t.Errorf("the whole queue is one client's: %v", failure)
 	}
 	for range 2 {
-		if failure := g.enter(t.Context(), other, 0); failure != nil {
+		if _, failure := g.enter(t.Context(), other, 0); failure != nil {
 			t.Errorf("another client finds no connection: %v", failure)
 		}
 	}
 	let := make(chan *Error, 1)
-	wait.Go(func() { let <- g.enter(t.Context(), other, time.Minute) })
+	wait.Go(func() {
+		waited, failure := g.enter(t.Context(), other, time.Minute)
+		if !waited {
+			t.Error("a request that waits is not told of")
+		}
+		let <- failure
+	})
 	eventually(t, "the other client waits too", func() bool { return g.state()[2] == 4 })
 	g.leave(other)
 	if failure := <-let; failure != nil {

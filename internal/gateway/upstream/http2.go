@@ -31,6 +31,9 @@ var (
 	errNotHTTP2      = errors.New("the endpoint answers in HTTP/1")
 )
 
+// headTooLarge is the text of golang.org/x/net/http2 for a response head above MaxHeaderBytes. The error has no name.
+const headTooLarge = "http2: response header list larger than advertised limit"
+
 // http2Transport sends requests to an endpoint over HTTP/2. golang.org/x/net/http2
 // implements connections, streams and flow control.
 type http2Transport struct {
@@ -326,6 +329,8 @@ func (e *http2Exchange) explain(ctx context.Context, address string, err error) 
 	case errors.Is(context.Cause(e.ctx), errHeaderTimeout):
 		failure.Kind, failure.Err = Timeout, errHeaderTimeout
 		failure.unsent = e.body != nil && !e.body.whole.Load()
+	case err.Error() == headTooLarge:
+		failure.Kind = Malformed
 	case errors.Is(err, errTooManyConnections):
 		failure.Kind = MaxConnections
 	case errors.Is(err, errDial):

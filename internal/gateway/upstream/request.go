@@ -88,10 +88,14 @@ type Request struct {
 
 	resent          int // how often the request was sent again
 	budgetExhausted bool
+	waited          bool // it has waited for a connection
 }
 
 // Resent returns how often the request was sent again. Valid after Service.Do.
 func (r *Request) Resent() int { return r.resent }
+
+// Waited reports whether the request has waited for a connection because of the limits. Valid after Service.Do.
+func (r *Request) Waited() bool { return r.waited }
 
 // BudgetExhausted reports whether one more retry was not sent, because the Service had used
 // up its retry budget.

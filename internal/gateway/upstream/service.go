@@ -175,7 +175,8 @@ func (s *Service) enter(ctx context.Context, req *Request, p pass) *Error {
 			wait, kind = left, Timeout
 		}
 	}
-	failure := s.gate.enter(ctx, p, wait)
+	waited, failure := s.gate.enter(ctx, p, wait)
+	req.waited = waited
 	if failure != nil && failure.Kind == MaxConnections {
 		failure.Kind = kind
 	}

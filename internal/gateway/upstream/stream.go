@@ -39,7 +39,7 @@ func (c *Connection) CloseWrite() error {
 // another is tried. The error is an *Error.
 func (s *Service) Connect(ctx context.Context, client netip.Addr) (*Connection, error) {
 	pass := pass{client: client, exclusive: true}
-	if failure := s.gate.enter(ctx, pass, maxPendingWait); failure != nil {
+	if _, failure := s.gate.enter(ctx, pass, maxPendingWait); failure != nil {
 		return nil, failure
 	}
 	var tried []*endpoint
@@ -113,7 +113,7 @@ func (s *Session) Close() { s.leave() }
 // Begin chooses an endpoint for the datagrams of a client, within the limits of the Service. The error is an *Error.
 func (s *Service) Begin(ctx context.Context, client netip.Addr) (*Session, error) {
 	pass := pass{client: client}
-	if failure := s.gate.enter(ctx, pass, 0); failure != nil {
+	if _, failure := s.gate.enter(ctx, pass, 0); failure != nil {
 		return nil, failure
 	}
 	e := s.pick(nil)
