@@ -17,7 +17,7 @@ type StreamApplyConfiguration struct {
 	// name of the stream and of its port in the Service, unique, and not http or https. At most 15 characters: lower case letters, digits
 	// and '-', with a letter first.
 	Name *string `json:"name,omitempty"`
-	// port of the Service and of the pods, from 1 to 65535, and none of 80, 443, 8080, 8081 and 8443. Streams of protocol TLS with
+	// port of the Service and of the pods, from 1 to 65535, and none of 80, 443, 8080, 8081, 8443 and 15022. Streams of protocol TLS with
 	// different hostnames may share one. The first one below 1024 restarts the pods, which need a setting of the kernel for it.
 	Port *int32 `json:"port,omitempty"`
 	// protocol of clients: TCP, or TLS, where the name in their first message chooses the stream.
