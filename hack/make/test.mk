@@ -168,11 +168,13 @@ test-localkube: bin/testsum ## Test the local cluster itself: start, repair afte
 	@echo 'test-localkube:'
 	@go -C hack/localkube test -tags selftest -json -count=1 -timeout 20m -run TestEndToEnd $(TEST_FLAGS) . | $(TESTSUM)
 
-# Most of the time a run waits to see that nothing happens, so many run at a time. They leave thousands of namespaces in
-# memory. With GOGC and GOMEMLIMIT, Go rarely collects garbage while there is memory left. The tests and the API server get
-# both settings, each for itself.
+# Most of the time a run waits to see that nothing happens, so many run at a time. Those of Gateways have pods that watch
+# more than ten kinds: more than 64 at a time are late on two processors. Runs leave thousands of namespaces in memory.
+# With GOGC and GOMEMLIMIT, Go rarely collects garbage while there is memory left. The tests and the API server get both
+# settings, each for itself.
+FAULT_PARALLEL ?= $(if $(filter gateway,$(KIND)),64,256)
 FAULT_TEST = GOGC=400 GOMEMLIMIT=6GiB KUBEBUILDER_ASSETS=$$(bin/localkube assets) FAULT_TABLE=$(CURDIR)/bin/fault-table.md \
-  go test -json -tags faulttest -count=1 -parallel 256 ./test/fault
+  go test -json -tags faulttest -count=1 -parallel $(FAULT_PARALLEL) ./test/fault
 
 # $(call fault,FLAGS) plays cases, and prints their table even when cases fail.
 fault = code=0; rm -f bin/fault-table.md; $(FAULT_TEST) -run '$(or $(CASE),.)' -kind '$(KIND)' $(1) $(TEST_FLAGS) | $(TESTSUM) || code=$$?; \
