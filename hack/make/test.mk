@@ -183,7 +183,7 @@ fault = code=0; rm -f bin/fault-table.md; $(FAULT_TEST) -run '$(or $(CASE),.)' -
 .PHONY: test-fault
 test-fault: bin/testsum bin/localkube ## Try every fault at every point of every scenario in test/fault. KIND=name plays one kind, CASE=regexp some cases.
 	@echo 'test-fault:'
-	@$(call fault,-timeout 60m)
+	@$(call fault,-timeout 3h)
 
 .PHONY: test-fault-sample
 test-fault-sample: bin/testsum bin/localkube ## Try one case of half of the faults in every scenario, chosen by the commit. SEED= repeats a sample, CASE= one case of it.

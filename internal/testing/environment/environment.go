@@ -147,8 +147,8 @@ func startServer() (*envtest.Environment, *rest.Config, error) {
 			CRDDirectoryPaths:     []string{filepath.Join(root(), "config", "crd")},
 			ErrorIfCRDPathMissing: true,
 		}
-		// Nothing collects the Services of the tests, and envtest's own range has 254 addresses.
-		server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
+		// Nothing collects the Services of the tests. The default ranges have 254 addresses and 2,768 ports.
+		server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16").Set("service-node-port-range", "1-65535")
 		config, err := server.Start()
 		if err == nil {
 			return server, config, nil
