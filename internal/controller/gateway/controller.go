@@ -64,11 +64,13 @@ type Reconciler struct {
 	// confirmed remembers of which namespaces the cache has shown the GatewayPolicies as they were. Losing it costs a live list of
 	// each.
 	confirmed *lru.Cache
+	// silent remembers which pods were ready although they did not answer, by UID. Losing it costs a live read of each.
+	silent *lru.Cache
 	// pace bounds how often a Gateway with many routes is looked at.
 	pace *pace
 	// settling remembers since when a status waits for pods. Losing it costs a longer wait.
 	settling *lru.Cache
-	// counted remembers when the status of a Gateway was written, by UID. Losing it costs a write.
+	// counted remembers when the status of a Gateway was written, by UID. Losing it costs a wait.
 	counted *lru.Cache
 }
 
@@ -130,6 +132,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.judgePods()
 	s.judgeRollout(r.kit.Clock.Now())
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
+		if err := r.confirmSilence(ctx, s); err != nil {
+			return err
+		}
 		// Routes are many, so they come last.
 		return errors.Join(r.writeGateway(ctx, s), r.writeSets(ctx, s), r.writePolicies(ctx, s), r.writeGatewayPolicies(ctx, s), r.writeRoutes(ctx, s))
 	})

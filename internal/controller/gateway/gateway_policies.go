@@ -63,6 +63,9 @@ func (r *Reconciler) gatewayPolicies(ctx context.Context) ([]slipwayv1alpha1.Gat
 	return list.Items, nil
 }
 
+// maxPolicyLists bounds the lists of GatewayPolicies of one namespace each. Above it, one list has all of them.
+const maxPolicyLists = 8
+
 // confirmPolicies returns an error while the policies that were loaded are not those that there are. The operator that led before
 // may have seen more: who has lost his policy must not be let in again, and no Secret is copied for it. The policies of a namespace
 // are compared once. What the cache shows later can only be newer.
@@ -75,8 +78,8 @@ func (r *Reconciler) confirmPolicies(ctx context.Context, s *scope) error {
 		return known || !r.kinds.objects.Watches(namespace)
 	})
 	from := namespaces
-	if len(namespaces) > 1 && len(r.namespaces) == 0 {
-		from = []string{metav1.NamespaceAll} // one list in place of many
+	if len(namespaces) > maxPolicyLists && len(r.namespaces) == 0 {
+		from = []string{metav1.NamespaceAll}
 	}
 	var live []slipwayv1alpha1.GatewayPolicy
 	for _, namespace := range from {

@@ -1,15 +1,18 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
 // served is what the pods that are ready serve. Pods that are not get no requests.
@@ -24,8 +27,8 @@ type replicaView struct {
 	pod *corev1.Pod
 	// mute is why it does not say what it serves; empty: it does.
 	mute string
-	// asking tells that it has not answered yet.
-	asking bool
+	// asking tells that it has not answered yet, and silent that it does not answer any more.
+	asking, silent bool
 	// what it serves: listeners by name and digest, and the digests of routes.
 	listeners map[revision.ServedListener]bool
 	routes    map[string]bool
@@ -49,6 +52,7 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 		one.asking = true
 		one.mute = fmt.Sprintf("pod %q has not said yet what it serves", pod.Name)
 	case answer.State == replica.Silent:
+		one.silent = true
 		one.mute = fmt.Sprintf("pod %q does not answer on its admin port", pod.Name)
 	case answer.State == replica.Incompatible:
 		one.mute = fmt.Sprintf("pod %q does not say what it serves: %s", pod.Name, answer.Detail)
@@ -66,6 +70,26 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 		}
 	}
 	return one
+}
+
+// confirmSilence returns an error while a pod that does not answer has gone, or gets no requests any more, and the cache does not
+// show that yet. What its silence would say of everything that it served must not be written. Each pod is looked at once.
+func (r *Reconciler) confirmSilence(ctx context.Context, s *scope) error {
+	for _, one := range s.served.replicas {
+		if _, known := r.silent.Get(one.pod.UID); known || !one.silent {
+			continue
+		}
+		live := &corev1.Pod{}
+		err := r.kit.Live.Get(ctx, client.ObjectKeyFromObject(one.pod), live)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return outcome.Classify(fmt.Sprintf("pod %q", one.pod.Name), err)
+		case err != nil || live.UID != one.pod.UID || !replica.CanAnswer(live) || !replica.IsReady(live):
+			return outcome.StaleCache(fmt.Sprintf("pod %q", one.pod.Name))
+		}
+		r.silent.Add(one.pod.UID, true)
+	}
+	return nil
 }
 
 // lack is why something is not served by every pod that is ready, nil where it is.

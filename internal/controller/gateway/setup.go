@@ -235,6 +235,6 @@ func newReconciler(mgr ctrl.Manager, options Options, known *kinds, replicas Rep
 		kit: tools, kinds: known, owned: owned{kinds: known, children: mgr.GetClient()}, given: newParameters(mgr, options), replicas: replicas,
 		image: options.Image, serviceType: options.ServiceType, namespaces: slices.Sorted(slices.Values(options.Namespaces)),
 		pace:         &pace{clock: options.Clock, rests: lru.New(kit.Memory)},
-		certificates: lru.New(kit.Memory), bundles: lru.New(kit.Memory), credentials: lru.New(kit.Memory), copied: lru.New(kit.Memory), granted: lru.New(kit.Memory), confirmed: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
+		certificates: lru.New(kit.Memory), bundles: lru.New(kit.Memory), credentials: lru.New(kit.Memory), copied: lru.New(kit.Memory), granted: lru.New(kit.Memory), confirmed: lru.New(kit.Memory), silent: lru.New(kit.Memory), settling: lru.New(kit.Memory), counted: lru.New(kit.Memory),
 	}
 }

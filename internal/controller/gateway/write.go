@@ -73,7 +73,13 @@ func (r *Reconciler) due(s *scope, uid types.UID, listeners []*graph.Listener, i
 	if sameStatus(is, next) {
 		return false
 	}
-	if last, ok := r.counted.Get(uid); ok && onlyCounts(is, next) {
+	if onlyCounts(is, next) {
+		last, ok := r.counted.Get(uid)
+		if !ok {
+			// The operator that led before may have counted what the cache does not show yet.
+			last = r.kit.Clock.Now()
+			r.counted.Add(uid, last)
+		}
 		if wait := countInterval - r.kit.Clock.Since(last.(time.Time)); wait > 0 {
 			s.recheck.After(wait)
 			return false
