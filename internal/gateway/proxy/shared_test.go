@@ -3,8 +3,9 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
-	"net"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
@@ -26,15 +27,10 @@ type sharing struct {
 	stop    func()
 }
 
-// freeAddress returns an address on which nothing listens.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+// ownAddress returns an address of this machine that nobody else has: a port that is not given to connections, at one of its 16
+// million addresses.
+func ownAddress() string {
+	return fmt.Sprintf("127.%d.%d.%d:%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254), peers.Port)
 }
 
 // startSharing starts three data planes with the same routes, and waits until each reaches the others.
@@ -44,7 +40,7 @@ func startSharing(t testing.TB, routes string) []*sharing {
 	changed := make(chan struct{}, 1)
 	var list []*sharing
 	for range 3 {
-		s := &sharing{address: freeAddress(t)}
+		s := &sharing{address: ownAddress()}
 		s.shared = peers.NewShared(peers.SharedOptions{Address: s.address, Scope: "test", Clock: clock.RealClock{}, Changed: func() {
 			select {
 			case changed <- struct{}{}:
@@ -59,7 +55,9 @@ func startSharing(t testing.TB, routes string) []*sharing {
 		ctx, cancel := context.WithCancel(t.Context())
 		s.stop = func() { cancel(); s.shared.Set(t.Context(), peers.Settings{}) }
 		t.Cleanup(s.stop)
-		s.shared.Set(ctx, settings)
+		if again := s.shared.Set(ctx, settings); !again.IsZero() {
+			t.Fatalf("%s is taken", s.address)
+		}
 	}
 	for limit := time.After(20 * time.Second); ; {
 		apart := false
