@@ -38,8 +38,8 @@ func TestCostOfListenerSets(t *testing.T) {
 	took := time.Since(start)
 	cancel()
 	routes, gateways := ofRoutes()
-	goal(t, "status writes of one route", most(routes), 2)
-	measured(t, "status writes of one ListenerSet, at most: %d; of the Gateway: %d", most(ofSets()), gateways)
+	goal(t, "status writes of one route", highest(routes), 2)
+	measured(t, "status writes of one ListenerSet, at most: %d; of the Gateway: %d", highest(ofSets()), gateways)
 	memory := c.resident()
 	for name, seconds := range c.processorTime() {
 		measured(t, "%s: %.1f s of processor time in %v, %.0f MiB resident", name, seconds-before[name], took.Round(time.Second), memory[name]/(1<<20))
@@ -122,8 +122,8 @@ func (c *setCrowd) settleAll(t *testing.T) {
 	}))
 }
 
-// most is the highest of some counts. Without any it is 0.
-func most(counts map[string]int) int {
+// highest returns the highest of some counts. Without any it is 0.
+func highest(counts map[string]int) int {
 	return slices.Max(append(slices.Collect(maps.Values(counts)), 0))
 }
 
