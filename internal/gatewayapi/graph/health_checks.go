@@ -12,26 +12,7 @@ const maxChecked = 128
 // boundHealthChecks takes the health checks away from policies that have more checked than their namespace may. It keeps those that
 // come first in the order of precedence.
 func (b *builder) boundHealthChecks(rules []Rule) {
-	checked := map[string]map[table.BackendName]bool{} // by group
-	for i := range rules {
-		of := &rules[i].Rule
-		if of.BackendSettings == nil || of.BackendSettings.HealthCheck == nil || of.Transport != table.TransportHTTP {
-			continue
-		}
-		ports := checked[of.BackendSettings.Group]
-		if ports == nil {
-			ports = map[table.BackendName]bool{}
-			checked[of.BackendSettings.Group] = ports
-		}
-		for n := range of.Backends {
-			to := &of.Backends[n]
-			ports[table.BackendName{ServiceName: table.ServiceName{Namespace: to.Namespace, Name: to.Service}, Port: to.Port}] = true
-		}
-		for n := range of.Mirrors {
-			to := &of.Mirrors[n]
-			ports[table.BackendName{ServiceName: table.ServiceName{Namespace: to.Namespace, Name: to.Service}, Port: to.Port}] = true
-		}
-	}
+	checked := checkedPorts(rules)
 	if len(checked) == 0 {
 		return
 	}
@@ -57,4 +38,29 @@ func (b *builder) boundHealthChecks(rules []Rule) {
 			of.BackendSettings = &without
 		}
 	}
+}
+
+// checkedPorts are the ports of Services that rules have checked, by group.
+func checkedPorts(rules []Rule) map[string]map[table.BackendName]bool {
+	checked := map[string]map[table.BackendName]bool{}
+	for i := range rules {
+		of := &rules[i].Rule
+		if of.BackendSettings == nil || of.BackendSettings.HealthCheck == nil || of.Transport != table.TransportHTTP {
+			continue
+		}
+		ports := checked[of.BackendSettings.Group]
+		if ports == nil {
+			ports = map[table.BackendName]bool{}
+			checked[of.BackendSettings.Group] = ports
+		}
+		for n := range of.Backends {
+			to := &of.Backends[n]
+			ports[table.BackendName{ServiceName: table.ServiceName{Namespace: to.Namespace, Name: to.Service}, Port: to.Port}] = true
+		}
+		for n := range of.Mirrors {
+			to := &of.Mirrors[n]
+			ports[table.BackendName{ServiceName: table.ServiceName{Namespace: to.Namespace, Name: to.Service}, Port: to.Port}] = true
+		}
+	}
+	return checked
 }
