@@ -148,7 +148,7 @@ func startServer() (*envtest.Environment, *rest.Config, error) {
 			ErrorIfCRDPathMissing: true,
 		}
 		// Nothing collects the Services of the tests. The default ranges have 254 addresses and 2,768 ports.
-		server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16").Set("service-node-port-range", "1-65535")
+		server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16").Set("service-node-port-range", "10000-60000")
 		config, err := server.Start()
 		if err == nil {
 			return server, config, nil
