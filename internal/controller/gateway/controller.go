@@ -131,13 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.listen(ctx, s)
 	s.judgePods()
 	s.judgeRollout(r.kit.Clock.Now())
-	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
-		if err := r.confirmSilence(ctx, s); err != nil {
-			return err
-		}
-		// Routes are many, so they come last.
-		return errors.Join(r.writeGateway(ctx, s), r.writeSets(ctx, s), r.writePolicies(ctx, s), r.writeGatewayPolicies(ctx, s), r.writeRoutes(ctx, s))
-	})
+	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error { return r.writeStatuses(ctx, s) })
 }
 
 // askPods has the pods followed that can answer, gets their answers, and lets those that are stale know whether others are

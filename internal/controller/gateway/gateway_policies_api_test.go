@@ -150,10 +150,8 @@ func TestAGatewayPolicyIsJudged(t *testing.T) {
 	})
 }
 
-// A Secret of another namespace is copied as long as a policy needs it, and only if it is what it should be.
-func TestWhomAPolicyOfAnotherNamespaceLetsInIsCopied(t *testing.T) {
-	f := newFixture(t)
-	f.startOperator(nil)
+// acrossNamespaces makes a Gateway that is open to all namespaces, and a route of another one to it.
+func (f *fixture) acrossNamespaces() (*gatewayv1.Gateway, *gatewayv1.HTTPRoute) {
 	g := f.gateway(func(g *gatewayv1.Gateway) {
 		all := gatewayv1.NamespacesFromAll
 		for i := range g.Spec.Listeners {
@@ -164,6 +162,14 @@ func TestWhomAPolicyOfAnotherNamespaceLetsInIsCopied(t *testing.T) {
 		r.Namespace = f.other
 		r.Spec.ParentRefs[0].Namespace = ptr(gatewayv1.Namespace(f.namespace))
 	})
+	return g, route
+}
+
+// A Secret of another namespace is copied as long as a policy needs it, and only if it is what it should be.
+func TestWhomAPolicyOfAnotherNamespaceLetsInIsCopied(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	g, route := f.acrossNamespaces()
 	hashes := map[string][]byte{"alice": keyHash("alice")}
 	secret, policy := keys(f.other, "keys", hashes), attach(f.other, "keys", "HTTPRoute", "shop", "", "keys")
 	f.create(f.class, g, service(f.other, "app"), route, secret, policy)
@@ -200,16 +206,7 @@ func TestWhomAPolicyOfAnotherNamespaceLetsInIsCopied(t *testing.T) {
 func TestTheServiceThatAPolicyAsksIsFollowed(t *testing.T) {
 	f := newFixture(t)
 	f.startOperator(nil)
-	g := f.gateway(func(g *gatewayv1.Gateway) {
-		all := gatewayv1.NamespacesFromAll
-		for i := range g.Spec.Listeners {
-			g.Spec.Listeners[i].AllowedRoutes = &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: &all}}
-		}
-	})
-	route := f.route("shop", "app", func(r *gatewayv1.HTTPRoute) {
-		r.Namespace = f.other
-		r.Spec.ParentRefs[0].Namespace = ptr(gatewayv1.Namespace(f.namespace))
-	})
+	g, route := f.acrossNamespaces()
 	policy := attach(f.other, "asks", "HTTPRoute", "shop", "", "")
 	policy.Spec.Defaults.Auth = &slipwayv1alpha1.Auth{External: &slipwayv1alpha1.ExternalAuth{BackendService: slipwayv1alpha1.BackendService{Name: "auth", Port: 8080}}}
 	f.create(f.class, g, service(f.other, "app"), service(f.namespace, "auth"), route, policy)

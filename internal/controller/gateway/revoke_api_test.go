@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,15 +22,17 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
-// unreadable answers reads of one object with an error of the API server, while it is on.
+// unreadable answers reads of one object with an error of the API server, while it is on. It begins after some reads.
 type unreadable struct {
-	next http.RoundTripper
-	path string
-	on   atomic.Bool
+	next         http.RoundTripper
+	path         string
+	on           atomic.Bool
+	spared, hits atomic.Int64
 }
 
 func (u *unreadable) RoundTrip(request *http.Request) (*http.Response, error) {
-	if u.on.Load() && request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, u.path) {
+	if u.on.Load() && request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, u.path) && u.spared.Add(-1) < 0 {
+		u.hits.Add(1)
 		return &http.Response{
 			StatusCode: http.StatusInternalServerError, Status: "500", Header: http.Header{}, Request: request, Body: io.NopCloser(strings.NewReader("etcd is away")),
 		}, nil
@@ -76,6 +79,40 @@ func TestACertificateGoesWithItsGrantWhateverElseFails(t *testing.T) {
 	failing.on.Store(true)
 	f.delete(grants["revoked"])
 	holds(false)
+}
+
+// While the only certificate cannot be read there is nothing to copy, and no Secret without anything is made.
+func TestNoCopyIsMadeOfNothing(t *testing.T) {
+	f := newFixture(t)
+	failing := &unreadable{path: "/namespaces/" + f.other + "/secrets/web"}
+	failing.on.Store(true)
+	failing.spared.Store(1) // it can still be checked
+	f.startOperator(func(config *rest.Config) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { failing.next = next; return failing })
+	})
+	g := f.gateway(secure(f.other, "web"))
+	secret := f.certificate(f.other, "web")
+	f.create(secret, f.grant(), f.class, g)
+	copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: desired.CopiesName(g), Namespace: f.namespace}}
+	environment.Eventually(t, func() error {
+		if failing.hits.Load() < 2 {
+			return errors.New("it was not tried to copy the certificate twice yet")
+		}
+		return nil
+	})
+	if err := f.get(copies); !apierrors.IsNotFound(err) {
+		t.Errorf("the copies while nothing can be copied: %v, %v", copies.Data, err)
+	}
+	failing.on.Store(false)
+	environment.Eventually(t, func() error {
+		if err := f.get(copies); err != nil {
+			return err
+		}
+		if _, found := borrowed.Find(copies, client.ObjectKeyFromObject(secret)); !found {
+			return errors.New("the certificate has no copy")
+		}
+		return nil
+	})
 }
 
 // readsContent notes lists and watches of Secrets with their content.

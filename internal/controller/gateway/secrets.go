@@ -140,6 +140,9 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	}
 	data, failed := r.copy(ctx, s, wanted, current)
 	failed = errors.Join(failed, r.copyBundles(ctx, s, trusted, current, data), r.copyCredentials(ctx, s, current, data))
+	if failed != nil && len(data) == 0 && current.UID == "" {
+		return failed // there is nothing to copy, and nothing to take away
+	}
 	// Credentials that a stale cache does not show are no reason to take their copy away.
 	ctx = apply.Using(ctx, s.credentials...)
 	if _, err := r.kit.Applier.Apply(ctx, s.gateway, apply.Child{Desired: desired.Copies(s.gateway, data), Current: current}); err != nil {

@@ -36,6 +36,14 @@ func (r *Reconciler) settle(what string) time.Duration {
 	return settleTime - r.kit.Clock.Since(since.(time.Time))
 }
 
+// writeStatuses writes the status of the Gateway and of everything of it. Routes are many, so they come last.
+func (r *Reconciler) writeStatuses(ctx context.Context, s *scope) error {
+	if err := r.confirmSilence(ctx, s); err != nil {
+		return err
+	}
+	return errors.Join(r.writeGateway(ctx, s), r.writeSets(ctx, s), r.writePolicies(ctx, s), r.writeGatewayPolicies(ctx, s), r.writeRoutes(ctx, s))
+}
+
 // writeGateway writes the status of the Gateway where it differs.
 func (r *Reconciler) writeGateway(ctx context.Context, s *scope) error {
 	next := s.status(r.kit.Clock.Now())

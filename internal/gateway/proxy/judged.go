@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -23,28 +22,13 @@ func (e *exchange) readJudged(most int64) bool {
 	}
 	source, stop := e.judgedSource()
 	if deadline := e.deadline(); !deadline.IsZero() {
-		defer after(deadline.Sub(e.handler.options.Clock.Now()), stop)()
+		defer upstream.StopAfter(deadline.Sub(e.handler.options.Clock.Now()), stop)()
 	}
 	if err := e.judged.read(e.handler.kept, e.shareOf, source, most, e.r.ContentLength); err != nil {
 		return e.refuseUnread(err)
 	}
 	e.isJudged, e.r.Trailer = true, nil
 	return true
-}
-
-// after calls stop after some time, unless its result is called before. The result returns when stop does not run any more: what
-// stop uses may be gone once the request has ended.
-func after(wait time.Duration, stop func()) (cancel func()) {
-	stopped := make(chan struct{})
-	timer := time.AfterFunc(wait, func() {
-		defer close(stopped)
-		stop()
-	})
-	return func() {
-		if !timer.Stop() {
-			<-stopped
-		}
-	}
 }
 
 // judgedSource is the body, with its timeouts, and what ends a read.

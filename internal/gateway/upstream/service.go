@@ -257,6 +257,22 @@ func (b *replayBuffer) release() {
 	}
 }
 
+// StopAfter calls stop after some time, unless its result is called before. The result
+// returns when stop does not run any more: what stop uses may be gone once a request has
+// ended.
+func StopAfter(wait time.Duration, stop func()) (cancel func()) {
+	stopped := make(chan struct{})
+	timer := time.AfterFunc(wait, func() {
+		defer close(stopped)
+		stop()
+	})
+	return func() {
+		if !timer.Stop() {
+			<-stopped
+		}
+	}
+}
+
 // readReplay reads a small body into a buffer. It returns nil if there is no body or if it
 // is not small.
 func (s *Service) readReplay(req *Request) (*replayBuffer, error) {
@@ -264,16 +280,7 @@ func (s *Service) readReplay(req *Request) (*replayBuffer, error) {
 		return nil, nil
 	}
 	if !req.Deadline.IsZero() {
-		stopped := make(chan struct{})
-		stop := time.AfterFunc(req.Deadline.Sub(s.options.Clock.Now()), func() {
-			defer close(stopped)
-			req.StopBody()
-		})
-		defer func() {
-			if !stop.Stop() {
-				<-stopped // what it uses may be gone once the request has ended
-			}
-		}()
+		defer StopAfter(req.Deadline.Sub(s.options.Clock.Now()), req.StopBody)()
 	}
 	buffer := replayBuffers.Get().(*replayBuffer)
 	if err := req.keepBody(buffer[:]); err != nil {
