@@ -40,7 +40,8 @@ type ExternalAuth struct {
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 	// onFailure says what happens while the Service gives no answer, or one with status 500 or higher: Refuse answers with 503,
-	// LetIn lets everybody in. What clients can bring about, such as too many requests at a time, lets nobody in. Default Refuse.
+	// LetIn lets everybody in. Too many questions at a time, an answer that is too large or cannot be understood, and the end of
+	// timeouts.request let nobody in. Default Refuse.
 	// +kubebuilder:default=Refuse
 	// +optional
 	OnFailure AuthFailurePolicy `json:"onFailure,omitempty"`

@@ -356,8 +356,9 @@ type RateLimit struct {
 	// +optional
 	Per RateLimitScope `json:"per,omitempty"`
 	// count says who counts: each Replica for itself, or all replicas of the Gateway together. With Gateway, at most 5 %
-	// more than the limit is allowed with 3 replicas that reach each other on port 15022, and a request waits at most 20ms
-	// for another replica. A replica that does not reach the others allows its part of the limit. Default Replica.
+	// more than the limit, or one request more if the limit is below 20, is allowed with 3 replicas that reach each other on port
+	// 15022, and a request waits at most 20ms for another replica. A replica that does not reach the others allows its part of
+	// the limit. Default Replica.
 	// +optional
 	Count RateLimitCount `json:"count,omitempty"`
 }

@@ -25,7 +25,8 @@ const (
 )
 
 // Stream forwards connections whose bytes are not read as HTTP, such as those to a database. Its port is opened and closed while the
-// gateway runs. A stream that is in error takes no other one down, and its port is not opened.
+// gateway runs. A stream that is in error takes no other one down. The port of one that
+// cannot be served as it is written is not opened.
 type Stream struct {
 	// name of the stream and of its port in the Service, unique, and not http or https. At most 15 characters: lower case letters, digits
 	// and '-', with a letter first.
@@ -35,7 +36,7 @@ type Stream struct {
 	// +required
 	Name string `json:"name"`
 	// port of the Service and of the pods, from 1 to 65535, and none of 80, 443, 8080, 8081, 8443 and 15022. Streams of protocol TLS with
-	// different hostnames may share one. The first one below 1024 restarts the pods, which need a setting of the kernel for it.
+	// different hostnames may share one. The first one below 1024 restarts the pods, which need a setting of the kernel for it, and so does the removal of the last.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +required

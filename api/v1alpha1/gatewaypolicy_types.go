@@ -92,6 +92,8 @@ type PolicyTargetReference struct {
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.per) || self.rateLimit.per != 'Key' || has(self.auth)",message="rateLimit.per Key needs auth beside it"
+// +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.per) || self.rateLimit.per != 'Key' || !has(self.auth) || !has(self.auth.external) || has(self.auth.external.identityHeader)",message="rateLimit.per Key needs auth.external.identityHeader"
+// +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.count) || self.rateLimit.count != 'Gateway'",message="rateLimit.count Gateway is for an APIGateway alone"
 type GatewayPolicySettings struct {
 	// clientAddresses lets only those in whose address fits. Others get 403, and connections that the gateway does not read are
 	// closed. Default: everybody.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/admin"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/settings"
@@ -115,6 +116,7 @@ func Run(ctx context.Context, options Options) error {
 	g.shared = peers.NewShared(peers.SharedOptions{
 		Address: cmp.Or(options.Peers, net.JoinHostPort("", strconv.Itoa(peers.Port))),
 		Scope:   cmp.Or(options.Kind, KindAPIGateway) + " " + options.Namespace + "/" + options.Gateway,
+		Secret:  quota.SecretName(options.Gateway),
 		Clock:   g.clock, Changed: func() { signal(g.sharedChanged) },
 	})
 	var metrics prometheus.Registerer = registry

@@ -23,8 +23,8 @@ func StateMetrics() []metric.Definition {
 		{Name: "slipway_gateway_certificate_expiry_timestamp_seconds", Type: metric.Gauge, Labels: []string{"secret"}, Help: "When a certificate that is served expires, by the name of its Secret, in seconds since 1970."},
 		{Name: "slipway_gateway_shared_limit_replicas", Type: metric.Gauge, Labels: []string{"state"}, Help: "Other replicas of the gateway with which rate limits of count Gateway are counted, by state: known, or reached in both directions. Without such a limit there is no series."},
 		{Name: "slipway_gateway_shared_limit_requests_total", Type: metric.Counter, Labels: []string{"decision"}, Help: "Requests that rate limits of count Gateway have decided about: allowed or refused by the count of all replicas, or decided by this replica with its part of the limit because the replica that counts was not reached (unreached), did not answer in 20 ms (late), or had too much to answer (full)."},
-		{Name: "slipway_gateway_shared_limit_asks_total", Type: metric.Counter, Help: "Times that this replica has asked another one for tokens of a rate limit of count Gateway."},
-		{Name: "slipway_gateway_shared_limit_strangers_total", Type: metric.Counter, Help: "Connections to the port for other replicas that did not prove that they are of the same gateway."},
+		{Name: "slipway_gateway_shared_limit_lease_requests_total", Type: metric.Counter, Help: "Times that this replica has asked another one for tokens of a rate limit of count Gateway."},
+		{Name: "slipway_gateway_shared_limit_rejected_connections_total", Type: metric.Counter, Help: "Connections to the port for other replicas that ended before both sides had proven that they are of the same gateway: those of others, and those of replicas that took longer than a second."},
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *states) collectShared(metrics chan<- prometheus.Metric) {
 		send(7, prometheus.CounterValue, float64(requests), decision)
 	}
 	send(8, prometheus.CounterValue, float64(figures.Asks))
-	send(9, prometheus.CounterValue, float64(figures.Strangers))
+	send(9, prometheus.CounterValue, float64(figures.RejectedConnections))
 }
 
 func oneIf(is bool) float64 {

@@ -61,7 +61,7 @@ type Reconciler struct {
 	copied *lru.Cache
 	// granted remembers of which namespaces the cache has shown the grants as they were. Losing it costs a live list of each.
 	granted *lru.Cache
-	// confirmed remembers of which namespaces the cache has shown the GatewayPolicies as they were. Losing it costs a live list of
+	// confirmed remembers of which namespaces the cache has shown the GatewayPolicies as they are. Losing it costs a live list of
 	// each.
 	confirmed *lru.Cache
 	// silent remembers which pods were ready although they did not answer, by UID. Losing it costs a live read of each.
@@ -124,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s.graph = graph.Build(s.input)
 	r.pace.rest(req.NamespacedName, len(s.graph.Routes))
-	if s.err = errors.Join(r.confirmGrants(ctx, s), r.confirmPolicies(ctx, s)); s.err == nil {
+	if s.err = errors.Join(s.err, r.confirmGrants(ctx, s)); s.err == nil {
 		s.err = errors.Join(r.borrow(ctx, s), r.applyChildren(ctx, s))
 	}
 	r.askPods(ctx, s)

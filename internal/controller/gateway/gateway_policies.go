@@ -24,11 +24,12 @@ var ofGatewayPolicies = []string{slipwayv1alpha1.ConditionPolicyAccepted, slipwa
 
 // loadGatewayPolicies reads the GatewayPolicies that name the Gateway, its ListenerSets or its routes.
 func (r *Reconciler) loadGatewayPolicies(ctx context.Context, s *scope) error {
-	list, err := r.gatewayPolicies(ctx)
+	cached, err := r.gatewayPolicies(ctx)
 	if err != nil {
 		return err
 	}
-	s.policies = list
+	var list []slipwayv1alpha1.GatewayPolicy
+	list, s.err = r.currentPolicies(ctx, s, cached) // status tells, and nothing is made meanwhile
 	gateway := client.ObjectKeyFromObject(s.gateway)
 	named := map[graph.Target]bool{{Kind: "Gateway", Name: gateway}: true}
 	for _, set := range s.input.ListenerSets {
@@ -66,17 +67,18 @@ func (r *Reconciler) gatewayPolicies(ctx context.Context) ([]slipwayv1alpha1.Gat
 // maxPolicyLists bounds the lists of GatewayPolicies of one namespace each. Above it, one list has all of them.
 const maxPolicyLists = 8
 
-// confirmPolicies returns an error while the policies that were loaded are not those that there are. The operator that led before
-// may have seen more: who has lost his policy must not be let in again, and no Secret is copied for it. The policies of a namespace
-// are compared once. What the cache shows later can only be newer.
-func (r *Reconciler) confirmPolicies(ctx context.Context, s *scope) error {
-	if !r.kinds.objects.Has(&slipwayv1alpha1.GatewayPolicy{}) {
-		return nil
-	}
+// currentPolicies returns the policies with those that there are in place of those that a stale cache shows. The operator that led
+// before may have seen more: who has lost his policy must not be let in again, and no Secret is copied for it. The policies of a
+// namespace are read until the cache shows the same. What it shows later can only be newer. Somebody who changes policies all the
+// time costs reads, and holds nobody up.
+func (r *Reconciler) currentPolicies(ctx context.Context, s *scope, cached []slipwayv1alpha1.GatewayPolicy) ([]slipwayv1alpha1.GatewayPolicy, error) {
 	namespaces := slices.DeleteFunc(s.ruling(), func(namespace string) bool {
 		_, known := r.confirmed.Get(namespace)
 		return known || !r.kinds.objects.Watches(namespace)
 	})
+	if len(namespaces) == 0 || !r.kinds.objects.Has(&slipwayv1alpha1.GatewayPolicy{}) {
+		return cached, nil
+	}
 	from := namespaces
 	if len(namespaces) > maxPolicyLists && len(r.namespaces) == 0 {
 		from = []string{metav1.NamespaceAll}
@@ -85,17 +87,21 @@ func (r *Reconciler) confirmPolicies(ctx context.Context, s *scope) error {
 	for _, namespace := range from {
 		list := &slipwayv1alpha1.GatewayPolicyList{}
 		if err := r.kit.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return outcome.Classify("the GatewayPolicies", err)
+			return cached, outcome.Classify("the GatewayPolicies", err)
 		}
 		live = append(live, list.Items...)
 	}
+	current := slices.Clone(cached)
 	for _, namespace := range namespaces {
-		if !maps.Equal(policyGenerations(s.policies, namespace), policyGenerations(live, namespace)) {
-			return outcome.StaleCache(fmt.Sprintf("the GatewayPolicies of namespace %q", namespace))
+		if maps.Equal(policyGenerations(cached, namespace), policyGenerations(live, namespace)) {
+			r.confirmed.Add(namespace, true)
+			continue
 		}
-		r.confirmed.Add(namespace, true)
+		other := func(in slipwayv1alpha1.GatewayPolicy) bool { return in.Namespace != namespace }
+		current = slices.DeleteFunc(current, func(in slipwayv1alpha1.GatewayPolicy) bool { return !other(in) })
+		current = append(current, slices.DeleteFunc(slices.Clone(live), other)...)
 	}
-	return nil
+	return current, nil
 }
 
 // ruling are the namespaces whose policies may be for the Gateway: its own, and those of its ListenerSets and routes.

@@ -73,10 +73,14 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 }
 
 // confirmSilence returns an error while a pod that does not answer has gone, or gets no requests any more, and the cache does not
-// show that yet. What its silence would say of everything that it served must not be written. Each pod is looked at once.
+// show that yet. What its silence would say of everything that it served must not be written. Each pod is looked at once while it is silent.
 func (r *Reconciler) confirmSilence(ctx context.Context, s *scope) error {
 	for _, one := range s.served.replicas {
-		if _, known := r.silent.Get(one.pod.UID); known || !one.silent {
+		if !one.silent {
+			r.silent.Remove(one.pod.UID)
+			continue
+		}
+		if _, known := r.silent.Get(one.pod.UID); known {
 			continue
 		}
 		live := &corev1.Pod{}

@@ -68,8 +68,6 @@ type scope struct {
 	// readCredentials.
 	credentials []client.Object
 	lent        map[types.NamespacedName]lent
-	// policies are all GatewayPolicies. They are shared with the cache. Set by load.
-	policies []slipwayv1alpha1.GatewayPolicy
 	// departed are GatewayPolicies that have an entry for the Gateway, and name nothing of it any more. Set by load.
 	departed []*slipwayv1alpha1.GatewayPolicy
 	// bundleVersions are those of the ConfigMaps with authorities. Set by readBundles.

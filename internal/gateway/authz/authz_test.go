@@ -2,6 +2,7 @@ package authz_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,15 @@ func TestWhetherACallHasSucceeded(t *testing.T) {
 		if got := authz.Succeeded(test.fields, test.trailers); got != test.want {
 			t.Errorf("%v %v: %v", test.fields, test.trailers, got)
 		}
+	}
+	for code := range 18 {
+		service := slices.Contains([]int{1, 2, 4, 8, 10, 13, 14, 15}, code)
+		if got := authz.Failed(nil, field(fmt.Sprint(code))); got != service {
+			t.Errorf("status %d: the Service has failed: %v", code, got)
+		}
+	}
+	if authz.Failed(field("14"), field("14")) || authz.Failed(nil, nil) || authz.Failed(nil, field("014")) {
+		t.Error("what is not one status says that the Service has failed")
 	}
 	for text, want := range map[string]bool{"application/grpc": true, "application/grpc+proto": true, "application/grpc; a=b": true, "application/grpc-web": false, "text/html": false, "": false} {
 		if got := authz.Speaks([]upstream.Field{{Name: "Content-Type", Value: text}}); got != want {

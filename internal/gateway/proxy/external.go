@@ -53,6 +53,11 @@ func (e *exchange) askExternal(auth *table.External) bool {
 	return result == externalAllowed || result == externalLetIn
 }
 
+// keptFor is for whom the bytes of a question are kept.
+func (e *exchange) keptFor() keptFor {
+	return keptFor{e.shareOf, e.route.Auth.External.Backend.ID}
+}
+
 // askHTTP asks with an HTTP request.
 func (e *exchange) askHTTP(auth *table.External) externalResult {
 	request := e.question(auth)
@@ -160,8 +165,8 @@ func (e *exchange) withoutAnswer(auth *table.External, question *upstream.Reques
 // refuseAs answers as the Service has.
 func (e *exchange) refuseAs(response *upstream.Response) externalResult {
 	var body kept
-	defer func() { body.drop(e.handler.kept, e.shareOf) }()
-	if err := body.read(e.handler.kept, e.shareOf, response, maxRefusal, -1); err != nil {
+	defer func() { body.drop(e.handler.kept) }()
+	if err := body.read(e.handler.kept, e.keptFor(), response, maxRefusal, -1); err != nil {
 		e.refuse(response.Status, "auth_refused") // without a body of which there is too much, or not all
 		return externalRefused
 	}

@@ -75,14 +75,16 @@ func (e *exchange) readVerdict(response *upstream.Response) (*authz.Verdict, err
 		return nil, errNoVerdict
 	}
 	var message kept
-	defer func() { message.drop(e.handler.kept, e.shareOf) }()
-	switch err := message.read(e.handler.kept, e.shareOf, response, authz.MaxAnswer, -1); {
+	defer func() { message.drop(e.handler.kept) }()
+	switch err := message.read(e.handler.kept, e.keptFor(), response, authz.MaxAnswer, -1); {
 	case errors.Is(err, errNoRoom):
 		return nil, errNoRoom
 	case errors.Is(err, errTooLarge):
 		return nil, errNoVerdict
-	case err != nil || !authz.Succeeded(response.Fields, response.Trailers()):
+	case err != nil || authz.Failed(response.Fields, response.Trailers()):
 		return nil, nil
+	case !authz.Succeeded(response.Fields, response.Trailers()):
+		return nil, errNoVerdict
 	}
 	verdict, err := authz.Decode(message.bytes)
 	switch {

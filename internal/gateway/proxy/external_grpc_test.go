@@ -99,7 +99,7 @@ func TestWhatIsNoAnswerOverGRPC(t *testing.T) {
 		"an error": func(*authv3.AttributeContext_HttpRequest) (*authv3.CheckResponse, error) {
 			return nil, grpcstatus.Error(codes.Unavailable, "x")
 		},
-		"a denial as an error": func(*authv3.AttributeContext_HttpRequest) (*authv3.CheckResponse, error) {
+		"a denial as a status": func(*authv3.AttributeContext_HttpRequest) (*authv3.CheckResponse, error) {
 			return nil, grpcstatus.Error(codes.PermissionDenied, "x")
 		},
 		"a huge one": func(*authv3.AttributeContext_HttpRequest) (*authv3.CheckResponse, error) {

@@ -12,7 +12,7 @@ func checkOf(backend *table.Backend) upstream.Check {
 		return upstream.Check{}
 	}
 	check := upstream.Check{
-		Path: in.Path, Host: in.Host, Period: in.Period, Timeout: in.Timeout, Healthy: in.Healthy, Unhealthy: in.Unhealthy,
+		Path: in.Path, Host: in.Host, Period: in.Period, Timeout: in.Timeout, Healthy: in.Healthy, Unhealthy: in.Unhealthy, Owner: backend.ChecksOf,
 	}
 	check.Protocol = protocolOf(backend)
 	return check

@@ -99,8 +99,8 @@ func (c *ClientCheck) keepIdentity(client *clientConn, state tls.ConnectionState
 // maxAlternativeNames bounds the field with alternative names, in bytes. A certificate may have thousands.
 const maxAlternativeNames = 4 << 10
 
-// alternativeNames writes those of a certificate, each with its kind. Two different lists are never written the same way: what
-// separates names is escaped in them.
+// alternativeNames writes those of a certificate, each with its kind. No name can look like two, or like one of another kind: what
+// separates names is escaped in them. Addresses and URIs are written in one form.
 func alternativeNames(leaf *x509.Certificate) string {
 	var names []string
 	add := func(kind, name string) { names = append(names, kind+":"+escapeName(name)) }

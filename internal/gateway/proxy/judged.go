@@ -24,7 +24,7 @@ func (e *exchange) readJudged(most int64) bool {
 	if deadline := e.deadline(); !deadline.IsZero() {
 		defer upstream.StopAfter(deadline.Sub(e.handler.options.Clock.Now()), stop)()
 	}
-	if err := e.judged.read(e.handler.kept, e.shareOf, source, most, e.r.ContentLength); err != nil {
+	if err := e.judged.read(e.handler.kept, e.keptFor(), source, most, e.r.ContentLength); err != nil {
 		return e.refuseUnread(err)
 	}
 	e.isJudged, e.r.Trailer = true, nil

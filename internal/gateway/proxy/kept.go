@@ -9,9 +9,10 @@ import (
 
 const (
 	// maxKept bounds the bytes that are kept whole: bodies that Services judge, and what they answer. maxKeptOfClient bounds
-	// those for one client.
-	maxKept         = 64 << 20
-	maxKeptOfClient = 8 << 20
+	// those for one client, and maxKeptOfService those for one Service: its clients must not keep others from being asked.
+	maxKept          = 64 << 20
+	maxKeptOfClient  = 8 << 20
+	maxKeptOfService = 16 << 20
 	// firstPiece is how much room is taken first. Then it doubles. So what is only declared costs nothing.
 	firstPiece = 4 << 10
 )
@@ -23,50 +24,64 @@ var (
 
 // keptRoom is the room for bytes that are kept whole.
 type keptRoom struct {
-	mu       sync.Mutex
-	used     int64
-	byClient map[netip.Addr]int64
+	mu        sync.Mutex
+	used      int64
+	byClient  map[netip.Addr]int64
+	byService map[string]int64
 }
 
-func newKeptRoom() *keptRoom { return &keptRoom{byClient: map[netip.Addr]int64{}} }
+// keptFor is for whom bytes are kept. A client that nobody knows has no bound of its own.
+type keptFor struct {
+	client  netip.Addr
+	service string // table.Backend.ID
+}
 
-// take takes room. A client that nobody knows has no bound of its own.
-func (r *keptRoom) take(client netip.Addr, size int64) bool {
+func newKeptRoom() *keptRoom {
+	return &keptRoom{byClient: map[netip.Addr]int64{}, byService: map[string]int64{}}
+}
+
+func (r *keptRoom) take(of keptFor, size int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.used+size > maxKept || client.IsValid() && r.byClient[client]+size > maxKeptOfClient {
+	if r.used+size > maxKept || r.byService[of.service]+size > maxKeptOfService || of.client.IsValid() && r.byClient[of.client]+size > maxKeptOfClient {
 		return false
 	}
 	r.used += size
-	if client.IsValid() {
-		r.byClient[client] += size
+	r.byService[of.service] += size
+	if of.client.IsValid() {
+		r.byClient[of.client] += size
 	}
 	return true
 }
 
-func (r *keptRoom) leave(client netip.Addr, size int64) {
+func (r *keptRoom) leave(of keptFor, size int64) {
 	if size == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.used -= size
-	if !client.IsValid() {
+	if r.byService[of.service] -= size; r.byService[of.service] <= 0 {
+		delete(r.byService, of.service)
+	}
+	if !of.client.IsValid() {
 		return
 	}
-	if r.byClient[client] -= size; r.byClient[client] <= 0 {
-		delete(r.byClient, client)
+	if r.byClient[of.client] -= size; r.byClient[of.client] <= 0 {
+		delete(r.byClient, of.client)
 	}
 }
 
 // kept are bytes that are kept whole, and the room that they take.
 type kept struct {
 	bytes []byte
+	of    keptFor
 	taken int64
 }
 
 // read reads a source to its end: at most so many bytes, and as many as were declared unless that is negative.
-func (k *kept) read(room *keptRoom, client netip.Addr, source io.Reader, most, declared int64) error {
+func (k *kept) read(room *keptRoom, of keptFor, source io.Reader, most, declared int64) error {
+	k.of = of
 	if declared >= 0 {
 		most = min(most, declared)
 	}
@@ -74,7 +89,7 @@ func (k *kept) read(room *keptRoom, client netip.Addr, source io.Reader, most, d
 		if len(k.bytes) == cap(k.bytes) {
 			held := int64(len(k.bytes))
 			piece := min(max(firstPiece, held), most+1-held) // with room to see the end
-			if !room.take(client, piece) {
+			if !room.take(of, piece) {
 				return errNoRoom
 			}
 			k.taken += piece
@@ -98,7 +113,7 @@ func (k *kept) read(room *keptRoom, client netip.Addr, source io.Reader, most, d
 }
 
 // drop gives the room back.
-func (k *kept) drop(room *keptRoom, client netip.Addr) {
-	room.leave(client, k.taken)
+func (k *kept) drop(room *keptRoom) {
+	room.leave(k.of, k.taken)
 	*k = kept{}
 }

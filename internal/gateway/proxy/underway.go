@@ -53,7 +53,7 @@ func (e *exchange) turnAway(status int, failure string) bool {
 
 // leave ends the counting of the request.
 func (e *exchange) leave() {
-	e.judged.drop(e.handler.kept, e.shareOf)
+	e.judged.drop(e.handler.kept)
 	if !e.counted {
 		return
 	}

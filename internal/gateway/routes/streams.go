@@ -10,7 +10,7 @@ import (
 )
 
 // reservedPorts are those of HTTP and HTTPS in the Service, and those that the pods use themselves.
-var reservedPorts = map[int32]string{80: "HTTP", 443: "HTTPS", 8080: "HTTP of the pods", 8443: "HTTPS of the pods", 8081: "the admin port of the pods", 15022: "what the pods ask each other"}
+var reservedPorts = map[int32]string{80: "HTTP", 443: "HTTPS", 8080: "HTTP of the pods", 8443: "HTTPS of the pods", 8081: "the admin port of the pods", 15022: "rate limits that the pods share"}
 
 // streamPlace is what only one stream can have.
 type streamPlace struct {
@@ -87,6 +87,9 @@ func conflict(spec *slipwayv1alpha1.Stream, ports map[int32]slipwayv1alpha1.Stre
 	}
 	for _, hostname := range hostnamesOf(spec) {
 		if other, is := places[streamPlace{spec.Port, hostname}]; is {
+			if hostname == "" {
+				return taken("hostnames: the earlier stream %q has port %d and any host name", other, spec.Port)
+			}
 			return taken("hostnames: the earlier stream %q has port %d and the host name %q", other, spec.Port, hostname)
 		}
 	}

@@ -27,7 +27,7 @@ func TestStreamsThatCannotBeServed(t *testing.T) {
 		"the port of HTTP":              {`[{name: a, port: 80, protocol: TCP, backends: &b [{name: db, port: 5432}]}]`, "PortConflict: port: 80 is for HTTP"},
 		"the port of HTTPS":             {`[{name: a, port: 443, protocol: TLS, backends: &b [{name: db, port: 5432}]}]`, "PortConflict: port: 443 is for HTTPS"},
 		"the admin port":                {`[{name: a, port: 8081, protocol: TCP, backends: &b [{name: db, port: 5432}]}]`, "PortConflict: port: 8081 is for the admin port"},
-		"the port between replicas":     {`[{name: a, port: 15022, protocol: TCP, backends: &b [{name: db, port: 5432}]}]`, "PortConflict: port: 15022 is for what the pods ask each other"},
+		"the port between replicas":     {`[{name: a, port: 15022, protocol: TCP, backends: &b [{name: db, port: 5432}]}]`, "PortConflict: port: 15022 is for rate limits that the pods share"},
 		"two with one port":             {`[{name: a, port: 5432, protocol: TCP, backends: &b [{name: db, port: 5432}]}, {name: b, port: 5432, protocol: TCP, backends: *b}]`, "PortConflict: port: an earlier stream has port 5432"},
 		"TCP and TLS":                   {`[{name: a, port: 5432, protocol: TLS, backends: &b [{name: db, port: 5432}]}, {name: b, port: 5432, protocol: TCP, backends: *b}]`, "PortConflict: port: an earlier stream has port 5432"},
 		"one host name twice":           {`[{name: a, port: 5432, protocol: TLS, hostnames: [a.test], backends: &b [{name: db, port: 5432}]}, {name: b, port: 5432, protocol: TLS, hostnames: [b.test, a.test], backends: *b}]`, `PortConflict: hostnames: the earlier stream "a" has port 5432 and the host name "a.test"`},

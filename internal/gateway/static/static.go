@@ -80,6 +80,9 @@ func Parse(text []byte) (*Config, error) {
 	}
 	config.Proxy.Table, config.Problems = routes.Compile(in)
 	if doc.Spec.ClientCertificates != nil {
+		if len(doc.Spec.TLS) == 0 {
+			return nil, errors.New("spec.clientCertificates: without spec.tls nobody can show a certificate")
+		}
 		clients, f := in.Clients(doc.Spec.ClientCertificates)
 		if f != nil {
 			return nil, fmt.Errorf("spec.clientCertificates: %s", f.Message)

@@ -55,16 +55,17 @@ backends:
 
 func TestParseNamesWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: [":                                         "read the document",
-		"kind: APIGateway":                             "want apiVersion slipway.dev/v1alpha1",
-		head + "spec: {routs: []}":                     "routs",
-		head + "backends: {a: {}}":                     `"a" is not name:port`,
-		head + `backends: {"a:0": {}}`:                 `"a:0" is not name:port`,
-		head + `backends: {"a:99999": {}}`:             `"a:99999" is not name:port`,
-		head + `backends: {"a:1": {addresses: [b]}}`:   `backends[a:1].addresses[0]: "b" is not host:port`,
-		head + "spec: {trustedProxies: [10.0.0.1]}":    "spec.trustedProxies[0]",
-		head + "spec: {tls: [{secretRef: {name: x}}]}": `there is no secret "x"`,
-		head + "spec: {tls: [{secretRef: {name: x}}]}\nsecrets: {x: {tls.crt: a, tls.key: KEY}}": "tls.crt and tls.key",
+		"a: [":                                       "read the document",
+		"kind: APIGateway":                           "want apiVersion slipway.dev/v1alpha1",
+		head + "spec: {routs: []}":                   "routs",
+		head + "backends: {a: {}}":                   `"a" is not name:port`,
+		head + `backends: {"a:0": {}}`:               `"a:0" is not name:port`,
+		head + `backends: {"a:99999": {}}`:           `"a:99999" is not name:port`,
+		head + `backends: {"a:1": {addresses: [b]}}`: `backends[a:1].addresses[0]: "b" is not host:port`,
+		head + "spec: {trustedProxies: [10.0.0.1]}":  "spec.trustedProxies[0]",
+		head + "spec: {clientCertificates: {caCertificates: [{name: x}]}}\nconfigMaps: {x: {ca.crt: a}}": "spec.clientCertificates: without spec.tls",
+		head + "spec: {tls: [{secretRef: {name: x}}]}":                                                   `there is no secret "x"`,
+		head + "spec: {tls: [{secretRef: {name: x}}]}\nsecrets: {x: {tls.crt: a, tls.key: KEY}}":         "tls.crt and tls.key",
 	} {
 		_, err := Parse([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

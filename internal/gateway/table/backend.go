@@ -128,6 +128,8 @@ type Backend struct {
 	Endpoints []string
 	// HealthCheck is the active health check of the endpoints. Nil means none.
 	HealthCheck *HealthCheck
+	// ChecksOf is whose checks have one pace. Empty: no pace.
+	ChecksOf string
 	// TLS is how the endpoints are reached with TLS. Nil means without.
 	TLS *BackendTLS
 	// Limits bound the concurrent use of the backend.

@@ -10,6 +10,8 @@ type BackendSettings struct {
 	Limits Limits
 	// HealthCheck is the active health check of the endpoints. Nil: none. Connections that are not read have none.
 	HealthCheck *HealthCheck
+	// ChecksOf is whose health checks have one pace, with those of other groups. Empty: no pace.
+	ChecksOf string
 }
 
 // compileBackendSettings refuses settings that cannot hold.

@@ -103,6 +103,9 @@ func (c *compiler) groupBackend(ref *BackendRef, transport Transport, own *Backe
 			ID: name.String(), Namespace: name.Namespace, Service: name.Name, Port: name.Port, Transport: transport, Protocol: protocol,
 			Limits: DefaultLimits(), HealthCheck: settings.HealthCheck, TLS: settings.TLS,
 		}
+		if own != nil {
+			b.ChecksOf = own.ChecksOf
+		}
 		if settings.Limits != nil {
 			b.Limits = *settings.Limits
 		}

@@ -40,17 +40,22 @@ type reading struct {
 // readings returns all claims that readers may find, who ignore case or prefer one of the ways through dots.
 func readings(object map[string]any, name string) []reading {
 	var found []reading
-	first, rest, more := strings.Cut(name, ".")
 	for key, value := range object {
 		if strings.EqualFold(key, name) {
 			found = append(found, reading{value, key == name})
 		}
 		inner, isObject := value.(map[string]any)
-		if !more || !isObject || !strings.EqualFold(key, first) {
+		if !isObject {
 			continue
 		}
-		for _, one := range readings(inner, rest) {
-			found = append(found, reading{one.value, one.exact && key == first})
+		// The key may itself have dots.
+		for at := range name {
+			if name[at] != '.' || !strings.EqualFold(key, name[:at]) {
+				continue
+			}
+			for _, one := range readings(inner, name[at+1:]) {
+				found = append(found, reading{one.value, one.exact && key == name[:at]})
+			}
 		}
 	}
 	return found

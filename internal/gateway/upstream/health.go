@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 )
 
@@ -35,7 +36,14 @@ type Check struct {
 	// Unhealthy is how many failures in a row make one unhealthy.
 	Healthy   int
 	Unhealthy int
+	// Owner has one pace for all of its checks, so that the endpoints of one owner do not take
+	// the time of all. Empty: no pace.
+	Owner string
 }
+
+// checksPerSecond is the pace of an owner. With more endpoints than it is for, each is
+// checked later than the period says.
+const checksPerSecond = 500
 
 // request is the request of a check.
 func (c *Check) request(e *endpoint) *Request {
@@ -91,7 +99,7 @@ func (s *Service) findEligible() {
 
 // startChecks checks each endpoint on its own goroutine, until the context ends, or the
 // endpoint or the check is removed.
-func (s *Service) startChecks(ctx context.Context, clock clock.Clock, wait *sync.WaitGroup) {
+func (s *Service) startChecks(ctx context.Context, clock clock.Clock, wait *sync.WaitGroup, paceOf func(owner string) *rate.Limiter) {
 	s.set.Lock()
 	defer s.set.Unlock()
 	if s.check == (Check{}) {
@@ -103,7 +111,7 @@ func (s *Service) startChecks(ctx context.Context, clock clock.Clock, wait *sync
 		}
 		checking, stop := context.WithCancel(ctx)
 		e.stopCheck = stop
-		c := &checker{endpoint: e, check: s.check}
+		c := &checker{endpoint: e, check: s.check, pace: paceOf(s.check.Owner)}
 		wait.Go(func() { c.run(checking, clock) })
 	}
 }
@@ -120,7 +128,8 @@ func (e *endpoint) stopChecks() {
 type checker struct {
 	endpoint  *endpoint
 	check     Check
-	successes int // in a row
+	pace      *rate.Limiter // nil: none
+	successes int           // in a row
 	failures  int
 }
 
@@ -135,6 +144,9 @@ func (c *checker) run(ctx context.Context, clock clock.Clock) {
 		case <-ctx.Done():
 			return
 		case <-timer.C():
+		}
+		if c.pace != nil && c.pace.Wait(ctx) != nil {
+			return
 		}
 		timer.Reset(period - period/10 + rand.N(period/5+1)) // from the start of a check to the start of the next
 		if err := c.ask(ctx); ctx.Err() == nil {

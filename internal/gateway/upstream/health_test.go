@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -531,7 +532,7 @@ func TestChecksDoNotFallIntoStep(t *testing.T) {
 		s.Set([]string{"192.0.2.1:80"})
 		ticking := &pausing{Clock: clock.RealClock{}, pauses: make(chan time.Duration, 20)}
 		var wait sync.WaitGroup
-		s.startChecks(t.Context(), ticking, &wait)
+		s.startChecks(t.Context(), ticking, &wait, func(string) *rate.Limiter { return nil })
 		eventually(t, "it has been checked 20 times", func() bool { return len(ticking.pauses) == cap(ticking.pauses) })
 		s.Set(nil)
 		wait.Wait()

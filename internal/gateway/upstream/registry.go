@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 )
 
@@ -19,11 +20,12 @@ type Registry struct {
 
 	mu       sync.Mutex
 	services map[string]*Service
+	paces    map[string]*rate.Limiter // of checks, by Check.Owner
 }
 
 // NewRegistry returns an empty registry. Its Services have these options.
 func NewRegistry(options Options) *Registry {
-	return &Registry{options: options, woken: make(chan struct{}, 1), services: map[string]*Service{}}
+	return &Registry{options: options, woken: make(chan struct{}, 1), services: map[string]*Service{}, paces: map[string]*rate.Limiter{}}
 }
 
 // Service returns the Service for a key such as "name:port", whose endpoints are reached with
@@ -67,6 +69,17 @@ func (r *Registry) Each(f func(key string, s *Service)) {
 	}
 }
 
+// paceOf returns the pace of an owner's checks. It is called by Each.
+func (r *Registry) paceOf(owner string) *rate.Limiter {
+	if owner == "" {
+		return nil
+	}
+	if r.paces[owner] == nil {
+		r.paces[owner] = rate.NewLimiter(checksPerSecond, checksPerSecond/10)
+	}
+	return r.paces[owner]
+}
+
 func (r *Registry) wake() {
 	select {
 	case r.woken <- struct{}{}:
@@ -87,7 +100,7 @@ func (r *Registry) Run(ctx context.Context, ticking clock.WithTicker) {
 		case <-ticker.C():
 			r.Each(func(_ string, s *Service) { s.Tidy() })
 		case <-r.woken:
-			r.Each(func(_ string, s *Service) { s.startChecks(ctx, ticking, &checks) })
+			r.Each(func(_ string, s *Service) { s.startChecks(ctx, ticking, &checks, r.paceOf) })
 		}
 	}
 }

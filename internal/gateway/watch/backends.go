@@ -116,11 +116,26 @@ func resolve(in service, from []slice) table.Service {
 	return out
 }
 
-// endpoints returns the addresses of a port. A dual-stack pod has one address per family.
-// Only those of the Service's first family are used, so that a pod counts once. The other
-// family is used if there are none. Terminating endpoints are used only if no endpoint is
-// ready.
+// endpoints returns the addresses of a port.
 func endpoints(in service, port slicePort, from []slice) []string {
+	return choose(in, from, func(s slice, addresses []string) (found []string) {
+		for _, p := range s.ports {
+			if p.name != port.name || p.udp != port.udp {
+				continue
+			}
+			for _, address := range addresses {
+				found = append(found, net.JoinHostPort(address, strconv.Itoa(int(p.number))))
+			}
+		}
+		return found
+	})
+}
+
+// choose returns what at makes of the addresses that get requests. A dual-stack pod has one
+// address per family. Only those of the Service's first family are used, so that a pod counts
+// once. The other family is used if there are none. Terminating endpoints are used only if no
+// endpoint is ready.
+func choose(in service, from []slice, at func(s slice, addresses []string) []string) []string {
 	other := discoveryv1.AddressTypeIPv6
 	if in.family == other {
 		other = discoveryv1.AddressTypeIPv4
@@ -130,30 +145,18 @@ func endpoints(in service, port slicePort, from []slice) []string {
 		func(s slice) []string { return s.draining },
 	} {
 		for _, family := range []discoveryv1.AddressType{in.family, other} {
-			if found := collect(from, family, port, addresses); len(found) > 0 {
+			var found []string
+			for _, s := range from {
+				if s.family == family {
+					found = append(found, at(s, addresses(s))...)
+				}
+			}
+			if len(found) > 0 {
 				return found
 			}
 		}
 	}
 	return nil
-}
-
-func collect(from []slice, family discoveryv1.AddressType, port slicePort, addresses func(slice) []string) []string {
-	var found []string
-	for _, s := range from {
-		if s.family != family {
-			continue
-		}
-		for _, p := range s.ports {
-			if p.name != port.name || p.udp != port.udp {
-				continue
-			}
-			for _, address := range addresses(s) {
-				found = append(found, net.JoinHostPort(address, strconv.Itoa(int(p.number))))
-			}
-		}
-	}
-	return found
 }
 
 // value returns what the pointer points to, or the zero value.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -75,27 +74,15 @@ func (s *Source) replicas() []string {
 	return peersOf(own, of)
 }
 
-// peersOf returns the ready endpoints of a Service with the port for replicas. Of a pod with two
-// addresses only one counts, as in endpoints.
+// peersOf returns the endpoints of a Service with the port for replicas: those that get requests, as in endpoints.
 func peersOf(own service, of []slice) []string {
-	other := discoveryv1.AddressTypeIPv6
-	if own.family == other {
-		other = discoveryv1.AddressTypeIPv4
-	}
-	for _, family := range []discoveryv1.AddressType{own.family, other} {
-		var found []string
-		for _, v := range of {
-			if v.family != family {
-				continue
-			}
-			for _, address := range v.ready {
-				found = append(found, net.JoinHostPort(address, strconv.Itoa(peers.Port)))
-			}
+	found := choose(own, of, func(s slice, addresses []string) []string {
+		out := make([]string, 0, len(addresses))
+		for _, address := range addresses {
+			out = append(out, net.JoinHostPort(address, strconv.Itoa(peers.Port)))
 		}
-		if len(found) > 0 {
-			slices.Sort(found)
-			return slices.Compact(found)
-		}
-	}
-	return nil
+		return out
+	})
+	slices.Sort(found)
+	return slices.Compact(found)
 }

@@ -60,8 +60,8 @@ func TestReplicasAreConnectedWhileARouteNeedsIt(t *testing.T) {
 	}
 }
 
-// A pod counts once, and one that is not ready or ends does not count.
-func TestReplicasAreTheReadyPods(t *testing.T) {
+// A pod counts once. One that ends counts while no other one is ready: it gets the requests then.
+func TestReplicasAreThePodsThatGetRequests(t *testing.T) {
 	own := service{family: discoveryv1.AddressTypeIPv4}
 	four := slice{family: discoveryv1.AddressTypeIPv4, ready: []string{"10.0.0.2", "10.0.0.1"}, draining: []string{"10.0.0.3"}}
 	again := slice{family: discoveryv1.AddressTypeIPv4, ready: []string{"10.0.0.1"}}
@@ -75,7 +75,7 @@ func TestReplicasAreTheReadyPods(t *testing.T) {
 		"dual-stack":  {own, []slice{six, four, again}, "10.0.0.1:15022 10.0.0.2:15022"},
 		"IPv6 first":  {service{family: discoveryv1.AddressTypeIPv6}, []slice{six, four}, "[fd00::1]:15022 [fd00::2]:15022"},
 		"only others": {own, []slice{six}, "[fd00::1]:15022 [fd00::2]:15022"},
-		"only ending": {own, []slice{{family: discoveryv1.AddressTypeIPv4, draining: []string{"10.0.0.3"}}}, ""},
+		"only ending": {own, []slice{{family: discoveryv1.AddressTypeIPv4, draining: []string{"10.0.0.3"}}}, "10.0.0.3:15022"},
 	} {
 		if got := strings.Join(peersOf(test.own, test.of), " "); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

@@ -56,6 +56,9 @@ func (b *builder) parts(g *Graph, route *Route, of *rule, hosts []hostListeners)
 				above = append(above, layers)
 				read := of.action.Transport == table.TransportHTTP
 				holds := hold(slices.Concat(layers, below), of.cors, read)
+				if holds != nil && holds.backends != nil && holds.backends.ChecksOf == b.in.Gateway.Namespace {
+					holds.backends.ChecksOf = "" // the pods are its own
+				}
 				if !read {
 					holds.forConnections()
 				}
@@ -130,7 +133,7 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 	}
 	h.addresses, h.rateLimit, h.cors, h.bodyBytes = rule.ClientAddresses, rule.RateLimit, rule.CORS, rule.MaxBodyBytes
 	if h.backends = rule.BackendSettings; h.backends != nil {
-		h.backends.Group = asked.group
+		h.backends.Group, h.backends.ChecksOf = asked.group, asked.owner
 	}
 	return h
 }
@@ -170,6 +173,8 @@ type asking struct {
 	// limits is the policy whose rateLimit it is, and group that of the backends.
 	limits *GatewayPolicy
 	group  string
+	// owner is the namespace of the policy of the backends.
+	owner string
 }
 
 // take takes a setting from a policy.
@@ -186,7 +191,7 @@ func (a *asking) take(one setting, p *GatewayPolicy, which stanza, layers []*lay
 		bound := largestBody(layers, *from.MaxBodyBytes)
 		a.settings.MaxBodyBytes = &bound
 	case backendSetting:
-		a.settings.Backends, a.group = from.Backends, p.group(which)
+		a.settings.Backends, a.group, a.owner = from.Backends, p.group(which), p.Name.Namespace
 	}
 }
 

@@ -23,7 +23,7 @@ var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 const protocol = "slipway-quota/1"
 
 var (
-	errShort    = fmt.Errorf("the Secret that the replicas know each other by has less than %d bytes", quota.SecretBytes)
+	errShort    = fmt.Errorf("it has less than %d bytes", quota.SecretBytes)
 	errStranger = errors.New("the other side does not have the secret of this gateway")
 )
 

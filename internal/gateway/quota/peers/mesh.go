@@ -49,7 +49,7 @@ type Mesh struct {
 	pending     *pending
 	connections atomic.Uint64
 	frames      atomic.Uint64 // that were sent
-	strangers   atomic.Uint64 // connections without the secret
+	rejected    atomic.Uint64 // connections without the secret
 	wait        sync.WaitGroup
 
 	mu      sync.Mutex
@@ -220,5 +220,5 @@ func (m *Mesh) State() (s State) {
 	return s
 }
 
-// Strangers returns how many connections did not prove that they have the secret.
-func (m *Mesh) Strangers() uint64 { return m.strangers.Load() }
+// RejectedConnections returns how many connections did not prove that they have the secret.
+func (m *Mesh) RejectedConnections() uint64 { return m.rejected.Load() }

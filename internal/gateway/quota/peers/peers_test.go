@@ -218,7 +218,7 @@ func TestOnlyWhoHasTheSecretIsHeard(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	if list[0].mesh.Strangers() == 0 {
+	if list[0].mesh.RejectedConnections() == 0 {
 		t.Error("nobody was counted as a stranger")
 	}
 	for _, r := range list {

@@ -43,7 +43,7 @@ func (m *Mesh) serve(ctx context.Context, raw net.Conn) {
 	err := conn.HandshakeContext(ctx)
 	m.pending.leave(raw)
 	if err != nil {
-		m.strangers.Add(1)
+		m.rejected.Add(1)
 		return
 	}
 	peer, err := m.greet(conn)

@@ -42,6 +42,8 @@ type SharedOptions struct {
 	Address string
 	// Scope names the gateway (NewIdentity).
 	Scope string
+	// Secret is the name of the Secret with Settings.Secret, for messages.
+	Secret string
 	// Clock gives the time.
 	Clock clock.WithTicker
 	// Changed is called when Trouble may have changed. Optional. It must not block.
@@ -54,14 +56,14 @@ type Shared struct {
 	quota   *quota.Quota
 	keys    atomic.Pointer[[]byte] // for quota.Subject.Key
 
-	mu        sync.Mutex
-	settings  Settings
-	identity  *Identity
-	mesh      *Mesh
-	stop      func()    // ends the mesh; nil without one
-	wrong     string    // why there is no mesh
-	since     time.Time // since when something is wrong; zero: nothing is
-	strangers uint64    // of former meshes
+	mu       sync.Mutex
+	settings Settings
+	identity *Identity
+	mesh     *Mesh
+	stop     func()    // ends the mesh; nil without one
+	wrong    string    // why there is no mesh
+	since    time.Time // since when something is wrong; zero: nothing is
+	rejected uint64    // of former meshes
 }
 
 // NewShared returns a Shared of a gateway that shares nothing yet.
@@ -101,9 +103,9 @@ func (s *Shared) Set(ctx context.Context, settings Settings) (again time.Time) {
 		identity, err := NewIdentity(settings.Secret, s.options.Scope)
 		switch {
 		case len(settings.Secret) == 0:
-			s.wrong = "the Secret that the replicas know each other by cannot be read yet"
+			s.wrong = fmt.Sprintf("Secret %q, by which the replicas know each other, cannot be read yet, or has no key %q", s.options.Secret, quota.SecretKey)
 		case err != nil:
-			s.wrong = err.Error()
+			s.wrong = fmt.Sprintf("key %q of Secret %q, by which the replicas know each other: %v", quota.SecretKey, s.options.Secret, err)
 		default:
 			s.identity = identity
 			s.setKeys(identity.Keys())
@@ -158,7 +160,7 @@ func (s *Shared) end(wrong string) {
 		return
 	}
 	s.stop()
-	s.strangers += s.mesh.Strangers()
+	s.rejected += s.mesh.RejectedConnections()
 	s.mesh, s.stop = nil, nil
 	s.setKeys(nil)
 }
@@ -209,18 +211,18 @@ type Figures struct {
 
 	// Wanted means that a rate limit is counted by all replicas.
 	Wanted bool
-	// Strangers are the connections that did not prove that they have the secret.
-	Strangers uint64
+	// RejectedConnections are the connections that did not prove that they have the secret.
+	RejectedConnections uint64
 }
 
 // Figures returns what is measured.
 func (s *Shared) Figures() Figures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := Figures{Counts: s.quota.Counts(), Wanted: s.settings.Wanted, Strangers: s.strangers}
+	f := Figures{Counts: s.quota.Counts(), Wanted: s.settings.Wanted, RejectedConnections: s.rejected}
 	if s.mesh != nil {
 		f.State = s.mesh.State()
-		f.Strangers += s.mesh.Strangers()
+		f.RejectedConnections += s.mesh.RejectedConnections()
 	}
 	return f
 }

@@ -13,7 +13,7 @@ import (
 
 func TestTroubleIsToldOnceItLasts(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
-	s := peers.NewShared(peers.SharedOptions{Address: "127.0.0.1:0", Scope: "test", Clock: clock})
+	s := peers.NewShared(peers.SharedOptions{Address: "127.0.0.1:0", Scope: "test", Secret: "shop-quota", Clock: clock})
 	s.Set(t.Context(), peers.Settings{})
 	if text, again := s.Trouble(); text != "" || !again.IsZero() {
 		t.Errorf("without shared limits the trouble is %q", text)
@@ -24,12 +24,12 @@ func TestTroubleIsToldOnceItLasts(t *testing.T) {
 		t.Errorf("at once the trouble is %q, and is looked at again at %v", text, again)
 	}
 	clock.Step(10 * time.Second)
-	if text, _ := s.Trouble(); text != "the Secret that the replicas know each other by cannot be read yet" {
+	if text, _ := s.Trouble(); text != `Secret "shop-quota", by which the replicas know each other, cannot be read yet, or has no key "key"` {
 		t.Errorf("after a while the trouble is %q", text)
 	}
 	s.Set(t.Context(), peers.Settings{Wanted: true, Secret: []byte("short")})
-	if text, _ := s.Trouble(); text == "" {
-		t.Error("a short secret is no trouble")
+	if text, _ := s.Trouble(); text != `key "key" of Secret "shop-quota", by which the replicas know each other: it has less than 32 bytes` {
+		t.Errorf("with a short secret the trouble is %q", text)
 	}
 	s.Set(t.Context(), peers.Settings{})
 	if text, _ := s.Trouble(); text != "" {

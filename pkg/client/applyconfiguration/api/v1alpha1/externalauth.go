@@ -37,7 +37,8 @@ type ExternalAuthApplyConfiguration struct {
 	// timeout is how long the Service may take to answer, from 1ms to 30s. Default 5s.
 	Timeout *apiv1alpha1.Duration `json:"timeout,omitempty"`
 	// onFailure says what happens while the Service gives no answer, or one with status 500 or higher: Refuse answers with 503,
-	// LetIn lets everybody in. What clients can bring about, such as too many requests at a time, lets nobody in. Default Refuse.
+	// LetIn lets everybody in. Too many questions at a time, an answer that is too large or cannot be understood, and the end of
+	// timeouts.request let nobody in. Default Refuse.
 	OnFailure *apiv1alpha1.AuthFailurePolicy `json:"onFailure,omitempty"`
 	// body shows the Service the body of the request. The backend gets exactly what it was shown. Default: it is not shown.
 	Body *ExternalAuthBodyApplyConfiguration `json:"body,omitempty"`

@@ -12,13 +12,14 @@ import (
 // with apply.
 //
 // Stream forwards connections whose bytes are not read as HTTP, such as those to a database. Its port is opened and closed while the
-// gateway runs. A stream that is in error takes no other one down, and its port is not opened.
+// gateway runs. A stream that is in error takes no other one down. The port of one that
+// cannot be served as it is written is not opened.
 type StreamApplyConfiguration struct {
 	// name of the stream and of its port in the Service, unique, and not http or https. At most 15 characters: lower case letters, digits
 	// and '-', with a letter first.
 	Name *string `json:"name,omitempty"`
 	// port of the Service and of the pods, from 1 to 65535, and none of 80, 443, 8080, 8081, 8443 and 15022. Streams of protocol TLS with
-	// different hostnames may share one. The first one below 1024 restarts the pods, which need a setting of the kernel for it.
+	// different hostnames may share one. The first one below 1024 restarts the pods, which need a setting of the kernel for it, and so does the removal of the last.
 	Port *int32 `json:"port,omitempty"`
 	// protocol of clients: TCP, or TLS, where the name in their first message chooses the stream.
 	Protocol *apiv1alpha1.StreamProtocol `json:"protocol,omitempty"`
