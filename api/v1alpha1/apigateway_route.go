@@ -145,6 +145,11 @@ type Route struct {
 	// +optional
 	Retries *Retries `json:"retries,omitempty"`
 
+	// sessionAffinity sends the requests of a client to the same endpoint. It needs backendService or backends. Default: each
+	// request goes to an endpoint by load.
+	// +optional
+	SessionAffinity *SessionAffinity `json:"sessionAffinity,omitempty"`
+
 	// clientAddresses lets only those in whose address fits. Others get 403. Default: everybody.
 	// +optional
 	ClientAddresses *ClientAddresses `json:"clientAddresses,omitempty"`

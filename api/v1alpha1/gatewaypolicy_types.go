@@ -5,7 +5,8 @@ import (
 )
 
 // GatewayPolicy gives what the Gateway API has no fields for to the Gateways, listeners, routes and rules that it names:
-// addresses of clients, authentication, rate limits, CORS, the size of request bodies, and limits and health checks of backends. It works for Gateways of Slipway. A setting of defaults
+// addresses of clients, authentication, rate limits, CORS, the size of request bodies, session affinity, and limits and health checks of
+// backends. It works for Gateways of Slipway. A setting of defaults
 // gives way to the defaults of a policy with a more specific target: a rule comes before a route, a route before a listener,
 // and a listener before the Gateway. A setting of overrides holds whatever policies with more specific targets say.
 //
@@ -99,6 +100,11 @@ type GatewayPolicySettings struct {
 	// closed. Default: everybody.
 	// +optional
 	ClientAddresses *ClientAddresses `json:"clientAddresses,omitempty"`
+
+	// sessionAffinity sends the requests of a client to the same endpoint, in HTTPRoutes and GRPCRoutes. sessionPersistence of a
+	// rule comes before defaults, and overrides come before it. Default: each request goes to an endpoint by load.
+	// +optional
+	SessionAffinity *SessionAffinity `json:"sessionAffinity,omitempty"`
 
 	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy, and so is
 	// the Service that external asks. Default: everybody.

@@ -24,7 +24,7 @@ func allAttacks() []*attack {
 	for _, family := range [][]*attack{
 		lengthAndChunks(), codings(), lengths(), bodiesOfNoBody(), chunks(), versions(),
 		earlyAnswers(), pauses(), expectations(), folds(), names(), controls(), requestLines(), methods(),
-		upgrades(), trailers(), connections(), splits(), hosts(), serverNames(), addresses(), paths(), expressions(),
+		upgrades(), trailers(), connections(), splits(), hosts(), serverNames(), addresses(), sessions(), paths(), expressions(),
 		downgrades(), streamsOfBodies(), protocols(),
 	} {
 		all = append(all, family...)

@@ -68,6 +68,10 @@ type exchange struct {
 	judged   kept
 	isJudged bool
 
+	affinity upstream.Affinity // which endpoint should get the request
+	pin      pin               // the endpoint that the client knows
+	tells    bool              // the client is told pin
+
 	heads    sync.Mutex // held while a response head is sent
 	answered bool       // the final response has begun
 	status   int
@@ -214,6 +218,9 @@ func (e *exchange) sendHead(status int) {
 	if e.route != nil && e.route.ResponseHeaders != nil {
 		e.route.ResponseHeaders.Apply(header)
 	}
+	if e.tells {
+		e.tellPin(header)
+	}
 	// While the gateway drains or stands by, the client should open a new connection for
 	// its next request. For HTTP/2, net/http translates this to GOAWAY.
 	if e.handler.sendsAway() || e.lastOnConnection(status) {
@@ -287,7 +294,20 @@ func (e *exchange) withinLimit(authenticated bool) bool {
 // service returns the backend for the request. If no backend gets it, the result is nil and
 // the reason.
 func (e *exchange) service() (*table.WeightedBackend, *upstream.Service, table.Lack) {
+	if e.route.Affinity != nil {
+		return e.stickyService()
+	}
+	return e.newService()
+}
+
+// newService returns the backend for a request that does not belong to earlier ones.
+func (e *exchange) newService() (*table.WeightedBackend, *upstream.Service, table.Lack) {
 	backend, lack := e.route.Pick(rand.Uint64())
+	return e.checkService(backend, lack)
+}
+
+// checkService returns a backend that was picked, or another one if it has lost its endpoints.
+func (e *exchange) checkService(backend *table.WeightedBackend, lack table.Lack) (*table.WeightedBackend, *upstream.Service, table.Lack) {
 	if backend == nil {
 		return nil, nil, lack
 	}

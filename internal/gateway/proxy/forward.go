@@ -46,6 +46,9 @@ func (e *exchange) forward() {
 	}
 	defer response.Close()
 	e.endpoint = response.Endpoint
+	if e.route.Affinity != nil {
+		e.keepPin(response)
+	}
 	if response.Status == http.StatusSwitchingProtocols {
 		e.tunnel(response)
 		return
@@ -60,6 +63,9 @@ func (e *exchange) explain(err error) {
 		e.endpoint = failure.Endpoint
 	}
 	e.handler.metrics.failed(e.state, e.route, kind)
+	if kind == upstream.Connect {
+		e.forgetPin()
+	}
 	if (kind == upstream.RequestBody && errors.Is(err, os.ErrDeadlineExceeded)) || e.clientStalled() {
 		if e.r.ProtoMajor == 1 {
 			e.w.Header()["Connection"] = []string{"close"}
@@ -91,6 +97,7 @@ func (e *exchange) explain(err error) {
 func (e *exchange) buildRequest(backend *table.Backend) {
 	e.request = upstream.Request{
 		Client:         e.shareOf,
+		Affinity:       e.affinity,
 		Method:         e.r.Method,
 		Target:         e.target(),
 		Host:           e.r.Host,

@@ -80,6 +80,9 @@ type Config struct {
 	// Requests bounds the requests in flight. Each client has a share (clients.Places). 0
 	// means no bound.
 	Requests int
+	// SessionKey makes the names of backends and endpoints for Affinity. All replicas must have the same one, and clients
+	// must not know it. Nil: a key that only this process has.
+	SessionKey []byte
 }
 
 // Handler serves requests according to the table.
@@ -103,6 +106,7 @@ type Handler struct {
 	current atomic.Pointer[state]
 	set     sync.Mutex // serializes Set
 	via     [3]string  // for HTTP/1.0, 1.1 and 2
+	ownKey  []byte     // instead of a Config.SessionKey
 	// certificates are the server's certificates. Nil if it has none.
 	certificates atomic.Pointer[Certificates]
 }
@@ -111,10 +115,11 @@ type Handler struct {
 type state struct {
 	Config
 
-	services []*upstream.Service     // by Backend.Index
-	keys     map[string]*jwks.Source // by address
-	metrics  []*routeMetrics         // by Route.Place
-	secure   *certificateSet         // with which the table came; nil without TLS
+	secure     *certificateSet         // with which the table came; nil without TLS
+	services   []*upstream.Service     // by Backend.Index
+	keys       map[string]*jwks.Source // by address
+	metrics    []*routeMetrics         // by Route.Place
+	affinities []*affinity             // by Route.Place; nil if no route has any
 }
 
 // New returns a Handler without a table. It answers 503 until it has one.
@@ -150,6 +155,7 @@ func New(options Options) *Handler {
 		mirrors:   newMirrors(),
 		passwords: newPasswords(options.Clock),
 		kept:      newKeptRoom(),
+		ownKey:    newKey(),
 	}
 	h.log = newAccessLog(options.AccessLog, func(lines int) { h.metrics.dropped.Add(float64(lines)) })
 	h.connections.Refused = func(why connlimit.Refusal) { h.metrics.refused[why].Inc() }
@@ -179,6 +185,7 @@ func (h *Handler) Set(config Config) {
 		next.services[i].SetCheck(checkOf(backend))
 		next.services[i].Add(backend.Endpoints)
 	}
+	h.setAffinities(next)
 	next.keys = h.keySources(routes)
 	next.metrics = h.metrics.forRoutes(routes)
 	h.metrics.setChecks(backends)

@@ -48,6 +48,7 @@ func (e *exchange) mirror(mirror *table.Mirror) {
 	copied.Informational = nil
 	copied.Fields = slices.Clone(e.request.Fields)
 	copied.Retry = upstream.Retry{}
+	copied.Affinity = upstream.Affinity{} // it names an endpoint of the other backend
 	copied.Protocol = protocolOf(mirror.Backend)
 	if e.request.Body != nil {
 		content := make([]byte, length)

@@ -47,6 +47,9 @@ func (e *exchange) tunnel(response *upstream.Response) {
 	setFields(header, response.Fields)
 	header["Connection"] = []string{"Upgrade"}
 	header["Upgrade"] = []string{response.Upgrade}
+	if e.tells {
+		e.tellPin(header)
+	}
 	e.status = response.Status
 	client, buffered, err := http.NewResponseController(e.w).Hijack()
 	if err != nil {

@@ -44,5 +44,11 @@ func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *ta
 	if spec.RateLimit != nil && spec.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway {
 		return invalid("rateLimit.count: Gateway is not supported in a GatewayPolicy")
 	}
+	if spec.SessionAffinity != nil {
+		var f *table.Fault
+		if rule.Affinity, f = affinityOf(spec.SessionAffinity); f != nil {
+			return f
+		}
+	}
 	return addRateLimit(rule, &slipwayv1alpha1.Route{RateLimit: spec.RateLimit})
 }

@@ -23,7 +23,7 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 	for _, compile := range []func(*compiled, *Rule) *Fault{
 		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS,
 		func(_ *compiled, rule *Rule) *Fault { return rule.Fault },
-		compileMirrors, compileBackendEdits, compileLimits, compileBackendSettings, compileAddresses, compileAuth, compileTransport,
+		compileMirrors, compileBackendEdits, compileLimits, compileBackendSettings, compileAffinity, compileAddresses, compileAuth, compileTransport,
 	} {
 		if f := compile(e, rule); f != nil {
 			return f
@@ -38,8 +38,8 @@ func compileTransport(_ *compiled, rule *Rule) *Fault {
 	if rule.Transport == TransportHTTP {
 		return nil
 	}
-	if rule.Auth != nil || rule.RateLimit != nil || rule.CORS != nil || rule.MaxBodyBytes != 0 {
-		return invalid("auth, rateLimit, cors and maxBodyBytes are for requests, and connections of transport %s are not read", rule.Transport)
+	if rule.Auth != nil || rule.RateLimit != nil || rule.CORS != nil || rule.MaxBodyBytes != 0 || rule.Affinity != nil {
+		return invalid("auth, rateLimit, cors, maxBodyBytes and sessionAffinity are for requests, and connections of transport %s are not read", rule.Transport)
 	}
 	return nil
 }

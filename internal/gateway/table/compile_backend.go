@@ -18,6 +18,9 @@ func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 			faults = append(faults, f)
 		}
 		s := share{backend: -1, lack: lackOf(f), sum: uint64(ref.Weight)}
+		if e.Affinity != nil {
+			s.seed = seedOf(ref, rule.Backends[:i])
+		}
 		if b != nil {
 			s.backend = len(e.Backends)
 			mirrors, more := c.mirrors(ref.Mirrors, rule.BackendSettings)

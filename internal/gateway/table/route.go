@@ -37,6 +37,8 @@ type Route struct {
 	MaxBodyBytes int64
 	Timeouts     Timeouts
 	Retries      Retries
+	// Affinity sends the requests of a client to the same endpoint. Nil: the load decides.
+	Affinity *Affinity
 	// ClientAddresses are the clients that are let in. Nil: all.
 	ClientAddresses *Addresses
 	Auth            *Auth
@@ -66,6 +68,7 @@ type share struct {
 	backend int    // the index in Route.Backends, or -1
 	lack    Lack   // why the backend cannot be used
 	sum     uint64 // the sum of the weights up to and including this share
+	seed    uint64 // names the share for PickFor; only with Affinity
 }
 
 // Lack says why no backend gets a request.

@@ -97,6 +97,8 @@ type Rule struct {
 	MaxBodyBytes int64
 	Timeouts     Timeouts
 	Retries      Retries
+	// Affinity sends the requests of a client to the same endpoint.
+	Affinity *Affinity
 	// ClientAddresses says which clients are let in. Nil: all.
 	ClientAddresses *AddressRule
 	Auth            *Auth

@@ -26,6 +26,7 @@ type endpoint struct {
 	http2    transport
 	inFlight atomic.Int64
 	removed  atomic.Bool
+	place    atomic.Pointer[Place] // nil: not made yet
 
 	unhealthy bool   // from its health checks; guarded by Service.set
 	stopCheck func() // stops its checks, nil while there are none; guarded by Service.set

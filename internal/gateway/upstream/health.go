@@ -95,6 +95,7 @@ func (s *Service) findEligible() {
 		eligible = all
 	}
 	s.eligible.Store(&eligible)
+	s.findPlaces()
 }
 
 // startChecks checks each endpoint on its own goroutine, until the context ends, or the

@@ -37,6 +37,8 @@ type Request struct {
 	// Client is the client, as clients.Of defines it, for its share of the limits. The zero
 	// Addr means no particular client.
 	Client netip.Addr
+	// Affinity says which endpoint should get it. The zero value leaves that to the load.
+	Affinity Affinity
 	// Protocol is the protocol of the endpoint.
 	Protocol Protocol
 	// Method is the method.

@@ -17,7 +17,7 @@ func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
 	var tried []*endpoint
 	fresh := false
 	for safe, asked := 0, 0; ; {
-		e := s.pick(tried)
+		e := s.choose(req, tried)
 		if e == nil {
 			return nil, &Error{Kind: NoEndpoints, Err: errors.New("the Service has no endpoints any more")}
 		}

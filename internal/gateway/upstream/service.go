@@ -22,13 +22,17 @@ type Service struct {
 	// eligible are the endpoints that get requests: those that no check has found
 	// unhealthy. If there are none, all endpoints are eligible.
 	eligible atomic.Pointer[[]*endpoint]
+	// places are the eligible endpoints as Affinity names them. Nil: no key is set.
+	places atomic.Pointer[places]
 
-	set      sync.Mutex // held while endpoints, their health, the check or the protocol change
-	check    Check
-	protocol Protocol
-	asking   sync.WaitGroup // the gateway's own requests to suspected endpoints
-	key      string         // the key in the Registry
-	wake     func()         // makes the Registry start checks
+	set       sync.Mutex // held while endpoints, their health, the check or the protocol change
+	check     Check
+	protocol  Protocol
+	asking    sync.WaitGroup // the gateway's own requests to suspected endpoints
+	key       string         // the key in the Registry
+	placeKey  []byte         // makes the places of endpoints, together with placeName
+	placeName string
+	wake      func() // makes the Registry start checks
 }
 
 // errNoEndpoints is why nothing is sent.

@@ -33,6 +33,7 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	if config.Proxy, err = proxy.NewConfig(s.spec()); err != nil {
 		return s.refuse(next, err)
 	}
+	config.Proxy.SessionKey = []byte(next.uid)
 	var faults []table.Problem
 	var more []revision.Problem
 	config.Secure, more, again = s.keyring.use(g, pairs, authorities, s.clock.Now())

@@ -175,6 +175,7 @@ func (v version) read() (*target, error) {
 		t.addAuthorities(t.clients.CACertificates)
 	}
 	t.config, err = proxy.NewConfig(spec)
+	t.config.SessionKey = []byte(v.uid)
 	return t, err
 }
 

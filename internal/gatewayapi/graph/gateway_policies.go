@@ -87,11 +87,12 @@ const (
 	corsSetting
 	bodySetting
 	backendSetting
+	affinitySetting
 	settings
 )
 
 func (s setting) String() string {
-	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes", "backends"}[s]
+	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes", "backends", "sessionAffinity"}[s]
 }
 
 // in tells whether a stanza has the setting.
@@ -99,7 +100,7 @@ func (s setting) in(of *slipwayv1alpha1.GatewayPolicySettings) bool {
 	if of == nil {
 		return false
 	}
-	return [settings]bool{of.ClientAddresses != nil, of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil, of.Backends != nil}[s]
+	return [settings]bool{of.ClientAddresses != nil, of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil, of.Backends != nil, of.SessionAffinity != nil}[s]
 }
 
 // stanza is one of its parts. Nil: it has not got it.

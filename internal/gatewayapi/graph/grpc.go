@@ -28,9 +28,7 @@ func grpcRule(index int, spec *gatewayv1.GRPCRouteRule) rule {
 	for i := range r.backends {
 		r.backends[i].grpc = true
 	}
-	if spec.SessionPersistence != nil {
-		r.refuse(unsupportedf("%s.sessionPersistence: it is not supported", r.field))
-	}
+	r.refuse(r.session(spec.SessionPersistence))
 	return r
 }
 

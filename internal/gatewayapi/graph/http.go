@@ -28,9 +28,7 @@ func httpRule(index int, spec *gatewayv1.HTTPRouteRule) rule {
 	}
 	r.refuse(r.timeouts(spec.Timeouts))
 	r.refuse(r.retry(spec.Retry))
-	if spec.SessionPersistence != nil {
-		r.refuse(unsupportedf("%s.sessionPersistence: it is not supported", r.field))
-	}
+	r.refuse(r.session(spec.SessionPersistence))
 	if r.redirect != nil && len(r.backends) > 0 {
 		r.refuse(faultf(gatewayv1.RouteReasonIncompatibleFilters, "%s: a rule that redirects has no backendRefs", r.field))
 	}

@@ -28,6 +28,7 @@ type holding struct {
 	cors      *table.CORSRule
 	bodyBytes int64
 	backends  *table.BackendSettings
+	affinity  *table.Affinity
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
@@ -55,7 +56,7 @@ func (b *builder) parts(g *Graph, route *Route, of *rule, hosts []hostListeners)
 				at = len(above)
 				above = append(above, layers)
 				read := of.action.Transport == table.TransportHTTP
-				holds := hold(slices.Concat(layers, below), of.cors, read)
+				holds := hold(slices.Concat(layers, below), of, read)
 				if holds != nil && holds.backends != nil && holds.backends.ChecksOf == b.in.Gateway.Namespace {
 					holds.backends.ChecksOf = "" // the pods are its own
 				}
@@ -99,9 +100,9 @@ func (b *builder) layersAt(places ...place) []*layer {
 	return found
 }
 
-// hold finds out what holds for a rule by its layers, the least specific first. own is what the rule says itself of pages of
-// other origins, and read tells whether the gateway reads requests. It returns nil if the layers ask for nothing.
-func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
+// hold finds out what holds for a rule by its layers, the least specific first. of is the rule, which may say some of
+// it itself, and read tells whether the gateway reads requests. It returns nil if the layers ask for nothing.
+func hold(layers []*layer, of *rule, read bool) *holding {
 	if len(layers) == 0 {
 		return nil
 	}
@@ -113,7 +114,7 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 	}
 	for one := range settings {
 		p, which := inherited(layers, one)
-		if p == nil || which == defaults && one.yields(own, read) {
+		if p == nil || which == defaults && one.yields(of, read) {
 			continue
 		}
 		if one == authSetting {
@@ -135,6 +136,7 @@ func hold(layers []*layer, own *table.CORSRule, read bool) *holding {
 	if h.backends = rule.BackendSettings; h.backends != nil {
 		h.backends.Group, h.backends.ChecksOf = asked.group, asked.owner
 	}
+	h.affinity = rule.Affinity
 	return h
 }
 
@@ -192,12 +194,20 @@ func (a *asking) take(one setting, p *GatewayPolicy, which stanza, layers []*lay
 		a.settings.MaxBodyBytes = &bound
 	case backendSetting:
 		a.settings.Backends, a.group, a.owner = from.Backends, p.group(which), p.Name.Namespace
+	case affinitySetting:
+		a.settings.SessionAffinity = from.SessionAffinity
 	}
 }
 
 // yields tells that a default gives way to what the rule says itself, or is not for connections that are not read.
-func (one setting) yields(own *table.CORSRule, read bool) bool {
-	return one == corsSetting && own != nil || one == authSetting && !read
+func (one setting) yields(of *rule, read bool) bool {
+	switch one {
+	case corsSetting:
+		return of.cors != nil
+	case affinitySetting:
+		return of.action.Affinity != nil
+	}
+	return one == authSetting && !read
 }
 
 // forConnections leaves what can be asked of connections and datagrams that nobody reads: where they come from. One that overrides
@@ -211,7 +221,7 @@ func (h *holding) forConnections() {
 		h.fault = &table.Fault{Reason: ReasonAuthNotPossible, Message: fmt.Sprintf(
 			"GatewayPolicy %q asks in spec.overrides.auth who clients are, and the gateway does not read these connections", p.Name)}
 	}
-	h.auth, h.rateLimit, h.cors, h.bodyBytes = nil, nil, nil, 0
+	h.auth, h.rateLimit, h.cors, h.bodyBytes, h.affinity = nil, nil, nil, 0, nil
 }
 
 // refusal is why a rule is not served at a listener.
@@ -308,6 +318,9 @@ func (h *holding) restrict(to *table.Rule) {
 	}
 	if h.backends != nil {
 		to.BackendSettings = h.backends
+	}
+	if h.affinity != nil {
+		to.Affinity = h.affinity
 	}
 	if h.fault != nil && to.CORS == nil && to.Transport == table.TransportHTTP {
 		to.CORS = &table.CORSRule{}

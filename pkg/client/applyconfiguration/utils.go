@@ -20,6 +20,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=slipway.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("AccessLog"):
 		return &apiv1alpha1.AccessLogApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AffinityCookie"):
+		return &apiv1alpha1.AffinityCookieApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIGateway"):
 		return &apiv1alpha1.APIGatewayApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIGatewaySpec"):
@@ -230,6 +232,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RoutesStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SessionAffinity"):
+		return &apiv1alpha1.SessionAffinityApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Storage"):
 		return &apiv1alpha1.StorageApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Stream"):

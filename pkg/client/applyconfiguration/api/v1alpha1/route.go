@@ -68,6 +68,9 @@ type RouteApplyConfiguration struct {
 	// retries say when a request is sent again. Default: up to 2 times after a connection
 	// failed before anything was sent.
 	Retries *RetriesApplyConfiguration `json:"retries,omitempty"`
+	// sessionAffinity sends the requests of a client to the same endpoint. It needs backendService or backends. Default: each
+	// request goes to an endpoint by load.
+	SessionAffinity *SessionAffinityApplyConfiguration `json:"sessionAffinity,omitempty"`
 	// clientAddresses lets only those in whose address fits. Others get 403. Default: everybody.
 	ClientAddresses *ClientAddressesApplyConfiguration `json:"clientAddresses,omitempty"`
 	// auth lets only those in who prove who they are. Others get 401, or with auth.external what the Service answers. Default: everybody.
@@ -261,6 +264,14 @@ func (b *RouteApplyConfiguration) WithTimeouts(value *TimeoutsApplyConfiguration
 // If called multiple times, the Retries field is set to the value of the last call.
 func (b *RouteApplyConfiguration) WithRetries(value *RetriesApplyConfiguration) *RouteApplyConfiguration {
 	b.Retries = value
+	return b
+}
+
+// WithSessionAffinity sets the SessionAffinity field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SessionAffinity field is set to the value of the last call.
+func (b *RouteApplyConfiguration) WithSessionAffinity(value *SessionAffinityApplyConfiguration) *RouteApplyConfiguration {
+	b.SessionAffinity = value
 	return b
 }
 
