@@ -136,6 +136,10 @@ type Route struct {
 	// +optional
 	MaxBodyBytes *int64 `json:"maxBodyBytes,omitempty"`
 
+	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Default: off.
+	// +optional
+	Compression *Compression `json:"compression,omitempty"`
+
 	// timeouts say how long a request may take.
 	// +optional
 	Timeouts *Timeouts `json:"timeouts,omitempty"`

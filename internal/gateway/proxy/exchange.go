@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -76,8 +77,12 @@ type exchange struct {
 	answered bool       // the final response has begun
 	status   int
 	sent     int64 // bytes of the response's body
-	failure  string
-	aborted  bool
+	// encoder compresses the response's body. Nil: it stays as it is. unencoded are the bytes
+	// that it has got.
+	encoder   *compress.Encoder
+	unencoded int64
+	failure   string
+	aborted   bool
 	// tunneled is the client's connection after a protocol upgrade.
 	tunneled net.Conn
 	span     trace.Span // nil if the request is not traced
@@ -211,6 +216,12 @@ func (e *exchange) answer(status int, contentType string, body []byte) {
 
 // sendHead sends the head of the response, with the route's changes.
 func (e *exchange) sendHead(status int) {
+	e.editHead()
+	e.writeHead(status)
+}
+
+// editHead makes the route's changes.
+func (e *exchange) editHead() {
 	header := e.w.Header()
 	if e.chosen != nil && e.chosen.ResponseHeaders != nil {
 		e.chosen.ResponseHeaders.Apply(header)
@@ -221,10 +232,13 @@ func (e *exchange) sendHead(status int) {
 	if e.tells {
 		e.tellPin(header)
 	}
+}
+
+func (e *exchange) writeHead(status int) {
 	// While the gateway drains or stands by, the client should open a new connection for
 	// its next request. For HTTP/2, net/http translates this to GOAWAY.
 	if e.handler.sendsAway() || e.lastOnConnection(status) {
-		header["Connection"] = []string{"close"}
+		e.w.Header()["Connection"] = []string{"close"}
 	}
 	e.status = status
 	e.w.WriteHeader(status)

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/jwks"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -96,6 +97,7 @@ type Handler struct {
 	log         *accessLog
 	metrics     *metrics
 	mirrors     *mirrors
+	encoders    *compress.Pool
 	tunnels     conns // upgraded to another protocol, or forwarded as they are
 	draining    atomic.Bool
 	connections connlimit.Counter // of clients
@@ -153,6 +155,7 @@ func New(options Options) *Handler {
 		limiter:   newLimiter(options.Clock),
 		metrics:   newMetrics(options.Metrics),
 		mirrors:   newMirrors(),
+		encoders:  compress.NewPool(),
 		passwords: newPasswords(options.Clock),
 		kept:      newKeptRoom(),
 		ownKey:    newKey(),

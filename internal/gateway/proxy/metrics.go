@@ -37,6 +37,8 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_datagrams_dropped_total", Type: metric.Counter, Labels: []string{"reason"}, Help: "Datagrams that were thrown away, by reason: max and max_per_client for the limits of clients, and otherwise the failure in the words of the access log."},
 		{Name: "slipway_gateway_external_auth_total", Type: metric.Counter, Labels: []string{"route", "result"}, Help: "Questions to Services that decide who comes in (auth.external), by route and result: allowed, refused, let_in (onFailure: LetIn, without an answer that counts), error (503 without such an answer, or a request that nobody can be asked about), canceled."},
 		{Name: "slipway_gateway_external_auth_duration_seconds", Type: metric.Histogram, Labels: []string{"route"}, Help: "Time that such a question took, in seconds."},
+		{Name: "slipway_gateway_compression_bytes_total", Type: metric.Counter, Labels: []string{"route", "direction"}, Help: "Bytes of the bodies of responses that were compressed, by route and direction: in for what the backend sent, out for what the client got. They are counted at the end."},
+		{Name: "slipway_gateway_compression_busy_total", Type: metric.Counter, Help: "Responses that were sent uncompressed because too many others were being compressed."},
 	}
 }
 
@@ -71,6 +73,9 @@ type metrics struct {
 	streams   *streamMetrics
 	datagrams *datagramMetrics
 	external  *externalMetrics
+	// compression has series only for routes that compress.
+	compression     *prometheus.CounterVec
+	compressionBusy prometheus.Counter
 
 	mu       sync.Mutex
 	routes   map[string]*routeMetrics
@@ -86,6 +91,8 @@ type routeMetrics struct {
 	errors    map[upstream.Kind]prometheus.Counter
 	retries   prometheus.Counter
 	exhausted prometheus.Counter
+	// These are nil if the route has never compressed.
+	compressedIn, compressedOut prometheus.Counter
 }
 
 // checkMetrics are the metrics of the health checks of a backend.
@@ -130,7 +137,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	}
 	m.streams, m.datagrams = newStreamMetrics(registerer, definitions[11], definitions[12]), newDatagramMetrics(registerer, definitions[14])
 	m.external = newExternalMetrics(registerer, definitions[15], definitions[16])
+	m.compression = newCounter(definitions[17])
+	busy := newCounter(definitions[18])
+	m.compressionBusy = busy.WithLabelValues()
 	if registerer != nil {
+		registerer.MustRegister(m.compression, busy)
 		registerer.MustRegister(passwords, dropped, refused, m.requests, m.duration, m.errors, m.checks, m.retries, m.exhausted, m.fetches)
 	}
 	return m
@@ -177,6 +188,10 @@ func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 			known = m.newRoute(route.Name)
 			m.routes[route.Name] = known
 		}
+		if route.Compression != nil && known.compressedIn == nil {
+			known.compressedIn = m.compression.WithLabelValues(route.Name, "in")
+			known.compressedOut = m.compression.WithLabelValues(route.Name, "out")
+		}
 		list[i] = known
 	}
 	return list
@@ -203,6 +218,7 @@ func (m *metrics) keepRoutes(routes []*table.Route) {
 		m.errors.DeletePartialMatch(labels)
 		m.retries.DeletePartialMatch(labels)
 		m.exhausted.DeletePartialMatch(labels)
+		m.compression.DeletePartialMatch(labels)
 	}
 }
 
@@ -291,6 +307,13 @@ func (m *metrics) retried(s *state, route *table.Route, request *upstream.Reques
 	if request.BudgetExhausted() {
 		r.exhausted.Inc()
 	}
+}
+
+// compressed counts the bytes of a body that was compressed.
+func (m *metrics) compressed(s *state, route *table.Route, in, out int64) {
+	r := m.of(s, route)
+	r.compressedIn.Add(float64(in))
+	r.compressedOut.Add(float64(out))
 }
 
 // fetched counts a fetch of public keys.

@@ -7,6 +7,7 @@ import (
 	"net/textproto"
 	"sync"
 
+	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -46,8 +47,13 @@ func (e *exchange) respond(response *upstream.Response) {
 	if response.Stream {
 		e.liftBounds()
 	}
-	e.sendHead(response.Status)
-	if !e.copyBody(response) {
+	e.editHead()
+	if e.route.Compression != nil {
+		e.beginEncoding(response)
+		defer e.endEncoding()
+	}
+	e.writeHead(response.Status)
+	if !e.copyBody(response) || !e.finishEncoding() {
 		return
 	}
 	e.addTrailers(response.Trailers())
@@ -64,6 +70,9 @@ func (e *exchange) addTrailers(trailers []upstream.Field) {
 	trailer := header["Trailer"]
 	for _, field := range trailers {
 		name := http.CanonicalHeaderKey(field.Name)
+		if e.encoder != nil && compress.OfBody(name) {
+			continue // it was not announced, and is that of other bytes
+		}
 		if !announced(trailer, name) {
 			name = http.TrailerPrefix + name
 		}
@@ -106,14 +115,9 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 	}
 	for {
 		n, err := response.Read(buffer[:])
-		// The first piece goes into the buffers of the server or the kernel. What follows,
-		// with the end of the body and its trailers, has its own timeout.
-		if e.sent > 0 && e.r.ProtoMajor == 1 {
-			pace := e.pace(http.NewResponseController(e.w))
-			pace.beforeWrite()
-		}
+		e.paceWrite()
 		if n > 0 {
-			if writeErr := e.write(buffer[:n]); writeErr != nil {
+			if writeErr := e.writePiece(buffer[:n]); writeErr != nil {
 				e.failure, e.aborted = "client_write", true
 				return false
 			}
@@ -125,7 +129,20 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 			e.failure, e.aborted = e.explainCut(err), true
 			return false
 		case !response.Buffered():
-			e.flush()
+			if flushErr := e.flushPieces(); flushErr != nil {
+				e.failure, e.aborted = "client_write", true
+				return false
+			}
 		}
+	}
+}
+
+// paceWrite bounds the next write to an HTTP/1 client. The first piece goes into the buffers
+// of the server or the kernel. What follows, with the end of the body and its trailers, has
+// its own timeout. So has everything that an encoder writes: its pieces are larger.
+func (e *exchange) paceWrite() {
+	if (e.sent > 0 || e.encoder != nil) && e.r.ProtoMajor == 1 {
+		pace := e.pace(http.NewResponseController(e.w))
+		pace.beforeWrite()
 	}
 }

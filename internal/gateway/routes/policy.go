@@ -19,12 +19,16 @@ const (
 // addPolicies adds what can be wrong before the table sees it. A route with a fault serves
 // nothing.
 func (c *compiler) addPolicies(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
-	for _, add := range []func(*table.Rule, *slipwayv1alpha1.Route) *table.Fault{addTimeouts, addRateLimit, addRetries, addAffinity, c.addAuth} {
+	for _, add := range []func(*table.Rule, *slipwayv1alpha1.Route) *table.Fault{addTimeouts, addRateLimit, addRetries, addAffinity, c.addAuth, addRouteCompression} {
 		if f := add(rule, spec); f != nil {
 			return f
 		}
 	}
 	return nil
+}
+
+func addRouteCompression(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+	return addCompression(rule, spec.Compression)
 }
 
 func parseDuration(field string, text slipwayv1alpha1.Duration, fallback time.Duration) (time.Duration, *table.Fault) {

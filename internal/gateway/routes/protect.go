@@ -50,5 +50,8 @@ func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *ta
 			return f
 		}
 	}
+	if f := addCompression(rule, spec.Compression); f != nil {
+		return f
+	}
 	return addRateLimit(rule, &slipwayv1alpha1.Route{RateLimit: spec.RateLimit})
 }

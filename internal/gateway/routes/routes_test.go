@@ -2,12 +2,14 @@ package routes_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -73,5 +75,38 @@ func TestWhatAnAPIGatewayHasFromTheGatewayAPI(t *testing.T) {
 	edit := second.Backends[0]
 	if edit.RequestHeaders.Set[0] != (table.HeaderField{Name: "X-A", Value: "a"}) || edit.ResponseHeaders.Remove[0] != "Server" {
 		t.Errorf("the headers are changed by %+v and %+v", edit.RequestHeaders, edit.ResponseHeaders)
+	}
+}
+
+func TestWhatIsCompressed(t *testing.T) {
+	few, least := int32(0), int32(10)
+	for name, test := range map[string]struct {
+		spec  *slipwayv1alpha1.Compression
+		want  *compress.Policy
+		fault string
+	}{
+		"off":           {nil, nil, ""},
+		"defaults":      {&slipwayv1alpha1.Compression{}, &compress.Policy{Codings: []compress.Coding{compress.Zstd, compress.Gzip}, MinBytes: 1024, Types: compress.DefaultTypes}, ""},
+		"everything":    {&slipwayv1alpha1.Compression{Algorithms: []slipwayv1alpha1.CompressionAlgorithm{"Gzip"}, MinBytes: &least, ContentTypes: []slipwayv1alpha1.ContentType{"text/*"}}, &compress.Policy{Codings: []compress.Coding{compress.Gzip}, MinBytes: 10, Types: []string{"text/*"}}, ""},
+		"switched off":  {&slipwayv1alpha1.Compression{Algorithms: []slipwayv1alpha1.CompressionAlgorithm{"Identity"}}, nil, ""},
+		"both":          {&slipwayv1alpha1.Compression{Algorithms: []slipwayv1alpha1.CompressionAlgorithm{"Gzip", "Identity"}}, nil, "compression.algorithms: Identity means"},
+		"unknown":       {&slipwayv1alpha1.Compression{Algorithms: []slipwayv1alpha1.CompressionAlgorithm{"Brotli"}}, nil, `compression.algorithms: "Brotli" is not`},
+		"nothing is ok": {&slipwayv1alpha1.Compression{MinBytes: &few}, nil, "compression.minBytes: 0 is less than 1"},
+		"a parameter":   {&slipwayv1alpha1.Compression{ContentTypes: []slipwayv1alpha1.ContentType{"text/html;q=1"}}, nil, "compression.contentTypes:"},
+	} {
+		compiled, problems := routes.Compile(routes.Input{
+			Routes:   []slipwayv1alpha1.Route{{BackendService: &slipwayv1alpha1.BackendService{Name: "app", Port: 80}, Compression: test.spec}},
+			Services: map[string]table.Service{"app": {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
+		})
+		route := compiled.Routes[0]
+		if test.fault != "" {
+			if route.Unavailable == nil || !strings.HasPrefix(problems[0].Message, test.fault) || problems[0].Reason != slipwayv1alpha1.ReasonInvalidRoute {
+				t.Errorf("%s: %+v", name, problems)
+			}
+			continue
+		}
+		if diff := cmp.Diff(test.want, route.Compression); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
 	}
 }

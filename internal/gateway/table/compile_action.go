@@ -23,7 +23,7 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 	for _, compile := range []func(*compiled, *Rule) *Fault{
 		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS,
 		func(_ *compiled, rule *Rule) *Fault { return rule.Fault },
-		compileMirrors, compileBackendEdits, compileLimits, compileBackendSettings, compileAffinity, compileAddresses, compileAuth, compileTransport,
+		compileMirrors, compileBackendEdits, compileLimits, compileBackendSettings, compileAffinity, compileAddresses, compileAuth, compileTransport, compileCompression,
 	} {
 		if f := compile(e, rule); f != nil {
 			return f
@@ -38,9 +38,21 @@ func compileTransport(_ *compiled, rule *Rule) *Fault {
 	if rule.Transport == TransportHTTP {
 		return nil
 	}
-	if rule.Auth != nil || rule.RateLimit != nil || rule.CORS != nil || rule.MaxBodyBytes != 0 || rule.Affinity != nil {
-		return invalid("auth, rateLimit, cors, maxBodyBytes and sessionAffinity are for requests, and connections of transport %s are not read", rule.Transport)
+	if rule.Auth != nil || rule.RateLimit != nil || rule.CORS != nil || rule.MaxBodyBytes != 0 || rule.Affinity != nil || rule.Compression != nil {
+		return invalid("auth, rateLimit, cors, maxBodyBytes, sessionAffinity and compression are for requests, and connections of transport %s are not read", rule.Transport)
 	}
+	return nil
+}
+
+func compileCompression(e *compiled, rule *Rule) *Fault {
+	if rule.Compression == nil {
+		return nil
+	}
+	policy, err := rule.Compression.Complete()
+	if err != nil {
+		return invalid("compression.%v", err)
+	}
+	e.Compression = policy
 	return nil
 }
 

@@ -2,6 +2,8 @@ package table
 
 import (
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/compress"
 )
 
 // Route is a compiled route. The table knows which requests it matches. Route tells what
@@ -43,6 +45,8 @@ type Route struct {
 	ClientAddresses *Addresses
 	Auth            *Auth
 	RateLimit       *RateLimit
+	// Compression says which responses of backends are compressed. Nil: none.
+	Compression *compress.Policy
 
 	match      predicates
 	protection protection

@@ -88,11 +88,12 @@ const (
 	bodySetting
 	backendSetting
 	affinitySetting
+	compressionSetting
 	settings
 )
 
 func (s setting) String() string {
-	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes", "backends", "sessionAffinity"}[s]
+	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes", "backends", "sessionAffinity", "compression"}[s]
 }
 
 // in tells whether a stanza has the setting.
@@ -100,7 +101,10 @@ func (s setting) in(of *slipwayv1alpha1.GatewayPolicySettings) bool {
 	if of == nil {
 		return false
 	}
-	return [settings]bool{of.ClientAddresses != nil, of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil, of.Backends != nil, of.SessionAffinity != nil}[s]
+	return [settings]bool{
+		of.ClientAddresses != nil, of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil, of.Backends != nil,
+		of.SessionAffinity != nil, of.Compression != nil,
+	}[s]
 }
 
 // stanza is one of its parts. Nil: it has not got it.

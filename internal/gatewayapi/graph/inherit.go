@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -29,6 +30,7 @@ type holding struct {
 	bodyBytes int64
 	backends  *table.BackendSettings
 	affinity  *table.Affinity
+	encodes   *compress.Policy
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
@@ -137,6 +139,7 @@ func hold(layers []*layer, of *rule, read bool) *holding {
 		h.backends.Group, h.backends.ChecksOf = asked.group, asked.owner
 	}
 	h.affinity = rule.Affinity
+	h.encodes = rule.Compression
 	return h
 }
 
@@ -196,6 +199,8 @@ func (a *asking) take(one setting, p *GatewayPolicy, which stanza, layers []*lay
 		a.settings.Backends, a.group, a.owner = from.Backends, p.group(which), p.Name.Namespace
 	case affinitySetting:
 		a.settings.SessionAffinity = from.SessionAffinity
+	case compressionSetting:
+		a.settings.Compression = from.Compression
 	}
 }
 
@@ -221,7 +226,7 @@ func (h *holding) forConnections() {
 		h.fault = &table.Fault{Reason: ReasonAuthNotPossible, Message: fmt.Sprintf(
 			"GatewayPolicy %q asks in spec.overrides.auth who clients are, and the gateway does not read these connections", p.Name)}
 	}
-	h.auth, h.rateLimit, h.cors, h.bodyBytes, h.affinity = nil, nil, nil, 0, nil
+	h.auth, h.rateLimit, h.cors, h.bodyBytes, h.affinity, h.encodes = nil, nil, nil, 0, nil, nil
 }
 
 // refusal is why a rule is not served at a listener.
@@ -321,6 +326,9 @@ func (h *holding) restrict(to *table.Rule) {
 	}
 	if h.affinity != nil {
 		to.Affinity = h.affinity
+	}
+	if h.encodes != nil {
+		to.Compression = h.encodes
 	}
 	if h.fault != nil && to.CORS == nil && to.Transport == table.TransportHTTP {
 		to.CORS = &table.CORSRule{}

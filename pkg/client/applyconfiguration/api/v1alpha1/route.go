@@ -63,6 +63,8 @@ type RouteApplyConfiguration struct {
 	// maxBodyBytes is the size of the largest request body, in bytes, from 1 to 2^50. A
 	// larger one is answered with 413. Default: no limit.
 	MaxBodyBytes *int64 `json:"maxBodyBytes,omitempty"`
+	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Default: off.
+	Compression *CompressionApplyConfiguration `json:"compression,omitempty"`
 	// timeouts say how long a request may take.
 	Timeouts *TimeoutsApplyConfiguration `json:"timeouts,omitempty"`
 	// retries say when a request is sent again. Default: up to 2 times after a connection
@@ -248,6 +250,14 @@ func (b *RouteApplyConfiguration) WithCORS(value *CORSApplyConfiguration) *Route
 // If called multiple times, the MaxBodyBytes field is set to the value of the last call.
 func (b *RouteApplyConfiguration) WithMaxBodyBytes(value int64) *RouteApplyConfiguration {
 	b.MaxBodyBytes = &value
+	return b
+}
+
+// WithCompression sets the Compression field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Compression field is set to the value of the last call.
+func (b *RouteApplyConfiguration) WithCompression(value *CompressionApplyConfiguration) *RouteApplyConfiguration {
+	b.Compression = value
 	return b
 }
 
