@@ -112,6 +112,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ClientAddressesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClientCertificates"):
 		return &apiv1alpha1.ClientCertificatesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Compression"):
+		return &apiv1alpha1.CompressionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConnectionLimits"):
 		return &apiv1alpha1.ConnectionLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CORS"):

@@ -12,6 +12,9 @@ type GatewayPolicySettingsApplyConfiguration struct {
 	// clientAddresses lets only those in whose address fits. Others get 403, and connections that the gateway does not read are
 	// closed. Default: everybody.
 	ClientAddresses *ClientAddressesApplyConfiguration `json:"clientAddresses,omitempty"`
+	// sessionAffinity sends the requests of a client to the same endpoint, in HTTPRoutes and GRPCRoutes. sessionPersistence of a
+	// rule comes before defaults, and overrides come before it. Default: each request goes to an endpoint by load.
+	SessionAffinity *SessionAffinityApplyConfiguration `json:"sessionAffinity,omitempty"`
 	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy, and so is
 	// the Service that external asks. Default: everybody.
 	Auth *AuthApplyConfiguration `json:"auth,omitempty"`
@@ -27,6 +30,9 @@ type GatewayPolicySettingsApplyConfiguration struct {
 	// backends bounds the use of the backends and checks their health. What holds for the same Service by rules without it, or by
 	// another policy, stays as it is. Default: 4096 connections, 1024 requests that wait and 8192 under way, and no checks.
 	Backends *BackendSettingsApplyConfiguration `json:"backends,omitempty"`
+	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Algorithm
+	// Identity switches it off for a more specific target. Default: off.
+	Compression *CompressionApplyConfiguration `json:"compression,omitempty"`
 }
 
 // GatewayPolicySettingsApplyConfiguration constructs a declarative configuration of the GatewayPolicySettings type for use with
@@ -40,6 +46,14 @@ func GatewayPolicySettings() *GatewayPolicySettingsApplyConfiguration {
 // If called multiple times, the ClientAddresses field is set to the value of the last call.
 func (b *GatewayPolicySettingsApplyConfiguration) WithClientAddresses(value *ClientAddressesApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
 	b.ClientAddresses = value
+	return b
+}
+
+// WithSessionAffinity sets the SessionAffinity field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SessionAffinity field is set to the value of the last call.
+func (b *GatewayPolicySettingsApplyConfiguration) WithSessionAffinity(value *SessionAffinityApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
+	b.SessionAffinity = value
 	return b
 }
 
@@ -80,5 +94,13 @@ func (b *GatewayPolicySettingsApplyConfiguration) WithMaxBodyBytes(value int64) 
 // If called multiple times, the Backends field is set to the value of the last call.
 func (b *GatewayPolicySettingsApplyConfiguration) WithBackends(value *BackendSettingsApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
 	b.Backends = value
+	return b
+}
+
+// WithCompression sets the Compression field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Compression field is set to the value of the last call.
+func (b *GatewayPolicySettingsApplyConfiguration) WithCompression(value *CompressionApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
+	b.Compression = value
 	return b
 }
