@@ -1,5 +1,5 @@
 // Package clients defines what counts as one client. It also shares a limited number of
-// places among clients, so that no client takes all.
+// places among clients, or among other owners, so that none takes all.
 package clients
 
 import "net/netip"
@@ -29,52 +29,58 @@ func Within(ranges []netip.Prefix, address netip.Addr) bool {
 	return false
 }
 
-// Places counts the places that each client has taken. In the zero value none is taken. It
-// is not safe for concurrent use.
-type Places struct {
-	taken   int
-	clients map[netip.Addr]int
+// Places counts the places that each client has taken.
+type Places = Shares[netip.Addr]
+
+// Shares counts the places that each owner has taken. In the zero value none is taken. It is
+// not safe for concurrent use.
+type Shares[Owner comparable] struct {
+	taken  int
+	owners map[Owner]int
 }
 
 // Taken returns how many places are taken.
-func (p *Places) Taken() int { return p.taken }
+func (s *Shares[Owner]) Taken() int { return s.taken }
 
-// TakenBy returns how many places a client has.
-func (p *Places) TakenBy(client netip.Addr) int { return p.clients[client] }
+// TakenBy returns how many places an owner has.
+func (s *Shares[Owner]) TakenBy(owner Owner) int { return s.owners[owner] }
 
-// perFree is how many places a client may have for each that is free.
+// perFree is how many places an owner may have for each that is free.
 const perFree = 3
 
-// Room reports whether the client may take another place. There must be a free one, and the
-// client must have fewer than three for each free one. So the first client gets at most
-// three quarters of all places, and each further client at most three quarters of the rest.
-// A new client finds a place until many clients have taken all. Network switches share
-// their buffers in the same way ("dynamic threshold", Choudhury and Hahne, 1998). The zero
-// Addr means no particular client; it may take any free place.
-func (p *Places) Room(client netip.Addr, bound int) bool {
-	free := bound - p.taken
-	return free > 0 && (client == netip.Addr{} || p.clients[client] < perFree*free)
+// Room reports whether the owner may take another place. There must be a free one, and the
+// owner must have fewer than three for each free one. So the first one gets at most three
+// quarters of all places, and each further one at most three quarters of the rest. A new
+// owner finds a place until many owners have taken all. Network switches share their buffers
+// in the same way ("dynamic threshold", Choudhury and Hahne, 1998). The zero Owner, such as
+// the zero Addr, means no particular one; it may take any free place.
+func (s *Shares[Owner]) Room(owner Owner, bound int) bool {
+	var nobody Owner
+	free := bound - s.taken
+	return free > 0 && (owner == nobody || s.owners[owner] < perFree*free)
 }
 
-// Take counts one more place of the client.
-func (p *Places) Take(client netip.Addr) {
-	p.taken++
-	if client == (netip.Addr{}) {
+// Take counts one more place of the owner.
+func (s *Shares[Owner]) Take(owner Owner) {
+	s.taken++
+	var nobody Owner
+	if owner == nobody {
 		return
 	}
-	if p.clients == nil {
-		p.clients = map[netip.Addr]int{}
+	if s.owners == nil {
+		s.owners = map[Owner]int{}
 	}
-	p.clients[client]++
+	s.owners[owner]++
 }
 
-// Release counts one place of the client less.
-func (p *Places) Release(client netip.Addr) {
-	p.taken--
-	if client == (netip.Addr{}) {
+// Release counts one place of the owner less.
+func (s *Shares[Owner]) Release(owner Owner) {
+	s.taken--
+	var nobody Owner
+	if owner == nobody {
 		return
 	}
-	if p.clients[client]--; p.clients[client] <= 0 {
-		delete(p.clients, client)
+	if s.owners[owner]--; s.owners[owner] <= 0 {
+		delete(s.owners, owner)
 	}
 }

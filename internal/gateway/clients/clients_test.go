@@ -110,8 +110,8 @@ func TestPlacesAreCountedRight(t *testing.T) {
 				places.Release(people[who])
 			}
 		}
-		if places.Taken() != 0 || len(places.clients) != 0 {
-			t.Fatalf("%d are left: %v", places.Taken(), places.clients)
+		if places.Taken() != 0 || len(places.owners) != 0 {
+			t.Fatalf("%d are left: %v", places.Taken(), places.owners)
 		}
 	}
 }

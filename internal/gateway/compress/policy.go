@@ -16,11 +16,11 @@ const (
 )
 
 // DefaultTypes are the content types whose bodies become much smaller. Images, films, fonts of
-// WOFF and archives are compressed already. Streams of events are left alone.
+// WOFF and archives are compressed already. Streams are left alone.
 var DefaultTypes = []string{
 	"application/atom+xml", "application/geo+json", "application/graphql-response+json", "application/javascript", "application/json",
 	"application/ld+json", "application/manifest+json", "application/problem+json", "application/rss+xml", "application/vnd.api+json",
-	"application/vnd.ms-fontobject", "application/wasm", "application/x-javascript", "application/x-ndjson", "application/xhtml+xml",
+	"application/vnd.ms-fontobject", "application/wasm", "application/x-javascript", "application/xhtml+xml",
 	"application/xml", "application/yaml", "font/otf", "font/ttf", "image/bmp", "image/svg+xml", "image/x-icon",
 	"text/cache-manifest", "text/calendar", "text/css", "text/csv", "text/html", "text/javascript", "text/markdown", "text/plain",
 	"text/vcard", "text/xml", "text/yaml",
@@ -34,8 +34,8 @@ type Policy struct {
 	// MinBytes is the least Content-Length. A response without one is compressed whatever it
 	// turns out to have. 0 means the default.
 	MinBytes int64
-	// Types are the content types, lower case. The part after the slash may be "*". Nil: the
-	// default.
+	// Types are the content types, lower case. The part after the slash may be "*", which
+	// does not stand for streams. Nil: the default.
 	Types []string
 }
 
@@ -91,6 +91,17 @@ func isType(name string) bool {
 		(second == "*" || strings.Trim(second, typeCharacters) == "")
 }
 
+// streams are the types of bodies without an end. Each keeps an encoder, so a route that wants
+// that names them in full.
+var streams = [...]string{
+	"text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json-seq",
+	"application/geo+json-seq", "application/stream+json", "application/x-json-stream", "multipart/x-mixed-replace",
+}
+
+func isStream(name string) bool {
+	return slices.ContainsFunc(streams[:], func(known string) bool { return strings.EqualFold(name, known) })
+}
+
 // lists reports whether the policy has a content type, given as in a header field. gRPC is
 // never listed: its frames have a compression of their own, which its clients expect.
 func (p *Policy) lists(field string) bool {
@@ -101,7 +112,7 @@ func (p *Policy) lists(field string) bool {
 	}
 	for _, known := range p.Types {
 		if group, any := strings.CutSuffix(known, "*"); any {
-			if len(name) > len(group) && strings.EqualFold(name[:len(group)], group) {
+			if len(name) > len(group) && strings.EqualFold(name[:len(group)], group) && !isStream(name) {
 				return true
 			}
 		} else if strings.EqualFold(name, known) {

@@ -2,9 +2,13 @@ package compress
 
 import (
 	"io"
+	"net/netip"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/slipway-dev/slipway/internal/gateway/clients"
 )
 
 const (
@@ -34,29 +38,39 @@ type Encoder struct {
 	writer
 
 	coding Coding
+	owner  Owner
+}
+
+// Owner is for whom a body is encoded. Each client and each route has a share of the encoders
+// (clients.Shares): a response without an end keeps its encoder until the client leaves.
+type Owner struct {
+	// Client is the client, as clients.Of defines it. The zero Addr means no particular one.
+	Client netip.Addr
+	// Route is the name of the route.
+	Route string
 }
 
 // Pool has encoders. Its memory is bounded.
 type Pool struct {
-	places chan struct{}
-	idle   [codings]chan *Encoder
+	mu      sync.Mutex
+	clients clients.Places
+	routes  clients.Shares[string]
+	idle    [codings]chan *Encoder
 }
 
 // NewPool returns a pool without encoders. They are made when they are needed.
 func NewPool() *Pool {
-	p := &Pool{places: make(chan struct{}, MaxInUse)}
+	p := &Pool{}
 	for i := range p.idle {
 		p.idle[i] = make(chan *Encoder, maxIdle)
 	}
 	return p
 }
 
-// Take returns an encoder that writes to a writer. It is nil if too many are in use. The
-// caller must give it back.
-func (p *Pool) Take(coding Coding, to io.Writer) *Encoder {
-	select {
-	case p.places <- struct{}{}:
-	default:
+// Take returns an encoder that writes to a writer. It is nil if too many are in use, or too
+// many for the owner. The caller must give it back.
+func (p *Pool) Take(coding Coding, owner Owner, to io.Writer) *Encoder {
+	if !p.takePlace(owner) {
 		return nil
 	}
 	var e *Encoder
@@ -65,32 +79,52 @@ func (p *Pool) Take(coding Coding, to io.Writer) *Encoder {
 	default:
 		e = newEncoder(coding)
 	}
+	e.owner = owner
 	e.Reset(to)
 	return e
 }
 
+func (p *Pool) takePlace(owner Owner) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.clients.Room(owner.Client, MaxInUse) || !p.routes.Room(owner.Route, MaxInUse) {
+		return false
+	}
+	p.clients.Take(owner.Client)
+	p.routes.Take(owner.Route)
+	return true
+}
+
 // Give takes an encoder back, in whatever state. It keeps nothing of the body.
 func (p *Pool) Give(e *Encoder) {
+	owner := e.owner
 	e.Reset(io.Discard)
 	select {
 	case p.idle[e.coding] <- e:
 	default: // there are enough
 	}
-	<-p.places
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients.Release(owner.Client)
+	p.routes.Release(owner.Route)
 }
 
 // InUse is how many encoders are in use.
-func (p *Pool) InUse() int { return len(p.places) }
+func (p *Pool) InUse() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clients.Taken()
+}
 
 func newEncoder(coding Coding) *Encoder {
 	if coding == Zstd {
-		return &Encoder{newZstd(), Zstd}
+		return &Encoder{writer: newZstd(), coding: Zstd}
 	}
 	w, err := gzip.NewWriterLevel(io.Discard, gzipLevel)
 	if err != nil {
 		panic(err) // only for an unknown level
 	}
-	return &Encoder{w, Gzip}
+	return &Encoder{writer: w, coding: Gzip}
 }
 
 // newZstd returns an encoder that works in the goroutine of its caller. It writes a frame for

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func TestDecodedBytesAreThoseThatWereEncoded(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			body := text(random, random.IntN(150<<10)*int(seed%4)/3)
 			var out bytes.Buffer
-			e := pool.Take(coding, &out)
+			e := pool.Take(coding, Owner{}, &out)
 			for rest := body; len(rest) > 0; {
 				n := min(len(rest), 1+random.IntN(1+random.IntN(40<<10)))
 				if _, err := e.Write(rest[:n]); err != nil {
@@ -90,10 +91,10 @@ func TestEncoderThatWasUsedWritesWhatANewOneWrites(t *testing.T) {
 		secret, body := text(random, 100<<10), text(random, 90<<10)
 		pool := NewPool()
 		var first, second bytes.Buffer
-		e := pool.Take(coding, &first)
+		e := pool.Take(coding, Owner{}, &first)
 		_, _ = e.Write(secret)
 		pool.Give(e) // without an end
-		again := pool.Take(coding, &second)
+		again := pool.Take(coding, Owner{}, &second)
 		if again != e {
 			t.Fatal("another encoder")
 		}
@@ -124,13 +125,13 @@ func TestEncodersInUseAreBounded(t *testing.T) {
 	pool := NewPool()
 	var taken []*Encoder
 	for range MaxInUse {
-		taken = append(taken, pool.Take(Gzip, io.Discard))
+		taken = append(taken, pool.Take(Gzip, Owner{}, io.Discard))
 	}
-	if pool.Take(Zstd, io.Discard) != nil {
+	if pool.Take(Zstd, Owner{}, io.Discard) != nil {
 		t.Error("one more than the bound")
 	}
 	pool.Give(taken[0])
-	if pool.Take(Zstd, io.Discard) == nil {
+	if pool.Take(Zstd, Owner{}, io.Discard) == nil {
 		t.Error("no encoder, although a place is free")
 	}
 	if idle := len(pool.idle[Gzip]); idle != 1 {
@@ -141,6 +142,38 @@ func TestEncodersInUseAreBounded(t *testing.T) {
 	}
 	if idle := len(pool.idle[Gzip]); idle != maxIdle {
 		t.Errorf("%d idle, want %d", idle, maxIdle)
+	}
+}
+
+// A client, or a route, whose responses do not end leaves encoders to the others.
+func TestEachClientAndEachRouteHasAShare(t *testing.T) {
+	first, second := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for name, test := range map[string]struct{ owner, other Owner }{
+		"client": {Owner{Client: first, Route: "a"}, Owner{Client: second, Route: "b"}},
+		"route":  {Owner{Route: "a"}, Owner{Route: "b"}},
+		"client that uses several routes": {Owner{Client: first}, Owner{Client: second}},
+	} {
+		pool := NewPool()
+		all := func(owner Owner) (taken []*Encoder) {
+			for {
+				e := pool.Take(Gzip, owner, io.Discard)
+				if e == nil {
+					return taken
+				}
+				taken = append(taken, e)
+			}
+		}
+		one := all(test.owner)
+		other := all(test.other)
+		if len(one) != MaxInUse*3/4 || len(other) != MaxInUse*3/16 {
+			t.Errorf("%s: got %d and %d of %d", name, len(one), len(other), MaxInUse)
+		}
+		for _, e := range append(one, other...) {
+			pool.Give(e)
+		}
+		if n := pool.InUse(); n != 0 {
+			t.Errorf("%s: %d encoders in use", name, n)
+		}
 	}
 }
 

@@ -101,9 +101,9 @@ func TestResponses(t *testing.T) {
 }
 
 func TestContentTypes(t *testing.T) {
-	policy := &Policy{Types: []string{"text/*", "application/json", "application/*"}}
+	policy := &Policy{Types: []string{"text/*", "application/json", "application/*", "application/json-seq"}}
 	for field, want := range map[string]bool{
-		"text/event-stream": true, "TEXT/Html;charset=x": true, "text/": false, "text": false, " application/json ": true, "application/xml": true,
+		"text/event-stream": false, "Text/Event-Stream; a=b": false, "application/x-ndjson": false, "application/json-seq": true, "TEXT/Html;charset=x": true, "text/": false, "text": false, " application/json ": true, "application/xml": true,
 		"application/grpc": false, "application/GRPC+proto": false, "application/grpc-web": false, "application/grpc-web-text; a=b": false, "image/text": false, "": false,
 	} {
 		if got := policy.lists(field); got != want {
@@ -139,5 +139,10 @@ func TestPoliciesThatCannotBe(t *testing.T) {
 	}
 	if _, err := (&Policy{Types: DefaultTypes}).Complete(); err != nil {
 		t.Error(err)
+	}
+	for _, stream := range streams {
+		if (&Policy{Types: DefaultTypes}).lists(stream) {
+			t.Errorf("%s is a stream, and in the defaults", stream)
+		}
 	}
 }

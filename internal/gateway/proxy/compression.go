@@ -23,7 +23,8 @@ func (e *exchange) beginEncoding(response *upstream.Response) {
 	header := e.w.Header()
 	verdict := e.route.Compression.Decide(e.r, response.Status, header, response.ContentLength)
 	if verdict.Coding != compress.Identity && e.r.Method != http.MethodHead {
-		if e.encoder = e.handler.encoders.Take(verdict.Coding, encoded{e}); e.encoder == nil {
+		owner := compress.Owner{Client: e.shareOf, Route: e.route.Name}
+		if e.encoder = e.handler.encoders.Take(verdict.Coding, owner, encoded{e}); e.encoder == nil {
 			e.handler.metrics.compressionBusy.Inc()
 			verdict = verdict.Without()
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -274,31 +275,41 @@ func endless(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestClientThatLeavesFreesTheEncoder(t *testing.T) {
+// A client with many responses that do not end leaves encoders to others, and frees its own when it leaves.
+func TestAClientHasAShareOfTheEncoders(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	g := start(t, Options{Metrics: registry}, compressed, serve(t, endless))
+	backend := serve(t, endless)
+	g := startTable(t, Options{Metrics: registry}, nil)
+	g.handler.Set(Config{
+		Table:          compile(t, `[{name: web, path: /, backendService: {name: app, port: 80}, compression: {}}, {name: api, path: /api, backendService: {name: app, port: 80}, compression: {}}]`, nil, backend),
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
+	const share = compress.MaxInUse * 3 / 4
 	for _, version := range []int{1, 2} {
 		client := clientOf(t, version)
 		var open []*http.Response
-		for range compress.MaxInUse {
-			response, err := client.Do(g.request("GET", "/", "Accept-Encoding", "zstd")) //nolint:bodyclose // it is closed below
+		ask := func(path, from string) string {
+			response, err := client.Do(g.request("GET", path, "Accept-Encoding", "zstd", "X-Forwarded-For", from)) //nolint:bodyclose // it is closed below
 			if err != nil {
 				t.Fatal(err)
 			}
 			open = append(open, response) //nolint:bodyclose // it is closed below
+			return response.Header.Get("Content-Encoding") + join(response.Header["Vary"])
 		}
-		want(t, "encoders in use", g.handler.encoders.InUse(), compress.MaxInUse)
-		response, err := client.Do(g.request("GET", "/", "Accept-Encoding", "zstd")) //nolint:bodyclose // it is closed below
-		if err != nil {
-			t.Fatal(err)
+		for range share {
+			want(t, "within the share", ask("/", "192.0.2.1"), "zstdAccept-Encoding")
 		}
-		want(t, "one more", response.Header.Get("Content-Encoding")+join(response.Header["Vary"]), "Accept-Encoding")
-		for _, one := range append(open, response) { //nolint:bodyclose // it is closed below
+		want(t, "encoders in use", g.handler.encoders.InUse(), share)
+		want(t, "the same as a metric", gauge(t, registry, "slipway_gateway_compression_encoders"), float64(share))
+		want(t, "one more of the client, by another route", ask("/api", "192.0.2.1"), "Accept-Encoding")
+		want(t, "another client, by the same route", ask("/", "192.0.2.2"), "Accept-Encoding")
+		want(t, "another client, by another route", ask("/api", "192.0.2.2"), "zstdAccept-Encoding")
+		for _, one := range open { //nolint:bodyclose // it is closed below
 			one.Body.Close()
 		}
 		eventually(t, "all encoders are free", func() bool { return g.handler.encoders.InUse() == 0 })
 	}
-	want(t, "uncompressed", series(t, registry)["slipway_gateway_compression_busy_total"], 2.0)
+	want(t, "uncompressed", series(t, registry)["slipway_gateway_compression_busy_total"], 4.0)
 }
 
 // A client that takes nothing holds its encoder no longer than its connection.

@@ -165,6 +165,7 @@ func New(options Options) *Handler {
 	h.metrics.watchConnections(options.Metrics, h.connections.Open)
 	h.sessions.Refused = func(why connlimit.Refusal) { h.metrics.datagrams.drop(limitNames[why]) }
 	h.metrics.watchSessions(options.Metrics, h.sessions.Open)
+	h.metrics.watchEncoders(options.Metrics, h.encoders.InUse)
 	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged})
 	options.Upstream.Checked = h.checked
 	h.registry = upstream.NewRegistry(options.Upstream)

@@ -38,7 +38,8 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_external_auth_total", Type: metric.Counter, Labels: []string{"route", "result"}, Help: "Questions to Services that decide who comes in (auth.external), by route and result: allowed, refused, let_in (onFailure: LetIn, without an answer that counts), error (503 without such an answer, or a request that nobody can be asked about), canceled."},
 		{Name: "slipway_gateway_external_auth_duration_seconds", Type: metric.Histogram, Labels: []string{"route"}, Help: "Time that such a question took, in seconds."},
 		{Name: "slipway_gateway_compression_bytes_total", Type: metric.Counter, Labels: []string{"route", "direction"}, Help: "Bytes of the bodies of responses that were compressed, by route and direction: in for what the backend sent, out for what the client got. They are counted at the end."},
-		{Name: "slipway_gateway_compression_busy_total", Type: metric.Counter, Help: "Responses that were sent uncompressed because too many others were being compressed."},
+		{Name: "slipway_gateway_compression_busy_total", Type: metric.Counter, Help: "Responses that were sent uncompressed because too many others were being compressed, or too many of their client or route."},
+		{Name: "slipway_gateway_compression_encoders", Type: metric.Gauge, Help: "Responses that are being compressed, at most 64. Each has an encoder until it ends."},
 	}
 }
 
@@ -307,13 +308,6 @@ func (m *metrics) retried(s *state, route *table.Route, request *upstream.Reques
 	if request.BudgetExhausted() {
 		r.exhausted.Inc()
 	}
-}
-
-// compressed counts the bytes of a body that was compressed.
-func (m *metrics) compressed(s *state, route *table.Route, in, out int64) {
-	r := m.of(s, route)
-	r.compressedIn.Add(float64(in))
-	r.compressedOut.Add(float64(out))
 }
 
 // fetched counts a fetch of public keys.

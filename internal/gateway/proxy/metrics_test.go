@@ -38,6 +38,22 @@ func series(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
+// gauge returns the value of a gauge without labels.
+func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
+}
+
 func TestMetricsAreBoundedByRoutes(t *testing.T) {
 	backend, _ := recording(t)
 	registry := prometheus.NewPedanticRegistry()

@@ -1,0 +1,25 @@
+package proxy
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// watchEncoders registers the number of encoders in use.
+func (m *metrics) watchEncoders(registerer prometheus.Registerer, inUse func() int) {
+	if registerer == nil {
+		return
+	}
+	definition := Definitions()[19]
+	registerer.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: definition.Name, Help: definition.Help}, func() float64 { return float64(inUse()) },
+	))
+}
+
+// compressed counts the bytes of a body that was compressed.
+func (m *metrics) compressed(s *state, route *table.Route, in, out int64) {
+	r := m.of(s, route)
+	r.compressedIn.Add(float64(in))
+	r.compressedOut.Add(float64(out))
+}
