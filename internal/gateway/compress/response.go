@@ -24,8 +24,13 @@ var summed = [...]string{"Content-Digest", "Repr-Digest", "Digest", "Content-Md5
 // OfBody reports whether a field, in its canonical form, is computed from the encoded body.
 func OfBody(name string) bool { return slices.Contains(summed[:], name) }
 
-// Decide decides about a response with a known length, or -1.
+// Decide decides about a response with a known length, or -1. Answers to other methods than
+// GET and HEAD stay as they are: a client may send the tag of such an answer in If-Match, where
+// a weak one fits nothing (RFC 9110, 13.1.1).
 func (p *Policy) Decide(r *http.Request, status int, header http.Header, length int64) Verdict {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return Verdict{}
+	}
 	if status == http.StatusNotModified {
 		return Verdict{weakens: confirmsWeak(r.Header["If-None-Match"], header["Etag"])}
 	}
