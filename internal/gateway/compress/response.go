@@ -31,14 +31,17 @@ func (p *Policy) Decide(r *http.Request, status int, header http.Header, length 
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return Verdict{}
 	}
-	if status == http.StatusNotModified {
-		return Verdict{weakens: confirmsWeak(r.Header["If-None-Match"], header["Etag"])}
-	}
-	if !p.mayEncode(r, status, header, length) {
+	switch {
+	case status == http.StatusNotModified:
+		return Verdict{varies: p.suits(header, false), weakens: confirmsWeak(r.Header["If-None-Match"], header["Etag"])}
+	case status == http.StatusPartialContent:
+		return Verdict{varies: p.suits(header, false)}
+	case !p.mayEncode(status, header, length):
 		return Verdict{}
-	}
-	if !r.ProtoAtLeast(1, 1) || hasDirective(r.Header["Cache-Control"], "no-transform") {
-		return Verdict{varies: true} // the end of a body of HTTP/1.0 would be hard to see
+	case r.Header["Range"] != nil, hasDirective(r.Header["Cache-Control"], "no-transform"):
+		return Verdict{varies: true}
+	case !r.ProtoAtLeast(1, 1): // the end of a body would be hard to see
+		return Verdict{varies: true}
 	}
 	coding := Negotiate(r.Header["Accept-Encoding"], p.Codings)
 	if r.Method == http.MethodHead && length < 0 {
@@ -48,18 +51,28 @@ func (p *Policy) Decide(r *http.Request, status int, header http.Header, length 
 	return Verdict{Coding: coding, varies: true}
 }
 
-// mayEncode reports whether a response would be compressed for a client that accepts it.
-func (p *Policy) mayEncode(r *http.Request, status int, header http.Header, length int64) bool {
+// mayEncode reports whether a whole response would be compressed for a client that accepts it.
+func (p *Policy) mayEncode(status int, header http.Header, length int64) bool {
 	switch {
-	case status < http.StatusOK, status == http.StatusNoContent, status == http.StatusResetContent, status == http.StatusPartialContent:
+	case status < http.StatusOK, status == http.StatusNoContent, status == http.StatusResetContent:
 		return false
-	case r.Header["Range"] != nil || header["Content-Range"] != nil:
-		return false
-	case header["Content-Encoding"] != nil:
+	case header["Content-Range"] != nil:
 		return false
 	case length >= 0 && length < p.MinBytes:
 		return false
-	case len(header["Content-Type"]) != 1 || !p.lists(header["Content-Type"][0]):
+	}
+	return p.suits(header, true)
+}
+
+// suits reports whether a response with such a header would be compressed. A part of one, and
+// the news that it has not changed, need not tell its type. If not, it may be any.
+func (p *Policy) suits(header http.Header, whole bool) bool {
+	types := header["Content-Type"]
+	tells := whole || len(types) > 0 && !strings.HasPrefix(strings.ToLower(types[0]), "multipart/byteranges")
+	switch {
+	case header["Content-Encoding"] != nil:
+		return false
+	case tells && (len(types) != 1 || !p.lists(types[0])):
 		return false
 	case hasDirective(header["Cache-Control"], "no-transform"): // RFC 9111, 5.2.2.6
 		return false

@@ -360,7 +360,7 @@ func TestOwnAnswersAndPartsStayAsTheyAre(t *testing.T) {
 	own, _ := g.get("/own", "Accept-Encoding", "gzip")
 	want(t, "own", own.Header.Get("Content-Encoding")+own.Header.Get("Vary"), "")
 	part, body := g.get("/", "Accept-Encoding", "gzip", "Range", "bytes=0-1999")
-	want(t, "part", fmt.Sprint(part.StatusCode, part.Header.Get("Content-Encoding"), part.Header.Get("Vary"), len(body)), "2062000")
+	want(t, "part", fmt.Sprint(part.StatusCode, part.Header.Get("Content-Encoding"), part.Header.Get("Vary"), len(body)), "206Accept-Encoding2000")
 	off, _ := g.get("/off", "Accept-Encoding", "gzip")
 	want(t, "off", off.Header.Get("Content-Encoding")+off.Header.Get("Vary"), "")
 	old, _ := g.raw("GET / HTTP/1.0\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
