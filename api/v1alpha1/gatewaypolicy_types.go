@@ -60,7 +60,8 @@ type GatewayPolicySpec struct {
 	Defaults *GatewayPolicySettings `json:"defaults,omitempty"`
 
 	// overrides hold whatever more specific policies set. Where several policies override the same setting, the least
-	// specific one holds: that of the Gateway before that of a route. Default: none.
+	// specific one holds: that of the Gateway before that of a route. A more specific policy can switch compression off.
+	// Default: none.
 	// +optional
 	Overrides *GatewayPolicySettings `json:"overrides,omitempty"`
 }
@@ -134,7 +135,7 @@ type GatewayPolicySettings struct {
 	Backends *BackendSettings `json:"backends,omitempty"`
 
 	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Algorithm
-	// Identity switches it off for a more specific target. Default: off.
+	// Identity switches it off for a more specific target, also where overrides of a less specific one compress. Default: off.
 	// +optional
 	Compression *Compression `json:"compression,omitempty"`
 }

@@ -149,8 +149,8 @@ func TestEncodersInUseAreBounded(t *testing.T) {
 func TestEachClientAndEachRouteHasAShare(t *testing.T) {
 	first, second := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	for name, test := range map[string]struct{ owner, other Owner }{
-		"client": {Owner{Client: first, Route: "a"}, Owner{Client: second, Route: "b"}},
-		"route":  {Owner{Route: "a"}, Owner{Route: "b"}},
+		"client":                          {Owner{Client: first, Route: "a"}, Owner{Client: second, Route: "b"}},
+		"route":                           {Owner{Route: "a"}, Owner{Route: "b"}},
 		"client that uses several routes": {Owner{Client: first}, Owner{Client: second}},
 	} {
 		pool := NewPool()

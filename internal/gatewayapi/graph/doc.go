@@ -18,7 +18,7 @@
 //   - A reference to another namespace needs a ReferenceGrant there.
 //
 //   - Of the settings of GatewayPolicies for a rule, each by itself, the override with the least
-//     specific target holds, or else the default with the most specific one.
+//     specific target holds, or else the default with the most specific one. Compression can be taken away from an override.
 //
 //   - What cannot be served as it is written keeps its place and answers 500: another rule
 //     would answer its requests otherwise, perhaps with fewer restrictions.
@@ -39,6 +39,7 @@
 //   - gateway_policy_refs.go: what GatewayPolicies refer to
 //   - gateway_policy_services.go: the Services that GatewayPolicies have asked about requests
 //   - inherit.go: which settings of GatewayPolicies hold for a rule
+//   - inherit_compression.go: who can take compression away
 //   - grants.go: which references to other namespaces are permitted
 //   - rule.go, match.go, filters.go, backends.go: what rules of all kinds have in common
 //   - http.go, grpc.go: the rules of HTTPRoutes and GRPCRoutes

@@ -261,6 +261,11 @@ func (h *holding) refuse(p *GatewayPolicy, why string) {
 // inherited finds the policy whose setting holds: the least specific that overrides it, or else the most specific default. It
 // notes whose setting is overridden.
 func inherited(layers []*layer, one setting) (*GatewayPolicy, stanza) {
+	if one == compressionSetting {
+		if p, which := uncompressed(layers); p != nil {
+			return p, which
+		}
+	}
 	var first *GatewayPolicy
 	for _, l := range layers {
 		p := l.holds[overrides][one]
