@@ -31,8 +31,8 @@ type AffinityHeader string
 
 // AffinityCookie is a cookie with HttpOnly, SameSite=Lax and Path=/, and with Secure where the request came with TLS.
 type AffinityCookie struct {
-	// name of the cookie, at most 64 characters. Routes of a host with different backends need different names. Default: a
-	// name of the gateway, which is the same for routes whose first backend is the same.
+	// name of the cookie, at most 64 characters. Routes of a host may have the same: the cookie holds an endpoint for each of
+	// up to 8 backends. Default: a name of the gateway, which is the same for routes whose first backend is the same.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`

@@ -178,7 +178,11 @@ func TestAForgedCookieMeansNothing(t *testing.T) {
 				response, body := g.get("/", "Cookie", cookie)
 				want(t, "status", response.StatusCode, 200)
 				fresh, _ := cookieOf(t, response)
-				if body == "secret" || len(fresh) != len(valid) {
+				length := len(valid)
+				if name == "of the other Service" { // its pin stays in the cookie, for its own route
+					length += pinLength
+				}
+				if body == "secret" || len(fresh) != length {
 					t.Fatalf("it gets %q and %q", body, fresh)
 				}
 				reached[body] = true
@@ -232,7 +236,7 @@ func TestAClientWhoseEndpointIsGoneGetsAnotherOne(t *testing.T) {
 				return map[string][]string{"app": list}
 			}
 			g := startSticky(t, sticky(t, routes, services(tc.before)))
-			of := g.handler.current.Load().affinities[0]
+			of := g.handler.current.Load().affinities.routes[0]
 			cookie := of.name + "=" + (&pin{of.backends[0], placeOf("app:80", at["gone"])}).String()
 			g.handler.Set(sticky(t, routes, services(tc.after)))
 			response, body := g.get("/", "Cookie", cookie)
@@ -409,16 +413,4 @@ func TestATunnelIsASession(t *testing.T) {
 		want(t, "the endpoint", again.Header.Get("X-Name"), response.Header.Get("X-Name"))
 		wantNoCookie(t, again)
 	}
-}
-
-func FuzzReadPin(f *testing.F) {
-	valid := pin{backend: [9]byte{1}, place: placeOf("app:80", "10.0.0.1:80")}
-	f.Add(valid.String())
-	f.Add("")
-	f.Add(strings.Repeat("=", pinLength))
-	f.Fuzz(func(t *testing.T, text string) {
-		if read, ok := readPin(text); ok && read.String() != text {
-			t.Errorf("%q is read as %q", text, read.String())
-		}
-	})
 }

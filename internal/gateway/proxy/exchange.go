@@ -70,8 +70,9 @@ type exchange struct {
 	isJudged bool
 
 	affinity upstream.Affinity // which endpoint should get the request
-	pin      pin               // the endpoint that the client knows
-	tells    bool              // the client is told pin
+	pin      pin               // the endpoint that the client knows, by a pin that counts
+	pins     pins              // all pins that the client knows
+	tells    bool              // the client is told pins
 
 	heads    sync.Mutex // held while a response head is sent
 	answered bool       // the final response has begun

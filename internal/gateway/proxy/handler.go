@@ -121,7 +121,7 @@ type state struct {
 	services   []*upstream.Service     // by Backend.Index
 	keys       map[string]*jwks.Source // by address
 	metrics    []*routeMetrics         // by Route.Place
-	affinities []*affinity             // by Route.Place; nil if no route has any
+	affinities affinities
 }
 
 // New returns a Handler without a table. It answers 503 until it has one.

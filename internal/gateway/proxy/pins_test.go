@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+// browse asks for paths in turn, as a browser that keeps the cookies. It returns who answered.
+func (g *gateway) browse(t *testing.T, jar map[string]string, path string) string {
+	t.Helper()
+	var cookies []string
+	for name, value := range jar {
+		cookies = append(cookies, name+"="+value)
+	}
+	response, body := g.get(path, "Cookie", strings.Join(cookies, "; "))
+	for _, set := range response.Header["Set-Cookie"] {
+		pair, attributes, _ := strings.Cut(set, "; ")
+		name, value, _ := strings.Cut(pair, "=")
+		if len(value) > 256 {
+			t.Errorf("the cookie %s has %d bytes", name, len(value))
+		}
+		if jar[name] = value; strings.HasPrefix(attributes, "Max-Age=0;") {
+			delete(jar, name)
+		}
+	}
+	return body
+}
+
+// Routes with different backends may have a cookie in common: each keeps what the others have set.
+func TestRoutesWithTheSameCookieKeepEachOthersEndpoints(t *testing.T) {
+	at := named(t, "a1", "a2", "a3", "b1", "b2", "b3")
+	g := startSticky(t, sticky(t, `
+- {path: /a, backendService: {name: a, port: 80}, sessionAffinity: {cookie: {name: lb}}}
+- {path: /b, backendService: {name: b, port: 80}, sessionAffinity: {cookie: {name: lb}}}
+- {path: /both, backends: [{name: b, port: 80}, {name: a, port: 80}], sessionAffinity: {cookie: {name: lb}}}
+`, map[string][]string{"a": {at["a1"], at["a2"], at["a3"]}, "b": {at["b1"], at["b2"], at["b3"]}}))
+	for range 20 {
+		jar := map[string]string{}
+		a, b := g.browse(t, jar, "/a"), g.browse(t, jar, "/b")
+		cookie := jar["lb"]
+		for range 5 {
+			want(t, "the endpoint of a", g.browse(t, jar, "/a"), a)
+			want(t, "the endpoint of b", g.browse(t, jar, "/b"), b)
+			want(t, "the first of both", g.browse(t, jar, "/both"), a)
+		}
+		want(t, "the cookie", jar["lb"], cookie)
+	}
+}
+
+// The same holds for a header that the client repeats.
+func TestRoutesWithTheSameSessionHeaderKeepEachOthersEndpoints(t *testing.T) {
+	at := named(t, "a1", "a2", "a3", "b1", "b2", "b3")
+	rule := func(path, service string) table.Rule {
+		return table.Rule{Name: path, Path: path, Affinity: &table.Affinity{By: table.AffinityByToken, Name: "Slipway-Session"}, Backends: []table.BackendRef{backendTo(service)}}
+	}
+	of := func(names ...string) table.Service {
+		var endpoints []string
+		for _, name := range names {
+			endpoints = append(endpoints, at[name])
+		}
+		return table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: endpoints}}}
+	}
+	compiled, problems := table.Compile(table.Input{
+		Listeners: []table.Listener{{Name: "all"}},
+		Rules:     []table.Rule{rule("/a", "a"), rule("/b", "b")},
+		Services:  map[table.ServiceName]table.Service{{Namespace: "shop", Name: "a"}: of("a1", "a2", "a3"), {Namespace: "shop", Name: "b"}: of("b1", "b2", "b3")},
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	g := startSticky(t, Config{Table: compiled, SessionKey: sessionKey})
+	for range 10 {
+		response, a := g.get("/a")
+		want(t, "status", response.StatusCode, 200)
+		wantNoCookie(t, response)
+		want(t, "a shared cache", join(response.Header["Cache-Control"]), `private="Slipway-Session"`)
+		response, b := g.get("/b", "Slipway-Session", response.Header.Get("Slipway-Session"))
+		session := response.Header.Get("Slipway-Session")
+		for range 5 {
+			again, body := g.get("/a", "Slipway-Session", session)
+			want(t, "the endpoint of a", body+again.Header.Get("Slipway-Session"), a)
+			again, body = g.get("/b", "Slipway-Session", session)
+			want(t, "the endpoint of b", body+again.Header.Get("Slipway-Session"), b)
+		}
+	}
+}
+
+// A cookie does not grow without end. The oldest pins go, and those of backends that are not there any more.
+func TestACookieHasOnlySoManyPins(t *testing.T) {
+	const backends = maxPins + 2
+	at := named(t, "x")
+	var routes strings.Builder
+	services := map[string][]string{}
+	for i := range backends {
+		name := fmt.Sprint("s", i)
+		services[name] = []string{at["x"]}
+		fmt.Fprintf(&routes, "- {path: /%s, backendService: {name: %s, port: 80}, sessionAffinity: {cookie: {name: lb}}}\n", name, name)
+	}
+	g := startSticky(t, sticky(t, routes.String(), services))
+	jar := map[string]string{}
+	for i := range backends {
+		g.browse(t, jar, fmt.Sprint("/s", i))
+	}
+	want(t, "the length of the cookie", len(jar["lb"]), maxPins*pinLength)
+	for i := range backends {
+		response, _ := g.get(fmt.Sprint("/s", i), "Cookie", "lb="+jar["lb"])
+		want(t, fmt.Sprintf("the pin of backend %d is there", i), response.Header["Set-Cookie"] == nil, i >= backends-maxPins)
+	}
+	g.handler.Set(sticky(t, `[{path: /s9, backendService: {name: s9, port: 80}, sessionAffinity: {cookie: {name: lb}}}, {path: /new, backendService: {name: new, port: 80}, sessionAffinity: {cookie: {name: lb}}}]`,
+		map[string][]string{"s9": {at["x"]}, "new": {at["x"]}}))
+	g.browse(t, jar, "/new")
+	want(t, "the length with two backends", len(jar["lb"]), 2*pinLength)
+}
+
+// A Service that is there twice, with other changes of the request, counts as two backends.
+func TestAServiceThatIsThereTwiceIsTwoBackends(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("X-Version")) })
+	g := startSticky(t, sticky(t, `
+- backends:
+    - {name: app, port: 80, requestHeaders: {set: [{name: X-Version, value: one}]}}
+    - {name: app, port: 80, requestHeaders: {set: [{name: X-Version, value: two}]}}
+  sessionAffinity: {cookie: {}}
+`, map[string][]string{"app": {address}}))
+	reached := map[string]bool{}
+	for range 40 {
+		jar := map[string]string{}
+		first := g.browse(t, jar, "/")
+		reached[first] = true
+		for range 5 {
+			want(t, "the version", g.browse(t, jar, "/"), first)
+		}
+	}
+	want(t, "versions that new clients get", len(reached), 2)
+}
+
+// The text of pins is in the browsers of clients: another release must read it.
+func TestTheTextOfPinsStays(t *testing.T) {
+	key := []byte("0123456789abcdef0123456789abcdef")
+	p := pin{backendName(keyedName(key, "backend", "shop/app:80")), upstream.PlaceOf(key, "shop/app:80", "10.0.0.1:8080")}
+	want(t, "the text", p.String(), "PQT949y-GMsZnTx2KJAMwyXUZMJXyvni")
+	q := p
+	q.backend[0]++
+	want(t, "the text of two", pins{p, q}.String(), p.String()+q.String())
+}
+
+func FuzzReadPins(f *testing.F) {
+	valid := pin{backend: backendName{1}, place: placeOf("app:80", "10.0.0.1:80")}
+	f.Add(valid.String())
+	f.Add(valid.String() + valid.String())
+	f.Add("")
+	f.Add(strings.Repeat("=", pinLength))
+	f.Add(strings.Repeat("A", pinLength*maxPins))
+	f.Fuzz(func(t *testing.T, text string) {
+		var read pins
+		for p := range readPins(text) {
+			read = append(read, p)
+		}
+		if len(read) > maxPins || len(read)*pinLength > len(text) {
+			t.Errorf("%q is read as %d pins", text, len(read))
+		}
+		if again := read.String(); len(again) == len(text) && again != text {
+			t.Errorf("%q is read as %q", text, again)
+		}
+	})
+}
