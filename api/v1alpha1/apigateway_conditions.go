@@ -61,6 +61,8 @@ const (
 	ReasonKeysNotFetched = "KeysNotFetched"
 	// ReasonLimitNotShared: the replicas do not reach each other, so each allows its part of a rate limit with count: Gateway.
 	ReasonLimitNotShared = "LimitNotShared"
+	// ReasonSessionsNotShared: the replicas have no key in common, so each chooses the endpoints of sessions by itself.
+	ReasonSessionsNotShared = "SessionsNotShared"
 	// ReasonReplicaBehind: a replica serves an older generation, or does not answer.
 	ReasonReplicaBehind = "ReplicaBehind"
 	// ReasonReplicaStale: a replica does not hear the API server any more, so it may serve old

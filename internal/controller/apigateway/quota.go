@@ -18,12 +18,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// keepQuotaSecret sees to the Secret by which the replicas know each other, if a rate limit has count: Gateway. It is made once
-// and never changed: whoever wants another key deletes it. One that is no longer needed stays until the APIGateway goes, so that
-// the operator needs no right to delete Secrets. The cache tells that a Secret exists, and not whose it is, so that is read once
-// for each.
+// keepQuotaSecret sees to the Secret by which the replicas know each other, if a rate limit has count: Gateway, or choose the
+// endpoints of sessions alike, if a route has sessionAffinity. It is made once and never changed: whoever wants another key
+// deletes it. One that is no longer needed stays until the APIGateway goes, so that the operator needs no right to delete
+// Secrets. The cache tells that a Secret exists, and not whose it is, so that is read once for each.
 func (r *Reconciler) keepQuotaSecret(ctx context.Context, s *scope) error {
-	if !desired.SharesLimits(s.gateway) {
+	if !desired.NeedsSecret(s.gateway) {
 		return nil
 	}
 	name := types.NamespacedName{Namespace: s.gateway.Namespace, Name: quota.SecretName(s.gateway.Name)}

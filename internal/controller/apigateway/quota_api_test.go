@@ -88,6 +88,24 @@ func TestReplicasThatCountTogetherHaveASecret(t *testing.T) {
 	})
 }
 
+func TestReplicasThatKeepSessionsHaveASecret(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	gateway := f.running()
+	update(f, gateway, func(g *slipwayv1alpha1.APIGateway) {
+		g.Spec.Routes[0].SessionAffinity = &slipwayv1alpha1.SessionAffinity{Cookie: &slipwayv1alpha1.AffinityCookie{}}
+	})
+	environment.Eventually(t, func() error {
+		if _, err := f.quotaKey(); err != nil {
+			return err
+		}
+		if !f.mayReadQuotaSecret() {
+			return errors.New("the pods may not read the Secret")
+		}
+		return nil
+	})
+}
+
 // A Secret of that name that somebody else made is not used, and not deleted.
 func TestASecretOfSomebodyElseIsNotTheReplicas(t *testing.T) {
 	f := newFixture(t)

@@ -67,8 +67,11 @@ func (s *Source) advance() {
 		s.rejected = &revision.Rejected{Generation: newest.generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: err.Error()}
 		return
 	}
+	if t.shares || t.sessions {
+		t.secrets[quota.SecretName(s.options.Name)] = true
+	}
 	if t.shares {
-		t.secrets[quota.SecretName(s.options.Name)], t.services[s.options.Name] = true, true
+		t.services[s.options.Name] = true
 	}
 	s.target, s.rejected = t, nil
 }
@@ -94,7 +97,7 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 	config.Clients, asked = t.clientCheck(&in, &config.Proxy)
 	more = append(more, asked...)
 	apart, later := s.share(ctx, t, config.Proxy.Table) // before a request is counted
-	more, again = append(more, apart...), earliest(again, later)
+	more, again = append(append(more, apart...), s.addSessionKey(t, &config.Proxy)...), earliest(again, later)
 	closed, err := s.options.Apply(config)
 	if err != nil {
 		s.rejected = &revision.Rejected{Generation: t.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}

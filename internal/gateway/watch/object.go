@@ -84,6 +84,7 @@ type target struct {
 	configMaps map[string]bool
 	digests    []string // of its routes
 	shares     bool     // whether replicas count together
+	sessions   bool     // whether replicas choose endpoints alike
 }
 
 // wireSpec is the part of a spec that the gateway uses. A field that is neither here nor in
@@ -161,6 +162,7 @@ func (v version) read() (*target, error) {
 	for i := range t.routes {
 		t.addNames(&t.routes[i])
 		t.shares = t.shares || sharesLimit(&t.routes[i])
+		t.sessions = t.sessions || t.routes[i].SessionAffinity != nil
 		if t.digests[i], err = revision.Digest(&t.routes[i]); err != nil {
 			return nil, fmt.Errorf("spec.routes[%d]: %w", i, err)
 		}
@@ -175,7 +177,6 @@ func (v version) read() (*target, error) {
 		t.addAuthorities(t.clients.CACertificates)
 	}
 	t.config, err = proxy.NewConfig(spec)
-	t.config.SessionKey = []byte(v.uid)
 	return t, err
 }
 

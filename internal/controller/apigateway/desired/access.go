@@ -41,7 +41,8 @@ func read(group, resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
 	return rbacv1ac.PolicyRule().WithAPIGroups(group).WithResources(resource).WithVerbs("get", "list", "watch")
 }
 
-// QuotaSecret is what the replicas know each other by, where they count requests together. It is made once.
+// QuotaSecret is what the replicas know each other by, where they count requests together, and what makes the names of
+// endpoints in cookies. It is made once.
 func QuotaSecret(gateway *slipwayv1alpha1.APIGateway, key []byte) *corev1ac.SecretApplyConfiguration {
 	return corev1ac.Secret(quota.SecretName(gateway.Name), gateway.Namespace).
 		WithLabels(Labels(gateway)).

@@ -33,7 +33,7 @@ func Secrets(gateway *slipwayv1alpha1.APIGateway) []string {
 	for i := range gateway.Spec.Routes {
 		names = append(names, secretsOf(gateway.Spec.Routes[i].Auth)...)
 	}
-	if SharesLimits(gateway) {
+	if NeedsSecret(gateway) {
 		names = append(names, quota.SecretName(gateway.Name))
 	}
 	slices.Sort(names)
@@ -55,10 +55,11 @@ func secretsOf(auth *slipwayv1alpha1.Auth) []string {
 	return nil
 }
 
-// SharesLimits reports whether the replicas count the requests of a route together.
-func SharesLimits(gateway *slipwayv1alpha1.APIGateway) bool {
+// NeedsSecret reports whether the replicas need a secret in common: to count the requests of a route together, or to choose
+// the endpoints of sessions alike.
+func NeedsSecret(gateway *slipwayv1alpha1.APIGateway) bool {
 	return slices.ContainsFunc(gateway.Spec.Routes, func(route slipwayv1alpha1.Route) bool {
-		return route.RateLimit != nil && route.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway
+		return route.SessionAffinity != nil || route.RateLimit != nil && route.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway
 	})
 }
 
