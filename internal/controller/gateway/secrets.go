@@ -108,11 +108,11 @@ func problemOf(secret *corev1.Secret) string {
 // certificate is taken out as soon as no grant permits it. Nothing is read while neither the Secrets nor the copies have changed.
 func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	wanted, trusted := s.borrowed(), s.trusted()
-	count := len(wanted) + len(trusted) + len(s.lent)
-	if count == 0 && s.copies.UID == "" {
+	count, sessions := len(wanted)+len(trusted)+len(s.lent), s.keepsSessions()
+	if count == 0 && !sessions && s.copies.UID == "" {
 		return nil
 	}
-	var versions []string
+	versions := []string{fmt.Sprintf("sessions %t", sessions)}
 	for _, name := range wanted {
 		versions = append(versions, name.String()+"@"+s.versions[name])
 	}
@@ -134,7 +134,7 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	if client.IgnoreNotFound(err) != nil {
 		return outcome.Classify("the Secret with the copies", err)
 	}
-	if count == 0 && !r.kit.Applier.Ours(s.gateway, current) {
+	if count == 0 && !sessions && !r.kit.Applier.Ours(s.gateway, current) {
 		r.copied.Add(s.gateway.UID, copied{at: s.copies.ResourceVersion, of: state})
 		return nil
 	}
@@ -142,6 +142,9 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	failed = errors.Join(failed, r.copyBundles(ctx, s, trusted, current, data), r.copyCredentials(ctx, s, current, data))
 	if failed != nil && len(data) == 0 && current.UID == "" {
 		return failed // there is nothing to copy, and nothing to take away
+	}
+	if sessions {
+		failed = errors.Join(failed, keepSessions(data, current))
 	}
 	// Credentials that a stale cache does not show are no reason to take their copy away.
 	ctx = apply.Using(ctx, s.credentials...)

@@ -33,13 +33,13 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	if config.Proxy, err = proxy.NewConfig(s.spec()); err != nil {
 		return s.refuse(next, err)
 	}
-	config.Proxy.SessionKey = []byte(next.uid)
 	var faults []table.Problem
 	var more []revision.Problem
 	config.Secure, more, again = s.keyring.use(g, pairs, authorities, s.clock.Now())
 	compiling := g.Table(services)
 	authorities.secureBackends(&compiling, g, s.keyring.shown(g))
 	config.Proxy.Table, faults = table.Compile(compiling)
+	more = append(more, s.addSessionKey(next, &config.Proxy)...)
 	for _, l := range g.Listeners {
 		if l.Valid {
 			config.Ports[portOf(l)] = true

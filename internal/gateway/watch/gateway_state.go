@@ -114,6 +114,9 @@ func (s *GatewaySource) addSecrets(next *state) {
 	if len(next.bundles) > 0 && s.options.BorrowedCertificates != "" {
 		next.secrets[s.options.BorrowedCertificates] = true
 	}
+	if next.keepsSessions() && s.options.BorrowedCertificates != "" {
+		next.secrets[s.options.BorrowedCertificates] = true
+	}
 	next.certificates = append(graph.Certificates(s.target.gateway), graph.CertificatesOfSets(s.base(next))...)
 	slices.SortFunc(next.certificates, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 	next.certificates = slices.Compact(next.certificates)

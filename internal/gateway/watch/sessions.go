@@ -2,11 +2,16 @@ package watch
 
 import (
 	"fmt"
+	"slices"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 )
 
 // addSessionKey adds the key by which all replicas choose the endpoints of sessions alike. It returns the routes that have
@@ -30,4 +35,39 @@ func (s *Source) addSessionKey(t *target, config *proxy.Config) (problems []revi
 		})
 	}
 	return problems
+}
+
+// keepsSessions reports whether a rule may need the key of sessions.
+func (n *state) keepsSessions() bool {
+	for _, r := range n.routes {
+		if r.http != nil && slices.ContainsFunc(r.http.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool { return rule.SessionPersistence != nil }) {
+			return true
+		}
+		if r.grpc != nil && slices.ContainsFunc(r.grpc.Spec.Rules, func(rule gatewayv1.GRPCRouteRule) bool { return rule.SessionPersistence != nil }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.attached, func(p *attachedPolicy) bool {
+		for _, in := range []*slipwayv1alpha1.GatewayPolicySettings{p.of.Spec.Defaults, p.of.Spec.Overrides} {
+			if in != nil && in.SessionAffinity != nil {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// addSessionKey does the same for a Gateway, whose pods have the secret beside the copies.
+func (s *GatewaySource) addSessionKey(next *state, config *proxy.Config) []revision.Problem {
+	if !slices.ContainsFunc(config.Table.Routes, func(route *table.Route) bool { return route.Affinity != nil }) {
+		return nil
+	}
+	secret, _ := s.secrets.get(s.options.BorrowedCertificates)
+	if config.SessionKey = proxy.NewSessionKey(secret.data[borrowed.SessionsKey], string(next.uid)); config.SessionKey != nil {
+		return nil
+	}
+	return []revision.Problem{{
+		Route: -1, Name: s.options.BorrowedCertificates, Field: "Secret " + s.options.BorrowedCertificates, Reason: slipwayv1alpha1.ReasonSessionsNotShared,
+		Message: "each replica chooses the endpoints of sessions by itself meanwhile, because the Secret does not exist or has no secret of sessions",
+	}}
 }

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 )
 
 const stickyRoute = `{name: sticky, backendService: {name: app, port: 80}, sessionAffinity: {cookie: {}}}`
@@ -49,5 +53,36 @@ func TestTheKeyOfSessionsIsMadeFromASecret(t *testing.T) {
 	}
 	if short := key("u", map[string][]byte{"key": []byte("short")}); short != nil {
 		t.Errorf("a short secret makes the key %x", short)
+	}
+}
+
+// The pods of a Gateway make it from what the operator keeps beside the copies.
+func TestTheKeyOfSessionsOfAGateway(t *testing.T) {
+	f := newGatewayFixture(t)
+	f.gateway(1, plainListener)
+	f.synced(routeTo(t, "a", "one", 1))
+	f.look(t.Context())
+	f.backend("a")
+	f.attach("a", "p", 1, `{targetRefs: [{kind: HTTPRoute, name: one}], defaults: {sessionAffinity: {cookie: {}}}}`)
+	key := func(secret []byte) []byte {
+		t.Helper()
+		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-certificates"}, Data: map[string][]byte{borrowed.SessionsKey: secret}}
+		f.must(f.secrets.watched["edge-certificates"].store.Replace([]any{object}, ""))
+		f.look(t.Context())
+		if f.only().Affinity == nil {
+			t.Fatal("there is no rule with sessions")
+		}
+		made := f.applied[len(f.applied)-1].Proxy.SessionKey
+		if problems := f.board.Current().Problems; (len(problems) == 0) != (made != nil) {
+			t.Errorf("with the key %x the pod says %+v", made, problems)
+		}
+		return made
+	}
+	if made := key(nil); made != nil {
+		t.Errorf("without a secret the key is %x", made)
+	}
+	first, other := key(bytes.Repeat([]byte("a"), 32)), key(bytes.Repeat([]byte("b"), 32))
+	if len(first) != 32 || len(other) != 32 || bytes.Equal(first, other) {
+		t.Errorf("two secrets make the keys %x and %x", first, other)
 	}
 }

@@ -1,7 +1,7 @@
 // Package borrowed says how certificates of other namespaces reach the pods of a Gateway. The operator copies each that a
 // ReferenceGrant permits into one Secret beside the pods, and takes it out again with the grant. It copies the certificates
 // of authorities, too, which are in ConfigMaps of any namespace, and whom GatewayPolicies of other namespaces let in. The pods read that one Secret, so they need no right in
-// another namespace, and none to read ConfigMaps. Both sides import this package.
+// another namespace, and none to read ConfigMaps. It also holds what the pods alone have in common. Both sides import this package.
 package borrowed
 
 import (
@@ -24,6 +24,13 @@ const (
 	contentVersion    = ".data.v"
 	// maxPrefix leaves room for the longest suffix.
 	maxPrefix = validation.DNS1123SubdomainMaxLength - len(certificateSuffix)
+)
+
+// SecretBytes is the length of the secret under SessionsKey. It is not a copy: the operator makes it where a rule has sessions, and
+// keeps it. All pods make the key of sessions from it. No copy has a key without a dot.
+const (
+	SessionsKey = "sessions"
+	SecretBytes = 32
 )
 
 // SecretName is the name of the Secret with the copies, of the name of the Deployment that runs the pods.
