@@ -61,11 +61,11 @@ func (e *exchange) explain(err error) {
 	kind := upstream.KindOf(err)
 	if failure, ok := errors.AsType[*upstream.Error](err); ok {
 		e.endpoint = failure.Endpoint
+		if failure.Unreachable() {
+			e.forgetPin()
+		}
 	}
 	e.handler.metrics.failed(e.state, e.route, kind)
-	if kind == upstream.Connect {
-		e.forgetPin()
-	}
 	if (kind == upstream.RequestBody && errors.Is(err, os.ErrDeadlineExceeded)) || e.clientStalled() {
 		if e.r.ProtoMajor == 1 {
 			e.w.Header()["Connection"] = []string{"close"}

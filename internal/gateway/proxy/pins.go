@@ -160,9 +160,10 @@ func (e *exchange) pinTexts(name string) iter.Seq[string] {
 	}
 }
 
-// keepPin notes which endpoint has answered, if the client has to be told.
+// keepPin notes which endpoint has answered, if the client has to be told. One that is overloaded, starting or stopping is
+// none to stay at.
 func (e *exchange) keepPin(response *upstream.Response) {
-	if !e.route.Affinity.Told() {
+	if !e.route.Affinity.Told() || response.Status >= http.StatusBadGateway {
 		return
 	}
 	of := e.state.affinities.routes[e.route.Place]

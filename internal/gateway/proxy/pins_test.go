@@ -1,10 +1,14 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -137,6 +141,32 @@ func TestAServiceThatIsThereTwiceIsTwoBackends(t *testing.T) {
 		}
 	}
 	want(t, "versions that new clients get", len(reached), 2)
+}
+
+// An endpoint that is overloaded, starting or stopping gets no client for good.
+func TestAnEndpointThatFailsGetsNoPin(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		status, _ := strconv.Atoi(r.URL.Path[1:])
+		w.WriteHeader(status)
+	})
+	g := startSticky(t, sticky(t, byCookie, map[string][]string{"app": {address}}))
+	for status, pinned := range map[int]bool{200: true, 404: true, 500: true, 501: true, 502: false, 503: false, 504: false, 507: false} {
+		response, _ := g.get("/" + strconv.Itoa(status))
+		want(t, fmt.Sprintf("status %d has a cookie", status), response.Header["Set-Cookie"] != nil, pinned)
+	}
+}
+
+// What the gateway itself lacks says nothing about the endpoint.
+func TestAClientKeepsItsEndpointWhenTheGatewayLacksSomething(t *testing.T) {
+	for cause, forgotten := range map[syscall.Errno]bool{syscall.EMFILE: false, syscall.EADDRNOTAVAIL: false, syscall.ECONNREFUSED: true} {
+		g := startTable(t, Options{Upstream: upstream.Options{Dial: func(context.Context, string) (net.Conn, error) { return nil, cause }}}, nil)
+		g.handler.Set(sticky(t, byCookie, map[string][]string{"app": {"192.0.2.1:80"}}))
+		of := g.handler.current.Load().affinities.routes[0]
+		known := pin{of.backends[0], placeOf("app:80", "192.0.2.1:80")}
+		response, _ := g.get("/", "Cookie", of.name+"="+known.String())
+		want(t, "status", response.StatusCode, 502)
+		want(t, cause.Error()+": the endpoint is forgotten", response.Header["Set-Cookie"] != nil, forgotten)
+	}
 }
 
 // The text of pins is in the browsers of clients: another release must read it.

@@ -44,7 +44,7 @@ func isGatewaysError(status int) bool { return status >= 502 && status <= 504 }
 func (e *Error) raisesSuspicion() bool {
 	switch e.Kind {
 	case Connect:
-		return !isOurs(e.Err)
+		return e.Unreachable()
 	case Malformed:
 		return true
 	case Timeout:

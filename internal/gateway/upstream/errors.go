@@ -96,6 +96,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Unreachable reports whether no connection could be opened, for a reason that is not the gateway's own.
+func (e *Error) Unreachable() bool { return e.Kind == Connect && !isOurs(e.Err) }
+
 // KindOf returns the kind of a failure, or 0 if the error is not from this package.
 func KindOf(err error) Kind {
 	if failure, ok := errors.AsType[*Error](err); ok {
