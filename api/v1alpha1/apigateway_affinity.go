@@ -11,23 +11,29 @@ type SessionAffinity struct {
 	// another cookie.
 	// +optional
 	Cookie *AffinityCookie `json:"cookie,omitempty"`
-	// header chooses the endpoint by a header of the request, at most 64 characters: requests with the same value get the same
-	// endpoint. When endpoints come or go, only their share of the values moves. A request without the header gets an
-	// endpoint by load.
+	// header chooses the endpoint by a header of the request: requests with the same value get the same endpoint. When endpoints
+	// come or go, only their share of the values moves. A request without the header gets an endpoint by load.
 	// +optional
-	Header AffinityHeader `json:"header,omitempty"`
+	Header *AffinityHeader `json:"header,omitempty"`
 	// clientAddress chooses the endpoint by the address of the client, in the same way: of an IPv6 address by its /64. Behind
 	// trustedProxies it is the address that they say. It has no fields.
 	// +optional
 	ClientAddress *AffinityClientAddress `json:"clientAddress,omitempty"`
+	// none leaves the choice to the load, where a less specific GatewayPolicy asks for something else. It has no fields.
+	// +optional
+	None *AffinityNone `json:"none,omitempty"`
 }
 
-// AffinityHeader is the name of an HTTP header.
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=64
-// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
-type AffinityHeader string
+// AffinityHeader is a header of requests.
+type AffinityHeader struct {
+	// name of the header, at most 64 characters. It cannot be one with a meaning for connections or for all requests, such as
+	// Host and Cookie.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
+	// +required
+	Name string `json:"name"`
+}
 
 // AffinityCookie is a cookie with HttpOnly, SameSite=Lax and Path=/, and with Secure where the request came with TLS.
 type AffinityCookie struct {
@@ -48,3 +54,6 @@ type AffinityCookie struct {
 
 // AffinityClientAddress has no fields.
 type AffinityClientAddress struct{}
+
+// AffinityNone has no fields.
+type AffinityNone struct{}

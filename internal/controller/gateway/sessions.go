@@ -7,13 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // keepsSessions tells that a rule has the requests of a client sent to the same endpoint, so that the pods need a secret in common.
 func (s *scope) keepsSessions() bool {
-	return slices.ContainsFunc(s.graph.Rules, func(r graph.Rule) bool { return r.Affinity != nil })
+	return slices.ContainsFunc(s.graph.Rules, func(r graph.Rule) bool { return r.Affinity != nil && r.Affinity.By != table.AffinityNone })
 }
 
 // keepSessions puts that secret beside the copies: the one that is there, so that clients keep their endpoints, or else a new one.

@@ -289,7 +289,7 @@ func TestACookieKeepsTheBackend(t *testing.T) {
 
 func TestTheSameHeaderGetsTheSameEndpoint(t *testing.T) {
 	at := named(t, "a", "b", "c", "d")
-	const routes = `[{backends: [{name: one, port: 80, weight: 3}, {name: two, port: 80}], sessionAffinity: {header: x-user}}]`
+	const routes = `[{backends: [{name: one, port: 80, weight: 3}, {name: two, port: 80}], sessionAffinity: {header: {name: x-user}}}]`
 	services := map[string][]string{"one": {at["a"], at["b"]}, "two": {at["c"], at["d"]}}
 	g, replica := startSticky(t, sticky(t, routes, services)), startSticky(t, sticky(t, routes, services))
 	reached := map[string]int{}

@@ -23,16 +23,18 @@ func addAffinity(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
 
 func affinityOf(in *slipwayv1alpha1.SessionAffinity) (*table.Affinity, *table.Fault) {
 	ways := 0
-	for _, is := range []bool{in.Cookie != nil, in.Header != "", in.ClientAddress != nil} {
+	for _, is := range []bool{in.Cookie != nil, in.Header != nil, in.ClientAddress != nil, in.None != nil} {
 		if is {
 			ways++
 		}
 	}
 	switch {
 	case ways != 1:
-		return nil, invalid("sessionAffinity: exactly one of cookie, header and clientAddress must be set")
-	case in.Header != "":
-		return &table.Affinity{By: table.AffinityByHeader, Name: string(in.Header)}, nil
+		return nil, invalid("sessionAffinity: exactly one of cookie, header, clientAddress and none must be set")
+	case in.None != nil:
+		return &table.Affinity{By: table.AffinityNone}, nil
+	case in.Header != nil:
+		return &table.Affinity{By: table.AffinityByHeader, Name: in.Header.Name, NameField: "sessionAffinity.header.name"}, nil
 	case in.ClientAddress != nil:
 		return &table.Affinity{By: table.AffinityByAddress}, nil
 	}
@@ -40,5 +42,8 @@ func affinityOf(in *slipwayv1alpha1.SessionAffinity) (*table.Affinity, *table.Fa
 	if in.Cookie.LifetimeSeconds != nil && lifetime < 1 {
 		return nil, invalid("sessionAffinity.cookie.lifetimeSeconds: %d is less than 1", lifetime)
 	}
-	return &table.Affinity{By: table.AffinityByCookie, Name: in.Cookie.Name, Lifetime: time.Duration(lifetime) * time.Second}, nil
+	return &table.Affinity{
+		By: table.AffinityByCookie, Name: in.Cookie.Name, NameField: "sessionAffinity.cookie.name",
+		Lifetime: time.Duration(lifetime) * time.Second, LifetimeField: "sessionAffinity.cookie.lifetimeSeconds",
+	}, nil
 }

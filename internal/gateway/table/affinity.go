@@ -18,6 +18,8 @@ type Affinity struct {
 	Name string
 	// Lifetime is how long a cookie lasts. 0: until the browser ends.
 	Lifetime time.Duration
+	// NameField and LifetimeField are the fields of the spec with Name and Lifetime, for messages.
+	NameField, LifetimeField string `json:"-"`
 	// Scope names the first backend of the rule. Cookies of the gateway's own names are shared by routes with the same one.
 	// Compile sets it.
 	Scope string
@@ -35,6 +37,8 @@ const (
 	AffinityByHeader
 	// AffinityByAddress means the address of the client.
 	AffinityByAddress
+	// AffinityNone means that no requests belong together. A rule with it has no affinity.
+	AffinityNone
 )
 
 // Told reports whether the client is told the endpoint, and not the other way round.
@@ -53,23 +57,25 @@ func compileAffinity(e *compiled, rule *Rule) *Fault {
 	switch affinity.By {
 	case AffinityByCookie:
 		if affinity.Name != "" && (!isToken(affinity.Name) || len(affinity.Name) > maxSessionName) {
-			return invalid("sessionAffinity.cookie.name: %q cannot be the name of a cookie of at most %d characters", affinity.Name, maxSessionName)
+			return invalid("%s: %q cannot be the name of a cookie of at most %d characters", affinity.NameField, affinity.Name, maxSessionName)
 		}
 		if affinity.Lifetime < 0 || affinity.Lifetime > maxSessionLifetime || affinity.Lifetime%time.Second != 0 {
-			return invalid("sessionAffinity.cookie: the lifetime %v is not from 1 second to 400 days", affinity.Lifetime)
+			return invalid("%s: %v is not from 1 second to 400 days, in whole seconds", affinity.LifetimeField, affinity.Lifetime)
 		}
 	case AffinityByToken, AffinityByHeader:
 		name := textproto.CanonicalMIMEHeaderKey(affinity.Name)
 		if !isToken(name) || len(name) > maxSessionName {
-			return invalid("sessionAffinity.header: %q cannot be the name of a header of at most %d characters", affinity.Name, maxSessionName)
+			return invalid("%s: %q cannot be the name of a header of at most %d characters", affinity.NameField, affinity.Name, maxSessionName)
 		}
 		if fieldname.ForbiddenTrailer(name) && name != "Authorization" || name == "Cookie" || affinity.By == AffinityByToken && !isFreeHeader(name) {
-			return invalid("sessionAffinity.header: %s has a meaning of its own", name)
+			return invalid("%s: %s has a meaning of its own", affinity.NameField, name)
 		}
 		affinity.Name = name
 	case AffinityByAddress:
+	case AffinityNone:
+		return nil
 	default:
-		return invalid("sessionAffinity: exactly one of cookie, header and clientAddress must be set")
+		return invalid("sessionAffinity: exactly one of cookie, header, clientAddress and none must be set")
 	}
 	if len(rule.Backends) > 0 {
 		affinity.Scope = nameOf(&rule.Backends[0])

@@ -162,7 +162,7 @@ func (v version) read() (*target, error) {
 	for i := range t.routes {
 		t.addNames(&t.routes[i])
 		t.shares = t.shares || sharesLimit(&t.routes[i])
-		t.sessions = t.sessions || t.routes[i].SessionAffinity != nil
+		t.sessions = t.sessions || keepsSessions(t.routes[i].SessionAffinity)
 		if t.digests[i], err = revision.Digest(&t.routes[i]); err != nil {
 			return nil, fmt.Errorf("spec.routes[%d]: %w", i, err)
 		}

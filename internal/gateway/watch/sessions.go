@@ -37,6 +37,10 @@ func (s *Source) addSessionKey(t *target, config *proxy.Config) (problems []revi
 	return problems
 }
 
+func keepsSessions(affinity *slipwayv1alpha1.SessionAffinity) bool {
+	return affinity != nil && affinity.None == nil
+}
+
 // keepsSessions reports whether a rule may need the key of sessions.
 func (n *state) keepsSessions() bool {
 	for _, r := range n.routes {
@@ -49,7 +53,7 @@ func (n *state) keepsSessions() bool {
 	}
 	return slices.ContainsFunc(n.attached, func(p *attachedPolicy) bool {
 		for _, in := range []*slipwayv1alpha1.GatewayPolicySettings{p.of.Spec.Defaults, p.of.Spec.Overrides} {
-			if in != nil && in.SessionAffinity != nil {
+			if in != nil && keepsSessions(in.SessionAffinity) {
 				return true
 			}
 		}

@@ -14,7 +14,9 @@ func (r *rule) session(spec *gatewayv1.SessionPersistence) *fault {
 		return nil
 	}
 	field := r.field + ".sessionPersistence"
-	affinity := table.Affinity{Name: value(spec.SessionName, "")}
+	affinity := table.Affinity{
+		Name: value(spec.SessionName, ""), NameField: "sessionPersistence.sessionName", LifetimeField: "sessionPersistence.absoluteTimeout",
+	}
 	config := value(spec.CookieConfig, gatewayv1.CookieConfig{})
 	lifetime := value(config.LifetimeType, gatewayv1.SessionCookieLifetimeType)
 	switch kind := value(spec.Type, gatewayv1.CookieBasedSessionPersistence); kind {

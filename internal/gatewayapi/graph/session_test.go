@@ -49,9 +49,11 @@ func TestAPolicyGivesAffinityToRules(t *testing.T) {
 		plain, own    string
 	}{
 		"a default":                    {"defaults: {sessionAffinity: {cookie: {name: base}}}", "defaults: {maxBodyBytes: 1}", "0 base", "0 own"},
-		"a more specific one":          {"defaults: {sessionAffinity: {cookie: {name: base}}}", "defaults: {sessionAffinity: {header: x-rule}}", "2 x-rule", "0 own"},
-		"an override":                  {"overrides: {sessionAffinity: {clientAddress: {}}}", "defaults: {sessionAffinity: {header: x-rule}}", "3 ", "3 "},
-		"an override of a rule":        {"defaults: {maxBodyBytes: 1}", "overrides: {sessionAffinity: {header: x-rule}}", "2 x-rule", "0 own"},
+		"a more specific one":          {"defaults: {sessionAffinity: {cookie: {name: base}}}", "defaults: {sessionAffinity: {header: {name: x-rule}}}", "2 x-rule", "0 own"},
+		"an override":                  {"overrides: {sessionAffinity: {clientAddress: {}}}", "defaults: {sessionAffinity: {header: {name: x-rule}}}", "3 ", "3 "},
+		"an override of a rule":        {"defaults: {maxBodyBytes: 1}", "overrides: {sessionAffinity: {header: {name: x-rule}}}", "2 x-rule", "0 own"},
+		"none for a rule":              {"defaults: {sessionAffinity: {cookie: {name: base}}}", "defaults: {sessionAffinity: {none: {}}}", "none", "0 own"},
+		"none for all":                 {"overrides: {sessionAffinity: {none: {}}}", "defaults: {sessionAffinity: {header: {name: x-rule}}}", "none", "none"},
 		"other settings stay by their": {"overrides: {maxBodyBytes: 5}", "defaults: {sessionAffinity: {cookie: {lifetimeSeconds: 60}}}", "0 ", "0 own"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,11 +85,14 @@ func saysAffinity(a *table.Affinity) string {
 	if a == nil {
 		return ""
 	}
+	if a.By == table.AffinityNone {
+		return "none"
+	}
 	return fmt.Sprint(a.By, " ", a.Name)
 }
 
 func TestAPolicyWhoseAffinityCannotBeServedIsRefused(t *testing.T) {
-	for _, settings := range []string{"{}", "{header: x-a, clientAddress: {}}", "{header: Host}", "{cookie: {name: a;b}}", "{cookie: {lifetimeSeconds: 0}}"} {
+	for _, settings := range []string{"{}", "{header: {name: x-a}, clientAddress: {}}", "{header: {name: Host}}", "{cookie: {name: a;b}}", "{cookie: {lifetimeSeconds: 0}}"} {
 		g := sessionGraph(t, "defaults: {sessionAffinity: "+settings+"}", "defaults: {maxBodyBytes: 1}")
 		for _, rule := range g.Rules {
 			if rule.Fault == nil {

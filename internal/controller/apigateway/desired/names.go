@@ -59,8 +59,12 @@ func secretsOf(auth *slipwayv1alpha1.Auth) []string {
 // the endpoints of sessions alike.
 func NeedsSecret(gateway *slipwayv1alpha1.APIGateway) bool {
 	return slices.ContainsFunc(gateway.Spec.Routes, func(route slipwayv1alpha1.Route) bool {
-		return route.SessionAffinity != nil || route.RateLimit != nil && route.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway
+		return keepsSessions(route.SessionAffinity) || route.RateLimit != nil && route.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway
 	})
+}
+
+func keepsSessions(affinity *slipwayv1alpha1.SessionAffinity) bool {
+	return affinity != nil && affinity.None == nil
 }
 
 // ConfigMaps are the names of the ConfigMaps that the spec names, each once, in order.
