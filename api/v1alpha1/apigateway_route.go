@@ -136,7 +136,8 @@ type Route struct {
 	// +optional
 	MaxBodyBytes *int64 `json:"maxBodyBytes,omitempty"`
 
-	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Default: off.
+	// compression compresses responses of the backends for clients that accept it. It needs backendService or backends. Its
+	// defaults are set by {}. Default: off.
 	// +optional
 	Compression *Compression `json:"compression,omitempty"`
 

@@ -96,6 +96,7 @@ type PolicyTargetReference struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.per) || self.rateLimit.per != 'Key' || has(self.auth)",message="rateLimit.per Key needs auth beside it"
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.per) || self.rateLimit.per != 'Key' || !has(self.auth) || !has(self.auth.external) || has(self.auth.external.identityHeader)",message="rateLimit.per Key needs auth.external.identityHeader"
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.count) || self.rateLimit.count != 'Gateway'",message="rateLimit.count Gateway is for an APIGateway alone"
+// +kubebuilder:validation:XValidation:rule="!has(self.compression) || !has(self.compression.algorithms) || !('Identity' in self.compression.algorithms) || size(self.compression.algorithms) == 1",message="compression.algorithms: Identity stands alone"
 type GatewayPolicySettings struct {
 	// clientAddresses lets only those in whose address fits. Others get 403, and connections that the gateway does not read are
 	// closed. Default: everybody.

@@ -353,7 +353,7 @@ func TestOwnAnswersAndPartsStayAsTheyAre(t *testing.T) {
 		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(strings.Repeat("hello ", 1000)))
 	})
 	g := start(t, Options{}, `
-- {path: /own, directResponse: {statusCode: 200, body: "`+strings.Repeat("x", 2000)+`"}, compression: {}}
+- {path: /own, directResponse: {statusCode: 200, body: "`+strings.Repeat("x", 2000)+`"}}
 - {path: /, backendService: {name: app, port: 80}, compression: {}}
 - {path: /off, backendService: {name: app, port: 80}, compression: {algorithms: [Identity]}}
 `, backend)

@@ -28,6 +28,9 @@ func (c *compiler) addPolicies(rule *table.Rule, spec *slipwayv1alpha1.Route) *t
 }
 
 func addRouteCompression(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+	if spec.Compression != nil && (spec.Redirect != nil || spec.DirectResponse != nil) {
+		return invalid("compression needs backendService or backends")
+	}
 	return addCompression(rule, spec.Compression)
 }
 

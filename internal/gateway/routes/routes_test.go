@@ -78,6 +78,20 @@ func TestWhatAnAPIGatewayHasFromTheGatewayAPI(t *testing.T) {
 	}
 }
 
+// A route that answers itself has nothing that could be compressed. Whoever asks for it has made a mistake.
+func TestOnlyAnswersOfBackendsAreCompressed(t *testing.T) {
+	for name, route := range map[string]slipwayv1alpha1.Route{
+		"a redirect":      {Redirect: &slipwayv1alpha1.Redirect{Host: "www.example.com"}},
+		"a direct answer": {DirectResponse: &slipwayv1alpha1.DirectResponse{StatusCode: 200}},
+	} {
+		route.Compression = &slipwayv1alpha1.Compression{}
+		_, problems := routes.Compile(routes.Input{Routes: []slipwayv1alpha1.Route{route}})
+		if len(problems) != 1 || problems[0].Message != "compression needs backendService or backends" || problems[0].Reason != slipwayv1alpha1.ReasonInvalidRoute {
+			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}
+
 func TestWhatIsCompressed(t *testing.T) {
 	few, least := int32(0), int32(10)
 	for name, test := range map[string]struct {
