@@ -57,10 +57,13 @@ func Negotiate(lines []string, preferred []Coding) Coding {
 
 // of returns the weight of a coding. 0 means that it must not be used.
 func (a *accepted) of(coding Coding) int {
-	if a.weights[coding] != unsaid {
+	switch {
+	case a.weights[coding] != unsaid:
 		return a.weights[coding]
+	case coding == Gzip:
+		return max(a.others, 0)
 	}
-	return max(a.others, 0)
+	return 0 // whoever accepts anything need not know what is younger than HTTP
 }
 
 // parseAccepted reads the lines. It returns false if there are too many elements.

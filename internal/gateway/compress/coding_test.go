@@ -19,12 +19,13 @@ func TestNegotiation(t *testing.T) {
 		"weights come first":               {[]string{"zstd;q=0.5, gzip;q=0.501"}, both, Gzip},
 		"equal weights":                    {[]string{"gzip;q=0.5, zstd;q=0.5"}, both, Zstd},
 		"several lines":                    {[]string{"br", "gzip"}, both, Gzip},
-		"any":                              {[]string{"*"}, both, Zstd},
+		"any":                              {[]string{"*"}, both, Gzip},
+		"any, of one that few know":        {[]string{"*"}, []Coding{Zstd}, Identity},
 		"any but one":                      {[]string{"*, zstd;q=0"}, both, Gzip},
 		"none by any":                      {[]string{"*;q=0"}, both, Identity},
 		"one, and no other":                {[]string{"gzip, *;q=0"}, both, Gzip},
 		"no identity, and nothing else":    {[]string{"identity;q=0"}, both, Identity},
-		"no identity, and any":             {[]string{"identity;q=0, *;q=0.1"}, both, Zstd},
+		"no identity, and any":             {[]string{"identity;q=0, *;q=0.1"}, both, Gzip},
 		"identity preferred":               {[]string{"identity, gzip;q=0.9"}, both, Identity},
 		"identity alike":                   {[]string{"identity, gzip"}, both, Gzip},
 		"identity less":                    {[]string{"identity;q=0.5, gzip;q=0.9"}, both, Gzip},
@@ -64,6 +65,9 @@ func FuzzNegotiate(f *testing.F) {
 		got := Negotiate([]string{line}, []Coding{Zstd, Gzip})
 		if got != Identity && !strings.Contains(strings.ToLower(line), got.String()) && !strings.Contains(line, "*") {
 			t.Errorf("%q: %v", line, got)
+		}
+		if got == Zstd && !strings.Contains(strings.ToLower(line), "zstd") {
+			t.Errorf("%q: zstd, which the client does not name", line)
 		}
 		if only := Negotiate([]string{line}, []Coding{Gzip}); only == Zstd {
 			t.Errorf("%q: a coding that the route has not got", line)

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,8 +22,9 @@ type Verdict struct {
 // field the client could not check what the backend wants checked.
 var summed = [...]string{"Content-Digest", "Repr-Digest", "Digest", "Content-Md5", "Signature"}
 
-// OfBody reports whether a field, in its canonical form, is computed from the encoded body.
-func OfBody(name string) bool { return slices.Contains(summed[:], name) }
+// OfBody reports whether a field, in its canonical form, is about the encoded body. As a trailer it must not follow another
+// body.
+func OfBody(name string) bool { return name == "Etag" || slices.Contains(summed[:], name) }
 
 // Decide decides about a response with a known length, or -1. Answers to other methods than
 // GET and HEAD stay as they are: a client may send the tag of such an answer in If-Match, where
@@ -133,13 +135,35 @@ func confirmsWeak(asked, tags []string) bool {
 	}
 	strong, weak := false, false
 	for _, list := range asked {
-		for element := range strings.SplitSeq(list, ",") {
-			element = strings.Trim(element, " \t")
+		for element := range entityTags(list) {
 			strong = strong || element == tags[0]
 			weak = weak || strings.TrimPrefix(element, "W/") == tags[0] && element != tags[0]
 		}
 	}
 	return weak && !strong
+}
+
+// entityTags returns the tags of a list. A tag may have commas within its quotes (RFC 9110, 8.8.3). What is no tag ends the
+// list.
+func entityTags(list string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for {
+			list = strings.TrimLeft(list, " \t,")
+			opaque := strings.TrimPrefix(list, "W/")
+			if opaque == "" || opaque[0] != '"' {
+				return
+			}
+			end := strings.IndexByte(opaque[1:], '"')
+			if end < 0 {
+				return
+			}
+			length := len(list) - len(opaque) + end + 2
+			if !yield(list[:length]) {
+				return
+			}
+			list = list[length:]
+		}
+	}
 }
 
 // hasDirective reports whether a list has a name, with a value or without.

@@ -82,6 +82,10 @@ func TestResponses(t *testing.T) {
 		"an image not modified":        {status: 304, response: []string{"Content-Type", "image/png"}, want: []string{"Content-Type", "image/png"}},
 		"not modified, no-transform":   {status: 304, response: []string{"Cache-Control", "no-transform"}, want: []string{"Cache-Control", "no-transform"}},
 		"not modified since encoded":   {status: 304, request: []string{"If-None-Match", `"b", W/"a"`}, response: []string{"Etag", `"a"`}, want: []string{"Etag", `W/"a"`, "Vary", "Accept-Encoding"}},
+		"a tag with a comma":           {status: 304, request: []string{"If-None-Match", `"b", W/"x,y"`}, response: []string{"Etag", `"x,y"`}, want: []string{"Etag", `W/"x,y"`, "Vary", "Accept-Encoding"}},
+		"a tag that ends another":      {status: 304, request: []string{"If-None-Match", `"b,W/"a"`}, response: []string{"Etag", `"a"`}, want: []string{"Etag", `"a"`, "Vary", "Accept-Encoding"}},
+		"a tag within another":         {status: 304, request: []string{"If-None-Match", `"x, W/"`}, response: []string{"Etag", `"x`}, want: []string{"Etag", `"x`, "Vary", "Accept-Encoding"}},
+		"tags that do not end":         {status: 304, request: []string{"If-None-Match", `W/"a`}, response: []string{"Etag", `"a"`}, want: []string{"Etag", `"a"`, "Vary", "Accept-Encoding"}},
 		"not modified, both are known": {status: 304, request: []string{"If-None-Match", `"a", W/"a"`}, response: []string{"Etag", `"a"`}, want: []string{"Etag", `"a"`, "Vary", "Accept-Encoding"}},
 	} {
 		t.Run(name, func(t *testing.T) {
