@@ -102,13 +102,13 @@ func TestDecodedBodyIsThatOfTheBackend(t *testing.T) {
 	for _, routes := range []string{compressed, compressedH2} {
 		g := start(t, Options{}, routes, backend)
 		for _, version := range []int{1, 2} {
-			client, trailers := clientOf(t, version), 0
+			client, trailers, cuts := clientOf(t, version), 0, map[string]int{}
 			for seed := range uint64(40) {
 				accepted := []string{"gzip", "zstd", "gzip, zstd;q=0.5", "br", ""}[seed/5%5]
 				request := g.request("GET", fmt.Sprint("/", seed), "Accept-Encoding", accepted)
 				response, err := client.Do(request)
 				if seed%5 == 4 {
-					checkCut(t, seed, response, err)
+					checkCut(t, seed, response, err, cuts)
 					continue
 				}
 				if err != nil {
@@ -129,14 +129,17 @@ func TestDecodedBodyIsThatOfTheBackend(t *testing.T) {
 			if trailers == 0 {
 				t.Errorf("%s by HTTP/%d: no trailers", routes, version)
 			}
+			if cuts["gzip"] == 0 || cuts["zstd"] == 0 {
+				t.Errorf("%s by HTTP/%d: of bodies that were cut, clients got %v with some bytes", routes, version, cuts)
+			}
 		}
 		want(t, "encoders in use", g.handler.encoders.InUse(), 0)
 	}
 }
 
 // checkCut checks that a client sees that a response was cut, both in its framing and in its
-// encoding.
-func checkCut(t *testing.T, seed uint64, response *http.Response, err error) {
+// encoding. It counts the encoded ones of which some bytes came.
+func checkCut(t *testing.T, seed uint64, response *http.Response, err error, cuts map[string]int) {
 	t.Helper()
 	if err != nil {
 		return // before the head was sent
@@ -153,6 +156,7 @@ func checkCut(t *testing.T, seed uint64, response *http.Response, err error) {
 	if coding == "" || len(body) == 0 {
 		return
 	}
+	cuts[coding]++
 	if _, err := decoded(coding, bytes.NewReader(body)); err == nil {
 		t.Errorf("seed %d: %s says that %d bytes are all", seed, coding, len(body))
 	}
@@ -324,14 +328,23 @@ func TestClientThatTakesNothingFreesTheEncoder(t *testing.T) {
 		_, _ = w.Write(body)
 	})
 	g := start(t, Options{ClientTimeout: 200 * time.Millisecond}, compressed, backend)
-	conn, err := net.Dial("tcp", g.address)
-	if err != nil {
-		t.Fatal(err)
+	for version, ask := range map[string]func(){
+		"HTTP/1.1": func() {
+			conn, err := net.Dial("tcp", g.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
+		},
+		"HTTP/2": func() {
+			g.frames().open(1, true, ":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/", "accept-encoding", "gzip")
+		}, // its window stays as it is
+	} {
+		ask()
+		eventually(t, version+": the encoder is in use", func() bool { return g.handler.encoders.InUse() == 1 })
+		eventually(t, version+": the encoder is free", func() bool { return g.handler.encoders.InUse() == 0 })
 	}
-	defer conn.Close()
-	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
-	eventually(t, "the encoder is in use", func() bool { return g.handler.encoders.InUse() == 1 })
-	eventually(t, "the encoder is free", func() bool { return g.handler.encoders.InUse() == 0 })
 }
 
 // gRPC has its own compression and trailers that say how the call ended.

@@ -8,8 +8,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -141,6 +145,71 @@ func TestAServiceThatIsThereTwiceIsTwoBackends(t *testing.T) {
 		}
 	}
 	want(t, "versions that new clients get", len(reached), 2)
+}
+
+// It is the same over HTTP/2, where a client may send cookies in several fields (RFC 9113, 8.2.3).
+func TestACookieKeepsTheEndpointOverHTTP2(t *testing.T) {
+	at := named(t, "a", "b", "c")
+	g := startSticky(t, sticky(t, byCookie, map[string][]string{"app": {at["a"], at["b"], at["c"]}}))
+	client := clientOf(t, 2)
+	ask := func(cookies ...string) (body string, set []string) {
+		t.Helper()
+		request := g.request("GET", "/")
+		request.Header["Cookie"] = cookies
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		read, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(read), response.Header["Set-Cookie"]
+	}
+	for range 10 {
+		first, set := ask()
+		if len(set) != 1 {
+			t.Fatalf("the response sets %q", set)
+		}
+		pair, _, _ := strings.Cut(set[0], ";")
+		for range 3 {
+			again, more := ask("theme=dark", pair, "a=b")
+			want(t, "the endpoint", again+join(more), first)
+		}
+	}
+}
+
+// Clients of an endpoint that is left out move to another one, and stay there when it comes back.
+func TestClientsOfAnEndpointThatIsLeftOutMove(t *testing.T) {
+	var starting atomic.Bool
+	first := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if starting.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = io.WriteString(w, "first")
+	})
+	second := named(t, "second")["second"]
+	clock := testingclock.NewFakeClock(time.Now())
+	g := startTable(t, Options{Clock: clock}, nil)
+	g.handler.Set(sticky(t, byCookie, map[string][]string{"app": {first, second}}))
+	of := g.handler.current.Load().affinities.routes[0]
+	jar := map[string]string{of.name: (&pin{of.backends[0], placeOf("app:80", first)}).String()}
+	want(t, "its endpoint", g.browse(t, jar, "/"), "first")
+
+	starting.Store(true)
+	service := g.handler.registry.Service("app:80", nil)
+	eventually(t, "it moves", func() bool {
+		body := g.browse(t, jar, "/")
+		service.Wait()
+		return body == "second"
+	})
+	want(t, "left out", join(service.Ejected()), first)
+	starting.Store(false)
+	clock.Step(time.Hour)
+	for range 10 {
+		want(t, "the endpoint from then on", g.browse(t, jar, "/"), "second")
+	}
 }
 
 // An endpoint that is overloaded, starting or stopping gets no client for good.
