@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -391,26 +390,4 @@ func TestTheBackendsOwnCookiesStay(t *testing.T) {
 	cookie, _, _ := strings.Cut(set[1], ";")
 	_, body := g.get("/", "Cookie", "a=b; "+cookie)
 	want(t, "what the backend gets", body, "a=b; "+cookie)
-}
-
-// A WebSocket gets the endpoint of the session, and may begin one.
-func TestATunnelIsASession(t *testing.T) {
-	upgrade := func(name string) string {
-		return listen(t, func(conn net.Conn) {
-			if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
-				return
-			}
-			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-Name: "+name+"\r\n\r\n")
-		})
-	}
-	g := startSticky(t, sticky(t, byCookie, map[string][]string{"app": {upgrade("a"), upgrade("b"), upgrade("c")}}))
-	const head = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n"
-	response, _ := g.raw(head + "\r\n")
-	want(t, "status", response.StatusCode, 101)
-	cookie, _ := cookieOf(t, response)
-	for range 10 {
-		again, _ := g.raw(head + "Cookie: " + cookie + "\r\n\r\n")
-		want(t, "the endpoint", again.Header.Get("X-Name"), response.Header.Get("X-Name"))
-		wantNoCookie(t, again)
-	}
 }
