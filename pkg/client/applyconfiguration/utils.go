@@ -22,6 +22,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.AccessLogApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AffinityCookie"):
 		return &apiv1alpha1.AffinityCookieApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AffinityHeader"):
+		return &apiv1alpha1.AffinityHeaderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIGateway"):
 		return &apiv1alpha1.APIGatewayApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIGatewaySpec"):

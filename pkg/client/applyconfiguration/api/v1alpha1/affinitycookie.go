@@ -9,8 +9,8 @@ package v1alpha1
 //
 // AffinityCookie is a cookie with HttpOnly, SameSite=Lax and Path=/, and with Secure where the request came with TLS.
 type AffinityCookieApplyConfiguration struct {
-	// name of the cookie, at most 64 characters. Routes of a host with different backends need different names. Default: a
-	// name of the gateway, which is the same for routes whose first backend is the same.
+	// name of the cookie, at most 64 characters. Routes of a host may have the same: the cookie holds an endpoint for each of
+	// up to 8 backends. Default: a name of the gateway, which is the same for routes whose first backend is the same.
 	Name *string `json:"name,omitempty"`
 	// lifetimeSeconds is how long the client keeps the cookie after it got it, from 1 to 34560000 seconds (400 days). Default:
 	// until the browser is closed.

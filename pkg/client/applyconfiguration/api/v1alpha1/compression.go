@@ -21,8 +21,9 @@ type CompressionApplyConfiguration struct {
 	// Content-Length is compressed whatever its size. Default 1024.
 	MinBytes *int32 `json:"minBytes,omitempty"`
 	// contentTypes are the types of responses that are compressed, in lower case and without parameters, such as text/html or
-	// text/*. At most 64. Default: those of text, scripts, JSON, XML, SVG and fonts that are not compressed already.
-	// gRPC is never compressed.
+	// text/*. At most 64. Streams, such as text/event-stream and application/x-ndjson, are compressed only if their type is
+	// listed in full. Default: those of text, scripts, JSON, XML, SVG and fonts that are not compressed already. gRPC is never
+	// compressed.
 	ContentTypes []apiv1alpha1.ContentType `json:"contentTypes,omitempty"`
 }
 

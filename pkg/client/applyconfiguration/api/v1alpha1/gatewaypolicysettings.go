@@ -31,7 +31,7 @@ type GatewayPolicySettingsApplyConfiguration struct {
 	// another policy, stays as it is. Default: 4096 connections, 1024 requests that wait and 8192 under way, and no checks.
 	Backends *BackendSettingsApplyConfiguration `json:"backends,omitempty"`
 	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Algorithm
-	// Identity switches it off for a more specific target. Default: off.
+	// Identity switches it off for a more specific target, also where overrides of a less specific one compress. Default: off.
 	Compression *CompressionApplyConfiguration `json:"compression,omitempty"`
 }
 

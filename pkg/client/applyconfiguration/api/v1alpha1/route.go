@@ -63,7 +63,8 @@ type RouteApplyConfiguration struct {
 	// maxBodyBytes is the size of the largest request body, in bytes, from 1 to 2^50. A
 	// larger one is answered with 413. Default: no limit.
 	MaxBodyBytes *int64 `json:"maxBodyBytes,omitempty"`
-	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Default: off.
+	// compression compresses responses of the backends for clients that accept it. It needs backendService or backends. Its
+	// defaults are set by {}. Default: off.
 	Compression *CompressionApplyConfiguration `json:"compression,omitempty"`
 	// timeouts say how long a request may take.
 	Timeouts *TimeoutsApplyConfiguration `json:"timeouts,omitempty"`

@@ -18,13 +18,14 @@ type SessionAffinityApplyConfiguration struct {
 	// load. When the endpoint is gone, unhealthy or cannot be reached, the client gets another one of the same backend and
 	// another cookie.
 	Cookie *AffinityCookieApplyConfiguration `json:"cookie,omitempty"`
-	// header chooses the endpoint by a header of the request, at most 64 characters: requests with the same value get the same
-	// endpoint. When endpoints come or go, only their share of the values moves. A request without the header gets an
-	// endpoint by load.
-	Header *apiv1alpha1.AffinityHeader `json:"header,omitempty"`
+	// header chooses the endpoint by a header of the request: requests with the same value get the same endpoint. When endpoints
+	// come or go, only their share of the values moves. A request without the header gets an endpoint by load.
+	Header *AffinityHeaderApplyConfiguration `json:"header,omitempty"`
 	// clientAddress chooses the endpoint by the address of the client, in the same way: of an IPv6 address by its /64. Behind
 	// trustedProxies it is the address that they say. It has no fields.
 	ClientAddress *apiv1alpha1.AffinityClientAddress `json:"clientAddress,omitempty"`
+	// none leaves the choice to the load, where a less specific GatewayPolicy asks for something else. It has no fields.
+	None *apiv1alpha1.AffinityNone `json:"none,omitempty"`
 }
 
 // SessionAffinityApplyConfiguration constructs a declarative configuration of the SessionAffinity type for use with
@@ -44,8 +45,8 @@ func (b *SessionAffinityApplyConfiguration) WithCookie(value *AffinityCookieAppl
 // WithHeader sets the Header field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Header field is set to the value of the last call.
-func (b *SessionAffinityApplyConfiguration) WithHeader(value apiv1alpha1.AffinityHeader) *SessionAffinityApplyConfiguration {
-	b.Header = &value
+func (b *SessionAffinityApplyConfiguration) WithHeader(value *AffinityHeaderApplyConfiguration) *SessionAffinityApplyConfiguration {
+	b.Header = value
 	return b
 }
 
@@ -54,5 +55,13 @@ func (b *SessionAffinityApplyConfiguration) WithHeader(value apiv1alpha1.Affinit
 // If called multiple times, the ClientAddress field is set to the value of the last call.
 func (b *SessionAffinityApplyConfiguration) WithClientAddress(value apiv1alpha1.AffinityClientAddress) *SessionAffinityApplyConfiguration {
 	b.ClientAddress = &value
+	return b
+}
+
+// WithNone sets the None field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the None field is set to the value of the last call.
+func (b *SessionAffinityApplyConfiguration) WithNone(value apiv1alpha1.AffinityNone) *SessionAffinityApplyConfiguration {
+	b.None = &value
 	return b
 }
