@@ -63,6 +63,8 @@ const (
 	ReasonLimitNotShared = "LimitNotShared"
 	// ReasonSessionsNotShared: the replicas have no key in common, so each chooses the endpoints of sessions by itself.
 	ReasonSessionsNotShared = "SessionsNotShared"
+	// ReasonProviderNotFetched: what the provider of auth.oidc.issuer publishes could not be fetched yet.
+	ReasonProviderNotFetched = "ProviderNotFetched"
 	// ReasonReplicaBehind: a replica serves an older generation, or does not answer.
 	ReasonReplicaBehind = "ReplicaBehind"
 	// ReasonReplicaStale: a replica does not hear the API server any more, so it may serve old

@@ -158,7 +158,7 @@ type BackendHealthCheck struct {
 
 // Auth lets only those in who prove who they are.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.apiKey), has(self.basic), has(self.jwt), has(self.external)].filter(x, x).size() == 1",message="auth: set exactly one of apiKey, basic, jwt and external"
+// +kubebuilder:validation:XValidation:rule="[has(self.apiKey), has(self.basic), has(self.jwt), has(self.external), has(self.oidc)].filter(x, x).size() == 1",message="auth: set exactly one of apiKey, basic, jwt, external and oidc"
 type Auth struct {
 	// apiKey asks for a key.
 	// +optional
@@ -172,6 +172,9 @@ type Auth struct {
 	// external asks a Service.
 	// +optional
 	External *ExternalAuth `json:"external,omitempty"`
+	// oidc lets browsers log in at an OpenID Connect provider.
+	// +optional
+	OIDC *OIDCAuth `json:"oidc,omitempty"`
 }
 
 // ListedHeaderName is the name of an HTTP header in a list. It is a pattern and not a rule that says so, as with HeaderValue.

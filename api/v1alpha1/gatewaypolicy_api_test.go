@@ -49,7 +49,7 @@ func TestAGatewayPolicyWithAMistakeIsRefused(t *testing.T) {
 		target + "defaults: {rateLimit: {requests: 1, per: Key}, auth: {external: {backendService: {name: a, port: 80}}}}": "rateLimit.per Key needs auth.external.identityHeader",
 		target + "overrides: {rateLimit: {requests: 1, count: Gateway}}":                                                   "rateLimit.count Gateway is for an APIGateway alone",
 		target + "overrides: {maxBodyBytes: 0}":                                                                            "spec.overrides.maxBodyBytes",
-		target + "overrides: {auth: {}}":                                                                                   "exactly one of apiKey, basic, jwt and external",
+		target + "overrides: {auth: {}}":                                                                                   "exactly one of apiKey, basic, jwt, external and oidc",
 		target + "overrides: {auth: {external: {backendService: {name: a, port: 80, namespace: b}}}}":                      `unknown field "spec.overrides.auth.external.backendService.namespace"`,
 		target + "overrides: {backends: {}}":                                                                               "spec.overrides.backends",
 		target + "overrides: {backends: {maxConnections: 0}}":                                                              "spec.overrides.backends.maxConnections",

@@ -38,7 +38,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-conformance test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-oidc test-conformance test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -313,6 +313,11 @@ test-observability: bin/testsum bin/localkube build ## Let a real Prometheus scr
 	@echo 'test-observability:'
 	@PROMTOOL=$$(hack/tool.sh promtool) PROMETHEUS=$$(hack/tool.sh prometheus) OPERATOR=$(CURDIR)/bin/slipway-operator GATEWAY=$(CURDIR)/bin/slipway-gateway \
 	  MONITOR=$(CURDIR)/bin/slipway-monitor KUBEBUILDER_ASSETS=$$(bin/localkube assets) hack/test-tagged.sh observability -count=1 -timeout 15m $(TEST_FLAGS) | $(TESTSUM)
+
+.PHONY: test-oidc
+test-oidc: ## Log in at a real OpenID Connect provider, which is built first.
+	go build -C test/oidc/provider -o $(CURDIR)/bin/oidc-provider .
+	OIDC_PROVIDER=$(CURDIR)/bin/oidc-provider go test -tags oidc -count=1 -run TestARealProvider ./internal/gateway/proxy
 
 # The attacks with the recording backend alone are part of `make test-unit`.
 .PHONY: test-gateway-attack

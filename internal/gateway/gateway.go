@@ -127,8 +127,8 @@ func Run(ctx context.Context, options Options) error {
 		metrics = prometheus.WrapRegistererWith(prometheus.Labels{"gateway": identity}, registry)
 	}
 	serving := proxy.Options{
-		AccessLog: options.AccessLog, Gateway: identity, Metrics: metrics, Realm: options.Gateway,
-		KeysFailing: g.keysFailing, KeysMissingChanged: func() { signal(g.keysMissingChanged) }, HealthChanged: g.healthChanged,
+		AccessLog: options.AccessLog, Gateway: identity, Identity: options.Kind + " " + options.Namespace + "/" + options.Gateway, Metrics: metrics, Realm: options.Gateway,
+		KeysFailing: g.keysFailing, ProviderFailing: g.providerFailing, KeysMissingChanged: func() { signal(g.keysMissingChanged) }, HealthChanged: g.healthChanged,
 	}
 	if options.ConfigFile == "" { // a gateway that runs from a file has no replicas
 		serving.Shared = g.shared
@@ -180,6 +180,10 @@ func (o *Options) loadBalancer() (*proxy.LoadBalancer, error) {
 
 func (g *gateway) keysFailing(address string, err error) {
 	g.options.Log.Warn("public keys are out of reach, the last good ones stay", "address", address, "error", err)
+}
+
+func (g *gateway) providerFailing(issuer string, err error) {
+	g.options.Log.Warn("an OpenID Connect provider is out of reach, what it published last stays", "issuer", issuer, "error", err)
 }
 
 // signal makes the reader of a channel look again.

@@ -210,7 +210,7 @@ func trailers() []*attack {
 	var all []*attack
 	for _, name := range []string{
 		"Authorization", "Content-Length", "Transfer-Encoding", "Host", "Connection", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-IP", "TE", "Trailer", "Expect", "Upgrade", "Cache-Control",
-		"Content-Type", "Content-Encoding", "Content-Range", "Set-Cookie", "X_Forwarded_For", "x-forwarded-for", "Keep-Alive", "Proxy-Connection", "Content_Length", "Transfer_Encoding",
+		"Content-Type", "Content-Encoding", "Content-Range", "Set-Cookie", "Cookie", "X_Forwarded_For", "x-forwarded-for", "Keep-Alive", "Proxy-Connection", "Content_Length", "Transfer_Encoding",
 	} {
 		for _, announced := range []string{"", "Trailer: " + name + "\r\n"} {
 			for _, path := range []string{"open", "private"} {

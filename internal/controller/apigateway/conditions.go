@@ -105,7 +105,7 @@ func ofReferences(reason string) bool {
 	case slipwayv1alpha1.ReasonBackendNotFound, slipwayv1alpha1.ReasonPortNotFound, slipwayv1alpha1.ReasonUnsupportedProtocol, slipwayv1alpha1.ReasonUnsupportedService,
 		slipwayv1alpha1.ReasonSecretNotFound, slipwayv1alpha1.ReasonConfigMapNotFound, slipwayv1alpha1.ReasonInvalidCACertificates, slipwayv1alpha1.ReasonKeyNotFound, slipwayv1alpha1.ReasonInvalidSecret,
 		slipwayv1alpha1.ReasonInvalidCertificate, slipwayv1alpha1.ReasonCertificateExpired, slipwayv1alpha1.ReasonCertificateMismatch,
-		slipwayv1alpha1.ReasonKeysNotFetched:
+		slipwayv1alpha1.ReasonKeysNotFetched, slipwayv1alpha1.ReasonProviderNotFetched:
 		return true
 	default:
 		return false

@@ -41,7 +41,8 @@ type lent struct {
 }
 
 // readCredentials looks at the Secrets that the GatewayPolicies name. Those of other namespaces are copied only where they are
-// what they should be: hashes, or public keys. So no policy brings another Secret of its namespace beside the Gateway.
+// what they should be: hashes, public keys, or a client secret for the issuer that the Secret itself names. So no policy brings
+// another Secret of its namespace beside the Gateway.
 func (r *Reconciler) readCredentials(ctx context.Context, s *scope) error {
 	s.input.Authentication = map[string]graph.Authentication{}
 	s.credentialVersions, s.lent = map[types.NamespacedName]string{}, map[types.NamespacedName]lent{}
@@ -106,11 +107,17 @@ func judgeSecret(namespace string, auth *slipwayv1alpha1.Auth, of graph.Credenti
 	made := graph.Authenticate([]*slipwayv1alpha1.GatewayPolicy{policy}, func(types.NamespacedName) (map[string][]byte, bool) {
 		return secret.Data, secret.ResourceVersion != ""
 	})
-	content, err := json.Marshal(part(secret, lent{whole: of.Key == "", keys: []string{of.Key}}))
+	content, err := json.Marshal(part(secret, lent{whole: len(of.Keys) == 0, keys: of.Keys}))
 	if err != nil {
 		return worth{}, fmt.Errorf("measure Secret %q: %w", of.Secret, err)
 	}
 	return worth{version: secret.ResourceVersion, fault: made[graph.AuthID(namespace, auth)].Fault, size: len(content)}, nil
+}
+
+// has tells that what a stanza needs is copied.
+func (l lent) has(of graph.Credentials) bool {
+	missing := func(key string) bool { return !slices.Contains(l.keys, key) }
+	return l.whole || len(of.Keys) > 0 && !slices.ContainsFunc(of.Keys, missing)
 }
 
 // part is what is copied of a Secret.
@@ -134,7 +141,7 @@ func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, 
 		return nil
 	}
 	size := worth.size
-	if which, copied := s.lent[of.Secret]; copied && (which.whole || slices.Contains(which.keys, of.Key)) {
+	if which, copied := s.lent[of.Secret]; copied && which.has(of) {
 		size = 0 // for another policy, or another stanza
 	}
 	if used[namespace]+size > maxOfNamespace || used[""]+size > maxCredentials {
@@ -145,10 +152,8 @@ func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, 
 	used[namespace] += size
 	used[""] += size
 	which := s.lent[of.Secret]
-	which.version, which.whole = worth.version, which.whole || of.Key == ""
-	if of.Key != "" {
-		which.keys = append(which.keys, of.Key)
-	}
+	which.version, which.whole = worth.version, which.whole || len(of.Keys) == 0
+	which.keys = append(slices.Clone(which.keys), of.Keys...)
 	s.lent[of.Secret] = which
 	return nil
 }

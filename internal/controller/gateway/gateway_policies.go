@@ -209,7 +209,7 @@ func (s *scope) policyLack(policy *graph.GatewayPolicy) *lack {
 	digest := s.policyDigest(policy)
 	what := "this generation of the policy"
 	if len(policy.KeyAddresses()) > 0 {
-		what += ", with public keys from auth.jwt.jwksURL,"
+		what += ", with what is fetched for auth.jwt.jwksURL or auth.oidc.issuer,"
 	}
 	return s.served.lacking(what, func(one replicaView) bool { return one.routes[digest] })
 }

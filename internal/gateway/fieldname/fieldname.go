@@ -38,7 +38,7 @@ func ForbiddenTrailer(name string) bool {
 		strings.EqualFold(name, "Content-Encoding"), strings.EqualFold(name, "Content-Type"),
 		strings.EqualFold(name, "Content-Range"), strings.EqualFold(name, "Cache-Control"),
 		strings.EqualFold(name, "Set-Cookie"), strings.EqualFold(name, "WWW-Authenticate"),
-		strings.EqualFold(name, "Location"):
+		strings.EqualFold(name, "Location"), strings.EqualFold(name, "Cookie"), strings.EqualFold(name, "Clear-Site-Data"):
 		return true
 	}
 	return false

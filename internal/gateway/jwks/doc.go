@@ -1,3 +1,5 @@
-// Package jwks fetches the public keys of token issuers in the background. It keeps the
-// last good keys, also when the routes that use them change.
+// Package jwks fetches the public keys of token issuers in the background (package
+// published).
+//
+//   - jwks.go: the registry, and how a key set is fetched
 package jwks

@@ -23,6 +23,8 @@ func (e *exchange) authenticate() bool {
 		return e.checkPassword(auth.Basic)
 	case auth.External != nil:
 		return e.askExternal(auth.External)
+	case auth.OIDC != nil:
+		return e.checkSession(auth.OIDC)
 	}
 	return e.checkToken(auth.JWT)
 }
@@ -118,9 +120,11 @@ func (e *exchange) addIdentity() {
 	header := ""
 	switch {
 	case auth.JWT != nil:
-		e.addClaims(auth.JWT)
+		e.addClaims(auth.JWT.ClaimHeaders)
 	case auth.External != nil:
 		e.fields = append(e.fields, e.vouched...)
+	case auth.OIDC != nil:
+		e.addSession(auth.OIDC)
 	case auth.APIKey != nil:
 		header = auth.APIKey.ClientHeader
 	case auth.Basic != nil:

@@ -61,6 +61,10 @@ type exchange struct {
 	fields   []upstream.Field
 	endpoint string
 
+	// bearer is the token that the backend gets. cookies are those of a session that the answer sets.
+	bearer  string
+	cookies []string
+
 	// vouched are the fields for the backend from the Service that was asked about the request.
 	vouched []upstream.Field
 	// removed are the fields that this Service does not let the backend have, with hyphens for underscores.
@@ -233,6 +237,7 @@ func (e *exchange) editHead() {
 	if e.tells {
 		e.tellPin(header)
 	}
+	e.tellCookies(header)
 }
 
 func (e *exchange) writeHead(status int) {

@@ -114,7 +114,11 @@ func (e *exchange) shown(auth *table.External) []upstream.Field {
 		if slices.Contains(e.nominated, name) {
 			continue // the backend does not get it either
 		}
-		for _, value := range e.r.Header[name] {
+		values := e.r.Header[name]
+		if name == "Cookie" {
+			values = withoutSessions(values)
+		}
+		for _, value := range values {
 			fields = append(fields, upstream.Field{Name: name, Value: value})
 		}
 	}

@@ -223,6 +223,9 @@ func (e *exchange) addFields() {
 		if fieldname.OfConnection(name) || forwardedField(name) || e.isHidden(name) || slices.Contains(e.nominated, name) || e.replacesTrace(name) {
 			continue
 		}
+		if name == "Cookie" {
+			values = withoutSessions(values)
+		}
 		for _, value := range values {
 			e.fields = append(e.fields, upstream.Field{Name: name, Value: value})
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/jwks"
+	"github.com/slipway-dev/slipway/internal/gateway/oidc"
+	"github.com/slipway-dev/slipway/internal/gateway/published"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -46,6 +48,8 @@ type Options struct {
 	// Gateway is the namespace and name of the Gateway of the Gateway API, for the access log.
 	// Default: the lines have none.
 	Gateway string
+	// Identity is the kind, namespace and name of the gateway. Only a gateway with the same one reads its sessions.
+	Identity string
 	// Tracer makes a span for each request. Default: none. Then the client's trace fields
 	// reach the backend unchanged.
 	Tracer trace.Tracer
@@ -54,6 +58,8 @@ type Options struct {
 	// KeysFailing is called when fetching public keys from an address begins to fail.
 	// Optional.
 	KeysFailing func(address string, err error)
+	// ProviderFailing is called when fetching what the provider of an issuer publishes begins to fail. Optional.
+	ProviderFailing func(issuer string, err error)
 	// KeysMissingChanged is called when MissingKeys has changed. Optional.
 	KeysMissingChanged func()
 	// Shared counts requests for the rate limits that all replicas share. Default: this replica
@@ -91,6 +97,9 @@ type Handler struct {
 	options     Options
 	registry    *upstream.Registry
 	keys        *jwks.Registry
+	providers   *published.Registry[oidc.Provider]
+	traffic     oidc.Traffic
+	tokens      *http.Client // gets tokens from providers
 	limiter     *limiter
 	passwords   *passwords
 	kept        *keptRoom
@@ -120,7 +129,8 @@ type state struct {
 	secure     *certificateSet         // with which the table came; nil without TLS
 	services   []*upstream.Service     // by Backend.Index
 	keys       map[string]*jwks.Source // by address
-	metrics    []*routeMetrics         // by Route.Place
+	logins     map[*table.OIDC]*login
+	metrics    []*routeMetrics // by Route.Place
 	affinities affinities
 }
 
@@ -167,6 +177,8 @@ func New(options Options) *Handler {
 	h.metrics.watchSessions(options.Metrics, h.sessions.Open)
 	h.metrics.watchEncoders(options.Metrics, h.encoders.InUse)
 	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged})
+	h.providers = newProviders(&options, h.metrics.fetched)
+	h.traffic.Renewed, h.tokens = h.metrics.renewed, oidc.NewHTTPClient()
 	options.Upstream.Checked = h.checked
 	h.registry = upstream.NewRegistry(options.Upstream)
 	h.via = [3]string{"1.0 " + options.Via, "1.1 " + options.Via, "2.0 " + options.Via}
@@ -190,7 +202,7 @@ func (h *Handler) Set(config Config) {
 		next.services[i].Add(backend.Endpoints)
 	}
 	h.setAffinities(next)
-	next.keys = h.keySources(routes)
+	next.keys, next.logins = h.keySources(routes), h.loginsOf(routes)
 	next.metrics = h.metrics.forRoutes(routes)
 	h.metrics.setChecks(backends)
 	h.connections.SetLimits(config.Connections)
@@ -200,6 +212,7 @@ func (h *Handler) Set(config Config) {
 		next.services[i].Set(backend.Endpoints)
 	}
 	h.registry.Keep(func(id string) bool { return used[id] })
+	h.keepProviders(next.logins)
 	h.keys.Keep(func(address string) bool { return next.keys[address] != nil })
 	h.metrics.keepRoutes(routes)
 }
@@ -216,13 +229,18 @@ func (h *Handler) keySources(routes []*table.Route) map[string]*jwks.Source {
 }
 
 // MissingKeys returns the addresses from which no public keys could be fetched yet. Routes
-// that need these keys let no request through.
+// that need these keys let no request through. The addresses of providers are among them.
 func (h *Handler) MissingKeys() map[string]bool {
 	missing := map[string]bool{}
 	if current := h.current.Load(); current != nil {
 		for address, source := range current.keys {
 			if source.Missing() {
 				missing[address] = true
+			}
+		}
+		for auth, login := range current.logins {
+			if login.source.Missing() {
+				missing[table.ProviderAddress(auth.Issuer)] = true
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
+	"github.com/slipway-dev/slipway/internal/gateway/oidc"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 	"github.com/slipway-dev/slipway/internal/kit/metric"
@@ -26,7 +27,7 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_health_checks_total", Type: metric.Counter, Labels: []string{"service", "port", "result"}, Help: "Health checks of the endpoints of a backend, by Service, port and result: ok or error."},
 		{Name: "slipway_gateway_retries_total", Type: metric.Counter, Labels: []string{"route"}, Help: "Times that a request was sent to its backend again, by route."},
 		{Name: "slipway_gateway_retry_budget_exhausted_total", Type: metric.Counter, Labels: []string{"route"}, Help: "Requests that were not sent again because their Service had used up its retries, by route."},
-		{Name: "slipway_gateway_jwks_fetches_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Fetches of the public keys (JWKS) that tokens are checked with, by result: ok or error."},
+		{Name: "slipway_gateway_jwks_fetches_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Fetches of the public keys (JWKS) that tokens are checked with, and of what OpenID Connect providers publish, by result: ok or error."},
 		{Name: "slipway_gateway_password_checks_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Password checks of basic authentication, by result: right, wrong, client_busy (429: its address has too many waiting), busy (503: the queue is full, or the wait was too long), timeout, canceled."},
 		{Name: "slipway_gateway_access_log_lines_dropped_total", Type: metric.Counter, Help: "Lines of the access log that were dropped because the output did not take them."},
 		{Name: "slipway_gateway_connections", Type: metric.Gauge, Help: "Connections of clients that are open."},
@@ -40,6 +41,8 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_compression_bytes_total", Type: metric.Counter, Labels: []string{"route", "direction"}, Help: "Bytes of the bodies of responses that were compressed, by route and direction: in for what the backend sent, out for what the client got. They are counted at the end."},
 		{Name: "slipway_gateway_compression_busy_total", Type: metric.Counter, Help: "Responses that were sent uncompressed because too many others were being compressed, or too many of their client or route."},
 		{Name: "slipway_gateway_compression_encoders", Type: metric.Gauge, Help: "Responses that are being compressed, at most 64. Each has an encoder until it ends."},
+		{Name: "slipway_gateway_oidc_logins_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Log-ins at OpenID Connect providers, by result: begun (sent to the provider), and of those that came back ok, state (not begun by this browser, or too long ago), refused (by the provider), token (the ID token is not valid), client (the provider does not take the client or its secret), unavailable (the provider gave no answer that counts), busy (too many others were under way), too_large (for cookies)."},
+		{Name: "slipway_gateway_oidc_refreshes_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Requests to OpenID Connect providers to renew a session, by result, in the words of the log-ins."},
 	}
 }
 
@@ -70,10 +73,13 @@ type metrics struct {
 	fetches   *prometheus.CounterVec
 	passwords [len(verdicts)]prometheus.Counter
 	dropped   prometheus.Counter
-	refused   [connlimit.Refusals]prometheus.Counter // indexed by connlimit.Refusal
-	streams   *streamMetrics
-	datagrams *datagramMetrics
-	external  *externalMetrics
+	// logins and renewals are indexed by oidc.Kind. loginBegun are those that were begun.
+	logins, renewals [oidc.Kinds]prometheus.Counter
+	loginBegun       prometheus.Counter
+	refused          [connlimit.Refusals]prometheus.Counter // indexed by connlimit.Refusal
+	streams          *streamMetrics
+	datagrams        *datagramMetrics
+	external         *externalMetrics
 	// compression has series only for routes that compress.
 	compression     *prometheus.CounterVec
 	compressionBusy prometheus.Counter
@@ -136,6 +142,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	for why, name := range limitNames {
 		m.refused[why] = refused.WithLabelValues(name)
 	}
+	logins, renewals := newCounter(definitions[20]), newCounter(definitions[21])
+	m.loginBegun = logins.WithLabelValues("begun")
+	for kind := range oidc.Kinds {
+		m.logins[kind], m.renewals[kind] = logins.WithLabelValues(kind.String()), renewals.WithLabelValues(kind.String())
+	}
 	m.streams, m.datagrams = newStreamMetrics(registerer, definitions[11], definitions[12]), newDatagramMetrics(registerer, definitions[14])
 	m.external = newExternalMetrics(registerer, definitions[15], definitions[16])
 	m.compression = newCounter(definitions[17])
@@ -143,7 +154,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m.compressionBusy = busy.WithLabelValues()
 	if registerer != nil {
 		registerer.MustRegister(m.compression, busy)
-		registerer.MustRegister(passwords, dropped, refused, m.requests, m.duration, m.errors, m.checks, m.retries, m.exhausted, m.fetches)
+		registerer.MustRegister(logins, renewals, passwords, dropped, refused, m.requests, m.duration, m.errors, m.checks, m.retries, m.exhausted, m.fetches)
 	}
 	return m
 }
@@ -318,3 +329,6 @@ func (m *metrics) fetched(err error) {
 	}
 	m.fetches.WithLabelValues(result).Inc()
 }
+
+// renewed counts a request to a provider to renew a session.
+func (m *metrics) renewed(kind oidc.Kind) { m.renewals[kind].Inc() }

@@ -25,6 +25,7 @@ func (e *exchange) inform(status int, fields []upstream.Field) {
 	header := e.w.Header()
 	before := header.Clone()
 	setFields(header, fields)
+	e.dropForged(header)
 	e.w.WriteHeader(status)
 	clear(header)
 	for name, values := range before {

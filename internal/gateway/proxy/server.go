@@ -170,6 +170,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer wait.Wait()
 	wait.Go(func() { s.handler.registry.Run(ctx, s.options.Clock) })
 	wait.Go(func() { s.handler.keys.Run(ctx, s.options.Clock) })
+	wait.Go(func() { s.handler.providers.Run(ctx, s.options.Clock) })
 	logged := make(chan error, 1)
 	go func() { logged <- s.handler.log.run(ctx, s.options.Clock) }()
 

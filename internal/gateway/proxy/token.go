@@ -22,7 +22,7 @@ func (e *exchange) checkToken(auth *table.JWT) bool {
 	keys, source := auth.Keys, (*jwks.Source)(nil)
 	if keys == nil {
 		source = e.state.keys[auth.JWKSURL]
-		keys = source.Keys(e.r.Context())
+		keys = source.Latest(e.r.Context())
 	}
 	if keys == nil {
 		return e.refuse(http.StatusServiceUnavailable, "no_keys")
@@ -66,9 +66,9 @@ func bearer(fields []string) (string, bool) {
 	return strings.TrimLeft(text, " "), found && strings.EqualFold(scheme, "Bearer")
 }
 
-// addClaims adds the claims that the route names, for the backend.
-func (e *exchange) addClaims(auth *table.JWT) {
-	for _, header := range auth.ClaimHeaders {
+// addClaims adds claims for the backend.
+func (e *exchange) addClaims(headers []table.ClaimHeader) {
+	for _, header := range headers {
 		if text, found := e.claims.Text(header.Claim); found {
 			e.fields = append(e.fields, upstream.Field{Name: header.Header, Value: text})
 		}

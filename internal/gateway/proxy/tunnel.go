@@ -45,6 +45,7 @@ func (e *exchange) tunnel(response *upstream.Response) {
 	e.beginAnswer()
 	header := e.w.Header()
 	setFields(header, response.Fields)
+	e.tellCookies(header)
 	header["Connection"] = []string{"Upgrade"}
 	header["Upgrade"] = []string{response.Upgrade}
 	if e.tells {

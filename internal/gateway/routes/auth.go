@@ -34,20 +34,22 @@ func (c *compiler) addAuth(rule *table.Rule, spec *slipwayv1alpha1.Route) *table
 	auth, f := &table.Auth{ID: describe(spec.Auth)}, (*table.Fault)(nil)
 	in := spec.Auth
 	ways := 0
-	for _, is := range []bool{in.APIKey != nil, in.Basic != nil, in.JWT != nil, in.External != nil} {
+	for _, is := range []bool{in.APIKey != nil, in.Basic != nil, in.JWT != nil, in.External != nil, in.OIDC != nil} {
 		if is {
 			ways++
 		}
 	}
 	switch {
 	case ways != 1:
-		f = invalid("auth: exactly one of apiKey, basic, jwt and external must be set")
+		f = invalid("auth: exactly one of apiKey, basic, jwt, external and oidc must be set")
 	case in.APIKey != nil:
 		auth.APIKey, f = c.newAPIKey(in.APIKey)
 	case in.Basic != nil:
 		auth.Basic, f = c.newBasic(in.Basic)
 	case in.JWT != nil:
 		auth.JWT, f = c.newJWT(in.JWT)
+	case in.OIDC != nil:
+		auth.OIDC, f = c.newOIDC(in.OIDC)
 	default:
 		auth.External, f = newExternal(in.External)
 	}

@@ -7,12 +7,13 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
-// Auth defines how a client authenticates. Exactly one of the four is set.
+// Auth defines how a client authenticates. Exactly one of the five is set.
 type Auth struct {
 	APIKey   *APIKey
 	Basic    *Basic
 	JWT      *JWT
 	External *External
+	OIDC     *OIDC
 
 	// ID tells what two rules with the same ID have in common: they let in the same clients,
 	// and tell backends the same about them. Empty: the rule has this in common with none.

@@ -11,6 +11,12 @@ import (
 // never fails as a whole. Problems of listeners come first, then those of settings, then
 // those of rules, each in their order. The first problem of a rule is the one to report.
 func Compile(in Input) (*Table, []Problem) {
+	c, t := compile(in)
+	c.checkReturns()
+	return t, c.problems
+}
+
+func compile(in Input) (*compiler, *Table) {
 	c := &compiler{
 		in: in, backends: map[BackendName]*Backend{}, settings: map[BackendName]Settings{},
 		compiled: make([]compiled, 0, len(in.Rules)),
@@ -20,7 +26,7 @@ func Compile(in Input) (*Table, []Problem) {
 	for i := range in.Rules {
 		c.rule(&in.Rules[i])
 	}
-	return c.table(), c.problems
+	return c, c.table()
 }
 
 // compiler is the state while the rules are compiled one after another.
@@ -44,6 +50,7 @@ type compiled struct {
 	path      matcher
 	rank      int
 	edits     []backendEdits // of Rule.Backends
+	asks      *Auth          // of the rule, also if it cannot be served
 }
 
 // backendEdits change the requests that one backend gets.
@@ -82,7 +89,7 @@ func (c *compiler) rule(rule *Rule) {
 		c.problems = append(c.problems, p)
 		return &p
 	}
-	entry := compiled{Route: route, listeners: rule.Listeners, rank: rule.Rank}
+	entry := compiled{Route: route, listeners: rule.Listeners, rank: rule.Rank, asks: rule.Auth}
 	if f := c.compileMatch(&entry, rule); f != nil {
 		report(f)
 		return

@@ -16,20 +16,22 @@ func compileAuth(e *compiled, rule *Rule) *Fault {
 	}
 	auth, f := *rule.Auth, (*Fault)(nil)
 	ways := 0
-	for _, is := range []bool{auth.APIKey != nil, auth.Basic != nil, auth.JWT != nil, auth.External != nil} {
+	for _, is := range []bool{auth.APIKey != nil, auth.Basic != nil, auth.JWT != nil, auth.External != nil, auth.OIDC != nil} {
 		if is {
 			ways++
 		}
 	}
 	switch {
 	case ways != 1:
-		f = invalid("auth: exactly one of apiKey, basic, jwt and external must be set")
+		f = invalid("auth: exactly one of apiKey, basic, jwt, external and oidc must be set")
 	case auth.APIKey != nil:
 		auth.APIKey, f = newAPIKey(*auth.APIKey)
 	case auth.Basic != nil:
 		auth.Basic, f = newBasic(*auth.Basic)
 	case auth.JWT != nil:
 		auth.JWT, f = newJWT(*auth.JWT)
+	case auth.OIDC != nil:
+		auth.OIDC, f = newOIDC(*auth.OIDC)
 	default:
 		auth.External, f = newExternal(*auth.External, rule)
 	}
@@ -51,6 +53,13 @@ func (a *Auth) hide() {
 		names = []string{"Authorization", a.Basic.UserHeader}
 	case a.External != nil:
 		names = append(slices.Clone(a.External.BackendHeaders), a.External.IdentityHeader)
+	case a.OIDC != nil:
+		for _, claim := range a.OIDC.ClaimHeaders {
+			names = append(names, claim.Header)
+		}
+		if a.OIDC.Forward != ForwardNone {
+			names = append(names, "Authorization")
+		}
 	default:
 		for _, claim := range a.JWT.ClaimHeaders {
 			names = append(names, claim.Header)

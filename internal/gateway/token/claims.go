@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 )
 
 // Claims are the claims of a token. Numbers keep their original form.
@@ -75,3 +76,16 @@ func isHeaderValue(text string) bool {
 	}
 	return strings.Trim(text, " ") == text
 }
+
+// Expiry returns the claim exp. It returns false if there is none.
+func (c Claims) Expiry() (time.Time, bool) {
+	number, _ := c["exp"].(json.Number)
+	seconds, err := number.Float64()
+	if err != nil || seconds < 0 || seconds > maxExpiry {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(seconds), 0), true
+}
+
+// maxExpiry is the year 9999.
+const maxExpiry = 253402300799

@@ -124,10 +124,15 @@ func (s *GatewaySource) policyDigests(g *graph.Graph) (digests []string, problem
 		}
 		addresses := p.KeyAddresses()
 		if at := slices.IndexFunc(addresses, func(address string) bool { return missing[address] }); at >= 0 {
-			problems = append(problems, revision.Problem{
+			problem := revision.Problem{
 				Route: -1, Name: p.Name.String(), Field: fmt.Sprintf("GatewayPolicy %s", p.Name), Reason: slipwayv1alpha1.ReasonKeysNotFetched,
 				Message: fmt.Sprintf("auth.jwt.jwksURL: no public keys could be fetched from %s yet", addresses[at]),
-			})
+			}
+			if p.NamesProvider(addresses[at]) {
+				problem.Reason = slipwayv1alpha1.ReasonProviderNotFetched
+				problem.Message = fmt.Sprintf("auth.oidc.issuer: what the provider publishes at %s could not be fetched or used yet", addresses[at])
+			}
+			problems = append(problems, problem)
 			continue
 		}
 		digests = append(digests, p.Digest(func(name types.NamespacedName) string {

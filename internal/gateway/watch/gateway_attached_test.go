@@ -162,6 +162,35 @@ func TestAPolicyWithoutPublicKeysIsAProblem(t *testing.T) {
 	}
 }
 
+// A policy by which nobody can log in, because what the provider publishes is not known, is not said to be served.
+func TestAPolicyWithoutItsProviderIsAProblem(t *testing.T) {
+	f := newGatewayFixture(t)
+	missing := map[string]bool{"https://id.example.com/.well-known/openid-configuration": true}
+	f.options.MissingKeys = func() map[string]bool { return missing }
+	f.gateway(1, plainListener)
+	f.synced(routeTo(t, "a", "one", 1))
+	f.look(t.Context())
+	f.backend("a")
+	f.attach("a", "p", 1, `{targetRefs: [{kind: HTTPRoute, name: one}], defaults: {auth: {oidc: {issuer: "https://id.example.com", clientID: shop, clientSecretRef: {name: login, key: secret}}}}}`)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-certificates", ResourceVersion: "9"}, Data: map[string][]byte{}}
+	f.must(borrowed.PutCredentials(secret.Data, types.NamespacedName{Namespace: "a", Name: "login"}, borrowed.Credentials{
+		Data: map[string][]byte{"issuer": []byte("https://id.example.com"), "secret": []byte("0123456789abcdef")}, Version: "1",
+	}))
+	f.must(f.secrets.watched["edge-certificates"].store.Replace([]any{secret}, ""))
+	f.look(t.Context())
+	if got := f.only(); got.Unavailable != nil || got.Auth.OIDC.ClientID != "shop" {
+		t.Fatalf("with the copy: %+v", got)
+	}
+	if got := f.board.Current(); len(got.Routes) != 1 || len(got.Problems) != 1 || got.Problems[0].Reason != "ProviderNotFetched" {
+		t.Errorf("without its provider it says %+v", got)
+	}
+	missing = nil
+	f.look(t.Context())
+	if got := f.board.Current(); len(got.Routes) != 2 || len(got.Problems) != 0 {
+		t.Errorf("with it it says %+v", got)
+	}
+}
+
 // servicesOf puts Services with an endpoint each into their store.
 func (f *gatewayFixture) servicesOf(namespace string, addresses map[string]string) {
 	f.t.Helper()

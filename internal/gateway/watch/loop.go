@@ -125,6 +125,14 @@ func (s *Source) missingKeys(served *table.Table) []revision.Problem {
 	missing := s.options.MissingKeys()
 	var problems []revision.Problem
 	for _, route := range served.Routes {
+		if route.Auth != nil && route.Auth.OIDC != nil && missing[table.ProviderAddress(route.Auth.OIDC.Issuer)] {
+			problems = append(problems, revision.Problem{
+				Route: route.Index, Name: route.Name, Field: fmt.Sprintf("spec.routes[%d]", route.Index),
+				Reason:  slipwayv1alpha1.ReasonProviderNotFetched,
+				Message: fmt.Sprintf("auth.oidc.issuer: what the provider publishes at %s could not be fetched or used yet", table.ProviderAddress(route.Auth.OIDC.Issuer)),
+			})
+			continue
+		}
 		if route.Auth == nil || route.Auth.JWT == nil || !missing[route.Auth.JWT.JWKSURL] {
 			continue
 		}

@@ -356,3 +356,21 @@ func TestASecretThatTurnsBadLeavesItsLastCertificateInUse(t *testing.T) {
 		t.Error("a certificate is served that nothing named in between")
 	}
 }
+
+func TestARouteWithoutAProviderIsAProblemUntilThereIsOne(t *testing.T) {
+	f := newFixture(t)
+	f.synced()
+	const spec = `
+routes:
+- {name: login, directResponse: {statusCode: 200}, auth: {oidc: {issuer: "https://id", clientID: shop, clientSecretRef: {name: login, key: secret}}}}
+`
+	f.spec("u", 1, spec)
+	f.look(t.Context())
+	f.secret("login", map[string][]byte{"issuer": []byte("https://id"), "secret": []byte("0123456789abcdef")})
+	f.missing = map[string]bool{"https://id/.well-known/openid-configuration": true}
+	f.look(t.Context())
+	f.says(1, "login spec.routes[0] ProviderNotFetched: auth.oidc.issuer: what the provider publishes at https://id/.well-known/openid-configuration could not")
+	f.missing = nil
+	f.look(t.Context())
+	f.says(1)
+}

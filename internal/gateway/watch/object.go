@@ -290,6 +290,9 @@ func (t *target) addNames(route *slipwayv1alpha1.Route) {
 	if in := route.Auth.External; in != nil {
 		t.services[string(in.BackendService.Name)] = true
 	}
+	if in := route.Auth.OIDC; in != nil {
+		t.secrets[in.ClientSecretRef.Name] = true
+	}
 	if in := route.Auth.JWT; in != nil && in.JWKSSecretRef != nil {
 		t.secrets[in.JWKSSecretRef.Name] = true
 	}

@@ -55,15 +55,25 @@ func (p *GatewayPolicy) Digest(version func(types.NamespacedName) string) string
 	return revision.PolicyDigest(p.UID, p.Generation, secrets)
 }
 
-// KeyAddresses are those from which the public keys come by which it lets clients in.
+// KeyAddresses are those from which the public keys come by which it lets clients in, and the documents of providers.
 func (p *GatewayPolicy) KeyAddresses() []string {
 	var addresses []string
 	for _, auth := range AuthsOf(p.of) {
 		if auth.JWT != nil && auth.JWT.JWKSURL != "" {
 			addresses = append(addresses, auth.JWT.JWKSURL)
 		}
+		if auth.OIDC != nil {
+			addresses = append(addresses, table.ProviderAddress(auth.OIDC.Issuer))
+		}
 	}
 	return addresses
+}
+
+// NamesProvider tells that an address is that of the document of a provider at which its browsers log in.
+func (p *GatewayPolicy) NamesProvider(address string) bool {
+	return slices.ContainsFunc(AuthsOf(p.of), func(auth *slipwayv1alpha1.Auth) bool {
+		return auth.OIDC != nil && table.ProviderAddress(auth.OIDC.Issuer) == address
+	})
 }
 
 // stanza is a part of a policy. It says how its settings are inherited.
@@ -240,6 +250,9 @@ func (b *builder) authentication(p *GatewayPolicy, which stanza, in *slipwayv1al
 		external := *made.External
 		external.Ref.Fault = p.asked[which].barred
 		made.External = &external
+	}
+	if in.OIDC != nil {
+		made.OIDC = logIn(p.Name.Namespace, in.OIDC, made.OIDC)
 	}
 	return Authentication{Made: &made}
 }

@@ -102,25 +102,27 @@ func AuthsOf(policy *slipwayv1alpha1.GatewayPolicy) []*slipwayv1alpha1.Auth {
 	return all
 }
 
-// Credentials are what a stanza needs of a Secret: one of its keys, or without one all of it.
+// Credentials are what a stanza needs of a Secret: some of its keys, or without them all of it.
 type Credentials struct {
 	Secret types.NamespacedName
-	Key    string
+	Keys   []string
 }
 
 // CredentialsOf is what a policy in a namespace needs to know whom to let in. Its second result tells whether that is in a
 // Secret.
 func CredentialsOf(namespace string, auth *slipwayv1alpha1.Auth) (Credentials, bool) {
-	in := func(name, key string) (Credentials, bool) {
-		return Credentials{types.NamespacedName{Namespace: namespace, Name: name}, key}, true
+	in := func(name string, keys ...string) (Credentials, bool) {
+		return Credentials{types.NamespacedName{Namespace: namespace, Name: name}, keys}, true
 	}
 	switch {
 	case auth.APIKey != nil:
-		return in(auth.APIKey.SecretRef.Name, "")
+		return in(auth.APIKey.SecretRef.Name)
 	case auth.Basic != nil:
-		return in(auth.Basic.SecretRef.Name, "")
+		return in(auth.Basic.SecretRef.Name)
 	case auth.JWT != nil && auth.JWT.JWKSSecretRef != nil:
 		return in(auth.JWT.JWKSSecretRef.Name, auth.JWT.JWKSSecretRef.Key)
+	case auth.OIDC != nil:
+		return in(auth.OIDC.ClientSecretRef.Name, routes.IssuerKey, auth.OIDC.ClientSecretRef.Key)
 	default:
 		return Credentials{}, false
 	}

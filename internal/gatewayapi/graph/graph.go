@@ -168,6 +168,7 @@ func Build(in Input) *Graph {
 		g.Rules[i].Index = i
 	}
 	b.boundHealthChecks(g.Rules)
+	refuseUnreturned(g)
 	b.concludePolicies(g)
 	b.concludeGatewayPolicies(g)
 	b.conclude(g)

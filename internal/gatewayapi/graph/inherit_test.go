@@ -33,7 +33,12 @@ func aGateway(policies ...*slipwayv1alpha1.GatewayPolicy) graph.Input {
 		Services:        map[types.NamespacedName]graph.Service{{Namespace: "team", Name: "app"}: {Ports: map[int32]graph.Port{80: {}}}},
 		GatewayPolicies: policies, Unknown: map[types.UID][]string{},
 	}
-	in.Authentication = graph.Authenticate(policies, func(types.NamespacedName) (map[string][]byte, bool) { return nil, false })
+	in.Authentication = graph.Authenticate(policies, func(name types.NamespacedName) (map[string][]byte, bool) {
+		if name.Name == "login" {
+			return loginSecret(name)
+		}
+		return nil, false
+	})
 	return in
 }
 
@@ -52,6 +57,9 @@ func someSettings(r *rand.Rand) *slipwayv1alpha1.GatewayPolicySettings {
 	}
 	if r.IntN(8) == 0 {
 		s.Auth = &slipwayv1alpha1.Auth{APIKey: &slipwayv1alpha1.APIKeyAuth{SecretRef: slipwayv1alpha1.LocalReference{Name: "missing"}}}
+	}
+	if r.IntN(8) == 0 {
+		s.Auth = logInSettings(func(in *slipwayv1alpha1.OIDCAuth) { in.ClientID = fmt.Sprint("shop", r.IntN(2)) }).Auth
 	}
 	if r.IntN(8) == 0 { // it would be a Service beside the Gateway
 		s.Auth = &slipwayv1alpha1.Auth{External: &slipwayv1alpha1.ExternalAuth{BackendService: slipwayv1alpha1.BackendService{Name: "app", Port: 80}}}

@@ -19,7 +19,7 @@ func secretsOf(gateway *unstructured.Unstructured) []string {
 	var names []string
 	for _, item := range list {
 		route, _ := item.(map[string]any)
-		for _, field := range []string{"apiKey.secretRef", "basic.secretRef", "jwt.jwksSecretRef"} {
+		for _, field := range []string{"apiKey.secretRef", "basic.secretRef", "jwt.jwksSecretRef", "oidc.clientSecretRef"} {
 			path := append(append([]string{"auth"}, strings.Split(field, ".")...), "name")
 			if name, found, _ := unstructured.NestedString(route, path...); found && !slices.Contains(names, name) {
 				names = append(names, name)

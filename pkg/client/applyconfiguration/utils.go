@@ -186,6 +186,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MonitorRuleStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MonitorStuckDeletion"):
 		return &apiv1alpha1.MonitorStuckDeletionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OIDCAuth"):
+		return &apiv1alpha1.OIDCAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OIDCClaim"):
+		return &apiv1alpha1.OIDCClaimApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OIDCSecret"):
+		return &apiv1alpha1.OIDCSecretApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ParentGateway"):
 		return &apiv1alpha1.ParentGatewayApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PolicyAncestorReference"):

@@ -51,6 +51,8 @@ func secretsOf(auth *slipwayv1alpha1.Auth) []string {
 		return []string{auth.Basic.SecretRef.Name}
 	case auth.JWT != nil && auth.JWT.JWKSSecretRef != nil:
 		return []string{auth.JWT.JWKSSecretRef.Name}
+	case auth.OIDC != nil:
+		return []string{auth.OIDC.ClientSecretRef.Name}
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ type AuthApplyConfiguration struct {
 	JWT *JWTAuthApplyConfiguration `json:"jwt,omitempty"`
 	// external asks a Service.
 	External *ExternalAuthApplyConfiguration `json:"external,omitempty"`
+	// oidc lets browsers log in at an OpenID Connect provider.
+	OIDC *OIDCAuthApplyConfiguration `json:"oidc,omitempty"`
 }
 
 // AuthApplyConfiguration constructs a declarative configuration of the Auth type for use with
@@ -54,5 +56,13 @@ func (b *AuthApplyConfiguration) WithJWT(value *JWTAuthApplyConfiguration) *Auth
 // If called multiple times, the External field is set to the value of the last call.
 func (b *AuthApplyConfiguration) WithExternal(value *ExternalAuthApplyConfiguration) *AuthApplyConfiguration {
 	b.External = value
+	return b
+}
+
+// WithOIDC sets the OIDC field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OIDC field is set to the value of the last call.
+func (b *AuthApplyConfiguration) WithOIDC(value *OIDCAuthApplyConfiguration) *AuthApplyConfiguration {
+	b.OIDC = value
 	return b
 }

@@ -1,4 +1,4 @@
-package jwks
+package published
 
 import (
 	"context"
@@ -9,33 +9,27 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
 const (
-	// fetchTimeout bounds one whole attempt.
+	// fetchTimeout bounds one whole request.
 	fetchTimeout = 5 * time.Second
 	maxRedirects = 3
 
-	// defaultFresh is how long keys are fresh when the issuer does not say it. The other
-	// two bound what the issuer may say: a withdrawn key must not be trusted for days.
+	// defaultFresh is how long a document is fresh when the provider does not say it. The
+	// other two bound what the provider may say: a withdrawn key must not be trusted for
+	// days.
 	defaultFresh = 5 * time.Minute
 	minFresh     = 30 * time.Second
 	maxFresh     = time.Hour
 )
 
-// fetcher gets key sets over HTTP.
-type fetcher struct {
-	client *http.Client
-}
-
-func newFetcher() *fetcher {
+func newClient() *http.Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
 	}
-	return &fetcher{client: &http.Client{Transport: transport, Timeout: fetchTimeout, CheckRedirect: checkRedirect}}
+	return &http.Client{Transport: transport, Timeout: fetchTimeout, CheckRedirect: checkRedirect}
 }
 
 // checkRedirect follows only a few redirects, and none from https to http.
@@ -49,30 +43,38 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// fetch gets a key set, and how long it is fresh.
-func (f *fetcher) fetch(ctx context.Context, address string) (*token.Keys, time.Duration, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+// Wanted is what Get asks for.
+type Wanted struct {
+	Address string
+	// What names the document in errors.
+	What string
+	// Accept is the field of the request.
+	Accept string
+	// MaxBytes is the size from which on the document is cut. Its parser must refuse one
+	// that is as large.
+	MaxBytes int64
+}
+
+// Get gets a document, and how long it is fresh. Errors contain nothing of the document.
+func Get(ctx context.Context, client *http.Client, wanted Wanted) ([]byte, time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, wanted.Address, http.NoBody)
 	if err != nil {
-		return nil, 0, fmt.Errorf("make a request for the keys: %w", err)
+		return nil, 0, fmt.Errorf("make a request for %s: %w", wanted.What, err)
 	}
-	request.Header.Set("Accept", "application/jwk-set+json, application/json")
-	response, err := f.client.Do(request)
+	request.Header.Set("Accept", wanted.Accept)
+	response, err := client.Do(request)
 	if err != nil {
-		return nil, 0, fmt.Errorf("fetch the keys: %w", err)
+		return nil, 0, fmt.Errorf("fetch %s: %w", wanted.What, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, 0, fmt.Errorf("fetch the keys: the answer is %d", response.StatusCode)
+		return nil, 0, fmt.Errorf("fetch %s: the answer is %d", wanted.What, response.StatusCode)
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, token.MaxKeySet+1))
+	text, err := io.ReadAll(io.LimitReader(response.Body, wanted.MaxBytes))
 	if err != nil {
-		return nil, 0, fmt.Errorf("fetch the keys: %w", err)
+		return nil, 0, fmt.Errorf("fetch %s: %w", wanted.What, err)
 	}
-	keys, err := token.ParseKeys(text)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read the answer of %s: %w", address, err)
-	}
-	return keys, freshFor(response.Header.Get("Cache-Control")), nil
+	return text, freshFor(response.Header.Get("Cache-Control")), nil
 }
 
 // freshFor returns how long an answer is fresh, within the bounds.

@@ -1,14 +1,19 @@
-package jwks
+package published
 
 import (
 	"context"
+	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 )
 
-// Options are the callbacks for fetches. All are optional.
-type Options struct {
+// Options say what is fetched, and who is told. All but Fetch are optional.
+type Options[T any] struct {
+	// Fetch gets and parses the document at an address with the client, and says how long
+	// it is fresh.
+	Fetch func(ctx context.Context, client *http.Client, address string) (*T, time.Duration, error)
 	// Failing is called with the first failure of each series of failures. The error
 	// contains nothing of the response.
 	Failing func(address string, err error)
@@ -19,18 +24,18 @@ type Options struct {
 }
 
 // Registry keeps one Source per address.
-type Registry struct {
-	options Options
-	fetcher *fetcher
+type Registry[T any] struct {
+	options Options[T]
+	client  *http.Client
 	added   chan struct{} // tells Run that there are new sources to fetch
 	ended   chan struct{} // closed when Run has ended
 
 	mu      sync.Mutex
-	sources map[string]*Source
+	sources map[string]*Source[T]
 }
 
 // NewRegistry returns an empty registry.
-func NewRegistry(options Options) *Registry {
+func NewRegistry[T any](options Options[T]) *Registry[T] {
 	if options.Failing == nil {
 		options.Failing = func(string, error) {}
 	}
@@ -40,13 +45,13 @@ func NewRegistry(options Options) *Registry {
 	if options.MissingChanged == nil {
 		options.MissingChanged = func() {}
 	}
-	return &Registry{
-		options: options, fetcher: newFetcher(), added: make(chan struct{}, 1), ended: make(chan struct{}), sources: map[string]*Source{},
+	return &Registry[T]{
+		options: options, client: newClient(), added: make(chan struct{}, 1), ended: make(chan struct{}), sources: map[string]*Source[T]{},
 	}
 }
 
 // Source returns the source for an address. It creates the source if there is none.
-func (r *Registry) Source(address string) *Source {
+func (r *Registry[T]) Source(address string) *Source[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.sources[address]
@@ -62,8 +67,8 @@ func (r *Registry) Source(address string) *Source {
 }
 
 // Keep drops the sources for which keep returns false. A caller that holds a dropped source
-// still gets its last keys.
-func (r *Registry) Keep(keep func(address string) bool) {
+// still gets its last document.
+func (r *Registry[T]) Keep(keep func(address string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for address, s := range r.sources {
@@ -75,8 +80,8 @@ func (r *Registry) Keep(keep func(address string) bool) {
 }
 
 // Run fetches until the context ends. It must be called only once.
-func (r *Registry) Run(ctx context.Context, clock clock.Clock) {
-	defer r.fetcher.client.CloseIdleConnections()
+func (r *Registry[T]) Run(ctx context.Context, clock clock.Clock) {
+	defer r.client.CloseIdleConnections()
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	defer close(r.ended)
@@ -92,10 +97,10 @@ func (r *Registry) Run(ctx context.Context, clock clock.Clock) {
 	}
 }
 
-func (r *Registry) unstarted() []*Source {
+func (r *Registry[T]) unstarted() []*Source[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []*Source
+	var list []*Source[T]
 	for _, s := range r.sources {
 		if !s.started {
 			s.started = true

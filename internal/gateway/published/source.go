@@ -1,4 +1,4 @@
-package jwks
+package published
 
 import (
 	"context"
@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-
-	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
 const (
-	// askedEvery is the least time between two fetches that unknown key names in tokens
-	// cause. So a client that invents key names cannot flood the issuer.
+	// askedEvery is the least time between two fetches that callers ask for. So a client that
+	// invents names of keys cannot flood the provider.
 	askedEvery = 10 * time.Second
 
 	// After a failure the next attempt follows after firstRetry. The wait doubles with each
@@ -23,15 +21,15 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Source is an address at which an issuer publishes its keys.
-type Source struct {
+// Source is an address at which a provider publishes a document.
+type Source[T any] struct {
 	address  string
-	registry *Registry
+	registry *Registry[T]
 	dropped  chan struct{} // closed when no route uses it any more
 	asked    chan struct{}
 	started  bool // guarded by the registry
 
-	keys atomic.Pointer[token.Keys]
+	last atomic.Pointer[T]
 
 	mu       sync.Mutex
 	attempt  chan struct{} // closed at the end of the current attempt, or of the next one
@@ -40,30 +38,33 @@ type Source struct {
 	failure  error // of the last attempt; it contains nothing of the response
 }
 
-func newSource(address string, registry *Registry) *Source {
-	return &Source{
+func newSource[T any](address string, registry *Registry[T]) *Source[T] {
+	return &Source[T]{
 		address: address, registry: registry, dropped: make(chan struct{}), asked: make(chan struct{}, 1),
 		attempt: make(chan struct{}), rested: true,
 	}
 }
 
-// Keys returns the last keys that were fetched. If there are none yet, it waits for the
-// current attempt. It returns nil if there are none after that.
-func (s *Source) Keys(ctx context.Context) *token.Keys {
-	if keys := s.keys.Load(); keys != nil {
-		return keys
+// Last returns the last document that was fetched, or nil. It never waits.
+func (s *Source[T]) Last() *T { return s.last.Load() }
+
+// Latest returns the last document that was fetched. If there is none yet, it waits for the
+// current attempt. It returns nil if there is none after that.
+func (s *Source[T]) Latest(ctx context.Context) *T {
+	if last := s.last.Load(); last != nil {
+		return last
 	}
 	return s.Newer(ctx, nil)
 }
 
-// Newer returns keys newer than the given ones, which were not enough. If there are none,
-// it asks for a fetch, unless one was just done, and waits. It returns nil if there are no
-// newer keys.
-func (s *Source) Newer(ctx context.Context, than *token.Keys) *token.Keys {
+// Newer returns a document newer than the given one, which was not enough. If there is none,
+// it asks for a fetch, unless one was just done, and waits. It returns nil if there is
+// nothing newer.
+func (s *Source[T]) Newer(ctx context.Context, than *T) *T {
 	s.mu.Lock()
-	if keys := s.keys.Load(); keys != than {
+	if last := s.last.Load(); last != than {
 		s.mu.Unlock()
-		return keys
+		return last
 	}
 	if !s.fetching && !s.rested {
 		s.mu.Unlock()
@@ -81,26 +82,26 @@ func (s *Source) Newer(ctx context.Context, than *token.Keys) *token.Keys {
 	case <-s.registry.ended:
 	case <-ctx.Done():
 	}
-	if keys := s.keys.Load(); keys != than {
-		return keys
+	if last := s.last.Load(); last != than {
+		return last
 	}
 	return nil
 }
 
-// Missing reports whether there are no keys although a fetch was tried.
-func (s *Source) Missing() bool {
+// Missing reports whether there is no document although a fetch was tried.
+func (s *Source[T]) Missing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.failure != nil && s.keys.Load() == nil
+	return s.failure != nil && s.last.Load() == nil
 }
 
-// run fetches at once, whenever the keys are no longer fresh, and when a caller asks.
-func (s *Source) run(ctx context.Context, clock clock.Clock) {
+// run fetches at once, whenever the document is no longer fresh, and when a caller asks.
+func (s *Source[T]) run(ctx context.Context, clock clock.Clock) {
 	retry := firstRetry
 	for {
 		before := s.Missing()
 		fresh, err := s.fetch(ctx)
-		if ctx.Err() == nil { // a canceled fetch is not the issuer's failure
+		if ctx.Err() == nil { // a canceled fetch is not the provider's failure
 			s.registry.options.Fetched(err)
 		}
 		if s.Missing() != before {
@@ -123,7 +124,7 @@ func (s *Source) run(ctx context.Context, clock clock.Clock) {
 }
 
 // rest waits until the next attempt is due. It returns false if there is no next attempt.
-func (s *Source) rest(ctx context.Context, clock clock.Clock, wait time.Duration) bool {
+func (s *Source[T]) rest(ctx context.Context, clock clock.Clock, wait time.Duration) bool {
 	due, rested := clock.NewTimer(wait), clock.NewTimer(askedEvery)
 	defer due.Stop()
 	defer rested.Stop()
@@ -147,17 +148,17 @@ func (s *Source) rest(ctx context.Context, clock clock.Clock, wait time.Duration
 	}
 }
 
-// fetch gets the keys once and wakes the callers that wait. It returns how long the keys
-// are fresh.
-func (s *Source) fetch(ctx context.Context) (time.Duration, error) {
+// fetch gets the document once and wakes the callers that wait. It returns how long the
+// document is fresh.
+func (s *Source[T]) fetch(ctx context.Context) (time.Duration, error) {
 	s.mu.Lock()
 	s.fetching = true
 	s.mu.Unlock()
-	keys, fresh, err := s.registry.fetcher.fetch(ctx, s.address)
+	document, fresh, err := s.registry.options.Fetch(ctx, s.registry.client, s.address)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.keys.Store(keys)
+		s.last.Store(document)
 	}
 	s.fetching, s.rested, s.failure = false, false, err
 	select { // a request from before the end of this fetch is answered by it

@@ -1,0 +1,54 @@
+package oidc
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// FuzzParseDiscovery publishes arbitrary addresses. Whatever a provider publishes, a browser is sent to an address of its kind, and
+// nothing of it breaks the fields of a response.
+func FuzzParseDiscovery(f *testing.F) {
+	f.Add("https://a.example.com/authorize?x=y", "https://a.example.com/token")
+	f.Add("https://a.example.com/\r\nX: y", "//evil")
+	f.Add("http://a b/", `https:\\evil`)
+	for _, seed := range []string{
+		"HTTPS://a.example.com", "https://user:canary@a.example.com/", "https://a.example.com#canary", "javascript:canary", "http://a.example.com", "https://a.example.com/\tb",
+		`https://a.example.com/\canary`, "https:a.example.com",
+	} {
+		f.Add(seed, "")
+		f.Add("https://a.example.com", seed)
+	}
+	f.Fuzz(func(t *testing.T, authorization, end string) {
+		text, err := json.Marshal(map[string]any{
+			"issuer": "https://a", "authorization_endpoint": authorization, "token_endpoint": "https://a/t", "jwks_uri": "https://a/k", "end_session_endpoint": end,
+		})
+		if err != nil {
+			return
+		}
+		p, err := parseProvider(text, "https://a")
+		if err != nil {
+			if strings.Contains(err.Error(), "canary") {
+				t.Errorf("the error contains what was published: %v", err)
+			}
+			return
+		}
+		c := &Client{config: Config{ClientID: "shop", RedirectPath: "/back"}}
+		b := browser(nil)
+		for _, address := range []string{c.authURL(p, b, &pending{}), c.LogOutURL(p, b, nil)} {
+			if address == "" && end == "" {
+				continue
+			}
+			if !strings.EqualFold(address[:min(len(address), 8)], "https://") || strings.ContainsAny(address, "\r\n\t\x00\\# ") || strings.Contains(address, "@") {
+				t.Errorf("%q and %q lead to %q", authorization, end, address)
+			}
+		}
+	})
+}
+
+func TestATokenEndpointWithoutTLSIsRefused(t *testing.T) {
+	const text = `{"issuer": "https://a", "authorization_endpoint": "https://a/a", "token_endpoint": "http://a/t", "jwks_uri": "https://a/k"}`
+	if _, err := parseProvider([]byte(text), "https://a"); err == nil {
+		t.Error("TLS is given up")
+	}
+}

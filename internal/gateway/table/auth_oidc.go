@@ -1,0 +1,210 @@
+package table
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// OIDC lets browsers log in at an OpenID Connect provider.
+type OIDC struct {
+	// Scope tells which rules share sessions: those with the same one. Empty: the rule shares them with none.
+	Scope string
+
+	Issuer   string
+	ClientID string
+	// Secrets are the client secret, and the one before while both are known. The first one is used.
+	Secrets []Secret
+	// Scopes are asked for beside openid.
+	Scopes []string
+	// RedirectPath is where the provider sends browsers back to, and LogoutPath where they log out. Requests for both come to the
+	// rule, or to another one with the same Scope. LogoutPath may be empty.
+	RedirectPath, LogoutPath string
+	// AfterLogout is the page after a log-out. Empty: the provider shows one, or the gateway does.
+	AfterLogout string
+	// Length is how long a session lasts at the most.
+	Length time.Duration
+	// ClaimHeaders are the claims that are sent to the backend.
+	ClaimHeaders []ClaimHeader
+	// Forward is the token that is sent to the backend, in the field Authorization.
+	Forward ForwardToken
+}
+
+// Secret is a text that is not printed.
+type Secret string
+
+// String hides it.
+func (Secret) String() string { return "(secret)" }
+
+// GoString hides it.
+func (Secret) GoString() string { return "(secret)" }
+
+// ForwardToken says which token the backend gets.
+type ForwardToken int
+
+const (
+	// ForwardNone sends none. What the client sends stays.
+	ForwardNone ForwardToken = iota
+	// ForwardAccessToken sends the access token.
+	ForwardAccessToken
+	// ForwardIDToken sends the ID token.
+	ForwardIDToken
+)
+
+// MinClientSecret is how many bytes a client secret has at least. Cookies are encrypted with a key that is made from it, so who
+// has a cookie could guess a shorter one.
+const MinClientSecret = 16
+
+// maxSession is the longest session.
+const maxSession = 24 * time.Hour
+
+// ProviderAddress is where a provider publishes its document.
+func ProviderAddress(issuer string) string {
+	return strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration"
+}
+
+func isIssuer(issuer string) bool {
+	address, err := url.Parse(issuer)
+	return err == nil && (address.Scheme == "https" || address.Scheme == "http") && address.Host != "" && address.User == nil &&
+		!strings.ContainsAny(issuer, "?#")
+}
+
+// newOIDC checks and completes OIDC.
+func newOIDC(auth OIDC) (*OIDC, *Fault) {
+	made, f := CheckOIDC(auth)
+	if f == nil && len(auth.Secrets) == 0 {
+		return nil, invalid("auth.oidc.clientSecretRef must be set")
+	}
+	return made, f
+}
+
+// CheckOIDC does the same without the client secret.
+func CheckOIDC(auth OIDC) (*OIDC, *Fault) {
+	if !isIssuer(auth.Issuer) {
+		return nil, invalid("auth.oidc.issuer: %q is not an http or https address without query and fragment", auth.Issuer)
+	}
+	if auth.ClientID == "" {
+		return nil, invalid("auth.oidc.clientID must be set")
+	}
+	if auth.Length < time.Minute || auth.Length > maxSession {
+		return nil, invalid("auth.oidc.sessionLength: %v is not from 1m to 24h", auth.Length)
+	}
+	for _, scope := range auth.Scopes {
+		if scope == "" || strings.ContainsFunc(scope, func(c rune) bool { return c <= ' ' || c == '"' || c == '\\' || c >= 0x7f }) {
+			return nil, invalid("auth.oidc.scopes: %q is not a scope", scope)
+		}
+	}
+	for _, one := range []struct{ field, path string }{{"redirectPath", auth.RedirectPath}, {"logoutPath", auth.LogoutPath}} {
+		if one.path == "" && one.field == "logoutPath" {
+			continue
+		}
+		if f := checkOwnPath("auth.oidc."+one.field, one.path); f != nil {
+			return nil, f
+		}
+	}
+	if auth.RedirectPath == auth.LogoutPath {
+		return nil, invalid("auth.oidc: redirectPath and logoutPath must not be the same")
+	}
+	if f := checkAfterLogout(&auth); f != nil {
+		return nil, f
+	}
+	var headers []ClaimHeader
+	for _, claim := range auth.ClaimHeaders {
+		header, f := editableHeader("auth.oidc.claimsToHeaders", claim.Header)
+		if f != nil {
+			return nil, f
+		}
+		headers = append(headers, ClaimHeader{claim.Claim, header})
+	}
+	auth.ClaimHeaders = headers
+	return &auth, nil
+}
+
+// checkAfterLogout checks the page after a log-out. It must not be what the gateway answers itself.
+func checkAfterLogout(auth *OIDC) *Fault {
+	const field = "auth.oidc.afterLogout"
+	switch auth.AfterLogout {
+	case "":
+		return nil
+	case auth.RedirectPath, auth.LogoutPath:
+		return invalid("%s: %q must not be redirectPath or logoutPath", field, auth.AfterLogout)
+	}
+	if auth.AfterLogout == "/" {
+		return nil
+	}
+	return checkOwnPath(field, auth.AfterLogout)
+}
+
+// checkOwnPath checks a path that means something to the gateway. It must have one reading, which is itself.
+func checkOwnPath(field, text string) *Fault {
+	path, err := ParsePath(text)
+	if err != nil || !path.ReadsOneWay() || path.Match != text || text == "/" {
+		return invalid("%s: %q is not a plain path such as /oauth2/callback", field, text)
+	}
+	return nil
+}
+
+// Unreturned returns the problems of the rules at which no log-in could end, as Compile tells them. It needs no Services, and no
+// client secrets.
+func Unreturned(in Input) []Problem {
+	c, _ := compile(in)
+	before := len(c.problems)
+	c.checkReturns()
+	return c.problems[before:]
+}
+
+// checkReturns refuses the rules to which no request for redirectPath or logoutPath comes, because another rule has it. Log-ins
+// could not be finished there. What a rule asks for is known also if it cannot be served.
+func (c *compiler) checkReturns() {
+	for i := range c.compiled {
+		entry := &c.compiled[i]
+		if entry.asks == nil || entry.asks.OIDC == nil {
+			continue
+		}
+		for _, one := range []struct{ field, path string }{{"redirectPath", entry.asks.OIDC.RedirectPath}, {"logoutPath", entry.asks.OIDC.LogoutPath}} {
+			if one.path == "" || c.reaches(entry, one.path) {
+				continue
+			}
+			f := invalid("auth.oidc.%s: requests for %q do not come to this route, nor to another one of the same host with the same auth.oidc (claimsToHeaders may differ)", one.field, one.path)
+			p := Problem{Index: entry.Index, Route: entry.Name, Reason: f.Reason, Message: f.Message}
+			c.problems = append(c.problems, p)
+			if entry.Unavailable == nil {
+				entry.Unavailable = &p
+			}
+			break
+		}
+	}
+}
+
+// reaches reports whether a request for a path, to the host of a route, comes to it or to one that shares its sessions, at each
+// of its listeners.
+func (c *compiler) reaches(entry *compiled, path string) bool {
+	host := entry.host
+	if parent, wildcard := strings.CutPrefix(host, "*."); wildcard {
+		host = "any." + parent
+	}
+	for _, l := range c.listenersOf(*entry) {
+		to := l.match(&Request{Method: http.MethodGet, Host: host, Path: path})
+		if to == nil {
+			return false
+		}
+		if to == entry.Route {
+			continue
+		}
+		if other := c.asks(to); other == nil || other.OIDC == nil || other.OIDC.Scope == "" || other.OIDC.Scope != entry.asks.OIDC.Scope {
+			return false
+		}
+	}
+	return true
+}
+
+// asks is what a route asks of clients.
+func (c *compiler) asks(of *Route) *Auth {
+	for i := range c.compiled {
+		if c.compiled[i].Route == of {
+			return c.compiled[i].asks
+		}
+	}
+	return nil
+}
