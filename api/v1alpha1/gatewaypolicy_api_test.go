@@ -37,11 +37,11 @@ func TestAGatewayPolicyWithAMistakeIsRefused(t *testing.T) {
 	namespace := env.Namespace(t)
 	const target = "targetRefs: [{kind: Gateway, name: edge}], "
 	for spec, want := range map[string]string{
-		target[:len(target)-2]:                                                                                             "at least one of defaults and overrides",
-		target + "defaults: {}":                                                                                            "spec.defaults",
-		"defaults: {maxBodyBytes: 1}":                                                                                      "spec.targetRefs",
-		"targetRefs: [], defaults: {maxBodyBytes: 1}":                                                                      "spec.targetRefs",
-		"targetRefs: [{kind: Service, name: a}], defaults: {maxBodyBytes: 1}":                                              "spec.targetRefs[0].kind",
+		target[:len(target)-2]:                                                "at least one of defaults and overrides",
+		target + "defaults: {}":                                               "spec.defaults",
+		"defaults: {maxBodyBytes: 1}":                                         "spec.targetRefs",
+		"targetRefs: [], defaults: {maxBodyBytes: 1}":                         "spec.targetRefs",
+		"targetRefs: [{kind: Service, name: a}], defaults: {maxBodyBytes: 1}": "spec.targetRefs[0].kind",
 		"targetRefs: [{group: apps, kind: Gateway, name: a}], defaults: {maxBodyBytes: 1}":                                 "spec.targetRefs[0].group",
 		"targetRefs: [{kind: Gateway, name: a, namespace: b}], defaults: {maxBodyBytes: 1}":                                `unknown field "spec.targetRefs[0].namespace"`,
 		"targetRefs: [{kind: Gateway, name: a}, {kind: Gateway, name: a}], defaults: {maxBodyBytes: 1}":                    "every target may be named once",

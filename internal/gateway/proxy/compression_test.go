@@ -230,7 +230,7 @@ func TestEventsAreNotHeldBackByCompression(t *testing.T) {
 	for _, algorithm := range []string{"Gzip", "Zstd"} {
 		g := start(t, Options{}, `[{backendService: {name: app, port: 80}, compression: {algorithms: [`+algorithm+`], contentTypes: [text/event-stream]}}]`, backend)
 		for _, version := range []int{1, 2} {
-			response, err := clientOf(t, version).Do(g.request("GET", "/", "Accept-Encoding", strings.ToLower(algorithm))) //nolint:bodyclose // it is closed below
+			response, err := clientOf(t, version).Do(g.request("GET", "/", "Accept-Encoding", strings.ToLower(algorithm)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,11 +293,11 @@ func TestAClientHasAShareOfTheEncoders(t *testing.T) {
 		client := clientOf(t, version)
 		var open []*http.Response
 		ask := func(path, from string) string {
-			response, err := client.Do(g.request("GET", path, "Accept-Encoding", "zstd", "X-Forwarded-For", from)) //nolint:bodyclose // it is closed below
+			response, err := client.Do(g.request("GET", path, "Accept-Encoding", "zstd", "X-Forwarded-For", from))
 			if err != nil {
 				t.Fatal(err)
 			}
-			open = append(open, response) //nolint:bodyclose // it is closed below
+			open = append(open, response)
 			return response.Header.Get("Content-Encoding") + join(response.Header["Vary"])
 		}
 		for range share {
@@ -308,7 +308,7 @@ func TestAClientHasAShareOfTheEncoders(t *testing.T) {
 		want(t, "one more of the client, by another route", ask("/api", "192.0.2.1"), "Accept-Encoding")
 		want(t, "another client, by the same route", ask("/", "192.0.2.2"), "Accept-Encoding")
 		want(t, "another client, by another route", ask("/api", "192.0.2.2"), "zstdAccept-Encoding")
-		for _, one := range open { //nolint:bodyclose // it is closed below
+		for _, one := range open {
 			one.Body.Close()
 		}
 		eventually(t, "all encoders are free", func() bool { return g.handler.encoders.InUse() == 0 })
