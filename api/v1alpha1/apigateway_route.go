@@ -136,6 +136,11 @@ type Route struct {
 	// +optional
 	MaxBodyBytes *int64 `json:"maxBodyBytes,omitempty"`
 
+	// cache keeps responses of the backends that they declare fresh, and gives them to requests that would have got the same. It
+	// needs backendService or backends. Its defaults are set by {}. Default: nothing is kept.
+	// +optional
+	Cache *Cache `json:"cache,omitempty"`
+
 	// compression compresses responses of the backends for clients that accept it. It needs backendService or backends. Its
 	// defaults are set by {}. Default: off.
 	// +optional

@@ -5,7 +5,7 @@ import (
 )
 
 // GatewayPolicy gives what the Gateway API has no fields for to the Gateways, listeners, routes and rules that it names:
-// addresses of clients, authentication, rate limits, CORS, the size of request bodies, session affinity, compression, and limits and health checks
+// addresses of clients, authentication, rate limits, CORS, the size of request bodies, session affinity, a cache, compression, and limits and health checks
 // of backends. It works for Gateways of Slipway. A setting of defaults
 // gives way to the defaults of a policy with a more specific target: a rule comes before a route, a route before a listener,
 // and a listener before the Gateway. A setting of overrides holds whatever policies with more specific targets say.
@@ -134,6 +134,11 @@ type GatewayPolicySettings struct {
 	// another policy, stays as it is. Default: 4096 connections, 1024 requests that wait and 8192 under way, and no checks.
 	// +optional
 	Backends *BackendSettings `json:"backends,omitempty"`
+
+	// cache keeps responses of the backends that they declare fresh, and gives them to requests that would have got the same. Its
+	// defaults are set by {}. Mode Off switches it off for a more specific target. Default: nothing is kept.
+	// +optional
+	Cache *Cache `json:"cache,omitempty"`
 
 	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Algorithm
 	// Identity switches it off for a more specific target, also where overrides of a less specific one compress. Default: off.

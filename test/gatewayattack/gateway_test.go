@@ -125,6 +125,7 @@ func gatewayConfig(t testing.TB, g *target, lanes []*lane) string {
 			"path: /other, auth: {apiKey: {secretRef: {name: others}}}",
 			"path: /query, queryParams: [{name: q, type: RegularExpression, value: '.*secret.*'}], auth: {apiKey: {secretRef: {name: keys}}}",
 			"path: /packed, compression: {minBytes: 1}",
+			"path: /kept, cache: {}",
 			"path: /inside, clientAddresses: {allow: [192.0.2.0/24, '2001:db8::/32']}",
 			"path: /sticky, sessionAffinity: {cookie: {name: lb}}",
 			"path: /method, methods: [POST], auth: {apiKey: {secretRef: {name: keys}}}",

@@ -167,6 +167,9 @@ func appendLine(b []byte, e *exchange, duration time.Duration) []byte {
 	if e.endpoint != "" {
 		b = appendText(b, "upstream", e.endpoint)
 	}
+	if e.caching != nil {
+		b = appendText(b, "cache", e.caching.result.String())
+	}
 	if e.failure != "" {
 		b = appendText(b, "failure", e.failure)
 	}

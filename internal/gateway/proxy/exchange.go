@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
@@ -86,6 +87,10 @@ type exchange struct {
 	// that it has got.
 	encoder   *compress.Encoder
 	unencoded int64
+	// caching is what the cache knows of the request. Nil: the route has none. recording keeps the response while it comes.
+	caching   *caching
+	recording *cache.Recording
+	isGiven   bool // the response comes from the cache
 	failure   string
 	aborted   bool
 	// tunneled is the client's connection after a protocol upgrade.

@@ -31,29 +31,44 @@ func (e *exchange) forward() {
 	}
 	e.chosen = backend
 	e.buildRequest(backend.Backend)
+	if e.route.Cache != nil && e.lookUp(backend.Backend) {
+		return
+	}
 	for _, mirrors := range [...][]table.Mirror{e.route.Mirrors, backend.Mirrors} {
 		for i := range mirrors {
 			e.mirror(&mirrors[i])
 		}
 	}
+	if e.ask(service) {
+		e.ask(service) // a response of the cache was not confirmed, and is forgotten
+	}
+}
+
+// ask sends the request to a backend and answers with its response. It returns true if the backend has to be asked again.
+func (e *exchange) ask(service *upstream.Service) (again bool) {
 	response, err := service.Do(e.r.Context(), &e.request)
 	if e.request.Resent() > 0 || e.request.BudgetExhausted() {
 		e.handler.metrics.retried(e.state, e.route, &e.request)
 	}
 	if err != nil {
 		e.explain(err)
-		return
+		return false
 	}
 	defer response.Close()
 	e.endpoint = response.Endpoint
+	e.forgetChanged(e.chosen.Backend, response.Status)
+	if e.isConfirmation(response) {
+		return !e.confirm(response)
+	}
 	if e.route.Affinity != nil {
 		e.keepPin(response)
 	}
 	if response.Status == http.StatusSwitchingProtocols {
 		e.tunnel(response)
-		return
+		return false
 	}
 	e.respond(response)
+	return false
 }
 
 // explain answers a request for which the backend gave no response.

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/jwks"
@@ -107,6 +108,7 @@ type Handler struct {
 	metrics     *metrics
 	mirrors     *mirrors
 	encoders    *compress.Pool
+	cache       *cache.Store
 	tunnels     conns // upgraded to another protocol, or forwarded as they are
 	draining    atomic.Bool
 	connections connlimit.Counter // of clients
@@ -127,6 +129,7 @@ type state struct {
 	Config
 
 	secure     *certificateSet         // with which the table came; nil without TLS
+	caches     bool                    // a route has a cache
 	services   []*upstream.Service     // by Backend.Index
 	keys       map[string]*jwks.Source // by address
 	logins     map[*table.OIDC]*login
@@ -160,12 +163,14 @@ func New(options Options) *Handler {
 	if options.Upstream.Clock == nil {
 		options.Upstream.Clock = options.Clock
 	}
+	store := cache.New(cache.DefaultRoom, options.Clock)
 	h := &Handler{
 		options:   options,
 		limiter:   newLimiter(options.Clock),
-		metrics:   newMetrics(options.Metrics),
+		metrics:   newMetrics(options.Metrics, store),
 		mirrors:   newMirrors(),
 		encoders:  compress.NewPool(),
+		cache:     store,
 		passwords: newPasswords(options.Clock),
 		kept:      newKeptRoom(),
 		ownKey:    newKey(),
@@ -203,7 +208,7 @@ func (h *Handler) Set(config Config) {
 	}
 	h.setAffinities(next)
 	next.keys, next.logins = h.keySources(routes), h.loginsOf(routes)
-	next.metrics = h.metrics.forRoutes(routes)
+	next.metrics, next.caches = h.metrics.forRoutes(routes), keepsResponses(routes)
 	h.metrics.setChecks(backends)
 	h.connections.SetLimits(config.Connections)
 	h.sessions.SetLimits(config.Connections)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/oidc"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -43,6 +44,9 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_compression_encoders", Type: metric.Gauge, Help: "Responses that are being compressed, at most 64. Each has an encoder until it ends."},
 		{Name: "slipway_gateway_oidc_logins_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Log-ins at OpenID Connect providers, by result: begun (sent to the provider), and of those that came back ok, state (not begun by this browser, or too long ago), refused (by the provider), token (the ID token is not valid), client (the provider does not take the client or its secret), unavailable (the provider gave no answer that counts), busy (too many others were under way), too_large (for cookies)."},
 		{Name: "slipway_gateway_oidc_refreshes_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Requests to OpenID Connect providers to renew a session, by result, in the words of the log-ins."},
+		{Name: "slipway_gateway_cache_requests_total", Type: metric.Counter, Labels: []string{"route", "result"}, Help: "Requests of routes with a cache, by route and result: hit (answered by the cache), miss, stale (the backend was asked to confirm a stored response), bypass (never answered by the cache), absent (the client wanted a stored response only, and there was none)."},
+		{Name: "slipway_gateway_cache_bytes", Type: metric.Gauge, Help: "Bytes of stored responses, with what the cache needs for itself."},
+		{Name: "slipway_gateway_cache_evictions_total", Type: metric.Counter, Help: "Stored responses that were removed to make room for others."},
 	}
 }
 
@@ -80,6 +84,7 @@ type metrics struct {
 	streams          *streamMetrics
 	datagrams        *datagramMetrics
 	external         *externalMetrics
+	cache            *cacheMetrics
 	// compression has series only for routes that compress.
 	compression     *prometheus.CounterVec
 	compressionBusy prometheus.Counter
@@ -112,7 +117,7 @@ func newCounter(definition metric.Definition) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: definition.Name, Help: definition.Help}, definition.Labels)
 }
 
-func newMetrics(registerer prometheus.Registerer) *metrics {
+func newMetrics(registerer prometheus.Registerer, store *cache.Store) *metrics {
 	definitions := Definitions()
 	m := &metrics{
 		requests: newCounter(definitions[0]),
@@ -149,6 +154,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	}
 	m.streams, m.datagrams = newStreamMetrics(registerer, definitions[11], definitions[12]), newDatagramMetrics(registerer, definitions[14])
 	m.external = newExternalMetrics(registerer, definitions[15], definitions[16])
+	m.cache = newCacheMetrics(registerer, definitions[22:25], store)
 	m.compression = newCounter(definitions[17])
 	busy := newCounter(definitions[18])
 	m.compressionBusy = busy.WithLabelValues()
@@ -213,6 +219,7 @@ func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 func (m *metrics) keepRoutes(routes []*table.Route) {
 	m.streams.keep(routes)
 	m.external.keep(routes)
+	m.cache.keep(routes)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	names := make(map[string]bool, len(routes))

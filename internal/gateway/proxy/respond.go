@@ -36,11 +36,14 @@ func (e *exchange) inform(status int, fields []upstream.Field) {
 // respond forwards the backend's response.
 func (e *exchange) respond(response *upstream.Response) {
 	e.beginAnswer()
+	e.record(response)
+	defer func() { e.recording.Drop() }()
 	header := e.w.Header()
 	if e.route.CORS != nil {
 		dropCORS(response)
 	}
 	setFields(header, response.Fields)
+	e.tellCache(header)
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil // the backend sent none, and net/http must not guess
 	}
@@ -57,7 +60,12 @@ func (e *exchange) respond(response *upstream.Response) {
 	if !e.copyBody(response) || !e.finishEncoding() {
 		return
 	}
-	e.addTrailers(response.Trailers())
+	trailers := response.Trailers()
+	if len(trailers) == 0 {
+		e.recording.Keep()
+		e.recording = nil
+	}
+	e.addTrailers(trailers)
 }
 
 // addTrailers sends the trailers. Without the flush, net/http might compute a length for a
@@ -118,6 +126,7 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 		n, err := response.Read(buffer[:])
 		e.paceWrite()
 		if n > 0 {
+			e.recording = e.recording.Add(buffer[:n])
 			if writeErr := e.writePiece(buffer[:n]); writeErr != nil {
 				e.failure, e.aborted = "client_write", true
 				return false

@@ -53,5 +53,8 @@ func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *ta
 	if f := addCompression(rule, spec.Compression); f != nil {
 		return f
 	}
+	if f := addCache(rule, spec.Cache); f != nil {
+		return f
+	}
 	return addRateLimit(rule, &slipwayv1alpha1.Route{RateLimit: spec.RateLimit})
 }

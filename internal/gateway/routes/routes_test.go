@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -120,6 +122,38 @@ func TestWhatIsCompressed(t *testing.T) {
 			continue
 		}
 		if diff := cmp.Diff(test.want, route.Compression); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+func TestWhatIsKept(t *testing.T) {
+	none, few := int32(0), int32(10)
+	for name, test := range map[string]struct {
+		spec  *slipwayv1alpha1.Cache
+		want  *cache.Policy
+		fault string
+	}{
+		"off":            {nil, nil, ""},
+		"defaults":       {&slipwayv1alpha1.Cache{}, &cache.Policy{MaxBytes: 1 << 20, MaxAge: time.Hour}, ""},
+		"everything":     {&slipwayv1alpha1.Cache{Mode: "Store", MaxBytes: &few, MaxAgeSeconds: &few}, &cache.Policy{MaxBytes: 10, MaxAge: 10 * time.Second}, ""},
+		"switched off":   {&slipwayv1alpha1.Cache{Mode: "Off"}, nil, ""},
+		"unknown":        {&slipwayv1alpha1.Cache{Mode: "Maybe"}, nil, `cache.mode: "Maybe" is neither`},
+		"nothing is ok":  {&slipwayv1alpha1.Cache{MaxBytes: &none}, nil, "cache.maxBytes: 0 is less than 1"},
+		"no time at all": {&slipwayv1alpha1.Cache{MaxAgeSeconds: &none}, nil, "cache.maxAgeSeconds: 0 is less than 1"},
+	} {
+		compiled, problems := routes.Compile(routes.Input{
+			Routes:   []slipwayv1alpha1.Route{{BackendService: &slipwayv1alpha1.BackendService{Name: "app", Port: 80}, Cache: test.spec}},
+			Services: map[string]table.Service{"app": {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
+		})
+		route := compiled.Routes[0]
+		if test.fault != "" {
+			if route.Unavailable == nil || !strings.HasPrefix(problems[0].Message, test.fault) || problems[0].Reason != slipwayv1alpha1.ReasonInvalidRoute {
+				t.Errorf("%s: %+v", name, problems)
+			}
+			continue
+		}
+		if diff := cmp.Diff(test.want, route.Cache); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}

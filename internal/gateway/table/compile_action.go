@@ -23,7 +23,7 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 	for _, compile := range []func(*compiled, *Rule) *Fault{
 		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS,
 		func(_ *compiled, rule *Rule) *Fault { return rule.Fault },
-		compileMirrors, compileBackendEdits, compileLimits, compileBackendSettings, compileAffinity, compileAddresses, compileAuth, compileTransport, compileCompression,
+		compileMirrors, compileBackendEdits, compileLimits, compileBackendSettings, compileAffinity, compileAddresses, compileAuth, compileTransport, compileCompression, compileCache,
 	} {
 		if f := compile(e, rule); f != nil {
 			return f
@@ -38,9 +38,21 @@ func compileTransport(_ *compiled, rule *Rule) *Fault {
 	if rule.Transport == TransportHTTP {
 		return nil
 	}
-	if rule.Auth != nil || rule.RateLimit != nil || rule.CORS != nil || rule.MaxBodyBytes != 0 || rule.Affinity != nil || rule.Compression != nil {
-		return invalid("auth, rateLimit, cors, maxBodyBytes, sessionAffinity and compression are for requests, and connections of transport %s are not read", rule.Transport)
+	if rule.Auth != nil || rule.RateLimit != nil || rule.CORS != nil || rule.MaxBodyBytes != 0 || rule.Affinity != nil || rule.Compression != nil || rule.Cache != nil {
+		return invalid("auth, rateLimit, cors, maxBodyBytes, sessionAffinity, compression and cache are for requests, and connections of transport %s are not read", rule.Transport)
 	}
+	return nil
+}
+
+func compileCache(e *compiled, rule *Rule) *Fault {
+	if rule.Cache == nil {
+		return nil
+	}
+	policy, err := rule.Cache.Complete()
+	if err != nil {
+		return invalid("cache.%v", err)
+	}
+	e.Cache = policy
 	return nil
 }
 

@@ -109,6 +109,9 @@ func writePolicy(out *strings.Builder, route *table.Route) {
 			fmt.Fprint(out, " shared")
 		}
 	}
+	if c := route.Cache; c != nil {
+		fmt.Fprintf(out, " cache %d bytes %v", c.MaxBytes, c.MaxAge)
+	}
 	if c := route.Compression; c != nil {
 		fmt.Fprintf(out, " compression %v min %d types %d %q", c.Codings, c.MinBytes, len(c.Types), c.Types[0])
 	}

@@ -3,6 +3,7 @@ package table
 import (
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 )
 
@@ -45,6 +46,8 @@ type Route struct {
 	ClientAddresses *Addresses
 	Auth            *Auth
 	RateLimit       *RateLimit
+	// Cache says which responses of backends are kept. Nil: none.
+	Cache *cache.Policy
 	// Compression says which responses of backends are compressed. Nil: none.
 	Compression *compress.Policy
 

@@ -1,6 +1,9 @@
 package table
 
-import "github.com/slipway-dev/slipway/internal/gateway/compress"
+import (
+	"github.com/slipway-dev/slipway/internal/gateway/cache"
+	"github.com/slipway-dev/slipway/internal/gateway/compress"
+)
 
 // Input is everything that a table is made from. A front end makes it from the objects of
 // its API. The table keeps references to parts of it, so it must not be changed afterwards.
@@ -107,6 +110,8 @@ type Rule struct {
 	RateLimit       *RateLimit
 	// BackendSettings are those of Backends and Mirrors for this rule and others of the same group. Nil: those of Input.Settings.
 	BackendSettings *BackendSettings
+	// Cache says which responses are kept. Nil: none.
+	Cache *cache.Policy
 	// Compression says which responses are compressed. Nil: none.
 	Compression *compress.Policy
 }

@@ -20,7 +20,7 @@ type Response struct {
 	// Stream is set for a response that may be silent without a bound, because its type is
 	// text/event-stream or application/grpc.
 	Stream bool
-	// Endpoint is the address that answered.
+	// Endpoint is the address that answered. Empty: nobody was asked.
 	Endpoint string
 
 	stream   stream
@@ -69,7 +69,9 @@ func (r *Response) Tunnel() net.Conn { return r.stream.tunnel() }
 func (r *Response) Close() {
 	endpoint, replay, gate, pass := r.endpoint, r.replay, r.gate, r.pass // before the connection is used for another response
 	r.stream.close()
-	endpoint.leave()
+	if endpoint != nil {
+		endpoint.leave()
+	}
 	if gate != nil {
 		gate.leave(pass)
 	}

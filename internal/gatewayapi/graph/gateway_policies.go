@@ -99,11 +99,12 @@ const (
 	backendSetting
 	affinitySetting
 	compressionSetting
+	cacheSetting
 	settings
 )
 
 func (s setting) String() string {
-	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes", "backends", "sessionAffinity", "compression"}[s]
+	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes", "backends", "sessionAffinity", "compression", "cache"}[s]
 }
 
 // in tells whether a stanza has the setting.
@@ -113,7 +114,7 @@ func (s setting) in(of *slipwayv1alpha1.GatewayPolicySettings) bool {
 	}
 	return [settings]bool{
 		of.ClientAddresses != nil, of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil, of.Backends != nil,
-		of.SessionAffinity != nil, of.Compression != nil,
+		of.SessionAffinity != nil, of.Compression != nil, of.Cache != nil,
 	}[s]
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -31,6 +32,7 @@ type holding struct {
 	backends  *table.BackendSettings
 	affinity  *table.Affinity
 	encodes   *compress.Policy
+	keeps     *cache.Policy
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
@@ -139,7 +141,7 @@ func hold(layers []*layer, of *rule, read bool) *holding {
 		h.backends.Group, h.backends.ChecksOf = asked.group, asked.owner
 	}
 	h.affinity = rule.Affinity
-	h.encodes = rule.Compression
+	h.encodes, h.keeps = rule.Compression, rule.Cache
 	return h
 }
 
@@ -199,6 +201,8 @@ func (a *asking) take(one setting, p *GatewayPolicy, which stanza, layers []*lay
 		a.settings.Backends, a.group, a.owner = from.Backends, p.group(which), p.Name.Namespace
 	case affinitySetting:
 		a.settings.SessionAffinity = from.SessionAffinity
+	case cacheSetting:
+		a.settings.Cache = from.Cache
 	case compressionSetting:
 		a.settings.Compression = from.Compression
 	}
@@ -226,7 +230,7 @@ func (h *holding) forConnections() {
 		h.fault = &table.Fault{Reason: ReasonAuthNotPossible, Message: fmt.Sprintf(
 			"GatewayPolicy %q asks in spec.overrides.auth who clients are, and the gateway does not read these connections", p.Name)}
 	}
-	h.auth, h.rateLimit, h.cors, h.bodyBytes, h.affinity, h.encodes = nil, nil, nil, 0, nil, nil
+	h.auth, h.rateLimit, h.cors, h.bodyBytes, h.affinity, h.encodes, h.keeps = nil, nil, nil, 0, nil, nil, nil
 }
 
 // refusal is why a rule is not served at a listener.
@@ -334,6 +338,9 @@ func (h *holding) restrict(to *table.Rule) {
 	}
 	if h.encodes != nil {
 		to.Compression = h.encodes
+	}
+	if h.keeps != nil {
+		to.Cache = h.keeps
 	}
 	if h.fault != nil && to.CORS == nil && to.Transport == table.TransportHTTP {
 		to.CORS = &table.CORSRule{}

@@ -197,7 +197,7 @@ func TestPoliciesOfConnectionsThatAreNotRead(t *testing.T) {
 		"auth in defaults":           {edge, &slipwayv1alpha1.GatewayPolicySettings{Auth: token}, nil, false, false},
 		"auth in overrides":          {edge, nil, &slipwayv1alpha1.GatewayPolicySettings{Auth: token}, false, true},
 		"auth of another listener":   {slipwayv1alpha1.PolicyTargetReference{Kind: "Gateway", Name: "edge", SectionName: "web"}, nil, &slipwayv1alpha1.GatewayPolicySettings{Auth: token}, false, false},
-		"what is for requests":       {edge, nil, &slipwayv1alpha1.GatewayPolicySettings{MaxBodyBytes: &size, RateLimit: &slipwayv1alpha1.RateLimit{Requests: 1, Period: "1s"}, CORS: &slipwayv1alpha1.CORS{AllowOrigins: []slipwayv1alpha1.Origin{"*"}}, Compression: &slipwayv1alpha1.Compression{}}, false, false},
+		"what is for requests":       {edge, nil, &slipwayv1alpha1.GatewayPolicySettings{MaxBodyBytes: &size, RateLimit: &slipwayv1alpha1.RateLimit{Requests: 1, Period: "1s"}, CORS: &slipwayv1alpha1.CORS{AllowOrigins: []slipwayv1alpha1.Origin{"*"}}, Compression: &slipwayv1alpha1.Compression{}, Cache: &slipwayv1alpha1.Cache{}}, false, false},
 		"what cannot be used at all": {edge, nil, &slipwayv1alpha1.GatewayPolicySettings{RateLimit: &slipwayv1alpha1.RateLimit{}}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -106,6 +106,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BasicAuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CACertificates"):
 		return &apiv1alpha1.CACertificatesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Cache"):
+		return &apiv1alpha1.CacheApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CertificateReference"):
 		return &apiv1alpha1.CertificateReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimToHeader"):
