@@ -44,7 +44,7 @@ func (h *Handler) reportSession(s *session) {
 }
 
 func (h *Handler) reportStream(e *streamEntry) {
-	h.metrics.streams.count(e)
+	h.metrics.streams.finished(e)
 	h.log.writeStream(e, h.options.Gateway, h.options.Clock.Since(e.start))
 }
 

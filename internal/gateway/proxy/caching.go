@@ -27,7 +27,7 @@ func (e *exchange) lookUp(backend *table.Backend) bool {
 	store, c := e.handler.cache, e.caching
 	c.since = store.Since(&c.request)
 	c.result, c.found = store.Find(e.route.Cache, &c.request)
-	e.handler.metrics.cache.count(e.route, c.result)
+	e.handler.metrics.cache.answered(e.route, c.result)
 	switch c.result {
 	case cache.Hit:
 		e.give(c.found)

@@ -113,23 +113,35 @@ type checkMetrics struct {
 	ok, error prometheus.Counter
 }
 
-func newCounter(definition metric.Definition) *prometheus.CounterVec {
+// defined is what Definitions has of a metric. name is the part after slipway_gateway_.
+func defined(name string) metric.Definition {
+	return metric.Named(Definitions(), "slipway_gateway_"+name)
+}
+
+func newCounter(name string) *prometheus.CounterVec {
+	definition := defined(name)
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: definition.Name, Help: definition.Help}, definition.Labels)
 }
 
+func newHistogram(name string, buckets []float64) *prometheus.HistogramVec {
+	definition := defined(name)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: definition.Name, Help: definition.Help, Buckets: buckets}, definition.Labels)
+}
+
+func newGauge(name string, value func() float64) prometheus.GaugeFunc {
+	definition := defined(name)
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: definition.Name, Help: definition.Help}, value)
+}
+
 func newMetrics(registerer prometheus.Registerer, store *cache.Store) *metrics {
-	definitions := Definitions()
 	m := &metrics{
-		requests: newCounter(definitions[0]),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: definitions[1].Name, Help: definitions[1].Help,
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60},
-		}, definitions[1].Labels),
-		errors:    newCounter(definitions[2]),
-		checks:    newCounter(definitions[3]),
-		retries:   newCounter(definitions[4]),
-		exhausted: newCounter(definitions[5]),
-		fetches:   newCounter(definitions[6]),
+		requests:  newCounter("requests_total"),
+		duration:  newHistogram("request_duration_seconds", []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60}),
+		errors:    newCounter("upstream_errors_total"),
+		checks:    newCounter("health_checks_total"),
+		retries:   newCounter("retries_total"),
+		exhausted: newCounter("retry_budget_exhausted_total"),
+		fetches:   newCounter("jwks_fetches_total"),
 		routes:    map[string]*routeMetrics{},
 		backends:  map[string]*checkMetrics{},
 	}
@@ -137,26 +149,26 @@ func newMetrics(registerer prometheus.Registerer, store *cache.Store) *metrics {
 	for _, result := range []string{resultOK, resultError} {
 		m.fetches.WithLabelValues(result)
 	}
-	passwords := newCounter(definitions[7])
+	passwords := newCounter("password_checks_total")
 	for verdict, name := range verdicts {
 		m.passwords[verdict] = passwords.WithLabelValues(name)
 	}
-	dropped := newCounter(definitions[8])
+	dropped := newCounter("access_log_lines_dropped_total")
 	m.dropped = dropped.WithLabelValues()
-	refused := newCounter(definitions[10])
+	refused := newCounter("connections_refused_total")
 	for why, name := range limitNames {
 		m.refused[why] = refused.WithLabelValues(name)
 	}
-	logins, renewals := newCounter(definitions[20]), newCounter(definitions[21])
+	logins, renewals := newCounter("oidc_logins_total"), newCounter("oidc_refreshes_total")
 	m.loginBegun = logins.WithLabelValues("begun")
 	for kind := range oidc.Kinds {
 		m.logins[kind], m.renewals[kind] = logins.WithLabelValues(kind.String()), renewals.WithLabelValues(kind.String())
 	}
-	m.streams, m.datagrams = newStreamMetrics(registerer, definitions[11], definitions[12]), newDatagramMetrics(registerer, definitions[14])
-	m.external = newExternalMetrics(registerer, definitions[15], definitions[16])
-	m.cache = newCacheMetrics(registerer, definitions[22:25], store)
-	m.compression = newCounter(definitions[17])
-	busy := newCounter(definitions[18])
+	m.streams, m.datagrams = newStreamMetrics(registerer), newDatagramMetrics(registerer)
+	m.external = newExternalMetrics(registerer)
+	m.cache = newCacheMetrics(registerer, store)
+	m.compression = newCounter("compression_bytes_total")
+	busy := newCounter("compression_busy_total")
 	m.compressionBusy = busy.WithLabelValues()
 	if registerer != nil {
 		registerer.MustRegister(m.compression, busy)
@@ -170,10 +182,7 @@ func (m *metrics) watchConnections(registerer prometheus.Registerer, open func()
 	if registerer == nil {
 		return
 	}
-	definition := Definitions()[9]
-	registerer.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: definition.Name, Help: definition.Help}, func() float64 { return float64(open()) },
-	))
+	registerer.MustRegister(newGauge("connections", func() float64 { return float64(open()) }))
 }
 
 func (m *metrics) newRoute(name string) *routeMetrics {

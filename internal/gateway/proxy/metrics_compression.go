@@ -11,10 +11,7 @@ func (m *metrics) watchEncoders(registerer prometheus.Registerer, inUse func() i
 	if registerer == nil {
 		return
 	}
-	definition := Definitions()[19]
-	registerer.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: definition.Name, Help: definition.Help}, func() float64 { return float64(inUse()) },
-	))
+	registerer.MustRegister(newGauge("compression_encoders", func() float64 { return float64(inUse()) }))
 }
 
 // compressed counts the bytes of a body that was compressed.

@@ -2,6 +2,7 @@ package metric
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -25,6 +26,15 @@ type Definition struct {
 	Labels []string
 	// Help says what it counts or measures, and in which unit.
 	Help string
+}
+
+// Named returns the definition with a name. It panics if there is none: names are those of the program.
+func Named(definitions []Definition, name string) Definition {
+	at := slices.IndexFunc(definitions, func(d Definition) bool { return d.Name == name })
+	if at < 0 {
+		panic("metric " + name + " is not defined")
+	}
+	return definitions[at]
 }
 
 // cell makes any text one cell of a Markdown table.
