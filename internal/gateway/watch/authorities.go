@@ -61,27 +61,6 @@ func (m *configMaps) contents(names map[string]bool) (data map[string]map[string
 	return data, unreadable
 }
 
-// addNamesOfTLS collects the ConfigMaps and Secrets that a policy names.
-func (t *target) addNamesOfTLS(spec *slipwayv1alpha1.BackendTLS) {
-	if spec == nil {
-		return
-	}
-	t.addAuthorities(spec.CACertificates)
-	if spec.ClientCertificateRef != nil {
-		t.secrets[spec.ClientCertificateRef.Name] = true
-	}
-}
-
-func (t *target) addAuthorities(refs []slipwayv1alpha1.CACertificates) {
-	for _, ref := range refs {
-		if ref.Kind == slipwayv1alpha1.CACertificatesSecret {
-			t.secrets[ref.Name] = true
-		} else {
-			t.configMaps[ref.Name] = true
-		}
-	}
-}
-
 // shown tells which of the certificates that backends are shown are expired, or not valid yet. They are shown all the same:
 // what an endpoint makes of that is its own business. next is when this changes without an event, or zero.
 func (t *target) shown(in *routes.Input, now time.Time) (problems []revision.Problem, next time.Time) {

@@ -27,11 +27,11 @@ func (s *Source) look(ctx context.Context) (again time.Time) {
 		return time.Time{}
 	}
 	// The served target still follows its Services while the next one waits.
-	services, wanted, authorities := maps.Clone(s.target.services), maps.Clone(s.target.secrets), maps.Clone(s.target.configMaps)
+	services, wanted, authorities := maps.Clone(s.target.names.Services), maps.Clone(s.target.names.Secrets), maps.Clone(s.target.names.ConfigMaps)
 	if s.served != nil {
-		maps.Copy(services, s.served.services)
-		maps.Copy(wanted, s.served.secrets)
-		maps.Copy(authorities, s.served.configMaps)
+		maps.Copy(services, s.served.names.Services)
+		maps.Copy(wanted, s.served.names.Secrets)
+		maps.Copy(authorities, s.served.names.ConfigMaps)
 	}
 	s.relevant.Store(&services) // before the stores are read, so that no later change is missed
 	s.secrets.want(ctx, wanted)
@@ -41,8 +41,8 @@ func (s *Source) look(ctx context.Context) (again time.Time) {
 		return time.Time{}
 	}
 	next := s.target
-	complete, end := s.secrets.answered(next.secrets)
-	more, endOfMore := s.configMaps.answered(next.configMaps)
+	complete, end := s.secrets.answered(next.names.Secrets)
+	more, endOfMore := s.configMaps.answered(next.names.ConfigMaps)
 	end = earliest(endOfMore, end)
 	if !complete || !more {
 		if s.served == nil {
@@ -67,11 +67,11 @@ func (s *Source) advance() {
 		s.rejected = &revision.Rejected{Generation: newest.generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: err.Error()}
 		return
 	}
-	if t.shares || t.sessions {
-		t.secrets[quota.SecretName(s.options.Name)] = true
+	if t.names.Shares || t.names.Sessions {
+		t.names.Secrets[quota.SecretName(s.options.Name)] = true
 	}
-	if t.shares {
-		t.services[s.options.Name] = true
+	if t.names.Shares {
+		t.names.Services[s.options.Name] = true
 	}
 	s.target, s.rejected = t, nil
 }
@@ -81,10 +81,10 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 	in := routes.Input{
 		Routes: t.routes, Unknown: t.unknownRoutes, HealthChecks: t.healthChecks, UnknownChecks: t.unknownChecks,
 		BackendPolicies: t.policies, UnknownPolicies: t.unknownPolicies,
-		Streams: t.streams, UnknownStreams: t.unknownStreams, Services: s.backends(t.services),
+		Streams: t.streams, UnknownStreams: t.unknownStreams, Services: s.backends(t.names.Services),
 	}
-	in.Secrets, in.Unreadable = s.secrets.contents(t.secrets)
-	in.ConfigMaps, in.UnreadableConfigMaps = s.configMaps.contents(t.configMaps)
+	in.Secrets, in.Unreadable = s.secrets.contents(t.names.Secrets)
+	in.ConfigMaps, in.UnreadableConfigMaps = s.configMaps.contents(t.names.ConfigMaps)
 	config := Config{Proxy: t.config}
 	var faults []table.Problem
 	config.Proxy.Table, faults = routes.Compile(in)

@@ -13,6 +13,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 )
 
 // object is an APIGateway, or an object of the Gateway API. Its spec is parsed only if it is
@@ -79,12 +80,8 @@ type target struct {
 	clients         *slipwayv1alpha1.ClientCertificates // nil: nobody is asked
 	behindProxy     bool                                // that ends the TLS of clients
 
-	services   map[string]bool // the Services that it names
-	secrets    map[string]bool
-	configMaps map[string]bool
-	digests    []string // of its routes
-	shares     bool     // whether replicas count together
-	sessions   bool     // whether replicas choose endpoints alike
+	names   routes.Names
+	digests []string // of its routes
 }
 
 // wireSpec is the part of a spec that the gateway uses. A field that is neither here nor in
@@ -138,7 +135,7 @@ func (v version) read() (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{version: v, services: map[string]bool{}, secrets: map[string]bool{}, configMaps: map[string]bool{}}
+	t := &target{version: v}
 	t.spec = nil // to free its memory
 	if t.routes, t.unknownRoutes, err = readAll[slipwayv1alpha1.Route]("spec.routes", wire.Routes); err != nil {
 		return nil, err
@@ -155,27 +152,16 @@ func (v version) read() (*target, error) {
 	if t.streams, t.unknownStreams, err = readAll[slipwayv1alpha1.Stream]("spec.streams", wire.Streams); err != nil {
 		return nil, err
 	}
-	for i := range t.streams {
-		t.addNamesOfStream(&t.streams[i])
-	}
 	t.digests = make([]string, len(t.routes))
 	for i := range t.routes {
-		t.addNames(&t.routes[i])
-		t.shares = t.shares || sharesLimit(&t.routes[i])
-		t.sessions = t.sessions || keepsSessions(t.routes[i].SessionAffinity)
 		if t.digests[i], err = revision.Digest(&t.routes[i]); err != nil {
 			return nil, fmt.Errorf("spec.routes[%d]: %w", i, err)
 		}
 	}
-	for i := range t.tls {
-		t.secrets[t.tls[i].SecretRef.Name] = true
-	}
-	for i := range t.policies {
-		t.addNamesOfTLS(t.policies[i].TLS)
-	}
-	if t.clients, t.behindProxy = spec.ClientCertificates, behindProxy(spec.Expose); t.clients != nil {
-		t.addAuthorities(t.clients.CACertificates)
-	}
+	t.clients, t.behindProxy = spec.ClientCertificates, behindProxy(spec.Expose)
+	t.names = routes.NamesOf(&slipwayv1alpha1.APIGatewaySpec{
+		Routes: t.routes, BackendPolicies: t.policies, TLS: t.tls, Streams: t.streams, ClientCertificates: t.clients,
+	})
 	t.config, err = proxy.NewConfig(spec)
 	return t, err
 }
@@ -261,39 +247,5 @@ func behindProxy(expose *slipwayv1alpha1.Expose) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// addNames collects the Services and Secrets that a route names.
-func (t *target) addNames(route *slipwayv1alpha1.Route) {
-	if route.BackendService != nil {
-		t.services[string(route.BackendService.Name)] = true
-	}
-	for _, backend := range route.Backends {
-		t.services[string(backend.Name)] = true
-	}
-	if route.Mirror != nil {
-		t.services[string(route.Mirror.BackendService.Name)] = true
-	}
-	for i := range route.Mirrors {
-		t.services[string(route.Mirrors[i].BackendService.Name)] = true
-	}
-	if route.Auth == nil {
-		return
-	}
-	if in := route.Auth.APIKey; in != nil {
-		t.secrets[in.SecretRef.Name] = true
-	}
-	if in := route.Auth.Basic; in != nil {
-		t.secrets[in.SecretRef.Name] = true
-	}
-	if in := route.Auth.External; in != nil {
-		t.services[string(in.BackendService.Name)] = true
-	}
-	if in := route.Auth.OIDC; in != nil {
-		t.secrets[in.ClientSecretRef.Name] = true
-	}
-	if in := route.Auth.JWT; in != nil && in.JWKSSecretRef != nil {
-		t.secrets[in.JWKSSecretRef.Name] = true
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 )
@@ -17,7 +18,7 @@ import (
 // addSessionKey adds the key by which all replicas choose the endpoints of sessions alike. It returns the routes that have
 // sessions while there is none: the gateway makes a key of its own then.
 func (s *Source) addSessionKey(t *target, config *proxy.Config) (problems []revision.Problem) {
-	if !t.sessions {
+	if !t.names.Sessions {
 		return nil
 	}
 	name := quota.SecretName(s.options.Name)
@@ -37,10 +38,6 @@ func (s *Source) addSessionKey(t *target, config *proxy.Config) (problems []revi
 	return problems
 }
 
-func keepsSessions(affinity *slipwayv1alpha1.SessionAffinity) bool {
-	return affinity != nil && affinity.None == nil
-}
-
 // keepsSessions reports whether a rule may need the key of sessions.
 func (n *state) keepsSessions() bool {
 	for _, r := range n.routes {
@@ -53,7 +50,7 @@ func (n *state) keepsSessions() bool {
 	}
 	return slices.ContainsFunc(n.attached, func(p *attachedPolicy) bool {
 		for _, in := range []*slipwayv1alpha1.GatewayPolicySettings{p.of.Spec.Defaults, p.of.Spec.Overrides} {
-			if in != nil && keepsSessions(in.SessionAffinity) {
+			if in != nil && routes.KeepsSessions(in.SessionAffinity) {
 				return true
 			}
 		}

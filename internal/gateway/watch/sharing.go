@@ -26,19 +26,14 @@ type Sharing interface {
 	Trouble() (text string, again time.Time)
 }
 
-// sharesLimit reports whether all replicas count the requests of a route together.
-func sharesLimit(route *slipwayv1alpha1.Route) bool {
-	return route.RateLimit != nil && route.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway
-}
-
 // share connects the replicas if the target needs that. The replicas are the endpoints of the
 // Service that leads to the gateway itself. It returns the routes whose limits are not shared.
 func (s *Source) share(ctx context.Context, t *target, served *table.Table) (problems []revision.Problem, again time.Time) {
 	if s.options.Shared == nil {
 		return nil, time.Time{}
 	}
-	settings := peers.Settings{Wanted: t.shares}
-	if t.shares {
+	settings := peers.Settings{Wanted: t.names.Shares}
+	if t.names.Shares {
 		secret, _ := s.secrets.get(quota.SecretName(s.options.Name))
 		settings.Secret, settings.Addresses = secret.data[quota.SecretKey], s.replicas()
 	}

@@ -13,16 +13,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
 )
 
-// addNamesOfStream collects the Services and Secrets that a stream names.
-func (t *target) addNamesOfStream(spec *slipwayv1alpha1.Stream) {
-	for _, backend := range spec.Backends {
-		t.services[backend.Name] = true
-	}
-	for _, ref := range spec.CertificateRefs {
-		t.secrets[ref.Name] = true
-	}
-}
-
 // streamPorts are the ports of the streams that can be served.
 func streamPorts(in *routes.Input) map[Port]bool {
 	ports := map[Port]bool{}
