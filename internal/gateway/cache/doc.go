@@ -7,7 +7,7 @@
 //
 //   - control.go reads Cache-Control, and other fields about time;
 //   - key.go says which requests are the same;
-//   - policy.go has what a route says about its cache;
+//   - policy.go has what a route says of its cache (table.Cache);
 //   - rules.go decides what may be kept, and what may be given to whom;
 //   - store.go keeps responses within the room that there is;
 //   - recording.go keeps a response while it comes.

@@ -26,7 +26,7 @@ func (e *exchange) lookUp(backend *table.Backend) bool {
 	e.caching = &caching{request: e.cacheRequest(backend)}
 	store, c := e.handler.cache, e.caching
 	c.since = store.Since(&c.request)
-	c.result, c.found = store.Find(e.route.Cache, &c.request)
+	c.result, c.found = store.Find((*cache.Policy)(e.route.Cache), &c.request)
 	e.handler.metrics.cache.answered(e.route, c.result)
 	switch c.result {
 	case cache.Hit:
@@ -81,7 +81,7 @@ func isContentLength(field upstream.Field) bool {
 // the backend has to be asked without conditions.
 func (e *exchange) confirm(response *upstream.Response) (answered bool) {
 	c := e.caching
-	found := e.handler.cache.Confirm(e.route.Cache, &c.request, c.found, response.Fields, c.asked)
+	found := e.handler.cache.Confirm((*cache.Policy)(e.route.Cache), &c.request, c.found, response.Fields, c.asked)
 	if found == nil {
 		c.result, e.request.Fields = cache.Miss, c.request.Fields
 		return false
@@ -111,7 +111,7 @@ func (e *exchange) record(response *upstream.Response) {
 		return
 	}
 	if c.result == cache.Miss || c.result == cache.Stale {
-		e.recording = e.handler.cache.Record(e.route.Cache, &c.request, c.since, response.Status, response.Fields, response.ContentLength, c.asked)
+		e.recording = e.handler.cache.Record((*cache.Policy)(e.route.Cache), &c.request, c.since, response.Status, response.Fields, response.ContentLength, c.asked)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -223,7 +224,7 @@ func TestAResponseForSomebodyIsNotForAnybody(t *testing.T) {
 		compiled := c.handler.current.Load().Table.Routes[0]
 		e := &exchange{handler: c.handler, route: compiled, state: c.handler.current.Load(), r: c.request("GET", "/"), request: upstream.Request{Host: "a", Target: "/"}}
 		request := e.cacheRequest(compiled.Backends[0].Backend)
-		recording := c.handler.cache.Record(compiled.Cache, &request, c.handler.cache.Since(&request), 200, []upstream.Field{{Name: "Cache-Control", Value: name}}, 0, c.clock.Now())
+		recording := c.handler.cache.Record((*cache.Policy)(compiled.Cache), &request, c.handler.cache.Since(&request), 200, []upstream.Field{{Name: "Cache-Control", Value: name}}, 0, c.clock.Now())
 		if got := map[bool]string{true: "given", false: "asked again"}[recording != nil]; got != control {
 			t.Errorf("%s: %s", name, got)
 		}

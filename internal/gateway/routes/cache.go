@@ -4,7 +4,6 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -25,7 +24,7 @@ func addCache(rule *table.Rule, in *slipwayv1alpha1.Cache) *table.Fault {
 			return invalid("cache.%s: %d is less than 1", bound.field, *bound.value)
 		}
 	}
-	policy := &cache.Policy{MaxBytes: int64(value(in.MaxBytes, 0)), MaxAge: time.Duration(value(in.MaxAgeSeconds, 0)) * time.Second}
+	policy := &table.CacheRule{MaxBytes: int64(value(in.MaxBytes, 0)), MaxAge: time.Duration(value(in.MaxAgeSeconds, 0)) * time.Second}
 	switch in.Mode {
 	case "", slipwayv1alpha1.CacheStore:
 	case slipwayv1alpha1.CacheOff:

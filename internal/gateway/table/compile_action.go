@@ -44,18 +44,6 @@ func compileTransport(_ *compiled, rule *Rule) *Fault {
 	return nil
 }
 
-func compileCache(e *compiled, rule *Rule) *Fault {
-	if rule.Cache == nil {
-		return nil
-	}
-	policy, err := rule.Cache.Complete()
-	if err != nil {
-		return invalid("cache.%v", err)
-	}
-	e.Cache = policy
-	return nil
-}
-
 func compileCompression(e *compiled, rule *Rule) *Fault {
 	if rule.Compression == nil {
 		return nil

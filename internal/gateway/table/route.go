@@ -3,7 +3,6 @@ package table
 import (
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 )
 
@@ -47,7 +46,7 @@ type Route struct {
 	Auth            *Auth
 	RateLimit       *RateLimit
 	// Cache says which responses of backends are kept. Nil: none.
-	Cache *cache.Policy
+	Cache *Cache
 	// Compression says which responses of backends are compressed. Nil: none.
 	Compression *compress.Policy
 

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 )
 
@@ -111,7 +110,7 @@ type Rule struct {
 	// BackendSettings are those of Backends and Mirrors for this rule and others of the same group. Nil: those of Input.Settings.
 	BackendSettings *BackendSettings
 	// Cache says which responses are kept. Nil: none.
-	Cache *cache.Policy
+	Cache *CacheRule
 	// Compression says which responses are compressed. Nil: none.
 	Compression *compress.Policy
 }

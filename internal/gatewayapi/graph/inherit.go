@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -32,7 +31,7 @@ type holding struct {
 	backends  *table.BackendSettings
 	affinity  *table.Affinity
 	encodes   *compress.Policy
-	keeps     *cache.Policy
+	keeps     *table.CacheRule
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
