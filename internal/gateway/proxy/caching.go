@@ -107,7 +107,7 @@ func (e *exchange) tellCache(header http.Header) {
 // record begins to keep a response of a backend, if it may be kept.
 func (e *exchange) record(response *upstream.Response) {
 	c := e.caching
-	if c == nil || e.isGiven || response.Stream {
+	if c == nil || e.isGiven || response.Stream || response.UntilClose {
 		return
 	}
 	if c.result == cache.Miss || c.result == cache.Stale {

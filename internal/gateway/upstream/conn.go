@@ -71,6 +71,7 @@ func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) 
 		c.response = Response{
 			Status: c.head.status, Fields: c.head.fields, ContentLength: c.head.length,
 			Upgrade: c.head.upgrade, Endpoint: c.pool.address, stream: c, Stream: isStream(c.head.fields),
+			UntilClose: c.body.framing == byClose,
 		}
 		c.idle = req.IdleTimeout
 		if c.response.Stream {

@@ -84,6 +84,9 @@ func TestResponseEndsWhereItSays(t *testing.T) {
 				if response.Status != test.status || string(body) != test.body {
 					t.Errorf("got %d %q, want %d %q", response.Status, body, test.status, test.body)
 				}
+				if response.UntilClose != test.ends {
+					t.Errorf("its end is that of the connection: %t", response.UntilClose)
+				}
 				if diff := cmp.Diff(test.trailers, append([]Field(nil), response.Trailers()...)); diff != "" {
 					t.Errorf("trailers: -want +got:\n%s", diff)
 				}

@@ -20,6 +20,8 @@ type Response struct {
 	// Stream is set for a response that may be silent without a bound, because its type is
 	// text/event-stream or application/grpc.
 	Stream bool
+	// UntilClose is set if nothing but the end of the connection tells where the body ends. One that was cut looks whole then.
+	UntilClose bool
 	// Endpoint is the address that answered. Empty: nobody was asked.
 	Endpoint string
 
