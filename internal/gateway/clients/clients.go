@@ -54,15 +54,21 @@ const perFree = 3
 // owner finds a place until many owners have taken all. Network switches share their buffers
 // in the same way ("dynamic threshold", Choudhury and Hahne, 1998). The zero Owner, such as
 // the zero Addr, means no particular one; it may take any free place.
-func (s *Shares[Owner]) Room(owner Owner, bound int) bool {
+func (s *Shares[Owner]) Room(owner Owner, bound int) bool { return s.RoomFor(owner, 1, bound) }
+
+// RoomFor reports whether the owner may take so many more places at once, such as bytes.
+func (s *Shares[Owner]) RoomFor(owner Owner, places, bound int) bool {
 	var nobody Owner
-	free := bound - s.taken
-	return free > 0 && (owner == nobody || s.owners[owner] < perFree*free)
+	free := bound - s.taken - (places - 1) // when it takes the last of them
+	return free > 0 && (owner == nobody || s.owners[owner]+places-1 < perFree*free)
 }
 
 // Take counts one more place of the owner.
-func (s *Shares[Owner]) Take(owner Owner) {
-	s.taken++
+func (s *Shares[Owner]) Take(owner Owner) { s.Add(owner, 1) }
+
+// Add counts so many more places of the owner.
+func (s *Shares[Owner]) Add(owner Owner, places int) {
+	s.taken += places
 	var nobody Owner
 	if owner == nobody {
 		return
@@ -70,17 +76,20 @@ func (s *Shares[Owner]) Take(owner Owner) {
 	if s.owners == nil {
 		s.owners = map[Owner]int{}
 	}
-	s.owners[owner]++
+	s.owners[owner] += places
 }
 
 // Release counts one place of the owner less.
-func (s *Shares[Owner]) Release(owner Owner) {
-	s.taken--
+func (s *Shares[Owner]) Release(owner Owner) { s.Subtract(owner, 1) }
+
+// Subtract counts so many places of the owner less.
+func (s *Shares[Owner]) Subtract(owner Owner, places int) {
+	s.taken -= places
 	var nobody Owner
 	if owner == nobody {
 		return
 	}
-	if s.owners[owner]--; s.owners[owner] <= 0 {
+	if s.owners[owner] -= places; s.owners[owner] <= 0 {
 		delete(s.owners, owner)
 	}
 }

@@ -115,3 +115,27 @@ func TestPlacesAreCountedRight(t *testing.T) {
 		}
 	}
 }
+
+// Whoever takes many places at once gets as many as who takes them one by one.
+func TestManyPlacesAtOnceAreAsManyOneByOne(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		bound, size := 1+random.IntN(200), 1+random.IntN(50)
+		var places Places
+		who := netip.MustParseAddr("192.0.2.1")
+		places.Add(netip.MustParseAddr("192.0.2.2"), random.IntN(100))
+		places.Add(who, random.IntN(100))
+		before := places.TakenBy(who)
+		atOnce, oneByOne := places.RoomFor(who, size, bound), true
+		for range size {
+			oneByOne = oneByOne && places.Room(who, bound)
+			places.Take(who)
+		}
+		if atOnce != oneByOne {
+			t.Fatalf("%d more of %d: %t at once, %t one by one", size, bound, atOnce, oneByOne)
+		}
+		if places.Subtract(who, size); places.TakenBy(who) != before {
+			t.Fatalf("%d are counted, want %d", places.TakenBy(who), before)
+		}
+	}
+}
