@@ -2,6 +2,7 @@ package cache
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,16 +11,19 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// maxSeconds is what larger numbers of seconds count as (RFC 9111, 1.2.2).
-const maxSeconds = 1 << 31
+const (
+	// maxSeconds is what larger numbers of seconds count as (RFC 9111, 1.2.2).
+	maxSeconds = 1 << 31
+	longest    = maxSeconds * time.Second
+)
 
 // control is what Cache-Control says. A directive that is written in a way that cannot be understood makes all of it broken.
 type control struct {
 	broken bool
 	// flags are the directives that are there, with or without a value.
 	flags map[string]bool
-	// seconds are the values of directives with a time.
-	seconds map[string]time.Duration
+	// times are the values of directives with a time.
+	times map[string]time.Duration
 }
 
 // timed are the directives with a time.
@@ -27,7 +31,7 @@ var timed = map[string]bool{"max-age": true, "s-maxage": true, "min-fresh": true
 
 // readControl reads all fields Cache-Control.
 func readControl(fields []upstream.Field) control {
-	c := control{flags: map[string]bool{}, seconds: map[string]time.Duration{}}
+	c := control{flags: map[string]bool{}, times: map[string]time.Duration{}}
 	for _, field := range fields {
 		if strings.EqualFold(field.Name, "Cache-Control") {
 			c.read(field.Value)
@@ -94,15 +98,15 @@ func (c *control) add(name, value string, valued bool) {
 	if !timed[name] || name == "max-stale" && !valued {
 		return
 	}
-	seconds, ok := readSeconds(value)
+	read, ok := readSeconds(value)
 	if !ok {
 		c.broken = true
 		return
 	}
-	if known, has := c.seconds[name]; before && has {
-		seconds = min(known, seconds)
+	if known, has := c.times[name]; before && has {
+		read = min(known, read)
 	}
-	c.seconds[name] = seconds
+	c.times[name] = read
 }
 
 // readSeconds reads a number of seconds, which is not negative.
@@ -110,14 +114,17 @@ func readSeconds(text string) (time.Duration, bool) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return 0, false
 	}
-	seconds := int64(0)
+	number := int64(0)
 	for i := range len(text) {
-		if seconds = seconds*10 + int64(text[i]-'0'); seconds > maxSeconds {
-			return maxSeconds * time.Second, true
+		if number = number*10 + int64(text[i]-'0'); number > maxSeconds {
+			return longest, true
 		}
 	}
-	return time.Duration(seconds) * time.Second, true
+	return time.Duration(number) * time.Second, true
 }
+
+// seconds writes a time as whole seconds.
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(max(0, d)/time.Second), 10) }
 
 // one returns the value of a field that must not be there twice with different values. several tells that it is.
 func one(fields []upstream.Field, name string) (value string, found, several bool) {

@@ -1,87 +1,79 @@
 package cache
 
 import (
-	"strconv"
-	"strings"
-	"time"
+	"net/http"
 
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// firstPiece is how much room is taken first for a body of unknown length. Then it doubles.
+// firstPiece is how much room is taken first for a body. Then it doubles. So what is only declared costs nothing.
 const firstPiece = 16 << 10
 
-// Recording keeps a response while it comes. Nil: it is not kept. It must be ended by Keep or Drop.
+// Recording keeps a response while it comes. Nil: it is not kept. It must be ended by Keep or Drop, before its lookup is closed.
 type Recording struct {
-	store *Store
-	epoch uint64
-	entry *entry
-	most  int64
-	taken int64
+	lookup *Lookup
+	entry  *entry
+	body   []byte
+	most   int64
+	taken  int64
 }
 
-// Record begins to keep a response, if it may be kept. asked is when the request was sent. It returns nil if it may not, or if there
-// is no room.
-func (s *Store) Record(p *Policy, r *Request, since uint64, status int, fields []upstream.Field, length int64, asked time.Time) *Recording {
-	if !asks(r) || r.Method != "GET" || has(r.Fields, "If-None-Match") || has(r.Fields, "If-Modified-Since") || length > p.MaxBytes {
+// Record begins to keep the response to a request, if it may be kept. It returns nil if it may not, or if there is no room. length is
+// that of the body, or -1 if it is not known. What a new response shows to be over is forgotten.
+func (l *Lookup) Record(status int, fields []upstream.Field, length int64) *Recording {
+	if !l.records || l.request.Method != http.MethodGet || isForSomebody(l.request, fields) {
 		return nil
 	}
-	now := s.clock.Now()
-	fresh := freshness(p, r, status, fields, now)
-	age, ok := ageOf(fields, asked, now)
-	if !ok || fresh <= age {
+	now := l.store.clock.Now()
+	lasts := freshness(status, fields, now)
+	age, ok := ageOf(fields, l.asked, now)
+	v, varies := varyOf(&l.question, fields)
+	if !ok || !varies || lasts <= age {
+		if status == http.StatusOK {
+			l.forget()
+		}
 		return nil
 	}
-	vary, ok := variantOf(r, fields)
+	most := l.policy.MaxBytes
+	if length >= 0 {
+		most = min(most, length)
+	}
+	if length > most || min(lasts, l.policy.MaxAge) <= age {
+		return nil
+	}
+	e, ok := newEntry(fields, v, &body{})
 	if !ok {
 		return nil
 	}
-	e := &entry{service: r.Service, at: placeOf(r), of: groupOf(r), vary: vary, status: status, fresh: fresh, age: age, came: now, size: overhead}
-	for _, field := range fields {
-		if strings.EqualFold(field.Name, "Age") {
-			continue
-		}
-		e.fields = append(e.fields, upstream.Field{Name: strings.Clone(field.Name), Value: strings.Clone(field.Value)})
-		e.size += int64(len(field.Name) + len(field.Value))
-	}
-	for _, field := range vary {
-		e.size += int64(len(field.Name) + len(field.Value))
-	}
-	recording := &Recording{store: s, entry: e, most: p.MaxBytes, epoch: since}
-	if !recording.take(e.size) {
+	e.backend, e.page, e.of, e.status = l.request.Backend, l.page, l.question.fields, status
+	e.lasts, e.age, e.came = lasts, age, now
+	r := &Recording{lookup: l, entry: e, most: most}
+	if !r.take(e.size) {
 		return nil
 	}
-	if length > 0 {
-		if !recording.take(length) {
-			recording.Drop()
-			return nil
-		}
-		e.body = make([]byte, 0, length)
-	}
-	return recording
+	return r
 }
 
-// Since is what Record needs of the time before the request was sent: what has changed afterwards is not kept.
-func (s *Store) Since(r *Request) uint64 {
-	at := placeOf(r)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed[at[0]]
-}
-
-// take takes room. What is coming takes at most half of it, so that it cannot push out everything.
+// take takes room.
 func (r *Recording) take(size int64) bool {
-	s := r.store
+	s, b, client := r.lookup.store, r.entry.backend, r.lookup.request.Client
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.coming+size > s.room/2 {
+	if !s.held.mayHold(b, client, size) || !s.makeRoom(b, size) {
 		return false
 	}
-	s.coming += size
+	s.held.add(b, client, size)
+	s.count(b, size)
 	r.taken += size
-	for s.used+s.coming > s.room && s.evict() { //nolint:revive // evict does it
-	}
 	return true
+}
+
+// leave gives the room back. It needs Store.mu held.
+func (r *Recording) leave() {
+	s, b := r.lookup.store, r.entry.backend
+	s.held.subtract(b, r.lookup.request.Client, r.taken)
+	s.count(b, -r.taken)
+	r.taken = 0
 }
 
 // Add adds a piece of the body. It returns nil once the response is not kept any more.
@@ -89,20 +81,17 @@ func (r *Recording) Add(piece []byte) *Recording {
 	if r == nil {
 		return nil
 	}
-	need := int64(len(r.entry.body) + len(piece))
-	if need > r.most {
-		r.Drop()
-		return nil
-	}
-	if need > int64(cap(r.entry.body)) {
-		grown := max(need, int64(2*cap(r.entry.body)), firstPiece)
-		if !r.take(grown - int64(cap(r.entry.body))) {
+	had := int64(cap(r.body))
+	need := int64(len(r.body) + len(piece))
+	if need > had {
+		grown := min(max(need, 2*had, firstPiece), r.most)
+		if grown < need || !r.take(grown-had) {
 			r.Drop()
 			return nil
 		}
-		r.entry.body = append(make([]byte, 0, grown), r.entry.body...)
+		r.body = append(make([]byte, 0, grown), r.body...)
 	}
-	r.entry.body = append(r.entry.body, piece...)
+	r.body = append(r.body, piece...)
 	return r
 }
 
@@ -111,16 +100,17 @@ func (r *Recording) Keep() {
 	if r == nil {
 		return
 	}
-	if len(r.entry.body) < cap(r.entry.body) {
-		r.entry.body = append(make([]byte, 0, len(r.entry.body)), r.entry.body...) // with no more room than it needs
+	if len(r.body) < cap(r.body) {
+		r.body = append(make([]byte, 0, len(r.body)), r.body...) // with no more room than it needs
 	}
-	r.entry.size += int64(len(r.entry.body))
-	s := r.store
+	r.entry.body.bytes = r.body
+	s := r.lookup.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.coming -= r.taken
-	if s.changed[r.entry.at[0]] == r.epoch {
-		s.add(r.entry)
+	r.leave()
+	if s.mayAdd(r.lookup) {
+		s.countEntry(r.entry) // it is less than was taken
+		s.add(r.entry, &r.lookup.question)
 	}
 }
 
@@ -129,11 +119,7 @@ func (r *Recording) Drop() {
 	if r == nil {
 		return
 	}
-	r.store.mu.Lock()
-	defer r.store.mu.Unlock()
-	r.store.coming -= r.taken
-	r.taken = 0
+	r.lookup.store.mu.Lock()
+	defer r.lookup.store.mu.Unlock()
+	r.leave()
 }
-
-// seconds writes a time as whole seconds.
-func seconds(d time.Duration) string { return strconv.FormatInt(int64(max(0, d)/time.Second), 10) }

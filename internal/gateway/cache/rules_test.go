@@ -22,7 +22,7 @@ func fieldsOf(lines ...string) []upstream.Field {
 }
 
 func get(lines ...string) *Request {
-	return &Request{Service: "team/app:80", Method: "GET", Host: "a", Target: "/", Fields: fieldsOf(lines...), Plain: true}
+	return &Request{Backend: Backend{Namespace: "team", Service: "app", Way: "80"}, Method: "GET", Host: "a", Target: "/", Fields: fieldsOf(lines...), Plain: true}
 }
 
 var start = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
@@ -82,7 +82,11 @@ func TestHowLongAResponseIsFresh(t *testing.T) {
 		if tc.status == 0 {
 			tc.status = 200
 		}
-		if got := freshness(policy, r, tc.status, fieldsOf(tc.response...), start); got != tc.want {
+		got := min(freshness(tc.status, fieldsOf(tc.response...), start), policy.MaxAge)
+		if !wantsOf(r).copies || isForSomebody(r, fieldsOf(tc.response...)) {
+			got = 0
+		}
+		if got != tc.want {
 			t.Errorf("%s: fresh for %v, want %v", name, got, tc.want)
 		}
 	}
@@ -103,7 +107,9 @@ func TestHowOldAResponseIs(t *testing.T) {
 		"the same age twice":      {response: []string{"Age: 1", "Age: 1"}, want: 3 * time.Second},
 		"an age below zero":       {response: []string{"Age: -1"}, unknown: true},
 		"a time that is no time":  {response: []string{"Date: yesterday"}, want: 2 * time.Second},
-		"a time before the epoch": {response: []string{"Date: Thu, 01 Jan 1950 00:00:00 GMT"}, want: start.Add(2 * time.Second).Sub(time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC))},
+		"of the year 1":           {response: []string{"Date: Mon, 01 Jan 0001 00:00:00 GMT"}, want: longest},
+		"a very large age":        {response: []string{"Age: 99999999999999999999"}, want: longest},
+		"a time before the epoch": {response: []string{"Date: Thu, 01 Jan 1950 00:00:00 GMT"}, want: longest},
 	} {
 		got, ok := ageOf(fieldsOf(tc.response...), start, start.Add(2*time.Second))
 		if ok == tc.unknown || ok && got != tc.want {

@@ -168,7 +168,7 @@ func appendLine(b []byte, e *exchange, duration time.Duration) []byte {
 		b = appendText(b, "upstream", e.endpoint)
 	}
 	if e.caching != nil {
-		b = appendText(b, "cache", e.caching.result.String())
+		b = appendText(b, "cache", e.caching.Result.String())
 	}
 	if e.failure != "" {
 		b = appendText(b, "failure", e.failure)

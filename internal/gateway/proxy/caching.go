@@ -1,54 +1,60 @@
 package proxy
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// caching is what the cache knows of a request. It has the fields that are sent, without conditions of the cache.
+// caching is what the cache has to do with a request.
 type caching struct {
+	*cache.Lookup
+
+	// request has the fields that are sent, without conditions of the cache.
 	request cache.Request
-	result  cache.Result
-	found   *cache.Found
-	since   uint64 // what Record needs
-	asked   time.Time
+	// asks tells that the backend is asked to confirm what is stored, and given that the answer comes from the cache.
+	asks, given bool
 }
 
-// lookUp looks for a response in the cache. It returns false if the backend must be asked.
-func (e *exchange) lookUp(backend *table.Backend) bool {
-	e.caching = &caching{request: e.cacheRequest(backend)}
-	store, c := e.handler.cache, e.caching
-	c.since = store.Since(&c.request)
-	c.result, c.found = store.Find((*cache.Policy)(e.route.Cache), &c.request)
-	e.handler.metrics.cache.answered(e.route, c.result)
-	switch c.result {
+// lookUp looks for a response in the cache. It returns false if the backend must be asked. endCaching must be called after the answer.
+func (e *exchange) lookUp() (answered bool) {
+	c := &caching{request: e.cacheRequest()}
+	c.Lookup = e.handler.cache.Look((*cache.Policy)(e.route.Cache), &c.request)
+	e.caching = c
+	e.handler.metrics.cache.answered(e.route, c.Result)
+	switch c.Result {
 	case cache.Hit:
-		e.give(c.found)
+		e.give(c.Found)
 		return true
 	case cache.Absent:
 		e.refuse(http.StatusGatewayTimeout, "cache") // RFC 9111, 5.2.1.7
 		return true
-	case cache.Stale:
-		e.request.Fields = append(slices.Clip(e.request.Fields), c.found.Conditions()...)
 	}
-	c.asked = e.handler.options.Clock.Now()
 	return false
 }
 
+// endCaching ends what lookUp has begun.
+func (e *exchange) endCaching() {
+	if e.caching != nil {
+		e.caching.Close()
+	}
+}
+
 // cacheRequest is the request as the cache sees it.
-func (e *exchange) cacheRequest(backend *table.Backend) cache.Request {
+func (e *exchange) cacheRequest() cache.Request {
 	return cache.Request{
-		Service: backend.Namespace + "/" + backend.Service + ":" + strconv.Itoa(int(backend.Port)),
-		Method:  e.r.Method, Host: e.request.Host, Target: e.request.Target, Fields: e.request.Fields,
+		Backend: e.state.cached[e.chosen.Index],
+		Method:  e.r.Method, Host: e.request.Host, Target: e.request.Target, Fields: e.withoutPins(e.request.Fields),
 		Plain:  e.request.Body == nil && e.request.Upgrade == "",
 		Proven: e.route.Auth != nil || e.isProven(),
+		Client: e.shareOf,
 	}
 }
 
@@ -60,15 +66,18 @@ func (e *exchange) isProven() bool {
 
 // give answers with a response of the cache.
 func (e *exchange) give(found *cache.Found) {
-	e.isGiven = true
-	body, fields := found.Body, found.Fields
-	if found.Status != http.StatusNotModified && found.Status != http.StatusNoContent && !slices.ContainsFunc(fields, isContentLength) {
-		fields = append(fields, upstream.Field{Name: "Content-Length", Value: strconv.Itoa(len(body))})
+	e.caching.given = true
+	body, fields, length := found.Body, found.Fields, int64(len(found.Body))
+	switch {
+	case found.Status == http.StatusNotModified:
+		length = -1
+	case found.Status != http.StatusNoContent && !slices.ContainsFunc(fields, isContentLength):
+		fields = append(fields, upstream.Field{Name: "Content-Length", Value: strconv.FormatInt(length, 10)})
 	}
 	if e.r.Method == http.MethodHead {
 		body = nil
 	}
-	response := upstream.Stored(found.Status, fields, body)
+	response := upstream.Stored(found.Status, fields, length, body)
 	defer response.Close()
 	e.respond(response)
 }
@@ -77,53 +86,88 @@ func isContentLength(field upstream.Field) bool {
 	return strings.EqualFold(field.Name, "Content-Length")
 }
 
-// confirm answers a request whose stored response the backend was asked to confirm. It returns false if there is nothing to give:
-// the backend has to be asked without conditions.
-func (e *exchange) confirm(response *upstream.Response) (answered bool) {
-	c := e.caching
-	found := e.handler.cache.Confirm((*cache.Policy)(e.route.Cache), &c.request, c.found, response.Fields, c.asked)
-	if found == nil {
-		c.result, e.request.Fields = cache.Miss, c.request.Fields
-		return false
+// askToConfirm adds the conditions of the cache to the request, if there are any. Copies of the request must not have them.
+func (e *exchange) askToConfirm() {
+	if e.caching == nil {
+		return
 	}
-	e.give(found)
-	return true
+	if conditions := e.caching.Conditions(); len(conditions) > 0 {
+		e.caching.asks = true
+		e.request.Fields = append(slices.Clip(e.request.Fields), conditions...)
+	}
+}
+
+// confirm takes the response 304 to the conditions of the cache, and closes it. It returns nil if there is nothing to give: the
+// backend has to be asked without conditions.
+func (e *exchange) confirm(response *upstream.Response) *cache.Found {
+	defer response.Close()
+	e.caching.asks = false
+	return e.caching.Confirm(response.Fields)
 }
 
 // isConfirmation reports whether a response answers the conditions of the cache.
 func (e *exchange) isConfirmation(response *upstream.Response) bool {
-	return e.caching != nil && e.caching.result == cache.Stale && response.Status == http.StatusNotModified
+	return e.caching != nil && e.caching.asks && response.Status == http.StatusNotModified
 }
 
 // tellCache says why the backend was asked (RFC 9211). What the cache gives says so itself.
 func (e *exchange) tellCache(header http.Header) {
-	c := e.caching
-	if c == nil || e.isGiven {
-		return
+	if c := e.caching; c != nil && !c.given {
+		header["Cache-Status"] = append(header["Cache-Status"], c.CacheStatus())
 	}
-	header["Cache-Status"] = append(header["Cache-Status"], "slipway; fwd="+c.result.String())
 }
 
 // record begins to keep a response of a backend, if it may be kept.
 func (e *exchange) record(response *upstream.Response) {
-	c := e.caching
-	if c == nil || e.isGiven || response.Stream || response.UntilClose {
+	if c := e.caching; c != nil && !c.given && !response.Stream && !response.UntilClose {
+		e.recording = c.Record(response.Status, response.Fields, response.ContentLength)
+	}
+}
+
+// forgetChanged makes the cache forget what a request may have changed, at all backends of the route: they may have it in common.
+func (e *exchange) forgetChanged() {
+	if !e.state.caches || !cache.Changes(e.r.Method) {
 		return
 	}
-	if c.result == cache.Miss || c.result == cache.Stale {
-		e.recording = e.handler.cache.Record((*cache.Policy)(e.route.Cache), &c.request, c.since, response.Status, response.Fields, response.ContentLength, c.asked)
+	for i := range e.route.Backends {
+		backend := &e.route.Backends[i]
+		e.handler.cache.Changed(e.state.cached[backend.Index], e.hostFor(backend), e.targetFor(backend))
 	}
 }
 
-// forgetChanged makes the cache forget what a request may have changed.
-func (e *exchange) forgetChanged(backend *table.Backend, status int) {
-	if e.state.caches && status < http.StatusBadRequest {
-		request := e.cacheRequest(backend)
-		e.handler.cache.Changed(&request)
-	}
+// mayHaveChanged reports whether a response leaves it open whether something has changed.
+func mayHaveChanged(status int) bool {
+	return status < http.StatusBadRequest || status >= http.StatusInternalServerError
 }
 
-// keepsResponses reports whether any route of a table has a cache.
-func keepsResponses(routes []*table.Route) bool {
-	return slices.ContainsFunc(routes, func(route *table.Route) bool { return route.Cache != nil })
+// mayBeSent reports whether a backend may have got the request, or a part of it, although it has not answered.
+func mayBeSent(err error) bool {
+	switch upstream.KindOf(err) {
+	case upstream.NoEndpoints, upstream.Connect, upstream.InvalidRequest, upstream.MaxRequests, upstream.MaxPending, upstream.MaxConnections:
+		return false
+	}
+	failure, ok := errors.AsType[*upstream.Error](err)
+	return ok && failure.Endpoint != "" // one was chosen
+}
+
+// cachedBackends names the backends of a table for the cache, by Backend.Index. kept are those of routes with a cache.
+func cachedBackends(t *table.Table) (all []cache.Backend, kept map[cache.Backend]bool) {
+	for _, backend := range t.Backends {
+		identity := ""
+		if backend.TLS != nil {
+			identity = backend.TLS.Identity
+		}
+		all = append(all, cache.Backend{
+			Namespace: backend.Namespace, Service: backend.Service, Way: fmt.Sprintf("%d %d %s", backend.Port, backend.Protocol, identity),
+		})
+	}
+	kept = map[cache.Backend]bool{}
+	for _, route := range t.Routes {
+		for i := range route.Backends {
+			if route.Cache != nil {
+				kept[all[route.Backends[i].Index]] = true
+			}
+		}
+	}
+	return all, kept
 }

@@ -87,10 +87,9 @@ type exchange struct {
 	// that it has got.
 	encoder   *compress.Encoder
 	unencoded int64
-	// caching is what the cache knows of the request. Nil: the route has none. recording keeps the response while it comes.
+	// caching is what the cache has to do with the request. Nil: the route has none. recording keeps the response while it comes.
 	caching   *caching
 	recording *cache.Recording
-	isGiven   bool // the response comes from the cache
 	failure   string
 	aborted   bool
 	// tunneled is the client's connection after a protocol upgrade.

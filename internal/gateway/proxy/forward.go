@@ -31,7 +31,8 @@ func (e *exchange) forward() {
 	}
 	e.chosen = backend
 	e.buildRequest(backend.Backend)
-	if e.route.Cache != nil && e.lookUp(backend.Backend) {
+	defer e.endCaching()
+	if e.route.Cache != nil && e.lookUp() {
 		return
 	}
 	for _, mirrors := range [...][]table.Mirror{e.route.Mirrors, backend.Mirrors} {
@@ -39,30 +40,43 @@ func (e *exchange) forward() {
 			e.mirror(&mirrors[i])
 		}
 	}
+	e.askToConfirm()
 	if e.ask(service) {
-		e.ask(service) // a response of the cache was not confirmed, and is forgotten
+		e.fields = e.fields[:0]
+		e.buildRequest(backend.Backend) // as it was, and not sent again by any count
+		e.ask(service)
 	}
 }
 
-// ask sends the request to a backend and answers with its response. It returns true if the backend has to be asked again.
+// ask sends the request to a backend and answers with its response. It returns true if the backend has to be asked again, because a
+// response of the cache was not confirmed.
 func (e *exchange) ask(service *upstream.Service) (again bool) {
 	response, err := service.Do(e.r.Context(), &e.request)
 	if e.request.Resent() > 0 || e.request.BudgetExhausted() {
 		e.handler.metrics.retried(e.state, e.route, &e.request)
 	}
 	if err != nil {
+		if mayBeSent(err) {
+			e.forgetChanged()
+		}
 		e.explain(err)
 		return false
 	}
-	defer response.Close()
 	e.endpoint = response.Endpoint
-	e.forgetChanged(e.chosen.Backend, response.Status)
-	if e.isConfirmation(response) {
-		return !e.confirm(response)
+	if mayHaveChanged(response.Status) {
+		e.forgetChanged()
 	}
 	if e.route.Affinity != nil {
 		e.keepPin(response)
 	}
+	if e.isConfirmation(response) {
+		found := e.confirm(response)
+		if found != nil {
+			e.give(found)
+		}
+		return found == nil
+	}
+	defer response.Close()
 	if response.Status == http.StatusSwitchingProtocols {
 		e.tunnel(response)
 		return false
@@ -114,8 +128,8 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 		Client:         e.shareOf,
 		Affinity:       e.affinity,
 		Method:         e.r.Method,
-		Target:         e.target(),
-		Host:           e.r.Host,
+		Target:         e.targetFor(e.chosen),
+		Host:           e.hostFor(e.chosen),
 		Protocol:       protocolOf(backend),
 		Deadline:       e.deadline(),
 		HeaderTimeout:  e.route.Timeouts.Backend,
@@ -123,9 +137,6 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 		IdleTimeout:    e.backendIdle(backend),
 		Retry:          retryOf(&e.route.Retries),
 		Informational:  e.informed,
-	}
-	if rewrite := e.rewrite(); rewrite != nil && rewrite.Host != "" {
-		e.request.Host = rewrite.Host
 	}
 	for _, value := range e.r.Header["Te"] {
 		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
@@ -150,18 +161,26 @@ func (e *exchange) deadline() time.Time {
 	return e.start.Add(e.route.Timeouts.Request)
 }
 
-// rewrite returns how path and host change for the chosen backend. Nil: not at all.
-func (e *exchange) rewrite() *table.Rewrite {
-	if e.chosen.Rewrite != nil {
-		return e.chosen.Rewrite
+// rewriteFor returns how path and host change for a backend. Nil: not at all.
+func (e *exchange) rewriteFor(backend *table.WeightedBackend) *table.Rewrite {
+	if backend.Rewrite != nil {
+		return backend.Rewrite
 	}
 	return e.route.Rewrite
 }
 
-// target returns the path for the backend, with the query.
-func (e *exchange) target() string {
+// hostFor returns the host for a backend.
+func (e *exchange) hostFor(backend *table.WeightedBackend) string {
+	if rewrite := e.rewriteFor(backend); rewrite != nil && rewrite.Host != "" {
+		return rewrite.Host
+	}
+	return e.r.Host
+}
+
+// targetFor returns the path for a backend, with the query.
+func (e *exchange) targetFor(backend *table.WeightedBackend) string {
 	path := e.path.Forward
-	if rewrite := e.rewrite(); rewrite != nil {
+	if rewrite := e.rewriteFor(backend); rewrite != nil {
 		path = rewrite.Path(e.path)
 	}
 	switch {

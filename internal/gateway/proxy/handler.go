@@ -130,6 +130,7 @@ type state struct {
 
 	secure     *certificateSet         // with which the table came; nil without TLS
 	caches     bool                    // a route has a cache
+	cached     []cache.Backend         // names the backends for the cache, by Backend.Index
 	services   []*upstream.Service     // by Backend.Index
 	keys       map[string]*jwks.Source // by address
 	logins     map[*table.OIDC]*login
@@ -208,11 +209,15 @@ func (h *Handler) Set(config Config) {
 	}
 	h.setAffinities(next)
 	next.keys, next.logins = h.keySources(routes), h.loginsOf(routes)
-	next.metrics, next.caches = h.metrics.forRoutes(routes), keepsResponses(routes)
+	next.metrics = h.metrics.forRoutes(routes)
+	var kept map[cache.Backend]bool
+	next.cached, kept = cachedBackends(config.Table)
+	next.caches = len(kept) > 0
 	h.metrics.setChecks(backends)
 	h.connections.SetLimits(config.Connections)
 	h.sessions.SetLimits(config.Connections)
 	h.current.Store(next)
+	h.cache.SetBackends(kept)
 	for i, backend := range backends { // no request can pick these by the old table any more
 		next.services[i].Set(backend.Endpoints)
 	}

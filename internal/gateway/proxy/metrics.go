@@ -44,8 +44,8 @@ func Definitions() []metric.Definition {
 		{Name: "slipway_gateway_compression_encoders", Type: metric.Gauge, Help: "Responses that are being compressed, at most 64. Each has an encoder until it ends."},
 		{Name: "slipway_gateway_oidc_logins_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Log-ins at OpenID Connect providers, by result: begun (sent to the provider), and of those that came back ok, state (not begun by this browser, or too long ago), refused (by the provider), token (the ID token is not valid), client (the provider does not take the client or its secret), unavailable (the provider gave no answer that counts), busy (too many others were under way), too_large (for cookies)."},
 		{Name: "slipway_gateway_oidc_refreshes_total", Type: metric.Counter, Labels: []string{"result"}, Help: "Requests to OpenID Connect providers to renew a session, by result, in the words of the log-ins."},
-		{Name: "slipway_gateway_cache_requests_total", Type: metric.Counter, Labels: []string{"route", "result"}, Help: "Requests of routes with a cache, by route and result: hit (answered by the cache), miss, stale (the backend was asked to confirm a stored response), bypass (never answered by the cache), absent (the client wanted a stored response only, and there was none)."},
-		{Name: "slipway_gateway_cache_bytes", Type: metric.Gauge, Help: "Bytes of stored responses, with what the cache needs for itself."},
+		{Name: "slipway_gateway_cache_requests_total", Type: metric.Counter, Labels: []string{"route", "result"}, Help: "Requests of routes with a cache, by route and result: hit (answered by the cache), miss, stale (there was one, and the backend was asked for a newer one, or to confirm it), bypass (never answered by the cache), absent (the client wanted a stored response only, and there was none)."},
+		{Name: "slipway_gateway_cache_bytes", Type: metric.Gauge, Help: "Bytes of responses that are stored, being stored or being given, with what the cache needs for itself."},
 		{Name: "slipway_gateway_cache_evictions_total", Type: metric.Counter, Help: "Stored responses that were removed to make room for others."},
 	}
 }

@@ -208,3 +208,23 @@ func (e *exchange) tellPin(header http.Header) {
 	header["Set-Cookie"] = append(header["Set-Cookie"], cookie)
 	header["Cache-Control"] = append(header["Cache-Control"], `private="Set-Cookie"`)
 }
+
+// withoutPins returns fields of a request without cookies that are pins the client was told. All endpoints of a backend answer alike
+// what they let caches keep, and clients without a pin get any of them. A cookie that only looks like pins stays: backends may read it.
+func (e *exchange) withoutPins(fields []upstream.Field) []upstream.Field {
+	if len(e.pins) == 0 || e.route.Affinity == nil || e.route.Affinity.By != table.AffinityByCookie {
+		return fields
+	}
+	told := e.state.affinities.routes[e.route.Place].name + "=" + e.pins.String()
+	out := make([]upstream.Field, 0, len(fields))
+	for _, field := range fields {
+		if strings.EqualFold(field.Name, "Cookie") {
+			pairs := slices.DeleteFunc(strings.Split(field.Value, ";"), func(pair string) bool { return strings.Trim(pair, " \t") == told })
+			if field.Value = strings.Trim(strings.Join(pairs, ";"), " \t"); field.Value == "" {
+				continue
+			}
+		}
+		out = append(out, field)
+	}
+	return out
+}

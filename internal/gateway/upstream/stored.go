@@ -5,9 +5,10 @@ import (
 	"net"
 )
 
-// Stored returns a response that is in memory.
-func Stored(status int, fields []Field, body []byte) *Response {
-	return &Response{Status: status, Fields: fields, ContentLength: int64(len(body)), stream: &stored{body}}
+// Stored returns a response that is in memory. length is that of the body, which the answer to HEAD tells without having it. It is -1
+// if it is not told.
+func Stored(status int, fields []Field, length int64, body []byte) *Response {
+	return &Response{Status: status, Fields: fields, ContentLength: length, stream: &stored{body}}
 }
 
 type stored struct{ left []byte }
