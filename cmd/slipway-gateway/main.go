@@ -66,6 +66,7 @@ func main() {
 	if err := memory.KeepBelowLimit(); err != nil {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
 	}
+	options.Memory, _ = memory.Limit() // 0 if it is unknown
 	if err := noticeDeadConnections(); err != nil {
 		fail(err)
 	}

@@ -75,6 +75,8 @@ type Options struct {
 	// 0 to 100. It does not hold for requests whose client has decided about sampling.
 	TraceEndpoint      string
 	TraceSamplePercent float64
+	// Memory is how many bytes of memory the container may use. 0: there is no limit.
+	Memory int64
 	// AccessLog receives one line for each request. Default: no access log.
 	AccessLog io.Writer
 	// Log receives all other log lines.
@@ -127,7 +129,7 @@ func Run(ctx context.Context, options Options) error {
 		metrics = prometheus.WrapRegistererWith(prometheus.Labels{"gateway": identity}, registry)
 	}
 	serving := proxy.Options{
-		AccessLog: options.AccessLog, Gateway: identity, Identity: options.Kind + " " + options.Namespace + "/" + options.Gateway, Metrics: metrics, Realm: options.Gateway,
+		AccessLog: options.AccessLog, Gateway: identity, Identity: options.Kind + " " + options.Namespace + "/" + options.Gateway, Metrics: metrics, Realm: options.Gateway, Memory: options.Memory,
 		KeysFailing: g.keysFailing, ProviderFailing: g.providerFailing, KeysMissingChanged: func() { signal(g.keysMissingChanged) }, HealthChanged: g.healthChanged,
 	}
 	if options.ConfigFile == "" { // a gateway that runs from a file has no replicas

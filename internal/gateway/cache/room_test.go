@@ -359,3 +359,12 @@ func TestBackendsThatAreGoneAreForgotten(t *testing.T) {
 	}
 	wantConsistent(t, s)
 }
+
+// A small container keeps room for everything else.
+func TestTheRoomFollowsTheMemoryOfTheContainer(t *testing.T) {
+	for memory, want := range map[int64]int64{0: 64 << 20, 64 << 20: 16 << 20, 128 << 20: 32 << 20, 1 << 30: 64 << 20} {
+		if got := RoomWithin(memory); got != want {
+			t.Errorf("of %d bytes: %d, want %d", memory, got, want)
+		}
+	}
+}

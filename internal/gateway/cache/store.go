@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	// DefaultRoom is how many bytes a Store keeps at most, with what it needs for itself.
-	DefaultRoom = 64 << 20
+	// maxRoom is how many bytes a Store keeps at most, with what it needs for itself. Of a container's memory it takes no more than
+	// one part in roomShare.
+	maxRoom   = 64 << 20
+	roomShare = 4
 	// maxVariants bounds the responses of a page. The one that was not used for the longest time goes first.
 	maxVariants = 64
 )
@@ -42,6 +44,14 @@ type page struct {
 	lookups int
 	// changes grows with each request that may have changed the page. What was asked for before is not kept then.
 	changes uint64
+}
+
+// RoomWithin returns the room of a Store in a container with so much memory. 0: it has no limit.
+func RoomWithin(memory int64) int64 {
+	if memory <= 0 {
+		return maxRoom
+	}
+	return min(maxRoom, memory/roomShare)
 }
 
 // New returns an empty Store. room is in bytes.

@@ -63,6 +63,8 @@ type Options struct {
 	ProviderFailing func(issuer string, err error)
 	// KeysMissingChanged is called when MissingKeys has changed. Optional.
 	KeysMissingChanged func()
+	// Memory is how many bytes of memory the container may use. The cache of responses takes a part of them. 0: there is no limit.
+	Memory int64
 	// Shared counts requests for the rate limits that all replicas share. Default: this replica
 	// counts them alone.
 	Shared SharedLimiter
@@ -164,7 +166,7 @@ func New(options Options) *Handler {
 	if options.Upstream.Clock == nil {
 		options.Upstream.Clock = options.Clock
 	}
-	store := cache.New(cache.DefaultRoom, options.Clock)
+	store := cache.New(cache.RoomWithin(options.Memory), options.Clock)
 	h := &Handler{
 		options:   options,
 		limiter:   newLimiter(options.Clock),

@@ -264,8 +264,8 @@ func (h *holding) refuse(p *GatewayPolicy, why string) {
 // inherited finds the policy whose setting holds: the least specific that overrides it, or else the most specific default. It
 // notes whose setting is overridden.
 func inherited(layers []*layer, one setting) (*GatewayPolicy, stanza) {
-	if one == compressionSetting {
-		if p, which := uncompressed(layers); p != nil {
+	if one == compressionSetting || one == cacheSetting {
+		if p, which := switchedOff(layers, one); p != nil {
 			return p, which
 		}
 	}
