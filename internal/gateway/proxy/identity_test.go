@@ -28,6 +28,7 @@ func startIdentified(t *testing.T, check *ClientCheck) (g *gateway, certificates
 	}
 	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Cache-Control", "public, max-age=60")
 		for _, all := range []http.Header{r.Header, r.Trailer} {
 			for name, values := range all {
 				if strings.Contains(strings.ToLower(name), "client") {
