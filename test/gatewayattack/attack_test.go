@@ -44,6 +44,8 @@ type attack struct {
 	secure string
 	// recorderOnly: what it is about is not told by the backend's server.
 	recorderOnly bool
+	// asksAgain: then another client asks for the page of {a}. apart: what {a} brings is not for it.
+	asksAgain, apart bool
 	// behind is what the recording backend does. One that does not behave is for this attack alone.
 	behind behaviour
 	// noVictim: nobody looks afterwards whether others are served.
@@ -101,6 +103,7 @@ type played struct {
 	answers []answer
 	trouble string
 	got     []byte
+	again   again
 }
 
 // against gives the attack ids of its own.

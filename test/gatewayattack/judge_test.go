@@ -143,8 +143,12 @@ func (j *judge) request(s *seen, times map[string]int) {
 		return
 	}
 	j.reached[p]++
-	times[s.id]++
 	j.keys(p, s)
+	if p.asksAgain && s.value("user-agent") == againAgent {
+		p.again.reached = true
+		return
+	}
+	times[s.id]++
 	if j.relayed != nil {
 		if times[s.id] > j.relayed[s.id] {
 			j.add(p, oracleUnsent, "%s, which the proxy in front has sent %d times", s, j.relayed[s.id])

@@ -47,6 +47,8 @@ type naive struct {
 	anyMethod bool
 	// preface speaks HTTP/2 to the backend of whoever looks like gRPC.
 	preface bool
+	// keeps gives what was answered for a target to everybody. Nil: it keeps nothing.
+	keeps map[string][]byte
 
 	mu    sync.Mutex
 	conns map[*lane]*backendConn
@@ -144,7 +146,13 @@ func (n *naive) answer(m *message, raw []byte, complete bool) []byte {
 	if n.twice {
 		_ = n.exchange(l, m, raw)
 	}
+	if kept := n.keeps[l.name+m.target]; kept != nil {
+		return kept
+	}
 	answer := n.exchange(l, m, raw)
+	if n.keeps != nil {
+		n.keeps[l.name+m.target] = answer
+	}
 	if !complete {
 		delete(n.conns, l) // what follows has to reach the backend as a request, not as the rest of this one
 	}
@@ -351,6 +359,8 @@ var plantedFaults = []struct {
 	{"HTTP/2 streams", oracleUnsent, func(n *naive) { n.untrimmed = true }},
 	{protocolFamily, oracleReaders, func(n *naive) { n.preface = true }},
 	{"HTTP/1.0 and others", oracleUnsent, func(n *naive) { n.reads = reader{noCoding: true} }},
+	{cacheFamily, oracleKept, func(n *naive) { n.keeps = map[string][]byte{} }},
+	{cacheFamily, oracleKept, func(n *naive) { n.keeps, n.polite = map[string][]byte{}, true }},
 	{"request lines", oracleTwice, func(n *naive) { n.twice = true }},
 }
 

@@ -189,7 +189,11 @@ func (r *recorder) answer(one *recorded, m *message, id string, b behaviour) {
 	text := b.answer
 	if text == "" {
 		body := "seen " + id + "\n"
-		text = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
+		text = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n"
+		if strings.HasPrefix(m.target, "/kept/") {
+			text += "Cache-Control: max-age=60\r\n"
+		}
+		text += "\r\n"
 		if m.method != "HEAD" {
 			text += body
 		}

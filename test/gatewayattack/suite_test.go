@@ -49,6 +49,9 @@ func (s *suite) run(attacks []*attack) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			p.play(s.target)
+			if p.asksAgain {
+				p.askAgain(s.target)
+			}
 			if !p.noVictim {
 				if trouble := s.target.victim(p.lane, p.number); trouble != "" {
 					victims.Store(p, trouble)
@@ -72,6 +75,7 @@ func (s *suite) run(attacks []*attack) {
 	}
 	for _, p := range s.played {
 		s.judge.client(p)
+		s.judge.kept(p)
 		s.judge.served(p, reached)
 		if trouble, ok := victims.Load(p); ok {
 			s.judge.add(p, oracleVictim, "the next client %s", trouble)
@@ -130,6 +134,9 @@ func TestNothingGetsThroughToARecordingBackend(t *testing.T) {
 	s := newSuite(t)
 	s.run(allAttacks())
 	s.report(t)
+	if s.fromCache() == 0 {
+		t.Error("nobody got anything from the cache: the attacks on it show nothing")
+	}
 }
 
 // newSuite starts the gateway in front of the recording backend.
