@@ -12,8 +12,8 @@ import (
 // with apply.
 //
 // Cache keeps responses of backends in the memory of each replica, as RFC 9111 has it, and gives them to requests that would have
-// got the same. Only what a backend declares fresh by Cache-Control or Expires is kept. A replica keeps 64 MiB at most, for all
-// routes together.
+// got the same. Only what a backend declares fresh by Cache-Control or Expires is kept. A replica keeps 64 MiB at most, and a
+// quarter of its memory limit at most, for all routes together.
 type CacheApplyConfiguration struct {
 	// mode says whether responses are kept: Store, or Off for a route that would inherit a cache. Default Store.
 	Mode *apiv1alpha1.CacheMode `json:"mode,omitempty"`
