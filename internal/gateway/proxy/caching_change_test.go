@@ -77,7 +77,7 @@ func TestAChangeWithoutAnAnswerIsSeen(t *testing.T) {
 			reached, release := make(chan struct{}, 10), make(chan struct{})
 			answer := fresh()
 			c := changing(t, tc.changes, func(w http.ResponseWriter, r *http.Request) {
-				if r.Method != "POST" {
+				if r.Method != http.MethodPost {
 					answer(w, r)
 					return
 				}
@@ -124,7 +124,7 @@ func TestAChangeWhileABackendIsAsked(t *testing.T) {
 			c := changing(t, "backendService: {name: app, port: 80}", func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Cache-Control", "max-age=60")
 				w.Header().Set("ETag", `"a"`)
-				if r.Method == "GET" && waits.Load() {
+				if r.Method == http.MethodGet && waits.Load() {
 					reached <- struct{}{}
 					<-release
 				}

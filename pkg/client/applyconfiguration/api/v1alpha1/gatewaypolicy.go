@@ -14,7 +14,7 @@ import (
 // with apply.
 //
 // GatewayPolicy gives what the Gateway API has no fields for to the Gateways, listeners, routes and rules that it names:
-// addresses of clients, authentication, rate limits, CORS, the size of request bodies, session affinity, compression, and limits and health checks
+// addresses of clients, authentication, rate limits, CORS, the size of request bodies, session affinity, a cache, compression, and limits and health checks
 // of backends. It works for Gateways of Slipway. A setting of defaults
 // gives way to the defaults of a policy with a more specific target: a rule comes before a route, a route before a listener,
 // and a listener before the Gateway. A setting of overrides holds whatever policies with more specific targets say.

@@ -30,6 +30,9 @@ type GatewayPolicySettingsApplyConfiguration struct {
 	// backends bounds the use of the backends and checks their health. What holds for the same Service by rules without it, or by
 	// another policy, stays as it is. Default: 4096 connections, 1024 requests that wait and 8192 under way, and no checks.
 	Backends *BackendSettingsApplyConfiguration `json:"backends,omitempty"`
+	// cache keeps responses of the backends that they declare fresh, and gives them to requests that would have got the same. Its
+	// defaults are set by {}. Mode Off switches it off for a more specific target. Default: nothing is kept.
+	Cache *CacheApplyConfiguration `json:"cache,omitempty"`
 	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Algorithm
 	// Identity switches it off for a more specific target, also where overrides of a less specific one compress. Default: off.
 	Compression *CompressionApplyConfiguration `json:"compression,omitempty"`
@@ -94,6 +97,14 @@ func (b *GatewayPolicySettingsApplyConfiguration) WithMaxBodyBytes(value int64) 
 // If called multiple times, the Backends field is set to the value of the last call.
 func (b *GatewayPolicySettingsApplyConfiguration) WithBackends(value *BackendSettingsApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
 	b.Backends = value
+	return b
+}
+
+// WithCache sets the Cache field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Cache field is set to the value of the last call.
+func (b *GatewayPolicySettingsApplyConfiguration) WithCache(value *CacheApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
+	b.Cache = value
 	return b
 }
 

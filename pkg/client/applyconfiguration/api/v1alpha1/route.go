@@ -63,6 +63,9 @@ type RouteApplyConfiguration struct {
 	// maxBodyBytes is the size of the largest request body, in bytes, from 1 to 2^50. A
 	// larger one is answered with 413. Default: no limit.
 	MaxBodyBytes *int64 `json:"maxBodyBytes,omitempty"`
+	// cache keeps responses of the backends that they declare fresh, and gives them to requests that would have got the same. It
+	// needs backendService or backends. Its defaults are set by {}. Default: nothing is kept.
+	Cache *CacheApplyConfiguration `json:"cache,omitempty"`
 	// compression compresses responses of the backends for clients that accept it. It needs backendService or backends. Its
 	// defaults are set by {}. Default: off.
 	Compression *CompressionApplyConfiguration `json:"compression,omitempty"`
@@ -251,6 +254,14 @@ func (b *RouteApplyConfiguration) WithCORS(value *CORSApplyConfiguration) *Route
 // If called multiple times, the MaxBodyBytes field is set to the value of the last call.
 func (b *RouteApplyConfiguration) WithMaxBodyBytes(value int64) *RouteApplyConfiguration {
 	b.MaxBodyBytes = &value
+	return b
+}
+
+// WithCache sets the Cache field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Cache field is set to the value of the last call.
+func (b *RouteApplyConfiguration) WithCache(value *CacheApplyConfiguration) *RouteApplyConfiguration {
+	b.Cache = value
 	return b
 }
 
