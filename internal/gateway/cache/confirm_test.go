@@ -162,6 +162,10 @@ func TestWhoMayNotStoreChangesNothing(t *testing.T) {
 		if got := look(s, get()); got != "hit one" {
 			t.Errorf("%s: then others get %s", name, got)
 		}
+		clock.SetTime(start.Add(61 * time.Second))
+		if got := look(s, get()); got != "stale" {
+			t.Errorf("%s: what he was told is stored: %s", name, got)
+		}
 	}
 }
 

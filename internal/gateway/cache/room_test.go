@@ -92,6 +92,13 @@ func TestTheNewestResponseCounts(t *testing.T) {
 	if got := look(s, english) + look(s, german); got != "hit twohit three" {
 		t.Error(got)
 	}
+	// Two responses may be for the same request, if neither was for that of the other.
+	s, _ = newStore(1 << 20)
+	keep(s, get("Accept-Language: en", "User-Agent: a"), "by language", fresh, "Vary: Accept-Language")
+	keep(s, get("Accept-Language: de", "User-Agent: b"), "by browser", fresh, "Vary: User-Agent")
+	if got := look(s, get("Accept-Language: en", "User-Agent: b")); got != "hit by browser" {
+		t.Errorf("of two the newest is not given: %s", got)
+	}
 }
 
 // What was not used for the longest time goes first, among the responses of a page too.
@@ -143,41 +150,46 @@ func TestWhoHasTheMostMakesRoom(t *testing.T) {
 	}
 }
 
-// What comes is bounded, and its own Service makes room for it.
+// What comes is bounded, and whoever has less makes no room for it.
 func TestAStampedeEmptiesNobodysShelf(t *testing.T) {
-	s, _ := newStore(1 << 20)
-	for n := range 40 {
-		keep(s, getAt("quiet", "app", fmt.Sprint("/", n)), strings.Repeat("q", 10<<10), "Cache-Control: max-age=60")
-	}
-	var lookups []*Lookup
-	var recordings []*Recording
-	began := 0
-	for n := range 1000 {
-		r := get()
-		r.Client = netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})
-		l := s.Look(anHour, r)
-		recording := l.Record(200, fieldsOf("Cache-Control: max-age=60"), -1).Add(make([]byte, 20<<10))
-		lookups, recordings = append(lookups, l), append(recordings, recording)
-		if recording != nil {
-			began++
+	for name, quiet := range map[string]func(n int) *Request{
+		"other namespaces":                 func(n int) *Request { return getAt(fmt.Sprint("quiet", n%8), "app", fmt.Sprint("/", n)) },
+		"other Services of its namespaces": func(n int) *Request { return getAt("team", fmt.Sprint("quiet", n%8), fmt.Sprint("/", n)) },
+	} {
+		s, _ := newStore(1 << 20)
+		for n := range 80 {
+			keep(s, quiet(n), strings.Repeat("q", 9<<10), "Cache-Control: max-age=60")
 		}
-	}
-	if use := s.Use(); began == 0 || use.Held > 1<<19 || use.Bytes > 1<<20 {
-		t.Errorf("%d are kept, %+v", began, use)
-	}
-	for n := range 40 {
-		if got := look(s, getAt("quiet", "app", fmt.Sprint("/", n))); !strings.HasPrefix(got, "hit") {
-			t.Errorf("page %d of another Service: %s", n, got)
+		var lookups []*Lookup
+		var recordings []*Recording
+		began := 0
+		for n := range 1000 {
+			r := get()
+			r.Client = netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})
+			l := s.Look(anHour, r)
+			recording := l.Record(200, fieldsOf("Cache-Control: max-age=60"), -1).Add(make([]byte, 20<<10))
+			lookups, recordings = append(lookups, l), append(recordings, recording)
+			if recording != nil {
+				began++
+			}
 		}
+		if use := s.Use(); began == 0 || use.Held > 1<<19 || use.Bytes > 1<<20 {
+			t.Errorf("%s: %d are kept, %+v", name, began, use)
+		}
+		for n := range 80 {
+			if got := look(s, quiet(n)); !strings.HasPrefix(got, "hit") {
+				t.Errorf("%s: page %d: %s", name, n, got)
+			}
+		}
+		for i, l := range lookups {
+			recordings[i].Drop()
+			l.Close()
+		}
+		if !keep(s, get(), "page", "Cache-Control: max-age=60") {
+			t.Errorf("%s: afterwards there is no room", name)
+		}
+		wantConsistent(t, s)
 	}
-	if !keep(s, getAt("third", "app", "/"), strings.Repeat("t", 10<<10), "Cache-Control: max-age=60") {
-		t.Error("a third Service finds no room")
-	}
-	for i, l := range lookups {
-		recordings[i].Drop()
-		l.Close()
-	}
-	wantConsistent(t, s)
 }
 
 // A client that takes everything slowly does not keep others from storing, and what is only declared takes nothing.
@@ -235,6 +247,8 @@ func TestSlowClientsHoldNoMoreThanTheirShare(t *testing.T) {
 	hits := 0
 	for n := range pages {
 		keep(s, slow(n), strings.Repeat("x", size), "Cache-Control: max-age=60")
+	}
+	for n := range pages {
 		l := s.Look(anHour, slow(n))
 		lookups = append(lookups, l)
 		if l.Result == Hit {

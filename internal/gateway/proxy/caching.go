@@ -150,18 +150,16 @@ func mayBeSent(err error) bool {
 	return ok && failure.Endpoint != "" // one was chosen
 }
 
-// cachedBackends names the backends of a table for the cache, by Backend.Index. kept are those of routes with a cache.
+// cachedBackends names the backends of a table for the cache, by Backend.Index. kept are those of routes with a cache. Without any, no
+// names are needed.
 func cachedBackends(t *table.Table) (all []cache.Backend, kept map[cache.Backend]bool) {
-	for _, backend := range t.Backends {
-		identity := ""
-		if backend.TLS != nil {
-			identity = backend.TLS.Identity
-		}
-		all = append(all, cache.Backend{
-			Namespace: backend.Namespace, Service: backend.Service, Way: fmt.Sprintf("%d %d %s", backend.Port, backend.Protocol, identity),
-		})
-	}
 	kept = map[cache.Backend]bool{}
+	if !slices.ContainsFunc(t.Routes, func(route *table.Route) bool { return route.Cache != nil }) {
+		return nil, kept
+	}
+	for _, backend := range t.Backends {
+		all = append(all, cachedBackend(backend))
+	}
 	for _, route := range t.Routes {
 		for i := range route.Backends {
 			if route.Cache != nil {
@@ -170,4 +168,12 @@ func cachedBackends(t *table.Table) (all []cache.Backend, kept map[cache.Backend
 		}
 	}
 	return all, kept
+}
+
+func cachedBackend(backend *table.Backend) cache.Backend {
+	identity := ""
+	if backend.TLS != nil {
+		identity = backend.TLS.Identity
+	}
+	return cache.Backend{Namespace: backend.Namespace, Service: backend.Service, Way: fmt.Sprintf("%d %d %s", backend.Port, backend.Protocol, identity)}
 }

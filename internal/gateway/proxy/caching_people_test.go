@@ -52,7 +52,7 @@ func TestClientsWithDifferentEndpointsShareWhatIsStored(t *testing.T) {
 	want(t, "without any", strings.HasPrefix(join(response.Header["Cache-Status"]), "slipway; hit; "), true)
 	wantNoCookie(t, response)
 	for pin := range pins {
-		for _, forged := range []string{pin + "x", "lb=<script>", "lb=", pin[:len(pin)-1]} {
+		for _, forged := range []string{pin + "x", "lb=<script>", "lb=", pin[:len(pin)-1], pin + "; lb=other", "lb=another; " + pin} {
 			response, body := g.get("/", "Cookie", forged)
 			want(t, forged, join(response.Header["Cache-Status"])+body, "slipway; fwd=miss"+forged)
 		}
