@@ -339,22 +339,25 @@ func TestPagesDoNotCross(t *testing.T) {
 }
 
 func BenchmarkCache(b *testing.B) {
-	for _, hit := range []bool{true, false} {
-		b.Run(map[bool]string{true: "hit", false: "without"}[hit], func(b *testing.B) {
+	for _, name := range []string{"hit", "miss", "without"} {
+		b.Run(name, func(b *testing.B) {
 			body := strings.Repeat("x", 1<<10)
 			backend := serve(b, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header()["Cache-Control"] = []string{"max-age=3600"}
 				_, _ = io.WriteString(w, body)
 			})
-			routes := `[{backendService: {name: app, port: 80}}]`
-			if hit {
-				routes = `[{backendService: {name: app, port: 80}, cache: {}}]`
+			routes := `[{backendService: {name: app, port: 80}, cache: {}}]`
+			if name == "without" {
+				routes = `[{backendService: {name: app, port: 80}}]`
 			}
 			g := start(b, Options{}, routes, backend)
 			client := &http.Client{}
 			request := g.request("GET", "/")
 			b.ReportAllocs()
-			for b.Loop() {
+			for n := 0; b.Loop(); n++ {
+				if name == "miss" {
+					request.URL.Path = "/" + strconv.Itoa(n)
+				}
 				response, err := client.Do(request)
 				if err != nil {
 					b.Fatal(err)
