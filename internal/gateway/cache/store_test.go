@@ -143,15 +143,25 @@ func TestManyAtATime(t *testing.T) {
 					l := s.Look(anHour, r)
 					l.Record(200, fieldsOf("Cache-Control: max-age=60"), -1).Add(make([]byte, random.IntN(50<<10))).Drop()
 					l.Close()
+				case 3, 4:
+					fresh := *r
+					fresh.Fields = append(fresh.Fields, fieldsOf("Cache-Control: no-cache")...)
+					l := s.Look(anHour, &fresh)
+					if len(l.Conditions()) > 0 {
+						if given := l.Confirm(fieldsOf("X-Large: "+strings.Repeat("x", random.IntN(20<<10)), fmt.Sprintf(`ETag: "%d"`, random.IntN(8)/7))); given != nil && !strings.HasPrefix(string(given.Body), r.Target) {
+							t.Errorf("%s got %.40q", r.Target, given.Body)
+						}
+					}
+					l.Close()
 				case 2:
-					s.SetBackends(map[Backend]bool{r.Backend: random.IntN(2) == 0})
+					s.SetBackends(map[Backend]bool{r.Backend: random.IntN(8) > 0})
 				default:
 					want := r.Target + r.Fields[0].Value
 					l := s.Look(anHour, r)
 					if l.Result == Hit && !strings.HasPrefix(string(l.Found.Body), want+" ") {
 						t.Errorf("%s got %.40q", want, l.Found.Body)
 					}
-					keep(s, r, want+" "+strings.Repeat("x", random.IntN(20<<10)), "Cache-Control: max-age=60")
+					keep(s, r, want+" "+strings.Repeat("x", random.IntN(20<<10)), "Cache-Control: max-age=60", `ETag: "0"`)
 					l.Close()
 				}
 			}

@@ -335,6 +335,7 @@ func TestPagesDoNotCross(t *testing.T) {
 		if use := c.handler.cache.Use(); use.Responses == 0 {
 			t.Error("nothing was kept: it shows nothing")
 		}
+		eventually(t, "nothing is held", func() bool { return c.handler.cache.Use().Held == 0 })
 	}
 }
 
