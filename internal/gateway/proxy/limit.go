@@ -64,7 +64,7 @@ func (h *Handler) countRequest(ctx context.Context, key limitKey, limit *table.R
 	}
 	return h.options.Shared.Take(ctx, &quota.Subject{
 		Route: key.route, Limit: quota.NewLimit(limit.Requests, limit.Period, limit.Burst), Per: byte(limit.Per),
-		Who: key.who, Client: key.client,
+		Requests: limit.Requests, Period: limit.Period, Who: key.who, Client: key.client,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"net/netip"
+	"time"
 )
 
 const (
@@ -12,6 +13,8 @@ const (
 	SecretKey = "key"
 	// SecretBytes is the length of its value.
 	SecretBytes = 32
+	// Port is where the replicas reach each other, for TCP. Nobody else can have it in a pod.
+	Port = 15022
 )
 
 // SecretName returns the name of that Secret.
@@ -30,6 +33,9 @@ type Subject struct {
 	// Limit and Per are those of its rate limit. Listeners may have limits of their own for a route.
 	Limit Limit
 	Per   byte
+	// Requests and Period are how the rate is written. One in a second and 60 in a minute are two limits.
+	Requests int64
+	Period   time.Duration
 	// Who is the authenticated name of the client, or else Client is what counts as its address. Both may be empty.
 	Who    string
 	Client netip.Addr
@@ -37,7 +43,9 @@ type Subject struct {
 
 // Key returns the key of a subject. Different subjects have different texts.
 func (s *Subject) Key(secret []byte) Key {
-	text := make([]byte, 0, 64+len(s.Route)+len(s.Who))
+	text := make([]byte, 0, 80+len(s.Route)+len(s.Who))
+	text = binary.BigEndian.AppendUint64(text, uint64(s.Requests))
+	text = binary.BigEndian.AppendUint64(text, uint64(s.Period))
 	text = binary.BigEndian.AppendUint64(text, uint64(s.Limit.Interval))
 	text = binary.BigEndian.AppendUint64(text, uint64(s.Limit.Tolerance))
 	text = append(text, s.Per)

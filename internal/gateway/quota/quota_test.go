@@ -281,6 +281,8 @@ func TestSubjectsHaveKeysOfTheirOwn(t *testing.T) {
 		"b":       {Route: "b", Limit: limit},
 		"burst":   {Route: "a", Limit: other},
 		"per":     {Route: "a", Limit: limit, Per: 1},
+		"minute":  {Route: "a", Limit: limit, Requests: 600, Period: time.Minute},
+		"second":  {Route: "a", Limit: limit, Requests: 10, Period: time.Second},
 		"who":     {Route: "a", Limit: limit, Who: "b"},
 		"joined":  {Route: "ab", Limit: limit},
 		"client":  {Route: "a", Limit: limit, Client: netip.MustParseAddr("10.0.0.1")},

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // reservedPorts are those of HTTP and HTTPS in the Service, and those that the pods use themselves.
-var reservedPorts = map[int32]string{80: "HTTP", 443: "HTTPS", 8080: "HTTP of the pods", 8443: "HTTPS of the pods", 8081: "the admin port of the pods", 15022: "rate limits that the pods share"}
+var reservedPorts = map[int32]string{80: "HTTP", 443: "HTTPS", 8080: "HTTP of the pods", 8443: "HTTPS of the pods", 8081: "the admin port of the pods", quota.Port: "rate limits that the pods share"}
 
 // streamPlace is what only one stream can have.
 type streamPlace struct {

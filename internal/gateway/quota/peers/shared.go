@@ -17,7 +17,7 @@ import (
 )
 
 // Port is where the replicas of a gateway reach each other.
-const Port = 15022
+const Port = quota.Port
 
 const (
 	// toldAfter is how long something may be wrong before it is told. When a replica starts or ends, something is for a moment.
@@ -42,8 +42,9 @@ type SharedOptions struct {
 	Address string
 	// Scope names the gateway (NewIdentity).
 	Scope string
-	// Secret is the name of the Secret with Settings.Secret, for messages.
-	Secret string
+	// Secret is the name of the Secret with Settings.Secret, and SecretKey the key there, for messages.
+	Secret    string
+	SecretKey string
 	// Clock gives the time.
 	Clock clock.WithTicker
 	// Changed is called when Trouble may have changed. Optional. It must not block.
@@ -103,9 +104,9 @@ func (s *Shared) Set(ctx context.Context, settings Settings) (again time.Time) {
 		identity, err := NewIdentity(settings.Secret, s.options.Scope)
 		switch {
 		case len(settings.Secret) == 0:
-			s.wrong = fmt.Sprintf("Secret %q, by which the replicas know each other, cannot be read yet, or has no key %q", s.options.Secret, quota.SecretKey)
+			s.wrong = fmt.Sprintf("Secret %q, by which the replicas know each other, cannot be read yet, or has no key %q", s.options.Secret, s.options.SecretKey)
 		case err != nil:
-			s.wrong = fmt.Sprintf("key %q of Secret %q, by which the replicas know each other: %v", quota.SecretKey, s.options.Secret, err)
+			s.wrong = fmt.Sprintf("key %q of Secret %q, by which the replicas know each other: %v", s.options.SecretKey, s.options.Secret, err)
 		default:
 			s.identity = identity
 			s.setKeys(identity.Keys())

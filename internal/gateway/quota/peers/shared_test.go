@@ -13,7 +13,7 @@ import (
 
 func TestTroubleIsToldOnceItLasts(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
-	s := peers.NewShared(peers.SharedOptions{Address: "127.0.0.1:0", Scope: "test", Secret: "shop-quota", Clock: clock})
+	s := peers.NewShared(peers.SharedOptions{Address: "127.0.0.1:0", Scope: "test", Secret: "shop-quota", SecretKey: "key", Clock: clock})
 	s.Set(t.Context(), peers.Settings{})
 	if text, again := s.Trouble(); text != "" || !again.IsZero() {
 		t.Errorf("without shared limits the trouble is %q", text)
