@@ -41,9 +41,6 @@ func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *ta
 	if spec.Backends != nil {
 		rule.BackendSettings = backendSettings(spec.Backends)
 	}
-	if spec.RateLimit != nil && spec.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway {
-		return invalid("rateLimit.count: Gateway is not supported in a GatewayPolicy")
-	}
 	if spec.SessionAffinity != nil {
 		var f *table.Fault
 		if rule.Affinity, f = affinityOf(spec.SessionAffinity); f != nil {

@@ -31,11 +31,21 @@ func TestWhoCountsIsKnownOrTheRouteIsRefused(t *testing.T) {
 	}
 }
 
-// The pods of a Gateway do not share limits, and a limit of each replica would be a weaker one.
-func TestAPolicyWithALimitOfTheGatewayIsRefused(t *testing.T) {
-	limit := &slipwayv1alpha1.RateLimit{Requests: 1, Count: slipwayv1alpha1.RateLimitCountedByGateway}
-	f := routes.Restrict(&table.Rule{}, &slipwayv1alpha1.GatewayPolicySettings{RateLimit: limit})
-	if f == nil || !strings.Contains(f.Message, "rateLimit.count") {
-		t.Errorf("the fault is %+v", f)
+// A GatewayPolicy says it in the same words.
+func TestAPolicyMayHaveALimitOfTheGateway(t *testing.T) {
+	for count, want := range map[slipwayv1alpha1.RateLimitCount]struct{ shared, refused bool }{
+		"":        {false, false},
+		"Replica": {false, false},
+		"Gateway": {true, false},
+		"Cluster": {false, true},
+	} {
+		rule := table.Rule{}
+		f := routes.Restrict(&rule, &slipwayv1alpha1.GatewayPolicySettings{RateLimit: &slipwayv1alpha1.RateLimit{Requests: 1, Count: count}})
+		if refused := f != nil && strings.Contains(f.Message, "rateLimit.count"); refused != want.refused {
+			t.Errorf("count %q: the fault is %+v", count, f)
+		}
+		if !want.refused && rule.RateLimit.Shared != want.shared {
+			t.Errorf("count %q: shared is %v", count, rule.RateLimit.Shared)
+		}
 	}
 }

@@ -40,6 +40,7 @@
 //   - gateway_policy_services.go: the Services that GatewayPolicies have asked about requests
 //   - inherit.go: which settings of GatewayPolicies hold for a rule
 //   - inherit_compression.go: who can take compression away
+//   - shared.go: for what the pods need each other, or a secret in common
 //   - logins.go: at which rules log-ins of GatewayPolicies could not end
 //   - grants.go: which references to other namespaces are permitted
 //   - rule.go, match.go, filters.go, backends.go: what rules of all kinds have in common

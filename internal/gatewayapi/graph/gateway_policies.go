@@ -27,6 +27,9 @@ type GatewayPolicy struct {
 	// that it names.
 	Served  bool
 	Secrets []types.NamespacedName
+	// SharesLimit tells that a rule has a rate limit from it that all pods count together, and SharesSessions that one has
+	// sessions from it, so that all pods need a key in common.
+	SharesLimit, SharesSessions bool
 
 	of      *slipwayv1alpha1.GatewayPolicy
 	targets []place

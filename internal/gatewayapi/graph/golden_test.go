@@ -56,11 +56,14 @@ type policy struct {
 type attached struct {
 	Name       string   `json:"name"`
 	Served     bool     `json:"served"`
+	Limit      bool     `json:"sharesLimit,omitempty"`
+	Sessions   bool     `json:"sharesSessions,omitempty"`
 	Conditions []string `json:"conditions"`
 }
 
 type route struct {
 	Name    string   `json:"name"`
+	Shares  bool     `json:"sharesSessions,omitempty"`
 	Parents []parent `json:"parents"`
 }
 
@@ -121,7 +124,7 @@ func describe(t *testing.T, g *graph.Graph) output {
 		out.Sets = append(out.Sets, policy{Name: s.Name.String(), Conditions: texts(s.Accepted)})
 	}
 	for _, r := range g.Routes {
-		made := route{Name: string(r.Kind) + " " + r.Name.String()}
+		made := route{Name: string(r.Kind) + " " + r.Name.String(), Shares: r.SharesSessions}
 		for _, p := range r.Parents {
 			made.Parents = append(made.Parents, parent{Ref: p.Ref, Listeners: p.Listeners, Behind: p.Behind, Refused: p.Refused, Conditions: texts(p.Conditions...)})
 		}
@@ -149,7 +152,7 @@ func describe(t *testing.T, g *graph.Graph) output {
 		out.Policies = append(out.Policies, policy{Name: p.Name.String(), Conditions: texts(p.Conditions...)})
 	}
 	for _, p := range g.GatewayPolicies {
-		out.Attached = append(out.Attached, attached{Name: p.Name.String(), Served: p.Served, Conditions: texts(p.Conditions...)})
+		out.Attached = append(out.Attached, attached{Name: p.Name.String(), Served: p.Served, Limit: p.SharesLimit, Sessions: p.SharesSessions, Conditions: texts(p.Conditions...)})
 	}
 	if g.Insecure != nil {
 		out.Gateway = append(out.Gateway, texts(*g.Insecure)...)
@@ -227,7 +230,7 @@ func read(t *testing.T, file string) graph.Input {
 		t.Fatal(err)
 	}
 	in := graph.Input{
-		ReservedPorts: []int32{15021},
+		ReservedPorts: []int32{15021, 15022},
 		Namespaces:    map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
 		Bundles: map[types.NamespacedName]graph.Bundle{}, Unknown: map[types.UID][]string{},
 	}

@@ -47,8 +47,8 @@ type Input struct {
 	GatewayPolicies []*slipwayv1alpha1.GatewayPolicy
 	// Authentication is what the policies ask of clients, by AuthID. Where it is missing, nobody is let in.
 	Authentication map[string]Authentication
-	// ReservedPorts are ports that no listener can have, because the pods need them for
-	// themselves.
+	// ReservedPorts are ports for TCP that no listener can have, because the pods need them for
+	// themselves. That does not depend on whether they do so now: nobody's policy takes a port from a listener.
 	ReservedPorts []int32
 	// ParametersProblem is why the parameters of the Gateway cannot be met, with the field. Empty: they can, or that is not known.
 	ParametersProblem string
@@ -216,6 +216,8 @@ type Route struct {
 	Name       types.NamespacedName
 	// Parents are the parentRefs that name the Gateway or one of its ListenerSets, in the order of the spec.
 	Parents []*Parent
+	// SharesSessions tells that a rule asks for sessions itself, and no policy in its place.
+	SharesSessions bool
 
 	created   time.Time
 	refs      []gatewayv1.ParentReference

@@ -141,6 +141,9 @@ func hold(layers []*layer, of *rule, read bool) *holding {
 	}
 	h.affinity = rule.Affinity
 	h.encodes, h.keeps = rule.Compression, rule.Cache
+	if read {
+		h.noteShared(&asked)
+	}
 	return h
 }
 
@@ -176,9 +179,9 @@ func moreSpecific(layers []*layer, one, other *GatewayPolicy) *GatewayPolicy {
 // asking is what layers ask of a rule, but for auth.
 type asking struct {
 	settings slipwayv1alpha1.GatewayPolicySettings
-	// limits is the policy whose rateLimit it is, and group that of the backends.
-	limits *GatewayPolicy
-	group  string
+	// limits and sticks are the policies whose rateLimit and sessionAffinity it is, and group is that of the backends.
+	limits, sticks *GatewayPolicy
+	group          string
 	// owner is the namespace of the policy of the backends.
 	owner string
 }
@@ -199,7 +202,7 @@ func (a *asking) take(one setting, p *GatewayPolicy, which stanza, layers []*lay
 	case backendSetting:
 		a.settings.Backends, a.group, a.owner = from.Backends, p.group(which), p.Name.Namespace
 	case affinitySetting:
-		a.settings.SessionAffinity = from.SessionAffinity
+		a.settings.SessionAffinity, a.sticks = from.SessionAffinity, p
 	case cacheSetting:
 		a.settings.Cache = from.Cache
 	case compressionSetting:

@@ -66,6 +66,9 @@ func someSettings(r *rand.Rand) *slipwayv1alpha1.GatewayPolicySettings {
 	}
 	if r.IntN(2) == 0 {
 		s.RateLimit = &slipwayv1alpha1.RateLimit{Requests: r.Int32N(1000), Period: "1s"} // 0 is none
+		if r.IntN(2) == 0 {
+			s.RateLimit.Count = slipwayv1alpha1.RateLimitCountedByGateway
+		}
 	}
 	if r.IntN(2) == 0 {
 		s.ClientAddresses = &slipwayv1alpha1.ClientAddresses{Deny: []slipwayv1alpha1.AddressRange{slipwayv1alpha1.AddressRange(fmt.Sprintf("10.%d.0.0/16", r.IntN(3)))}}
@@ -95,6 +98,8 @@ func allows(rule table.Rule, refuse *slipwayv1alpha1.GatewayPolicySettings) stri
 		return "other credentials"
 	case refuse.RateLimit != nil && (rule.RateLimit == nil || rule.RateLimit.Requests != int64(refuse.RateLimit.Requests)):
 		return "more requests"
+	case refuse.RateLimit != nil && rule.RateLimit.Shared != (refuse.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway):
+		return "as many requests by each replica"
 	case refuse.ClientAddresses != nil && (rule.ClientAddresses == nil || rule.ClientAddresses.Deny[0] != string(refuse.ClientAddresses.Deny[0])):
 		return "other addresses"
 	case refuse.MaxBodyBytes != nil && (rule.MaxBodyBytes == 0 || rule.MaxBodyBytes > *refuse.MaxBodyBytes):

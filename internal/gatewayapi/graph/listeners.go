@@ -181,7 +181,7 @@ func (b *builder) supports(l *Listener) *fault {
 	default:
 		return faultf(gatewayv1.ListenerReasonUnsupportedProtocol, "protocol: %q is not supported; HTTP, HTTPS, TLS, TCP and UDP are", l.Protocol)
 	}
-	if slices.Contains(b.in.ReservedPorts, l.Port) {
+	if !l.udp() && slices.Contains(b.in.ReservedPorts, l.Port) {
 		return faultf(gatewayv1.ListenerReasonPortUnavailable, "port: the pods of the gateway need %d for themselves", l.Port)
 	}
 	return nil

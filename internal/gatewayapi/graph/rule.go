@@ -114,6 +114,7 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 		from := &route.rules[i]
 		parts := b.parts(g, route, from, hosts)
 		route.noteRefusal(g, from, parts)
+		route.noteSessions(from, parts)
 		for _, m := range from.matches {
 			if m.unknown {
 				continue
