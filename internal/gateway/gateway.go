@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/settings"
 	"github.com/slipway-dev/slipway/internal/gateway/tracing"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 )
 
 // lastTraces bounds how long sending the last traces may take.
@@ -115,12 +116,7 @@ func Run(ctx context.Context, options Options) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	g := &gateway{options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates), keysMissingChanged: make(chan struct{}, 1), sharedChanged: make(chan struct{}, 1)}
-	g.shared = peers.NewShared(peers.SharedOptions{
-		Address: cmp.Or(options.Peers, net.JoinHostPort("", strconv.Itoa(peers.Port))),
-		Scope:   cmp.Or(options.Kind, KindAPIGateway) + " " + options.Namespace + "/" + options.Gateway,
-		Secret:  quota.SecretName(options.Gateway),
-		Clock:   g.clock, Changed: func() { signal(g.sharedChanged) },
-	})
+	g.shared = g.newShared()
 	var metrics prometheus.Registerer = registry
 	identity := "" // of a Gateway
 	if options.Kind == KindGateway {
@@ -166,6 +162,20 @@ func Run(ctx context.Context, options Options) error {
 		options.Listening(address(listeners[0]), address(listeners[1]), address(listeners[2]))
 	}
 	return g.run(ctx, listeners[2])
+}
+
+// newShared is what counts requests for all replicas. The Secret by which they know each other is another one for each kind.
+func (g *gateway) newShared() *peers.Shared {
+	secret, key := quota.SecretName(g.options.Gateway), quota.SecretKey
+	if g.options.Kind == KindGateway {
+		secret, key = g.options.BorrowedCertificates, borrowed.ReplicasKey
+	}
+	return peers.NewShared(peers.SharedOptions{
+		Address: cmp.Or(g.options.Peers, net.JoinHostPort("", strconv.Itoa(peers.Port))),
+		Scope:   cmp.Or(g.options.Kind, KindAPIGateway) + " " + g.options.Namespace + "/" + g.options.Gateway,
+		Secret:  secret, SecretKey: key,
+		Clock: g.clock, Changed: func() { signal(g.sharedChanged) },
+	})
 }
 
 // loadBalancer is what begins connections with a header. It returns nil for none.

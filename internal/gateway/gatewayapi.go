@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/watch"
 )
 
@@ -21,10 +22,11 @@ func (g *gateway) followGateway(ctx context.Context) error {
 		Namespaces: g.options.Namespaces, Settings: g.options.Settings, BorrowedCertificates: g.options.BorrowedCertificates,
 		Clock: g.clock, Log: g.options.Log.With("namespace", g.options.Namespace, "gateway", g.options.Gateway),
 		Board: g.board, MissingKeys: g.handler.MissingKeys, MissingKeysChanged: g.keysMissingChanged,
+		Shared: g.shared, SharedChanged: g.sharedChanged, ReservedPorts: []int32{peers.Port},
 		Apply: func(config watch.GatewayConfig) (map[watch.Port]error, error) { return g.apply(ctx, config) },
 	}
 	if g.adminPort != 0 {
-		options.ReservedPorts = []int32{g.adminPort}
+		options.ReservedPorts = append(options.ReservedPorts, g.adminPort)
 	}
 	return watch.NewGateway(options).Run(ctx)
 }

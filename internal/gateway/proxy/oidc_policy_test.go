@@ -13,8 +13,15 @@ import (
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
-// throughPolicies makes the table of a Gateway with policies. Its routes are in the namespaces team and other, each with a backend app.
+// throughPolicies makes the table of a Gateway whose policies log browsers in.
 func throughPolicies(t *testing.T, p *provider, routes, policies, backend string) *table.Table {
+	t.Helper()
+	return tableOfGateway(t, p.secrets()["login"], routes, policies, backend)
+}
+
+// tableOfGateway makes the table of a Gateway with policies, which find this in every Secret. Its routes are in the namespaces team and
+// other, each with a backend app.
+func tableOfGateway(t testing.TB, secret map[string][]byte, routes, policies, backend string) *table.Table {
 	t.Helper()
 	in := graph.Input{
 		Gateway:  &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge"}},
@@ -34,7 +41,7 @@ func throughPolicies(t *testing.T, p *provider, routes, policies, backend string
 		in.Services[types.NamespacedName{Namespace: namespace, Name: "app"}] = graph.Service{Ports: map[int32]graph.Port{80: {}}}
 		services[table.ServiceName{Namespace: namespace, Name: "app"}] = table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: []string{backend}}}}
 	}
-	in.Authentication = graph.Authenticate(in.GatewayPolicies, func(types.NamespacedName) (map[string][]byte, bool) { return p.secrets()["login"], true })
+	in.Authentication = graph.Authenticate(in.GatewayPolicies, func(types.NamespacedName) (map[string][]byte, bool) { return secret, true })
 	compiled, problems := table.Compile(graph.Build(in).Table(services))
 	if len(problems) > 0 {
 		t.Logf("problems: %+v", problems)

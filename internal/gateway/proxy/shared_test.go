@@ -36,6 +36,12 @@ func ownAddress() string {
 // startSharing starts three data planes with the same routes, and waits until each reaches the others.
 func startSharing(t testing.TB, routes string) []*sharing {
 	t.Helper()
+	return startSharingTable(t, ServerOptions{}, func(backend string) *table.Table { return compile(t, routes, nil, backend) })
+}
+
+// startSharingTable does the same with a table that sends requests to a backend.
+func startSharingTable(t testing.TB, server ServerOptions, tableTo func(backend string) *table.Table) []*sharing {
+	t.Helper()
 	backend := serve(t, func(http.ResponseWriter, *http.Request) {})
 	changed := make(chan struct{}, 1)
 	var list []*sharing
@@ -47,7 +53,7 @@ func startSharing(t testing.TB, routes string) []*sharing {
 			default:
 			}
 		}})
-		s.gateway = start(t, Options{Shared: s.shared}, routes, backend)
+		s.gateway = startServer(t, Options{Shared: s.shared}, server, tableTo(backend))
 		list = append(list, s)
 	}
 	settings := peers.Settings{Wanted: true, Secret: bytes.Repeat([]byte("s"), 32), Addresses: []string{list[0].address, list[1].address, list[2].address}}
@@ -128,18 +134,22 @@ const sharedRoute = `[{backendService: {name: app, port: 80}, rateLimit: {reques
 // clients three replicas that do not share allow more.
 func TestALimitOfTheGatewayHoldsForAllReplicasTogether(t *testing.T) {
 	shapes := map[string][3]int{"even": {2, 2, 2}, "uneven": {5, 3, 2}, "one": {4, 0, 0}}
+	holds := func(t *testing.T, list []*sharing, clients [3]int) {
+		t.Helper()
+		allowed, refused, seconds := load(t, list, clients, 2*time.Second, nil)
+		most := 100 * (seconds + 1)
+		t.Logf("%d allowed of %.0f, %d refused", allowed, most, refused)
+		if float64(allowed) > 1.05*most || refused == 0 {
+			t.Errorf("%d requests were allowed in %.1f s, want at most %.0f", allowed, seconds, most)
+		}
+		if float64(allowed) < 0.7*most { // a slow machine makes requests late
+			t.Errorf("only %d requests were allowed in %.1f s, want about %.0f", allowed, seconds, most)
+		}
+	}
 	for name, clients := range shapes {
-		t.Run(name, func(t *testing.T) {
-			list := startSharing(t, sharedRoute)
-			allowed, refused, seconds := load(t, list, clients, 2*time.Second, nil)
-			most := 100 * (seconds + 1)
-			t.Logf("%d allowed of %.0f, %d refused", allowed, most, refused)
-			if float64(allowed) > 1.05*most || refused == 0 {
-				t.Errorf("%d requests were allowed in %.1f s, want at most %.0f", allowed, seconds, most)
-			}
-			if float64(allowed) < 0.7*most { // a slow machine makes requests late
-				t.Errorf("only %d requests were allowed in %.1f s, want about %.0f", allowed, seconds, most)
-			}
+		t.Run(name, func(t *testing.T) { holds(t, startSharing(t, sharedRoute), clients) })
+		t.Run("of a GatewayPolicy/"+name, func(t *testing.T) {
+			holds(t, startSharingPolicies(t, nil, limitedRoute("team", "/"), limitPolicy("team", "{requests: 100, period: 1s, count: Gateway}", "")), clients)
 		})
 	}
 	t.Run("each replica counts", func(t *testing.T) {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +23,7 @@ import (
 const portPause = time.Second
 
 // serve makes a table and serves it. again is when to do so again without an event.
-func (s *GatewaySource) serve(next *state) (again time.Time) {
+func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time) {
 	pairs, secrets, problems := s.keyring.read(next.certificates, s.certificate)
 	services, authorities := s.backends(next), s.bundlesOf(next)
 	in := s.input(next, services, secrets)
@@ -39,7 +40,8 @@ func (s *GatewaySource) serve(next *state) (again time.Time) {
 	compiling := g.Table(services)
 	authorities.secureBackends(&compiling, g, s.keyring.shown(g))
 	config.Proxy.Table, faults = table.Compile(compiling)
-	more = append(more, s.addSessionKey(next, &config.Proxy)...)
+	apart, later := s.share(ctx, next, g) // before a request is counted
+	more, again = append(append(more, apart...), s.addSessionKey(next, &config.Proxy)...), earliest(again, later)
 	for _, l := range g.Listeners {
 		if l.Valid {
 			config.Ports[portOf(l)] = true

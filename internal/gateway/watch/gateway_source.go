@@ -49,6 +49,10 @@ type GatewayOptions struct {
 	MissingKeys func() map[string]bool
 	// MissingKeysChanged gets a value when the result of MissingKeys has changed. Optional.
 	MissingKeysChanged <-chan struct{}
+	// Shared counts requests for all replicas together. Optional.
+	Shared Sharing
+	// SharedChanged gets a value when Shared.Trouble may have changed. Optional.
+	SharedChanged <-chan struct{}
 	// Apply serves a configuration. When it returns, all new requests use it. closed are the
 	// ports that could not be opened; they are tried again with the next call.
 	Apply func(GatewayConfig) (closed map[Port]error, err error)
@@ -251,6 +255,7 @@ func (s *GatewaySource) Run(ctx context.Context) error {
 	}
 	s.following.Go(func() { s.contacts.run(ctx, s.wake) })
 	s.following.Go(func() { s.wakeFor(ctx, s.options.MissingKeysChanged) })
+	s.following.Go(func() { s.wakeFor(ctx, s.options.SharedChanged) })
 	s.loop(ctx, s.look)
 	s.following.Wait()
 	return nil

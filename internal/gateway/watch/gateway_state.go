@@ -25,8 +25,8 @@ type state struct {
 	*gatewayTarget
 
 	routes []*route // sorted
-	// services are the Services that the routes and GatewayPolicies name. scopes are the keys of the watches that
-	// have them.
+	// services are the Services that the routes and GatewayPolicies name, and the one that leads to the replicas if they count
+	// together. scopes are the keys of the watches that have them.
 	services map[types.NamespacedName]bool
 	scopes   map[string]bool
 	// namespaces are the keys of the watches of namespaces.
@@ -91,6 +91,9 @@ func (s *GatewaySource) next() *state {
 		}
 	}
 	next.policies = s.policiesFor(next.services)
+	if own := s.own(); next.sharesLimits() && own.Name != "" {
+		next.services[own] = true // its endpoints are the replicas
+	}
 	next.scopes = s.scopes(next.services)
 	// The labels of namespaces may be read in the whole cluster or not at all.
 	if s.everyone[""] && selectsNamespaces(s.target.gateway, next.sets) {
@@ -114,7 +117,7 @@ func (s *GatewaySource) addSecrets(next *state) {
 	if len(next.bundles) > 0 && s.options.BorrowedCertificates != "" {
 		next.secrets[s.options.BorrowedCertificates] = true
 	}
-	if next.keepsSessions() && s.options.BorrowedCertificates != "" {
+	if (next.keepsSessions() || next.sharesLimits()) && s.options.BorrowedCertificates != "" {
 		next.secrets[s.options.BorrowedCertificates] = true
 	}
 	next.certificates = append(graph.Certificates(s.target.gateway), graph.CertificatesOfSets(s.base(next))...)
@@ -221,7 +224,7 @@ func (s *GatewaySource) look(ctx context.Context) (again time.Time) {
 		}
 		next = s.served
 	}
-	return earliest(end, s.serve(next))
+	return earliest(end, s.serve(ctx, next))
 }
 
 // document is what is said of the state that is served, but for its problems, routes and

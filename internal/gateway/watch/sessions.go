@@ -48,14 +48,7 @@ func (n *state) keepsSessions() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(n.attached, func(p *attachedPolicy) bool {
-		for _, in := range []*slipwayv1alpha1.GatewayPolicySettings{p.of.Spec.Defaults, p.of.Spec.Overrides} {
-			if in != nil && routes.KeepsSessions(in.SessionAffinity) {
-				return true
-			}
-		}
-		return false
-	})
+	return n.asks(func(in *slipwayv1alpha1.GatewayPolicySettings) bool { return routes.KeepsSessions(in.SessionAffinity) })
 }
 
 // addSessionKey does the same for a Gateway, whose pods have the secret beside the copies.

@@ -15,6 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // Sharing counts requests for all replicas together. peers.Shared does.
@@ -25,6 +27,9 @@ type Sharing interface {
 	// when the answer may change by itself.
 	Trouble() (text string, again time.Time)
 }
+
+// partOfLimit is what becomes of a limit that is not shared. The reason follows.
+const partOfLimit = "rateLimit.count: each replica allows its part of the limit meanwhile: "
 
 // share connects the replicas if the target needs that. The replicas are the endpoints of the
 // Service that leads to the gateway itself. It returns the routes whose limits are not shared.
@@ -48,10 +53,73 @@ func (s *Source) share(ctx context.Context, t *target, served *table.Table) (pro
 		}
 		problems = append(problems, revision.Problem{
 			Route: route.Index, Name: route.Name, Field: fmt.Sprintf("spec.routes[%d]", route.Index), Reason: slipwayv1alpha1.ReasonLimitNotShared,
-			Message: "rateLimit.count: each replica allows its part of the limit meanwhile: " + text,
+			Message: partOfLimit + text,
 		})
 	}
 	return problems, earliest(again, later)
+}
+
+// sharesLimits reports whether a rule may have a rate limit that all replicas count together.
+func (n *state) sharesLimits() bool {
+	return n.asks(func(in *slipwayv1alpha1.GatewayPolicySettings) bool {
+		return in.RateLimit != nil && in.RateLimit.Count == slipwayv1alpha1.RateLimitCountedByGateway
+	})
+}
+
+// asks reports whether a part of a GatewayPolicy asks for something.
+func (n *state) asks(something func(*slipwayv1alpha1.GatewayPolicySettings) bool) bool {
+	return slices.ContainsFunc(n.attached, func(p *attachedPolicy) bool {
+		spec := &p.of.Spec
+		return spec.Defaults != nil && something(spec.Defaults) || spec.Overrides != nil && something(spec.Overrides)
+	})
+}
+
+// own is the Service that leads to the pods of the Gateway. It has no name if that is not known.
+func (s *GatewaySource) own() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.options.Namespace, Name: borrowed.ServiceName(s.options.BorrowedCertificates)}
+}
+
+// share does the same for a Gateway, whose pods have the secret beside the copies. What is wrong is told once: the operator knows for
+// which policies it matters.
+func (s *GatewaySource) share(ctx context.Context, next *state, g *graph.Graph) (problems []revision.Problem, again time.Time) {
+	if s.options.Shared == nil {
+		return nil, time.Time{}
+	}
+	settings := peers.Settings{Wanted: g.SharesLimit()}
+	if settings.Wanted {
+		secret, _ := s.secrets.get(s.options.BorrowedCertificates)
+		settings.Secret, settings.Addresses = secret.data[borrowed.ReplicasKey], s.replicas(next)
+	}
+	again = s.options.Shared.Set(ctx, settings)
+	text, later := s.options.Shared.Trouble()
+	if text == "" {
+		return nil, earliest(again, later)
+	}
+	return []revision.Problem{{
+		Route: -1, Name: s.name().String(), Field: "rateLimit.count", Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: partOfLimit + text,
+	}}, earliest(again, later)
+}
+
+// replicas returns where the replicas that take requests are reached.
+func (s *GatewaySource) replicas(next *state) []string {
+	name := s.own()
+	var own service
+	found := false
+	s.services.each(next.scopes, func(of types.NamespacedName, v service) {
+		if of == name {
+			own, found = v, true
+		}
+	})
+	if !found {
+		return nil
+	}
+	var of []slice
+	s.slices.each(next.scopes, func(_ types.NamespacedName, v slice) {
+		if v.service == name {
+			of = append(of, v)
+		}
+	})
+	return peersOf(own, of)
 }
 
 // replicas returns where the replicas that take requests are reached.

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,15 +27,29 @@ const (
 	maxPrefix = validation.DNS1123SubdomainMaxLength - len(certificateSuffix)
 )
 
-// SecretBytes is the length of the secret under SessionsKey. It is not a copy: the operator makes it where a rule has sessions, and
-// keeps it. All pods make the key of sessions from it. No copy has a key without a dot.
+// SecretBytes is the length of the secrets under SessionsKey and ReplicasKey. They are no copies: the operator makes each where a
+// rule needs it, and keeps it as long. All pods make the key of sessions from the first, and know each other by the second. No copy
+// has a key without a dot.
 const (
 	SessionsKey = "sessions"
+	ReplicasKey = "replicas"
 	SecretBytes = 32
 )
 
+const secretSuffix = "-certificates"
+
 // SecretName is the name of the Secret with the copies, of the name of the Deployment that runs the pods.
-func SecretName(deployment string) string { return deployment + "-certificates" }
+func SecretName(deployment string) string { return deployment + secretSuffix }
+
+// ServiceName is the name of the Service that leads to the pods, of the name of the Secret: that of the Deployment. It is empty for
+// a Secret of another name.
+func ServiceName(secret string) string {
+	service, found := strings.CutSuffix(secret, secretSuffix)
+	if !found {
+		return ""
+	}
+	return service
+}
 
 // Keys are those of a Secret of another namespace in the Secret with the copies: its certificate, its private key, and its
 // resourceVersion when they were copied. The version is part of a listener's digest, so that both sides mean the same.

@@ -67,3 +67,33 @@ func TestTheNamesOfTheKeysStay(t *testing.T) {
 		t.Errorf("pods of an earlier release read others (-want +got):\n%s", diff)
 	}
 }
+
+// Whoever may have a Secret or a ConfigMap copied cannot choose what the pods have in common by it.
+func TestNoCopyIsASecretOfThePods(t *testing.T) {
+	for _, key := range []string{borrowed.SessionsKey, borrowed.ReplicasKey} {
+		data := map[string][]byte{}
+		for _, name := range []types.NamespacedName{{Namespace: key, Name: key}, {Namespace: key}, {Name: key}, {Namespace: key, Name: strings.Repeat("n", 253)}} {
+			borrowed.Put(data, name, borrowed.Certificate{})
+			borrowed.PutBundle(data, name, borrowed.Bundle{})
+			if err := borrowed.PutCredentials(data, name, borrowed.Credentials{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, taken := data[key]; taken || len(data) != 4*7 {
+			t.Errorf("%d keys, and %q is taken: %v", len(data), key, taken)
+		}
+	}
+	if borrowed.SessionsKey == borrowed.ReplicasKey {
+		t.Error("both have the same key")
+	}
+}
+
+func TestTheServiceOfThePodsIsThatOfTheirSecret(t *testing.T) {
+	for secret, want := range map[string]string{
+		borrowed.SecretName("edge-slipway"): "edge-slipway", borrowed.SecretName("a-certificates"): "a-certificates", "": "", "copies": "", "-certificates": "",
+	} {
+		if got := borrowed.ServiceName(secret); got != want {
+			t.Errorf("Secret %q: Service %q, want %q", secret, got, want)
+		}
+	}
+}
