@@ -30,7 +30,7 @@
 //	policies.go    BackendTLSPolicies: loading them, and the entries in their status
 //	gateway_policies.go  GatewayPolicies: loading them, and their status
 //	credentials.go  whom GatewayPolicies let in: the Secrets that say so, and their copies
-//	sessions.go    the secret that pods have in common, for sessions
+//	shared.go      the secrets that pods have in common, for sessions and for limits
 //	sets.go        ListenerSets: loading them, and their status
 //	orphans.go     taking back what was said of ListenerSets that no Gateway has
 //	write.go       which statuses are written, and when

@@ -201,7 +201,7 @@ func (s *scope) policyDigest(policy *graph.GatewayPolicy) string {
 	return policy.Digest(func(name types.NamespacedName) string { return s.credentialVersions[name] })
 }
 
-// policyLack is why a policy is not used by every pod.
+// policyLack is why a policy is not used by every pod, or not as if they were one.
 func (s *scope) policyLack(policy *graph.GatewayPolicy) *lack {
 	if !policy.Served {
 		return nil
@@ -211,7 +211,16 @@ func (s *scope) policyLack(policy *graph.GatewayPolicy) *lack {
 	if len(policy.KeyAddresses()) > 0 {
 		what += ", with what is fetched for auth.jwt.jwksURL or auth.oidc.issuer,"
 	}
-	return s.served.lacking(what, func(one replicaView) bool { return one.routes[digest] })
+	if lack := s.served.lacking(what, func(one replicaView) bool { return one.routes[digest] }); lack != nil {
+		return lack
+	}
+	if lack := s.served.apart(slipwayv1alpha1.ReasonLimitNotShared); lack != nil && policy.SharesLimit {
+		return lack
+	}
+	if policy.SharesSessions {
+		return s.served.apart(slipwayv1alpha1.ReasonSessionsNotShared)
+	}
+	return nil
 }
 
 // policyWait is how long to hold back what is said of a policy.

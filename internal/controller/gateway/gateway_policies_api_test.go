@@ -3,7 +3,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -92,42 +91,6 @@ func (f *fixture) copied(g *gatewayv1.Gateway, of *corev1.Secret, want map[strin
 		}
 		return nil
 	})
-}
-
-// The pods have a secret in common as long as a rule has sessions, and it stays the same.
-func TestTheSecretOfSessionsIsBesideTheCopies(t *testing.T) {
-	f := newFixture(t)
-	f.startOperator(nil)
-	g, route := f.gateway(), f.route("shop", "app")
-	policy := attach(f.namespace, "sessions", "HTTPRoute", "shop", "", "keys")
-	policy.Spec.Defaults = &slipwayv1alpha1.GatewayPolicySettings{SessionAffinity: &slipwayv1alpha1.SessionAffinity{Cookie: &slipwayv1alpha1.AffinityCookie{}}}
-	f.create(f.class, g, service(f.namespace, "app"), route, policy)
-	var first []byte
-	has := func(length int) {
-		t.Helper()
-		environment.Eventually(t, func() error {
-			copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: desired.CopiesName(g), Namespace: f.namespace}}
-			if err := f.get(copies); err != nil {
-				return err
-			}
-			if got := copies.Data[borrowed.SessionsKey]; len(got) != length {
-				return fmt.Errorf("the secret has %d bytes, want %d", len(got), length)
-			}
-			if first == nil {
-				first = copies.Data[borrowed.SessionsKey]
-			}
-			if got := copies.Data[borrowed.SessionsKey]; length > 0 && !bytes.Equal(got, first) {
-				t.Error("it is another one")
-			}
-			return nil
-		})
-	}
-	has(borrowed.SecretBytes)
-	update(f, policy, func(p *slipwayv1alpha1.GatewayPolicy) { p.Spec.Defaults.SessionAffinity.Cookie.Name = "lb" })
-	f.waitPolicyOf(policy, slipwayv1alpha1.ConditionPolicyAccepted, "True", slipwayv1alpha1.ReasonPolicyAccepted)
-	has(borrowed.SecretBytes)
-	f.delete(policy)
-	has(0)
 }
 
 func TestAGatewayPolicyIsJudged(t *testing.T) {

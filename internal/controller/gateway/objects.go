@@ -18,7 +18,7 @@ import (
 // loadInput reads what the graph is built of, but for the Secrets.
 func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
 	s.input = graph.Input{
-		Gateway: s.gateway, ReservedPorts: []int32{desired.AdminPort}, Only: r.namespaces,
+		Gateway: s.gateway, ReservedPorts: desired.ReservedPorts(), Only: r.namespaces,
 		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
 	}
 	if err := r.loadSets(ctx, s); err != nil {

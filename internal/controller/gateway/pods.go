@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
@@ -32,6 +33,8 @@ type replicaView struct {
 	// what it serves: listeners by name and digest, and the digests of routes.
 	listeners map[revision.ServedListener]bool
 	routes    map[string]bool
+	// apart is what it does not share with the others though it should, by reason.
+	apart map[string]string
 }
 
 // judgePods looks at what the pods that are ready say.
@@ -46,7 +49,7 @@ func (s *scope) judgePods() {
 }
 
 func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaView {
-	one := replicaView{pod: pod, listeners: map[revision.ServedListener]bool{}, routes: map[string]bool{}}
+	one := replicaView{pod: pod, listeners: map[revision.ServedListener]bool{}, routes: map[string]bool{}, apart: map[string]string{}}
 	switch {
 	case answer.State == replica.Asking:
 		one.asking = true
@@ -67,6 +70,11 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 		}
 		for _, digest := range answer.Document.Routes {
 			one.routes[digest] = true
+		}
+		for _, problem := range answer.Document.Problems {
+			if problem.Reason == slipwayv1alpha1.ReasonLimitNotShared || problem.Reason == slipwayv1alpha1.ReasonSessionsNotShared {
+				one.apart[problem.Reason] = problem.Message
+			}
 		}
 	}
 	return one
@@ -123,6 +131,17 @@ func (v served) lacking(what string, has func(replicaView) bool) *lack {
 	}
 }
 
+// apart finds the first pod that does not share something with the others, of which the reason tells. Pods tell of limits when that
+// has lasted, and of sessions at once: the secret of those may be about to come.
+func (v served) apart(reason string) *lack {
+	for _, one := range v.replicas {
+		if message := one.apart[reason]; message != "" {
+			return &lack{reason: reason, message: fmt.Sprintf("pod %q: %s", one.pod.Name, message), passing: reason == slipwayv1alpha1.ReasonSessionsNotShared}
+		}
+	}
+	return nil
+}
+
 // listenerDigest is by what a pod says that it serves a listener.
 func (s *scope) listenerDigest(l *graph.Listener) revision.ServedListener {
 	parts := l.Parts(
@@ -139,10 +158,14 @@ func (s *scope) listenerLack(l *graph.Listener) *lack {
 	return s.served.lacking(fmt.Sprintf("listener %q", l.Name), func(one replicaView) bool { return one.listeners[digest] })
 }
 
-// routeLack is why a route is not served by every pod.
+// routeLack is why a route is not served by every pod, or not with the sessions that it asks for. What it has of policies is told there.
 func (s *scope) routeLack(route *graph.Route) *lack {
 	digest := revision.RouteDigest(route.UID, route.Generation)
-	return s.served.lacking("this generation of the route", func(one replicaView) bool { return one.routes[digest] })
+	lack := s.served.lacking("this generation of the route", func(one replicaView) bool { return one.routes[digest] })
+	if lack == nil && route.SharesSessions {
+		return s.served.apart(slipwayv1alpha1.ReasonSessionsNotShared)
+	}
+	return lack
 }
 
 // standby returns the pods that are to take no new connections while they are stale: none unless another that is ready hears

@@ -108,11 +108,12 @@ func problemOf(secret *corev1.Secret) string {
 // certificate is taken out as soon as no grant permits it. Nothing is read while neither the Secrets nor the copies have changed.
 func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	wanted, trusted := s.borrowed(), s.trusted()
-	count, sessions := len(wanted)+len(trusted)+len(s.lent), s.keepsSessions()
-	if count == 0 && !sessions && s.copies.UID == "" {
+	shared := s.sharedSecrets()
+	count := len(wanted) + len(trusted) + len(s.lent) + len(shared)
+	if count == 0 && s.copies.UID == "" {
 		return nil
 	}
-	versions := []string{fmt.Sprintf("sessions %t", sessions)}
+	versions := []string{fmt.Sprintf("shared %q", shared)}
 	for _, name := range wanted {
 		versions = append(versions, name.String()+"@"+s.versions[name])
 	}
@@ -134,7 +135,7 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	if client.IgnoreNotFound(err) != nil {
 		return outcome.Classify("the Secret with the copies", err)
 	}
-	if count == 0 && !sessions && !r.kit.Applier.Ours(s.gateway, current) {
+	if count == 0 && !r.kit.Applier.Ours(s.gateway, current) {
 		r.copied.Add(s.gateway.UID, copied{at: s.copies.ResourceVersion, of: state})
 		return nil
 	}
@@ -143,9 +144,7 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	if failed != nil && len(data) == 0 && current.UID == "" {
 		return failed // there is nothing to copy, and nothing to take away
 	}
-	if sessions {
-		failed = errors.Join(failed, keepSessions(data, current))
-	}
+	failed = errors.Join(failed, keepShared(shared, data, current))
 	// Credentials that a stale cache does not show are no reason to take their copy away.
 	ctx = apply.Using(ctx, s.credentials...)
 	if _, err := r.kit.Applier.Apply(ctx, s.gateway, apply.Child{Desired: desired.Copies(s.gateway, data), Current: current}); err != nil {

@@ -175,7 +175,7 @@ func (in *gatewayReading) truth() (revision.Document, error) {
 // input is what the graph is built of, and the certificates among it.
 func (in *gatewayReading) input(gateway *gatewayv1.Gateway, secrets []*corev1.Secret) (graph.Input, map[types.NamespacedName]borrowed.Certificate, error) {
 	made := graph.Input{
-		Gateway: gateway, ReservedPorts: []int32{desired.AdminPort},
+		Gateway: gateway, ReservedPorts: desired.ReservedPorts(),
 		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
 	}
 	services, err := typed[corev1.Service](in.objects["Service"])

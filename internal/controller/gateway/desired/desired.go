@@ -15,6 +15,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/children"
@@ -25,6 +26,11 @@ const Kind = "Gateway"
 
 // AdminPort is where a pod says whether it is ready and what it serves. No listener can have it.
 const AdminPort = 15021
+
+// ReservedPorts are those for TCP that no listener can have: the admin port, and the one by which the pods reach each other. The
+// second is open only while a policy has the pods count together. It is reserved in any case: whoever may write policies could
+// otherwise take a port from a listener.
+func ReservedPorts() []int32 { return []int32{AdminPort, quota.Port} }
 
 // RightsName is the name of the ClusterRole with what the pods of every Gateway may read, and of its ClusterRoleBinding.
 const RightsName = "slipway-gateway"

@@ -59,7 +59,7 @@ func inputs(gateway *gatewayv1.Gateway) desired.Inputs {
 			secrets[types.NamespacedName{Namespace: gateway.Namespace, Name: string(ref.Name)}] = graph.Secret{}
 		}
 	}
-	built := graph.Build(graph.Input{Gateway: gateway, Secrets: secrets, ReservedPorts: []int32{desired.AdminPort}})
+	built := graph.Build(graph.Input{Gateway: gateway, Secrets: secrets, ReservedPorts: desired.ReservedPorts()})
 	return desired.Inputs{Gateway: gateway, Image: "slipway-gateway:1", ServiceType: corev1.ServiceTypeLoadBalancer, Listeners: built.Listeners, Secrets: built.Certificates()}
 }
 

@@ -1,0 +1,155 @@
+package gateway
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+)
+
+// Clients keep their endpoints, and counts go on, while the secrets stay. One that somebody has broken is made anew.
+func TestTheSecretsThatPodsHaveInCommonStay(t *testing.T) {
+	kept := func(current map[string][]byte, keys ...string) map[string][]byte {
+		data := map[string][]byte{}
+		if err := keepShared(keys, data, &corev1.Secret{Data: current}); err != nil {
+			t.Fatal(err)
+		}
+		if len(data) != len(keys) {
+			t.Errorf("of %q it keeps %q", keys, data)
+		}
+		return data
+	}
+	both := []string{borrowed.SessionsKey, borrowed.ReplicasKey}
+	first, other := kept(nil, both...), kept(nil, both...)
+	for _, key := range both {
+		if len(first[key]) != borrowed.SecretBytes || bytes.Equal(first[key], other[key]) {
+			t.Errorf("%s: two Gateways have the secret %x", key, first[key])
+		}
+		if again := kept(first, key); !bytes.Equal(first[key], again[key]) {
+			t.Errorf("%s: it does not stay", key)
+		}
+		if again := kept(map[string][]byte{key: []byte("short")}, key); len(again[key]) != borrowed.SecretBytes {
+			t.Errorf("%s: of a short one it makes %q", key, again[key])
+		}
+	}
+	if bytes.Equal(first[borrowed.SessionsKey], first[borrowed.ReplicasKey]) {
+		t.Error("sessions and replicas have the same secret")
+	}
+	kept(first) // nothing is kept that nobody wants
+}
+
+// sharingScope is a Gateway with two routes. One has sessions of its own.
+func sharingScope(t *testing.T, policies string) *scope {
+	t.Helper()
+	in := graph.Input{
+		Gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge", UID: "edge"}, Spec: gatewayv1.GatewaySpec{
+			Listeners: []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
+		}},
+		Services: map[types.NamespacedName]graph.Service{{Namespace: "infra", Name: "app"}: {Ports: map[int32]graph.Port{80: {}}}},
+	}
+	const routes = `
+- metadata: {namespace: infra, name: plain, uid: plain}
+  spec: {parentRefs: [{name: edge}], rules: [{backendRefs: [{name: app, port: 80}]}]}
+- metadata: {namespace: infra, name: sticky, uid: sticky}
+  spec: {parentRefs: [{name: edge}], rules: [{backendRefs: [{name: app, port: 80}], sessionPersistence: {}}]}
+`
+	for _, err := range []error{yaml.UnmarshalStrict([]byte(routes), &in.HTTPRoutes), yaml.UnmarshalStrict([]byte(policies), &in.GatewayPolicies)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &scope{gateway: in.Gateway, input: in, graph: graph.Build(in)}
+	document := revision.Document{UID: "edge", View: &revision.View{Current: true}}
+	for _, route := range s.graph.Routes {
+		document.Routes = append(document.Routes, revision.RouteDigest(route.UID, route.Generation))
+	}
+	for _, policy := range s.graph.GatewayPolicies {
+		document.Routes = append(document.Routes, s.policyDigest(policy))
+	}
+	for _, name := range []string{"edge-a", "edge-b"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		said := document
+		s.served.replicas = append(s.served.replicas, judge("edge", pod, replica.Answer{State: replica.Answering, Document: &said}))
+		document.Problems = []revision.Problem{ // of the second
+			{Route: -1, Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: "nobody answers"},
+			{Route: -1, Reason: slipwayv1alpha1.ReasonSessionsNotShared, Message: "there is no secret"},
+		}
+	}
+	return s
+}
+
+const (
+	limitsOfAll = `
+- metadata: {namespace: infra, name: limits, uid: limits}
+  spec: {targetRefs: [{kind: HTTPRoute, name: plain}], defaults: {rateLimit: {requests: 10, period: 1s, count: Gateway}}}
+`
+	sessionsOfAll = `
+- metadata: {namespace: infra, name: sessions, uid: sessions}
+  spec: {targetRefs: [{kind: Gateway, name: edge}], defaults: {sessionAffinity: {cookie: {}}}}
+`
+	limitsOfEach = `
+- metadata: {namespace: infra, name: others, uid: others}
+  spec: {targetRefs: [{kind: Gateway, name: edge}], defaults: {rateLimit: {requests: 10, period: 1s}}}
+`
+)
+
+// What pods do not share is told where it was asked for. A route that is served as it is written stays live, whatever its policies lack.
+func TestWhatPodsDoNotShareIsToldWhereItWasAskedFor(t *testing.T) {
+	s := sharingScope(t, limitsOfAll+sessionsOfAll+limitsOfEach)
+	want := map[string]string{
+		"limits": "LimitNotShared: pod \"edge-b\": nobody answers", "sessions": "SessionsNotShared: pod \"edge-b\": there is no secret", "others": "Live: every pod that is ready uses this generation of the policy",
+		"plain": "Live: every pod that is ready serves this generation of the route", "sticky": "SessionsNotShared: pod \"edge-b\": there is no secret",
+	}
+	got := map[string]string{}
+	for _, policy := range s.graph.GatewayPolicies {
+		lack := s.policyLack(policy)
+		if passing := lack != nil && lack.passing; passing != (policy.Name.Name == "sessions") { // the secret may be about to come
+			t.Errorf("what is said of policy %q passes: %v", policy.Name.Name, passing)
+		}
+		said := livePolicy(policy, lack)
+		got[policy.Name.Name] = said.Reason + ": " + said.Message
+	}
+	for _, route := range s.graph.Routes {
+		said := s.live(route, route.Parents[0])
+		got[route.Name.Name] = said.Reason + ": " + said.Message
+	}
+	for name, says := range want {
+		if got[name] != says {
+			t.Errorf("%s says %q, want %q", name, got[name], says)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("it says %q", got)
+	}
+}
+
+func TestASecretIsKeptForWhatWantsIt(t *testing.T) {
+	const override = `
+- metadata: {namespace: infra, name: override, uid: override}
+  spec: {targetRefs: [{kind: Gateway, name: edge}], overrides: {rateLimit: {requests: 10, period: 1s}, sessionAffinity: {none: {}}}}
+`
+	for name, test := range map[string]struct {
+		policies string
+		want     []string
+	}{
+		"sessions of a route":      {"[]", []string{borrowed.SessionsKey}},
+		"and a limit":              {limitsOfAll, []string{borrowed.SessionsKey, borrowed.ReplicasKey}},
+		"a limit of each pod":      {limitsOfEach, []string{borrowed.SessionsKey}},
+		"overrides take both away": {limitsOfAll + override, nil},
+	} {
+		if got := sharingScope(t, test.policies).sharedSecrets(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: secrets %q, want %q", name, got, test.want)
+		}
+	}
+}
