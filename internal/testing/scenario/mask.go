@@ -1,10 +1,13 @@
 package scenario
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 )
 
 // volatile are the fields that differ from run to run: identities, versions, times and
@@ -20,6 +23,9 @@ var volatile = []string{
 
 // volatileSuffixes end the keys of resource versions in the Secret with the copies of a Gateway.
 var volatileSuffixes = []string{".version", ".data.v"}
+
+// random are the keys there of what the operator has made by chance.
+var random = []string{borrowed.SessionsKey, borrowed.ReplicasKey}
 
 // mask removes what differs from run to run.
 func mask(node any, namespace string) {
@@ -60,6 +66,9 @@ func maskText(key, text, namespace string) string {
 		if strings.HasSuffix(key, suffix) {
 			return suffix
 		}
+	}
+	if slices.Contains(random, key) && len(text) == base64.StdEncoding.EncodedLen(borrowed.SecretBytes) {
+		return "random"
 	}
 	return strings.ReplaceAll(text, namespace, namespaceHere)
 }

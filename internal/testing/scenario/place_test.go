@@ -1,10 +1,15 @@
 package scenario
 
 import (
+	"encoding/base64"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 )
 
 func TestAnObjectIsCalledTheSameInEveryRun(t *testing.T) {
@@ -81,5 +86,21 @@ func TestAScenarioGoesElsewhereWhereAStepNamesIt(t *testing.T) {
 				t.Errorf("got %v", goes)
 			}
 		})
+	}
+}
+
+func TestWhatTheOperatorHasMadeByChanceIsMasked(t *testing.T) {
+	masked := func(key, content string) string {
+		data := map[string]any{"data": map[string]any{key: base64.StdEncoding.EncodeToString([]byte(content))}}
+		mask(data, "test-x")
+		return fmt.Sprint(data)
+	}
+	for _, key := range []string{borrowed.SessionsKey, borrowed.ReplicasKey} {
+		if a, b := masked(key, strings.Repeat("a", 32)), masked(key, strings.Repeat("b", 32)); a != b {
+			t.Errorf("masked are %s and %s", a, b)
+		}
+		if a, b := masked(key, "a"), masked(key, "b"); a == b {
+			t.Errorf("what is not of the right length is masked: %s", a)
+		}
 	}
 }
