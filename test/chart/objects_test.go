@@ -23,6 +23,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gateway/quota"
 )
 
 // as converts an object, which must have no field that its type does not know.
@@ -522,6 +523,8 @@ func TestTheNetworkPoliciesSelectWhatTheyAreAbout(t *testing.T) {
 		{"Prometheus at the monitor", ofMonitor, "monitoring", prometheus, []int32{8080, 8082}},
 		{"Prometheus at a gateway", ofGateways, "monitoring", prometheus, []int32{desired.AdminPort}},
 		{"the operator at a gateway", ofGateways, "ops", operator.Labels, []int32{desired.AdminPort}},
+		{"a replica at another", ofGateways, "edge", pods.Labels, []int32{quota.Port}},
+		{"a gateway of another namespace at a gateway", ofGateways, "team", pods.Labels, nil},
 		{"somebody with the operator's labels at a gateway", ofGateways, "team", operator.Labels, nil},
 		{"another pod of the operator's namespace at a gateway", ofGateways, "ops", prometheus, nil},
 	} {
@@ -561,8 +564,11 @@ func letsIn(t *testing.T, policy *networkingv1.NetworkPolicy, namespace, pod map
 	for _, rule := range policy.Spec.Ingress {
 		in := len(rule.From) == 0
 		for _, peer := range rule.From {
-			in = in || peer.IPBlock == nil && peer.NamespaceSelector != nil && selects(t, peer.NamespaceSelector, namespace) &&
-				(peer.PodSelector == nil || selects(t, peer.PodSelector, pod))
+			there := namespace[corev1.LabelMetadataName] == policy.Namespace // without a selector it is that of the policy
+			if peer.NamespaceSelector != nil {
+				there = selects(t, peer.NamespaceSelector, namespace)
+			}
+			in = in || peer.IPBlock == nil && there && (peer.PodSelector == nil || selects(t, peer.PodSelector, pod))
 		}
 		for _, port := range rule.Ports {
 			if in {
