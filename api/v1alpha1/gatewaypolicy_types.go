@@ -95,7 +95,6 @@ type PolicyTargetReference struct {
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.per) || self.rateLimit.per != 'Key' || has(self.auth)",message="rateLimit.per Key needs auth beside it"
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.per) || self.rateLimit.per != 'Key' || !has(self.auth) || !has(self.auth.external) || has(self.auth.external.identityHeader)",message="rateLimit.per Key needs auth.external.identityHeader"
-// +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || !has(self.rateLimit.count) || self.rateLimit.count != 'Gateway'",message="rateLimit.count Gateway is for an APIGateway alone"
 // +kubebuilder:validation:XValidation:rule="!has(self.compression) || !has(self.compression.algorithms) || !('Identity' in self.compression.algorithms) || size(self.compression.algorithms) == 1",message="compression.algorithms: Identity stands alone"
 type GatewayPolicySettings struct {
 	// clientAddresses lets only those in whose address fits. Others get 403, and connections that the gateway does not read are
@@ -113,8 +112,9 @@ type GatewayPolicySettings struct {
 	// +optional
 	Auth *Auth `json:"auth,omitempty"`
 
-	// rateLimit bounds the number of requests of each rule of a route. Others get 429. Every replica counts for itself, and
-	// the requests of a rule are counted together, whichever listener they come by. Default: no bound.
+	// rateLimit bounds the number of requests of each rule of a route. Others get 429. Every replica counts for itself, or all
+	// replicas of the Gateway count together (count), and the requests of a rule are counted together, whichever listener they
+	// come by. Default: no bound.
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
