@@ -18,8 +18,9 @@ type GatewayPolicySettingsApplyConfiguration struct {
 	// auth lets only those in who prove who they are. Others get 401. Its Secrets are in the namespace of the policy, and so is
 	// the Service that external asks. Default: everybody.
 	Auth *AuthApplyConfiguration `json:"auth,omitempty"`
-	// rateLimit bounds the number of requests of each rule of a route. Others get 429. Every replica counts for itself, and
-	// the requests of a rule are counted together, whichever listener they come by. Default: no bound.
+	// rateLimit bounds the number of requests of each rule of a route. Others get 429. Every replica counts for itself, or all
+	// replicas of the Gateway count together (count), and the requests of a rule are counted together, whichever listener they
+	// come by. Default: no bound.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
 	// cors lets pages of other origins use the routes. Preflight requests are answered by the gateway. A CORS filter of an
 	// HTTPRoute comes before defaults, and overrides come before the filter. Default: the gateway leaves CORS to the backend.
