@@ -230,7 +230,7 @@ func TestEventsAreNotHeldBackByCompression(t *testing.T) {
 	for _, algorithm := range []string{"Gzip", "Zstd"} {
 		g := start(t, Options{}, `[{backendService: {name: app, port: 80}, compression: {algorithms: [`+algorithm+`], contentTypes: [text/event-stream]}}]`, backend)
 		for _, version := range []int{1, 2} {
-			response, err := clientOf(t, version).Do(g.request("GET", "/", "Accept-Encoding", strings.ToLower(algorithm)))
+			response, err := clientOf(t, version).Do(g.request("GET", "/", "Accept-Encoding", strings.ToLower(algorithm))) //nolint:bodyclose // it is closed below
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,11 +293,11 @@ func TestAClientHasAShareOfTheEncoders(t *testing.T) {
 		client := clientOf(t, version)
 		var open []*http.Response
 		ask := func(path, from string) string {
-			response, err := client.Do(g.request("GET", path, "Accept-Encoding", "zstd", "X-Forwarded-For", from))
+			response, err := client.Do(g.request("GET", path, "Accept-Encoding", "zstd", "X-Forwarded-For", from)) //nolint:bodyclose // it is closed below
 			if err != nil {
 				t.Fatal(err)
 			}
-			open = append(open, response)
+			open = append(open, response) //nolint:bodyclose // it is closed below
 			return response.Header.Get("Content-Encoding") + join(response.Header["Vary"])
 		}
 		for range share {
