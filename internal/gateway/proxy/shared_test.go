@@ -128,6 +128,15 @@ func load(t testing.TB, list []*sharing, clients [3]int, duration time.Duration,
 	return ok.Load(), not.Load(), time.Since(begin).Seconds()
 }
 
+// decidedLate is how many requests were decided before the owner of the limit had answered, on a busy machine. Tokens pay for those that
+// were allowed, but not before the test ends.
+func decidedLate(list []*sharing) (late float64) {
+	for _, s := range list {
+		late += float64(s.shared.Figures().Late)
+	}
+	return late
+}
+
 const sharedRoute = `[{backendService: {name: app, port: 80}, rateLimit: {requests: 100, period: 1s, count: Gateway}}]`
 
 // The limit holds for all replicas together, over HTTP/1.1 and HTTP/2, and with the same
@@ -137,9 +146,9 @@ func TestALimitOfTheGatewayHoldsForAllReplicasTogether(t *testing.T) {
 	holds := func(t *testing.T, list []*sharing, clients [3]int) {
 		t.Helper()
 		allowed, refused, seconds := load(t, list, clients, 2*time.Second, nil)
-		most := 100 * (seconds + 1)
-		t.Logf("%d allowed of %.0f, %d refused", allowed, most, refused)
-		if float64(allowed) > 1.05*most || refused == 0 {
+		most, late := 100*(seconds+1), decidedLate(list)
+		t.Logf("%d allowed of %.0f, %d refused, %.0f decided late", allowed, most, refused, late)
+		if float64(allowed) > 1.05*most+late || refused == 0 {
 			t.Errorf("%d requests were allowed in %.1f s, want at most %.0f", allowed, seconds, most)
 		}
 		if float64(allowed) < 0.7*most { // a slow machine makes requests late
@@ -166,7 +175,7 @@ func TestALimitOfTheGatewayHoldsWhenAReplicaIsKilled(t *testing.T) {
 		list[2].stop()
 		_ = list[2].server.Shutdown(t.Context())
 	})
-	if most := 1.05 * 100 * (seconds + 1); float64(allowed) > most {
+	if most := 1.05*100*(seconds+1) + decidedLate(list); float64(allowed) > most {
 		t.Errorf("%d requests were allowed in %.1f s, want at most %.0f", allowed, seconds, most)
 	}
 	if allowed < 150 {
