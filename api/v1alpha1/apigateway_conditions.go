@@ -61,8 +61,8 @@ const (
 	ReasonKeysNotFetched = "KeysNotFetched"
 	// ReasonLimitNotShared: the replicas do not reach each other, so each allows its part of a rate limit with count: Gateway.
 	ReasonLimitNotShared = "LimitNotShared"
-	// ReasonSessionsNotShared: the replicas have no key in common, so each chooses the endpoints of sessions by itself.
-	ReasonSessionsNotShared = "SessionsNotShared"
+	// ReasonAffinityNotShared: the replicas have no key in common, so each chooses the endpoints of sessions by itself.
+	ReasonAffinityNotShared = "AffinityNotShared"
 	// ReasonProviderNotFetched: what the provider of auth.oidc.issuer publishes could not be fetched yet.
 	ReasonProviderNotFetched = "ProviderNotFetched"
 	// ReasonReplicaBehind: a replica serves an older generation, or does not answer.

@@ -58,7 +58,7 @@ const (
 	// ConditionPolicyAccepted says whether the policy is used as it is written.
 	ConditionPolicyAccepted = "Accepted"
 	// ConditionPolicyLive says whether every pod of the Gateway that gets requests uses this generation of the policy, with
-	// its Secrets as they are now. LimitNotShared and SessionsNotShared are those of an APIGateway: each pod uses it, and not as if
+	// its Secrets as they are now. LimitNotShared and AffinityNotShared are those of an APIGateway: each pod uses it, and not as if
 	// they were one.
 	ConditionPolicyLive = "slipway.dev/Live"
 )

@@ -60,7 +60,8 @@ type GatewayPolicySpec struct {
 	Defaults *GatewayPolicySettings `json:"defaults,omitempty"`
 
 	// overrides hold whatever more specific policies set. Where several policies override the same setting, the least
-	// specific one holds: that of the Gateway before that of a route. A more specific policy can switch compression off.
+	// specific one holds: that of the Gateway before that of a route. A more specific policy can switch compression and the
+	// cache off.
 	// Default: none.
 	// +optional
 	Overrides *GatewayPolicySettings `json:"overrides,omitempty"`
@@ -136,7 +137,8 @@ type GatewayPolicySettings struct {
 	Backends *BackendSettings `json:"backends,omitempty"`
 
 	// cache keeps responses of the backends that they declare fresh, and gives them to requests that would have got the same. Its
-	// defaults are set by {}. Mode Off switches it off for a more specific target. Default: nothing is kept.
+	// defaults are set by {}. Mode Off switches it off for a more specific target, also where overrides of a less specific one
+	// keep responses. Default: nothing is kept.
 	// +optional
 	Cache *Cache `json:"cache,omitempty"`
 

@@ -27,9 +27,6 @@ const (
 	ReasonAuthNotPossible = graph.ReasonAuthNotPossible
 	// ReasonNoReplica: no pod of the Gateway is ready.
 	ReasonNoReplica = "NoReplica"
-	// LimitNotShared and SessionsNotShared are those of an APIGateway: for the sessions that a route asks for, and for what a policy
-	// asks for in the status of the policy.
-
 	// ReasonReplicaBehind: a pod that is ready does not serve this generation of the route.
 	ReasonReplicaBehind = "ReplicaBehind"
 	// ReasonOlderRouteFirst: an older route gets everything that comes to the listeners that the route is attached to.

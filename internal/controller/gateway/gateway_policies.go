@@ -217,8 +217,8 @@ func (s *scope) policyLack(policy *graph.GatewayPolicy) *lack {
 	if lack := s.served.apart(slipwayv1alpha1.ReasonLimitNotShared); lack != nil && policy.SharesLimit {
 		return lack
 	}
-	if policy.SharesSessions {
-		return s.served.apart(slipwayv1alpha1.ReasonSessionsNotShared)
+	if policy.SharesAffinity {
+		return s.served.apart(slipwayv1alpha1.ReasonAffinityNotShared)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 			one.routes[digest] = true
 		}
 		for _, problem := range answer.Document.Problems {
-			if problem.Reason == slipwayv1alpha1.ReasonLimitNotShared || problem.Reason == slipwayv1alpha1.ReasonSessionsNotShared {
+			if problem.Reason == slipwayv1alpha1.ReasonLimitNotShared || problem.Reason == slipwayv1alpha1.ReasonAffinityNotShared {
 				one.apart[problem.Reason] = problem.Message
 			}
 		}
@@ -136,7 +136,7 @@ func (v served) lacking(what string, has func(replicaView) bool) *lack {
 func (v served) apart(reason string) *lack {
 	for _, one := range v.replicas {
 		if message := one.apart[reason]; message != "" {
-			return &lack{reason: reason, message: fmt.Sprintf("pod %q: %s", one.pod.Name, message), passing: reason == slipwayv1alpha1.ReasonSessionsNotShared}
+			return &lack{reason: reason, message: fmt.Sprintf("pod %q: %s", one.pod.Name, message), passing: reason == slipwayv1alpha1.ReasonAffinityNotShared}
 		}
 	}
 	return nil
@@ -162,8 +162,8 @@ func (s *scope) listenerLack(l *graph.Listener) *lack {
 func (s *scope) routeLack(route *graph.Route) *lack {
 	digest := revision.RouteDigest(route.UID, route.Generation)
 	lack := s.served.lacking("this generation of the route", func(one replicaView) bool { return one.routes[digest] })
-	if lack == nil && route.SharesSessions {
-		return s.served.apart(slipwayv1alpha1.ReasonSessionsNotShared)
+	if lack == nil && route.SharesAffinity {
+		return s.served.apart(slipwayv1alpha1.ReasonAffinityNotShared)
 	}
 	return lack
 }

@@ -13,7 +13,7 @@ import (
 // same endpoint, and another one where all pods count the requests of a rule together. Neither is of use for the other.
 func (s *scope) sharedSecrets() []string {
 	var keys []string
-	if s.graph.SharesSessions() {
+	if s.graph.SharesAffinity() {
 		keys = append(keys, borrowed.SessionsKey)
 	}
 	if s.graph.SharesLimit() {

@@ -83,7 +83,7 @@ func sharingScope(t *testing.T, policies string) *scope {
 		s.served.replicas = append(s.served.replicas, judge("edge", pod, replica.Answer{State: replica.Answering, Document: &said}))
 		document.Problems = []revision.Problem{ // of the second
 			{Route: -1, Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: "nobody answers"},
-			{Route: -1, Reason: slipwayv1alpha1.ReasonSessionsNotShared, Message: "there is no secret"},
+			{Route: -1, Reason: slipwayv1alpha1.ReasonAffinityNotShared, Message: "there is no secret"},
 		}
 	}
 	return s
@@ -108,8 +108,8 @@ const (
 func TestWhatPodsDoNotShareIsToldWhereItWasAskedFor(t *testing.T) {
 	s := sharingScope(t, limitsOfAll+sessionsOfAll+limitsOfEach)
 	want := map[string]string{
-		"limits": "LimitNotShared: pod \"edge-b\": nobody answers", "sessions": "SessionsNotShared: pod \"edge-b\": there is no secret", "others": "Live: every pod that is ready uses this generation of the policy",
-		"plain": "Live: every pod that is ready serves this generation of the route", "sticky": "SessionsNotShared: pod \"edge-b\": there is no secret",
+		"limits": "LimitNotShared: pod \"edge-b\": nobody answers", "sessions": "AffinityNotShared: pod \"edge-b\": there is no secret", "others": "Live: every pod that is ready uses this generation of the policy",
+		"plain": "Live: every pod that is ready serves this generation of the route", "sticky": "AffinityNotShared: pod \"edge-b\": there is no secret",
 	}
 	got := map[string]string{}
 	for _, policy := range s.graph.GatewayPolicies {

@@ -59,6 +59,9 @@ func compileAffinity(e *compiled, rule *Rule) *Fault {
 		if affinity.Name != "" && (!isToken(affinity.Name) || len(affinity.Name) > maxSessionName) {
 			return invalid("%s: %q cannot be the name of a cookie of at most %d characters", affinity.NameField, affinity.Name, maxSessionName)
 		}
+		if strings.Contains(strings.ToLower(affinity.Name), LoginCookies) {
+			return invalid("%s: %q is a name of cookies of log-ins", affinity.NameField, affinity.Name)
+		}
 		if affinity.Lifetime < 0 || affinity.Lifetime > maxSessionLifetime || affinity.Lifetime%time.Second != 0 {
 			return invalid("%s: %v is not from 1 second to 400 days, in whole seconds", affinity.LifetimeField, affinity.Lifetime)
 		}

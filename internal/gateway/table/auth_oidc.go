@@ -1,7 +1,6 @@
 package table
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -51,6 +50,9 @@ const (
 	// ForwardIDToken sends the ID token.
 	ForwardIDToken
 )
+
+// LoginCookies is what the names of cookies of log-ins begin with. No other cookie may have it in its name.
+const LoginCookies = "slipway-oidc-"
 
 // MinClientSecret is how many bytes a client secret has at least. Cookies are encrypted with a key that is made from it, so who
 // has a cookie could guess a shorter one.
@@ -141,70 +143,6 @@ func checkOwnPath(field, text string) *Fault {
 	path, err := ParsePath(text)
 	if err != nil || !path.ReadsOneWay() || path.Match != text || text == "/" {
 		return invalid("%s: %q is not a plain path such as /oauth2/callback", field, text)
-	}
-	return nil
-}
-
-// Unreturned returns the problems of the rules at which no log-in could end, as Compile tells them. It needs no Services, and no
-// client secrets.
-func Unreturned(in Input) []Problem {
-	c, _ := compile(in)
-	before := len(c.problems)
-	c.checkReturns()
-	return c.problems[before:]
-}
-
-// checkReturns refuses the rules to which no request for redirectPath or logoutPath comes, because another rule has it. Log-ins
-// could not be finished there. What a rule asks for is known also if it cannot be served.
-func (c *compiler) checkReturns() {
-	for i := range c.compiled {
-		entry := &c.compiled[i]
-		if entry.asks == nil || entry.asks.OIDC == nil {
-			continue
-		}
-		for _, one := range []struct{ field, path string }{{"redirectPath", entry.asks.OIDC.RedirectPath}, {"logoutPath", entry.asks.OIDC.LogoutPath}} {
-			if one.path == "" || c.reaches(entry, one.path) {
-				continue
-			}
-			f := invalid("auth.oidc.%s: requests for %q do not come to this route, nor to another one of the same host with the same auth.oidc (claimsToHeaders may differ)", one.field, one.path)
-			p := Problem{Index: entry.Index, Route: entry.Name, Reason: f.Reason, Message: f.Message}
-			c.problems = append(c.problems, p)
-			if entry.Unavailable == nil {
-				entry.Unavailable = &p
-			}
-			break
-		}
-	}
-}
-
-// reaches reports whether a request for a path, to the host of a route, comes to it or to one that shares its sessions, at each
-// of its listeners.
-func (c *compiler) reaches(entry *compiled, path string) bool {
-	host := entry.host
-	if parent, wildcard := strings.CutPrefix(host, "*."); wildcard {
-		host = "any." + parent
-	}
-	for _, l := range c.listenersOf(*entry) {
-		to := l.match(&Request{Method: http.MethodGet, Host: host, Path: path})
-		if to == nil {
-			return false
-		}
-		if to == entry.Route {
-			continue
-		}
-		if other := c.asks(to); other == nil || other.OIDC == nil || other.OIDC.Scope == "" || other.OIDC.Scope != entry.asks.OIDC.Scope {
-			return false
-		}
-	}
-	return true
-}
-
-// asks is what a route asks of clients.
-func (c *compiler) asks(of *Route) *Auth {
-	for i := range c.compiled {
-		if c.compiled[i].Route == of {
-			return c.compiled[i].asks
-		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -13,6 +14,7 @@ import (
 func FuzzCompileRules(f *testing.F) {
 	f.Add("a.test", "/a", "Prefix", "X-A", "x", "/b", int32(80), uint32(1))
 	f.Add("*.test", "/[", "RegularExpression", "host", "(", "b\n", int32(-1), uint32(0))
+	f.Add("*.test", "/", "Prefix", "X-A", "x", "/back", int32(80), uint32(4))
 	f.Add("", "", "", "", "*", "//x", int32(0), uint32(3))
 	f.Fuzz(func(t *testing.T, host, path, pathType, header, value, target string, port int32, number uint32) {
 		edit := &table.HeaderEdit{Set: []table.HeaderField{{Name: header, Value: value}}, Add: []table.HeaderField{{Name: header, Value: value}}, Remove: []string{header}}
@@ -23,6 +25,12 @@ func FuzzCompileRules(f *testing.F) {
 		forward.Backends, forward.StrictShares = []table.BackendRef{ref}, true
 		forward.Mirrors = []table.MirrorRef{{Namespace: host, Service: "web", Port: 80, Numerator: number, Denominator: number}}
 		forward.CORS = &table.CORSRule{AllowOrigins: []string{value}, AllowMethods: []string{value}, AllowHeaders: []string{header}, ExposeHeaders: []string{value}, AllowCredentials: true, Wildcards: true}
+		if number&4 != 0 { // requests for the end of its log-ins are matched meanwhile
+			forward.Auth = &table.Auth{OIDC: &table.OIDC{
+				Scope: value, Issuer: "https://id.test", ClientID: value, Secrets: []table.Secret{"0123456789abcdef"}, RedirectPath: target, LogoutPath: path, Length: time.Hour,
+			}}
+			redirect.Headers, redirect.Query = []table.ValueMatch{{Name: header, Value: &value}}, []table.ValueMatch{{Name: header, Value: &value}}
+		}
 		redirect.Methods, redirect.Redirect = nil, &table.Redirect{StatusCode: 302, Scheme: pathType, Host: host, Port: port, ListenerPort: true, PathPrefix: target}
 		good := table.Rule{Name: "good", Index: 1, Listeners: []int{1}, Direct: answer}
 		compiled, _ := table.Compile(table.Input{

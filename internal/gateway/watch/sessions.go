@@ -31,7 +31,7 @@ func (s *Source) addSessionKey(t *target, config *proxy.Config) (problems []revi
 			continue
 		}
 		problems = append(problems, revision.Problem{
-			Route: route.Index, Name: route.Name, Field: fmt.Sprintf("spec.routes[%d]", route.Index), Reason: slipwayv1alpha1.ReasonSessionsNotShared,
+			Route: route.Index, Name: route.Name, Field: fmt.Sprintf("spec.routes[%d]", route.Index), Reason: slipwayv1alpha1.ReasonAffinityNotShared,
 			Message: fmt.Sprintf("sessionAffinity: each replica chooses endpoints by itself meanwhile, because Secret %q does not exist or has no key of %d bytes", name, quota.SecretBytes),
 		})
 	}
@@ -61,7 +61,7 @@ func (s *GatewaySource) addSessionKey(next *state, config *proxy.Config) []revis
 		return nil
 	}
 	return []revision.Problem{{
-		Route: -1, Name: s.options.BorrowedCertificates, Field: "Secret " + s.options.BorrowedCertificates, Reason: slipwayv1alpha1.ReasonSessionsNotShared,
+		Route: -1, Name: s.options.BorrowedCertificates, Field: "Secret " + s.options.BorrowedCertificates, Reason: slipwayv1alpha1.ReasonAffinityNotShared,
 		Message: "each replica chooses the endpoints of sessions by itself meanwhile, because the Secret does not exist or has no secret of sessions",
 	}}
 }

@@ -36,7 +36,7 @@ func TestTheKeyOfSessionsIsMadeFromASecret(t *testing.T) {
 			f.says(2)
 			return made
 		}
-		f.says(2, `spec.routes[0] SessionsNotShared: sessionAffinity: each replica chooses endpoints by itself meanwhile, because Secret "edge-quota" does not exist or has no key of 32 bytes`)
+		f.says(2, `spec.routes[0] AffinityNotShared: sessionAffinity: each replica chooses endpoints by itself meanwhile, because Secret "edge-quota" does not exist or has no key of 32 bytes`)
 		return made
 	}
 	first := key("u", secret("a"))

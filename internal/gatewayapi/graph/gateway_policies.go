@@ -27,9 +27,9 @@ type GatewayPolicy struct {
 	// that it names.
 	Served  bool
 	Secrets []types.NamespacedName
-	// SharesLimit tells that a rule has a rate limit from it that all pods count together, and SharesSessions that one has
+	// SharesLimit tells that a rule has a rate limit from it that all pods count together, and SharesAffinity that one has
 	// sessions from it, so that all pods need a key in common.
-	SharesLimit, SharesSessions bool
+	SharesLimit, SharesAffinity bool
 
 	of      *slipwayv1alpha1.GatewayPolicy
 	targets []place
@@ -39,6 +39,8 @@ type GatewayPolicy struct {
 	asked [stanzas]asked
 	// uncounted is why a rate limit for each client cannot be kept: auth, of another policy perhaps, does not say who it is.
 	uncounted *fault
+	// unreturned is why log-ins cannot end at a rule.
+	unreturned *fault
 	// unchecked is why the endpoints are not checked: there are too many.
 	unchecked *fault
 	// invalid is why it cannot be used at all. What it is for then answers 500.
@@ -280,7 +282,7 @@ func (b *builder) concludeGatewayPolicies(g *Graph) {
 			}
 		}
 		if matters {
-			p.conclude(cmp.Or(p.asked[defaults].lack, p.asked[overrides].lack, p.uncounted, missing, conflict, p.unchecked))
+			p.conclude(cmp.Or(p.asked[defaults].lack, p.asked[overrides].lack, p.uncounted, p.unreturned, missing, conflict, p.unchecked))
 			g.GatewayPolicies = append(g.GatewayPolicies, p)
 		}
 	}

@@ -57,13 +57,13 @@ type attached struct {
 	Name       string   `json:"name"`
 	Served     bool     `json:"served"`
 	Limit      bool     `json:"sharesLimit,omitempty"`
-	Sessions   bool     `json:"sharesSessions,omitempty"`
+	Sessions   bool     `json:"sharesAffinity,omitempty"`
 	Conditions []string `json:"conditions"`
 }
 
 type route struct {
 	Name    string   `json:"name"`
-	Shares  bool     `json:"sharesSessions,omitempty"`
+	Shares  bool     `json:"sharesAffinity,omitempty"`
 	Parents []parent `json:"parents"`
 }
 
@@ -124,7 +124,7 @@ func describe(t *testing.T, g *graph.Graph) output {
 		out.Sets = append(out.Sets, policy{Name: s.Name.String(), Conditions: texts(s.Accepted)})
 	}
 	for _, r := range g.Routes {
-		made := route{Name: string(r.Kind) + " " + r.Name.String(), Shares: r.SharesSessions}
+		made := route{Name: string(r.Kind) + " " + r.Name.String(), Shares: r.SharesAffinity}
 		for _, p := range r.Parents {
 			made.Parents = append(made.Parents, parent{Ref: p.Ref, Listeners: p.Listeners, Behind: p.Behind, Refused: p.Refused, Conditions: texts(p.Conditions...)})
 		}
@@ -152,7 +152,7 @@ func describe(t *testing.T, g *graph.Graph) output {
 		out.Policies = append(out.Policies, policy{Name: p.Name.String(), Conditions: texts(p.Conditions...)})
 	}
 	for _, p := range g.GatewayPolicies {
-		out.Attached = append(out.Attached, attached{Name: p.Name.String(), Served: p.Served, Limit: p.SharesLimit, Sessions: p.SharesSessions, Conditions: texts(p.Conditions...)})
+		out.Attached = append(out.Attached, attached{Name: p.Name.String(), Served: p.Served, Limit: p.SharesLimit, Sessions: p.SharesAffinity, Conditions: texts(p.Conditions...)})
 	}
 	if g.Insecure != nil {
 		out.Gateway = append(out.Gateway, texts(*g.Insecure)...)

@@ -216,8 +216,8 @@ type Route struct {
 	Name       types.NamespacedName
 	// Parents are the parentRefs that name the Gateway or one of its ListenerSets, in the order of the spec.
 	Parents []*Parent
-	// SharesSessions tells that a rule asks for sessions itself, and no policy in its place.
-	SharesSessions bool
+	// SharesAffinity tells that a rule asks for sessions itself, and no policy in its place.
+	SharesAffinity bool
 
 	created   time.Time
 	refs      []gatewayv1.ParentReference

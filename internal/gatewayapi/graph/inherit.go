@@ -35,7 +35,8 @@ type holding struct {
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
-	// anonymous is the policy whose auth it is, if that does not say who clients are.
+	// asks is the policy whose auth it is, and anonymous is too, if that does not say who clients are.
+	asks *GatewayPolicy
 	anonymous *GatewayPolicy
 }
 
@@ -152,7 +153,7 @@ func (h *holding) authenticate(p *GatewayPolicy, which stanza) {
 	if f := p.auth[which].Fault; f != nil {
 		h.refuse(p, f.Message)
 	}
-	h.auth = p.auth[which].Made
+	h.auth, h.asks = p.auth[which].Made, p
 	if anonymous(p.stanza(which).Auth) {
 		h.anonymous = p
 	}
@@ -311,9 +312,6 @@ func largestBody(layers []*layer, size int64) int64 {
 // restrict makes a rule ask for what policies ask for. A rule that cannot be served keeps preflight requests: those of
 // another rule might be let in.
 func (h *holding) restrict(to *table.Rule) {
-	if h == nil {
-		return
-	}
 	if to.Fault == nil {
 		to.Fault = h.fault
 	}

@@ -114,14 +114,17 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 		from := &route.rules[i]
 		parts := b.parts(g, route, from, hosts)
 		route.noteRefusal(g, from, parts)
-		route.noteSessions(from, parts)
+		route.noteAffinity(from, parts)
 		for _, m := range from.matches {
 			if m.unknown {
 				continue
 			}
 			for _, p := range parts {
 				made := newTableRule(route, i, m, p.hostListeners)
-				p.holds.restrict(&made.Rule)
+				if p.holds != nil {
+					p.holds.restrict(&made.Rule)
+					made.asks = p.holds.asks
+				}
 				all = append(all, made)
 			}
 		}
@@ -152,6 +155,9 @@ type Rule struct {
 	// Route is whose rule it is, and Place its index in the spec.
 	Route *Route
 	Place int
+
+	// asks is the policy that asks who clients are. Nil: there is none.
+	asks *GatewayPolicy
 }
 
 // hostListeners are the listeners that serve a route under a hostname.

@@ -11,14 +11,14 @@ func (g *Graph) SharesLimit() bool {
 	return slices.ContainsFunc(g.Rules, func(r Rule) bool { return sharesLimit(r.RateLimit) })
 }
 
-// SharesSessions tells that a rule has the requests of a client sent to the same endpoint, so that the pods need a secret in common.
-func (g *Graph) SharesSessions() bool {
-	return slices.ContainsFunc(g.Rules, func(r Rule) bool { return sharesSessions(r.Affinity) })
+// SharesAffinity tells that a rule has the requests of a client sent to the same endpoint, so that the pods need a secret in common.
+func (g *Graph) SharesAffinity() bool {
+	return slices.ContainsFunc(g.Rules, func(r Rule) bool { return sharesAffinity(r.Affinity) })
 }
 
 func sharesLimit(limit *table.RateLimit) bool { return limit != nil && limit.Shared }
 
-func sharesSessions(affinity *table.Affinity) bool {
+func sharesAffinity(affinity *table.Affinity) bool {
 	return affinity != nil && affinity.By != table.AffinityNone
 }
 
@@ -27,13 +27,13 @@ func (h *holding) noteShared(asked *asking) {
 	if sharesLimit(h.rateLimit) {
 		asked.limits.SharesLimit = true
 	}
-	if sharesSessions(h.affinity) {
-		asked.sticks.SharesSessions = true
+	if sharesAffinity(h.affinity) {
+		asked.sticks.SharesAffinity = true
 	}
 }
 
-// noteSessions notes whether a rule asks for sessions itself. What a policy asks for in its place is told there.
-func (r *Route) noteSessions(of *rule, parts []part) {
-	r.SharesSessions = r.SharesSessions || sharesSessions(of.action.Affinity) &&
+// noteAffinity notes whether a rule asks for sessions itself. What a policy asks for in its place is told there.
+func (r *Route) noteAffinity(of *rule, parts []part) {
+	r.SharesAffinity = r.SharesAffinity || sharesAffinity(of.action.Affinity) &&
 		slices.ContainsFunc(parts, func(p part) bool { return p.holds == nil || p.holds.affinity == nil })
 }
