@@ -76,7 +76,7 @@ func (p *Policy) suits(header http.Header, whole bool) bool {
 		return false
 	case tells && (len(types) != 1 || !p.lists(types[0])):
 		return false
-	case hasDirective(header["Cache-Control"], "no-transform"): // RFC 9111, 5.2.2.6
+	case Forbidden(header):
 		return false
 	}
 	for _, name := range summed {
@@ -86,6 +86,9 @@ func (p *Policy) suits(header http.Header, whole bool) bool {
 	}
 	return true
 }
+
+// Forbidden reports whether a response says that its body must stay as it is (RFC 9111, 5.2.2.6).
+func Forbidden(header http.Header) bool { return hasDirective(header["Cache-Control"], "no-transform") }
 
 // Without is the verdict if nothing can be encoded now.
 func (v Verdict) Without() Verdict { return Verdict{varies: v.varies} }

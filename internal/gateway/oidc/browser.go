@@ -7,7 +7,7 @@ import (
 )
 
 // maxTarget is how long the address may be to which a browser comes back after the log-in. It is in a cookie.
-const maxTarget = 1024
+const maxTarget = 512
 
 // IsNavigation reports whether a browser asks for a page. Only then can it be sent to the provider: a script would follow into
 // a page that it does not expect.

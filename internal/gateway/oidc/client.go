@@ -30,8 +30,9 @@ type Config struct {
 	AfterLogout string
 	// Length is how long a session lasts at the most.
 	Length time.Duration
-	// KeepAccessToken keeps the access token in the session.
-	KeepAccessToken bool
+	// KeepAccessToken keeps the access token in the session. KeepIDToken tells that the ID token is needed for more than its
+	// claims, so that it must not be over: a provider need not send another one (OpenID Connect Core, 12.2).
+	KeepAccessToken, KeepIDToken bool
 }
 
 // Source is where the document of the provider comes from.

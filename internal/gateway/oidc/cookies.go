@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 	// maxCookies bounds the cookies of a request that are looked at.
 	maxCookies = 256
 
-	namePrefix = "slipway-oidc-"
+	namePrefix = table.LoginCookies
 	// hostPrefix makes browsers take a cookie from this host only, over TLS, and for all of its paths. No other host of the
 	// domain can set one.
 	hostPrefix = "__Host-"

@@ -100,11 +100,13 @@ func (c *Client) begun(b *Browser, values url.Values) (*pending, []*http.Cookie,
 	cookies := []*http.Cookie{j.cookie(name, "", -1)}
 	plain, ok := c.box.open(forLogin, text)
 	login := &pending{}
-	if !ok || json.Unmarshal(plain, login) != nil {
+	if !ok || json.Unmarshal(plain, login) != nil || login.State == "" {
 		return nil, cookies, false
 	}
-	same := subtle.ConstantTimeCompare([]byte(login.State), []byte(states[0])) == 1
-	return login, cookies, same && login.State != "" && b.Now.Unix() < login.Ends
+	if subtle.ConstantTimeCompare([]byte(login.State), []byte(states[0])) != 1 {
+		return nil, nil, false // another site may have sent the browser here, which must not take a log-in away
+	}
+	return login, cookies, b.Now.Unix() < login.Ends
 }
 
 // LogOutURL is where a browser is sent to log out at the provider. If the provider has no such place, it is the page after the

@@ -24,7 +24,6 @@ const maxDocument = 256 << 10
 
 // Provider is what a provider publishes about itself, with its public keys. It is immutable.
 type Provider struct {
-	Issuer string
 	// AuthURL, TokenURL and EndSessionURL are where it logs in, hands out tokens and logs out. It may have no EndSessionURL.
 	AuthURL, TokenURL, EndSessionURL string
 	// NamesItself tells that its answers name it, in the parameter iss of RFC 9207.
@@ -90,7 +89,11 @@ func parseProvider(text []byte, issuer string) (*Provider, error) {
 	if len(in.Challenges) > 0 && !slices.Contains(in.Challenges, "S256") {
 		return nil, errors.New("it has no PKCE with S256")
 	}
-	secure := strings.HasPrefix(in.Issuer, "https:")
+	from, err := url.Parse(in.Issuer)
+	if err != nil {
+		return nil, errors.New("its issuer is no address")
+	}
+	secure := from.Scheme == "https"
 	for _, one := range []struct{ name, address string }{
 		{"authorization_endpoint", in.AuthURL}, {"token_endpoint", in.TokenURL}, {"jwks_uri", in.KeysURL}, {"end_session_endpoint", in.EndURL},
 	} {
@@ -104,9 +107,12 @@ func parseProvider(text []byte, issuer string) (*Provider, error) {
 		if secure && parsed.Scheme != "https" {
 			return nil, fmt.Errorf("its %s is not an https address", one.name)
 		}
+		if parsed.Scheme == "http" && parsed.Host != from.Host { // of which nobody proves that it is meant
+			return nil, fmt.Errorf("its %s is an http address of another host than the issuer", one.name)
+		}
 	}
 	p := &Provider{
-		Issuer: in.Issuer, AuthURL: in.AuthURL, TokenURL: in.TokenURL, EndSessionURL: in.EndURL, keysURL: in.KeysURL,
+		AuthURL: in.AuthURL, TokenURL: in.TokenURL, EndSessionURL: in.EndURL, keysURL: in.KeysURL,
 		NamesItself: in.NamesItself, Style: oauth2.AuthStyleInHeader,
 	}
 	switch {

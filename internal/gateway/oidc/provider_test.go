@@ -2,6 +2,7 @@ package oidc
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -46,9 +47,23 @@ func FuzzParseDiscovery(f *testing.F) {
 	})
 }
 
-func TestATokenEndpointWithoutTLSIsRefused(t *testing.T) {
-	const text = `{"issuer": "https://a", "authorization_endpoint": "https://a/a", "token_endpoint": "http://a/t", "jwks_uri": "https://a/k"}`
-	if _, err := parseProvider([]byte(text), "https://a"); err == nil {
-		t.Error("TLS is given up")
+func TestATokenEndpointWithoutTLSIsTheIssuersOwn(t *testing.T) {
+	for name, test := range map[string]struct {
+		issuer, endpoint string
+		refused          bool
+	}{
+		"TLS":                              {"https://a", "https://a/t", false},
+		"TLS, of another host":             {"https://a", "https://b/t", false},
+		"TLS is given up":                  {"https://a", "http://a/t", true},
+		"never had TLS":                    {"http://a", "http://a/t", false},
+		"never had TLS, of another host":   {"http://a", "http://b/t", true},
+		"never had TLS, of another port":   {"http://a", "http://a:1/t", true},
+		"gets TLS, of another host":        {"http://a", "https://b/t", false},
+		"a name within that of the issuer": {"http://a.test", "http://a.test.evil/t", true},
+	} {
+		text := fmt.Sprintf(`{"issuer": %q, "authorization_endpoint": "%[1]s/a", "token_endpoint": %q, "jwks_uri": "%[1]s/k"}`, test.issuer, test.endpoint)
+		if _, err := parseProvider([]byte(text), test.issuer); (err != nil) != test.refused {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -51,6 +51,9 @@ func (c *Client) redeem(ctx context.Context, source Source, client *http.Client,
 	}
 	s := &Session{IDToken: text, RefreshToken: got.RefreshToken, Nonce: login.Nonce, Ends: b.Now.Add(c.config.Length).Unix()}
 	c.take(s, got, claims, b.Now)
+	if s.expired(b.Now) {
+		return nil, &Failure{Kind: BadToken} // the next request would begin a log-in again
+	}
 	return s, nil
 }
 
@@ -81,6 +84,8 @@ func (c *Client) renew(ctx context.Context, source Source, client *http.Client, 
 			return nil, &Failure{Kind: BadToken} // of another log-in
 		}
 		next.IDToken = text
+	} else if c.config.KeepIDToken {
+		return nil, &Failure{Kind: BadToken} // the backend would get the one from before, which is over
 	}
 	c.take(&next, got, claims, b.Now)
 	if next.expired(b.Now) {
@@ -95,7 +100,8 @@ func (c *Client) take(s *Session, got *oauth2.Token, claims token.Claims, now ti
 		s.AccessToken = got.AccessToken
 	}
 	s.Expires = s.Ends
-	if got.ExpiresIn > 0 && got.ExpiresIn < s.Ends-now.Unix() {
+	ends := c.config.KeepAccessToken || s.RefreshToken != "" // else nobody gets the access token, nor a new one
+	if ends && got.ExpiresIn > 0 && got.ExpiresIn < s.Ends-now.Unix() {
 		s.Expires = now.Unix() + got.ExpiresIn
 	}
 	if ends, ok := claims.Expiry(); ok && ends.Unix() < s.Expires {

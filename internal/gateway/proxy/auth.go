@@ -93,8 +93,7 @@ func (e *exchange) checkPassword(auth *table.Basic) bool {
 	case passwordTimeout:
 		return e.refuse(http.StatusGatewayTimeout, upstream.Timeout.String())
 	case passwordCanceled:
-		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
-		return false
+		return e.abandon()
 	case passwordWrong:
 	}
 	realm := auth.Realm

@@ -202,6 +202,12 @@ func (e *exchange) refuse(status int, failure string) bool {
 	return false
 }
 
+// abandon notes that the client has left, and returns false.
+func (e *exchange) abandon() bool {
+	e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
+	return false
+}
+
 // answer sends a response of our own.
 func (e *exchange) answer(status int, contentType string, body []byte) {
 	e.beginAnswer()

@@ -141,7 +141,7 @@ var errNoVerdict = errors.New("the answer says neither yes nor no")
 // one whose answer becomes too large.
 func (e *exchange) withoutAnswer(auth *table.External, question *upstream.Request, err error) externalResult {
 	if e.r.Context().Err() != nil {
-		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
+		e.abandon()
 		return externalCanceled
 	}
 	kind, over := upstream.KindOf(err), !e.handler.options.Clock.Now().Before(question.Deadline)

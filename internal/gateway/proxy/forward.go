@@ -103,7 +103,7 @@ func (e *exchange) explain(err error) {
 		return
 	}
 	if stopped := e.body != nil && e.body.wasStopped(); kind == upstream.Canceled || (e.r.Context().Err() != nil && !stopped) {
-		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
+		e.abandon()
 		return
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {

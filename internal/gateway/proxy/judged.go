@@ -63,8 +63,7 @@ func (e *exchange) refuseUnread(err error) bool {
 	case e.clientStalled():
 		return e.refuse(http.StatusRequestTimeout, "client_stalled")
 	case e.r.Context().Err() != nil:
-		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
-		return false
+		return e.abandon()
 	}
 	return e.refuse(http.StatusBadRequest, upstream.RequestBody.String())
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/slipway-dev/slipway/internal/gateway/oidc"
@@ -33,6 +34,7 @@ func (h *Handler) loginsOf(routes []*table.Route) map[*table.OIDC]*login {
 		config := oidc.Config{
 			Gateway: h.options.Identity, Scope: auth.Scope, Issuer: auth.Issuer, ClientID: auth.ClientID, Scopes: auth.Scopes,
 			RedirectPath: auth.RedirectPath, AfterLogout: auth.AfterLogout, Length: auth.Length, KeepAccessToken: auth.Forward == table.ForwardAccessToken,
+			KeepIDToken: auth.Forward == table.ForwardIDToken,
 		}
 		if config.Scope == "" { // it shares sessions with none
 			config.Scope = "route " + route.Name
@@ -80,12 +82,13 @@ func (e *exchange) checkSession(auth *table.OIDC) bool {
 	if !found {
 		return e.beginLogin(l, b)
 	}
-	fresh, cookies, err := l.client.Fresh(e.r.Context(), l.source, e.handler.tokens, b, session)
+	ctx, cancel := e.untilDeadline()
+	defer cancel()
+	fresh, cookies, err := l.client.Fresh(ctx, l.source, e.handler.tokens, b, session)
 	switch kind := oidc.KindOf(err); {
 	case err == nil:
-	case e.r.Context().Err() != nil:
-		e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
-		return false
+	case ctx.Err() != nil:
+		return e.giveUp()
 	case kind == oidc.Refused || kind == oidc.BadToken:
 		// It is over, or another replica has just renewed it. So its cookies stay: they may be the new ones by now.
 		return e.beginLogin(l, b)
@@ -115,8 +118,16 @@ func (e *exchange) beginLogin(l *login, b *oidc.Browser) bool {
 		header["Www-Authenticate"] = []string{`Cookie realm="` + e.handler.options.Realm + `"`}
 		return e.refuse(http.StatusUnauthorized, "unauthenticated")
 	}
-	provider := l.source.Latest(e.r.Context())
-	if provider == nil {
+	if !e.state.Table.Returns(&e.lookup, e.route) {
+		return e.refuse(http.StatusInternalServerError, "oidc_no_return")
+	}
+	ctx, cancel := e.untilDeadline()
+	defer cancel()
+	provider := l.source.Latest(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return e.giveUp()
+	case provider == nil:
 		return e.refuseForNow(http.StatusServiceUnavailable, "no_provider")
 	}
 	target := e.path.Forward
@@ -155,10 +166,16 @@ func (e *exchange) finishLogin(l *login, b *oidc.Browser) bool {
 		e.w.Header()["Allow"] = []string{http.MethodGet}
 		return e.refuse(http.StatusMethodNotAllowed, "method")
 	}
-	if l.source.Latest(e.r.Context()) == nil {
+	ctx, cancel := e.untilDeadline()
+	defer cancel()
+	provider := l.source.Latest(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return e.giveUp()
+	case provider == nil:
 		return e.refuseForNow(http.StatusServiceUnavailable, "no_provider")
 	}
-	session, target, cookies, err := l.client.Finish(e.r.Context(), l.source, e.handler.tokens, b, e.query)
+	session, target, cookies, err := l.client.Finish(ctx, l.source, e.handler.tokens, b, e.query)
 	e.setCookies(cookies)
 	var kept []*http.Cookie
 	if err == nil {
@@ -166,11 +183,32 @@ func (e *exchange) finishLogin(l *login, b *oidc.Browser) bool {
 	}
 	kind := oidc.KindOf(err)
 	e.handler.metrics.logins[kind].Inc()
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return e.giveUp()
+	default:
 		return e.refuseLogin(kind)
 	}
 	e.setCookies(kept)
 	return e.send(http.StatusFound, target, "")
+}
+
+// untilDeadline returns the context of the request. It also ends when the time of the route does.
+func (e *exchange) untilDeadline() (context.Context, context.CancelFunc) {
+	deadline := e.deadline()
+	if deadline.IsZero() {
+		return e.r.Context(), func() {}
+	}
+	return context.WithTimeout(e.r.Context(), deadline.Sub(e.handler.options.Clock.Now()))
+}
+
+// giveUp ends a request whose client has left, or whose time is over, and returns false.
+func (e *exchange) giveUp() bool {
+	if e.r.Context().Err() == nil {
+		return e.refuse(http.StatusGatewayTimeout, upstream.Timeout.String())
+	}
+	return e.abandon()
 }
 
 // refuseLogin tells the user what to do about a log-in that has failed.

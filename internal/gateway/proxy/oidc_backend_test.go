@@ -44,7 +44,7 @@ func TestABackendCannotSetOurCookies(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 	want(t, "its own cookies", strings.Count(text, "Set-Cookie: own=1"), 2)
-	want(t, "what else it clears", strings.Count(text, `Clear-Site-Data: "cache"`), 2)
+	want(t, "what else it clears", strings.Count(text, `Clear-Site-Data: "cache", "storage", "cache", "clientHints", "executionContexts", "prefetchCache", "prerenderCache", "storage"`), 2)
 	want(t, "heads", strings.Count(text, "HTTP/1.1 103")+strings.Count(text, "HTTP/1.1 200"), 2)
 }
 

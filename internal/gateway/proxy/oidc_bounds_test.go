@@ -78,9 +78,9 @@ func TestABrowserLogsInInManyTabs(t *testing.T) {
 	}
 	bob := newPerson(t, g)
 	for range 40 {
-		bob.comeBack("/" + strings.Repeat("x", 1000))
+		bob.comeBack("/" + strings.Repeat("x", 500))
 	}
 	want(t, "cookies", strings.Count(cookiesOf(bob), ".l"), 16)
-	want(t, "bytes of cookies fit a head", len(cookiesOf(bob)) < 40<<10, true)
+	want(t, "bytes of cookies fit a head", len(cookiesOf(bob)) < 24<<10, true)
 	want(t, "status of the last tab", bob.open(bob.comeBack("/")).StatusCode, http.StatusFound)
 }

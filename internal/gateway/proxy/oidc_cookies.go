@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/oidc"
 )
 
@@ -28,7 +29,11 @@ func (e *exchange) tellCookies(header http.Header) {
 		}
 	}
 	header["Set-Cookie"] = slices.Concat(header["Set-Cookie"], e.cookies)
-	header["Cache-Control"] = []string{"no-store"}
+	control := "no-store"
+	if compress.Forbidden(header) {
+		control += ", no-transform"
+	}
+	header["Cache-Control"] = []string{control}
 }
 
 // dropForged removes what would set or remove cookies of sessions, in whatever head: of a backend, of a Service that was asked,
@@ -36,13 +41,29 @@ func (e *exchange) tellCookies(header http.Header) {
 func (e *exchange) dropForged(header http.Header) {
 	dropValues(header, "Set-Cookie", oidc.Mentions)
 	if e.state != nil && len(e.state.logins) > 0 {
-		dropValues(header, "Clear-Site-Data", clearsCookies)
+		keepCookies(header)
 	}
 }
 
-// clearsCookies reports whether a value of Clear-Site-Data removes all cookies of the domain, or may.
-func clearsCookies(value string) bool {
-	return strings.Contains(strings.ToLower(value), "cookies") || strings.Contains(value, "*")
+// allButCookies are the types of https://www.w3.org/TR/clear-site-data/ and of browsers for which "*" stands, without cookies.
+const allButCookies = `"cache", "clientHints", "executionContexts", "prefetchCache", "prerenderCache", "storage"`
+
+// keepCookies has a response remove no cookies of the domain. What else Clear-Site-Data removes stays.
+func keepCookies(header http.Header) {
+	var kept []string
+	for _, value := range header["Clear-Site-Data"] {
+		for kind := range strings.SplitSeq(value, ",") {
+			switch kind = strings.TrimSpace(kind); {
+			case strings.Contains(kind, "*"):
+				kept = append(kept, allButCookies)
+			case kind != "" && !strings.Contains(strings.ToLower(kind), "cookies"):
+				kept = append(kept, kind)
+			}
+		}
+	}
+	if delete(header, "Clear-Site-Data"); len(kept) > 0 {
+		header["Clear-Site-Data"] = []string{strings.Join(kept, ", ")}
+	}
 }
 
 // dropValues removes some values of a field. The slice stays as it is: it may belong to the table.

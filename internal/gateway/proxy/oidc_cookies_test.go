@@ -38,6 +38,19 @@ func TestARenewedSessionReachesTheBrowserAlone(t *testing.T) {
 	}
 }
 
+// A backend keeps a page from being compressed that has a secret in it.
+func TestARenewedSessionLeavesAPageUncompressed(t *testing.T) {
+	g, cookies := renewing(t, "  compression: {minBytes: 1}\n", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "private, No-Transform")
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, strings.Repeat("secret ", 100))
+	})
+	response, _ := g.get("/", "Cookie", cookies, "Accept", "*/*", "Accept-Encoding", "gzip")
+	want(t, "a session is set", strings.Contains(join(response.Header["Set-Cookie"]), ".s0=1."), true)
+	want(t, "coding", join(response.Header["Content-Encoding"]), "")
+	want(t, "cache", join(response.Header["Cache-Control"]), "no-store, no-transform")
+}
+
 func TestARenewedSessionComesWithAnUpgrade(t *testing.T) {
 	g, cookies := renewing(t, "", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {

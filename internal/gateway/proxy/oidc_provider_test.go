@@ -37,7 +37,17 @@ type provider struct {
 	answers   http.HandlerFunc                   // answers requests for tokens in its place
 	sign      func(claims map[string]any) string // signs ID tokens in its place
 	asked     int                                // requests for tokens
+	renewals  renewals
 }
+
+// renewals is what a provider gives out for later.
+type renewals int
+
+const (
+	complete renewals = iota
+	never
+	withoutIDToken
+)
 
 func newProvider(t *testing.T) *provider {
 	p := &provider{issuer: newIssuer(t), codes: map[string]url.Values{}, refresh: map[string]bool{}, lifetime: 600}
@@ -144,10 +154,17 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 		sign = p.sign
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
+	answer := map[string]any{
 		"access_token": fmt.Sprintf("access-%d", p.issued), "token_type": "Bearer", "expires_in": p.lifetime, "refresh_token": refresh,
 		"id_token": sign(claims),
-	})
+	}
+	if p.renewals == never {
+		delete(answer, "refresh_token")
+	}
+	if p.renewals == withoutIDToken && nonce == nil {
+		delete(answer, "id_token")
+	}
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
 // set changes what the provider does.

@@ -33,6 +33,17 @@ func startLogin(t *testing.T) (*provider, *gateway, chan seen, *testingclock.Fak
 	return p, startTable(t, Options{Clock: clock, Identity: "APIGateway a/b"}, compile(t, p.route(), p.secrets(), backend)), requests, clock
 }
 
+// startForwarding logs alice in at a gateway that sends a token to its backend.
+func startForwarding(t *testing.T, p *provider, forward string) (*testingclock.FakeClock, *person) {
+	t.Helper()
+	backend, _ := recording(t)
+	clock := testingclock.NewFakeClock(time.Now())
+	route := strings.Replace(p.route(), "forwardToken: AccessToken", "forwardToken: "+forward, 1)
+	alice := newPerson(t, startTable(t, Options{Clock: clock}, compile(t, route, p.secrets(), backend)))
+	want(t, "status of the log-in", alice.open("/").StatusCode, http.StatusOK)
+	return clock, alice
+}
+
 func TestABrowserLogsInAndComesBackToItsPage(t *testing.T) {
 	_, g, requests, _ := startLogin(t)
 	alice := newPerson(t, g)

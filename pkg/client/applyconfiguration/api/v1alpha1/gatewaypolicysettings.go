@@ -32,7 +32,8 @@ type GatewayPolicySettingsApplyConfiguration struct {
 	// another policy, stays as it is. Default: 4096 connections, 1024 requests that wait and 8192 under way, and no checks.
 	Backends *BackendSettingsApplyConfiguration `json:"backends,omitempty"`
 	// cache keeps responses of the backends that they declare fresh, and gives them to requests that would have got the same. Its
-	// defaults are set by {}. Mode Off switches it off for a more specific target. Default: nothing is kept.
+	// defaults are set by {}. Mode Off switches it off for a more specific target, also where overrides of a less specific one
+	// keep responses. Default: nothing is kept.
 	Cache *CacheApplyConfiguration `json:"cache,omitempty"`
 	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Algorithm
 	// Identity switches it off for a more specific target, also where overrides of a less specific one compress. Default: off.

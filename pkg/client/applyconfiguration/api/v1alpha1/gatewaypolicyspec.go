@@ -14,7 +14,8 @@ type GatewayPolicySpecApplyConfiguration struct {
 	// defaults hold where no more specific policy sets the same setting. Default: none.
 	Defaults *GatewayPolicySettingsApplyConfiguration `json:"defaults,omitempty"`
 	// overrides hold whatever more specific policies set. Where several policies override the same setting, the least
-	// specific one holds: that of the Gateway before that of a route. A more specific policy can switch compression off.
+	// specific one holds: that of the Gateway before that of a route. A more specific policy can switch compression and the
+	// cache off.
 	// Default: none.
 	Overrides *GatewayPolicySettingsApplyConfiguration `json:"overrides,omitempty"`
 }
