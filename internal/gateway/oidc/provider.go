@@ -65,6 +65,22 @@ func Fetch(ctx context.Context, client *http.Client, issuer string) (*Provider, 
 // noRedirect follows none: the provider says where things are, and nobody else.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
+// wrongEndpoint is what is wrong with an endpoint of an issuer. Empty: nothing is.
+func wrongEndpoint(address string, issuer *url.URL) string {
+	parsed, err := url.Parse(address)
+	switch {
+	case err != nil || !isAddress(parsed) || parsed.Fragment != "" || strings.Contains(address, `\`): // which browsers read as a slash
+		return "not an http or https address"
+	case parsed.Scheme == "https":
+		return ""
+	case issuer.Scheme == "https":
+		return "not an https address"
+	case parsed.Host != issuer.Host: // of which nobody proves that it is meant
+		return "an http address of another host than the issuer"
+	}
+	return ""
+}
+
 // parseProvider reads the document of an issuer. Errors contain nothing of it.
 func parseProvider(text []byte, issuer string) (*Provider, error) {
 	if len(text) > maxDocument {
@@ -93,22 +109,14 @@ func parseProvider(text []byte, issuer string) (*Provider, error) {
 	if err != nil {
 		return nil, errors.New("its issuer is no address")
 	}
-	secure := from.Scheme == "https"
 	for _, one := range []struct{ name, address string }{
 		{"authorization_endpoint", in.AuthURL}, {"token_endpoint", in.TokenURL}, {"jwks_uri", in.KeysURL}, {"end_session_endpoint", in.EndURL},
 	} {
 		if one.address == "" && one.name == "end_session_endpoint" {
 			continue
 		}
-		parsed, err := url.Parse(one.address)
-		if err != nil || !isAddress(parsed) || parsed.Fragment != "" || strings.Contains(one.address, `\`) { // which browsers read as a slash
-			return nil, fmt.Errorf("its %s is not an http or https address", one.name)
-		}
-		if secure && parsed.Scheme != "https" {
-			return nil, fmt.Errorf("its %s is not an https address", one.name)
-		}
-		if parsed.Scheme == "http" && parsed.Host != from.Host { // of which nobody proves that it is meant
-			return nil, fmt.Errorf("its %s is an http address of another host than the issuer", one.name)
+		if wrong := wrongEndpoint(one.address, from); wrong != "" {
+			return nil, fmt.Errorf("its %s is %s", one.name, wrong)
 		}
 	}
 	p := &Provider{

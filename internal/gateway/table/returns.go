@@ -171,7 +171,9 @@ func (r *returns) shares(to *Route, login *OIDC) bool {
 	return asks != nil && login.shares(asks.OIDC)
 }
 
-func (o *OIDC) shares(other *OIDC) bool { return other != nil && o.Scope != "" && o.Scope == other.Scope }
+func (o *OIDC) shares(other *OIDC) bool {
+	return other != nil && o.Scope != "" && o.Scope == other.Scope
+}
 
 // lostUnder returns the hosts that are narrower than a pattern, have rules of their own for some paths but not for all, and at
 // which the requests for a path come to another log-in, or to none.

@@ -36,7 +36,7 @@ type holding struct {
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
 	// asks is the policy whose auth it is, and anonymous is too, if that does not say who clients are.
-	asks *GatewayPolicy
+	asks      *GatewayPolicy
 	anonymous *GatewayPolicy
 }
 
