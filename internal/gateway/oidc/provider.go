@@ -65,8 +65,8 @@ func Fetch(ctx context.Context, client *http.Client, issuer string) (*Provider, 
 // noRedirect follows none: the provider says where things are, and nobody else.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// wrongEndpoint is what is wrong with an endpoint of an issuer. Empty: nothing is.
-func wrongEndpoint(address string, issuer *url.URL) string {
+// wrongEndpoint is what is wrong with an endpoint of an issuer, at which we ask or the browser does. Empty: nothing is.
+func wrongEndpoint(address string, issuer *url.URL, ours bool) string {
 	parsed, err := url.Parse(address)
 	switch {
 	case err != nil || !isAddress(parsed) || parsed.Fragment != "" || strings.Contains(address, `\`): // which browsers read as a slash
@@ -75,7 +75,7 @@ func wrongEndpoint(address string, issuer *url.URL) string {
 		return ""
 	case issuer.Scheme == "https":
 		return "not an https address"
-	case parsed.Host != issuer.Host: // of which nobody proves that it is meant
+	case ours && parsed.Host != issuer.Host: // of which nobody proves that it is meant
 		return "an http address of another host than the issuer"
 	}
 	return ""
@@ -109,13 +109,16 @@ func parseProvider(text []byte, issuer string) (*Provider, error) {
 	if err != nil {
 		return nil, errors.New("its issuer is no address")
 	}
-	for _, one := range []struct{ name, address string }{
-		{"authorization_endpoint", in.AuthURL}, {"token_endpoint", in.TokenURL}, {"jwks_uri", in.KeysURL}, {"end_session_endpoint", in.EndURL},
+	for _, one := range []struct {
+		name, address string
+		ours          bool // we ask there, and not the browser
+	}{
+		{"authorization_endpoint", in.AuthURL, false}, {"token_endpoint", in.TokenURL, true}, {"jwks_uri", in.KeysURL, true}, {"end_session_endpoint", in.EndURL, false},
 	} {
 		if one.address == "" && one.name == "end_session_endpoint" {
 			continue
 		}
-		if wrong := wrongEndpoint(one.address, from); wrong != "" {
+		if wrong := wrongEndpoint(one.address, from, one.ours); wrong != "" {
 			return nil, fmt.Errorf("its %s is %s", one.name, wrong)
 		}
 	}

@@ -123,12 +123,9 @@ func (e *exchange) beginLogin(l *login, b *oidc.Browser) bool {
 	}
 	ctx, cancel := e.untilDeadline()
 	defer cancel()
-	provider := l.source.Latest(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return e.giveUp()
-	case provider == nil:
-		return e.refuseForNow(http.StatusServiceUnavailable, "no_provider")
+	provider := e.awaitProvider(ctx, l)
+	if provider == nil {
+		return false
 	}
 	target := e.path.Forward
 	if e.query != "" {
@@ -141,6 +138,19 @@ func (e *exchange) beginLogin(l *login, b *oidc.Browser) bool {
 	e.handler.metrics.loginBegun.Inc()
 	e.setCookies(cookies)
 	return e.send(http.StatusFound, location, "unauthenticated")
+}
+
+// awaitProvider returns what a provider has published. While there is nothing, it answers the request and returns nil.
+func (e *exchange) awaitProvider(ctx context.Context, l *login) *oidc.Provider {
+	provider := l.source.Latest(ctx)
+	switch {
+	case ctx.Err() != nil:
+		e.giveUp()
+		return nil
+	case provider == nil:
+		e.refuseForNow(http.StatusServiceUnavailable, "no_provider")
+	}
+	return provider
 }
 
 // send sends the browser to an address, and returns false.
@@ -168,12 +178,8 @@ func (e *exchange) finishLogin(l *login, b *oidc.Browser) bool {
 	}
 	ctx, cancel := e.untilDeadline()
 	defer cancel()
-	provider := l.source.Latest(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return e.giveUp()
-	case provider == nil:
-		return e.refuseForNow(http.StatusServiceUnavailable, "no_provider")
+	if e.awaitProvider(ctx, l) == nil {
+		return false
 	}
 	session, target, cookies, err := l.client.Finish(ctx, l.source, e.handler.tokens, b, e.query)
 	e.setCookies(cookies)
