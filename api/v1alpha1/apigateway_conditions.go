@@ -33,7 +33,7 @@ const (
 	ReasonUnsupportedProtocol = "UnsupportedProtocol"
 	// ReasonUnsupportedService: the Service is of type ExternalName, which the gateway does not follow.
 	ReasonUnsupportedService = "UnsupportedService"
-	// ReasonInvalidRegex: a regular expression of the route does not compile.
+	// ReasonInvalidRegex: a regular expression of the route does not compile, or is too large.
 	ReasonInvalidRegex = "InvalidRegex"
 	// ReasonInvalidRoute: fields of the route are missing, malformed or contradict each other.
 	ReasonInvalidRoute = "InvalidRoute"

@@ -182,6 +182,9 @@ func (e *exchange) findRoute() bool {
 		e.lookup.Port, e.lookup.Secure = portOf(e.r), e.r.TLS != nil
 	}
 	route := e.state.Table.Match(&e.lookup)
+	if e.lookup.TookTooMuch() {
+		return e.refuse(http.StatusRequestHeaderFieldsTooLarge, "match_work")
+	}
 	if route == nil {
 		return e.refuse(http.StatusNotFound, "no_route")
 	}

@@ -1,12 +1,26 @@
 package table
 
-// Check reports why a rule cannot be served as written, as far as the rule alone tells, and
-// whether it is unknown which requests it is for. Listeners and backends are not looked at.
-func Check(rule *Rule) (fault *Fault, unknown bool) {
+// Checker checks rules one by one, before they are compiled.
+type Checker struct{ compiler compiler }
+
+// NewChecker returns a Checker.
+func NewChecker() *Checker {
+	c := &Checker{compiler{texts: newTexts()}}
+	c.compiler.texts.checks = true
+	return c
+}
+
+// Check checks a rule that no others belong to.
+func Check(rule *Rule) (fault *Fault, unknown bool) { return NewChecker().Check(rule) }
+
+// Check reports why a rule cannot be served as written, as far as the rule and those before it
+// tell, and whether it is unknown which requests it is for. Listeners and backends are not
+// looked at.
+func (c *Checker) Check(rule *Rule) (fault *Fault, unknown bool) {
 	alone := *rule
 	alone.Listeners = nil
-	entry := compiled{Route: &Route{}}
-	if f := new(compiler).compileMatch(&entry, &alone); f != nil {
+	entry := compiled{Route: &Route{}, texts: c.compiler.texts}
+	if f := c.compiler.compileMatch(&entry, &alone); f != nil {
 		return f, true
 	}
 	if rule.Fault != nil {

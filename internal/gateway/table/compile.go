@@ -19,7 +19,7 @@ func Compile(in Input) (*Table, []Problem) {
 func compile(in Input) (*compiler, *Table) {
 	c := &compiler{
 		in: in, backends: map[BackendName]*Backend{}, settings: map[BackendName]Settings{},
-		compiled: make([]compiled, 0, len(in.Rules)),
+		compiled: make([]compiled, 0, len(in.Rules)), texts: newTexts(),
 	}
 	c.checkListeners()
 	c.checkSettings()
@@ -38,6 +38,7 @@ type compiler struct {
 	compiled  []compiled
 	backends  map[BackendName]*Backend
 	problems  []Problem
+	texts     *texts
 }
 
 // compiled is a route with the data that decides its place in the table.
@@ -50,6 +51,7 @@ type compiled struct {
 	path      matcher
 	rank      int
 	edits     []backendEdits // of Rule.Backends
+	texts     *texts
 	asks      *Auth          // of the rule, also if it cannot be served
 }
 
@@ -89,7 +91,7 @@ func (c *compiler) rule(rule *Rule) {
 		c.problems = append(c.problems, p)
 		return &p
 	}
-	entry := compiled{Route: route, listeners: rule.Listeners, rank: rule.Rank, asks: rule.Auth}
+	entry := compiled{Route: route, listeners: rule.Listeners, rank: rule.Rank, asks: rule.Auth, texts: c.texts}
 	if f := c.compileMatch(&entry, rule); f != nil {
 		report(f)
 		return
@@ -199,7 +201,7 @@ func (h *host) add(entry compiled) {
 		}
 		h.exact[entry.path.text] = append(h.exact[entry.path.text], entry.Route)
 	case PathRegularExpression:
-		h.expressions = append(h.expressions, pathExpression{entry.path.expression, entry.path.literal, entry.Route})
+		h.expressions = append(h.expressions, pathExpression{entry.path.expression, entry.path.literal, entry.path.size, entry.Route})
 	default:
 		at := &h.prefixes
 		for _, segment := range entry.path.segments() {

@@ -71,7 +71,7 @@ func (e *compiled) newRewrite(field string, in *Rewrite) (*Rewrite, *Fault) {
 		return nil, invalid("%s.host: %q is not a lower case DNS name", field, rewrite.Host)
 	}
 	for _, path := range []string{rewrite.FullPath, rewrite.PathPrefix} {
-		if f := checkPath(field, path); f != nil {
+		if f := e.texts.check(field, path); f != nil {
 			return nil, f
 		}
 	}
@@ -80,12 +80,7 @@ func (e *compiled) newRewrite(field string, in *Rewrite) (*Rewrite, *Fault) {
 			return nil, invalid("%s.pathPrefix needs pathType Prefix and cannot be combined with %s.path", field, field)
 		}
 		rewrite.segments = len(e.path.segments())
-		if !everyReading(func(prefix string) bool {
-			rewrite.prefixes = append(rewrite.prefixes, prefix)
-			return true
-		}, rewrite.PathPrefix) {
-			rewrite.prefixes = nil // too many readings, so no path is known to stay below it
-		}
+		rewrite.prefixes = e.texts.readingsOf(rewrite.PathPrefix) // none if there are too many, so no path is known to stay below it
 	}
 	return &rewrite, nil
 }
@@ -134,17 +129,6 @@ func (w *Rewrite) over(other *Rewrite) *Rewrite {
 		merged.FullPath, merged.PathPrefix = w.FullPath, w.PathPrefix
 	}
 	return &merged
-}
-
-// checkPath checks a path that may be empty.
-func checkPath(field, path string) *Fault {
-	if path == "" {
-		return nil
-	}
-	if _, err := parseSpecPath(path); err != nil {
-		return invalid("%s: %q cannot be a path: %v", field, path, err)
-	}
-	return nil
 }
 
 func isHostName(name string) bool {
@@ -230,7 +214,7 @@ func compileRedirect(e *compiled, rule *Rule) *Fault {
 	if redirect.Port < 0 || redirect.Port > 65535 {
 		return invalid("redirect.port: %d is not a port", redirect.Port)
 	}
-	if f := checkPath("redirect.path", redirect.FullPath); f != nil {
+	if f := e.texts.check("redirect.path", redirect.FullPath); f != nil {
 		return f
 	}
 	if redirect.PathPrefix != "" {
@@ -239,7 +223,7 @@ func compileRedirect(e *compiled, rule *Rule) *Fault {
 		}
 		redirect.segments = len(e.path.segments())
 	}
-	if f := checkPath("redirect.pathPrefix", redirect.PathPrefix); f != nil {
+	if f := e.texts.check("redirect.pathPrefix", redirect.PathPrefix); f != nil {
 		return f
 	}
 	e.Redirect = &redirect

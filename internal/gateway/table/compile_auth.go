@@ -33,7 +33,7 @@ func compileAuth(e *compiled, rule *Rule) *Fault {
 	case auth.OIDC != nil:
 		auth.OIDC, f = newOIDC(*auth.OIDC)
 	default:
-		auth.External, f = newExternal(*auth.External, rule)
+		auth.External, f = e.newExternal(*auth.External, rule)
 	}
 	if f != nil {
 		return f
@@ -149,8 +149,8 @@ var bodyHeaders = []string{"Content-Type", "Content-Encoding"}
 // maxExternalTimeout bounds how long a Service may take to answer.
 const maxExternalTimeout = 30 * time.Second
 
-func newExternal(external External, rule *Rule) (*External, *Fault) {
-	if f := checkPath("auth.external.path", external.Path); f != nil || external.Path == "" {
+func (e *compiled) newExternal(external External, rule *Rule) (*External, *Fault) {
+	if f := e.texts.check("auth.external.path", external.Path); f != nil || external.Path == "" {
 		return nil, cmp.Or(f, invalid("auth.external.path must be set"))
 	}
 	if external.GRPC && external.Path != "/" {

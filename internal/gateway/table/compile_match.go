@@ -17,6 +17,7 @@ type matcher struct {
 	length     int    // for precedence
 	expression *regexp.Regexp
 	literal    string
+	size       int // of the expression
 }
 
 // segments returns the segments of a prefix.
@@ -38,7 +39,7 @@ func (c *compiler) compileMatch(e *compiled, rule *Rule) *Fault {
 	if e.host != "" && !hostPattern.MatchString(e.host) {
 		return invalid("host: %q is neither a lower case DNS name nor one after '*.'", rule.Host)
 	}
-	if f := e.compilePath(rule); f != nil {
+	if f := c.compilePath(e, rule); f != nil {
 		return f
 	}
 	e.match.cors = rule.CORS != nil
@@ -48,14 +49,14 @@ func (c *compiler) compileMatch(e *compiled, rule *Rule) *Fault {
 		if !isToken(name) || name == "Host" {
 			return invalid("headers: %q cannot be matched; what is in the Host header is matched by host", header.Name)
 		}
-		p, f := newPredicate("headers", name, header)
+		p, f := c.newPredicate(rule.Owner, "headers", name, header)
 		if f != nil {
 			return f
 		}
 		e.match.headers = append(e.match.headers, p)
 	}
 	for _, param := range rule.Query {
-		p, f := newPredicate("queryParams", param.Name, param)
+		p, f := c.newPredicate(rule.Owner, "queryParams", param.Name, param)
 		if f != nil {
 			return f
 		}
@@ -64,19 +65,19 @@ func (c *compiler) compileMatch(e *compiled, rule *Rule) *Fault {
 	return nil
 }
 
-func (e *compiled) compilePath(rule *Rule) *Fault {
+func (c *compiler) compilePath(e *compiled, rule *Rule) *Fault {
 	text := cmp.Or(rule.Path, "/")
 	e.pathType = cmp.Or(rule.PathType, PathPrefix)
 	switch e.pathType {
 	case PathRegularExpression:
-		expression, literal, f := compileExpression("path", text)
+		expression, f := c.texts.expression(rule.Owner, "path", text)
 		if f != nil {
 			return f
 		}
-		e.path = matcher{length: len(text), expression: expression, literal: literal}
+		e.path = matcher{length: len(text), expression: expression.whole, literal: expression.literal, size: expression.program}
 		return nil
 	case PathExact, PathPrefix:
-		path, err := parseSpecPath(text)
+		path, err := c.texts.path(text)
 		if err != nil {
 			return invalid("path: %q cannot be the path of a request: %v", text, err)
 		}
@@ -90,7 +91,7 @@ func (e *compiled) compilePath(rule *Rule) *Fault {
 	}
 }
 
-func newPredicate(field, name string, match ValueMatch) (predicate, *Fault) {
+func (c *compiler) newPredicate(owner, field, name string, match ValueMatch) (predicate, *Fault) {
 	p := predicate{name: name}
 	switch cmp.Or(match.Type, MatchExact) {
 	case MatchExact:
@@ -103,8 +104,10 @@ func newPredicate(field, name string, match ValueMatch) (predicate, *Fault) {
 		if match.Value == nil {
 			return p, invalid("%s: %s has type RegularExpression and no value", field, name)
 		}
-		var f *Fault
-		p.expression, _, f = compileExpression(field+": "+name, *match.Value)
+		expression, f := c.texts.expression(owner, field+": "+name, *match.Value)
+		if f == nil {
+			p.expression, p.size = expression.whole, expression.program
+		}
 		return p, f
 	default:
 		return p, invalid("%s: type %q of %s is not one of Exact and RegularExpression", field, match.Type, name)

@@ -6,37 +6,98 @@ import (
 	"regexp/syntax"
 )
 
-// maxInstructions bounds what a regular expression costs in memory, and in time for each
-// request. A long alternative of words has some hundred instructions.
-const maxInstructions = 10_000
+const (
+	// maxInstructions bounds what a regular expression costs in time for each request. A long alternative of words has some hundred
+	// instructions.
+	maxInstructions = 2_000
+	// maxMemory bounds its memory, in instructions of about 50 bytes.
+	maxMemory = 20_000
+	// maxRoom bounds the memory of all expressions of an owner together. One for each of 1,000 routes fits.
+	maxRoom = 200_000
+)
 
-// compileExpression compiles an expression that must match the whole value. literal is the
-// prefix of every matching value.
-func compileExpression(field, text string) (expression *regexp.Regexp, literal string, f *Fault) {
-	refuse := func(why any) *Fault {
-		return &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: the regular expression %q does not compile: %v", field, text, why)}
+// expression compiles an expression that must match the whole value.
+func (t *texts) expression(owner, field, text string) (*expression, *Fault) {
+	known := t.expressions[text]
+	if known == nil {
+		known = t.parse(text)
+		t.expressions[text] = known
 	}
+	if known.wrong != "" {
+		return nil, &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: the regular expression %q does not compile: %s", field, text, known.wrong)}
+	}
+	use := usedExpression{owner, text}
+	if !t.used[use] {
+		if t.room[owner]+known.memory > maxRoom {
+			return nil, &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: there is no room for the regular expression %q, because those before it are too large together", field, text)}
+		}
+		t.used[use] = true
+		t.room[owner] += known.memory
+	}
+	if known.whole == nil && !t.checks {
+		known.compile(text)
+	}
+	return known, nil
+}
+
+// parse finds out whether an expression can be compiled. Its size is known before: what is too large must not be compiled to find
+// that out.
+func (t *texts) parse(text string) *expression {
+	parsed, err := parseExpression(text)
+	if err != nil {
+		return &expression{wrong: err.Error()}
+	}
+	program, memory := sizeOf(parsed)
+	if program > maxInstructions || memory > maxMemory {
+		return &expression{wrong: "it is too large"}
+	}
+	return &expression{program: program, memory: memory}
+}
+
+func parseExpression(text string) (*syntax.Regexp, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
+	if err == nil {
+		ignoreLines(parsed)
+	}
+	return parsed, err
+}
+
+// compile compiles an expression that can be parsed, and is small.
+func (e *expression) compile(text string) {
+	parsed, err := parseExpression(text)
 	if err != nil {
-		return nil, "", refuse(err)
+		panic(err) // it was parsed before
 	}
-	ignoreLines(parsed)
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, "", refuse(err)
+	alone := regexp.MustCompile(parsed.String())
+	e.whole = regexp.MustCompile(`\A(?:` + parsed.String() + `)\z`)
+	e.literal, _ = alone.LiteralPrefix()
+}
+
+// sizeOf returns at least how many instructions an expression has, and how many would take as much memory as it does: those for sets
+// of characters are large. What is above the bounds need not be exact.
+func sizeOf(e *syntax.Regexp) (program, memory int) {
+	for _, sub := range e.Sub {
+		more, of := sizeOf(sub)
+		if program, memory = program+more, memory+of; memory > maxMemory {
+			return program, memory
+		}
 	}
-	if len(program.Inst) > maxInstructions {
-		return nil, "", refuse("it is too large")
+	own, copies := 1, 1
+	switch e.Op {
+	case syntax.OpLiteral:
+		own = len(e.Rune)
+	case syntax.OpCharClass:
+		memory += len(e.Rune) / 5
+	case syntax.OpCapture, syntax.OpAlternate:
+		own = 1 + len(e.Sub)
+	case syntax.OpConcat:
+		own = 0
+	case syntax.OpRepeat:
+		if copies = max(e.Min, e.Max, 1); e.Min == e.Max {
+			own = 0
+		}
 	}
-	alone, err := regexp.Compile(parsed.String())
-	if err != nil {
-		return nil, "", refuse(err)
-	}
-	if expression, err = regexp.Compile(`\A(?:` + parsed.String() + `)\z`); err != nil {
-		return nil, "", refuse(err)
-	}
-	literal, _ = alone.LiteralPrefix()
-	return expression, literal, nil
+	return max((program+own)*copies, 1), max((memory+own)*copies, 1)
 }
 
 // ignoreLines makes a line end an ordinary character, whatever the flags s and m are. A

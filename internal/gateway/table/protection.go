@@ -84,7 +84,7 @@ func (t *Table) ReadAlike(r *Request, path Path, found *Route) bool {
 	return all.allHold(func(path, query string) bool {
 		other.Path, other.RawQuery = path, query
 		return l.asksNoMore(&other, found)
-	}) && found.keepsPrefix(path)
+	}) && !other.TookTooMuch() && found.keepsPrefix(path)
 }
 
 // ReadsOneWay reports whether every known server reads the path as the gateway does. Only then do two servers that get it agree

@@ -56,6 +56,8 @@ type Rule struct {
 	Name string
 	// Index is the place in the front end's own list. It comes back in Route and Problem.
 	Index int
+	// Owner is who has written the rule. The regular expressions of an owner are bounded together.
+	Owner string `json:"-"`
 	// Listeners are the listeners that have the rule, as indexes of Input.Listeners. Nil: all.
 	Listeners []int
 

@@ -66,7 +66,8 @@ func (b *builder) judge(route *Route) {
 			}
 		}
 		r.action.Mirrors = b.mirrors(route, r, r.mirrors)
-		r.check()
+		r.action.Owner = route.Name.Namespace
+		r.check(b.checker)
 	}
 }
 

@@ -149,7 +149,7 @@ func (g *Graph) Certificates() []types.NamespacedName {
 func Build(in Input) *Graph {
 	b := &builder{
 		in: in, grants: newGrants(in.Grants), generation: in.Gateway.Generation,
-		settings: map[table.BackendName]table.Settings{}, tls: map[table.BackendName]*BackendTLS{}, firsts: map[int]bool{},
+		settings: map[table.BackendName]table.Settings{}, tls: map[table.BackendName]*BackendTLS{}, firsts: map[int]bool{}, checker: table.NewChecker(),
 	}
 	b.judgePolicies()
 	b.judgeGatewayPolicies()
@@ -191,6 +191,7 @@ type builder struct {
 	sets            []*Set
 	setBy           map[types.NamespacedName]*Set
 	firsts          map[int]bool // listeners for TCP or UDP that a route is attached to
+	checker         *table.Checker
 }
 
 // Kind is the kind of a route.

@@ -78,7 +78,7 @@ func newRule(index int, name *gatewayv1.SectionName) rule {
 }
 
 // check has the table check what it would serve of a rule.
-func (r *rule) check() {
+func (r *rule) check(checker *table.Checker) {
 	if r.action.Transport != table.TransportHTTP {
 		return // there is nothing to be matched but the name of a listener
 	}
@@ -89,7 +89,7 @@ func (r *rule) check() {
 		}
 		made := r.action
 		m.fill(&made)
-		f, unknown := table.Check(&made)
+		f, unknown := checker.Check(&made)
 		m.unknown = unknown
 		if f != nil {
 			r.refuse(unsupportedf("%s: %s", r.field, f.Message))

@@ -1,0 +1,76 @@
+package table
+
+import "regexp"
+
+// texts are expressions and paths that were compiled before. A rule may come once for each match and hostname of its route, and
+// whoever writes routes must not make the same work many times, nor have the result kept many times.
+type texts struct {
+	// checks tells that expressions are checked only.
+	checks bool
+
+	expressions map[string]*expression
+	used        map[usedExpression]bool
+	room        map[string]int // that owners have used for the memory of expressions
+	paths       map[string]specPath
+	prefixes    map[string][]string // the readings of each prefix
+}
+
+type usedExpression struct{ owner, text string }
+
+// expression is a compiled regular expression. literal is the prefix of every matching value, and wrong tells why there is none.
+// program is how many instructions it has, and memory how many would take as much memory.
+type expression struct {
+	whole           *regexp.Regexp
+	literal         string
+	program, memory int
+	wrong           string
+}
+
+type specPath struct {
+	path Path
+	err  error
+}
+
+func newTexts() *texts {
+	return &texts{
+		expressions: map[string]*expression{}, used: map[usedExpression]bool{}, room: map[string]int{},
+		paths: map[string]specPath{}, prefixes: map[string][]string{},
+	}
+}
+
+// path parses a path of the spec.
+func (t *texts) path(text string) (Path, error) {
+	known, found := t.paths[text]
+	if !found {
+		known.path, known.err = parseSpecPath(text)
+		t.paths[text] = known
+	}
+	return known.path, known.err
+}
+
+// check checks a path that may be empty.
+func (t *texts) check(field, path string) *Fault {
+	if path == "" {
+		return nil
+	}
+	if _, err := t.path(path); err != nil {
+		return invalid("%s: %q cannot be a path: %v", field, path, err)
+	}
+	return nil
+}
+
+// readingsOf returns the readings of a prefix. It is nil if there are too many.
+func (t *texts) readingsOf(prefix string) []string {
+	known, found := t.prefixes[prefix]
+	if found {
+		return known
+	}
+	if !everyReading(func(reading string) bool {
+		known = append(known, reading)
+		return true
+	}, prefix) {
+		known = nil
+	}
+	t.prefixes[prefix] = known
+	return known
+}
