@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,8 @@ var _ admission.Validator[*slipwayv1alpha1.APIGateway] = (*validator)(nil)
 // otherwise keeps nobody from mending or deleting it.
 type validator struct {
 	reader client.Reader
+	// compiles is held while routes are compiled: many requests at a time must not take more memory than one.
+	compiles sync.Mutex
 }
 
 // ValidateCreate refuses what is wrong.
@@ -57,7 +60,9 @@ func (v *validator) ValidateDelete(context.Context, *slipwayv1alpha1.APIGateway)
 }
 
 func (v *validator) validate(ctx context.Context, before, gateway *slipwayv1alpha1.APIGateway) error {
+	v.compiles.Lock()
 	refused := newExpressionProblems(before, gateway)
+	v.compiles.Unlock()
 	taken, err := v.takenHosts(ctx, before, gateway)
 	if err != nil {
 		// Any error would be a refusal, and the user has done nothing wrong: what is not seen
