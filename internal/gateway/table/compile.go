@@ -52,7 +52,7 @@ type compiled struct {
 	rank      int
 	edits     []backendEdits // of Rule.Backends
 	texts     *texts
-	asks      *Auth          // of the rule, also if it cannot be served
+	asks      *Auth // of the rule, also if it cannot be served
 }
 
 // backendEdits change the requests that one backend gets.

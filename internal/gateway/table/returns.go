@@ -75,6 +75,10 @@ type returns struct {
 	lost map[lostKey][]string
 }
 
+// maxLost bounds the hosts that are looked at for each rule. Nobody begins a log-in at the others either: Table.Returns looks at the
+// host of each request.
+const maxLost = 100
+
 type lostKey struct {
 	at                *listener
 	host, scope, path string
@@ -136,6 +140,9 @@ func (r *returns) check(entry *compiled) []NoReturn {
 	}
 	for _, own := range login.ownPaths() {
 		for _, l := range listeners {
+			if !entry.isFoundAt(l, entry.host) {
+				continue // it has conditions that a browser's request need not fulfil
+			}
 			for _, host := range r.lostUnder(l, entry.host, login, own.path) {
 				if entry.isFoundAt(l, host) {
 					return tell(host, "auth.oidc.%s: requests for %q of host %q "+missing+", so log-ins are refused at that host", own.field, own.path, host)
@@ -202,6 +209,7 @@ func (r *returns) lostUnder(l *listener, pattern string, login *OIDC, path strin
 		look("*."+name, rules)
 	}
 	slices.Sort(lost)
+	lost = lost[:min(len(lost), maxLost)]
 	r.lost[key] = lost
 	return lost
 }

@@ -1,6 +1,7 @@
 package table_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -99,5 +100,35 @@ func TestWhoIsSentToAProviderCanComeBack(t *testing.T) {
 	}
 	if refused < 100 || narrower < 100 {
 		t.Errorf("%d rules were refused, and %d served some hosts only", refused, narrower)
+	}
+}
+
+// Somebody may have a log-in for many hosts and many rules for it, and others many hosts with the path of its end.
+func TestManyLogInsAreJudgedSoon(t *testing.T) {
+	login := &table.Auth{OIDC: &table.OIDC{
+		Scope: "one", Issuer: "https://id.test", ClientID: "shop", Secrets: []table.Secret{"0123456789abcdef"}, RedirectPath: "/oauth2/callback", Length: time.Hour,
+	}}
+	var rules []table.Rule
+	add := func(host, path string, auth *table.Auth, headers ...table.ValueMatch) {
+		rules = append(rules, table.Rule{Name: "many", Index: len(rules), Host: host, Path: path, Headers: headers, Auth: auth, Direct: answer})
+	}
+	for n := range 20 {
+		host := fmt.Sprintf("*.a%d.test", n)
+		add(host, "/", login)
+		for i := range 60 {
+			add(host, fmt.Sprintf("/shop/%d", i), login)
+			add(host, "/", login, table.ValueMatch{Name: "X-Version", Value: new(fmt.Sprint(i))})
+		}
+		for i := range 400 {
+			add(fmt.Sprintf("h%d.a%d.test", i, n), "/oauth2/callback", nil)
+			add(fmt.Sprintf("h%d.a%d.test", i, n), "/shop", nil)
+		}
+	}
+	took, _ := costOf(func() any {
+		return table.NoReturns(table.Input{Listeners: []table.Listener{{Name: "web"}}, Rules: rules})
+	})
+	t.Logf("%d rules: %v", len(rules), took)
+	if took > 5*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
