@@ -69,7 +69,7 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 func wrongEndpoint(address string, issuer *url.URL, ours bool) string {
 	parsed, err := url.Parse(address)
 	switch {
-	case err != nil || !isAddress(parsed) || parsed.Fragment != "" || strings.Contains(address, `\`): // which browsers read as a slash
+	case err != nil || !isAddress(parsed) || parsed.Fragment != "" || strings.ContainsAny(address, `\ `): // browsers read a backslash as a slash
 		return "not an http or https address"
 	case parsed.Scheme == "https":
 		return ""
