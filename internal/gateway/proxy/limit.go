@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
-	"hash/maphash"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"net/netip"
 	"sync"
 	"time"
@@ -26,8 +28,8 @@ const (
 	maxLimitKeys = 8192
 )
 
-// limitKey identifies what is counted together. It names the route, because counts outlive
-// a table.
+// limitKey is what is counted together. It names the route, because counts outlive a table. It
+// is for one request: its name of a client may be a part of a whole head.
 type limitKey struct {
 	route  string
 	limit  table.RateLimit // listeners may have limits of their own for a route
@@ -35,24 +37,29 @@ type limitKey struct {
 	client netip.Addr      // its address, as clients.Of defines it
 }
 
+// limitHash stands for a limitKey, in memory of a fixed size.
+type limitHash [16]byte
+
 // limiter counts requests with the generic cell rate algorithm. For each key it only stores
-// the time at which the next request would be exactly on time.
+// the time at which the next request would be exactly on time. Keys are hashes, so that each
+// takes the same memory, whatever the names of clients are.
 type limiter struct {
 	clock  clock.PassiveClock
-	seed   maphash.Seed
+	secret [32]byte // who does not have it cannot find names that are counted as one
 	shards [limitShards]limitShard
 }
 
 type limitShard struct {
 	mu    sync.Mutex
-	next  map[limitKey]int64 // Unix nanoseconds
-	swept int64              // when makeRoom last looked at all keys
+	next  map[limitHash]int64 // Unix nanoseconds
+	swept int64               // when makeRoom last looked at all keys
 }
 
 func newLimiter(clock clock.PassiveClock) *limiter {
-	l := &limiter{clock: clock, seed: maphash.MakeSeed()}
+	l := &limiter{clock: clock}
+	_, _ = rand.Read(l.secret[:]) // never fails
 	for i := range l.shards {
-		l.shards[i].next = map[limitKey]int64{}
+		l.shards[i].next = map[limitHash]int64{}
 	}
 	return l
 }
@@ -68,15 +75,31 @@ func (h *Handler) countRequest(ctx context.Context, key limitKey, limit *table.R
 	})
 }
 
+// hash returns what stands for a key. Different keys have different texts.
+func (l *limiter) hash(key *limitKey) limitHash {
+	var room [256]byte // most texts need no more, and none of the heap
+	text := append(room[:0], l.secret[:]...)
+	text = binary.BigEndian.AppendUint64(text, uint64(key.limit.Requests))
+	text = binary.BigEndian.AppendUint64(text, uint64(key.limit.Period))
+	text = binary.BigEndian.AppendUint64(text, uint64(key.limit.Burst))
+	client := key.client.As16()
+	text = append(text, byte(key.limit.Per), byte(key.client.BitLen())) // no address has no bits
+	text = append(text, client[:]...)
+	text = binary.BigEndian.AppendUint64(text, uint64(len(key.route)))
+	text = append(append(text, key.route...), key.who...)
+	sum := sha256.Sum256(text)
+	return limitHash(sum[:len(limitHash{})])
+}
+
 // take counts a request. It returns 0 if the request is allowed. Otherwise it returns how
 // long to wait until one would be.
 func (l *limiter) take(key limitKey, limit *table.RateLimit) time.Duration {
 	exact := quota.NewLimit(limit.Requests, limit.Period, limit.Burst)
-	now := l.clock.Now().UnixNano()
-	shard := &l.shards[maphash.Comparable(l.seed, key)%limitShards]
+	hash, now := l.hash(&key), l.clock.Now().UnixNano()
+	shard := &l.shards[hash[0]%limitShards]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	next, known := shard.next[key]
+	next, known := shard.next[hash]
 	granted, next, wait := exact.Grant(next, now, 1)
 	if granted == 0 {
 		return wait
@@ -84,7 +107,7 @@ func (l *limiter) take(key limitKey, limit *table.RateLimit) time.Duration {
 	if !known && len(shard.next) >= maxLimitKeys {
 		shard.makeRoom(now)
 	}
-	shard.next[key] = next
+	shard.next[hash] = next
 	return 0
 }
 
