@@ -13,8 +13,30 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
-// tokenTimeout bounds one request for tokens.
-const tokenTimeout = 10 * time.Second
+const (
+	// tokenTimeout bounds one request for tokens.
+	tokenTimeout = 10 * time.Second
+	// maxAnswer is how much of an answer to one is read, in bytes. It has room for tokens that are not kept.
+	maxAnswer = 64 << 10
+)
+
+// bounded reads no more of an answer than maxAnswer. A longer one is an error, and so none that counts.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+	}
+	return response, err
+}
+
+// CloseIdleConnections is what http.Client calls.
+func (b bounded) CloseIdleConnections() {
+	if closer, ok := b.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		closer.CloseIdleConnections()
+	}
+}
 
 // NewHTTPClient returns the client for requests for tokens. It follows no redirect: the request holds the client secret.
 func NewHTTPClient() *http.Client {
@@ -22,7 +44,7 @@ func NewHTTPClient() *http.Client {
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 4, MaxConnsPerHost: 4 * (maxRedeeming + maxRenewing), IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
 	}
-	return &http.Client{Transport: transport, Timeout: tokenTimeout, CheckRedirect: noRedirect}
+	return &http.Client{Transport: bounded{transport}, Timeout: tokenTimeout, CheckRedirect: noRedirect}
 }
 
 func (c *Client) oauth(p *Provider, b *Browser) *oauth2.Config {
