@@ -106,12 +106,20 @@ func (c *Client) Keep(b *Browser, s *Session) ([]*http.Cookie, error) {
 	return c.cookies(b, s, sealed)
 }
 
+// seal encrypts a session for cookies, which must have room for it.
 func (c *Client) seal(s *Session) (string, error) {
+	if s.size() > maxTokens {
+		return "", &Failure{Kind: TooLarge}
+	}
 	plain, err := json.Marshal(s)
 	if err != nil {
 		return "", fmt.Errorf("write a session: %w", err)
 	}
-	return c.box.seal(forSession, plain), nil
+	sealed := c.box.seal(forSession, plain)
+	if len(sealed) > maxSealed { // what a token is written with counts too
+		return "", &Failure{Kind: TooLarge}
+	}
+	return sealed, nil
 }
 
 // cookies makes the cookies of a session that was sealed.

@@ -14,6 +14,7 @@ const (
 	// attributes. maxPieces bounds how many cookies a session takes: requests carry all of them.
 	maxPiece  = 3500
 	maxPieces = 5
+	maxSealed = maxPieces * maxPiece
 	// slots are the log-ins that a browser may have begun at the same time, for example in several tabs. Each is a cookie, and
 	// requests carry all of them.
 	slots = "abcdefghijklmnop"
@@ -140,7 +141,7 @@ func (j jar) join(in Cookies) (string, bool) {
 		}
 		whole.WriteString(piece)
 	}
-	return whole.String(), whole.Len() <= maxPieces*maxPiece
+	return whole.String(), whole.Len() <= maxSealed
 }
 
 // split makes the cookies of a session. It returns false if it is too large.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,10 +18,11 @@ const (
 	maxRememberedBytes = 8 << 20
 )
 
-// renewal is a request to a provider. The session, its sealed text and err are set once done is closed.
+// renewal is a request to a provider. The session and its sealed text, or err, are set once done is closed.
 type renewal struct {
 	done    chan struct{}
-	until   time.Time // when the result is forgotten; zero while it runs
+	until   time.Time   // when the result is forgotten; zero while it runs
+	timer   *time.Timer // drops the result then, also if nobody asks any more
 	session *Session
 	sealed  string
 	err     error
@@ -72,22 +74,33 @@ func (c *Client) renewalOf(ctx context.Context, source Source, client *http.Clie
 	of := *b
 	go func() {
 		defer cancel()
-		n.session, n.err = c.renew(ctx, source, client, &of, s)
-		if n.err == nil {
-			n.sealed, n.err = c.seal(n.session)
-		}
+		n.session, n.sealed, n.err = c.renewAndSeal(ctx, source, client, &of, s)
 		<-share.renewing
-		share.end(n, of.Now)
+		share.end(key, n, of.Now)
 	}()
 	return n
 }
 
+// renewAndSeal returns a session with its sealed text, or an error alone: a failure is remembered too, and must take no room.
+func (c *Client) renewAndSeal(ctx context.Context, source Source, client *http.Client, b *Browser, s *Session) (*Session, string, error) {
+	next, err := c.renew(ctx, source, client, b, s)
+	if err != nil {
+		return nil, "", err
+	}
+	sealed, err := c.seal(next)
+	if err != nil {
+		return nil, "", err
+	}
+	next.IDToken, next.AccessToken, next.RefreshToken = strings.Clone(next.IDToken), strings.Clone(next.AccessToken), strings.Clone(next.RefreshToken)
+	return next, sealed, nil // of a form, tokens are parts of the whole answer, which is not kept
+}
+
 // end notes the result of a renewal. One that failed because of the provider is tried again after a second.
-func (s *share) end(n *renewal, now time.Time) {
+func (s *share) end(key [sha256.Size]byte, n *renewal, now time.Time) {
 	kind, wait := OK, remembered
 	if n.err != nil {
 		kind = KindOf(n.err)
-		if kind != Refused && kind != BadToken {
+		if kind != Refused && kind != BadToken && kind != TooLarge {
 			wait = time.Second
 		}
 	}
@@ -97,10 +110,12 @@ func (s *share) end(n *renewal, now time.Time) {
 	}
 	s.mu.Lock()
 	n.until = until
+	n.timer = time.AfterFunc(until.Sub(now), func() { s.over(key, n) })
 	s.bytes += n.size()
+	s.makeRoom(maxRemembered)
 	s.mu.Unlock()
-	close(n.done)
 	s.counted(kind)
+	close(n.done)
 }
 
 // size is about how many bytes a result takes.
@@ -108,18 +123,43 @@ func (n *renewal) size() int {
 	if n.session == nil {
 		return 0
 	}
-	return len(n.sealed) + len(n.session.IDToken) + len(n.session.AccessToken) + len(n.session.RefreshToken)
+	return len(n.sealed) + n.session.size()
 }
 
-// forget drops the results that no longer hold, and makes room for one more: the oldest ones make it. Renewals that run stay.
-// There are never more of them than places.
+// over drops a result whose time is over, unless it made room before.
+func (s *share) over(key [sha256.Size]byte, n *renewal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.renewed[key] == n {
+		s.drop(key)
+	}
+}
+
+// clear drops all results. Renewals that run stay, and those who wait for a result have it.
+func (s *share) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, known := range s.renewed {
+		if !known.until.IsZero() {
+			s.drop(key)
+		}
+	}
+}
+
+// forget drops the results that no longer hold, and makes room for one more.
 func (s *share) forget(now time.Time) {
 	for key, known := range s.renewed {
 		if !known.until.IsZero() && !now.Before(known.until) {
 			s.drop(key)
 		}
 	}
-	for len(s.renewed) >= maxRemembered || s.bytes > maxRememberedBytes {
+	s.makeRoom(maxRemembered - 1)
+}
+
+// makeRoom drops the oldest results while there are too many, or too large ones. Renewals that run stay. There are never more of
+// them than places.
+func (s *share) makeRoom(most int) {
+	for len(s.renewed) > most || s.bytes > maxRememberedBytes {
 		s.drop(s.oldest())
 	}
 }
@@ -136,6 +176,7 @@ func (s *share) oldest() (oldest [sha256.Size]byte) {
 }
 
 func (s *share) drop(key [sha256.Size]byte) {
+	s.renewed[key].timer.Stop() // it holds the result
 	s.bytes -= s.renewed[key].size()
 	delete(s.renewed, key)
 }

@@ -36,6 +36,23 @@ func (s *Session) Claims() token.Claims {
 	return claims
 }
 
+// maxTokens is how many bytes the tokens of a session may have together. With more it cannot fit cookies: a text that is sealed is
+// a third longer than what is in it.
+const maxTokens = maxSealed * 3 / 4
+
+func (s *Session) size() int { return len(s.IDToken) + len(s.AccessToken) + len(s.RefreshToken) }
+
+// unusable tells why a session that was just made is of no use.
+func (s *Session) unusable(now time.Time) error {
+	switch {
+	case s.expired(now):
+		return &Failure{Kind: BadToken} // the next request would log in or renew again
+	case s.size() > maxTokens:
+		return &Failure{Kind: TooLarge} // before it takes several times as much memory
+	}
+	return nil
+}
+
 // expired reports whether the tokens have expired.
 func (s *Session) expired(now time.Time) bool { return now.Unix() >= s.Expires }
 

@@ -73,8 +73,8 @@ func (c *Client) redeem(ctx context.Context, source Source, client *http.Client,
 	}
 	s := &Session{IDToken: text, RefreshToken: got.RefreshToken, Nonce: login.Nonce, Ends: b.Now.Add(c.config.Length).Unix()}
 	c.take(s, got, claims, b.Now)
-	if s.expired(b.Now) {
-		return nil, &Failure{Kind: BadToken} // the next request would begin a log-in again
+	if err := s.unusable(b.Now); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -110,8 +110,8 @@ func (c *Client) renew(ctx context.Context, source Source, client *http.Client, 
 		return nil, &Failure{Kind: BadToken} // the backend would get the one from before, which is over
 	}
 	c.take(&next, got, claims, b.Now)
-	if next.expired(b.Now) {
-		return nil, &Failure{Kind: BadToken} // it would be asked again for each request
+	if err := next.unusable(b.Now); err != nil {
+		return nil, err
 	}
 	return &next, nil
 }

@@ -65,6 +65,11 @@ func (t *Traffic) Keep(clients []*Client) {
 	for _, c := range clients {
 		kept[c.key()] = c.share
 	}
+	for key, gone := range t.shares {
+		if kept[key] != gone {
+			gone.clear()
+		}
+	}
 	t.shares = kept
 }
 

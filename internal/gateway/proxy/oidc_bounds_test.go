@@ -6,6 +6,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // waiting makes the provider wait before it answers a request for tokens with 503. The result lets the requests go on.
@@ -83,4 +88,41 @@ func TestABrowserLogsInInManyTabs(t *testing.T) {
 	want(t, "cookies", strings.Count(cookiesOf(bob), ".l"), 16)
 	want(t, "bytes of cookies fit a head", len(cookiesOf(bob)) < 24<<10, true)
 	want(t, "status of the last tab", bob.open(bob.comeBack("/")).StatusCode, http.StatusFound)
+}
+
+func TestTokensThatAreTooLargeLetNobodyIn(t *testing.T) {
+	for name, test := range map[string]struct {
+		size   int
+		code   int
+		result string
+	}{
+		"for cookies":          {13_500, http.StatusInternalServerError, "too_large"},
+		"for cookies, by far":  {60_000, http.StatusInternalServerError, "too_large"},
+		"for what is read":     {70_000, http.StatusServiceUnavailable, "unavailable"},
+		"for what anybody has": {1 << 20, http.StatusServiceUnavailable, "unavailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProvider(t)
+			backend, requests := recording(t)
+			var log lockedbuffer.Buffer
+			registry, clock := prometheus.NewPedanticRegistry(), testingclock.NewFakeClock(time.Now())
+			g := startTable(t, Options{Clock: clock, AccessLog: &log, Metrics: registry}, compile(t, p.route(), p.secrets(), backend))
+			alice, bob := newPerson(t, g), newPerson(t, g)
+			alice.open("/")
+			received(t, requests)
+			p.set(func() { p.more = strings.Repeat("x", test.size) })
+			clock.Step(601 * time.Second)
+			want(t, "status of a renewal", alice.open("/", "Accept", "*/*").StatusCode, test.code)
+			want(t, "status of a log-in", bob.open(bob.comeBack("/")).StatusCode, test.code)
+			want(t, "status of the next request", bob.open("/", "Accept", "*/*").StatusCode, http.StatusUnauthorized)
+			counts := series(t, registry)
+			want(t, "renewals", counts["slipway_gateway_oidc_refreshes_total "+test.result], 1.0)
+			want(t, "log-ins", counts["slipway_gateway_oidc_logins_total "+test.result], 1.0)
+			eventually(t, "the log says why", func() bool {
+				clock.Step(time.Second) // it is written once in a while
+				return strings.Count(join(log.Lines()), `"failure":"oidc_`+test.result+`"`) == 2
+			})
+			none(t, "the backend", requests)
+		})
+	}
 }

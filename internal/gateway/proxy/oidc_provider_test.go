@@ -37,6 +37,7 @@ type provider struct {
 	answers   http.HandlerFunc                   // answers requests for tokens in its place
 	sign      func(claims map[string]any) string // signs ID tokens in its place
 	asked     int                                // requests for tokens
+	more      string                             // a part of each refresh token
 	renewals  renewals
 }
 
@@ -142,7 +143,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 		delete(p.refresh, r.PostFormValue("refresh_token"))
 	}
 	p.issued++
-	refresh := fmt.Sprintf("refresh-%d", p.issued)
+	refresh := fmt.Sprintf("refresh-%d%s", p.issued, p.more)
 	p.refresh[refresh] = true
 	claims := map[string]any{"iss": p.URL, "aud": "shop", "email": "alice@shop.test", "exp": time.Now().Add(time.Hour).Unix()}
 	if nonce != nil {
