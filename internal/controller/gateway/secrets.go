@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
@@ -91,14 +91,18 @@ func (r *Reconciler) check(ctx context.Context, s *scope, name types.NamespacedN
 	return nil
 }
 
-// problemOf says why a certificate cannot be used. It tells nothing of what the Secret holds.
+// problemOf says why a certificate cannot be used. It tells nothing of what the Secret holds but the length of a key.
 func problemOf(secret *corev1.Secret) string {
 	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
 		if len(secret.Data[key]) == 0 {
 			return fmt.Sprintf("it has no %s", key)
 		}
 	}
-	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
+	_, err := table.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if long, is := errors.AsType[table.LongKeyError](err); is {
+		return fmt.Sprintf("%s and %s: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, long)
+	}
+	if err != nil {
 		return fmt.Sprintf("%s and %s are no certificate with its key", corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 	}
 	return ""

@@ -55,7 +55,7 @@ func NewBackendTLS(in BackendTLSInput) (*BackendTLS, error) {
 		}
 	}
 	if len(in.Certificate) > 0 || len(in.PrivateKey) > 0 {
-		certificate, err := tls.X509KeyPair(in.Certificate, in.PrivateKey)
+		certificate, err := ParsePair(in.Certificate, in.PrivateKey)
 		if err != nil {
 			return nil, fmt.Errorf("the certificate to show and its key: %w", err)
 		}
@@ -68,7 +68,8 @@ func NewBackendTLS(in BackendTLSInput) (*BackendTLS, error) {
 const beginsPEM = "\n-----BEGIN"
 
 // ParseRoots reads the certificates of authorities, in PEM. One that cannot be read is an
-// error: who wrote it trusted it.
+// error: who wrote it trusted it. So is one with an RSA key of more than MaxRSABits, because
+// package tls bounds only those that peers send.
 func ParseRoots(bundle []byte) (*x509.CertPool, error) {
 	pool, found := x509.NewCertPool(), 0
 	for rest := bundle; ; found++ {
@@ -82,6 +83,9 @@ func ParseRoots(bundle []byte) (*x509.CertPool, error) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("a certificate cannot be read: %w", err)
+		}
+		if bits := rsaBits(certificate); bits > MaxRSABits {
+			return nil, longRSA(fmt.Sprintf("certificate %d has", found+1), bits)
 		}
 		pool.AddCert(certificate)
 	}

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"maps"
 	"time"
@@ -14,6 +13,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 type configMapStore = store[*corev1.ConfigMap, map[string][]byte]
@@ -71,7 +71,7 @@ func (t *target) shown(in *routes.Input, now time.Time) (problems []revision.Pro
 		}
 		name := policy.TLS.ClientCertificateRef.Name
 		data := in.Secrets[name]
-		certificate, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+		certificate, err := table.ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 		if err != nil {
 			continue // told with the policy
 		}

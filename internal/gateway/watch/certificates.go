@@ -3,6 +3,7 @@ package watch
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // keyring holds the certificates by the name of their Secret. If a Secret is deleted or
@@ -89,11 +91,20 @@ func (k *keyring) pair(name string, in *routes.Input) (pair keyPair, reason, mes
 	if last.certificate.Leaf != nil && bytes.Equal(last.crt, crt) && bytes.Equal(last.key, key) {
 		return last, "", ""
 	}
-	certificate, err := tls.X509KeyPair(crt, key)
+	certificate, err := table.ParsePair(crt, key)
 	if err != nil {
-		return last, slipwayv1alpha1.ReasonInvalidCertificate, fmt.Sprintf("%s and %s of Secret %q are no certificate with its key: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, name, err)
+		return last, slipwayv1alpha1.ReasonInvalidCertificate, whyNoPair(name, err)
 	}
 	return keyPair{crt, key, certificate}, "", ""
+}
+
+// whyNoPair says what is wrong with the certificate and the key in a Secret.
+func whyNoPair(name string, err error) string {
+	what := "are no certificate with its key"
+	if _, long := errors.AsType[table.LongKeyError](err); long {
+		what = "cannot be used"
+	}
+	return fmt.Sprintf("%s and %s of Secret %q %s: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, name, what, err)
 }
 
 // maxUncovered bounds how many hosts a message names.

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
@@ -65,9 +65,9 @@ func (k *gatewayKeyring) pair(name types.NamespacedName, content func(types.Name
 		last.version = version
 		return last, "", ""
 	}
-	certificate, err := tls.X509KeyPair(crt, key)
+	certificate, err := table.ParsePair(crt, key)
 	if err != nil {
-		return last, slipwayv1alpha1.ReasonInvalidCertificate, fmt.Sprintf("%s and %s of Secret %q are no certificate with its key: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, name, err)
+		return last, slipwayv1alpha1.ReasonInvalidCertificate, whyNoPair(name.String(), err)
 	}
 	return versionedPair{keyPair{crt, key, certificate}, version}, "", ""
 }
