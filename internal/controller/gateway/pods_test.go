@@ -2,14 +2,26 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit"
 )
 
@@ -52,5 +64,65 @@ func TestAPodIsLookedAtEachTimeItFallsSilent(t *testing.T) {
 	}
 	if err := confirm(true); err == nil {
 		t.Error("a pod that has gone counts as silent")
+	}
+}
+
+// Who may write routes in one namespace must not make those of others look as if no pod served them.
+func TestManyProblemsOfATenantAreNoNewsOfOthers(t *testing.T) {
+	document := revision.Document{
+		Protocol: revision.Protocol, Revision: 1, UID: "gateway", Generation: 1, View: &revision.View{Current: true},
+		Routes: []string{revision.RouteDigest("good", 1)},
+	}
+	for i := range 20 * 256 { // as a pod of an older release tells them
+		document.Problems = append(document.Problems, revision.Problem{
+			Route: -1, Name: "a/bad", Field: fmt.Sprintf("HTTPRoute a/bad-%d: rules[%d]", i/256, i), Reason: "BackendNotFound", Message: "no Service",
+		})
+	}
+	document.Problems = append(document.Problems, revision.Problem{Route: -1, Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: "counted apart"})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("wait") {
+			<-r.Context().Done()
+			return
+		}
+		_ = json.NewEncoder(w).Encode(document)
+	}))
+	t.Cleanup(server.Close)
+	address, err := netip.ParseAddrPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-1", UID: "1"},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: address.Addr().String(), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	name, told := types.NamespacedName{Namespace: "infra", Name: "edge"}, make(chan types.NamespacedName, 10)
+	follower := replica.New(replica.Options{Port: int(address.Port())})
+	follower.Notify(func(name types.NamespacedName) { told <- name })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- follower.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	follower.Follow(t.Context(), name, []replica.Pod{{UID: pod.UID, IP: pod.Status.PodIP, Ready: true}})
+	<-told
+	s := &scope{
+		gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{UID: "gateway"}}, deployment: &appsv1.Deployment{},
+		pods: []corev1.Pod{pod}, answers: map[types.UID]replica.Answer{pod.UID: follower.Answer(name, pod.UID)},
+	}
+	s.judgePods()
+	if lack := s.routeLack(&graph.Route{UID: "good", Generation: 1}); lack != nil {
+		t.Errorf("the route of another tenant is not live: %+v", lack)
+	}
+	if lack := s.routeLack(&graph.Route{UID: "good", Generation: 2}); lack == nil {
+		t.Error("a generation that the pod does not serve is live")
+	}
+	if lack := s.served.apart(slipwayv1alpha1.ReasonLimitNotShared); lack == nil {
+		t.Error("what comes after the problems of the tenant is not heard")
 	}
 }

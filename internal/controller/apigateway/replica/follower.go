@@ -33,9 +33,6 @@ const (
 	pauseMax = time.Second
 	// maxDocument bounds an answer: 1,000 problems with messages of 1 KiB, twice.
 	maxDocument = 2 << 20
-	// maxProblems bounds how many are kept of a pod: those of 1,000 routes, several for each,
-	// and of certificates.
-	maxProblems = 5000
 )
 
 // follower follows one pod.
@@ -236,8 +233,9 @@ func (o *follower) get(ctx context.Context, what question) (document *revision.D
 		return nil, fmt.Sprintf("it speaks protocol %d and the operator speaks protocol %d", document.Protocol, revision.Protocol), nil
 	}
 	if !sound(document) {
-		return nil, revision.Path + " is answered with reasons that are none, or too many", nil
+		return nil, revision.Path + " is answered with reasons that are none", nil
 	}
+	document.Problems = bounded(document.Problems)
 	return document, "", nil
 }
 
@@ -246,9 +244,6 @@ func (o *follower) get(ctx context.Context, what question) (document *revision.D
 var reasonPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
 func sound(document *revision.Document) bool {
-	if len(document.Problems) > maxProblems {
-		return false
-	}
 	if document.Rejected != nil && !reasonPattern.MatchString(document.Rejected.Reason) {
 		return false
 	}
