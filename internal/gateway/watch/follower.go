@@ -118,9 +118,7 @@ func (f *follower) tell(document revision.Document) {
 	if document.Rejected != nil {
 		f.log.Error("a generation is not served, the last good one stays", "generation", document.Rejected.Generation, "reason", document.Rejected.Reason, "message", document.Rejected.Message)
 	}
-	for _, problem := range document.Problems {
-		f.log.Warn("not served as it is written", "name", problem.Name, "field", problem.Field, "reason", problem.Reason, "message", problem.Message)
-	}
+	logProblems(f.log, before.Problems, document.Problems)
 	f.log.Info("serving", "uid", document.UID, "generation", document.Generation, "problems", len(document.Problems))
 }
 

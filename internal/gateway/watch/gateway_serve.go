@@ -62,7 +62,7 @@ func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time
 	digests, keyless := s.policyDigests(g)
 	s.tell(revision.Document{
 		UID: next.uid, Generation: next.generation, Rejected: s.rejected, View: s.view,
-		Problems:  slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfAttached(next.attached), keyless, problemsOfSets(next.sets), problemsOfTable(g, faults)),
+		Problems:  boundProblems(slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfAttached(next.attached), keyless, problemsOfSets(next.sets), problemsOfTable(g, faults))),
 		Routes:    append(routeDigests(g, next.routes), digests...),
 		Listeners: s.servedListeners(g, authorities, closed),
 	})

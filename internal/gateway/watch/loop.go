@@ -112,7 +112,7 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 		s.rejected = nil
 	}
 	problems = append(problems, more...)
-	s.publish(append(problems, s.missingKeys(config.Proxy.Table)...))
+	s.publish(boundProblems(append(problems, s.missingKeys(config.Proxy.Table)...)))
 	return again
 }
 
