@@ -104,6 +104,33 @@ func TestWhatConditionsAreMadeFromIsAlwaysTold(t *testing.T) {
 	}
 }
 
+// There is a word of each object before there is more of any, as long as there is room.
+func TestLongProblemsTakeTheRoomOfFewerOthers(t *testing.T) {
+	long := strings.Repeat("<", maxMessage)
+	in := slices.Concat(problemsOf(-1, "a/first", "A", long, 16), problemsOf(-1, "b/second", "A", "m", 1))
+	for object := range 100 {
+		in = append(in, problemsOf(-1, fmt.Sprintf("c/x%d", object), "A", long, 1)...)
+	}
+	got := boundProblems(in)
+	written, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(written); n > maxProblemBytes || n < maxProblemBytes-10*maxMessage {
+		t.Errorf("%d problems in %d bytes", len(got), n)
+	}
+	var names []string
+	for _, p := range got[:3] {
+		names = append(names, p.Name)
+	}
+	if diff := cmp.Diff([]string{"a/first", "b/second", "c/x0"}, names); diff != "" {
+		t.Errorf("the first ones (-want +got):\n%s", diff)
+	}
+	if want := fmt.Sprintf("there are %d more problems", len(in)-len(got)+1); got[len(got)-1].Message != want {
+		t.Errorf("the last one says %q, want %q", got[len(got)-1].Message, want)
+	}
+}
+
 // Whoever may write routes in one namespace must not decide what is known of those of others.
 func TestATenantWithManyProblemsLeavesRoomForOthers(t *testing.T) {
 	f := newGatewayFixture(t)
