@@ -132,6 +132,10 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 		return nil, failure
 	}
 	e.response = response
+	if status := response.StatusCode; status < 200 || status > 999 { // the transport takes any number
+		e.close()
+		return nil, &Error{Kind: Malformed, Endpoint: t.address, Err: malformed("status %d", status)}
+	}
 	fields := fieldsOf(response.Header)
 	streams := isStream(fields)
 	if !streams {
