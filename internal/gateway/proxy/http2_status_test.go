@@ -37,7 +37,7 @@ func statusBackend(t testing.TB, status string) string {
 			case *http2.MetaHeadersFrame:
 				block.Reset()
 				_ = fields.WriteField(hpack.HeaderField{Name: ":status", Value: status})
-				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: frame.StreamID, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: frame.StreamID, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: status != "101"})
 			}
 		}
 	})

@@ -18,3 +18,6 @@ type pace struct {
 func (p *pace) beforeWrite() {
 	_ = p.control.SetWriteDeadline(p.clock.Now().Add(p.timeout))
 }
+
+// lift removes the bound from later writes.
+func (p *pace) lift() { _ = p.control.SetWriteDeadline(time.Time{}) }

@@ -26,11 +26,24 @@ func (e *exchange) inform(status int, fields []upstream.Field) {
 	before := header.Clone()
 	setFields(header, fields)
 	e.dropForged(header)
-	e.w.WriteHeader(status)
+	e.writeHint(status)
 	clear(header)
 	for name, values := range before {
 		header[name] = values
 	}
+}
+
+// writeHint sends the head of an informational response. The client must take it in time. The final response may come later, so
+// there is no deadline afterwards.
+func (e *exchange) writeHint(status int) {
+	e.beginTaking()
+	defer e.endTaking()
+	if e.r.ProtoMajor == 1 {
+		pace := e.pace(http.NewResponseController(e.w))
+		pace.beforeWrite()
+		defer pace.lift()
+	}
+	e.w.WriteHeader(status)
 }
 
 // respond forwards the backend's response.

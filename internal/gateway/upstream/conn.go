@@ -221,7 +221,7 @@ func (c *conn) bodyHeld() bool {
 
 // readFinal reads heads up to that of the final response, or up to 100 if or100 is set.
 func (c *conn) readFinal(or100 bool) error {
-	for range maxInformational {
+	for range maxInformational + 1 {
 		block, err := c.in.head(c.options.MaxHeaderBytes)
 		c.answered = c.answered || err == nil || c.in.len() > 0
 		if errors.Is(err, errTooLong) {

@@ -53,6 +53,9 @@ func TestResponseEndsWhereItSays(t *testing.T) {
 		"after 100 that nobody asked for": {
 			response: "HTTP/1.1 100 Continue\r\n\r\n" + okResponse, status: 200, body: "ok",
 		},
+		"after as many early hints as may come": {
+			response: strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", maxInformational) + okResponse, status: 200, body: "ok",
+		},
 		"after early hints": {
 			response: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + okResponse, status: 200, body: "ok",
 		},

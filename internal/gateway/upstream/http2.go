@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -113,7 +112,7 @@ func (t *http2Transport) drain() { t.http2.CloseIdleConnections() }
 // roundTrip sends a request. The transport itself repeats a request that the endpoint has
 // not processed.
 func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*Response, *Error) {
-	e := &http2Exchange{request: req}
+	e := &http2Exchange{request: req, hints: hints{forward: req.Informational}}
 	e.start(ctx, t.options)
 	request, err := e.build(t)
 	if err != nil {
@@ -123,8 +122,9 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 	response, err := t.http2.RoundTrip(request) //nolint:bodyclose // the exchange closes it
 	e.answered.Store(err == nil)
 	e.stopAwaiting()
+	fault := e.hints.end()
 	if err != nil {
-		failure := e.explain(ctx, t.address, err)
+		failure := e.explain(ctx, t.address, cmp.Or(fault, err))
 		if failure.Kind == Reset && t.inHTTP1.Load() { // the transport may not report why a connection ended
 			failure.Kind = WrongProtocol
 		}
@@ -160,9 +160,7 @@ type http2Exchange struct {
 	response  *http.Response
 	idle      time.Duration // how long one read of the response's body may take; 0: no bound
 	idleTimer *time.Timer   // nil before the first read
-
-	informing sync.Mutex // held while an informational response is forwarded
-	finished  bool
+	hints     hints
 }
 
 // start starts the timeouts of the exchange and of the head of its response.
@@ -232,27 +230,8 @@ func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
 		request.Header["Te"] = []string{"trailers"}
 	}
 	e.addBody(request)
-	ctx := e.ctx
-	if req.Informational != nil {
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-			Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
-				if code != http.StatusContinue {
-					e.inform(code, http.Header(header))
-				}
-				return nil
-			},
-		})
-	}
+	ctx := httptrace.WithClientTrace(e.ctx, &httptrace.ClientTrace{Got1xxResponse: e.hints.take})
 	return request.WithContext(ctx), nil
-}
-
-// inform forwards an informational response, while the caller still waits for the response.
-func (e *http2Exchange) inform(code int, header http.Header) {
-	e.informing.Lock()
-	defer e.informing.Unlock()
-	if !e.finished {
-		e.request.Informational(code, fieldsOf(header))
-	}
 }
 
 func (e *http2Exchange) addBody(request *http.Request) {
@@ -308,9 +287,6 @@ func (e *http2Exchange) close() {
 }
 
 func (e *http2Exchange) finish() {
-	e.informing.Lock()
-	e.finished = true
-	e.informing.Unlock()
 	e.cancel(errClosed)
 	e.stopAwaiting()
 	if e.endTimer != nil {
@@ -326,6 +302,8 @@ func (e *http2Exchange) explain(ctx context.Context, address string, err error) 
 	failure := &Error{Kind: Reset, Endpoint: address, Err: err}
 	streamError, refused := errors.AsType[http2.StreamError](err)
 	switch {
+	case errors.Is(err, errMalformed):
+		failure.Kind = Malformed
 	case e.body != nil && e.body.failed.Load():
 		failure.Kind, failure.Err = RequestBody, fmt.Errorf("%w: %w", errRequestBody, e.body.cause)
 	case ctx.Err() != nil:

@@ -68,7 +68,8 @@ type Request struct {
 	// ExpectContinue waits for 100 Continue before it reads the body.
 	ExpectContinue bool
 
-	// Informational is called for 1xx responses other than 100 and 101. Optional.
+	// Informational is called for 1xx responses other than 100 and 101, for one at a time and before Do returns. Those that come
+	// faster than it returns may be left out. Optional.
 	Informational func(status int, fields []Field)
 
 	// Deadline is when the response must have been read completely. Zero: no deadline.

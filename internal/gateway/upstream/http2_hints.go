@@ -1,0 +1,75 @@
+package upstream
+
+import (
+	"net/http"
+	"net/textproto"
+	"sync"
+)
+
+// waitingHints bounds the informational responses that wait for a client. Each may be as large as a head, and clients can do
+// without them.
+const waitingHints = 4
+
+// hints forwards the informational responses of an exchange over HTTP/2. They arrive on the goroutine that reads the connection.
+// It must not wait for a client, because all other requests on the connection would wait too.
+type hints struct {
+	forward func(status int, fields []Field) // nil: nobody wants them
+
+	mu         sync.Mutex
+	came       int
+	fault      error // what must not be forwarded
+	ended      bool
+	queue      chan hint // nil before the first
+	forwarding sync.WaitGroup
+}
+
+type hint struct {
+	status int
+	fields []Field
+}
+
+// take is called for each informational response. An error ends the exchange.
+func (h *hints) take(status int, header textproto.MIMEHeader) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.came++
+	switch {
+	case status == http.StatusSwitchingProtocols:
+		h.fault = malformed("101, which HTTP/2 does not have")
+	case h.came > maxInformational:
+		h.fault = malformed("more than %d informational responses", maxInformational)
+	case status != http.StatusContinue && h.forward != nil && !h.ended:
+		h.pass(hint{status, fieldsOf(http.Header(header))})
+	}
+	return h.fault
+}
+
+// pass needs mu held. Most exchanges have no hints, so they have no goroutine for them.
+func (h *hints) pass(one hint) {
+	if h.queue == nil {
+		h.queue = make(chan hint, waitingHints)
+		h.forwarding.Go(func() {
+			for next := range h.queue {
+				h.forward(next.status, next.fields)
+			}
+		})
+	}
+	select {
+	case h.queue <- one:
+	default:
+	}
+}
+
+// end waits until those that wait were forwarded, so that the final response comes after them. It returns what must not be
+// forwarded.
+func (h *hints) end() error {
+	h.mu.Lock()
+	if h.queue != nil && !h.ended {
+		close(h.queue)
+	}
+	h.ended = true
+	fault := h.fault
+	h.mu.Unlock()
+	h.forwarding.Wait()
+	return fault
+}
