@@ -36,19 +36,7 @@ type Question struct {
 
 // Encode returns the message of a call, with what comes before it. A request with text that is no UTF-8 cannot be asked about.
 func (q *Question) Encode() ([]byte, error) {
-	headers := make(map[string]string, len(q.Fields))
-	for _, field := range q.Fields {
-		name := strings.ToLower(field.Name)
-		before, several := headers[name]
-		switch {
-		case !several:
-			headers[name] = field.Value
-		case name == "cookie":
-			headers[name] = before + "; " + field.Value
-		default:
-			headers[name] = before + "," + field.Value
-		}
-	}
+	headers := q.headers()
 	attributes := &authv3.AttributeContext{
 		Request: &authv3.AttributeContext_Request{
 			Time: timestamppb.New(q.Time),
@@ -69,4 +57,28 @@ func (q *Question) Encode() ([]byte, error) {
 	}
 	binary.BigEndian.PutUint32(framed[1:prefix], uint32(len(framed)-prefix))
 	return framed, nil
+}
+
+// headers are the fields by their names in lower case. A client may send thousands of one name, so they are joined at the end.
+func (q *Question) headers() map[string]string {
+	headers, several := make(map[string]string, len(q.Fields)), map[string][]string{}
+	for _, field := range q.Fields {
+		name := strings.ToLower(field.Name)
+		switch first, known := headers[name]; {
+		case !known:
+			headers[name] = field.Value
+		case several[name] == nil:
+			several[name] = []string{first, field.Value}
+		default:
+			several[name] = append(several[name], field.Value)
+		}
+	}
+	for name, values := range several {
+		separator := ","
+		if name == "cookie" {
+			separator = "; "
+		}
+		headers[name] = strings.Join(values, separator)
+	}
+	return headers
 }

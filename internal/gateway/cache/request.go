@@ -72,20 +72,23 @@ type question struct {
 
 func newQuestion(r *Request) question {
 	q := question{page: keyOf(r.Backend, r.Host, r.Target), values: map[string]string{}}
-	var always []upstream.Field
-	for _, field := range r.Fields {
-		name := strings.ToLower(field.Name)
-		if unkeyed[name] {
-			q.values[name] = string(appendTexts([]byte(q.values[name]), field.Value)) // no field and an empty one differ
-			continue
-		}
-		always = append(always, upstream.Field{Name: name, Value: field.Value})
+	sorted := make([]upstream.Field, len(r.Fields))
+	for i, field := range r.Fields {
+		sorted[i] = upstream.Field{Name: strings.ToLower(field.Name), Value: field.Value}
 	}
 	// The order of names does not matter. Values of one name keep theirs.
-	slices.SortStableFunc(always, func(a, b upstream.Field) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(sorted, func(a, b upstream.Field) int { return strings.Compare(a.Name, b.Name) })
 	b := appendTexts(nil, r.Backend.Way)
-	for _, field := range always {
-		b = appendTexts(b, field.Name, field.Value)
+	var values []byte // those of one name; a client may repeat it thousands of times
+	for i, field := range sorted {
+		if !unkeyed[field.Name] {
+			b = appendTexts(b, field.Name, field.Value)
+			continue
+		}
+		values = appendTexts(values, field.Value) // no field and an empty one differ
+		if last := i+1 == len(sorted) || sorted[i+1].Name != field.Name; last {
+			q.values[field.Name], values = string(values), values[:0]
+		}
 	}
 	q.fields = sha256.Sum256(b)
 	return q
