@@ -36,7 +36,8 @@ type follower struct {
 	woken     chan struct{}
 	following sync.WaitGroup
 
-	told revision.Document // belongs to the goroutine of the loop
+	told     revision.Document // belongs to the goroutine of the loop
+	survival survival
 }
 
 func newFollower(clock clock.Clock, log *slog.Logger, board *revision.Board) *follower {

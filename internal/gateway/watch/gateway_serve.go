@@ -28,7 +28,7 @@ func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time
 	services, authorities := s.backends(next), s.bundlesOf(next)
 	in := s.input(next, services, secrets)
 	in.Bundles = authorities.known()
-	g := graph.Build(in)
+	g := s.options.Build(in)
 	config := GatewayConfig{Ports: map[Port]bool{}}
 	var err error
 	if config.Proxy, err = proxy.NewConfig(s.spec()); err != nil {
@@ -47,7 +47,9 @@ func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time
 			config.Ports[portOf(l)] = true
 		}
 	}
+	s.survival.applying = true
 	closed, err := s.options.Apply(config)
+	s.survival.applying = false
 	if err != nil {
 		s.refuse(next, err)
 		return again
@@ -56,7 +58,7 @@ func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time
 		again = earliest(s.clock.Now().Add(portPause), again)
 	}
 	s.served = next
-	if sameVersion(next.version, s.seen) {
+	if sameVersion(next.version, s.seen) && !s.survival.broken {
 		s.rejected = nil
 	}
 	digests, keyless := s.policyDigests(g)

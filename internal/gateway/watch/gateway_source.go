@@ -56,6 +56,8 @@ type GatewayOptions struct {
 	// Apply serves a configuration. When it returns, all new requests use it. closed are the
 	// ports that could not be opened; they are tried again with the next call.
 	Apply func(GatewayConfig) (closed map[Port]error, err error)
+	// Build makes the graph of which the table is made. Nil: graph.Build.
+	Build func(graph.Input) *graph.Graph
 }
 
 // GatewayConfig is the configuration of a gateway that serves a Gateway of the Gateway API.
@@ -130,6 +132,9 @@ type GatewaySource struct {
 // NewGateway returns a GatewaySource.
 func NewGateway(options GatewayOptions) *GatewaySource {
 	s := &GatewaySource{options: options, follower: newFollower(options.Clock, options.Log, options.Board), everyone: map[string]bool{"": true}}
+	if options.Build == nil {
+		s.options.Build = graph.Build
+	}
 	if len(options.Namespaces) > 0 {
 		s.everyone = map[string]bool{}
 		for _, namespace := range options.Namespaces {
@@ -256,7 +261,7 @@ func (s *GatewaySource) Run(ctx context.Context) error {
 	s.following.Go(func() { s.contacts.run(ctx, s.wake) })
 	s.following.Go(func() { s.wakeFor(ctx, s.options.MissingKeysChanged) })
 	s.following.Go(func() { s.wakeFor(ctx, s.options.SharedChanged) })
-	s.loop(ctx, s.look)
+	s.loop(ctx, s.safeLook)
 	s.following.Wait()
 	return nil
 }

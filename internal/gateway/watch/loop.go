@@ -87,7 +87,7 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 	in.ConfigMaps, in.UnreadableConfigMaps = s.configMaps.contents(t.names.ConfigMaps)
 	config := Config{Proxy: t.config}
 	var faults []table.Problem
-	config.Proxy.Table, faults = routes.Compile(in)
+	config.Proxy.Table, faults = s.options.Compile(in)
 	problems := revision.TableProblems(faults)
 	certificates, secure, more, again := s.keyring.read(t, &in, s.options.Clock.Now())
 	shown, changes := t.shown(&in, s.options.Clock.Now())
@@ -98,7 +98,9 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 	more = append(more, asked...)
 	apart, later := s.share(ctx, t, config.Proxy.Table) // before a request is counted
 	more, again = append(append(more, apart...), s.addSessionKey(t, &config.Proxy)...), earliest(again, later)
+	s.survival.applying = true
 	closed, err := s.options.Apply(config)
+	s.survival.applying = false
 	if err != nil {
 		s.rejected = &revision.Rejected{Generation: t.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
 		s.publish(s.told.Problems)
@@ -108,7 +110,7 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 		again, more = earliest(s.options.Clock.Now().Add(portPause), again), append(more, t.problemsOfStreamPorts(closed)...)
 	}
 	s.served = t
-	if sameVersion(t.version, s.seen) {
+	if sameVersion(t.version, s.seen) && !s.survival.broken {
 		s.rejected = nil
 	}
 	problems = append(problems, more...)

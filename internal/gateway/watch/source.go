@@ -13,6 +13,8 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // Options configures a Source.
@@ -39,6 +41,8 @@ type Options struct {
 	Shared Sharing
 	// SharedChanged gets a value when Shared.Trouble may have changed. Optional.
 	SharedChanged <-chan struct{}
+	// Compile makes a table. Nil: routes.Compile.
+	Compile func(routes.Input) (*table.Table, []table.Problem)
 }
 
 // Config is the configuration of a gateway.
@@ -81,6 +85,9 @@ type Source struct {
 // New returns a Source.
 func New(options Options) *Source {
 	s := &Source{options: options, follower: newFollower(options.Clock, options.Log, options.Board)}
+	if s.options.Compile == nil {
+		s.options.Compile = routes.Compile
+	}
 	s.relevant.Store(&map[string]bool{})
 	s.gateways = &store[*object, version]{
 		keep: keepVersion, same: sameVersion,
@@ -141,7 +148,7 @@ func (s *Source) Run(ctx context.Context) error {
 	s.following.Go(func() { s.wakeFor(ctx, s.options.MissingKeysChanged) })
 	s.following.Go(func() { s.wakeFor(ctx, s.options.SharedChanged) })
 	s.following.Go(func() { s.contacts.run(ctx, s.wake) })
-	s.loop(ctx, s.look)
+	s.loop(ctx, s.safeLook)
 	s.following.Wait()
 	return nil
 }
