@@ -3,7 +3,6 @@
 package static
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"strconv"
@@ -136,7 +135,7 @@ func certificatesOf(spec []slipwayv1alpha1.GatewayTLS, secrets map[string]map[st
 		if secret == nil {
 			return nil, fmt.Errorf("spec.tls[%d].secretRef: there is no secret %q", i, in.SecretRef.Name)
 		}
-		pair, err := tls.X509KeyPair(secret["tls.crt"], secret["tls.key"])
+		pair, err := table.ParsePair(secret["tls.crt"], secret["tls.key"])
 		if err != nil {
 			return nil, fmt.Errorf("spec.tls[%d].secretRef: tls.crt and tls.key of secret %q: %w", i, in.SecretRef.Name, err)
 		}
