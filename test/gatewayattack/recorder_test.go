@@ -1,6 +1,7 @@
 package gatewayattack
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -41,6 +42,7 @@ type recorder struct {
 // recorded is what came on a connection.
 type recorded struct {
 	conn net.Conn
+	out  *bufio.Writer // to conn
 	in   []byte
 }
 
@@ -79,7 +81,7 @@ func (r *recorder) accept(serve func(r *recorder, one *recorded)) {
 		if err != nil {
 			return
 		}
-		one := &recorded{conn: conn}
+		one := &recorded{conn: conn, out: bufio.NewWriter(conn)}
 		r.mu.Lock()
 		r.connections = append(r.connections, one)
 		r.mu.Unlock()
@@ -124,6 +126,7 @@ func (r *recorder) behaviour(id string) behaviour {
 // read takes more bytes from the connection, and notes them.
 func (r *recorder) read(one *recorded, buffer []byte) ([]byte, error) {
 	piece := make([]byte, 32<<10)
+	_ = one.out.Flush()
 	n, err := one.conn.Read(piece)
 	r.mu.Lock()
 	one.in = append(one.in, piece[:n]...)
@@ -132,7 +135,10 @@ func (r *recorder) read(one *recorded, buffer []byte) ([]byte, error) {
 	return append(buffer, piece[:n]...), err
 }
 
+// serve answers what comes. Answers go out when it has nothing left to read: so that of a backend which takes a body for the next
+// request comes with the answer before it. No gateway could know of it, if it came once the connection is used again.
 func (r *recorder) serve(one *recorded) {
+	defer one.out.Flush()
 	var buffer []byte
 	for {
 		m, n, state, rest := r.await(one, buffer, false)
@@ -141,12 +147,17 @@ func (r *recorder) serve(one *recorded) {
 			return
 		}
 		if state == broken {
-			_, _ = io.WriteString(one.conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+			_, _ = io.WriteString(one.out, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 			return
 		}
 		id, _ := findID(string(m.head))
 		b := r.behaviour(id)
 		b.early = b.early || strings.HasPrefix(m.target, "/early/")
+		if b.ignore {
+			if _, _, state, buffer = r.await(one, buffer, true); state != whole {
+				return
+			}
+		}
 		if b.early {
 			r.answer(one, m, id, b)
 		}
@@ -155,7 +166,7 @@ func (r *recorder) serve(one *recorded) {
 			n = len(m.head)
 		case state == part:
 			if m.value("expect") != "" && b == (behaviour{}) {
-				_, _ = io.WriteString(one.conn, "HTTP/1.1 100 Continue\r\n\r\n")
+				_, _ = io.WriteString(one.out, "HTTP/1.1 100 Continue\r\n\r\n")
 			}
 			if m, n, state, buffer = r.await(one, buffer, true); state != whole {
 				return
@@ -198,10 +209,11 @@ func (r *recorder) answer(one *recorded, m *message, id string, b behaviour) {
 			text += body
 		}
 	}
-	_, _ = io.WriteString(one.conn, text)
+	_, _ = io.WriteString(one.out, text)
 	if b.late != "" {
+		_ = one.out.Flush()
 		<-time.After(b.pause)
-		_, _ = io.WriteString(one.conn, b.late)
+		_, _ = io.WriteString(one.out, b.late)
 	}
 }
 
