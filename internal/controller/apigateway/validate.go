@@ -60,9 +60,7 @@ func (v *validator) ValidateDelete(context.Context, *slipwayv1alpha1.APIGateway)
 }
 
 func (v *validator) validate(ctx context.Context, before, gateway *slipwayv1alpha1.APIGateway) error {
-	v.compiles.Lock()
-	refused := newExpressionProblems(before, gateway)
-	v.compiles.Unlock()
+	refused := v.newExpressionProblems(before, gateway)
 	taken, err := v.takenHosts(ctx, before, gateway)
 	if err != nil {
 		// Any error would be a refusal, and the user has done nothing wrong: what is not seen
@@ -78,7 +76,9 @@ func (v *validator) validate(ctx context.Context, before, gateway *slipwayv1alph
 }
 
 // newExpressionProblems are the regular expressions that do not compile.
-func newExpressionProblems(before, gateway *slipwayv1alpha1.APIGateway) field.ErrorList {
+func (v *validator) newExpressionProblems(before, gateway *slipwayv1alpha1.APIGateway) field.ErrorList {
+	v.compiles.Lock()
+	defer v.compiles.Unlock()
 	known := map[health.Trouble]bool{}
 	if before != nil {
 		for _, p := range checkRoutes(before).problems {

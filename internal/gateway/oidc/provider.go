@@ -75,7 +75,7 @@ func wrongEndpoint(address string, issuer *url.URL, ours bool) string {
 		return ""
 	case issuer.Scheme == "https":
 		return "not an https address"
-	case ours && parsed.Host != issuer.Host: // of which nobody proves that it is meant
+	case ours && !strings.EqualFold(parsed.Host, issuer.Host): // of which nobody proves that it is meant
 		return "an http address of another host than the issuer"
 	}
 	return ""

@@ -122,8 +122,8 @@ func (c *Client) take(s *Session, got *oauth2.Token, claims token.Claims, now ti
 		s.AccessToken = got.AccessToken
 	}
 	s.Expires = s.Ends
-	ends := c.config.KeepAccessToken || s.RefreshToken != "" // else nobody gets the access token, nor a new one
-	if ends && got.ExpiresIn > 0 && got.ExpiresIn < s.Ends-now.Unix() {
+	counts := c.config.KeepAccessToken || s.RefreshToken != "" // else nobody gets the access token, nor a new one
+	if counts && got.ExpiresIn > 0 && got.ExpiresIn < s.Ends-now.Unix() {
 		s.Expires = now.Unix() + got.ExpiresIn
 	}
 	if ends, ok := claims.Expiry(); ok && ends.Unix() < s.Expires {

@@ -58,28 +58,27 @@ func TestAProviderThatHangsHoldsNobodyLongerThanTheRoute(t *testing.T) {
 	}
 }
 
-// Only the ID token counts for a session whose backend gets no access token, and which cannot be renewed.
-func TestAnAccessTokenThatNobodyGetsEndsNoSession(t *testing.T) {
-	for forward, code := range map[string]int{"None": http.StatusOK, "IDToken": http.StatusOK, "AccessToken": http.StatusUnauthorized} {
-		t.Run(forward, func(t *testing.T) {
+// Only the ID token counts for a session whose backend gets no access token, and which cannot be renewed. A provider may renew a
+// session without a new ID token: a backend that is sent that token would get one that is over.
+func TestASessionIsOverWhenWhatItIsForIs(t *testing.T) {
+	for name, test := range map[string]struct {
+		renewals renewals
+		forward  string
+		code     int
+	}{
+		"no renewal, no token for the backend":      {never, "None", http.StatusOK},
+		"no renewal, the ID token for it":           {never, "IDToken", http.StatusOK},
+		"no renewal, the access token for it":       {never, "AccessToken", http.StatusUnauthorized},
+		"no new ID token, no token for the backend": {withoutIDToken, "None", http.StatusOK},
+		"no new ID token, the access token for it":  {withoutIDToken, "AccessToken", http.StatusOK},
+		"no new ID token, the ID token for it":      {withoutIDToken, "IDToken", http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
 			p := newProvider(t)
-			p.renewals = never
-			clock, alice := startForwarding(t, p, forward)
+			p.renewals = test.renewals
+			clock, alice := startForwarding(t, p, test.forward)
 			clock.Step(601 * time.Second)
-			want(t, "status", alice.open("/", "Accept", "*/*").StatusCode, code)
-		})
-	}
-}
-
-// A provider may renew a session without a new ID token. A backend that is sent that token would get one that is over.
-func TestARenewalWithoutAnIDTokenIsNoneForABackendThatGetsIt(t *testing.T) {
-	for forward, code := range map[string]int{"None": http.StatusOK, "AccessToken": http.StatusOK, "IDToken": http.StatusUnauthorized} {
-		t.Run(forward, func(t *testing.T) {
-			p := newProvider(t)
-			p.renewals = withoutIDToken
-			clock, alice := startForwarding(t, p, forward)
-			clock.Step(601 * time.Second)
-			want(t, "status", alice.open("/", "Accept", "*/*").StatusCode, code)
+			want(t, "status", alice.open("/", "Accept", "*/*").StatusCode, test.code)
 		})
 	}
 }

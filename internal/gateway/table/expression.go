@@ -20,57 +20,67 @@ const (
 func (t *texts) expression(owner, field, text string) (*expression, *Fault) {
 	known := t.expressions[text]
 	if known == nil {
-		known = t.parse(text)
+		known = parseExpression(text)
 		t.expressions[text] = known
+	}
+	if known.wrong == "" && !t.takeRoom(usedExpression{owner, text}, known.memory) {
+		return nil, &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: there is no room for the regular expression %q, because those before it are too large together", field, text)}
+	}
+	if !t.checks {
+		known.compile()
 	}
 	if known.wrong != "" {
 		return nil, &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: the regular expression %q does not compile: %s", field, text, known.wrong)}
 	}
-	use := usedExpression{owner, text}
-	if !t.used[use] {
-		if t.room[owner]+known.memory > maxRoom {
-			return nil, &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: there is no room for the regular expression %q, because those before it are too large together", field, text)}
-		}
-		t.used[use] = true
-		t.room[owner] += known.memory
-	}
-	if known.whole == nil && !t.checks {
-		known.compile(text)
-	}
 	return known, nil
 }
 
-// parse finds out whether an expression can be compiled. Its size is known before: what is too large must not be compiled to find
-// that out.
-func (t *texts) parse(text string) *expression {
-	parsed, err := parseExpression(text)
+// takeRoom takes room for an expression, once for each owner. It returns false if there is none.
+func (t *texts) takeRoom(use usedExpression, memory int) bool {
+	if t.used[use] {
+		return true
+	}
+	if t.room[use.owner]+memory > maxRoom {
+		return false
+	}
+	t.used[use] = true
+	t.room[use.owner] += memory
+	return true
+}
+
+// parseExpression finds out whether an expression can be compiled. Its size is known before: what is too large must not be compiled
+// to find that out.
+func parseExpression(text string) *expression {
+	parsed, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
 	if err != nil {
 		return &expression{wrong: err.Error()}
 	}
-	program, memory := sizeOf(parsed)
-	if program > maxInstructions || memory > maxMemory {
-		return &expression{wrong: "it is too large"}
+	ignoreLines(parsed)
+	e := &expression{alone: parsed.String()}
+	if e.program, e.memory = sizeOf(parsed); e.program > maxInstructions || e.memory > maxMemory {
+		e.wrong = "it is too large"
+	} else if _, err := syntax.Parse(e.ofWhole(), syntax.Perl); err != nil { // which has one more level
+		e.wrong = "it nests too deeply"
 	}
-	return &expression{program: program, memory: memory}
+	return e
 }
 
-func parseExpression(text string) (*syntax.Regexp, error) {
-	parsed, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
+// ofWhole is the text of the expression that matches the whole value.
+func (e *expression) ofWhole() string { return `\A(?:` + e.alone + `)\z` }
+
+// compile compiles what can be compiled, once.
+func (e *expression) compile() {
+	if e.whole != nil || e.wrong != "" {
+		return
+	}
+	alone, err := regexp.Compile(e.alone)
 	if err == nil {
-		ignoreLines(parsed)
+		e.literal, _ = alone.LiteralPrefix()
+		e.whole, err = regexp.Compile(e.ofWhole())
 	}
-	return parsed, err
-}
-
-// compile compiles an expression that can be parsed, and is small.
-func (e *expression) compile(text string) {
-	parsed, err := parseExpression(text)
 	if err != nil {
-		panic(err) // it was parsed before
+		e.wrong = err.Error()
 	}
-	alone := regexp.MustCompile(parsed.String())
-	e.whole = regexp.MustCompile(`\A(?:` + parsed.String() + `)\z`)
-	e.literal, _ = alone.LiteralPrefix()
 }
 
 // sizeOf returns at least how many instructions an expression has, and how many would take as much memory as it does: those for sets

@@ -188,3 +188,23 @@ func TestAReadingThatIsTooMuchWorkIsNotReadAlike(t *testing.T) {
 		}
 	}
 }
+
+// An expression may be parsed alone, and nest too deeply with what makes it match the whole value.
+func TestAnExpressionThatNestsDeeplyIsRefusedOrServed(t *testing.T) {
+	for name, part := range map[string][3]string{
+		"optional": {"(?:a", "b", ")?"}, "alternative": {"(?:a|", "b", "c)"}, "captured": {"(", "a", ")"}, "repeated": {"(?:", "ab", ")*b"},
+	} {
+		for _, depth := range []int{1, 100, 498, 499, 500, 501, 998, 999, 1000, 1001} {
+			text := strings.Repeat(part[0], depth) + part[1] + strings.Repeat(part[2], depth)
+			rule := table.Rule{Name: "deep", Host: "deep.test", Direct: answer, Headers: []table.ValueMatch{{Name: "X-A", Type: table.MatchRegularExpression, Value: &text}}}
+			_, problems := table.Compile(table.Input{Listeners: []table.Listener{{Name: "web"}}, Rules: []table.Rule{rule}})
+			checked, _ := table.Check(&rule)
+			if (len(problems) > 0) != (checked != nil) {
+				t.Errorf("%s, %d deep: compiled with %d problems, and checked with %v", name, depth, len(problems), checked)
+			}
+			if depth <= 100 && len(problems) > 0 || depth > 1000 && len(problems) == 0 {
+				t.Errorf("%s, %d deep: %d problems", name, depth, len(problems))
+			}
+		}
+	}
+}

@@ -17,9 +17,11 @@ type texts struct {
 
 type usedExpression struct{ owner, text string }
 
-// expression is a compiled regular expression. literal is the prefix of every matching value, and wrong tells why there is none.
-// program is how many instructions it has, and memory how many would take as much memory.
+// expression is a regular expression. alone is its text with line ends as ordinary characters, and whole matches the whole value, if
+// it is compiled. literal is the prefix of every matching value, and wrong tells why there is none. program is how many instructions
+// it has, and memory how many would take as much memory.
 type expression struct {
+	alone           string
 	whole           *regexp.Regexp
 	literal         string
 	program, memory int

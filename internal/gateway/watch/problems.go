@@ -173,7 +173,7 @@ func boundObjects(problems []revision.Problem) []listed {
 func sizeOf(p revision.Problem) int {
 	written, err := json.Marshal(p)
 	if err != nil {
-		panic("a problem cannot be written as JSON: " + err.Error())
+		return maxProblemBytes // there is no room for what cannot be written
 	}
 	return len(written) + 1 // with a comma
 }

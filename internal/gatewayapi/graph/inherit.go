@@ -35,8 +35,9 @@ type holding struct {
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
-	// asks is the policy whose auth it is, and anonymous is too, if that does not say who clients are.
+	// asks is the policy whose auth it is, and askedIn the stanza. anonymous is the policy too, if that does not say who clients are.
 	asks      *GatewayPolicy
+	askedIn   stanza
 	anonymous *GatewayPolicy
 }
 
@@ -153,7 +154,7 @@ func (h *holding) authenticate(p *GatewayPolicy, which stanza) {
 	if f := p.auth[which].Fault; f != nil {
 		h.refuse(p, f.Message)
 	}
-	h.auth, h.asks = p.auth[which].Made, p
+	h.auth, h.asks, h.askedIn = p.auth[which].Made, p, which
 	if anonymous(p.stanza(which).Auth) {
 		h.anonymous = p
 	}

@@ -68,5 +68,5 @@ func (r *Rule) noteUnreturned(becomes, why string) {
 	if r.Route.Name.Namespace == p.Name.Namespace {
 		where = fmt.Sprintf("%s of %s %q", r.Route.rules[r.Place].field, r.Route.Kind, r.Route.Name.Name)
 	}
-	p.unreturned = invalidPolicy("spec: %s %s, because no log-in could end there: %s", where, becomes, why)
+	p.unreturned = invalidPolicy("spec.%s.%s: so %s %s", r.askedIn, why, where, becomes)
 }

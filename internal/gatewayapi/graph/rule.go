@@ -123,7 +123,7 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 				made := newTableRule(route, i, m, p.hostListeners)
 				if p.holds != nil {
 					p.holds.restrict(&made.Rule)
-					made.asks = p.holds.asks
+					made.asks, made.askedIn = p.holds.asks, p.holds.askedIn
 				}
 				all = append(all, made)
 			}
@@ -156,8 +156,9 @@ type Rule struct {
 	Route *Route
 	Place int
 
-	// asks is the policy that asks who clients are. Nil: there is none.
-	asks *GatewayPolicy
+	// asks is the policy that asks who clients are, in a stanza. Nil: there is none.
+	asks    *GatewayPolicy
+	askedIn stanza
 }
 
 // hostListeners are the listeners that serve a route under a hostname.
