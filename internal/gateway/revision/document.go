@@ -159,6 +159,25 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
+// Decisive tells which of the problems conditions are made from: the first of each route, and the first with each reason of
+// everything else. The others may be left out where there are too many. Without these, a route would count as live.
+func Decisive(problems []Problem) []bool {
+	type subject struct {
+		route  int
+		reason string
+	}
+	seen, list := map[subject]bool{}, make([]bool, len(problems))
+	for i, p := range problems {
+		of := subject{route: p.Route}
+		if p.Route < 0 {
+			of.reason = p.Reason
+		}
+		list[i] = !seen[of]
+		seen[of] = true
+	}
+	return list
+}
+
 // Same reports whether two documents are equal, apart from version and revision.
 func (d Document) Same(other Document) bool {
 	if (d.Rejected == nil) != (other.Rejected == nil) || (d.Rejected != nil && *d.Rejected != *other.Rejected) {

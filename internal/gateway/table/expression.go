@@ -10,7 +10,7 @@ const (
 	// maxInstructions bounds what a regular expression costs in time for each request. A long alternative of words has some hundred
 	// instructions.
 	maxInstructions = 2_000
-	// maxMemory bounds its memory, in instructions of about 50 bytes.
+	// maxMemory bounds its memory, in instructions of at most 100 bytes.
 	maxMemory = 20_000
 	// maxRoom bounds the memory of all expressions of an owner together. One for each of 1,000 routes fits.
 	maxRoom = 200_000

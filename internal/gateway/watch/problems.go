@@ -129,21 +129,13 @@ func objectOf(p revision.Problem) problemObject {
 
 // boundObjects leaves out what is too much of one object, and too long.
 func boundObjects(problems []revision.Problem) []listed {
-	type needs struct {
-		route  int
-		reason string
-	}
 	var list []listed
-	seen, count := map[needs]bool{}, map[problemObject]int{}
+	count, decisive := map[problemObject]int{}, revision.Decisive(problems)
 	left, after := map[problemObject]listed{}, map[problemObject]int{}
-	for _, p := range problems {
+	for i, p := range problems {
 		p.Name, p.Field, p.Message = text.Cut(p.Name, maxName), text.Cut(p.Field, maxName), text.Cut(p.Message, maxMessage)
-		of, need := objectOf(p), needs{route: p.Route}
-		if p.Route < 0 {
-			need.reason = p.Reason
-		}
-		needed, first := !seen[need], count[of] == 0
-		seen[need] = true
+		of := objectOf(p)
+		needed, first := decisive[i], count[of] == 0
 		count[of]++
 		if !needed && count[of] > maxOfObject {
 			more, found := left[of]
