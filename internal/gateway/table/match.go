@@ -31,8 +31,8 @@ type Request struct {
 	work int // of regular expressions: instructions times characters
 }
 
-// maxWork bounds the work of regular expressions for a request, of which the client is not known yet. The slowest
-// expressions take about a third of a second for it on one core. One of 100 instructions takes a hundredth of it for a value of 5,000 characters.
+// maxWork bounds the work of regular expressions for a request, of which the client is not known yet. The slowest expressions take
+// about a third of a second for it on one core. One of 100 instructions takes a hundredth of it for a value of 5,000 characters.
 const maxWork = 50_000_000
 
 // TookTooMuch reports whether routes were left out, because their regular expressions would have been too much work for this request.
