@@ -249,7 +249,7 @@ func (s *source) list(e *entry, each func(child *entry, target string, err error
 		return &sourceError{path: e.relative, err: err}
 	}
 	defer opened.Close()
-	names, err := opened.Readdirnames(-1)
+	names, err := namesIn(opened)
 	if err != nil {
 		return &sourceError{path: e.relative, err: err}
 	}
@@ -258,11 +258,18 @@ func (s *source) list(e *entry, each func(child *entry, target string, err error
 			return &sourceError{path: e.relative, err: err}
 		}
 	}
-	slices.Sort(names)
 	for _, name := range names {
 		s.lookAt(int(opened.Fd()), name, path.Join(e.relative, name), each)
 	}
 	return nil
+}
+
+// namesIn returns what a folder holds, in order, each name once. A file system may list a name twice that is removed and made
+// again meanwhile (POSIX leaves it open).
+func namesIn(folder interface{ Readdirnames(int) ([]string, error) }) ([]string, error) {
+	names, err := folder.Readdirnames(-1)
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 // openFolder opens a folder, unless it is another one by now.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -212,6 +213,18 @@ func TestASourceThatChanges(t *testing.T) {
 				t.Fatalf("a file of another folder was kept: %s", line)
 			}
 		}
+	}
+}
+
+// listing is what a file system lists.
+type listing []string
+
+func (l listing) Readdirnames(int) ([]string, error) { return slices.Clone(l), nil }
+
+func TestANameThatIsListedTwiceIsKeptOnce(t *testing.T) {
+	names, err := namesIn(listing{"b", "c", "a", "b"})
+	if diff := cmp.Diff([]string{"a", "b", "c"}, names); err != nil || diff != "" {
+		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}
 }
 
