@@ -9,7 +9,9 @@ const (
 )
 
 // ConditionDegraded is there, and True, while something keeps pods of the Gateway from serving or from being scaled, be there
-// others that serve or not. Its reasons are those of a WebApp's Degraded: what the pod, the Deployment or the autoscaler hangs in.
+// others that serve or not. Its reasons are those of a WebApp's Degraded: what the pod, the Deployment or the autoscaler hangs in. It
+// is also there while a pod goes on with what it served before, because it cannot serve the newest objects at all: ImageIncompatible
+// where its release cannot, Invalid where the Gateway is to blame.
 const ConditionDegraded = "slipway.dev/Degraded"
 
 // Reasons of ConditionLive.

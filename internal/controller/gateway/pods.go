@@ -30,6 +30,8 @@ type replicaView struct {
 	mute string
 	// asking tells that it has not answered yet, and silent that it does not answer any more.
 	asking, silent bool
+	// refuses is why it goes on with what it served before; nil: it does not.
+	refuses *revision.Rejected
 	// what it serves: listeners by name and digest, and the digests of routes.
 	listeners map[revision.ServedListener]bool
 	routes    map[string]bool
@@ -65,6 +67,7 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 	case answer.Document.Stale():
 		one.mute = fmt.Sprintf("pod %q has not heard from the API server: it may serve old routes, endpoints and Secrets", pod.Name)
 	default:
+		one.refuses = answer.Document.Rejected
 		for _, l := range answer.Document.Listeners {
 			one.listeners[l] = true
 		}
@@ -117,6 +120,8 @@ func (v served) lacking(what string, has func(replicaView) bool) *lack {
 		switch {
 		case one.mute != "":
 			return &lack{reason: ReasonReplicaBehind, message: one.mute, passing: one.asking}
+		case !has(one) && one.refuses != nil:
+			return &lack{reason: ReasonReplicaBehind, message: fmt.Sprintf("pod %q does not serve %s: %s", one.pod.Name, what, one.refuses.Message)}
 		case !has(one):
 			return &lack{reason: ReasonReplicaBehind, message: fmt.Sprintf("pod %q does not serve %s yet", one.pod.Name, what), passing: true}
 		}
@@ -129,6 +134,16 @@ func (v served) lacking(what string, has func(replicaView) bool) *lack {
 	default:
 		return nil
 	}
+}
+
+// refusing finds the first pod that goes on with what it served before, whatever is changed.
+func (v served) refusing() *lack {
+	for _, one := range v.replicas {
+		if one.refuses != nil {
+			return &lack{reason: one.refuses.Reason, message: fmt.Sprintf("pod %q goes on with what it served before, so no change is served: %s", one.pod.Name, one.refuses.Message)}
+		}
+	}
+	return nil
 }
 
 // apart finds the first pod that does not share something with the others, of which the reason tells. Pods tell of limits when that

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -124,5 +125,49 @@ func TestManyProblemsOfATenantAreNoNewsOfOthers(t *testing.T) {
 	}
 	if lack := s.served.apart(slipwayv1alpha1.ReasonLimitNotShared); lack == nil {
 		t.Error("what comes after the problems of the tenant is not heard")
+	}
+}
+
+// What holds up the changes of every tenant is told of the Gateway, and of each route that is not served for it.
+func TestAPodThatCannotServeTheNewestObjectsSaysWhy(t *testing.T) {
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "1"},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	document := revision.Document{
+		UID: "gateway", Generation: 1, View: &revision.View{Current: true}, Routes: []string{revision.RouteDigest("shop", 1)},
+		Rejected: &revision.Rejected{Generation: 1, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "it has a defect"},
+	}
+	s := &scope{
+		gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{UID: "gateway"}}, deployment: &appsv1.Deployment{}, pods: []corev1.Pod{pod},
+		answers: map[types.UID]replica.Answer{pod.UID: {State: replica.Answering, Document: &document}},
+	}
+	s.judgePods()
+	for _, test := range []struct {
+		generation int64
+		want       *lack
+	}{
+		{1, nil},
+		{2, &lack{reason: ReasonReplicaBehind, message: `pod "edge-1" does not serve this generation of the route: it has a defect`}},
+	} {
+		got := s.routeLack(&graph.Route{UID: "shop", Generation: test.generation})
+		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(lack{})); diff != "" {
+			t.Errorf("generation %d (-want +got):\n%s", test.generation, diff)
+		}
+	}
+	want := &metav1.Condition{
+		Type: ConditionDegraded, Status: metav1.ConditionTrue, Reason: slipwayv1alpha1.ReasonImageIncompatible,
+		Message: `pod "edge-1" goes on with what it served before, so no change is served: it has a defect`,
+	}
+	if diff := cmp.Diff(want, s.degraded()); diff != "" {
+		t.Errorf("Degraded (-want +got):\n%s", diff)
+	}
+	s.answers[pod.UID] = replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "gateway", View: document.View}}
+	s.served = served{}
+	s.judgePods()
+	if got := s.degraded(); got != nil {
+		t.Errorf("Degraded is still there: %+v", got)
 	}
 }

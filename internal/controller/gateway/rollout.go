@@ -123,9 +123,11 @@ func (s *scope) noReplica() (gatewayv1.GatewayConditionReason, string) {
 
 // degraded tells what keeps pods from serving, or from being scaled, though others may serve; nil where nothing does.
 func (s *scope) degraded() *metav1.Condition {
-	if s.rollout.trouble == nil {
-		return nil
+	if trouble := s.rollout.trouble; trouble != nil {
+		return new(status.True(ConditionDegraded, trouble.Reason, trouble.Message))
 	}
-	condition := status.True(ConditionDegraded, s.rollout.trouble.Reason, s.rollout.trouble.Message)
-	return &condition
+	if lack := s.served.refusing(); lack != nil {
+		return new(status.True(ConditionDegraded, lack.reason, lack.message))
+	}
+	return nil
 }
