@@ -18,10 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/testing/livecluster"
+	"github.com/slipway-dev/slipway/internal/testing/objectwatch"
 )
 
 // goal is a limit that is wanted. What is missed is told, and the test fails.
@@ -284,18 +286,14 @@ func (c *crowd) countWrites(ctx context.Context) (result func() (ofRoutes map[st
 // countChanges counts the changes of objects of a kind, by name. The result ends the counting, and so does the context.
 func (c *crowd) countChanges(ctx context.Context, list client.ObjectList) (result func() map[string]int) {
 	c.Helper()
-	watcher, err := cluster.Watch(ctx, list, client.InNamespace(c.namespace))
-	c.must(err)
-	counts, done := map[string]int{}, make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range watcher.ResultChan() {
-			if object, ok := e.Object.(client.Object); ok && e.Type == "MODIFIED" {
-				counts[object.GetName()]++
-			}
+	counts := map[string]int{}
+	stop, _, err := objectwatch.Follow(ctx, cluster, list, func(e watch.Event) {
+		if e.Type == watch.Modified {
+			counts[e.Object.(client.Object).GetName()]++
 		}
-	}()
-	return func() map[string]int { watcher.Stop(); <-done; return counts }
+	}, client.InNamespace(c.namespace))
+	c.must(err)
+	return func() map[string]int { stop(); return counts }
 }
 
 // steadyChanges changes ten routes a second for a minute, and measures processor time.

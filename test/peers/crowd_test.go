@@ -12,10 +12,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/testing/livetest"
+	"github.com/slipway-dev/slipway/internal/testing/objectwatch"
 )
 
 // route has a path of its own, /name, and one backend.
@@ -135,35 +137,27 @@ type statuses struct {
 func followStatuses(f *livetest.Fixture, controller string) *statuses {
 	f.Helper()
 	s := &statuses{controller: gatewayv1.GatewayController(controller), settled: map[string]bool{}, routeWrites: map[string]int{}}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(f.Context()))
-	var wait sync.WaitGroup
-	f.Cleanup(func() { cancel(); wait.Wait() })
 	for _, list := range []client.ObjectList{&gatewayv1.HTTPRouteList{}, &gatewayv1.GatewayList{}} {
-		watcher, err := f.Cluster.Watch(ctx, list, client.InNamespace(f.Namespace))
+		stop, _, err := objectwatch.Follow(context.WithoutCancel(f.Context()), f.Cluster, list, s.note, client.InNamespace(f.Namespace))
 		if err != nil {
 			f.Fatal(err)
 		}
-		wait.Go(func() {
-			defer watcher.Stop()
-			for e := range watcher.ResultChan() {
-				s.note(string(e.Type), e.Object)
-			}
-		})
+		f.Cleanup(stop)
 	}
 	return s
 }
 
-func (s *statuses) note(event string, object any) {
+func (s *statuses) note(e watch.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch object := object.(type) {
+	switch object := e.Object.(type) {
 	case *gatewayv1.HTTPRoute:
-		if event == "DELETED" {
+		if e.Type == watch.Deleted {
 			delete(s.settled, object.Name)
 			return
 		}
 		s.settled[object.Name] = s.isSettled(object)
-		if event == "MODIFIED" {
+		if e.Type == watch.Modified {
 			s.routeWrites[object.Name]++
 		}
 	case *gatewayv1.Gateway:

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipway-dev/slipway/internal/testing/objectwatch"
 )
 
 // event is what a watch reported, and when it arrived here.
@@ -34,46 +34,19 @@ type waiter struct {
 	done  chan time.Time
 }
 
-// watchFunc opens a watch.
-type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
-
-// WatchWithContext implements cache.WatcherWithContext.
-func (f watchFunc) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return f(ctx, options)
-}
-
 // follow watches one kind until the end of the test. A watch that the API server ends,
 // as it does with one that falls behind, goes on where it was.
 func follow(t *testing.T, s *server, list client.ObjectList) *follower {
 	t.Helper()
 	f := &follower{waiting: map[int]*waiter{}}
-	ctx, cancel := context.WithCancel(context.Background())
-	if err := s.client.List(ctx, list, client.Limit(1)); err != nil {
-		t.Fatalf("list %T: %v", list, err)
-	}
-	open := watchFunc(func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		// A list of its own: the client reads from it what to watch.
-		return s.client.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options})
+	stop, ended, err := objectwatch.Follow(context.Background(), s.client, list, func(e watch.Event) {
+		f.pass(event{kind: e.Type, object: e.Object.(client.Object), at: time.Now()})
 	})
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), open)
 	if err != nil {
-		t.Fatalf("watch %T: %v", list, err)
+		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	t.Cleanup(func() {
-		cancel()
-		watcher.Stop()
-		<-ended
-	})
-	go func() {
-		defer close(ended)
-		for e := range watcher.ResultChan() {
-			if object, ok := e.Object.(client.Object); ok {
-				f.pass(event{kind: e.Type, object: object, at: time.Now()})
-			}
-		}
-		f.end()
-	}()
+	t.Cleanup(stop)
+	go func() { <-ended; f.end() }()
 	return f
 }
 
