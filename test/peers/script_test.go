@@ -342,14 +342,20 @@ func (p *play) changeUnderLoad() {
 	}
 }
 
-// failover sends a thousand requests to two endpoints of which one answers every request with 503. Nobody is told to check them or
-// to try again: it is what one gets without asking.
+// failover sends requests to two endpoints of which one fails, in two ways. Nobody is told to check endpoints or to try again: it is
+// what one gets without asking.
 func (p *play) failover() {
+	p.failing("one of two endpoints answers 503", "never", mixed)
+	p.failing("one of two endpoints takes no connection", "half", half)
+}
+
+// failing sends a thousand requests to a backend of which one of two endpoints fails.
+func (p *play) failing(title, name, backend string) {
 	const requests = 1000
-	object := route("never", mixed)
+	object := route(name, backend)
 	p.Create(object)
 	p.Eventually(func() error {
-		status, _, err := p.asker.ask(p.Context(), "/never")
+		status, _, err := p.asker.ask(p.Context(), "/"+name)
 		if err == nil && status == http.StatusNotFound {
 			return fmt.Errorf("the route is not served yet")
 		}
@@ -357,12 +363,12 @@ func (p *play) failover() {
 	})
 	failed := 0
 	for range requests {
-		status, _, err := p.asker.ask(p.Context(), "/never")
+		status, _, err := p.asker.ask(p.Context(), "/"+name)
 		if err != nil || status != http.StatusOK {
 			failed++
 		}
 	}
-	p.tell("one of two endpoints answers 503: requests that get it", fmt.Sprintf("%.1f %%", float64(failed)*100/requests))
+	p.tell(title+": requests that are not answered with 200", fmt.Sprintf("%.1f %%", float64(failed)*100/requests))
 	p.Delete(object)
 }
 
