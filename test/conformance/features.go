@@ -104,14 +104,15 @@ var refusable = []features.FeatureName{features.SupportTLSRouteModeTerminate, fe
 var missing []features.FeatureName
 
 // claimed lists the features to test with the CRDs of a channel. Those that are experimental have no fields in the standard
-// CRDs.
+// CRDs, but for the refusable ones, which need none.
 func claimed(channel string, extended bool) []features.FeatureName {
 	list := slices.Clone(core)
 	if !extended {
 		return append(list, refusable...)
 	}
 	for _, name := range supported {
-		if channel == features.FeatureChannelStandard && features.GetFeature(name).Channel != features.FeatureChannelStandard {
+		experimental := features.GetFeature(name).Channel != features.FeatureChannelStandard
+		if channel == features.FeatureChannelStandard && experimental && !slices.Contains(refusable, name) {
 			continue
 		}
 		list = append(list, name)

@@ -17,12 +17,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// A Gateway may have thousands of routes, and a reconcile must not keep those waiting that change meanwhile.
+// A Gateway may have thousands of routes and ListenerSets, and a reconcile must not keep those waiting that change meanwhile.
 const (
-	// fewChanges are written one after the other. More are written routeWriters at a time.
-	fewChanges   = 8
-	routeWriters = 8
-	// writeTime is how long a reconcile writes statuses of routes. The next one writes the rest.
+	// fewWrites are made one after the other. More are made writers at a time.
+	fewWrites = 8
+	writers   = 8
+	// writeTime is how long a reconcile writes statuses of one kind. The next one writes the rest.
 	writeTime = time.Second
 	// maxFailures is how many failures of a reconcile are told.
 	maxFailures = 10
@@ -48,23 +48,31 @@ func (r *Reconciler) appendChange(changes []change, object client.Object, ours o
 	return append(changes, change{before: object, after: after})
 }
 
-// writeChanges writes statuses of routes. When that takes too long, it returns an error that asks for another look.
+// writeChanges writes statuses of routes, or of GatewayPolicies. When that takes too long, it returns an error that asks for another
+// look.
 func (r *Reconciler) writeChanges(ctx context.Context, changes []change) error {
-	w := &writing{clock: r.kit.Clock, write: func(c change) error { return r.writeChange(ctx, c) }, changes: changes}
-	return w.run()
+	writes := make([]func() error, len(changes))
+	for i, c := range changes {
+		writes[i] = func() error { return r.writeChange(ctx, c) }
+	}
+	return r.writeAll(writes)
 }
 
-// writing writes changes, and ends when it has taken too long. Many are written in any order: those that are refused again and
+// writeAll makes writes. When that takes too long, it returns an error that asks for another look.
+func (r *Reconciler) writeAll(writes []func() error) error {
+	return (&writing{clock: r.kit.Clock, writes: writes}).run()
+}
+
+// writing makes writes, and ends when it has taken too long. Many are made in any order: those that are refused again and
 // again, because a tenant has made them so, do not stand before the others.
 type writing struct {
 	clock clock.PassiveClock
-	write func(change) error
 
-	mu      sync.Mutex
-	begin   time.Time
-	changes []change
-	next    int
-	errs    []error
+	mu     sync.Mutex
+	begin  time.Time
+	writes []func() error
+	next   int
+	errs   []error
 	// away tells that the API server did not answer: it is asked no more.
 	away bool
 }
@@ -72,44 +80,44 @@ type writing struct {
 // run writes, and returns what went wrong.
 func (w *writing) run() error {
 	w.begin = w.clock.Now()
-	if len(w.changes) <= fewChanges {
+	if len(w.writes) <= fewWrites {
 		w.work()
 		return w.conclude()
 	}
-	rand.Shuffle(len(w.changes), func(i, j int) { w.changes[i], w.changes[j] = w.changes[j], w.changes[i] })
-	var writers sync.WaitGroup
-	for range routeWriters {
-		writers.Go(w.work)
+	rand.Shuffle(len(w.writes), func(i, j int) { w.writes[i], w.writes[j] = w.writes[j], w.writes[i] })
+	var working sync.WaitGroup
+	for range writers {
+		working.Go(w.work)
 	}
-	writers.Wait()
+	working.Wait()
 	return w.conclude()
 }
 
-// work writes changes until there are no more, the time is up, or the API server is away.
+// work makes writes until there are no more, the time is up, or the API server is away.
 func (w *writing) work() {
 	for {
-		c, ok := w.take()
-		if !ok {
+		write := w.take()
+		if write == nil {
 			return
 		}
-		if err := w.write(c); err != nil {
+		if err := write(); err != nil {
 			w.fail(err)
 		}
 	}
 }
 
-// take returns the next change to write.
-func (w *writing) take() (change, bool) {
+// take returns the next write, nil if there is none.
+func (w *writing) take() func() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.away || w.clock.Since(w.begin) >= writeTime || w.next == len(w.changes) {
-		return change{}, false
+	if w.away || w.clock.Since(w.begin) >= writeTime || w.next == len(w.writes) {
+		return nil
 	}
 	w.next++
-	return w.changes[w.next-1], true
+	return w.writes[w.next-1]
 }
 
-// fail notes that a change could not be written.
+// fail notes that a write has failed.
 func (w *writing) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,9 +128,9 @@ func (w *writing) fail(err error) {
 	w.away = w.away || !errors.As(err, &answer)
 }
 
-// conclude returns what went wrong, and asks for another look if changes are left.
+// conclude returns what went wrong, and asks for another look if writes are left.
 func (w *writing) conclude() error {
-	if rest := len(w.changes) - w.next; rest > 0 && !w.away {
+	if rest := len(w.writes) - w.next; rest > 0 && !w.away {
 		again := &outcome.Error{Kind: outcome.Quiet, Message: fmt.Sprintf("%d statuses are not written yet", rest), After: time.Millisecond}
 		w.errs = append(w.errs, again)
 	}

@@ -107,22 +107,25 @@ func (r *Reconciler) writeSets(ctx context.Context, s *scope) error {
 	for _, object := range s.input.ListenerSets {
 		objects[object.UID] = object
 	}
-	var errs []error
+	var writes []func() error
 	for _, set := range s.graph.Sets {
-		errs = append(errs, r.writeSet(ctx, s, objects[set.UID], set))
+		object := objects[set.UID]
+		next := s.setStatus(object, set, r.kit.Clock.Now())
+		if r.due(s, object.UID, s.graph.Of(set), asGatewayStatus(object), next) {
+			writes = append(writes, func() error { return r.writeSet(ctx, object, next) })
+		}
 	}
-	return errors.Join(errs...)
-}
-
-func (r *Reconciler) writeSet(ctx context.Context, s *scope, object *gatewayv1.ListenerSet, set *graph.Set) error {
-	next := s.setStatus(object, set, r.kit.Clock.Now())
-	if !r.due(s, object.UID, s.graph.Of(set), asGatewayStatus(object), next) {
+	if len(writes) == 0 {
 		return nil
 	}
 	// What a stale cache shows of the Gateway and its children must not be told.
 	if err := r.kit.Fresh.Confirm(ctx, append([]client.Object{s.gateway}, s.children()...)...); err != nil {
 		return err
 	}
+	return r.writeAll(writes)
+}
+
+func (r *Reconciler) writeSet(ctx context.Context, object *gatewayv1.ListenerSet, next gatewayv1.GatewayStatus) error {
 	in, err := r.kinds.objects.Client(object)
 	if err != nil {
 		return err

@@ -22,8 +22,11 @@ const (
 	// settleTime is how long a status waits for pods to say that they serve what was just asked for. It takes them
 	// milliseconds, and a status that calls them behind meanwhile would cost two writes for every change.
 	settleTime = time.Second
-	// countInterval is how often the status of a Gateway is written for nothing but numbers of routes and words.
+	// countInterval is how often the status of a Gateway or a ListenerSet is written for nothing but numbers of routes and words.
 	countInterval = time.Second
+	// countOfSet is by how much that becomes rarer for each ListenerSet. So all those of a Gateway are written 100 times a second
+	// for it at most, and there is time to write what is said of routes.
+	countOfSet = 10 * time.Millisecond
 )
 
 // settle returns how long to hold a status back that waits for pods to say something else. what identifies what they are to say.
@@ -88,12 +91,17 @@ func (r *Reconciler) due(s *scope, uid types.UID, listeners []*graph.Listener, i
 			last = r.kit.Clock.Now()
 			r.counted.Add(uid, last)
 		}
-		if wait := countInterval - r.kit.Clock.Since(last.(time.Time)); wait > 0 {
+		if wait := s.countInterval() - r.kit.Clock.Since(last.(time.Time)); wait > 0 {
 			s.recheck.After(wait)
 			return false
 		}
 	}
 	return true
+}
+
+// countInterval is how long numbers of routes wait after the last write.
+func (s *scope) countInterval() time.Duration {
+	return countInterval + time.Duration(len(s.graph.Sets))*countOfSet
 }
 
 // cleanStatus takes away what an apply leaves.
