@@ -41,7 +41,7 @@ func TestClaimed(t *testing.T) {
 		},
 		"standard": {
 			channel: features.FeatureChannelStandard, extended: true,
-			with:    append(slices.Clone(core), features.SupportHTTPRouteMethodMatching),
+			with:    append(slices.Clone(core), features.SupportHTTPRouteMethodMatching, features.SupportTLSRouteModeMixed),
 			without: append(slices.Clone(missing), features.SupportHTTPRouteDestinationPortMatching),
 		},
 		"experimental": {
