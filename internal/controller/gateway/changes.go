@@ -22,8 +22,11 @@ const (
 	// fewWrites are made one after the other. More are made writers at a time.
 	fewWrites = 8
 	writers   = 8
-	// writeTime is how long a reconcile writes statuses of one kind. The next one writes the rest.
-	writeTime = time.Second
+	// writeTime is how long a reconcile makes writes, and writeTimeOfOne by how much that is longer for each that there is to make:
+	// the more there are, the longer takes what comes before they are made. maxWriteTime bounds it. The next reconcile makes the rest.
+	writeTime      = time.Second
+	writeTimeOfOne = 250 * time.Microsecond
+	maxWriteTime   = 10 * time.Second
 	// maxFailures is how many failures of a reconcile are told.
 	maxFailures = 10
 )
@@ -69,7 +72,7 @@ type writing struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
-	begin  time.Time
+	end    time.Time
 	writes []func() error
 	next   int
 	errs   []error
@@ -79,7 +82,7 @@ type writing struct {
 
 // run writes, and returns what went wrong.
 func (w *writing) run() error {
-	w.begin = w.clock.Now()
+	w.end = w.clock.Now().Add(min(writeTime+time.Duration(len(w.writes))*writeTimeOfOne, maxWriteTime))
 	if len(w.writes) <= fewWrites {
 		w.work()
 		return w.conclude()
@@ -110,7 +113,7 @@ func (w *writing) work() {
 func (w *writing) take() func() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.away || w.clock.Since(w.begin) >= writeTime || w.next == len(w.writes) {
+	if w.away || !w.clock.Now().Before(w.end) || w.next == len(w.writes) {
 		return nil
 	}
 	w.next++
