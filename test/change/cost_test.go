@@ -342,7 +342,9 @@ func (c *crowd) processes(metric string) map[string]float64 {
 
 func (c *crowd) metric(pod *corev1.Pod, port int32, name string) float64 {
 	c.Helper()
-	text, err := livecluster.Ask(c.Context(), livecluster.NewHTTPClient(), livecluster.Address(pod.Status.PodIP, port)+"/metrics")
+	patient := livecluster.NewHTTPClient()
+	patient.Timeout = requestTimeout // the processes may be at work
+	text, err := livecluster.Ask(c.Context(), patient, livecluster.Address(pod.Status.PodIP, port)+"/metrics")
 	c.must(err)
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
 		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {

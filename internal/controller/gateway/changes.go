@@ -22,8 +22,9 @@ const (
 	// fewWrites are made one after the other. More are made writers at a time.
 	fewWrites = 8
 	writers   = 8
-	// writeTime is how long a reconcile makes writes, and writeTimeOfOne by how much that is longer for each that there is to make:
-	// the more there are, the longer takes what comes before they are made. maxWriteTime bounds it. The next reconcile makes the rest.
+	// writeTime is how long a reconcile makes writes, and writeTimeOfOne by how much that is longer for each one: with more objects,
+	// also what comes before the writes takes longer. maxWriteTime bounds it, well below the timeout of a reconcile. The next
+	// reconcile makes the rest.
 	writeTime      = time.Second
 	writeTimeOfOne = 250 * time.Microsecond
 	maxWriteTime   = 10 * time.Second
@@ -31,7 +32,7 @@ const (
 	maxFailures = 10
 )
 
-// change is a status of a route, or of a GatewayPolicy, that is to be written.
+// change is a status of a route or a policy that is to be written.
 type change struct {
 	before, after client.Object
 }
@@ -51,14 +52,13 @@ func (r *Reconciler) appendChange(changes []change, object client.Object, ours o
 	return append(changes, change{before: object, after: after})
 }
 
-// writeChanges writes statuses of routes, or of GatewayPolicies. When that takes too long, it returns an error that asks for another
-// look.
-func (r *Reconciler) writeChanges(ctx context.Context, changes []change) error {
+// writesOf are the writes that changes need.
+func (r *Reconciler) writesOf(ctx context.Context, changes []change) []func() error {
 	writes := make([]func() error, len(changes))
 	for i, c := range changes {
 		writes[i] = func() error { return r.writeChange(ctx, c) }
 	}
-	return r.writeAll(writes)
+	return writes
 }
 
 // writeAll makes writes. When that takes too long, it returns an error that asks for another look.

@@ -10,8 +10,8 @@ const (
 
 // ConditionDegraded is there, and True, while something keeps pods of the Gateway from serving or from being scaled, be there
 // others that serve or not. Its reasons are those of a WebApp's Degraded: what the pod, the Deployment or the autoscaler hangs in. It
-// is also there while a pod goes on with what it served before, because it cannot serve the newest objects at all: ImageIncompatible
-// where its release cannot, Invalid where the Gateway is to blame.
+// is also there while a pod that is ready serves old objects, because it cannot serve the newest ones at all. Then the reason is
+// ImageIncompatible if its release cannot serve them, or Invalid if they are wrong.
 const ConditionDegraded = "slipway.dev/Degraded"
 
 // Reasons of ConditionLive.

@@ -174,7 +174,7 @@ func entryOf(in *gatewayv1.PolicyAncestorStatus) slipwayv1alpha1.PolicyAncestorS
 
 // writeGatewayPolicies writes the entry of the Gateway in the status of each GatewayPolicy where it differs. One that is about to
 // be used by every pod waits for that.
-func (r *Reconciler) writeGatewayPolicies(ctx context.Context, s *scope) error {
+func (r *Reconciler) gatewayPolicyChanges(s *scope) []change {
 	gateway := client.ObjectKeyFromObject(s.gateway)
 	judged := map[types.UID]*graph.GatewayPolicy{}
 	for _, policy := range s.graph.GatewayPolicies {
@@ -193,7 +193,7 @@ func (r *Reconciler) writeGatewayPolicies(ctx context.Context, s *scope) error {
 		}
 		changes = r.appendEntry(changes, policy, gateway, stated)
 	}
-	return r.writeChanges(ctx, changes)
+	return changes
 }
 
 // policyDigest is by what a pod says that it uses a policy.
@@ -264,10 +264,10 @@ func (r *Reconciler) appendEntry(changes []change, policy *slipwayv1alpha1.Gatew
 }
 
 // releaseGatewayPolicies takes our entries for a Gateway that has gone, or is not ours, out of the statuses of policies.
-func (r *Reconciler) releaseGatewayPolicies(ctx context.Context, gateway types.NamespacedName) error {
+func (r *Reconciler) releaseGatewayPolicies(ctx context.Context, gateway types.NamespacedName) ([]change, error) {
 	list, err := r.gatewayPolicies(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var changes []change
 	for i := range list {
@@ -275,5 +275,5 @@ func (r *Reconciler) releaseGatewayPolicies(ctx context.Context, gateway types.N
 			changes = r.appendEntry(changes, &list[i], gateway, nil)
 		}
 	}
-	return r.writeChanges(ctx, changes)
+	return changes, nil
 }

@@ -44,7 +44,8 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 			return o.kit.Forget(ctx, req.NamespacedName)
 		}
 	}
-	if err := r.releaseSet(ctx, req.NamespacedName, set); err != nil {
+	writes, err := r.releaseSet(ctx, req.NamespacedName, set)
+	if err := errors.Join(err, r.writeAll(writes)); err != nil {
 		return o.kit.Abort(req.NamespacedName, err)
 	}
 	return o.kit.Forget(ctx, req.NamespacedName)

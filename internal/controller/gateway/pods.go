@@ -30,7 +30,7 @@ type replicaView struct {
 	mute string
 	// asking tells that it has not answered yet, and silent that it does not answer any more.
 	asking, silent bool
-	// refuses is why it goes on with what it served before; nil: it does not.
+	// refuses is why it cannot serve the newest objects, so that it serves old ones. Nil: it can.
 	refuses *revision.Rejected
 	// what it serves: listeners by name and digest, and the digests of routes.
 	listeners map[revision.ServedListener]bool
@@ -136,11 +136,11 @@ func (v served) lacking(what string, has func(replicaView) bool) *lack {
 	}
 }
 
-// refusing finds the first pod that goes on with what it served before, whatever is changed.
+// refusing finds the first pod that cannot serve the newest objects, so that it serves old ones.
 func (v served) refusing() *lack {
 	for _, one := range v.replicas {
 		if one.refuses != nil {
-			return &lack{reason: one.refuses.Reason, message: fmt.Sprintf("pod %q goes on with what it served before, so no change is served: %s", one.pod.Name, one.refuses.Message)}
+			return &lack{reason: one.refuses.Reason, message: fmt.Sprintf("pod %q serves old objects, and no change: %s", one.pod.Name, one.refuses.Message)}
 		}
 	}
 	return nil

@@ -159,7 +159,7 @@ func TestAPodThatCannotServeTheNewestObjectsSaysWhy(t *testing.T) {
 	}
 	want := &metav1.Condition{
 		Type: ConditionDegraded, Status: metav1.ConditionTrue, Reason: slipwayv1alpha1.ReasonImageIncompatible,
-		Message: `pod "edge-1" goes on with what it served before, so no change is served: it has a defect`,
+		Message: `pod "edge-1" serves old objects, and no change: it has a defect`,
 	}
 	if diff := cmp.Diff(want, s.degraded()); diff != "" {
 		t.Errorf("Degraded (-want +got):\n%s", diff)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -117,52 +116,46 @@ func ancestors(policy client.Object, are []gatewayv1.PolicyAncestorStatus, gatew
 	return next
 }
 
-// writePolicies writes the entry of the Gateway in the status of each policy where it differs.
-func (r *Reconciler) writePolicies(ctx context.Context, s *scope) error {
+// policyChanges are the statuses of policies in which the entry of the Gateway differs.
+func (r *Reconciler) policyChanges(s *scope) []change {
 	judged := map[types.UID]*graph.Policy{}
 	for _, policy := range s.graph.Policies {
 		judged[policy.UID] = policy
 	}
 	gateway := client.ObjectKeyFromObject(s.gateway)
-	var errs []error
+	var changes []change
 	for _, policy := range slices.Concat(s.input.Policies, s.unrelated) {
 		var stated []metav1.Condition
 		if of := judged[policy.UID]; of != nil {
 			stated = of.Conditions
 		}
-		errs = append(errs, r.writeAncestors(ctx, policy, gateway, stated))
+		changes = r.appendAncestors(changes, policy, gateway, stated)
 	}
-	return errors.Join(errs...)
+	return changes
 }
 
-// writeAncestors writes what is said of a Gateway into the status of a policy.
-func (r *Reconciler) writeAncestors(ctx context.Context, policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName, stated []metav1.Condition) error {
+// appendAncestors adds what is said of a Gateway to a policy, if its status does not say so already.
+func (r *Reconciler) appendAncestors(changes []change, policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName, stated []metav1.Condition) []change {
 	next := ancestors(policy, policy.Status.Ancestors, gateway, ofPolicies, stated, metav1.NewTime(r.kit.Clock.Now()))
 	if len(next) == len(policy.Status.Ancestors) && (len(next) == 0 || reflect.DeepEqual(next, policy.Status.Ancestors)) {
-		return nil
-	}
-	in, err := r.kinds.objects.Client(policy)
-	if err != nil {
-		return err
+		return changes
 	}
 	after := policy.DeepCopy()
 	after.Status.Ancestors = next
-	// The list is one value that controllers share, so the write is locked.
-	patch := client.MergeFromWithOptions(policy, client.MergeFromWithOptimisticLock{})
-	return written(policy, in.Status().Patch(ctx, after, patch, client.FieldOwner(FieldManager)))
+	return append(changes, change{before: policy, after: after})
 }
 
 // releasePolicies takes our entries for a Gateway that has gone, or is not ours, out of the statuses of policies.
-func (r *Reconciler) releasePolicies(ctx context.Context, gateway types.NamespacedName) error {
+func (r *Reconciler) releasePolicies(ctx context.Context, gateway types.NamespacedName) ([]change, error) {
 	list, err := r.policies(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var errs []error
+	var changes []change
 	for i := range list {
 		if hasAncestor(&list[i], gateway) {
-			errs = append(errs, r.writeAncestors(ctx, &list[i], gateway, nil))
+			changes = r.appendAncestors(changes, &list[i], gateway, nil)
 		}
 	}
-	return errors.Join(errs...)
+	return changes, nil
 }

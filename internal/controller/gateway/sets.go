@@ -101,8 +101,8 @@ func (s *scope) setProgrammed(set *graph.Set) metav1.Condition {
 	return status.True(string(gatewayv1.ListenerSetConditionProgrammed), string(gatewayv1.ListenerSetReasonProgrammed), "every pod that is ready serves every listener that can be served")
 }
 
-// writeSets writes the status of each ListenerSet where it differs.
-func (r *Reconciler) writeSets(ctx context.Context, s *scope) error {
+// setWrites are the writes of the statuses of ListenerSets that differ.
+func (r *Reconciler) setWrites(ctx context.Context, s *scope) ([]func() error, error) {
 	objects := map[types.UID]*gatewayv1.ListenerSet{}
 	for _, object := range s.input.ListenerSets {
 		objects[object.UID] = object
@@ -116,13 +116,13 @@ func (r *Reconciler) writeSets(ctx context.Context, s *scope) error {
 		}
 	}
 	if len(writes) == 0 {
-		return nil
+		return nil, nil
 	}
 	// What a stale cache shows of the Gateway and its children must not be told.
 	if err := r.kit.Fresh.Confirm(ctx, append([]client.Object{s.gateway}, s.children()...)...); err != nil {
-		return err
+		return nil, err
 	}
-	return r.writeAll(writes)
+	return writes, nil
 }
 
 func (r *Reconciler) writeSet(ctx context.Context, object *gatewayv1.ListenerSet, next gatewayv1.GatewayStatus) error {
@@ -146,33 +146,33 @@ func (r *Reconciler) writeSet(ctx context.Context, object *gatewayv1.ListenerSet
 }
 
 // releaseSets takes back what we said of the ListenerSets of a Gateway that has gone, or is not ours.
-func (r *Reconciler) releaseSets(ctx context.Context, gateway types.NamespacedName) error {
+func (r *Reconciler) releaseSets(ctx context.Context, gateway types.NamespacedName) ([]func() error, error) {
 	list, err := r.setsOf(ctx, gateway)
-	if err != nil {
-		return err
-	}
-	var errs []error
+	errs := []error{err}
+	var writes []func() error
 	for i := range list {
-		errs = append(errs, r.releaseSet(ctx, client.ObjectKeyFromObject(&list[i]), &list[i]))
+		of, err := r.releaseSet(ctx, client.ObjectKeyFromObject(&list[i]), &list[i])
+		writes, errs = append(writes, of...), append(errs, err)
 	}
-	return errors.Join(errs...)
+	return writes, errors.Join(errs...)
 }
 
 // releaseSet takes our entries for a ListenerSet out of the statuses of routes, and what we said out of its own. What others
 // have said there stays. object is nil if the set has gone.
-func (r *Reconciler) releaseSet(ctx context.Context, name types.NamespacedName, object *gatewayv1.ListenerSet) error {
-	err := r.releaseRoutes(ctx, ofSet(name), func(ref gatewayv1.ParentReference, namespace string) bool {
+func (r *Reconciler) releaseSet(ctx context.Context, name types.NamespacedName, object *gatewayv1.ListenerSet) ([]func() error, error) {
+	changes, err := r.releaseRoutes(ctx, ofSet(name), func(ref gatewayv1.ParentReference, namespace string) bool {
 		of, is := graph.SetOf(ref, namespace)
 		return is && of == name
 	})
+	writes := r.writesOf(ctx, changes)
 	if object == nil || !statedByUs(object) {
-		return err
+		return writes, err
 	}
 	in, failed := r.kinds.objects.Client(object)
 	if failed != nil {
-		return errors.Join(err, failed)
+		return writes, errors.Join(err, failed)
 	}
-	return errors.Join(err, applyStatus(ctx, in, object.DeepCopy(), nil))
+	return append(writes, func() error { return applyStatus(ctx, in, object.DeepCopy(), nil) }), err
 }
 
 // statedByUs tells that something in the status of a set is ours.

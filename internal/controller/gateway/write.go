@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,12 +40,15 @@ func (r *Reconciler) settle(what string) time.Duration {
 	return settleTime - r.kit.Clock.Since(since.(time.Time))
 }
 
-// writeStatuses writes the status of the Gateway and of everything of it. Routes are many, so they come last.
+// writeStatuses writes the status of the Gateway, and then of everything of it together: none of many waits for all of another kind.
 func (r *Reconciler) writeStatuses(ctx context.Context, s *scope) error {
 	if err := r.confirmSilence(ctx, s); err != nil {
 		return err
 	}
-	return errors.Join(r.writeGateway(ctx, s), r.writeSets(ctx, s), r.writePolicies(ctx, s), r.writeGatewayPolicies(ctx, s), r.writeRoutes(ctx, s))
+	err := r.writeGateway(ctx, s)
+	sets, failed := r.setWrites(ctx, s)
+	changes := slices.Concat(r.policyChanges(s), r.gatewayPolicyChanges(s), r.routeChanges(s))
+	return errors.Join(err, failed, r.writeAll(append(sets, r.writesOf(ctx, changes)...)))
 }
 
 // writeGateway writes the status of the Gateway where it differs.
@@ -91,7 +95,7 @@ func (r *Reconciler) due(s *scope, uid types.UID, listeners []*graph.Listener, i
 			last = r.kit.Clock.Now()
 			r.counted.Add(uid, last)
 		}
-		if wait := s.countInterval() - r.kit.Clock.Since(last.(time.Time)); wait > 0 {
+		if wait := s.countPause() - r.kit.Clock.Since(last.(time.Time)); wait > 0 {
 			s.recheck.After(wait)
 			return false
 		}
@@ -99,8 +103,8 @@ func (r *Reconciler) due(s *scope, uid types.UID, listeners []*graph.Listener, i
 	return true
 }
 
-// countInterval is how long numbers of routes wait after the last write.
-func (s *scope) countInterval() time.Duration {
+// countPause is how long numbers of routes wait after the last write.
+func (s *scope) countPause() time.Duration {
 	return countInterval + time.Duration(len(s.graph.Sets))*countOfSet
 }
 
@@ -159,9 +163,9 @@ func written(object client.Object, err error) error {
 	return outcome.Classify(fmt.Sprintf("the status of %T %q", object, client.ObjectKeyFromObject(object)), err)
 }
 
-// writeRoutes writes the entries of the Gateway and of its ListenerSets in the status of each route where they differ. A route that is about to be served
-// by every pod waits for that, and no other one for it.
-func (r *Reconciler) writeRoutes(ctx context.Context, s *scope) error {
+// routeChanges are the statuses of routes in which the entries of the Gateway and of its ListenerSets differ. A route that is about
+// to be served by every pod waits for that, and no other one for it.
+func (r *Reconciler) routeChanges(s *scope) []change {
 	judged := map[types.UID]*graph.Route{}
 	for _, route := range s.graph.Routes {
 		judged[route.UID] = route
@@ -179,7 +183,7 @@ func (r *Reconciler) writeRoutes(ctx context.Context, s *scope) error {
 		}
 		changes = r.appendChange(changes, object, ours, all)
 	}
-	return r.writeChanges(ctx, changes)
+	return changes
 }
 
 // routeWait is how long to hold back what is said of a route.
@@ -206,23 +210,20 @@ func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) 
 	if !r.kinds.running() || !r.kinds.objects.Watches(gateway.Namespace) {
 		return nil
 	}
-	return errors.Join(
-		r.releaseRoutes(ctx, gateway.String(), ofGateway(gateway, nil)),
-		r.releasePolicies(ctx, gateway),
-		r.releaseGatewayPolicies(ctx, gateway),
-		r.releaseSets(ctx, gateway),
-	)
+	routes, ofRoutes := r.releaseRoutes(ctx, gateway.String(), ofGateway(gateway, nil))
+	policies, ofPolicies := r.releasePolicies(ctx, gateway)
+	gatewayPolicies, ofGatewayPolicies := r.releaseGatewayPolicies(ctx, gateway)
+	sets, ofSets := r.releaseSets(ctx, gateway)
+	writes := append(r.writesOf(ctx, slices.Concat(routes, policies, gatewayPolicies)), sets...)
+	return errors.Join(ofRoutes, ofPolicies, ofGatewayPolicies, ofSets, r.writeAll(writes))
 }
 
 // releaseRoutes takes our entries for some parents out of the statuses of routes. value finds the routes in the index.
-func (r *Reconciler) releaseRoutes(ctx context.Context, value string, ours owns) error {
+func (r *Reconciler) releaseRoutes(ctx context.Context, value string, ours owns) ([]change, error) {
 	found, err := listRoutes(ctx, r.kinds.objects, client.MatchingFields{indexEntry: value}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return err
-	}
 	var changes []change
-	for _, route := range found {
+	for _, route := range found { // with an error they are those that could be listed
 		changes = r.appendChange(changes, route, ours, nil)
 	}
-	return r.writeChanges(ctx, changes)
+	return changes, err
 }
