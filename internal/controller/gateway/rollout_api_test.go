@@ -102,6 +102,12 @@ func TestAGatewayThatServesSaysThatNewPodsDoNotStart(t *testing.T) {
 	if err := cluster.Stick(t.Context(), deployment.Namespace, deployment.Name, started); err != nil {
 		t.Fatal(err)
 	}
+	f.recovered(g)
+}
+
+// recovered waits until the Gateway is not degraded any more.
+func (f *fixture) recovered(g *gatewayv1.Gateway) {
+	f.Helper()
 	environment.Eventually(f, func() error {
 		if err := f.get(g); err != nil {
 			return err
@@ -111,4 +117,33 @@ func TestAGatewayThatServesSaysThatNewPodsDoNotStart(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A pod that cannot serve the newest objects at all holds up the changes of every tenant. The Gateway says so, and the route why.
+func TestAPodThatServesOldObjectsIsTold(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	g, route := f.gateway(), f.route("shop", "shop")
+	f.create(f.class, g, service(f.namespace, "shop"), route)
+	f.running(g)
+	f.serve(g, []revision.ServedListener{web()}, route)
+	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
+	old := revision.RouteDigest(route.UID, route.Generation)
+	update(f, route, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{"shop.example.com"} })
+	f.board.Publish(revision.Document{
+		UID: g.UID, Generation: g.Generation, View: &revision.View{Current: true}, Listeners: []revision.ServedListener{web()}, Routes: []string{old},
+		Rejected: &revision.Rejected{Generation: g.Generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "it has a defect"},
+	})
+	f.degraded(g, slipwayv1alpha1.ReasonImageIncompatible)
+	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionFalse, gateway.ReasonReplicaBehind)
+	of, err := entry(route)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := meta.FindStatusCondition(of.Conditions, gateway.ConditionLive).Message; !strings.HasSuffix(told, ": it has a defect") {
+		t.Errorf("Live says %q, and not why", told)
+	}
+	f.serve(g, []revision.ServedListener{web()}, route)
+	f.recovered(g)
+	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 }
