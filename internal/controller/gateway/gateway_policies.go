@@ -172,8 +172,8 @@ func entryOf(in *gatewayv1.PolicyAncestorStatus) slipwayv1alpha1.PolicyAncestorS
 	return out
 }
 
-// writeGatewayPolicies writes the entry of the Gateway in the status of each GatewayPolicy where it differs. One that is about to
-// be used by every pod waits for that.
+// gatewayPolicyChanges are the statuses of GatewayPolicies in which the entry of the Gateway differs. One that is about to be used
+// by every pod waits for that.
 func (r *Reconciler) gatewayPolicyChanges(s *scope) []change {
 	gateway := client.ObjectKeyFromObject(s.gateway)
 	judged := map[types.UID]*graph.GatewayPolicy{}
@@ -263,7 +263,8 @@ func (r *Reconciler) appendEntry(changes []change, policy *slipwayv1alpha1.Gatew
 	return append(changes, change{before: policy, after: after})
 }
 
-// releaseGatewayPolicies takes our entries for a Gateway that has gone, or is not ours, out of the statuses of policies.
+// releaseGatewayPolicies are the changes that take our entries for a Gateway that has gone, or is not ours, out of the statuses of
+// policies.
 func (r *Reconciler) releaseGatewayPolicies(ctx context.Context, gateway types.NamespacedName) ([]change, error) {
 	list, err := r.gatewayPolicies(ctx)
 	if err != nil {

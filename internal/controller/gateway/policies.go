@@ -145,7 +145,7 @@ func (r *Reconciler) appendAncestors(changes []change, policy *gatewayv1.Backend
 	return append(changes, change{before: policy, after: after})
 }
 
-// releasePolicies takes our entries for a Gateway that has gone, or is not ours, out of the statuses of policies.
+// releasePolicies are the changes that take our entries for a Gateway that has gone, or is not ours, out of the statuses of policies.
 func (r *Reconciler) releasePolicies(ctx context.Context, gateway types.NamespacedName) ([]change, error) {
 	list, err := r.policies(ctx)
 	if err != nil {

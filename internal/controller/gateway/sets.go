@@ -145,7 +145,7 @@ func (r *Reconciler) writeSet(ctx context.Context, object *gatewayv1.ListenerSet
 	return written(object, err)
 }
 
-// releaseSets takes back what we said of the ListenerSets of a Gateway that has gone, or is not ours.
+// releaseSets are the writes that take back what we said of the ListenerSets of a Gateway that has gone, or is not ours.
 func (r *Reconciler) releaseSets(ctx context.Context, gateway types.NamespacedName) ([]func() error, error) {
 	list, err := r.setsOf(ctx, gateway)
 	errs := []error{err}
@@ -157,8 +157,8 @@ func (r *Reconciler) releaseSets(ctx context.Context, gateway types.NamespacedNa
 	return writes, errors.Join(errs...)
 }
 
-// releaseSet takes our entries for a ListenerSet out of the statuses of routes, and what we said out of its own. What others
-// have said there stays. object is nil if the set has gone.
+// releaseSet are the writes that take our entries for a ListenerSet out of the statuses of routes, and what we said out of its own.
+// What others have said there stays. object is nil if the set has gone.
 func (r *Reconciler) releaseSet(ctx context.Context, name types.NamespacedName, object *gatewayv1.ListenerSet) ([]func() error, error) {
 	changes, err := r.releaseRoutes(ctx, ofSet(name), func(ref gatewayv1.ParentReference, namespace string) bool {
 		of, is := graph.SetOf(ref, namespace)

@@ -218,7 +218,8 @@ func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) 
 	return errors.Join(ofRoutes, ofPolicies, ofGatewayPolicies, ofSets, r.writeAll(writes))
 }
 
-// releaseRoutes takes our entries for some parents out of the statuses of routes. value finds the routes in the index.
+// releaseRoutes are the changes that take our entries for some parents out of the statuses of routes. value finds the routes in the
+// index.
 func (r *Reconciler) releaseRoutes(ctx context.Context, value string, ours owns) ([]change, error) {
 	found, err := listRoutes(ctx, r.kinds.objects, client.MatchingFields{indexEntry: value}, client.UnsafeDisableDeepCopy)
 	var changes []change
