@@ -296,15 +296,11 @@ func (s *source) lookAt(folder int, name, relative string, each func(*entry, str
 		return
 	}
 	child := &entry{source: s, relative: relative}
-	err := unix.Fstatat(folder, name, &child.stat, unix.AT_SYMLINK_NOFOLLOW)
-	if errors.Is(err, unix.ENOENT) {
-		return // it was removed since the folder was read
-	}
+	target, err := lookUp(folder, name, &child.stat)
 	mode := child.Mode()
-	if err == nil && (!s.filter.wants(relative, mode.IsDir()) || ofFilesystem(relative, child.stat)) {
+	if child.stat.Mode != 0 && (!s.filter.wants(relative, mode.IsDir()) || ofFilesystem(relative, child.stat)) {
 		return
 	}
-	var target string
 	switch {
 	case err != nil:
 	case mode&fs.ModeNamedPipe != 0:
@@ -313,13 +309,11 @@ func (s *source) lookAt(folder int, name, relative string, each func(*entry, str
 	case mode&(fs.ModeSocket|fs.ModeDevice|fs.ModeIrregular) != 0:
 		s.skip(relative, mode)
 		return
-	case mode&fs.ModeSymlink != 0:
-		target, err = readLink(folder, name, child.stat.Size)
-	default:
+	case mode&fs.ModeSymlink == 0:
 		err = s.extended(folder, name, relative)
 	}
 	if errors.Is(err, unix.ENOENT) {
-		return
+		return // it was removed since the folder was read
 	}
 	if err != nil {
 		err = &sourceError{path: relative, err: err}
@@ -328,6 +322,27 @@ func (s *source) lookAt(folder int, name, relative string, each func(*entry, str
 	}
 	s.seen.Add(1)
 	each(child, target, err)
+}
+
+// maxLooks is how often a name is looked at whose symbolic link turns out to be none any more.
+const maxLooks = 100
+
+// lookUp finds the attributes of a name in an open folder, and the target of a symbolic link. stat is zero if they cannot be read.
+func lookUp(folder int, name string, stat *unix.Stat_t) (target string, err error) {
+	for range maxLooks {
+		if err := unix.Fstatat(folder, name, stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			*stat = unix.Stat_t{}
+			return "", err
+		}
+		if stat.Mode&unix.S_IFMT != unix.S_IFLNK {
+			return "", nil
+		}
+		target, err = readLink(folder, name, stat.Size)
+		if !errors.Is(err, unix.EINVAL) { // it is no link any more: readlink(2)
+			return target, err
+		}
+	}
+	return "", err
 }
 
 // ofFilesystem tells whether a path is not of the source's user: fsck keeps what it finds in lost+found.

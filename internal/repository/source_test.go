@@ -216,6 +216,58 @@ func TestASourceThatChanges(t *testing.T) {
 	}
 }
 
+// A rename can replace a symbolic link by a file at any moment. There is always something there, so it must never be told as
+// unreadable, which would end a backup, and never be left out.
+func TestALinkThatIsReplacedByAFileIsKept(t *testing.T) {
+	folder := t.TempDir()
+	s, err := openSource(folder, &filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.close() }()
+	replace := func(make func(path string) error) {
+		path := filepath.Join(folder, "current")
+		if err := errors.Join(make(path+".new"), os.Rename(path+".new", path)); err != nil {
+			t.Error(err)
+		}
+	}
+	link := func(path string) error { return os.Symlink("elsewhere", path) }
+	file := func(path string) error { return os.WriteFile(path, nil, 0o600) }
+	replace(link)
+	stop := make(chan struct{})
+	var replacing sync.WaitGroup
+	replacing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				replace(file)
+				replace(link)
+			}
+		}
+	})
+	defer replacing.Wait()
+	defer close(stop)
+	opened, err := os.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	for range 20_000 {
+		found := 0
+		s.lookAt(int(opened.Fd()), "current", "current", func(_ *entry, _ string, err error) {
+			found++
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if found != 1 || t.Failed() {
+			t.Fatalf("found %d times", found)
+		}
+	}
+}
+
 // listing is what a file system lists.
 type listing []string
 
@@ -236,14 +288,11 @@ func disturb(random *rand.Rand, source, outside string) {
 	case 0:
 		_ = os.Remove(file)
 	case 1:
-		_ = os.WriteFile(file, []byte(noise(random.Uint64(), random.IntN(40<<10))), 0o644)
+		inPlace(file, os.O_CREATE|os.O_TRUNC, func(f *os.File) { _, _ = f.WriteString(noise(random.Uint64(), random.IntN(40<<10))) })
 	case 2:
-		if f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0); err == nil {
-			_, _ = f.WriteString(noise(random.Uint64(), 10<<10))
-			_ = f.Close()
-		}
+		inPlace(file, os.O_APPEND, func(f *os.File) { _, _ = f.WriteString(noise(random.Uint64(), 10<<10)) })
 	case 3:
-		_ = os.Truncate(file, int64(random.IntN(1000)))
+		inPlace(file, 0, func(f *os.File) { _ = f.Truncate(int64(random.IntN(1000))) })
 	case 4:
 		_ = os.WriteFile(file+".new", []byte("replaced"), 0o644)
 		_ = os.Rename(file+".new", file)
@@ -256,6 +305,16 @@ func disturb(random *rand.Rand, source, outside string) {
 		_ = os.Remove(folder)
 		_ = os.Rename(folder+".moved", folder)
 	}
+}
+
+// inPlace changes a file, and through a symbolic link none: what is outside stays as it is.
+func inPlace(path string, flags int, change func(*os.File)) {
+	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW|flags, 0o644)
+	if err != nil {
+		return
+	}
+	change(f)
+	_ = f.Close()
 }
 
 func contentOf(text string) string { return fmt.Sprintf("content %x", sha256.Sum256([]byte(text))) }
