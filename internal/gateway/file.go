@@ -34,5 +34,5 @@ func (g *gateway) followFile(ctx context.Context) error {
 		served.Rejected = &revision.Rejected{Generation: generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
 		g.board.Publish(served)
 		g.options.Log.Error("the configuration is not applied, the one before stays", "error", err)
-	})
+	}, g.panics.Report)
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/gateway/admin"
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
@@ -102,6 +103,7 @@ type gateway struct {
 	admin        *admin.Handler
 	shared       *peers.Shared
 	board        *revision.Board
+	panics       *panics.Log
 	traces       *trace.TracerProvider // nil: no traces
 	adminPort    int32                 // 0: none
 	opened       atomic.Bool           // the ports of a Gateway
@@ -116,6 +118,7 @@ func Run(ctx context.Context, options Options) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	g := &gateway{options: options, clock: clock.RealClock{}, certificates: new(proxy.Certificates), keysMissingChanged: make(chan struct{}, 1), sharedChanged: make(chan struct{}, 1)}
+	g.panics = panics.NewLog(options.Log, g.clock)
 	g.shared = g.newShared()
 	var metrics prometheus.Registerer = registry
 	identity := "" // of a Gateway
@@ -126,7 +129,7 @@ func Run(ctx context.Context, options Options) error {
 	}
 	serving := proxy.Options{
 		AccessLog: options.AccessLog, Gateway: identity, Identity: options.Kind + " " + options.Namespace + "/" + options.Gateway, Metrics: metrics, Realm: options.Gateway, Memory: options.Memory,
-		KeysFailing: g.keysFailing, ProviderFailing: g.providerFailing, KeysMissingChanged: func() { signal(g.keysMissingChanged) }, HealthChanged: g.healthChanged,
+		KeysFailing: g.keysFailing, ProviderFailing: g.providerFailing, KeysMissingChanged: func() { signal(g.keysMissingChanged) }, HealthChanged: g.healthChanged, Panics: g.panics.Report,
 	}
 	if options.ConfigFile == "" { // a gateway that runs from a file has no replicas
 		serving.Shared = g.shared
@@ -147,7 +150,7 @@ func Run(ctx context.Context, options Options) error {
 	}
 	g.handler = proxy.New(serving)
 	g.board = revision.NewBoard(g.clock, options.Version)
-	metrics.MustRegister(newStates(g.handler, g.certificates, g.board, g.shared))
+	metrics.MustRegister(newStates(g.handler, g.certificates, g.board, g.shared, g.panics))
 	g.admin = admin.New(g.ready, registry, g.board)
 	balancer, err := options.loadBalancer()
 	if err != nil {
@@ -174,7 +177,7 @@ func (g *gateway) newShared() *peers.Shared {
 		Address: cmp.Or(g.options.Peers, net.JoinHostPort("", strconv.Itoa(peers.Port))),
 		Scope:   cmp.Or(g.options.Kind, KindAPIGateway) + " " + g.options.Namespace + "/" + g.options.Gateway,
 		Secret:  secret, SecretKey: key,
-		Clock: g.clock, Changed: func() { signal(g.sharedChanged) },
+		Clock: g.clock, Changed: func() { signal(g.sharedChanged) }, Panics: g.panics.Report,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
@@ -25,6 +26,7 @@ func StateMetrics() []metric.Definition {
 		{Name: "slipway_gateway_shared_limit_requests_total", Type: metric.Counter, Labels: []string{"decision"}, Help: "Requests that rate limits of count Gateway have decided about: allowed or refused by the count of all replicas, or decided by this replica with its part of the limit because the replica that counts was not reached (unreached), did not answer in 20 ms (late), or had too much to answer (full)."},
 		{Name: "slipway_gateway_shared_limit_lease_requests_total", Type: metric.Counter, Help: "Times that this replica has asked another one for tokens of a rate limit of count Gateway."},
 		{Name: "slipway_gateway_shared_limit_rejected_connections_total", Type: metric.Counter, Help: "Connections to the port for other replicas that ended before both sides had proven that they are of the same gateway: those of others, and those of replicas that took longer than a second."},
+		{Name: "slipway_gateway_panics_total", Type: metric.Counter, Help: "Panics that were caught, each a bug in the gateway. What panicked has ended: one request, connection, datagram, or background job. The log has the stack. Should stay 0."},
 	}
 }
 
@@ -34,11 +36,12 @@ type states struct {
 	certificates *proxy.Certificates
 	board        *revision.Board
 	shared       *peers.Shared
+	panics       *panics.Log
 	descriptions []*prometheus.Desc
 }
 
-func newStates(handler *proxy.Handler, certificates *proxy.Certificates, board *revision.Board, shared *peers.Shared) *states {
-	s := &states{handler: handler, certificates: certificates, board: board, shared: shared}
+func newStates(handler *proxy.Handler, certificates *proxy.Certificates, board *revision.Board, shared *peers.Shared, panics *panics.Log) *states {
+	s := &states{handler: handler, certificates: certificates, board: board, shared: shared, panics: panics}
 	for _, d := range StateMetrics() {
 		s.descriptions = append(s.descriptions, prometheus.NewDesc(d.Name, d.Help, d.Labels, nil))
 	}
@@ -77,6 +80,7 @@ func (s *states) Collect(metrics chan<- prometheus.Metric) {
 	for secret, end := range s.certificates.Expiries() {
 		gauge(5, float64(end.Unix()), secret)
 	}
+	metrics <- prometheus.MustNewConstMetric(s.descriptions[10], prometheus.CounterValue, float64(s.panics.Count()))
 	s.collectShared(metrics)
 }
 

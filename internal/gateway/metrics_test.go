@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"log/slog"
 	"math/big"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
@@ -21,24 +23,24 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-// gauges returns the metrics of a registry, by name and label values.
-func gauges(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+// values returns the metrics of a registry, by name and label values.
+func values(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]float64{}
+	found := map[string]float64{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			name := family.GetName()
 			for _, label := range m.GetLabel() {
 				name += " " + label.GetValue()
 			}
-			values[name] = m.GetGauge().GetValue()
+			found[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue() // it is one of them
 		}
 	}
-	return values
+	return found
 }
 
 func certificateUntil(t *testing.T, secret string, end time.Time) proxy.Certificate {
@@ -59,15 +61,17 @@ func TestMetricsSayWhatIsServed(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	shared := peers.NewShared(peers.SharedOptions{Clock: clock.RealClock{}})
 	handler, certificates, board := proxy.New(proxy.Options{}), new(proxy.Certificates), revision.NewBoard(clock.RealClock{}, "1")
-	registry.MustRegister(newStates(handler, certificates, board, shared))
-	want := func(when string, values map[string]float64) {
+	caught := panics.NewLog(slog.New(slog.DiscardHandler), clock.RealClock{})
+	registry.MustRegister(newStates(handler, certificates, board, shared, caught))
+	want := func(when string, wanted map[string]float64) {
 		t.Helper()
-		if diff := cmp.Diff(values, gauges(t, registry)); diff != "" {
+		if diff := cmp.Diff(wanted, values(t, registry)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", when, diff)
 		}
 	}
 	want("before the first table", map[string]float64{
 		"slipway_gateway_generation": 0, "slipway_gateway_configuration_rejected": 0, "slipway_gateway_view_current": 1,
+		"slipway_gateway_panics_total": 0,
 	})
 
 	handler.Set(proxy.Config{Table: &table.Table{Backends: []*table.Backend{
@@ -83,8 +87,9 @@ func TestMetricsSayWhatIsServed(t *testing.T) {
 		Generation: 3, Rejected: &revision.Rejected{Generation: 4}, View: &revision.View{Since: end},
 		Problems: []revision.Problem{{Reason: "NoEndpoints"}, {Reason: "NoEndpoints", Route: 1}, {Reason: "InvalidRegex"}},
 	})
+	caught.Report("serve a request", "a defect", nil)
 	want("served, with everything wrong", map[string]float64{
-		"slipway_gateway_generation": 3, "slipway_gateway_configuration_rejected": 1, "slipway_gateway_view_current": 0,
+		"slipway_gateway_generation": 3, "slipway_gateway_configuration_rejected": 1, "slipway_gateway_view_current": 0, "slipway_gateway_panics_total": 1,
 		"slipway_gateway_problems NoEndpoints": 2, "slipway_gateway_problems InvalidRegex": 1,
 		"slipway_gateway_endpoints 80 app available": 2, "slipway_gateway_endpoints 80 app ejected": 0, "slipway_gateway_endpoints 80 app unhealthy": 0,
 		"slipway_gateway_endpoints 80 none available": 0, "slipway_gateway_endpoints 80 none ejected": 0, "slipway_gateway_endpoints 80 none unhealthy": 0,
@@ -99,6 +104,7 @@ func TestMetricsSayWhatIsServed(t *testing.T) {
 	board.Publish(revision.Document{Generation: 5, View: &revision.View{Current: true}})
 	want("well again", map[string]float64{
 		"slipway_gateway_generation": 5, "slipway_gateway_configuration_rejected": 0, "slipway_gateway_view_current": 1,
+		"slipway_gateway_panics_total": 1,
 	})
 }
 
@@ -106,7 +112,7 @@ func TestMetricsSayWhatIsServed(t *testing.T) {
 func TestMetricsSayHowLimitsAreShared(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	shared := peers.NewShared(peers.SharedOptions{Address: "127.0.0.1:0", Clock: clock.RealClock{}})
-	registry.MustRegister(newStates(proxy.New(proxy.Options{}), new(proxy.Certificates), revision.NewBoard(clock.RealClock{}, "1"), shared))
+	registry.MustRegister(newStates(proxy.New(proxy.Options{}), new(proxy.Certificates), revision.NewBoard(clock.RealClock{}, "1"), shared, panics.NewLog(slog.New(slog.DiscardHandler), clock.RealClock{})))
 	number := func(name string) (series int, sum float64) {
 		families, err := registry.Gather()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/published"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
@@ -22,12 +23,13 @@ type Options struct {
 	Failing        func(address string, err error)
 	Fetched        func(err error)
 	MissingChanged func()
+	Panics         panics.Reporter
 }
 
 // NewRegistry returns an empty registry.
 func NewRegistry(options Options) *Registry {
 	return published.NewRegistry(published.Options[token.Keys]{
-		Fetch: Fetch, Failing: options.Failing, Fetched: options.Fetched, MissingChanged: options.MissingChanged,
+		Fetch: Fetch, Failing: options.Failing, Fetched: options.Fetched, MissingChanged: options.MissingChanged, Panics: options.Panics,
 	})
 }
 

@@ -82,7 +82,8 @@ func (c *Client) renewalOf(ctx context.Context, source Source, client *http.Clie
 }
 
 // renewAndSeal returns a session with its sealed text, or an error alone: a failure is remembered too, and must take no room.
-func (c *Client) renewAndSeal(ctx context.Context, source Source, client *http.Client, b *Browser, s *Session) (*Session, string, error) {
+func (c *Client) renewAndSeal(ctx context.Context, source Source, client *http.Client, b *Browser, s *Session) (renewed *Session, text string, err error) {
+	defer c.share.panics.CatchError("renew a session", &err)
 	next, err := c.renew(ctx, source, client, b, s)
 	if err != nil {
 		return nil, "", err

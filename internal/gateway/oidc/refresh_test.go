@@ -2,6 +2,7 @@ package oidc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // fixed is a provider that is always the same.
@@ -101,5 +104,29 @@ func TestLongSessionsAreRememberedInBounds(t *testing.T) {
 	r.renew(499, now)
 	if r.asked.Load() != before {
 		t.Error("the last one is not remembered")
+	}
+}
+
+// mined is a transport with a defect.
+type mined struct{}
+
+func (mined) RoundTrip(*http.Request) (*http.Response, error) { panic("a defect") }
+
+// Others may wait for the result, so there must be one.
+func TestAPanicFailsOneRenewalAlone(t *testing.T) {
+	r := newRenewer(t)
+	doing := make(chan string, 1)
+	r.client.share.panics = func(what string, _ any, _ []byte) { doing <- what }
+	s := &Session{IDToken: "a.e30.c", RefreshToken: "1", Expires: now.Unix(), Ends: now.Unix() + 7200}
+	_, _, err := r.client.Fresh(t.Context(), r.source, &http.Client{Transport: mined{}}, browser(nil), s)
+	if !errors.Is(err, panics.ErrPanicked) {
+		t.Errorf("got %v", err)
+	}
+	if got := <-doing; got != "renew a session" {
+		t.Errorf("told of %q", got)
+	}
+	r.renew(1, now.Add(2*time.Second)) // it is tried again
+	if n := len(r.client.share.renewing); n != 0 {
+		t.Errorf("%d renewals run", n)
 	}
 }

@@ -3,6 +3,8 @@ package oidc
 import (
 	"crypto/sha256"
 	"sync"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // These bound the requests for tokens of one client that are under way. Anybody can cause those of log-ins, with an address that
@@ -16,6 +18,8 @@ const (
 type Traffic struct {
 	// Renewed is called with the result of each request to renew a session. Optional.
 	Renewed func(Kind)
+	// Panics is told of a panic of such a request, which has failed then. Nil: it ends the process.
+	Panics panics.Reporter
 
 	mu     sync.Mutex
 	shares map[shareKey]*share
@@ -27,6 +31,7 @@ type shareKey struct{ prefix, issuer, clientID string }
 // share is what goes on for one client.
 type share struct {
 	counted func(Kind)
+	panics  panics.Reporter
 	// redeeming and renewing have a place for each request for tokens that may be under way.
 	redeeming, renewing chan struct{}
 
@@ -35,12 +40,12 @@ type share struct {
 	bytes   int // of the results in renewed
 }
 
-func newShare(counted func(Kind)) *share {
+func newShare(counted func(Kind), panics panics.Reporter) *share {
 	if counted == nil {
 		counted = func(Kind) {}
 	}
 	return &share{
-		counted: counted, renewed: map[[sha256.Size]byte]*renewal{},
+		counted: counted, panics: panics, renewed: map[[sha256.Size]byte]*renewal{},
 		redeeming: make(chan struct{}, maxRedeeming), renewing: make(chan struct{}, maxRenewing),
 	}
 }
@@ -52,7 +57,7 @@ func (t *Traffic) share(key shareKey) *share {
 		t.shares = map[shareKey]*share{}
 	}
 	if t.shares[key] == nil {
-		t.shares[key] = newShare(t.Renewed)
+		t.shares[key] = newShare(t.Renewed, t.Panics)
 	}
 	return t.shares[key]
 }

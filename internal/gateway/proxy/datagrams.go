@@ -91,6 +91,7 @@ func (d *datagramServer) endAll() {
 // forward sends a datagram of a client to its endpoint.
 func (d *datagramServer) forward(ctx context.Context, from netip.AddrPort, data []byte) {
 	h := d.server.handler
+	defer h.options.Panics.Catch("forward a datagram")
 	for range 2 { // a session may end at the same time
 		s, failure := d.session(ctx, from)
 		if s == nil {
@@ -245,6 +246,7 @@ func (s *session) permitted() bool {
 // answer sends what the endpoint answers to the client, until the session is silent or ended.
 func (s *session) answer() {
 	h := s.server.server.handler
+	defer h.options.Panics.Catch("forward the answers to datagrams")
 	defer h.reportSession(s)
 	defer s.leave()
 	defer s.server.end(s)

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/jwks"
 	"github.com/slipway-dev/slipway/internal/gateway/oidc"
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/published"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -72,6 +73,9 @@ type Options struct {
 	// endpoint unhealthy, with the reason. It is called with nil when the endpoint is
 	// healthy again. Optional.
 	HealthChanged func(backend, endpoint string, err error)
+	// Panics is told of a panic of what serves one client, which ends that alone. Default: net/http ends a request, and any
+	// other panic ends the process.
+	Panics panics.Reporter
 }
 
 // Config is what a Handler serves. It is swapped as a whole.
@@ -178,16 +182,17 @@ func New(options Options) *Handler {
 		kept:      newKeptRoom(),
 		ownKey:    newKey(),
 	}
+	h.passwords.panics = options.Panics
 	h.log = newAccessLog(options.AccessLog, func(lines int) { h.metrics.dropped.Add(float64(lines)) })
 	h.connections.Refused = func(why connlimit.Refusal) { h.metrics.refused[why].Inc() }
 	h.metrics.watchConnections(options.Metrics, h.connections.Open)
 	h.sessions.Refused = func(why connlimit.Refusal) { h.metrics.datagrams.drop(limitNames[why]) }
 	h.metrics.watchSessions(options.Metrics, h.sessions.Open)
 	h.metrics.watchEncoders(options.Metrics, h.encoders.InUse)
-	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged})
+	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged, Panics: options.Panics})
 	h.providers = newProviders(&options, h.metrics.fetched)
-	h.traffic.Renewed, h.tokens = h.metrics.renewed, oidc.NewHTTPClient()
-	options.Upstream.Checked = h.checked
+	h.traffic.Renewed, h.traffic.Panics, h.tokens = h.metrics.renewed, options.Panics, oidc.NewHTTPClient()
+	options.Upstream.Checked, options.Upstream.Panics = h.checked, options.Panics
 	h.registry = upstream.NewRegistry(options.Upstream)
 	h.via = [3]string{"1.0 " + options.Via, "1.1 " + options.Via, "2.0 " + options.Via}
 	return h
@@ -275,12 +280,17 @@ var exchanges = sync.Pool{New: func() any {
 
 // ServeHTTP serves a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer h.options.Panics.Abort("serve a request")
 	e := exchanges.Get().(*exchange)
 	e.begin(h, w, r)
 	ended := false
 	defer func() {
-		if !ended { // a panic must not leak the request's place
-			e.leave()
+		if ended {
+			return
+		}
+		e.leave() // a panic must not leak the request's place
+		if e.tunneled != nil {
+			h.tunnels.remove(e.tunneled)
 		}
 	}()
 	e.serve()

@@ -62,8 +62,9 @@ func (e *exchange) mirror(mirror *table.Mirror) {
 		copied.StopBody = func() {}
 	}
 	service := e.state.services[mirror.Backend.Index]
-	ctx := context.WithoutCancel(e.r.Context())
+	ctx, caught := context.WithoutCancel(e.r.Context()), e.handler.options.Panics
 	mirrors.wait.Go(func() {
+		defer caught.Catch("copy a request")
 		defer func() { <-mirrors.slots }()
 		sendMirror(ctx, service, &copied)
 	})

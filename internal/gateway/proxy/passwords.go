@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 const (
@@ -66,6 +68,7 @@ type passwords struct {
 	key     []byte
 	seed    maphash.Seed
 	compare func(hash, password []byte) error
+	panics  panics.Reporter
 
 	mu      sync.Mutex
 	right   map[fingerprint]struct{}
@@ -328,16 +331,17 @@ func (p *passwords) next() *guess {
 }
 
 // isRight compares a password with every hash of the user.
-func (p *passwords) isRight(a *attempt) bool {
+func (p *passwords) isRight(a *attempt) (right bool) {
+	defer p.panics.Catch("compare a password") // then it is not right
 	hashes, known := a.users[a.user]
 	if !known {
 		hashes = anybodys(a.users)
 	}
-	right := false
+	matches := false
 	for _, hash := range hashes {
-		right = right || p.compare(hash, []byte(a.password)) == nil
+		matches = matches || p.compare(hash, []byte(a.password)) == nil
 	}
-	return right && known
+	return matches && known
 }
 
 // anybodys returns the hashes of any user.

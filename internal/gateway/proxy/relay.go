@@ -119,7 +119,10 @@ func (r *relay) copy(client, to net.Conn) {
 	idle.touch()
 	from, backend := &idleConn{client, idle}, &idleConn{to, idle}
 	var wait sync.WaitGroup
-	wait.Go(func() { r.received = pipe(backend, from, to, client) })
+	wait.Go(func() {
+		defer r.server.handler.options.Panics.Catch("forward a connection")
+		r.received = pipe(backend, from, to, client)
+	})
 	r.sent = pipe(from, backend, client, to)
 	// Nothing more is sent to the client. It has some time to notice that and to close too.
 	idle.shorten(r.server.handler.options.ClientTimeout)

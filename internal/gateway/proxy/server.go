@@ -157,7 +157,7 @@ func (s *Server) counted(listener net.Listener) net.Listener {
 	}
 	return proxyprotocol.Listen(counter.ListenUnclaimed(listener), proxyprotocol.Options{
 		Sources: s.options.LoadBalancer.Sources, Timeout: s.options.HeaderTimeout, Clock: s.options.Clock,
-		Refused: func() { counter.Refuse(connlimit.Unannounced) },
+		Refused: func() { counter.Refuse(connlimit.Unannounced) }, Panics: s.handler.options.Panics,
 	})
 }
 

@@ -86,8 +86,10 @@ func (l *sorter) deliver(next sortedConn) {
 // sort finds out which listener a connection is for.
 func (l *sorter) sort(conn *clientConn) {
 	h := l.server.handler
+	defer h.options.Panics.CatchClosing("sort a connection", conn)
 	r := newRelay(l.server, conn, table.TransportTLS)
 	stop := context.AfterFunc(l.open, func() { _ = conn.Conn.Close() }) // ends reading
+	defer stop()
 	_ = conn.SetReadDeadline(h.options.Clock.Now().Add(l.server.options.HeaderTimeout))
 	name, seen, err := clienthello.Read(conn)
 	if !stop() {

@@ -93,6 +93,7 @@ func (s *Server) pause(ctx context.Context) bool {
 
 // forwardStream forwards a connection of a port for TCP.
 func (s *Server) forwardStream(ctx context.Context, conn *clientConn, number int32) {
+	defer s.handler.options.Panics.CatchClosing("forward a connection", conn)
 	r := newRelay(s, conn, table.TransportTCP)
 	r.state = s.handler.current.Load()
 	if r.state != nil {

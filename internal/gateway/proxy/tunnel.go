@@ -72,23 +72,29 @@ func (e *exchange) tunnel(response *upstream.Response) {
 	backend := response.Tunnel()
 	early := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered()))
 	var wait sync.WaitGroup
-	wait.Go(func() { pipe(backend, io.MultiReader(early, client), backend, client) })
+	wait.Go(func() {
+		defer e.handler.options.Panics.Catch("forward an upgraded connection")
+		pipe(backend, io.MultiReader(early, client), backend, client)
+	})
 	e.sent = pipe(client, backend, client, backend)
 	// Nothing more is sent to the client. It has some time to notice that and to close too.
 	_ = client.SetReadDeadline(e.handler.options.Clock.Now().Add(e.handler.options.ClientTimeout))
 	wait.Wait()
 }
 
-// pipe copies one direction. The end of the input closes that direction. An error closes
-// both.
+// pipe copies one direction. The end of the input closes that direction. An error or a panic
+// closes both.
 func pipe(to io.Writer, from io.Reader, toConn, fromConn net.Conn) int64 {
-	n, err := io.Copy(to, from)
-	if err == nil {
-		if half, ok := toConn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-			return n
+	ended := false
+	defer func() {
+		if !ended {
+			_ = toConn.Close()
+			_ = fromConn.Close()
 		}
+	}()
+	n, err := io.Copy(to, from)
+	if half, ok := toConn.(interface{ CloseWrite() error }); ok && err == nil {
+		ended = half.CloseWrite() == nil
 	}
-	_ = toConn.Close()
-	_ = fromConn.Close()
 	return n
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/gateway/clients"
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // bufferBytes is how much is read at a time until the header has been read.
@@ -35,6 +36,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Refused is called for each connection that is closed because of its source or its header. Optional.
 	Refused func()
+	// Panics is told of a panic of reading a header, which closes the connection. Nil: it ends the process.
+	Panics panics.Reporter
 }
 
 // claimer is a connection that counts for its client as soon as that is known.
@@ -102,7 +105,9 @@ func (l *listener) run() {
 
 // receive reads the header of a connection, and delivers the connection.
 func (l *listener) receive(raw net.Conn) {
+	defer l.options.Panics.CatchClosing("read a header of the PROXY protocol", raw)
 	stop := context.AfterFunc(l.open, func() { _ = raw.Close() }) // ends reading
+	defer stop()
 	conn, ok := l.read(raw)
 	if !stop() {
 		return

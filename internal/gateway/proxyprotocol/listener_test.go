@@ -250,6 +250,29 @@ func TestAClosedListenerClosesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
+// mined is a connection of a client that makes the gateway panic.
+type mined struct{ sent }
+
+func (*mined) Read([]byte) (int, error) { panic("a defect") }
+
+func TestAPanicEndsOneConnectionAlone(t *testing.T) {
+	below, doing := make(handed), make(chan string, 1)
+	listener := proxyprotocol.Listen(below, proxyprotocol.Options{
+		Timeout: time.Minute, Clock: clock.RealClock{}, Panics: func(what string, _ any, _ []byte) { doing <- what },
+	})
+	t.Cleanup(func() { _ = listener.Close() })
+	broken := &mined{sent{closed: make(chan struct{})}}
+	below <- broken
+	if got := <-doing; got != "read a header of the PROXY protocol" {
+		t.Errorf("told of %q", got)
+	}
+	<-broken.closed
+	below <- &sent{Reader: bytes.NewReader([]byte(headers["version 1"].bytes + rest)), closed: make(chan struct{})}
+	if _, err := listener.Accept(); err != nil {
+		t.Errorf("the next connection: %v", err)
+	}
+}
+
 // sent is a connection of a client that sends some bytes and then no more.
 type sent struct {
 	net.Conn // nil

@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
@@ -81,7 +83,9 @@ func run(t *testing.T) (*Registry[token.Keys], *testingclock.FakeClock) {
 }
 
 func runWith(t *testing.T, options Options[token.Keys]) (*Registry[token.Keys], *testingclock.FakeClock) {
-	options.Fetch = fetchKeys
+	if options.Fetch == nil {
+		options.Fetch = fetchKeys
+	}
 	registry, clock := NewRegistry(options), testingclock.NewFakeClock(time.Now())
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
@@ -291,4 +295,33 @@ func TestNoRedirectGivesTLSUp(t *testing.T) {
 			t.Errorf("%s: got %v", next, err)
 		}
 	}
+}
+
+// What a provider publishes comes from outside. A panic of reading it is a failure like any other.
+func TestAPanicIsAFailureThatIsTriedAgain(t *testing.T) {
+	issuer := newIssuer(t)
+	issuer.set(publish(keySet(t)))
+	var defect atomic.Bool
+	defect.Store(true)
+	doing := make(chan string, 100)
+	registry, clock := runWith(t, Options[token.Keys]{
+		Fetch: func(ctx context.Context, client *http.Client, address string) (*token.Keys, time.Duration, error) {
+			if defect.Load() {
+				panic("a defect")
+			}
+			return fetchKeys(ctx, client, address)
+		},
+		Panics: func(what string, _ any, _ []byte) { doing <- what },
+	})
+	source := registry.Source(issuer.URL)
+	if got := <-doing; got != "fetch what a provider publishes" {
+		t.Errorf("told of %q", got)
+	}
+	resting(t, clock, 1)
+	if err := failureOf(source); !errors.Is(err, panics.ErrPanicked) || !source.Missing() {
+		t.Errorf("the failure is %v", err)
+	}
+	defect.Store(false)
+	clock.Step(2 * firstRetry)
+	eventually(t, "the keys are there", func() bool { return source.Last() != nil })
 }

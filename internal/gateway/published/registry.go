@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // Options say what is fetched, and who is told. All but Fetch are optional.
@@ -21,6 +23,8 @@ type Options[T any] struct {
 	Fetched func(err error)
 	// MissingChanged is called when Missing has changed for a source.
 	MissingChanged func()
+	// Panics is told of a panic of Fetch, which is a failure then. Nil: it ends the process.
+	Panics panics.Reporter
 }
 
 // Registry keeps one Source per address.

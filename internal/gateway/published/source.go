@@ -150,11 +150,16 @@ func (s *Source[T]) rest(ctx context.Context, clock clock.Clock, wait time.Durat
 
 // fetch gets the document once and wakes the callers that wait. It returns how long the
 // document is fresh.
+func (s *Source[T]) get(ctx context.Context) (document *T, fresh time.Duration, err error) {
+	defer s.registry.options.Panics.CatchError("fetch what a provider publishes", &err)
+	return s.registry.options.Fetch(ctx, s.registry.client, s.address)
+}
+
 func (s *Source[T]) fetch(ctx context.Context) (time.Duration, error) {
 	s.mu.Lock()
 	s.fetching = true
 	s.mu.Unlock()
-	document, fresh, err := s.registry.options.Fetch(ctx, s.registry.client, s.address)
+	document, fresh, err := s.get(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {

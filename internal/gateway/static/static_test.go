@@ -2,6 +2,7 @@ package static
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -98,7 +100,7 @@ func TestFollowAppliesChangesAndKeepsWhatWorked(t *testing.T) {
 		applied <- len(config.Proxy.Table.Routes)
 		return nil
 	}
-	if err := Follow(ctx, clock, path, apply, nil); err == nil {
+	if err := Follow(ctx, clock, path, apply, nil, nil); err == nil {
 		t.Error("a missing file is no error")
 	}
 	var wait sync.WaitGroup
@@ -106,7 +108,7 @@ func TestFollowAppliesChangesAndKeepsWhatWorked(t *testing.T) {
 	defer cancel()
 	write(document(1))
 	wait.Go(func() {
-		if err := Follow(ctx, clock, path, apply, func(err error) { failed <- err }); err != nil {
+		if err := Follow(ctx, clock, path, apply, func(err error) { failed <- err }, nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -143,5 +145,18 @@ func TestFollowAppliesChangesAndKeepsWhatWorked(t *testing.T) {
 		if routes != step.routes || (err != nil) != step.fails {
 			t.Errorf("%s: got %d routes, error %v", step.text, routes, err)
 		}
+	}
+}
+
+// The file that makes the gateway panic is refused like one that is wrong.
+func TestAPanicOfReadingTheFileIsAnError(t *testing.T) {
+	var told string
+	f := &follower{
+		parse:  func([]byte) (*Config, error) { panic("a defect") },
+		apply:  func(*Config) error { t.Error("it is applied"); return nil },
+		panics: func(what string, _ any, _ []byte) { told = what },
+	}
+	if err := f.take([]byte("{}")); !errors.Is(err, panics.ErrPanicked) || told != "read the configuration" {
+		t.Errorf("got %v, told of %q", err, told)
 	}
 }

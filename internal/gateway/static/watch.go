@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // every is how often the file is checked. It is compared by content, because it may be
@@ -21,9 +23,9 @@ var errIncomplete = errors.New(`the last line is not "...", which says that the 
 
 // Follow applies the file, and applies it again after each change, until the context ends.
 // It returns an error only if the file cannot be applied at the start. Later errors go to
-// failed, and the last good configuration stays.
-func Follow(ctx context.Context, ticking clock.WithTicker, path string, apply func(*Config) error, failed func(error)) error {
-	f := &follower{path: path, apply: apply}
+// failed, and the last good configuration stays. A panic of reading the file is such an error, and panics is told of it.
+func Follow(ctx context.Context, ticking clock.WithTicker, path string, apply func(*Config) error, failed func(error), panics panics.Reporter) error {
+	f := &follower{path: path, parse: Parse, apply: apply, panics: panics}
 	if err := f.look(); err != nil {
 		return err
 	}
@@ -43,8 +45,10 @@ func Follow(ctx context.Context, ticking clock.WithTicker, path string, apply fu
 
 // follower applies a file.
 type follower struct {
-	path  string
-	apply func(*Config) error
+	path   string
+	parse  func(text []byte) (*Config, error)
+	apply  func(*Config) error
+	panics panics.Reporter
 
 	taken []byte      // the content that was last applied or refused
 	seen  []byte      // the content at the last check
@@ -76,11 +80,16 @@ func (f *follower) take(text []byte) error {
 	if !isWhole(text) {
 		return errIncomplete
 	}
-	config, err := Parse(text)
+	config, err := f.read(text)
 	if err != nil {
 		return err
 	}
-	return f.apply(config)
+	return f.apply(config) // a panic may leave half of it applied, so it ends the process
+}
+
+func (f *follower) read(text []byte) (config *Config, err error) {
+	defer f.panics.CatchError("read the configuration", &err)
+	return f.parse(text)
 }
 
 // isWhole reports whether a file ends completely. Half a file may be valid YAML, and have

@@ -63,7 +63,7 @@ func TestNoPartOfAFileIsServedWithoutItsAuth(t *testing.T) {
 				t.Fatal(err)
 			}
 			served := 0
-			f := &follower{path: path, apply: func(config *Config) error {
+			f := &follower{parse: Parse, path: path, apply: func(config *Config) error {
 				served++
 				if names := open(config); len(names) > 0 {
 					t.Errorf("cut after byte %d, everybody is let into %v:\n%s", cut, names, whole[:cut])
@@ -90,7 +90,7 @@ func TestAFileThatIsBeingWrittenIsNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var served []string
-	f := &follower{path: path, apply: func(config *Config) error {
+	f := &follower{parse: Parse, path: path, apply: func(config *Config) error {
 		served = append(served, config.Proxy.Table.Routes[0].Name)
 		return nil
 	}}

@@ -66,7 +66,14 @@ func newConn(raw net.Conn, pool *pool) *conn {
 func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) {
 	c.ctx, c.request, c.sending, c.answered, c.written, c.headRead = ctx, req, nil, false, 0, false
 	c.unfit = req.distrusted()
+	exchanged := false
+	defer func() {
+		if !exchanged { // a panic
+			_ = c.raw.Close()
+		}
+	}()
 	err := c.exchange()
+	exchanged = true
 	if err == nil {
 		c.response = Response{
 			Status: c.head.status, Fields: c.head.fields, ContentLength: c.head.length,

@@ -93,6 +93,7 @@ func (s *Service) suspect(ctx context.Context, e *endpoint, unreachable bool) {
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	s.asking.Go(func() {
 		defer cancel()
+		defer s.options.Panics.Catch("ask a suspected endpoint")
 		if err := s.ask(asking, e); err != nil {
 			s.eject(e)
 			return

@@ -71,12 +71,17 @@ func (e *endpoint) send(ctx context.Context, req *Request, fresh bool) (*Respons
 	if req.Protocol == HTTP2 {
 		transport = e.http2
 	}
+	answered := false
+	defer func() {
+		if !answered { // an error or a panic
+			e.leave()
+		}
+	}()
 	response, err := transport.roundTrip(ctx, req, fresh)
 	if err != nil {
-		e.leave()
 		return nil, err
 	}
-	response.endpoint = e
+	answered, response.endpoint = true, e
 	return response, nil
 }
 

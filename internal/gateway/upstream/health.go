@@ -3,6 +3,7 @@ package upstream
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,6 +14,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // maxCheckBody bounds how much of the answer to a check is read, so that its connection can
@@ -150,14 +153,16 @@ func (c *checker) run(ctx context.Context, clock clock.Clock) {
 			return
 		}
 		timer.Reset(period - period/10 + rand.N(period/5+1)) // from the start of a check to the start of the next
-		if err := c.ask(ctx); ctx.Err() == nil {
+		// A panic says nothing of the endpoint.
+		if err := c.ask(ctx); ctx.Err() == nil && !errors.Is(err, panics.ErrPanicked) {
 			c.report(ctx, err)
 		}
 	}
 }
 
 // ask checks the endpoint once. Its failures do not count for an ejection.
-func (c *checker) ask(ctx context.Context) error {
+func (c *checker) ask(ctx context.Context) (err error) {
+	defer c.endpoint.service.options.Panics.CatchError("check the health of an endpoint", &err)
 	ctx, cancel := context.WithTimeoutCause(asOwn(ctx), c.check.Timeout, fmt.Errorf("no answer in %v", c.check.Timeout))
 	defer cancel()
 	request := c.check.request(c.endpoint)

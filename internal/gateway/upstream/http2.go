@@ -112,7 +112,7 @@ func (t *http2Transport) drain() { t.http2.CloseIdleConnections() }
 // roundTrip sends a request. The transport itself repeats a request that the endpoint has
 // not processed.
 func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*Response, *Error) {
-	e := &http2Exchange{request: req, hints: hints{forward: req.Informational}}
+	e := &http2Exchange{request: req, hints: hints{forward: req.Informational, panics: t.options.Panics}}
 	e.start(ctx, t.options)
 	request, err := e.build(t)
 	if err != nil {

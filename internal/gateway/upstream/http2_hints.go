@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/textproto"
 	"sync"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // waitingHints bounds the informational responses that wait for a client. Each may be as large as a head, and clients can do
@@ -14,6 +16,7 @@ const waitingHints = 4
 // It must not wait for a client, because all other requests on the connection would wait too.
 type hints struct {
 	forward func(status int, fields []Field) // nil: nobody wants them
+	panics  panics.Reporter
 
 	mu         sync.Mutex
 	came       int
@@ -49,6 +52,7 @@ func (h *hints) pass(one hint) {
 	if h.queue == nil {
 		h.queue = make(chan hint, waitingHints)
 		h.forwarding.Go(func() {
+			defer h.panics.Catch("forward informational responses")
 			for next := range h.queue {
 				h.forward(next.status, next.fields)
 			}

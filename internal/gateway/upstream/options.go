@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // Options configures a Service. The zero value of a field means its default.
@@ -35,6 +37,8 @@ type Options struct {
 	Checked func(CheckResult)
 	// Backoff defines how long to wait before a retry.
 	Backoff Backoff
+	// Panics is told of a panic of what works for one request or one endpoint. Nil: it ends the process.
+	Panics panics.Reporter
 }
 
 // Backoff defines how long to wait before a retry. The wait is a random part between half

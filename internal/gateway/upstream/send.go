@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 const (
@@ -48,7 +49,7 @@ func (s *sender) send() error {
 	// The wait for the response starts when the request was sent.
 	s.setReadDeadline(s.conn.end)
 	err := s.copy()
-	if errors.Is(err, errRequestBody) {
+	if errors.Is(err, errRequestBody) || errors.Is(err, panics.ErrPanicked) {
 		_ = s.conn.raw.Close() // the request cannot be completed, and the endpoint must notice that
 		return err
 	}
@@ -65,7 +66,8 @@ func (s *sender) setReadDeadline(end time.Time) {
 	}
 }
 
-func (s *sender) copy() error {
+func (s *sender) copy() (err error) {
+	defer s.conn.options.Panics.CatchError("send the body of a request", &err)
 	left := s.conn.request.ContentLength
 	piece := pieces.Get().(*piece)
 	defer pieces.Put(piece)

@@ -160,14 +160,19 @@ func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 		replay.release()
 		return nil, failure
 	}
+	answered := false
+	defer func() {
+		if !answered { // an error or a panic
+			s.gate.leave(pass)
+			replay.release()
+		}
+	}()
 	s.budget.requests.Add(1)
 	response, failure := s.try(ctx, req)
 	if failure != nil {
-		s.gate.leave(pass)
-		replay.release()
 		return nil, failure
 	}
-	response.replay, response.gate, response.pass = replay, &s.gate, pass
+	answered, response.replay, response.gate, response.pass = true, replay, &s.gate, pass
 	return response, nil
 }
 

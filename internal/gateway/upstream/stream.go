@@ -42,22 +42,27 @@ func (s *Service) Connect(ctx context.Context, client netip.Addr) (*Connection, 
 	if _, failure := s.gate.enter(ctx, pass, maxPendingWait); failure != nil {
 		return nil, failure
 	}
+	connected := false
+	defer func() {
+		if !connected { // an error or a panic
+			s.gate.leave(pass)
+		}
+	}()
 	var tried []*endpoint
 	for {
 		e := s.pick(tried)
 		if e == nil {
-			s.gate.leave(pass)
 			return nil, &Error{Kind: NoEndpoints, Err: errNoEndpoints}
 		}
 		e.inFlight.Add(1)
 		raw, failure := e.connect(ctx)
 		if failure == nil {
+			connected = true
 			return &Connection{Conn: raw, Endpoint: e.address, leave: sync.OnceFunc(func() { e.leave(); s.gate.leave(pass) })}, nil
 		}
 		e.leave()
 		tried = append(tried, e)
 		if failure.Kind != Connect || len(tried) == min(maxConnects, s.Endpoints()) {
-			s.gate.leave(pass)
 			return nil, failure
 		}
 	}

@@ -85,6 +85,7 @@ func (l *link) run(ctx context.Context) {
 
 // read takes answers.
 func (l *link) read() {
+	defer l.mesh.options.Panics.Catch("take answers of another replica")
 	buffer, from := make([]byte, maxFrame), bufio.NewReader(l.conn)
 	for {
 		_ = l.conn.SetReadDeadline(l.mesh.options.Clock.Now().Add(silenceTime))
@@ -100,6 +101,7 @@ func (l *link) read() {
 
 // write sends asks. Those that wait go in one frame.
 func (l *link) write(ctx context.Context) {
+	defer l.mesh.options.Panics.Catch("ask another replica")
 	beat := l.mesh.options.Clock.NewTicker(beatTime)
 	defer beat.Stop()
 	frame := make([]byte, 0, maxFrame)

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// Changed is called when State may have changed. Optional. It must not block.
 	Changed func()
+	// Panics is told of a panic of a connection to another replica, which ends the connection. Nil: it ends the process.
+	Panics panics.Reporter
 }
 
 // State tells how many other replicas there are, and how many of them are reached in both directions.

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 )
@@ -46,8 +47,13 @@ func start(t testing.TB, id *peers.Identity) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startOn(t, id, listener, nil)
+}
+
+func startOn(t testing.TB, id *peers.Identity, listener net.Listener, report panics.Reporter) *replica {
+	t.Helper()
 	r := &replica{Quota: quota.New(clock.RealClock{}), address: listener.Addr().String(), changed: make(chan struct{}, 1)}
-	r.mesh = peers.New(peers.Options{Identity: id, Listener: listener, Quota: r.Quota, Clock: clock.RealClock{}, Changed: func() {
+	r.mesh = peers.New(peers.Options{Identity: id, Listener: listener, Quota: r.Quota, Clock: clock.RealClock{}, Panics: report, Changed: func() {
 		select {
 		case r.changed <- struct{}{}:
 		default:
@@ -277,4 +283,39 @@ func FuzzAnswering(f *testing.F) {
 		}
 		peers.TakeAll(q, sent)
 	})
+}
+
+// mined is a connection of another replica that makes this one panic.
+type mined struct{ net.Conn }
+
+func (mined) Read([]byte) (int, error) { panic("a defect") }
+
+// mining makes mined connections of the first ones.
+type mining struct {
+	net.Listener
+
+	left atomic.Int64
+}
+
+func (m *mining) Accept() (net.Conn, error) {
+	conn, err := m.Listener.Accept()
+	if err == nil && m.left.Add(-1) >= 0 {
+		conn = mined{conn}
+	}
+	return conn, err
+}
+
+func TestAPanicEndsOneConnectionAlone(t *testing.T) {
+	below, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, doing := identity(t, secret, "test"), make(chan string, 1)
+	listener := &mining{Listener: below}
+	listener.left.Store(1)
+	panicking := startOn(t, id, listener, func(what string, _ any, _ []byte) { doing <- what })
+	join(t, panicking, start(t, id))
+	if got := <-doing; got != "answer another replica" {
+		t.Errorf("told of %q", got)
+	}
 }

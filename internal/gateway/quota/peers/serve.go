@@ -33,6 +33,7 @@ func (m *Mesh) accept(ctx context.Context) {
 
 // serve serves one connection until it or the context ends.
 func (m *Mesh) serve(ctx context.Context, raw net.Conn) {
+	defer m.options.Panics.Catch("answer another replica")
 	defer func() { _ = raw.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = raw.Close() })()
 	if !m.pending.enter(raw) {

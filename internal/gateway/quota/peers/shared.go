@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 )
 
@@ -49,6 +50,8 @@ type SharedOptions struct {
 	Clock clock.WithTicker
 	// Changed is called when Trouble may have changed. Optional. It must not block.
 	Changed func()
+	// Panics is told of a panic of a connection to another replica. Nil: it ends the process.
+	Panics panics.Reporter
 }
 
 // Shared counts requests for all replicas of a gateway, as the settings say. It is safe for concurrent use.
@@ -143,7 +146,7 @@ func (s *Shared) begin(ctx context.Context) (again time.Time) {
 		return s.options.Clock.Now().Add(listenPause)
 	}
 	s.wrong = ""
-	s.mesh = New(Options{Identity: s.identity, Listener: listener, Quota: s.quota, Clock: s.options.Clock, Changed: s.options.Changed})
+	s.mesh = New(Options{Identity: s.identity, Listener: listener, Quota: s.quota, Clock: s.options.Clock, Changed: s.options.Changed, Panics: s.options.Panics})
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func(mesh *Mesh) {

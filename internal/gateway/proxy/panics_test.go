@@ -1,0 +1,167 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+	"k8s.io/utils/clock"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+)
+
+// reported sends what panicked to a channel.
+func reported() (panics.Reporter, chan string) {
+	doing := make(chan string, 100)
+	return func(what string, _ any, _ []byte) { doing <- what }, doing
+}
+
+// breakServices gives the gateway a defect: what uses a Service panics.
+func (g *gateway) breakServices(names ...string) {
+	g.t.Helper()
+	current := *g.handler.current.Load()
+	current.services = slices.Clone(current.services)
+	for _, name := range names {
+		broken := 0
+		for _, backend := range current.Table.Backends {
+			if backend.Service == name {
+				current.services[backend.Index] = nil
+				broken++
+			}
+		}
+		if broken == 0 {
+			g.t.Fatalf("the table has no Service %s", name)
+		}
+	}
+	g.handler.current.Store(&current)
+}
+
+func TestAPanicEndsOneRequestAlone(t *testing.T) {
+	backend, _ := recording(t)
+	report, doing := reported()
+	rule := func(name, to string, mirrors ...table.MirrorRef) table.Rule {
+		return table.Rule{Name: name, Path: "/" + name, Backends: []table.BackendRef{backendTo(to)}, Mirrors: mirrors}
+	}
+	mirror := table.MirrorRef{Namespace: "shop", Service: "broken", Port: 80, Numerator: 1, Denominator: 1}
+	g := startTable(t, Options{Panics: report}, compileRules(t, table.Input{Rules: []table.Rule{
+		rule("well", "app"), rule("panics", "broken"), rule("copied", "app", mirror),
+	}}, map[string]string{"app": backend, "broken": backend}))
+	g.breakServices("broken")
+	for range 3 {
+		response, err := http.DefaultClient.Do(g.request("GET", "/panics"))
+		if err == nil {
+			t.Errorf("the request that panics is answered with %d", response.StatusCode)
+			_ = response.Body.Close()
+		}
+		want(t, "told", <-doing, "serve a request")
+	}
+	for range 3 {
+		response, _ := g.get("/copied")
+		want(t, "the request whose copy panics", response.StatusCode, 200)
+		want(t, "told", <-doing, "copy a request")
+	}
+	g.handler.mirrors.wait.Wait()
+	want(t, "copies in flight", len(g.handler.mirrors.slots), 0)
+	response, _ := g.get("/well")
+	want(t, "another request", response.StatusCode, 200)
+}
+
+func TestAPanicEndsOneConnectionAlone(t *testing.T) {
+	report, doing := reported()
+	g, place := tcpGateway(t, Options{Panics: report}, map[string][]string{"app": {says(t, "app")}}, to("app")...)
+	g.breakServices("app")
+	for range 3 {
+		got, err := io.ReadAll(dialTCP(t, place.Address))
+		if len(got) != 0 || err != nil {
+			t.Errorf("got %q, %v, want the end", got, err)
+		}
+		want(t, "told", <-doing, "forward a connection")
+	}
+	eventually(t, "no connection counts", func() bool { return g.handler.connections.Open() == 0 })
+}
+
+func TestAPanicEndsOneConnectionOfTLSAlone(t *testing.T) {
+	report, doing := reported()
+	var certificates Certificates
+	if err := certificates.Set([]Certificate{certificate(t, 1, "a")}); err != nil {
+		t.Fatal(err)
+	}
+	place := freePlace(t)
+	place.Kind = PortTLS
+	number := int32(netip.MustParseAddrPort(place.Address).Port())
+	g := startServer(t, Options{Panics: report}, ServerOptions{Certificates: &certificates}, streamTable(t,
+		[]table.Listener{{Port: number, Secure: true, Hostname: "broken.test", Transport: table.TransportTLS}},
+		[]table.Rule{{Name: "broken", Host: "broken.test", Transport: table.TransportTLS, StrictShares: true, Backends: to("app")}},
+		map[string][]string{"app": {says(t, "app")}}))
+	g.listens(t, place)
+	g.breakServices("app")
+	for range 3 {
+		conn := tls.Client(dialTCP(t, place.Address), &tls.Config{ServerName: "broken.test", InsecureSkipVerify: true})
+		if err := conn.Handshake(); err == nil {
+			t.Error("the handshake is done")
+		}
+		want(t, "told", <-doing, "sort a connection")
+	}
+}
+
+func TestAPanicEndsOneDatagramAlone(t *testing.T) {
+	report, doing := reported()
+	g := startDatagrams(t, Options{Panics: report}, map[string][]string{"app": {"127.0.0.1:9"}}, to("app")...)
+	g.breakServices("app")
+	client := g.client(t)
+	for range 3 {
+		_, _ = client.Write([]byte("x"))
+		want(t, "told", <-doing, "forward a datagram")
+	}
+}
+
+// mined is a connection to a backend with a defect.
+type mined struct{ net.Conn }
+
+func (m mined) Write([]byte) (int, error) { panic("a defect") }
+
+// What forwards one direction of a connection has a goroutine of its own.
+func TestAPanicInOneDirectionEndsBoth(t *testing.T) {
+	report, doing := reported()
+	silent := listen(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	_, place := tcpGateway(t, Options{Panics: report, Upstream: upstream.Options{Dial: func(ctx context.Context, address string) (net.Conn, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", address)
+		return mined{conn}, err
+	}}}, map[string][]string{"app": {silent}}, to("app")...)
+	conn := dialTCP(t, place.Address)
+	_, _ = io.WriteString(conn, "x")
+	if got, err := io.ReadAll(conn); len(got) != 0 || err != nil {
+		t.Errorf("got %q, %v, want the end", got, err)
+	}
+	want(t, "told", <-doing, "forward a connection")
+}
+
+func TestAPasswordThatPanicsIsWrong(t *testing.T) {
+	report, doing := reported()
+	p := newPasswords(clock.RealClock{})
+	p.panics, p.compare = report, func(_, password []byte) error {
+		if string(password) == "panics" {
+			panic("a defect")
+		}
+		return nil
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte("right"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guess := func(password string) verdict {
+		return p.check(t.Context(), attempt{user: "carol", password: password, client: netip.MustParseAddr("fd00::1"), users: map[string][][]byte{"carol": {hash}}})
+	}
+	want(t, "the one that panics", guess("panics"), passwordWrong)
+	want(t, "told", <-doing, "compare a password")
+	want(t, "the next", guess("right"), passwordRight)
+}
