@@ -33,7 +33,8 @@ func TestAPanicIsCaughtAndReported(t *testing.T) {
 		"CatchError":   func(r panics.Reporter) { defer r.CatchError("work", &result); panic("a defect") },
 		"Abort": func(r panics.Reporter) {
 			defer func() {
-				if cause := recover(); cause != http.ErrAbortHandler {
+				cause := recover()
+				if err, is := cause.(error); !is || !errors.Is(err, http.ErrAbortHandler) {
 					t.Errorf("Abort: panics with %v", cause)
 				}
 			}()
