@@ -140,6 +140,9 @@ spec:
     - {name: away, path: /away, backendService: {name: away, port: 80}}
     - {name: token, path: /token, backendService: {name: well, port: 80}, auth: {jwt: {issuer: "https://issuer.example.com", jwksURL: "https://127.0.0.1:1/keys"}}}
     - {name: nothing, path: /nothing, backendService: {name: nothing, port: 80}}
+    - {name: kept, path: /kept, backendService: {name: well, port: 80}, cache: {}}
+    - {name: smaller, path: /smaller, backendService: {name: well, port: 80}, compression: {}}
+    - {name: asked, path: /asked, backendService: {name: well, port: 80}, auth: {external: {backendService: {name: well, port: 80}}}}
 backends:
   well:80: {addresses: [%q]}
   sick:80: {addresses: [%q]}
@@ -152,7 +155,11 @@ secrets:
 // startGateways starts two replicas and sends them requests until the test ends.
 func startGateways(t *testing.T) []int {
 	t.Helper()
-	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	text := []byte(strings.Repeat("well ", 1000))
+	well := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = w.Write(text)
+	}))
 	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
 	t.Cleanup(well.Close)
 	t.Cleanup(sick.Close)
@@ -184,7 +191,7 @@ func sendRequests(t *testing.T, address string) {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			for _, path := range []string{"/well", "/sick", "/away", "/token", "/nothing", "/unknown"} {
+			for _, path := range []string{"/well", "/sick", "/away", "/token", "/nothing", "/unknown", "/kept", "/smaller", "/asked"} {
 				_, _ = get(address + path) // most are to fail
 			}
 			select {
