@@ -26,7 +26,7 @@ func StateMetrics() []metric.Definition {
 		{Name: "slipway_gateway_shared_limit_requests_total", Type: metric.Counter, Labels: []string{"decision"}, Help: "Requests that rate limits of count Gateway have decided about: allowed or refused by the count of all replicas, or decided by this replica with its part of the limit because the replica that counts was not reached (unreached), did not answer in 20 ms (late), or had too much to answer (full)."},
 		{Name: "slipway_gateway_shared_limit_lease_requests_total", Type: metric.Counter, Help: "Times that this replica has asked another one for tokens of a rate limit of count Gateway."},
 		{Name: "slipway_gateway_shared_limit_rejected_connections_total", Type: metric.Counter, Help: "Connections to the port for other replicas that ended before both sides had proven that they are of the same gateway: those of others, and those of replicas that took longer than a second."},
-		{Name: "slipway_gateway_panics_total", Type: metric.Counter, Help: "Panics that were caught, each a bug in the gateway. What panicked has ended: one request, connection, datagram, or background job. The log has the stack. Should stay 0."},
+		{Name: "slipway_gateway_panics_total", Type: metric.Counter, Help: "Panics that were caught, each a bug in the gateway: one request, connection or datagram has ended, or one attempt of a background job. The log has the stack. Panics of making a table are not among them (slipway_gateway_configuration_rejected). Should stay 0."},
 	}
 }
 

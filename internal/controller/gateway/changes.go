@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -78,6 +79,8 @@ type writing struct {
 	errs   []error
 	// away tells that the API server did not answer: it is asked no more.
 	away bool
+	// panicked is the panic of a write, with its stack. Empty: there was none.
+	panicked string
 }
 
 // run writes, and returns what went wrong.
@@ -90,10 +93,25 @@ func (w *writing) run() error {
 	rand.Shuffle(len(w.writes), func(i, j int) { w.writes[i], w.writes[j] = w.writes[j], w.writes[i] })
 	var working sync.WaitGroup
 	for range writers {
-		working.Go(w.work)
+		working.Go(func() {
+			defer w.handOver()
+			w.work()
+		})
 	}
 	working.Wait()
+	if w.panicked != "" {
+		panic(w.panicked) // on the goroutine of the reconcile, where it is caught and counted
+	}
 	return w.conclude()
+}
+
+// handOver keeps the panic of a write for the goroutine of the reconcile, and ends the writing. It must be deferred.
+func (w *writing) handOver() {
+	if cause := recover(); cause != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.away, w.panicked = true, fmt.Sprintf("%v\n%s", cause, debug.Stack())
+	}
 }
 
 // work makes writes until there are no more, the time is up, or the API server is away.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -146,4 +147,19 @@ func TestAnAPIServerThatDoesNotAnswerIsNotAskedAThousandTimes(t *testing.T) {
 	if _, retry := outcome.Result(err, 0); retry == nil {
 		t.Errorf("%v is not tried again", err)
 	}
+}
+
+// Many are written on goroutines of their own, where nobody would catch a panic.
+func TestAPanicOfAWriteIsOneOfTheReconcile(t *testing.T) {
+	writes := make([]func() error, 3*fewWrites)
+	for i := range writes {
+		writes[i] = func() error { panic("a defect") }
+	}
+	defer func() {
+		if cause := fmt.Sprint(recover()); !strings.HasPrefix(cause, "a defect") || !strings.Contains(cause, "changes_test.go") {
+			t.Errorf("it panics with %s", cause)
+		}
+	}()
+	_ = (&writing{clock: clocktesting.NewFakePassiveClock(time.Now()), writes: writes}).run()
+	t.Error("it does not panic")
 }

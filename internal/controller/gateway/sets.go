@@ -145,34 +145,32 @@ func (r *Reconciler) writeSet(ctx context.Context, object *gatewayv1.ListenerSet
 	return written(object, err)
 }
 
-// releaseSets are the writes that take back what we said of the ListenerSets of a Gateway that has gone, or is not ours.
-func (r *Reconciler) releaseSets(ctx context.Context, gateway types.NamespacedName) ([]func() error, error) {
-	list, err := r.setsOf(ctx, gateway)
-	errs := []error{err}
-	var writes []func() error
-	for i := range list {
-		of, err := r.releaseSet(ctx, client.ObjectKeyFromObject(&list[i]), &list[i])
-		writes, errs = append(writes, of...), append(errs, err)
-	}
-	return writes, errors.Join(errs...)
-}
-
 // releaseSet are the writes that take our entries for a ListenerSet out of the statuses of routes, and what we said out of its own.
-// What others have said there stays. object is nil if the set has gone.
+// object is nil if the set has gone.
 func (r *Reconciler) releaseSet(ctx context.Context, name types.NamespacedName, object *gatewayv1.ListenerSet) ([]func() error, error) {
-	changes, err := r.releaseRoutes(ctx, ofSet(name), func(ref gatewayv1.ParentReference, namespace string) bool {
+	changes, err := r.releaseRoutes(ctx, func(ref gatewayv1.ParentReference, namespace string) bool {
 		of, is := graph.SetOf(ref, namespace)
 		return is && of == name
-	})
+	}, ofSet(name))
 	writes := r.writesOf(ctx, changes)
-	if object == nil || !statedByUs(object) {
+	if object == nil {
 		return writes, err
 	}
-	in, failed := r.kinds.objects.Client(object)
-	if failed != nil {
-		return writes, errors.Join(err, failed)
+	of, failed := r.takeBack(ctx, object)
+	return append(writes, of...), errors.Join(err, failed)
+}
+
+// takeBack is the write that takes what we said of a ListenerSet out of its status. What others have said there stays. There is none
+// if nothing is ours.
+func (r *Reconciler) takeBack(ctx context.Context, set *gatewayv1.ListenerSet) ([]func() error, error) {
+	if !statedByUs(set) {
+		return nil, nil
 	}
-	return append(writes, func() error { return applyStatus(ctx, in, object.DeepCopy(), nil) }), err
+	in, err := r.kinds.objects.Client(set)
+	if err != nil {
+		return nil, err
+	}
+	return []func() error{func() error { return applyStatus(ctx, in, set.DeepCopy(), nil) }}, nil
 }
 
 // statedByUs tells that something in the status of a set is ours.

@@ -210,21 +210,38 @@ func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) 
 	if !r.kinds.running() || !r.kinds.objects.Watches(gateway.Namespace) {
 		return nil
 	}
-	routes, ofRoutes := r.releaseRoutes(ctx, gateway.String(), ofGateway(gateway, nil))
+	list, err := r.setsOf(ctx, gateway)
+	errs, values := []error{err}, []string{gateway.String()}
+	sets := make([]*gatewayv1.ListenerSet, len(list))
+	var writes []func() error
+	for i := range list {
+		sets[i] = &list[i]
+		values = append(values, ofSet(client.ObjectKeyFromObject(sets[i])))
+		of, err := r.takeBack(ctx, sets[i])
+		writes, errs = append(writes, of...), append(errs, err)
+	}
+	routes, ofRoutes := r.releaseRoutes(ctx, ofGateway(gateway, sets), values...)
 	policies, ofPolicies := r.releasePolicies(ctx, gateway)
 	gatewayPolicies, ofGatewayPolicies := r.releaseGatewayPolicies(ctx, gateway)
-	sets, ofSets := r.releaseSets(ctx, gateway)
-	writes := append(r.writesOf(ctx, slices.Concat(routes, policies, gatewayPolicies)), sets...)
-	return errors.Join(ofRoutes, ofPolicies, ofGatewayPolicies, ofSets, r.writeAll(writes))
+	writes = append(writes, r.writesOf(ctx, slices.Concat(routes, policies, gatewayPolicies))...)
+	return errors.Join(append(errs, ofRoutes, ofPolicies, ofGatewayPolicies, r.writeAll(writes))...)
 }
 
-// releaseRoutes are the changes that take our entries for some parents out of the statuses of routes. value finds the routes in the
-// index.
-func (r *Reconciler) releaseRoutes(ctx context.Context, value string, ours owns) ([]change, error) {
-	found, err := listRoutes(ctx, r.kinds.objects, client.MatchingFields{indexEntry: value}, client.UnsafeDisableDeepCopy)
+// releaseRoutes are the changes that take our entries for some parents out of the statuses of routes, one for each route. values find
+// the routes in the index.
+func (r *Reconciler) releaseRoutes(ctx context.Context, ours owns, values ...string) ([]change, error) {
+	var errs []error
 	var changes []change
-	for _, route := range found { // with an error they are those that could be listed
-		changes = r.appendChange(changes, route, ours, nil)
+	seen := map[types.UID]bool{}
+	for _, value := range values {
+		found, err := listRoutes(ctx, r.kinds.objects, client.MatchingFields{indexEntry: value}, client.UnsafeDisableDeepCopy)
+		errs = append(errs, err)
+		for _, route := range found { // with an error they are those that could be listed
+			if !seen[route.GetUID()] {
+				seen[route.GetUID()] = true
+				changes = r.appendChange(changes, route, ours, nil)
+			}
+		}
 	}
-	return changes, err
+	return changes, errors.Join(errs...)
 }

@@ -71,6 +71,41 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 }
 
 // A class of somebody else costs nothing: of its Gateways and routes the operator keeps nothing in memory.
+// Its entries for the Gateway and for several ListenerSets are taken out of a route together.
+func TestAGatewayThatGoesCostsARouteOneWrite(t *testing.T) {
+	f := newFixture(t)
+	counter := &requests.Counter{}
+	f.startOperator(counter.Watch)
+	g := f.gateway(allowing(gatewayv1.NamespacesFromSame))
+	of := func(name string) gatewayv1.ParentReference {
+		return gatewayv1.ParentReference{Kind: ptr(gatewayv1.Kind("ListenerSet")), Name: gatewayv1.ObjectName(name)}
+	}
+	route := f.route("shop", "shop", func(r *gatewayv1.HTTPRoute) { r.Spec.ParentRefs = append(r.Spec.ParentRefs, of("one"), of("two")) })
+	one, two := f.set(f.namespace, "one", plainEntry("own", 80, "one.example.com")), f.set(f.namespace, "two", plainEntry("own", 80, "two.example.com"))
+	f.create(f.class, g, service(f.namespace, "shop"), one, two, route)
+	entries := func(want int) {
+		environment.Eventually(t, func() error {
+			if err := f.get(route); err != nil {
+				return err
+			}
+			if got := len(route.Status.Parents); got != want {
+				return fmt.Errorf("the route has %d entries, want %d", got, want)
+			}
+			return nil
+		})
+	}
+	entries(3)
+	f.waitSet(one, setAccepted, yes, gatewayv1.ListenerSetReasonAccepted)
+	f.waitSet(two, setAccepted, yes, gatewayv1.ListenerSetReasonAccepted)
+	made := f.asked(counter, func() {
+		f.delete(g)
+		entries(0)
+	})
+	if got := made.ByKind()["patch httproutes/status"]; got != 1 {
+		t.Errorf("the route was written %d times: %v", got, made)
+	}
+}
+
 func TestAForeignClassCostsNothing(t *testing.T) {
 	f := newFixture(t)
 	counter := &requests.Counter{}

@@ -97,16 +97,20 @@ func (p *Pool) takePlace(owner Owner) bool {
 
 // Give takes an encoder back, in whatever state. It keeps nothing of the body.
 func (p *Pool) Give(e *Encoder) {
-	owner := e.owner
+	defer p.Drop(e)
 	e.Reset(io.Discard)
 	select {
 	case p.idle[e.coding] <- e:
 	default: // there are enough
 	}
+}
+
+// Drop gives the place of an encoder back, and not the encoder.
+func (p *Pool) Drop(e *Encoder) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.clients.Release(owner.Client)
-	p.routes.Release(owner.Route)
+	p.clients.Release(e.owner.Client)
+	p.routes.Release(e.owner.Route)
 }
 
 // InUse is how many encoders are in use.

@@ -1,7 +1,10 @@
 // Package panics keeps a panic in what serves one client from ending the gateway, which serves all the others.
 //
-// net/http does so for the goroutines of its connections. Every other goroutine that reads what comes from outside defers one of the
-// methods of Reporter.
+// net/http does so for the goroutines of its connections, and tells only its error log. Goroutines of our own that work with what comes
+// from outside defer one of the methods of Reporter, and so does our code on goroutines of libraries. What a library does on a
+// goroutine of its own still ends the process: reading a connection of HTTP/2 to a backend, above all.
+//
+// Who catches a panic must give back what it holds, as after an error: deferred functions do that.
 package panics
 
 import (
@@ -22,6 +25,8 @@ var ErrPanicked = errors.New("a defect of the gateway, see its log")
 
 // Reporter is told of each panic that was caught: while doing what, why, and the stack. A nil Reporter catches nothing, so that a test
 // fails with the panic.
+//
+// What is done is one of a few constant texts.
 //
 // The methods catch a panic only when they are deferred themselves.
 type Reporter func(doing string, cause any, stack []byte)
@@ -73,7 +78,7 @@ func (r Reporter) Abort(doing string) {
 	panic(http.ErrAbortHandler)
 }
 
-// logPause is how long the same panic is not logged again. Who can cause one can cause many.
+// logPause is how long no further panic of the same work is logged. Who can cause one can cause many.
 const logPause = 10 * time.Second
 
 // Log counts panics and logs them. It is safe for concurrent use.
@@ -83,27 +88,32 @@ type Log struct {
 
 	mu    sync.Mutex
 	count uint64
-	last  string
-	at    time.Time
+	at    map[string]time.Time // when a panic of some work was logged last
 }
 
 // NewLog returns a Log that has counted none.
-func NewLog(log *slog.Logger, clock clock.PassiveClock) *Log { return &Log{log: log, clock: clock} }
+func NewLog(log *slog.Logger, clock clock.PassiveClock) *Log {
+	return &Log{log: log, clock: clock, at: map[string]time.Time{}}
+}
 
 // Report is a Reporter.
 func (l *Log) Report(doing string, cause any, stack []byte) {
-	text := fmt.Sprint(cause)
-	now := l.clock.Now()
+	if l.note(doing) {
+		l.log.Error("a panic was caught, which is a defect of the gateway", "doing", doing, "panic", fmt.Sprint(cause), "stack", string(stack))
+	}
+}
+
+// note counts a panic, and reports whether it is to be logged.
+func (l *Log) note(doing string) bool {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.count++
-	known := doing+text == l.last && now.Sub(l.at) < logPause
-	if !known {
-		l.last, l.at = doing+text, now
+	now := l.clock.Now()
+	if last, is := l.at[doing]; is && now.Sub(last) < logPause {
+		return false
 	}
-	l.mu.Unlock()
-	if !known {
-		l.log.Error("a panic was caught, which is a defect of the gateway", "doing", doing, "panic", text, "stack", string(stack))
-	}
+	l.at[doing] = now
+	return true
 }
 
 // Count is how many panics were caught.

@@ -53,14 +53,7 @@ func (l *accessLog) write(e *exchange, duration time.Duration) {
 
 // append adds a line, or drops it when too much waits.
 func (l *accessLog) append(line func([]byte) []byte) {
-	l.mu.Lock()
-	before := len(l.pending)
-	l.pending = line(l.pending)
-	size := len(l.pending)
-	if size > maxLogPending {
-		l.pending = l.pending[:before]
-	}
-	l.mu.Unlock()
+	size := l.take(line)
 	if size > maxLogPending {
 		l.dropped(1)
 	}
@@ -70,6 +63,17 @@ func (l *accessLog) append(line func([]byte) []byte) {
 		default: // a signal waits already
 		}
 	}
+}
+
+// take adds a line if it fits, and returns how much would be pending with it. A line that panics is not added.
+func (l *accessLog) take(line func([]byte) []byte) (size int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := line(l.pending)
+	if size = len(next); size <= maxLogPending {
+		l.pending = next
+	}
+	return size
 }
 
 // run writes lines until the context ends. Then it writes the rest, unless the output

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 const (
@@ -76,7 +78,14 @@ func (b *clientBody) Read(p []byte) (int, error) {
 		b.ask()
 	}
 	b.begin(0)
+	returned := false
+	defer func() {
+		if !returned { // a panic: what was read is not known
+			b.note(0, panics.ErrPanicked)
+		}
+	}()
 	n, err := b.body.Read(p)
+	returned = true
 	b.note(n, err)
 	return n, err
 }

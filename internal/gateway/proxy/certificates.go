@@ -9,12 +9,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // Certificates chooses a certificate by the server name that the client sends. They can be
 // replaced at any time. Open connections stay open.
 type Certificates struct {
 	current atomic.Pointer[certificateSet]
+	panics  panics.Reporter
 }
 
 // Certificate is a certificate with the host names for which it is served.
@@ -104,7 +107,8 @@ func (c *Certificates) Expiries() map[string]time.Time {
 }
 
 // Get is tls.Config's GetCertificate.
-func (c *Certificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *Certificates) Get(hello *tls.ClientHelloInfo) (certificate *tls.Certificate, err error) {
+	defer c.panics.CatchError("choose a certificate", &err)
 	set := c.current.Load()
 	if set == nil {
 		return nil, errNoCertificate

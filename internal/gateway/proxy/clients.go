@@ -20,7 +20,8 @@ type ClientCheck struct {
 
 // configFor is tls.Config's GetConfigForClient: the port decides whether clients must show a
 // certificate.
-func (c *Certificates) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+func (c *Certificates) configFor(hello *tls.ClientHelloInfo) (config *tls.Config, err error) {
+	defer c.panics.CatchError("choose how a client proves who it is", &err)
 	set := c.current.Load()
 	if set == nil {
 		return nil, nil //nolint:nilnil // it means that nothing is special
@@ -34,7 +35,8 @@ func (c *Certificates) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error
 		client.checked.Store(&check.Identity)
 	}
 	return &tls.Config{
-		VerifyConnection: func(state tls.ConnectionState) error {
+		VerifyConnection: func(state tls.ConnectionState) (err error) {
+			defer c.panics.CatchError("note who a client is", &err)
 			if known {
 				check.keepIdentity(client, state)
 			}

@@ -34,12 +34,17 @@ func (e *exchange) beginEncoding(response *upstream.Response) {
 
 // endEncoding gives the encoder back. Before that, unless the body was cut, finishEncoding
 // must have been called.
-func (e *exchange) endEncoding() {
+// An encoder that has panicked is not used again.
+func (e *exchange) endEncoding(returned bool) {
 	if e.encoder == nil {
 		return
 	}
 	e.handler.metrics.compressed(e.state, e.route, e.unencoded, e.sent)
-	e.handler.encoders.Give(e.encoder)
+	if returned {
+		e.handler.encoders.Give(e.encoder)
+	} else {
+		e.handler.encoders.Drop(e.encoder)
+	}
 	e.encoder = nil
 }
 

@@ -145,22 +145,27 @@ func (d *datagramServer) begin(ctx context.Context, from netip.AddrPort) (*sessi
 	if !ok {
 		return nil, ""
 	}
+	begun := false
+	defer func() {
+		if !begun { // an error or a panic
+			leave()
+		}
+	}()
 	place, err := current.services[backend.Index].Begin(ctx, clients.Of(from.Addr()))
 	if err != nil {
-		leave()
 		return nil, upstream.KindOf(err).String()
 	}
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "udp", place.Endpoint)
 	if err != nil {
 		place.Close()
-		leave()
 		return nil, upstream.Connect.String()
 	}
 	s := &session{
 		server: d, client: from, conn: conn.(*net.UDPConn), backend: backend.ID, endpoint: place.Endpoint, start: h.options.Clock.Now(),
 		leave: func() { place.Close(); leave() },
 	}
+	begun = true
 	s.of.Store(&sessionRoute{state: current, route: route})
 	s.touch()
 	d.mu.Lock()
@@ -247,9 +252,20 @@ func (s *session) permitted() bool {
 func (s *session) answer() {
 	h := s.server.server.handler
 	defer h.options.Panics.Catch("forward the answers to datagrams")
-	defer h.reportSession(s)
+	returned := false
+	defer func() {
+		if !returned {
+			s.failure.Store(new(failurePanic))
+		}
+		h.reportSession(s)
+	}()
 	defer s.leave()
 	defer s.server.end(s)
+	s.forwardAnswers()
+	returned = true
+}
+
+func (s *session) forwardAnswers() {
 	for {
 		idle := s.ends()
 		if s.conn.SetReadDeadline(idle) != nil {
@@ -260,7 +276,7 @@ func (s *session) answer() {
 		switch {
 		case err == nil:
 		case errors.As(err, &timeout) && timeout.Timeout():
-			if s.ends().After(h.options.Clock.Now()) {
+			if s.ends().After(s.server.server.handler.options.Clock.Now()) {
 				continue
 			}
 			return

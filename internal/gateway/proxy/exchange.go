@@ -107,15 +107,20 @@ func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 
 // end counts and logs the exchange, and returns it to the pool.
 func (e *exchange) end() {
+	e.report()
+	clear(e.fields)
+	*e = exchange{fields: e.fields[:0], informed: e.informed, taking: e.taking}
+	exchanges.Put(e)
+}
+
+// report counts and logs the request.
+func (e *exchange) report() {
 	duration := e.handler.options.Clock.Since(e.start)
 	if e.state != nil {
 		e.handler.metrics.observe(e.state, e.route, e.status, duration)
 	}
 	e.handler.log.write(e, duration)
 	e.endSpan()
-	clear(e.fields)
-	*e = exchange{fields: e.fields[:0], informed: e.informed, taking: e.taking}
-	exchanges.Put(e)
 }
 
 // serve answers the request.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -138,7 +139,7 @@ var errNoVerdict = errors.New("the answer says neither yes nor no")
 
 // withoutAnswer decides about a request when the Service has given no answer to a question that counts. err is nil if it says that
 // it has failed. A client is not let in by what clients can bring about: too many requests at a time, one that takes too long, or
-// one whose answer becomes too large.
+// one whose answer becomes too large. Nor by a defect of the gateway.
 func (e *exchange) withoutAnswer(auth *table.External, question *upstream.Request, err error) externalResult {
 	if e.r.Context().Err() != nil {
 		e.abandon()
@@ -146,6 +147,8 @@ func (e *exchange) withoutAnswer(auth *table.External, question *upstream.Reques
 	}
 	kind, over := upstream.KindOf(err), !e.handler.options.Clock.Now().Before(question.Deadline)
 	switch {
+	case errors.Is(err, panics.ErrPanicked):
+		e.refuse(http.StatusServiceUnavailable, "auth_unavailable")
 	case errors.Is(err, errNoRoom):
 		e.refuse(http.StatusServiceUnavailable, "auth_room")
 	case errors.Is(err, errNoVerdict) || kind == upstream.Malformed:

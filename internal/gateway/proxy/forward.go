@@ -63,6 +63,12 @@ func (e *exchange) ask(service *upstream.Service) (again bool) {
 		return false
 	}
 	e.endpoint = response.Endpoint
+	ours := true
+	defer func() {
+		if ours {
+			response.Close()
+		}
+	}()
 	if mayHaveChanged(response.Status) {
 		e.forgetChanged()
 	}
@@ -70,13 +76,13 @@ func (e *exchange) ask(service *upstream.Service) (again bool) {
 		e.keepPin(response)
 	}
 	if e.isConfirmation(response) {
+		ours = false
 		found := e.confirm(response)
 		if found != nil {
 			e.give(found)
 		}
 		return found == nil
 	}
-	defer response.Close()
 	if response.Status == http.StatusSwitchingProtocols {
 		e.tunnel(response)
 		return false

@@ -73,8 +73,8 @@ type Options struct {
 	// endpoint unhealthy, with the reason. It is called with nil when the endpoint is
 	// healthy again. Optional.
 	HealthChanged func(backend, endpoint string, err error)
-	// Panics is told of a panic of what serves one client, which ends that alone. Default: net/http ends a request, and any
-	// other panic ends the process.
+	// Panics is told of a panic of what serves one client, which ends that alone (package panics says where that does not hold).
+	// Default: net/http ends a request, and any other panic ends the process.
 	Panics panics.Reporter
 }
 
@@ -285,12 +285,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.begin(h, w, r)
 	ended := false
 	defer func() {
-		if ended {
-			return
-		}
-		e.leave() // a panic must not leak the request's place
-		if e.tunneled != nil {
-			h.tunnels.remove(e.tunneled)
+		if !ended {
+			e.crash()
 		}
 	}()
 	e.serve()
@@ -304,13 +300,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 2 {
 		e.watchResets()
 	}
-	aborted, tunneled := e.aborted, e.tunneled
+	aborted := e.aborted
+	if e.tunneled != nil {
+		defer h.tunnels.remove(e.tunneled) // after it was logged
+	}
 	e.leave()
 	ended = true
 	e.end()
-	if tunneled != nil {
-		h.tunnels.remove(tunneled) // after it was logged
-	}
 	if aborted {
 		// The response is incomplete, and the client must be able to detect that.
 		panic(http.ErrAbortHandler)

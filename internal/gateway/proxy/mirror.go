@@ -44,6 +44,12 @@ func (e *exchange) mirror(mirror *table.Mirror) {
 	default:
 		return
 	}
+	sent := false
+	defer func() {
+		if !sent { // an error or a panic
+			<-mirrors.slots
+		}
+	}()
 	copied := e.request
 	copied.Informational = nil
 	copied.Fields = slices.Clone(e.request.Fields)
@@ -55,7 +61,6 @@ func (e *exchange) mirror(mirror *table.Mirror) {
 		n, err := io.ReadFull(e.request.Body, content)
 		e.request.Body = io.MultiReader(bytes.NewReader(content[:n]), failing{err})
 		if err != nil {
-			<-mirrors.slots
 			return
 		}
 		copied.Body = bytes.NewReader(content)
@@ -63,6 +68,7 @@ func (e *exchange) mirror(mirror *table.Mirror) {
 	}
 	service := e.state.services[mirror.Backend.Index]
 	ctx, caught := context.WithoutCancel(e.r.Context()), e.handler.options.Panics
+	sent = true
 	mirrors.wait.Go(func() {
 		defer caught.Catch("copy a request")
 		defer func() { <-mirrors.slots }()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/crypto/bcrypt"
@@ -16,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
 // reported sends what panicked to a channel.
@@ -51,7 +53,8 @@ func TestAPanicEndsOneRequestAlone(t *testing.T) {
 		return table.Rule{Name: name, Path: "/" + name, Backends: []table.BackendRef{backendTo(to)}, Mirrors: mirrors}
 	}
 	mirror := table.MirrorRef{Namespace: "shop", Service: "broken", Port: 80, Numerator: 1, Denominator: 1}
-	g := startTable(t, Options{Panics: report}, compileRules(t, table.Input{Rules: []table.Rule{
+	var log lockedbuffer.Buffer
+	g := startTable(t, Options{Panics: report, AccessLog: &log}, compileRules(t, table.Input{Rules: []table.Rule{
 		rule("well", "app"), rule("panics", "broken"), rule("copied", "app", mirror),
 	}}, map[string]string{"app": backend, "broken": backend}))
 	g.breakServices("broken")
@@ -69,6 +72,9 @@ func TestAPanicEndsOneRequestAlone(t *testing.T) {
 		want(t, "told", <-doing, "copy a request")
 	}
 	g.handler.mirrors.wait.Wait()
+	eventually(t, "the requests that panic are in the access log", func() bool {
+		return strings.Count(log.String(), `"failure":"panic"`) == 3
+	})
 	want(t, "copies in flight", len(g.handler.mirrors.slots), 0)
 	response, _ := g.get("/well")
 	want(t, "another request", response.StatusCode, 200)
@@ -121,6 +127,7 @@ func TestAPanicEndsOneDatagramAlone(t *testing.T) {
 		_, _ = client.Write([]byte("x"))
 		want(t, "told", <-doing, "forward a datagram")
 	}
+	want(t, "sessions that count", g.handler.sessions.Open(), 0)
 }
 
 // mined is a connection to a backend with a defect.
@@ -164,4 +171,32 @@ func TestAPasswordThatPanicsIsWrong(t *testing.T) {
 	want(t, "the one that panics", guess("panics"), passwordWrong)
 	want(t, "told", <-doing, "compare a password")
 	want(t, "the next", guess("right"), passwordRight)
+}
+
+// The access log is one for all clients. A line that panics must not keep it.
+func TestALineThatPanicsIsNotLogged(t *testing.T) {
+	var out lockedbuffer.Buffer
+	l := newAccessLog(&out, nil)
+	report, doing := reported()
+	func() {
+		defer report.Catch("write a line")
+		l.append(func(b []byte) []byte { _ = append(b, "half a line"...); panic("a defect") })
+	}()
+	want(t, "told", <-doing, "write a line")
+	l.append(func(b []byte) []byte { return append(b, "a line\n"...) })
+	if err := l.flush(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "the log", out.String(), "a line\n")
+}
+
+// Who would be let in without an answer is not let in because of a defect.
+func TestADefectLetsNobodyIn(t *testing.T) {
+	backend, _ := recording(t)
+	report, doing := reported()
+	routes := `[{backendService: {name: app, port: 80}, auth: {external: {backendService: {name: app, port: 80}, onFailure: LetIn}}}]`
+	g := start(t, Options{Panics: report, Upstream: upstream.Options{Dial: func(context.Context, string) (net.Conn, error) { panic("a defect") }}}, routes, backend)
+	response, _ := g.get("/")
+	want(t, "status", response.StatusCode, 503)
+	want(t, "told", <-doing, "connect to an endpoint")
 }

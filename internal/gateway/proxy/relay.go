@@ -49,8 +49,19 @@ func newRelay(s *Server, conn *clientConn, transport table.Transport) *relay {
 func (r *relay) serve(ctx context.Context, secure *tls.Config) {
 	r.server.handler.tunnels.add(r.conn)
 	defer r.server.handler.tunnels.remove(r.conn)
-	defer r.server.handler.reportRelay(r)
+	returned := false
+	defer func() {
+		if !returned {
+			r.failure = failurePanic
+		}
+		r.server.handler.reportRelay(r)
+	}()
 	defer r.conn.Close()
+	r.forward(ctx, secure)
+	returned = true
+}
+
+func (r *relay) forward(ctx context.Context, secure *tls.Config) {
 	backend := r.choose()
 	if backend == nil {
 		return
@@ -119,15 +130,20 @@ func (r *relay) copy(client, to net.Conn) {
 	idle.touch()
 	from, backend := &idleConn{client, idle}, &idleConn{to, idle}
 	var wait sync.WaitGroup
+	var panicked error
 	wait.Go(func() {
-		defer r.server.handler.options.Panics.Catch("forward a connection")
+		defer r.server.handler.options.Panics.CatchError("forward a connection", &panicked)
 		r.received = pipe(backend, from, to, client)
 	})
+	defer wait.Wait() // also after a panic, which has closed both
 	r.sent = pipe(from, backend, client, to)
 	// Nothing more is sent to the client. It has some time to notice that and to close too.
 	idle.shorten(r.server.handler.options.ClientTimeout)
 	wait.Wait()
-	if idle.over.Load() {
+	switch {
+	case panicked != nil:
+		r.failure = failurePanic
+	case idle.over.Load():
 		r.failure = "idle"
 	}
 }

@@ -24,13 +24,15 @@ func (e *exchange) inform(status int, fields []upstream.Field) {
 	defer e.heads.Unlock()
 	header := e.w.Header()
 	before := header.Clone()
+	defer func() { // also after a panic: none of this belongs to the final response
+		clear(header)
+		for name, values := range before {
+			header[name] = values
+		}
+	}()
 	setFields(header, fields)
 	e.dropForged(header)
 	e.writeHint(status)
-	clear(header)
-	for name, values := range before {
-		header[name] = values
-	}
 }
 
 // writeHint sends the head of an informational response. The client must take it in time. The final response may come later, so
@@ -65,12 +67,15 @@ func (e *exchange) respond(response *upstream.Response) {
 		e.liftBounds()
 	}
 	e.editHead()
+	encoded := false
 	if e.route.Compression != nil {
+		defer func() { e.endEncoding(encoded) }()
 		e.beginEncoding(response)
-		defer e.endEncoding()
 	}
 	e.writeHead(response.Status)
-	if !e.copyBody(response) || !e.finishEncoding() {
+	whole := e.copyBody(response) && e.finishEncoding()
+	encoded = true
+	if !whole {
 		return
 	}
 	trailers := response.Trailers()

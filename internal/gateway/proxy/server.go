@@ -105,6 +105,7 @@ func NewServer(handler *Handler, options ServerOptions) *Server {
 	}
 	s := &Server{handler: handler, options: options, down: make(chan struct{}), failed: make(chan error, 1), ports: map[Place]*port{}, all: map[*port]bool{}}
 	if options.Certificates != nil {
+		options.Certificates.panics = handler.options.Panics
 		handler.certificates.Store(options.Certificates)
 		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: options.Certificates.Get, GetConfigForClient: options.Certificates.configFor}
 	}

@@ -105,15 +105,16 @@ type streamBody struct {
 }
 
 // Read reads the next bytes, within the timeout.
-func (b *streamBody) Read(p []byte) (int, error) {
+func (b *streamBody) Read(p []byte) (n int, err error) {
 	began := b.clock.Now()
 	b.beginWithin(&b.allowed)
-	n, err := b.body.Read(p)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stop()
-	b.allowed.add(n, b.clock.Since(began))
-	return n, err
+	defer func() { // also after a panic: the timer must not run any more
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.stop()
+		b.allowed.add(n, b.clock.Since(began))
+	}()
+	return b.body.Read(p)
 }
 
 // liftRate removes the bound for the whole body. The bound of each read stays, also for the

@@ -76,6 +76,7 @@ func (e *exchange) tunnel(response *upstream.Response) {
 		defer e.handler.options.Panics.Catch("forward an upgraded connection")
 		pipe(backend, io.MultiReader(early, client), backend, client)
 	})
+	defer wait.Wait() // also after a panic, which has closed both
 	e.sent = pipe(client, backend, client, backend)
 	// Nothing more is sent to the client. It has some time to notice that and to close too.
 	_ = client.SetReadDeadline(e.handler.options.Clock.Now().Add(e.handler.options.ClientTimeout))

@@ -148,13 +148,14 @@ func (s *Source[T]) rest(ctx context.Context, clock clock.Clock, wait time.Durat
 	}
 }
 
-// fetch gets the document once and wakes the callers that wait. It returns how long the
-// document is fresh.
+// get fetches the document. A panic is a failure.
 func (s *Source[T]) get(ctx context.Context) (document *T, fresh time.Duration, err error) {
 	defer s.registry.options.Panics.CatchError("fetch what a provider publishes", &err)
 	return s.registry.options.Fetch(ctx, s.registry.client, s.address)
 }
 
+// fetch gets the document once and wakes the callers that wait. It returns how long the
+// document is fresh.
 func (s *Source[T]) fetch(ctx context.Context) (time.Duration, error) {
 	s.mu.Lock()
 	s.fetching = true

@@ -30,19 +30,22 @@ func (q *Quota) SetRing(ring *Ring) {
 func (q *Quota) handOver(ring *Ring) {
 	now := q.now()
 	for i := range q.ledger.shards {
-		s := &q.ledger.shards[i]
-		s.mu.Lock()
-		for key, e := range s.entries {
-			if e.from != 0 || e.next <= now {
-				continue
-			}
-			owner := ring.owner(key)
-			if owner == nil || owner.Peer == nil || !owner.Peer.Ask(Ask{Key: key, Limit: e.limit, Ahead: e.next - now}) {
-				continue
-			}
-			e.from = owner.Connection
+		q.ledger.shards[i].handOver(ring, now)
+	}
+}
+
+func (s *shard) handOver(ring *Ring, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, e := range s.entries {
+		if e.from != 0 || e.next <= now {
+			continue
 		}
-		s.mu.Unlock()
+		owner := ring.owner(key)
+		if owner == nil || owner.Peer == nil || !owner.Peer.Ask(Ask{Key: key, Limit: e.limit, Ahead: e.next - now}) {
+			continue
+		}
+		e.from = owner.Connection
 	}
 }
 

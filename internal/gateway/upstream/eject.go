@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // These rules decide when an endpoint is ejected, which means that it gets no requests:
@@ -55,8 +57,11 @@ func (e *Error) raisesSuspicion() bool {
 	return false
 }
 
-// isOurs reports whether the gateway itself lacks a resource.
+// isOurs reports whether the gateway itself lacks a resource, or has a defect.
 func isOurs(err error) bool {
+	if errors.Is(err, panics.ErrPanicked) {
+		return true
+	}
 	for _, lack := range []error{syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, lack) {
 			return true

@@ -56,11 +56,18 @@ func (e *endpoint) do(ctx context.Context, req *Request, fresh bool) (*Response,
 		}
 		return nil, err
 	}
+	counted := false
+	defer func() {
+		if !counted { // a panic
+			response.Close()
+		}
+	}()
 	if isGatewaysError(response.Status) {
 		e.service.suspect(ctx, e, false)
 	} else if e.failures.Load() != 0 || e.ejections.Load() != 0 {
 		e.service.succeeded(e)
 	}
+	counted = true
 	return response, nil
 }
 

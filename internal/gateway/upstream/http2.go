@@ -90,8 +90,8 @@ type http2Conn struct {
 }
 
 // Read returns a special error if the first bytes are an HTTP/1 status line.
-func (c *http2Conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
+func (c *http2Conn) Read(p []byte) (n int, err error) {
+	n, err = c.Conn.Read(p)
 	if n > 0 && !c.answered {
 		c.answered = true
 		inHTTP1 := bytes.HasPrefix(p[:n], []byte("HTTP/1."))
@@ -114,15 +114,22 @@ func (t *http2Transport) drain() { t.http2.CloseIdleConnections() }
 func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*Response, *Error) {
 	e := &http2Exchange{request: req, hints: hints{forward: req.Informational, panics: t.options.Panics}}
 	e.start(ctx, t.options)
+	returned := false
+	defer func() {
+		if !returned { // a panic
+			_ = e.hints.end()
+			e.finish()
+		}
+	}()
 	request, err := e.build(t)
 	if err != nil {
-		e.finish()
 		return nil, &Error{Kind: InvalidRequest, Endpoint: t.address, Err: err}
 	}
 	response, err := t.http2.RoundTrip(request) //nolint:bodyclose // the exchange closes it
 	e.answered.Store(err == nil)
 	e.stopAwaiting()
 	fault := e.hints.end()
+	returned = true
 	if err != nil {
 		failure := e.explain(ctx, t.address, cmp.Or(fault, err))
 		if failure.Kind == Reset && t.inHTTP1.Load() { // the transport may not report why a connection ended
@@ -172,7 +179,7 @@ func (e *http2Exchange) start(ctx context.Context, options *Options) {
 	}
 	streamed := e.request.hasBody() && e.request.replay == nil
 	if streamed {
-		e.body = &http2Body{request: e.request, ended: e.awaitHead, stuckAfter: options.SendTimeout, stuck: e.giveUpSending}
+		e.body = &http2Body{request: e.request, panics: options.Panics, ended: e.awaitHead, stuckAfter: options.SendTimeout, stuck: e.giveUpSending}
 	} else {
 		e.awaitHead()
 	}

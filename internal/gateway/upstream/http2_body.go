@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
 // http2Body is the body of a request that is sent while its response is read. After finish,
 // nothing reads from the request's body any more. The owner of the body relies on that.
 type http2Body struct {
 	request *Request
+	panics  panics.Reporter
 	trailer http.Header
 	ended   func()
 	// stuckAfter bounds how long the endpoint may take for a piece. After that, stuck is
@@ -41,15 +43,25 @@ func (b *http2Body) Read(p []byte) (int, error) {
 	}
 	b.touched = true
 	b.stopTimer()
-	n, err := b.request.Body.Read(p)
+	n, err := b.take(p)
 	switch {
 	case err == nil:
 		b.startTimer()
 	case errors.Is(err, io.EOF):
-		b.end()
 	case !b.failed.Load():
 		b.cause = err
 		b.failed.Store(true)
+	}
+	return n, err
+}
+
+// take reads the next bytes, and at the end the trailers. It runs on a goroutine of the transport. A panic leaves the body
+// unfinished.
+func (b *http2Body) take(p []byte) (n int, err error) {
+	defer b.panics.CatchError("read the body of a request", &err)
+	n, err = b.request.Body.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.end()
 	}
 	return n, err
 }
@@ -70,7 +82,7 @@ func (b *http2Body) stopTimer() {
 }
 
 func (b *http2Body) end() {
-	if b.whole.Swap(true) {
+	if b.whole.Load() {
 		return
 	}
 	if b.trailer != nil {
@@ -81,6 +93,7 @@ func (b *http2Body) end() {
 			}
 		}
 	}
+	b.whole.Store(true)
 	b.ended()
 }
 

@@ -32,7 +32,8 @@ type hint struct {
 }
 
 // take is called for each informational response. An error ends the exchange.
-func (h *hints) take(status int, header textproto.MIMEHeader) error {
+func (h *hints) take(status int, header textproto.MIMEHeader) (fault error) {
+	defer h.panics.CatchError("take an informational response", &fault)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.came++

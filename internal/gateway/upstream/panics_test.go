@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -95,7 +96,7 @@ func TestAPanicOfACheckIsNoResult(t *testing.T) {
 			c.clock.Step(time.Second / 10)
 			return len(doing) > 0
 		})
-		told(t, doing, "check the health of an endpoint")
+		told(t, doing, "connect to an endpoint")
 	}
 	if got := c.unhealthy(); len(got) != 0 || len(c.results) != 0 {
 		t.Errorf("unhealthy are %v, and there are %d results", got, len(c.results))
@@ -119,7 +120,7 @@ func TestAPanicOfAskingEjectsNobody(t *testing.T) {
 		response.Close()
 		t.Fatal("there is an answer")
 	}
-	told(t, doing, "ask a suspected endpoint")
+	told(t, doing, "connect to an endpoint")
 	s.Wait()
 	if got := s.Ejected(); len(got) != 0 {
 		t.Errorf("ejected %v", got)
@@ -130,7 +131,13 @@ func TestAPanicOfAskingEjectsNobody(t *testing.T) {
 func TestAPanicLeavesNoPlaceTaken(t *testing.T) {
 	report, doing := reported()
 	b := answering(t, okResponse)
-	s := serving(t, Options{Dial: dialMined}, b.address())
+	var defect atomic.Bool
+	s := serving(t, Options{Dial: func(ctx context.Context, address string) (net.Conn, error) {
+		if defect.Load() {
+			panic("a defect")
+		}
+		return dialMined(ctx, address)
+	}}, b.address())
 	s.SetLimits(Limits{Requests: 1, Pending: 1, Connections: 1})
 	do := func(ctx context.Context, request *Request) (err error) {
 		defer report.Catch("the request")
@@ -145,7 +152,19 @@ func TestAPanicLeavesNoPlaceTaken(t *testing.T) {
 		request.Target = "/panic"
 		_ = do(t.Context(), request)
 		told(t, doing, "the request")
+		defect.Store(true)
+		func() {
+			defer report.Catch("the connection")
+			_, _ = s.Connect(t.Context(), netip.Addr{})
+		}()
+		told(t, doing, "the connection")
+		defect.Store(false)
 	}
+	s.gate.mu.Lock()
+	if requests, exclusive, conns := s.gate.requests.Taken(), s.gate.exclusive.Taken(), s.gate.conns; requests+exclusive+conns != 0 {
+		t.Errorf("the gate still counts %d requests, %d of them with a connection, and %d connections", requests, exclusive, conns)
+	}
+	s.gate.mu.Unlock()
 	request := get()
 	request.Deadline = time.Now().Add(10 * time.Second)
 	if err := do(t.Context(), request); err != nil {
@@ -155,5 +174,61 @@ func TestAPanicLeavesNoPlaceTaken(t *testing.T) {
 		if n := e.inFlight.Load(); n != 0 {
 			t.Errorf("%d requests are in flight", n)
 		}
+	}
+}
+
+// The transport of HTTP/2 reads a body on a goroutine of its own.
+func TestAPanicOfABodyOverHTTP2EndsTheExchange(t *testing.T) {
+	report, doing := reported()
+	silent := framesBackend(t, func(*streams, uint32, string) {})
+	s := serving(t, Options{Panics: report}, silent.address())
+	asked := 0
+	trailers := func() []Field {
+		if asked++; asked > 1 {
+			panic("a defect")
+		}
+		return []Field{{Name: "Grpc-Status"}}
+	}
+	for name, request := range map[string]*Request{
+		"reading":     {Body: panicking{}},
+		"the trailer": {Body: strings.NewReader("x"), Trailers: trailers},
+	} {
+		request.Method, request.Target, request.Host, request.Protocol = "POST", "/", "example.com", HTTP2
+		request.ContentLength, request.StopBody, request.Deadline = -1, func() {}, time.Now().Add(10*time.Second)
+		response, err := s.Do(t.Context(), request)
+		if err == nil {
+			response.Close()
+		}
+		if KindOf(err) != RequestBody || !errors.Is(err, panics.ErrPanicked) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		told(t, doing, "read the body of a request")
+	}
+	if got := s.Ejected(); len(got) != 0 {
+		t.Errorf("ejected %v", got)
+	}
+}
+
+// panicking is a body with a defect.
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic("a defect") }
+
+// A panic must not be told as a failure of the endpoint.
+func TestAPanicOfABodyIsNoFaultOfTheEndpoint(t *testing.T) {
+	report, doing := reported()
+	b := listen(t, func(conn *peer, _ int) { conn.head(); conn.untilClosed() })
+	s := serving(t, Options{Panics: report, Ejection: Ejection{Failures: 1}}, b.address(), b.address())
+	response, err := s.Do(t.Context(), post(panicking{}, -1))
+	if err == nil {
+		response.Close()
+	}
+	if KindOf(err) != RequestBody || !errors.Is(err, panics.ErrPanicked) {
+		t.Errorf("got %v", err)
+	}
+	told(t, doing, "send the body of a request")
+	s.Wait()
+	if len(doing) != 0 || len(s.Ejected()) != 0 {
+		t.Error("the endpoint is suspected")
 	}
 }

@@ -170,23 +170,36 @@ func (p *pool) drain() {
 }
 
 // dial opens a connection that the gate has counted. It uses TLS unless that is nil.
-func dial(ctx context.Context, address string, options *Options, with *TLS, gate *gate, application string) (net.Conn, error) {
+// It may run on a goroutine of the transport for HTTP/2.
+func dial(ctx context.Context, address string, options *Options, with *TLS, gate *gate, application string) (conn net.Conn, err error) {
+	defer options.Panics.CatchError("connect to an endpoint", &err)
 	ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
 	defer cancel()
+	var opened net.Conn
+	connected := false
+	defer func() {
+		switch {
+		case connected:
+		case opened == nil:
+			gate.closed()
+		default: // an error or a panic
+			_ = opened.Close()
+		}
+	}()
 	raw, err := options.Dial(ctx, address)
 	if err != nil {
-		gate.closed()
 		return nil, err
 	}
-	raw = &countedConn{Conn: raw, gate: gate}
+	opened = &countedConn{Conn: raw, gate: gate}
 	if with == nil {
-		return raw, nil
+		connected = true
+		return opened, nil
 	}
-	secure := tls.Client(newRecords(raw), with.config(application))
+	secure := tls.Client(newRecords(opened), with.config(application))
 	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = raw.Close()
 		return nil, err
 	}
+	connected = true
 	return secure, nil
 }
 

@@ -70,14 +70,16 @@ func (r *Response) Tunnel() net.Conn { return r.stream.tunnel() }
 // Close ends the exchange. The connection is kept if both messages are complete.
 func (r *Response) Close() {
 	endpoint, replay, gate, pass := r.endpoint, r.replay, r.gate, r.pass // before the connection is used for another response
+	defer func() {                                                       // also after a panic
+		if endpoint != nil {
+			endpoint.leave()
+		}
+		if gate != nil {
+			gate.leave(pass)
+		}
+		replay.release()
+	}()
 	r.stream.close()
-	if endpoint != nil {
-		endpoint.leave()
-	}
-	if gate != nil {
-		gate.leave(pass)
-	}
-	replay.release()
 }
 
 // tunnel is a connection from which some bytes were read already.

@@ -49,7 +49,11 @@ func (s *sender) send() error {
 	// The wait for the response starts when the request was sent.
 	s.setReadDeadline(s.conn.end)
 	err := s.copy()
-	if errors.Is(err, errRequestBody) || errors.Is(err, panics.ErrPanicked) {
+	if errors.Is(err, panics.ErrPanicked) {
+		s.ended.Store(true)
+		err = fmt.Errorf("%w: %w", errRequestBody, err)
+	}
+	if errors.Is(err, errRequestBody) {
 		_ = s.conn.raw.Close() // the request cannot be completed, and the endpoint must notice that
 		return err
 	}

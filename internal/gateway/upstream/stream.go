@@ -22,9 +22,8 @@ type Connection struct {
 
 // Close closes the connection.
 func (c *Connection) Close() error {
-	err := c.Conn.Close()
-	c.leave()
-	return err
+	defer c.leave()
+	return c.Conn.Close()
 }
 
 // CloseWrite closes the write side.
@@ -54,13 +53,11 @@ func (s *Service) Connect(ctx context.Context, client netip.Addr) (*Connection, 
 		if e == nil {
 			return nil, &Error{Kind: NoEndpoints, Err: errNoEndpoints}
 		}
-		e.inFlight.Add(1)
 		raw, failure := e.connect(ctx)
 		if failure == nil {
 			connected = true
 			return &Connection{Conn: raw, Endpoint: e.address, leave: sync.OnceFunc(func() { e.leave(); s.gate.leave(pass) })}, nil
 		}
-		e.leave()
 		tried = append(tried, e)
 		if failure.Kind != Connect || len(tried) == min(maxConnects, s.Endpoints()) {
 			return nil, failure
@@ -69,11 +66,17 @@ func (s *Service) Connect(ctx context.Context, client netip.Addr) (*Connection, 
 }
 
 // connect opens a connection, and counts the result for the health of the endpoint.
-func (e *endpoint) connect(ctx context.Context) (net.Conn, *Error) {
+func (e *endpoint) connect(ctx context.Context) (conn net.Conn, failure *Error) {
+	e.inFlight.Add(1)
+	defer func() {
+		if conn == nil { // an error or a panic
+			e.leave()
+		}
+	}()
 	s := e.service
 	raw, err := s.dialStream(ctx, e)
 	if err != nil {
-		failure := connectError(ctx, e.address, err)
+		failure = connectError(ctx, e.address, err)
 		if failure.raisesSuspicion() {
 			s.suspect(ctx, e, true)
 		}
@@ -121,11 +124,17 @@ func (s *Service) Begin(ctx context.Context, client netip.Addr) (*Session, error
 	if _, failure := s.gate.enter(ctx, pass, 0); failure != nil {
 		return nil, failure
 	}
+	begun := false
+	defer func() {
+		if !begun { // an error or a panic
+			s.gate.leave(pass)
+		}
+	}()
 	e := s.pick(nil)
 	if e == nil {
-		s.gate.leave(pass)
 		return nil, &Error{Kind: NoEndpoints, Err: errNoEndpoints}
 	}
 	e.inFlight.Add(1)
+	begun = true
 	return &Session{Endpoint: e.address, leave: sync.OnceFunc(func() { e.leave(); s.gate.leave(pass) })}, nil
 }

@@ -137,16 +137,11 @@ func (m *Mesh) follow(address string, one *member) {
 // reach keeps a connection to a member until the context ends.
 func (m *Mesh) reach(ctx context.Context, address string, one *member) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
-		l, err := m.open(ctx, address)
-		if err == nil && l.peer == m.instance {
-			_ = l.conn.Close()
-			m.set(one, nil, true)
+		connected, self := m.exchange(ctx, address, one)
+		if self {
 			return
 		}
-		if err == nil {
-			m.set(one, l, false)
-			l.run(ctx)
-			m.set(one, nil, false)
+		if connected {
 			pause = firstPause
 		}
 		select {
@@ -154,6 +149,24 @@ func (m *Mesh) reach(ctx context.Context, address string, one *member) {
 		case <-m.options.Clock.After(pause):
 		}
 	}
+}
+
+// exchange connects to a member and exchanges asks and answers until the connection ends. self: it is this replica.
+func (m *Mesh) exchange(ctx context.Context, address string, one *member) (connected, self bool) {
+	defer m.options.Panics.Catch("connect to another replica")
+	l, err := m.open(ctx, address)
+	if err != nil {
+		return false, false
+	}
+	if l.peer == m.instance {
+		_ = l.conn.Close()
+		m.set(one, nil, true)
+		return true, true
+	}
+	m.set(one, l, false)
+	defer m.set(one, nil, false)
+	l.run(ctx)
+	return true, false
 }
 
 // set notes the connection to a member.

@@ -1,0 +1,19 @@
+package proxy
+
+import "net/http"
+
+// failurePanic is the failure of what a panic has ended.
+const failurePanic = "panic"
+
+// crash does after a panic what others depend on: the request keeps no place, and is told. The exchange is not used again.
+func (e *exchange) crash() {
+	if e.tunneled != nil {
+		defer e.handler.tunnels.remove(e.tunneled)
+	}
+	e.leave()
+	e.failure = failurePanic
+	if e.status == 0 {
+		e.status = http.StatusInternalServerError
+	}
+	e.report()
+}
