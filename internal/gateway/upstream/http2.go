@@ -90,8 +90,8 @@ type http2Conn struct {
 }
 
 // Read returns a special error if the first bytes are an HTTP/1 status line.
-func (c *http2Conn) Read(p []byte) (n int, err error) {
-	n, err = c.Conn.Read(p)
+func (c *http2Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
 	if n > 0 && !c.answered {
 		c.answered = true
 		inHTTP1 := bytes.HasPrefix(p[:n], []byte("HTTP/1."))
