@@ -97,7 +97,7 @@ func (p *Pool) takePlace(owner Owner) bool {
 
 // Give takes an encoder back, in whatever state. It keeps nothing of the body.
 func (p *Pool) Give(e *Encoder) {
-	defer p.Drop(e)
+	defer p.release(e.owner) // as it is now: once it waits, somebody else may take it
 	e.Reset(io.Discard)
 	select {
 	case p.idle[e.coding] <- e:
@@ -106,11 +106,13 @@ func (p *Pool) Give(e *Encoder) {
 }
 
 // Drop gives the place of an encoder back, and not the encoder.
-func (p *Pool) Drop(e *Encoder) {
+func (p *Pool) Drop(e *Encoder) { p.release(e.owner) }
+
+func (p *Pool) release(owner Owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.clients.Release(e.owner.Client)
-	p.routes.Release(e.owner.Route)
+	p.clients.Release(owner.Client)
+	p.routes.Release(owner.Route)
 }
 
 // InUse is how many encoders are in use.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -174,6 +175,34 @@ func TestEachClientAndEachRouteHasAShare(t *testing.T) {
 		if n := pool.InUse(); n != 0 {
 			t.Errorf("%s: %d encoders in use", name, n)
 		}
+	}
+}
+
+// An encoder that was given back may be in use for another client at once. That one's place must stay taken.
+func TestAnEncoderThatIsGivenBackFreesThePlaceOfItsOwner(t *testing.T) {
+	p := NewPool()
+	var using sync.WaitGroup
+	for i := range 8 {
+		owner := Owner{Client: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), Route: fmt.Sprint(i)}
+		using.Go(func() {
+			for range 2000 {
+				e := p.Take(Gzip, owner, io.Discard)
+				if e == nil {
+					t.Errorf("%v has no place", owner)
+					return
+				}
+				p.mu.Lock()
+				if client, route := p.clients.TakenBy(owner.Client), p.routes.TakenBy(owner.Route); client != 1 || route != 1 {
+					t.Errorf("%v has %d and %d places with one encoder", owner, client, route)
+				}
+				p.mu.Unlock()
+				p.Give(e)
+			}
+		})
+	}
+	using.Wait()
+	if n := p.InUse(); n != 0 {
+		t.Errorf("%d are in use", n)
 	}
 }
 

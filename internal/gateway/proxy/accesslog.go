@@ -65,14 +65,17 @@ func (l *accessLog) append(line func([]byte) []byte) {
 	}
 }
 
-// take adds a line if it fits, and returns how much would be pending with it. A line that panics is not added.
+// take adds a line if it fits, and returns how much would be pending with it. A line that panics is not added. The room that was made
+// for a line stays for the next one.
 func (l *accessLog) take(line func([]byte) []byte) (size int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	before := len(l.pending)
 	next := line(l.pending)
-	if size = len(next); size <= maxLogPending {
-		l.pending = next
+	if size = len(next); size > maxLogPending {
+		next = next[:before]
 	}
+	l.pending = next
 	return size
 }
 

@@ -70,7 +70,8 @@ func (r *Response) Tunnel() net.Conn { return r.stream.tunnel() }
 // Close ends the exchange. The connection is kept if both messages are complete.
 func (r *Response) Close() {
 	endpoint, replay, gate, pass := r.endpoint, r.replay, r.gate, r.pass // before the connection is used for another response
-	defer func() {                                                       // also after a panic
+	// It is deferred for the case of a panic.
+	defer func() {
 		if endpoint != nil {
 			endpoint.leave()
 		}
