@@ -12,7 +12,7 @@
 #
 #   hack/test-e2e.sh SUITE [go test flags]
 #
-# SUITE is the build tag of the tests: e2e, chaos, change, csi, chartcluster, conformance, peers or postgres. For csi the cluster
+# SUITE is the build tag of the tests: e2e, chaos, change, csi, chartcluster, conformance, neighbours, peers or postgres. For csi the cluster
 # gets CSI volumes: hack/csi.sh. For peers it gets other implementations of the Gateway API: hack/peers.sh. For conformance it gets
 # the CRDs of the Gateway API: hack/conformance.sh. RUN, CORE, PROFILE, CHANNEL and WAIT are for that suite alone:
 # docs/dev/gateway-conformance.md.

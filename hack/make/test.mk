@@ -14,6 +14,7 @@
 #   attack         the gateway's program and real servers from Debian                    build tag attack
 #   change         a cluster like that of e2e, with a gateway changed under load         build tag change
 #                  (a short run is part of e2e)
+#   neighbours     a cluster like that of e2e, with tenants that abuse it                build tag neighbours
 #   csi            a cluster like that of e2e, with volumes that can be snapshotted      build tag csi
 #   peers          a cluster like that of e2e, with other implementations of the Gateway API build tag peers
 #   conformance    a cluster like that of e2e, with the suite of the Gateway API         build tag conformance
@@ -38,7 +39,7 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-oidc test-conformance test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-neighbours test-oidc test-conformance test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -162,6 +163,11 @@ test-csi-controllers: bin/testsum bin/localkube ## Kill 100 runs, or KILLS, that
 test-csi-snapshots: bin/testsum ## Back up CSI volumes from snapshots on a local cluster, and kill 100 runs, or KILLS. SEED= repeats a run.
 	@echo 'test-csi-snapshots:'
 	@KILLS='$(or $(KILLS),100)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh csi -timeout 3h $(TEST_FLAGS)
+
+.PHONY: test-neighbours
+test-neighbours: bin/testsum ## Abuse what one tenant of a cluster may write, and measure what another notices, on a local cluster of its own.
+	@echo 'test-neighbours:'
+	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh neighbours $(TEST_FLAGS)
 
 .PHONY: test-localkube
 test-localkube: bin/testsum ## Test the local cluster itself: start, repair after kill -9 of each part, stop without a trace.
