@@ -190,7 +190,7 @@ func TestAGatewayThatIsCutOffSaysSoAndStandsByWhenItIsTold(t *testing.T) {
 	if !seen.Current() || seen.Stale() || len(seen.Routes) != 1 {
 		t.Fatalf("got %+v, want a current view and one route", seen)
 	}
-	if fetch(r.admin, "/revision?standby=true"); !r.ready() {
+	if tell(r.admin, "/revision?standby=true"); !r.ready() {
 		t.Error("a gateway that hears the API server can be told not to be ready")
 	}
 
@@ -214,7 +214,7 @@ func TestAGatewayThatIsCutOffSaysSoAndStandsByWhenItIsTold(t *testing.T) {
 		t.Error("not ready, and nobody has said that others are")
 	}
 	r.answers("/app", "one", "X-Key: a")
-	if fetch(r.admin, "/revision?standby=true"); r.ready() {
+	if tell(r.admin, "/revision?standby=true"); r.ready() {
 		t.Error("ready though others are current")
 	}
 	r.answers("/app", "one", "X-Key: a") // requests that still come are served

@@ -18,10 +18,19 @@ import (
 )
 
 // fetch returns the status and the body. Both are empty when there is no answer.
-func fetch(address net.Addr, path string) (int, string) {
+func fetch(address net.Addr, path string) (int, string) { return send(http.MethodGet, address, path) }
+
+// tell sends an instruction.
+func tell(address net.Addr, path string) { _, _ = send(http.MethodPost, address, path) }
+
+func send(method string, address net.Addr, path string) (int, string) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport}).Get("http://" + address.String() + path)
+	request, err := http.NewRequest(method, "http://"+address.String()+path, http.NoBody)
+	if err != nil {
+		return 0, ""
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return 0, ""
 	}

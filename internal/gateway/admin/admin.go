@@ -51,6 +51,7 @@ func New(hasTable func() bool, metrics prometheus.Gatherer, board *revision.Boar
 	h.mux.HandleFunc("GET /readyz", h.ready)
 	h.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	h.mux.Handle("GET "+revision.Path, board)
+	h.mux.Handle("POST "+revision.Path, board)
 	return h
 }
 

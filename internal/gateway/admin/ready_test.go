@@ -38,17 +38,17 @@ func TestAGatewayIsReadyUnlessItLeavesOrStandsBy(t *testing.T) {
 			if tc.leaves {
 				h.Leave()
 			}
-			ask := func(path string) int {
+			ask := func(method, path string) int {
 				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+				h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
 				return w.Code
 			}
 			if tc.word != "" {
-				if code := ask(revision.Path + "?" + revision.StandbyParameter + "=" + tc.word); code != http.StatusOK {
+				if code := ask(http.MethodPost, revision.Path+"?"+revision.StandbyParameter+"="+tc.word); code != http.StatusOK {
 					t.Errorf("the word is answered with %d", code)
 				}
 			}
-			if code := ask("/readyz"); code != tc.want {
+			if code := ask(http.MethodGet, "/readyz"); code != tc.want {
 				t.Errorf("got %d, want %d", code, tc.want)
 			}
 		})

@@ -69,11 +69,12 @@ func (b *Board) look() (Document, <-chan struct{}) {
 }
 
 // ServeHTTP answers GET /revision with the current document. GET /revision?wait=N is held
-// back until the revision is not N, at most for 30 s. With ?standby=true or false the
-// operator also gives an instruction.
+// back until the revision is not N, at most for 30 s. POST does the same, and with
+// ?standby=true or false it also gives an instruction. GET never gives one: whoever can make
+// a program fetch an address could give it.
 func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if text := r.URL.Query().Get(StandbyParameter); text != "" {
-		standby, err := strconv.ParseBool(text)
+	if r.Method == http.MethodPost {
+		standby, err := strconv.ParseBool(r.URL.Query().Get(StandbyParameter))
 		if err != nil {
 			http.Error(w, StandbyParameter+" must be true or false", http.StatusBadRequest)
 			return

@@ -18,10 +18,19 @@ var started = time.UnixMicro(1_700_000_000_000_000)
 
 // ask sends a request and returns the channel for its answer.
 func ask(ctx context.Context, b *Board, path string) <-chan *httptest.ResponseRecorder {
+	return send(ctx, b, http.MethodGet, path)
+}
+
+// tell sends a request with an instruction.
+func tell(ctx context.Context, b *Board, path string) <-chan *httptest.ResponseRecorder {
+	return send(ctx, b, http.MethodPost, path)
+}
+
+func send(ctx context.Context, b *Board, method, path string) <-chan *httptest.ResponseRecorder {
 	answer := make(chan *httptest.ResponseRecorder, 1)
 	go func() {
 		w := httptest.NewRecorder()
-		b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, path, nil))
 		answer <- w
 	}()
 	return answer

@@ -19,12 +19,14 @@ import (
 // Protocol is the version of this protocol.
 const Protocol = 1
 
-// Path is the path of the document on the admin port, for GET. With ?wait=N the answer is
-// held back until Revision is not N, at most for 30 s.
+// Path is the path of the document on the admin port, for GET, and for POST with an
+// instruction. With ?wait=N the answer is held back until Revision is not N, at most for
+// 30 s.
 const Path = "/revision"
 
-// StandbyParameter is the parameter of a request for Path with which the operator gives an
-// instruction. true: other replicas are current, so accept no new connections while stale.
+// StandbyParameter is the parameter of a POST request for Path with which the operator gives
+// an instruction. A gateway of an older release takes the instruction with GET, and answers
+// 405 to POST. true: other replicas are current, so accept no new connections while stale.
 // false: no other replica is. The instruction holds while the answer is held back, and for
 // WordHolds longer. It has no effect on a gateway that is not stale, and it is dropped when
 // the gateway is no longer stale.

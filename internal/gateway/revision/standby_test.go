@@ -32,7 +32,7 @@ func TestAStaleGatewayStandsByForAsLongAsItIsToldTo(t *testing.T) {
 	standsBy(t, b, false, time.Time{})
 	_, _, changed := b.Standby()
 	ctx, cancel := context.WithCancel(t.Context())
-	first := ask(ctx, b, wait(revision)+"&standby=true")
+	first := tell(ctx, b, wait(revision)+"&standby=true")
 	held(t, clock)
 	<-changed
 	standsBy(t, b, true, time.Time{})
@@ -49,16 +49,32 @@ func TestTheWordThatWasGivenLastCounts(t *testing.T) {
 	clock := testingclock.NewFakeClock(started)
 	b, revision := staleBoard(clock)
 	ctx, cancel := context.WithCancel(t.Context())
-	first := ask(ctx, b, wait(revision)+"&standby=true")
+	first := tell(ctx, b, wait(revision)+"&standby=true")
 	held(t, clock)
-	receive(t, ask(t.Context(), b, Path+"?standby=false"))
+	receive(t, tell(t.Context(), b, Path+"?standby=false"))
 	standsBy(t, b, false, time.Time{})
 	cancel()
 	receive(t, first)
 	standsBy(t, b, false, time.Time{})
-	receive(t, ask(t.Context(), b, Path+"?standby=true"))
+	receive(t, tell(t.Context(), b, Path+"?standby=true"))
 	receive(t, ask(t.Context(), b, Path)) // a reader without an instruction changes nothing
 	standsBy(t, b, true, clock.Now().Add(WordHolds))
+}
+
+// A program that is made to fetch an address sends GET.
+func TestNoGETIsAnInstruction(t *testing.T) {
+	clock := testingclock.NewFakeClock(started)
+	b, revision := staleBoard(clock)
+	for _, path := range []string{Path + "?standby=true", wait(revision-1) + "&standby=true", Path + "?standby=perhaps"} {
+		decode(t, receive(t, ask(t.Context(), b, path))) // an older operator gets the document
+		standsBy(t, b, false, time.Time{})
+	}
+	receive(t, tell(t.Context(), b, Path+"?standby=true"))
+	receive(t, ask(t.Context(), b, Path+"?standby=false"))
+	standsBy(t, b, true, started.Add(WordHolds))
+	if w := receive(t, tell(t.Context(), b, Path)); w.Code != http.StatusBadRequest {
+		t.Errorf("an instruction without a word is answered %d %s", w.Code, w.Body)
+	}
 }
 
 // Any client in the cluster can reach the admin port.
@@ -69,13 +85,13 @@ func TestAGatewayThatHearsTheAPIServerCannotBeToldToStandBy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := NewBoard(clock, "dev")
 			b.Publish(Document{Generation: 1, View: view})
-			receive(t, ask(t.Context(), b, Path+"?standby=true"))
+			receive(t, tell(t.Context(), b, Path+"?standby=true"))
 			standsBy(t, b, false, time.Time{})
 			// An instruction from before the gateway was stale does not count, nor does one
 			// from an earlier time.
 			b.Publish(Document{Generation: 1, View: stale})
 			standsBy(t, b, false, time.Time{})
-			receive(t, ask(t.Context(), b, Path+"?standby=true"))
+			receive(t, tell(t.Context(), b, Path+"?standby=true"))
 			standsBy(t, b, true, clock.Now().Add(WordHolds))
 			b.Publish(Document{Generation: 1, View: view})
 			standsBy(t, b, false, time.Time{})
@@ -83,7 +99,7 @@ func TestAGatewayThatHearsTheAPIServerCannotBeToldToStandBy(t *testing.T) {
 			standsBy(t, b, false, time.Time{})
 		})
 	}
-	if w := receive(t, ask(t.Context(), NewBoard(clock, "dev"), Path+"?standby=perhaps")); w.Code != http.StatusBadRequest {
+	if w := receive(t, tell(t.Context(), NewBoard(clock, "dev"), Path+"?standby=perhaps")); w.Code != http.StatusBadRequest {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
@@ -94,7 +110,7 @@ func TestAWordDoesNotOutliveWhatItWasAbout(t *testing.T) {
 	clock := testingclock.NewFakeClock(started)
 	b, revision := staleBoard(clock)
 	ctx, cancel := context.WithCancel(t.Context())
-	first := ask(ctx, b, wait(revision)+"&standby=true")
+	first := tell(ctx, b, wait(revision)+"&standby=true")
 	held(t, clock)
 	b.Publish(Document{Generation: 1, View: &View{Current: true}})
 	b.Publish(Document{Generation: 1, View: &View{Since: started.Add(time.Minute), Of: []string{"Secrets"}}})

@@ -193,24 +193,41 @@ func (o *follower) ask(ctx context.Context) bool {
 	}
 }
 
-// get returns a document, or why the answer is none, or the error of no answer.
-func (o *follower) get(ctx context.Context, what question) (document *revision.Document, detail string, err error) {
-	parameters, patience := url.Values{}, Patience
+// send sends a question. An instruction goes with POST, because GET must not change anything.
+// A pod of a release before that answers 405 to it, and is asked again in its own way.
+func (o *follower) send(ctx context.Context, what question) (*http.Response, error) {
+	method, parameters := http.MethodGet, url.Values{}
 	if what.hold != nil {
 		parameters.Set("wait", strconv.FormatInt(what.hold.Revision, 10))
-		patience = maxHold
 	}
 	if what.word != "" {
+		method = http.MethodPost
 		parameters.Set(revision.StandbyParameter, what.word)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, o.url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.URL.RawQuery = parameters.Encode()
+	request.Header["Idempotency-Key"] = nil // to send it twice is harmless, which net/http must know to use a kept connection
+	response, err := o.client.Do(request)
+	if err != nil || method == http.MethodGet || response.StatusCode != http.StatusMethodNotAllowed {
+		return response, err
+	}
+	_ = response.Body.Close()
+	request.Method = http.MethodGet
+	return o.client.Do(request)
+}
+
+// get returns a document, or why the answer is none, or the error of no answer.
+func (o *follower) get(ctx context.Context, what question) (document *revision.Document, detail string, err error) {
+	patience := Patience
+	if what.hold != nil {
+		patience = maxHold
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.url, http.NoBody)
-	if err != nil {
-		return nil, "", err
-	}
-	request.URL.RawQuery = parameters.Encode()
-	response, err := o.client.Do(request)
+	response, err := o.send(ctx, what)
 	if err != nil {
 		return nil, "", err
 	}

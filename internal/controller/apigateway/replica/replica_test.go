@@ -32,6 +32,7 @@ type gateway struct {
 	changed  chan struct{}
 	holding  chan struct{} // gets a value for each question that is held back
 	words    chan string   // gets the operator's word of each question
+	older    bool          // a gateway of a release that takes the word with GET
 	asking   sync.WaitGroup
 }
 
@@ -46,7 +47,15 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.asking.Add(1)
 	defer g.asking.Done()
 	wait := r.URL.Query().Get("wait")
-	g.words <- r.URL.Query().Get("standby")
+	if g.older && r.Method != http.MethodGet {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	word := r.URL.Query().Get("standby")
+	if !g.older && (word != "") != (r.Method == http.MethodPost) {
+		word = r.Method + " with " + word
+	}
+	g.words <- word
 	g.mutex.Lock()
 	document, changed := g.document, g.changed
 	g.mutex.Unlock()
@@ -232,11 +241,18 @@ func TestAPodThatGoesIsForgotten(t *testing.T) {
 }
 
 // A pod that is stale is told at once whether others are current, and what it was told once is
-// taken back. A pod that is current is told nothing.
+// taken back. A pod that is current is told nothing. The word is never a GET, unless the pod's release knows nothing else.
 func TestAStalePodIsToldWhetherOthersAreCurrent(t *testing.T) {
+	t.Run("a pod of this release", func(t *testing.T) { tellStalePod(t, false) })
+	t.Run("a pod of an older release", func(t *testing.T) { tellStalePod(t, true) })
+}
+
+func tellStalePod(t *testing.T, older bool) {
+	t.Helper()
 	current := revision.Document{Protocol: 1, Revision: 7, Generation: 1, View: &revision.View{Current: true}}
 	stale := revision.Document{Protocol: 1, Revision: 8, Generation: 1, View: &revision.View{Since: time.Unix(1, 0).UTC(), Of: []string{"Services"}}}
 	server := newGateway(t, current)
+	server.older = older
 	follower, told := follow(t, server.URL)
 	next(t, follower, told)
 	words := func(want ...string) {
