@@ -144,8 +144,9 @@ type APIGatewaySpec struct {
 	// +optional
 	TrustedProxies []string `json:"trustedProxies,omitempty"`
 
-	// resources are the gateway container's compute resources. Default: what the
-	// operator's release asks for.
+	// resources are the gateway container's compute resources. Default: 100m CPU and 64Mi memory requested, and at most 2Gi
+	// memory. Without limits.memory in it, a pod may use 2Gi, or twice its request of memory if that is more. Go's
+	// garbage collector keeps below 90 % of the limit, by the environment variable GOMEMLIMIT.
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
 

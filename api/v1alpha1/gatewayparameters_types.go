@@ -53,7 +53,9 @@ type GatewayParametersSpec struct {
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
-	// resources are the compute resources of each pod. Default: what the operator's release asks for.
+	// resources are the compute resources of each pod. Default: 100m CPU and 64Mi memory requested, and at most 2Gi memory.
+	// Without limits.memory in it, a pod may use 2Gi, or twice its request of memory if that is more. Go's garbage
+	// collector keeps below 90 % of the limit, by the environment variable GOMEMLIMIT.
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
 

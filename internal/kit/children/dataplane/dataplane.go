@@ -3,10 +3,10 @@ package dataplane
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -55,7 +55,7 @@ type Pods struct {
 	LowPorts bool
 	// DrainSeconds is how long requests and streams have to end.
 	DrainSeconds int32
-	// Resources are the spec's. Nil: enough for a gateway with 1,000 routes at a modest load.
+	// Resources are the spec's. What they leave out of memory, and all if nil, is the release's default.
 	Resources *slipwayv1alpha1.ResourceRequirements
 	// PullSecrets pull the image.
 	PullSecrets []slipwayv1alpha1.LocalReference
@@ -129,6 +129,7 @@ func container(in Pods) *corev1ac.ContainerApplyConfiguration {
 		WithEnv(corev1ac.EnvVar().WithName("POD_NAMESPACE").WithValueFrom(corev1ac.EnvVarSource().
 			// The version is stated because the reference is one value: its default would be drift.
 			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.namespace"))))
+	limitMemory(c, in)
 	for _, port := range in.Ports {
 		c.WithPorts(containerPort(port.Name, port.Number))
 	}
@@ -142,7 +143,6 @@ func container(in Pods) *corev1ac.ContainerApplyConfiguration {
 			WithPeriodSeconds(10).
 			WithTimeoutSeconds(5).
 			WithFailureThreshold(6)).
-		WithResources(resources(in.Resources)).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(children.ContainerSecurity().WithReadOnlyRootFilesystem(true))
 }
@@ -161,36 +161,27 @@ func readinessProbe(in Pods) *corev1ac.ProbeApplyConfiguration {
 // hasFirstProbe tells whether pods of the same image run with the probe of v0.1.0. They
 // keep it until the image is another one: an upgrade of the operator replaces no pods.
 func hasFirstProbe(in Pods) bool {
-	if in.Current == nil {
+	container := current(in)
+	if container == nil || container.ReadinessProbe == nil {
 		return false
 	}
-	for _, container := range in.Current.Spec.Template.Spec.Containers {
-		if container.Name != containerName || container.ReadinessProbe == nil {
-			continue
-		}
-		probe := container.ReadinessProbe
-		return container.Image == in.Image && probe.PeriodSeconds == 2 && probe.TimeoutSeconds == 2 && probe.FailureThreshold == 3
+	probe := container.ReadinessProbe
+	return probe.PeriodSeconds == 2 && probe.TimeoutSeconds == 2 && probe.FailureThreshold == 3
+}
+
+// current is the container as it is, if it has the same image, else nil.
+func current(in Pods) *corev1.Container {
+	if in.Current == nil {
+		return nil
 	}
-	return false
+	containers := in.Current.Spec.Template.Spec.Containers
+	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == containerName })
+	if i < 0 || containers[i].Image != in.Image {
+		return nil
+	}
+	return &containers[i]
 }
 
 func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
 	return corev1ac.ContainerPort().WithName(name).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)
-}
-
-// resources are the spec's, or enough for a gateway with 1,000 routes at a modest load.
-// There is no limit: slow requests are worse than a busy node, and a gateway that is
-// killed for its memory cuts every stream.
-func resources(stated *slipwayv1alpha1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
-	switch made := children.Resources(stated); {
-	case stated == nil:
-		return corev1ac.ResourceRequirements().WithRequests(corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("100m"),
-			corev1.ResourceMemory: resource.MustParse("64Mi"),
-		})
-	case made == nil:
-		return corev1ac.ResourceRequirements()
-	default:
-		return made
-	}
 }

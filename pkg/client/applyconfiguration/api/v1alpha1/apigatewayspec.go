@@ -55,8 +55,9 @@ type APIGatewaySpecApplyConfiguration struct {
 	// Default: the private ranges with expose.type Ingress or HTTPRoute, where a proxy of
 	// the cluster stands in front; none otherwise.
 	TrustedProxies []string `json:"trustedProxies,omitempty"`
-	// resources are the gateway container's compute resources. Default: what the
-	// operator's release asks for.
+	// resources are the gateway container's compute resources. Default: 100m CPU and 64Mi memory requested, and at most 2Gi
+	// memory. Without limits.memory in it, a pod may use 2Gi, or twice its request of memory if that is more. Go's
+	// garbage collector keeps below 90 % of the limit, by the environment variable GOMEMLIMIT.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
 	// autoscaling lets CPU use decide the number of replicas. It works where the cluster
 	// serves resource metrics. Default: replicas decides.

@@ -16,7 +16,9 @@ type GatewayParametersSpecApplyConfiguration struct {
 	// autoscaling lets CPU use decide the number of pods. It works where the cluster serves resource metrics. Default:
 	// replicas decides.
 	Autoscaling *AutoscalingApplyConfiguration `json:"autoscaling,omitempty"`
-	// resources are the compute resources of each pod. Default: what the operator's release asks for.
+	// resources are the compute resources of each pod. Default: 100m CPU and 64Mi memory requested, and at most 2Gi memory.
+	// Without limits.memory in it, a pod may use 2Gi, or twice its request of memory if that is more. Go's garbage
+	// collector keeps below 90 % of the limit, by the environment variable GOMEMLIMIT.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
 	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the namespace of the Gateway. Default: none.
 	ImagePullSecrets []LocalReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
