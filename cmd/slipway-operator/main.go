@@ -34,7 +34,7 @@ func main() {
 	flags.DurationVar(&options.GracefulShutdownTimeout, "graceful-shutdown-timeout", 0, "how long work under way may take to end (default 20s)")
 	flags.IntVar(&options.MaxConcurrentReconciles, "max-concurrent-reconciles", 0, "how many objects of a kind are worked on at a time (default 10)")
 	flags.StringVar(&options.BackupImage, "backup-image", "", "image of slipway-backup, which reads and writes volumes (default \"slipway-backup:dev\")")
-	flags.IntVar(&options.MaxBackupRuns, "max-backup-runs", 0, "how many BackupRuns have a pod at a time (default 10)")
+	flags.IntVar(&options.MaxBackupRuns, "max-backup-runs", 0, "how many BackupRuns have a pod at a time; a namespace has at most half of these places (default 10)")
 	flags.BoolVar(&options.BackupHooks, "backup-hooks", false, "run the hooks of Backups in the pods of workloads; needs the right to create pods/exec")
 	flags.BoolVar(&options.MonitorKinds, "monitor", false, "let the monitor read custom resources, by the rules of the ClusterRole slipway-monitor-kinds; does not go with --namespaces")
 	flags.StringSliceVar(&options.MonitorInclude, "monitor-include", nil, "patterns of the kinds that it may read, such as *.example.com or widgets.example.com, separated by commas (default: all)")

@@ -7,7 +7,9 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,6 +103,59 @@ func TestARunThatCannotGoOnHoldsNoPlace(t *testing.T) {
 	}
 	f.run("shop-now")
 	f.job("shop-now-0-1")
+}
+
+// Twelve runs of one namespace have pods that never end, as a dump may for the 24 hours of its deadline. The run of another
+// namespace has its pod at once, and the status of those that wait says by which rule they do.
+func TestRunsThatNeverEndLeaveAPlaceForAnotherNamespace(t *testing.T) {
+	env.StartOperator(t, nil)
+	hog, first, other := newFixture(t), newFixture(t), newFixture(t)
+	began := time.Now()
+	first.run("alone")
+	first.job("alone-0-1")
+	alone := time.Since(began)
+	for n := range atATime + 2 {
+		name := fmt.Sprintf("hangs-%02d", n)
+		hog.create(&slipwayv1alpha1.Backup{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: hog.namespace},
+			Spec:       slipwayv1alpha1.BackupSpec{Source: "shop-data", Schedule: "0 2 * * *", Destination: "s3://bucket/prefix", Suspend: true, Deadline: "24h"},
+		})
+		hog.create(&slipwayv1alpha1.BackupRun{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: hog.namespace}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: name},
+		})
+	}
+	running, queued := 0, ""
+	environment.Eventually(t, func() error {
+		runs := &slipwayv1alpha1.BackupRunList{}
+		if err := env.Client.List(t.Context(), runs, client.InNamespace(hog.namespace)); err != nil {
+			return err
+		}
+		running, queued = 0, ""
+		waits := 0
+		for i := range runs.Items {
+			switch status := runs.Items[i].Status; {
+			case status.Phase == slipwayv1alpha1.BackupRunning:
+				running++
+			case status.Reason == slipwayv1alpha1.ReasonQueued:
+				waits++
+				queued = status.Message
+			}
+		}
+		if running+waits != atATime+2 || running == 0 {
+			return fmt.Errorf("%d run and %d wait", running, waits)
+		}
+		return nil
+	})
+	began = time.Now()
+	other.run("beside")
+	other.job("beside-0-1")
+	t.Logf("measured: a run has its Job after %v alone, after %v beside %d that hang (of %d that want to)", alone, time.Since(began), running, atATime+2)
+	if running != atATime/2 {
+		t.Errorf("%d runs of one namespace have a place, want half of %d", running, atATime)
+	}
+	if want := "only while more are free than it has"; !strings.Contains(queued, want) {
+		t.Errorf("a run that waits says %q, want %q in it", queued, want)
+	}
 }
 
 // queue lets the Jobs of all runs succeed, and counts.

@@ -27,7 +27,9 @@ type call struct {
 	hook.Call
 }
 
-// How many commands run at a time, in all and in a namespace. They mostly wait.
+// How many commands run at a time, in all and in a namespace. They mostly wait. A namespace of which none runs does not wait, so
+// one that holds a database of a neighbour is not prolonged by the hooks of others: how many namespaces there are is bounded by
+// the runs that have a place.
 const (
 	maxCalls             = 64
 	maxCallsPerNamespace = 8

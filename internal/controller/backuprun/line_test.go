@@ -2,9 +2,9 @@ package backuprun
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,26 +12,32 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/property"
 )
 
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
 // who is namespace/name.
 func who(namespace string, n int) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(n)}
 }
 
-// served lets all come, and then each that is called take the place of one that ends. It returns the order.
+// served lets all come, and then each that is called take the place of the one that has it for the longest. It returns the order.
 func served(l *line, comes []types.NamespacedName) []string {
 	var order []string
-	for _, key := range comes {
-		if l.enter(key, false) {
-			order = append(order, key.String())
+	var placed []types.NamespacedName
+	enter := func(key types.NamespacedName) {
+		if l.enter(key, false, noon) && !slices.Contains(placed, key) {
+			order, placed = append(order, key.String()), append(placed, key)
 		}
 	}
-	for len(l.placed) > 0 {
-		first := slices.MinFunc(slices.Collect(maps.Keys(l.placed)), func(a, b types.NamespacedName) int {
-			return slices.Index(order, a.String()) - slices.Index(order, b.String())
-		})
-		l.leave(first)
-		if key, ok := l.called(); ok && l.enter(key, false) {
-			order = append(order, key.String())
+	// No place beyond the limit, to see the order alone.
+	l.beyond = noon
+	for _, key := range comes {
+		enter(key)
+	}
+	for len(placed) > 0 {
+		l.leave(placed[0])
+		placed = placed[1:]
+		for key, after, ok := l.next(noon); ok && after == 0; key, after, ok = l.next(noon) {
+			enter(key)
 		}
 	}
 	return order
@@ -46,8 +52,8 @@ func TestPlacesGoRoundTheNamespaces(t *testing.T) {
 		"who came first":             {1, []types.NamespacedName{who("a", 1), who("a", 2), who("a", 3)}, []string{"a/1", "a/2", "a/3"}},
 		"one namespace after other":  {1, []types.NamespacedName{who("a", 1), who("a", 2), who("a", 3), who("b", 1), who("c", 1), who("b", 2)}, []string{"a/1", "a/2", "b/1", "c/1", "a/3", "b/2"}},
 		"each may come twice":        {1, []types.NamespacedName{who("a", 1), who("a", 2), who("a", 2), who("b", 1), who("a", 2)}, []string{"a/1", "a/2", "b/1"}},
-		"as many as there are":       {3, []types.NamespacedName{who("a", 1), who("a", 2), who("b", 1), who("a", 3)}, []string{"a/1", "a/2", "b/1", "a/3"}},
-		"who has a place has it":     {1, []types.NamespacedName{who("a", 1), who("b", 1), who("a", 1)}, []string{"a/1", "a/1", "b/1"}},
+		"half of the places":         {4, []types.NamespacedName{who("a", 1), who("a", 2), who("a", 3), who("b", 1), who("c", 1)}, []string{"a/1", "a/2", "b/1", "c/1", "a/3"}},
+		"who has none comes first":   {4, []types.NamespacedName{who("a", 1), who("a", 2), who("a", 3), who("b", 1), who("b", 2), who("c", 1), who("d", 1)}, []string{"a/1", "a/2", "b/1", "c/1", "d/1", "a/3", "b/2"}},
 		"a namespace that came late": {1, []types.NamespacedName{who("a", 1), who("a", 2), who("a", 3), who("a", 4), who("z", 1)}, []string{"a/1", "a/2", "z/1", "a/3", "a/4"}},
 	}
 	for name, tc := range tests {
@@ -56,7 +62,7 @@ func TestPlacesGoRoundTheNamespaces(t *testing.T) {
 			if diff := cmp.Diff(tc.want, served(l, tc.comes)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if len(l.placed)+len(l.waiting)+len(l.turns) > 0 {
+			if len(l.placed)+len(l.held)+l.waiting.Len() > 0 {
 				t.Errorf("something is left: %+v", l)
 			}
 		})
@@ -65,78 +71,111 @@ func TestPlacesGoRoundTheNamespaces(t *testing.T) {
 
 func TestWhoWorksHasAPlaceWhateverTheLimitIs(t *testing.T) {
 	l := newLine(1)
-	if !l.enter(who("a", 1), true) || !l.enter(who("a", 2), true) || l.enter(who("a", 3), false) {
+	if !l.enter(who("a", 1), true, noon) || !l.enter(who("a", 2), true, noon) || l.enter(who("a", 3), false, noon) {
 		t.Errorf("places are %+v", l)
 	}
 	l.leave(who("a", 1))
-	if _, ok := l.called(); ok || l.enter(who("a", 3), false) {
+	if l.enter(who("a", 3), false, noon) {
 		t.Error("a place is given that there is not")
 	}
-	if !l.enter(who("a", 3), true) || len(l.waiting) != 0 || len(l.turns) != 0 {
+	if !l.enter(who("a", 3), true, noon) || l.waiting.Len() != 0 {
 		t.Errorf("who works waits: %+v", l)
 	}
 }
 
-// Whoever comes and goes, and however often: no more than the limit have a place, no place stays free while somebody waits who
-// is called, and who waits is passed by nobody of its namespace and at most once by each other namespace for each that waits
-// before it.
-func TestNobodyWaitsForEverAndNoPlaceIsGivenTwice(t *testing.T) {
-	count, source := property.Inputs(t, 5000, 500)
-	random := source(11)
-	for range count {
-		limit := 1 + random.IntN(4)
-		l := newLine(limit)
-		namespaces := []string{"a", "b", "c", "d"}[:1+random.IntN(4)]
-		// passed counts how many were admitted while one waited, and bound is how many may be.
-		passed, bound := map[types.NamespacedName]int{}, map[types.NamespacedName]int{}
-		enter := func(key types.NamespacedName) {
-			waited := slices.Contains(l.waiting[key.Namespace], key)
-			had := l.placed[key]
-			entered := l.enter(key, false)
-			switch {
-			case entered && !had:
-				delete(passed, key)
-				for other := range passed {
-					if passed[other]++; passed[other] > bound[other] {
-						t.Fatalf("%s was passed %d times, and may be %d times: %+v", other, passed[other], bound[other], l)
+// Twelve runs of one namespace, or of four, have dumps that never end. Nobody ever gives up a place.
+func TestRunsThatNeverEndKeepNobodyWaiting(t *testing.T) {
+	tests := map[string]struct{ hogs, limit int }{
+		"one namespace": {1, 10}, "three": {3, 10}, "four": {4, 10}, "thirty": {30, 10}, "one place": {1, 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			l, now := newLine(tc.limit), noon
+			// The clock of the longest attack: a day.
+			for ; now.Before(noon.Add(24 * time.Hour)); now = now.Add(firstEvery) {
+				for n := range tc.hogs {
+					for run := range 12 {
+						l.enter(who(fmt.Sprint("hog", n), run), false, now)
 					}
 				}
-			case !entered && !waited:
-				passed[key], bound[key] = 0, len(l.waiting[key.Namespace])*len(namespaces)
+			}
+			if most := max(tc.limit, tc.hogs) + tc.limit; len(l.placed) > most {
+				t.Errorf("%d runs have a place, want at most %d", len(l.placed), most)
+			}
+			for n := 1; n <= 3; n++ {
+				came := now
+				for key := who(fmt.Sprint("other", n), 1); !l.enter(key, false, now); {
+					next, after, _ := l.next(now)
+					if next != key || after <= 0 {
+						t.Fatalf("%s waits, and after %v comes %s", key, after, next)
+					}
+					now = now.Add(after)
+				}
+				if waited := now.Sub(came); waited > firstEvery || tc.hogs*3 < tc.limit && n == 1 && waited > 0 {
+					t.Errorf("other namespace %d begins after %v", n, waited)
+				}
+			}
+		})
+	}
+}
+
+// Whoever comes, goes, works already or never ends: a namespace has more than one place only of those that there are, and takes
+// them only while more are free; none stays free that somebody may take who is told; nobody who has none waits for longer than a
+// minute for each namespace that there is.
+func TestNobodyWaitsForLongerThanTheBound(t *testing.T) {
+	const namespaces, step = 5, 30 * time.Second
+	count, source := property.Inputs(t, 2000, 200)
+	random := source(11)
+	for range count {
+		l, now := newLine(1+random.IntN(6)), noon
+		since := map[string]time.Time{} // when a namespace without a place began to wait
+		ask := func(key types.NamespacedName) {
+			held, free := l.held[key.Namespace], l.limit-len(l.placed)
+			had := l.placed[key]
+			entered := l.enter(key, false, now)
+			if entered && !had && held > 0 && free <= held {
+				t.Fatalf("a namespace takes its place %d, and %d are free", held+1, free)
+			}
+			if _, waits := since[key.Namespace]; !entered && held == 0 && !waits {
+				since[key.Namespace] = now
 			}
 		}
 		for range 200 {
-			namespace := namespaces[random.IntN(len(namespaces))]
-			if random.IntN(3) > 0 {
-				namespace = namespaces[0] // the one with hundreds
+			namespace := string(rune('a' + random.IntN(namespaces)))
+			if random.IntN(2) > 0 {
+				namespace = "a" // the one with hundreds
 			}
-			key := who(namespace, random.IntN(20))
-			switch random.IntN(5) {
-			case 0, 1:
-				enter(key)
-			case 2:
+			switch key := who(namespace, random.IntN(20)); random.IntN(8) {
+			case 0:
 				l.leave(key)
-				delete(passed, key)
+			case 1:
+				now = now.Add(time.Duration(random.Int64N(int64(step))))
 			default:
-				if called, ok := l.called(); ok {
-					if enter(called); !l.placed[called] {
-						t.Fatalf("%s is called, and gets no place: %+v", called, l)
-					}
-				} else if len(l.turns) > 0 && len(l.placed) < limit {
-					t.Fatalf("a place is free, somebody waits, and nobody is called: %+v", l)
+				ask(key)
+			}
+			// Who is told asks, and so does who has waited for as long as it was told.
+			for key, after, ok := l.next(now); ok && after == 0; key, after, ok = l.next(now) {
+				if ask(key); !l.placed[key] {
+					t.Fatalf("%s is told, and gets no place: %+v", key, l)
 				}
 			}
-			if len(l.placed) > limit {
-				t.Fatalf("%d have a place of %d", len(l.placed), limit)
-			}
-			for _, namespace := range l.turns {
-				if len(l.waiting[namespace]) == 0 {
-					t.Fatalf("a namespace has a turn in which nobody waits: %+v", l)
+			for each, began := range since {
+				if l.held[each] > 0 || !waits(l, each) {
+					delete(since, each)
+				} else if waited := now.Sub(began); waited > firstEvery*namespaces+step {
+					t.Fatalf("%s waits for %v: %+v", each, waited, l)
 				}
-			}
-			if len(l.turns) != len(l.waiting) {
-				t.Fatalf("a namespace that waits has no turn: %+v", l)
 			}
 		}
 	}
+}
+
+// waits tells whether a run of a namespace waits.
+func waits(l *line, namespace string) bool {
+	for n := range 20 {
+		if l.waiting.Has(namespace, who(namespace, n)) {
+			return true
+		}
+	}
+	return false
 }

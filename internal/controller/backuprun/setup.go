@@ -46,7 +46,8 @@ const DefaultMaxRuns = 10
 type Options struct {
 	// Image is that of slipway-backup. Required.
 	Image string
-	// MaxRuns is how many runs have a pod at a time, in the whole cluster. Default: DefaultMaxRuns.
+	// MaxRuns is how many places there are for runs that have a pod, in the whole cluster: line says who gets them. Default:
+	// DefaultMaxRuns.
 	MaxRuns int
 	// Limited tells that the operator has rights in some namespaces only: it may not read what is in none, as PersistentVolumes
 	// are. Then no snapshots of volumes are taken.

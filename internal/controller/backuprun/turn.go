@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// turns bounds how many runs have a pod at a time: hundreds that are due in one minute would take all places of a node. What
-// is remembered is lost with the process: then the runs that are Running have their turn, and the others come anew.
+// turns bounds how many runs have a pod at a time: hundreds that are due in one minute would take all places of a node. line says
+// who comes next. What is remembered is lost with the process: then the runs that are Running have their turn, and the others come anew.
 type turns struct {
 	mu   sync.Mutex
 	line *line
@@ -51,36 +51,50 @@ func (t *turns) begin(running func() ([]types.NamespacedName, error)) error {
 		return err
 	}
 	for _, key := range keys {
-		t.line.enter(key, true)
+		t.line.enter(key, true, time.Time{})
 	}
 	t.begun = true
 	return nil
 }
 
-// enter tells whether it is a run's turn. One that works already has it, whatever the limit.
-func (t *turns) enter(key types.NamespacedName, works bool) bool {
+// enter tells whether it is a run's turn. One that works already has it, whatever the limit. Where it is not, after is when to ask
+// again though nobody is told: zero where somebody else comes first, who will ask.
+func (t *turns) enter(key types.NamespacedName, works bool, now time.Time) (entered bool, after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	entered := t.line.enter(key, works)
-	if entered {
-		t.tellNext()
+	if t.line.enter(key, works, now) {
+		t.tellNext(now)
+		return true, 0
 	}
-	return entered
+	next, after, _ := t.line.next(now)
+	if next == key {
+		return false, max(0, after)
+	}
+	if after == 0 {
+		t.tell(next)
+	}
+	return false, 0
 }
 
 // leave ends the turn of a run, or its wait for one, and tells the next one.
-func (t *turns) leave(key types.NamespacedName) {
+func (t *turns) leave(key types.NamespacedName, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.line.leave(key) {
-		t.tellNext()
+		t.tellNext(now)
 	}
 }
 
-func (t *turns) tellNext() {
-	if key, ok := t.line.called(); ok {
+// tellNext tells who gets the next place, though that may be later: it asks again when the time has come.
+func (t *turns) tellNext(now time.Time) {
+	if key, after, ok := t.line.next(now); ok && after >= 0 {
 		t.tell(key)
 	}
+}
+
+// why is what the status of a run says that waits for its turn. It is true as long as it waits.
+func (t *turns) why() string {
+	return fmt.Sprintf("its turn has not come: places for %d runs go round the namespaces of the cluster, and a namespace takes another one only while more are free than it has", t.line.limit)
 }
 
 func keyOf(run *slipwayv1alpha1.BackupRun) types.NamespacedName {
@@ -104,8 +118,10 @@ func (r *Reconciler) wait(ctx context.Context, s *scope, now time.Time) error {
 	if err := r.turns.begin(func() ([]types.NamespacedName, error) { return r.running(ctx) }); err != nil {
 		return err
 	}
-	if s.inLine = !r.turns.enter(keyOf(s.run), works); s.inLine {
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonQueued, "as many runs as may run at a time are under way in the cluster")
+	entered, after := r.turns.enter(keyOf(s.run), works, now)
+	if s.inLine = !entered; s.inLine {
+		s.recheck.After(after)
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonQueued, "%s", r.turns.why())
 	}
 	return nil
 }
@@ -137,7 +153,7 @@ func (s *scope) works() bool {
 func (r *Reconciler) yield(s *scope) {
 	goesOn := s.err == nil && s.next.Phase == slipwayv1alpha1.BackupRunning
 	if !s.inLine && !goesOn && !s.works() {
-		r.turns.leave(keyOf(s.run))
+		r.turns.leave(keyOf(s.run), r.kit.Clock.Now())
 	}
 }
 

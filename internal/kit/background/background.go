@@ -1,5 +1,5 @@
-// Package background does work that takes longer than a reconcile may: a bounded number at a time, in the order in which it
-// was asked for. Whoever asked is told when it has ended, and asks again for the result. Results are in memory only: after a
+// Package background does work that takes longer than a reconcile may: a bounded number at a time, fair among namespaces, and in
+// a namespace in the order in which it was asked for. Whoever asked is told when it has ended, and asks again for the result. Results are in memory only: after a
 // restart the work is done again, so it must bear that.
 package background
 
@@ -13,7 +13,8 @@ import (
 
 // Pool does work of one kind. K says which work, R is what comes of it.
 type Pool[K comparable, R any] struct {
-	// limit is how much is done at a time, and perNamespace how much of it for one namespace: nobody keeps all others waiting.
+	// limit is how much is done at a time, and perNamespace how much of it for one namespace. A namespace for which nothing is
+	// done does not wait: one more is begun for it beyond the limit.
 	limit, perNamespace int
 
 	mu      sync.Mutex
@@ -102,9 +103,14 @@ func (p *Pool[K, R]) next() {
 			in[it.owner.Namespace]++
 		}
 	}
-	for _, it := range p.items {
-		if it.cancel != nil || all >= p.limit || in[it.owner.Namespace] >= p.perNamespace {
-			continue
+	for {
+		it := p.first(in)
+		if it == nil {
+			return
+		}
+		held := in[it.owner.Namespace]
+		if held > 0 && (held >= p.perNamespace || all >= p.limit) {
+			return // and so nobody else may, for whom no less is done
 		}
 		all++
 		in[it.owner.Namespace]++
@@ -112,6 +118,18 @@ func (p *Pool[K, R]) next() {
 		ctx, it.cancel = context.WithCancel(p.base)
 		p.running.Go(func() { p.do(ctx, it) })
 	}
+}
+
+// first is what was asked for first, of what has not begun, by the namespace for which the fewest are done: in says how many. It
+// is nil where everything has begun.
+func (p *Pool[K, R]) first(in map[string]int) *item[K, R] {
+	var first *item[K, R]
+	for _, it := range p.items {
+		if it.cancel == nil && (first == nil || in[it.owner.Namespace] < in[first.owner.Namespace]) {
+			first = it
+		}
+	}
+	return first
 }
 
 func (p *Pool[K, R]) do(ctx context.Context, it *item[K, R]) {

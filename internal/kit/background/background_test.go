@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -111,6 +112,33 @@ func TestANamespaceDoesNotKeepOthersWaiting(t *testing.T) {
 		synctest.Wait()
 		if got := fmt.Sprint(r.began); len(r.began) != 3 || !slices.Contains(r.began, "5") {
 			t.Errorf("began %s", got)
+		}
+	})
+}
+
+// Work of many namespaces that never ends does not delay what another one asks for, and one namespace gets no more than its share.
+func TestWorkThatNeverEndsKeepsNoOtherNamespaceWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, 8, 3)
+		synctest.Wait()
+		for n := range 20 {
+			for work := range 10 {
+				r.ask(owner(fmt.Sprint("greedy", n), "a"), fmt.Sprint(n, "-", work))
+			}
+		}
+		synctest.Wait()
+		before := len(r.began)
+		if want := 3 + 3 + 2 + 17; before != want {
+			t.Errorf("%d began for 20 namespaces, want %d: one for each at least, and 8 for the first", before, want)
+		}
+		if first := slices.DeleteFunc(slices.Clone(r.began), func(key string) bool { return !strings.HasPrefix(key, "0-") }); len(first) != 3 {
+			t.Errorf("of the first namespace %v began", first)
+		}
+		r.ask(owner("other", "b"), "first")
+		r.ask(owner("other", "b"), "second")
+		synctest.Wait()
+		if got := r.began[before:]; !slices.Equal(got, []string{"first"}) {
+			t.Errorf("began of the other namespace: %v", got)
 		}
 	})
 }
