@@ -76,6 +76,9 @@ const (
 
 	// ReasonPolicyConflicted: an older policy with the same target has the same setting, and that one is used.
 	ReasonPolicyConflicted = "Conflicted"
+	// ReasonPolicyNotEnforced: a setting does nothing where it should hold: the gateway does not read the connections of a listener,
+	// or a route is for gRPC. What else the policy sets is used.
+	ReasonPolicyNotEnforced = "NotEnforced"
 	// ReasonPolicyTooManyHealthChecks: the policies of the namespace have more ports of Services checked than they may. What this
 	// one is for is served, and its endpoints count as healthy.
 	ReasonPolicyTooManyHealthChecks = "TooManyHealthChecks"

@@ -238,6 +238,8 @@ func livePolicy(policy *graph.GatewayPolicy, lack *lack) metav1.Condition {
 	switch {
 	case !policy.Served:
 		return status.False(condition, ReasonNotAccepted, "the policy cannot be used: Accepted says why")
+	case policy.Futile:
+		return status.False(condition, ReasonNotAccepted, "the policy does nothing where it is attached: Accepted says why")
 	case lack != nil:
 		return status.False(condition, lack.reason, lack.message)
 	default:

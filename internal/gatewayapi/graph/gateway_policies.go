@@ -27,6 +27,8 @@ type GatewayPolicy struct {
 	// that it names.
 	Served  bool
 	Secrets []types.NamespacedName
+	// Futile tells that nothing of it does anything for what it is for: Accepted says why.
+	Futile bool
 	// SharesLimit tells that a rule has a rate limit from it that all pods count together, and SharesAffinity that one has
 	// sessions from it, so that all pods need a key in common.
 	SharesLimit, SharesAffinity bool
@@ -282,7 +284,9 @@ func (b *builder) concludeGatewayPolicies(g *Graph) {
 			}
 		}
 		if matters {
-			p.conclude(cmp.Or(p.asked[defaults].lack, p.asked[overrides].lack, p.uncounted, p.unreturned, missing, conflict, p.unchecked))
+			idle, futile := b.enforcement(g, p)
+			p.Futile = futile
+			p.conclude(cmp.Or(p.asked[defaults].lack, p.asked[overrides].lack, p.uncounted, p.unreturned, idle, missing, conflict, p.unchecked))
 			g.GatewayPolicies = append(g.GatewayPolicies, p)
 		}
 	}
