@@ -52,7 +52,7 @@ type Options struct {
 	// MaxConcurrentReconciles is how many APIGateways are worked on at a time. Default:
 	// outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
-	// NewQueue replaces the queue. Default: controller-runtime's.
+	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
 	// Clock tells the time. Default: the system's.
 	Clock clock.Clock

@@ -42,7 +42,7 @@ type Options struct {
 	Hooks bool
 	// MaxConcurrentReconciles is how many Backups are worked on at a time. Default: outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
-	// NewQueue replaces the queue. Default: controller-runtime's.
+	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
 	// Turns are those of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
 	// this controller alone.

@@ -54,7 +54,7 @@ type Options struct {
 	Limited bool
 	// MaxConcurrentReconciles is how many BackupRuns are worked on at a time. Default: outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
-	// NewQueue replaces the queue. Default: controller-runtime's.
+	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
 	// Hooks lets it run the hooks of Backups in pods. It needs rights of its own. Default false.
 	Hooks bool

@@ -51,7 +51,7 @@ type Options struct {
 	Budget Budget
 	// MaxConcurrentReconciles is how many objects are worked on at a time.
 	MaxConcurrentReconciles int
-	// NewQueue replaces the queue. Default: controller-runtime's.
+	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
 	// NewCache replaces the caches of the kinds of the Gateway API. Default: controller-runtime's.
 	NewCache cache.NewCacheFunc

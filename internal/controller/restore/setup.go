@@ -32,7 +32,7 @@ type Options struct {
 	Image string
 	// MaxConcurrentReconciles is how many Restores are worked on at a time. Default: outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
-	// NewQueue replaces the queue. Default: controller-runtime's.
+	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock

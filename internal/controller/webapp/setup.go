@@ -32,7 +32,7 @@ type Options struct {
 	// MaxConcurrentReconciles is how many WebApps are worked on at a time. Default:
 	// outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
-	// NewQueue replaces the queue. Default: controller-runtime's.
+	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
 	// Keys keys hashes of the content of Secrets and ConfigMaps. Required, unless no WebApp
 	// refers to any.

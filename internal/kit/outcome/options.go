@@ -27,10 +27,15 @@ type NewQueue func(name string, limiter workqueue.TypedRateLimiter[reconcile.Req
 
 // ControllerOptions are those of every kind's controller. concurrency is how many objects
 // are worked on at a time, 0: DefaultConcurrency. newQueue replaces the queue, as a test
-// does that waits for it to be empty; nil: controller-runtime's.
+// does that waits for it to be empty; nil: one that is fair among namespaces, see Queue.
 func ControllerOptions(concurrency int, newQueue NewQueue) controller.Options {
 	if concurrency == 0 {
 		concurrency = DefaultConcurrency
+	}
+	if newQueue == nil {
+		newQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return NewFairQueue(name, concurrency, limiter)
+		}
 	}
 	warm := true
 	return controller.Options{

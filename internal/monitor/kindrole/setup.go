@@ -41,7 +41,7 @@ const (
 type Options struct {
 	// Include and Exclude choose the kinds that the monitor may read. They are patterns: see selection.New. Default: all.
 	Include, Exclude []string
-	// NewQueue replaces the queue. Default: controller-runtime's.
+	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock

@@ -8,6 +8,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
 // queues are those of the controllers of one operator: they tell whether it has anything
@@ -29,7 +31,7 @@ func newQueues(clock clock.PassiveClock, expected int) *queues {
 // make makes the queue of a controller.
 func (q *queues) make(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	made := &queue{clock: q.clock, limiter: limiter, due: map[reconcile.Request]time.Time{}}
-	made.PriorityQueue = priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
+	made.PriorityQueue = outcome.NewFairQueue(name, outcome.DefaultConcurrency, limiter)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.all = append(q.all, made)
@@ -49,7 +51,7 @@ func (q *queues) idle(within time.Duration) bool {
 	return len(q.all) >= q.expected
 }
 
-// queue is controller-runtime's, and knows what is not done yet.
+// queue is that of every controller, and knows what is not done yet.
 type queue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	clock   clock.PassiveClock
