@@ -46,6 +46,9 @@ func (rights) Create(_ context.Context, review *authorizationv1.SubjectAccessRev
 	return answer, nil
 }
 
+// namespaces are not asked for: the user may list everywhere.
+type namespaces struct{ server.Namespaces }
+
 // coverage follows kinds. One of them is refused.
 type coverage struct {
 	kinds   []change.Kind
@@ -119,7 +122,7 @@ func emptyMonitor(t *testing.T) *monitor {
 	}
 	t.Cleanup(func() { _ = made.Close() })
 	handler, err := server.New(server.Options{
-		Store: made, Coverage: coverage{kinds(), "certificates"}, TokenReviews: tokens{}, AccessReviews: rights{}, Rules: rules{}, Reports: reports,
+		Store: made, Coverage: coverage{kinds(), "certificates"}, TokenReviews: tokens{}, AccessReviews: rights{}, Namespaces: namespaces{}, Rules: rules{}, Reports: reports,
 		Key: []byte(strings.Repeat("k", 32)), Page: web.Files(), Rate: 10_000, Burst: 10_000, Parallel: 400, Streams: 400,
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ func (a *Alarms) Alarms(context.Context) ([]server.Alarm, error) {
 		alarms = append(alarms, server.Alarm{
 			Rule: s.Rule, Severity: string(s.Severity), Message: s.Message,
 			Kind:      schema.GroupResource{Group: s.Object.Group, Resource: s.Object.Resource},
-			Namespace: s.Object.Namespace, Name: s.Object.Name, Since: s.Since,
+			Namespace: s.Object.Namespace, Name: s.Object.Name, UID: s.Object.UID, Since: s.Since,
 		})
 	}
 	return alarms, nil

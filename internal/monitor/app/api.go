@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/internal/monitor/recorder"
@@ -41,6 +43,10 @@ func (a *Answers) API(_ context.Context, parts Parts) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects, err := metadata.NewForConfig(access)
+	if err != nil {
+		return nil, err
+	}
 	c := &parts.Config.API
 	return server.New(server.Options{
 		Store: parts.Store, Coverage: coverage(parts.Coverage), Rules: a.Rules, Page: a.Page, Ready: parts.Ready,
@@ -49,6 +55,7 @@ func (a *Answers) API(_ context.Context, parts Parts) (http.Handler, error) {
 		},
 		Subscribe:    func() server.Subscription { return subscription{parts.Recorder.Subscribe(1, nil)} },
 		TokenReviews: tokens.TokenReviews(), AccessReviews: rights.SubjectAccessReviews(), OwnAudienceOnly: c.OwnTokensOnly,
+		Namespaces: objects.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")),
 		Key: parts.Key, Hosts: slices.Concat(serviceHosts(a.Namespace), c.Hosts), BehindTLS: c.BehindTLS,
 		Logger: logr.FromSlogHandler(parts.Log.Handler()),
 	})

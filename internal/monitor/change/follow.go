@@ -59,6 +59,7 @@ func (c Context) record(of *State, t Type) Record {
 		ResourceVersion: of.ResourceVersion, Generation: of.Generation,
 		Type: t, Time: c.Time, InGap: c.InGap, Actor: Actor{Confidence: Unknown},
 		MetadataOnly: of.MetadataOnly, Reason: of.Reason, Redacted: of.Redacted, Folded: c.Folded,
+		ObjectCreated: of.Created,
 	}
 }
 

@@ -141,6 +141,9 @@ type Record struct {
 	Reason string `json:"reason,omitempty"`
 	// Since is when a Gap began; it ends at Time.
 	Since time.Time `json:"since,omitzero"`
+	// ObjectCreated is the creationTimestamp of the object, zero if it is not known. It says to which of several namespaces of a name
+	// the object belongs.
+	ObjectCreated time.Time `json:"-"`
 }
 
 // State is the last known state of an object. It is on disk, not in memory: of each object the memory holds a Mark.
@@ -152,6 +155,8 @@ type State struct {
 	// ResourceVersion and Generation are those of the state.
 	ResourceVersion string `json:"resourceVersion"`
 	Generation      int64  `json:"generation,omitempty"`
+	// Created is the creationTimestamp, which is in Body, too. It is zero if it is not known.
+	Created time.Time `json:"-"`
 	// Hash is of Body. States with the same hash are the same, noise aside.
 	Hash Hash `json:"hash"`
 	// Body is the object as canonical JSON: redacted, without noise and without managedFields.

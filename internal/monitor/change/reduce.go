@@ -50,6 +50,7 @@ func begin(metadata *node, kind Kind, s *Schema, policy *Policy) (State, *walk) 
 		Name:            metadata.memberText("name"),
 		UID:             types.UID(metadata.memberText("uid")),
 		ResourceVersion: metadata.memberText("resourceVersion"),
+		Created:         readCreated(metadata.memberText("creationTimestamp")),
 	}
 	if generation := metadata.member("generation"); generation != nil && generation.typ == numberNode {
 		state.Generation, _ = strconv.ParseInt(generation.text, 10, 64)

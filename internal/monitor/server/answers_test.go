@@ -95,11 +95,11 @@ func TestAnObjectNowAndAtATime(t *testing.T) {
 	second.Fields = []change.Field{{Path: ".spec.text", Op: change.Changed, Old: json.RawMessage(`"first"`), New: json.RawMessage(`"second"`)}}
 	m.commit(store.Batch{Kind: apples, Checkpoint: "2000", Records: []change.Record{second}, Put: []change.State{{
 		Namespace: "north", Name: "gala", UID: first.UID, ResourceVersion: "2000",
-		Body: []byte(fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Apples","metadata":{"name":"gala","namespace":"north","uid":%q,"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Owners","name":"owner","uid":"owner-uid"}]},"spec":{"text":"second"},"status":{"conditions":[{"type":"Ready","status":"False","reason":"Broken","message":"m"}]}}`, first.UID)),
+		Body: []byte(fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Apples","metadata":{"name":"gala","namespace":"north","uid":%q,"creationTimestamp":"2025-01-01T01:00:00Z","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Owners","name":"owner","uid":"owner-uid"}]},"spec":{"text":"second"},"status":{"conditions":[{"type":"Ready","status":"False","reason":"Broken","message":"m"}]}}`, first.UID)),
 	}}})
 	m.commit(store.Batch{Kind: owners, Checkpoint: "1", Put: []change.State{{
 		Namespace: "north", Name: "owner", UID: "owner-uid", ResourceVersion: "1",
-		Body: []byte(`{"apiVersion":"example.com/v1","kind":"Owners","metadata":{"name":"owner","namespace":"north","uid":"owner-uid"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`),
+		Body: []byte(`{"apiVersion":"example.com/v1","kind":"Owners","metadata":{"name":"owner","namespace":"north","uid":"owner-uid","creationTimestamp":"2025-01-01T01:00:00Z"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`),
 	}}})
 	about := "?kind=apples.example.com&namespace=north&name=gala"
 	now := get[api.Object](m, "user", api.Prefix+"object"+about)

@@ -9,10 +9,13 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
 const (
@@ -24,31 +27,38 @@ const (
 	// maxQuestions is how many answers one request may need that are not known yet. What is beyond counts as denied, and the
 	// answer says that it is incomplete.
 	maxQuestions = 1000
+	// maxTenures is how often a question is asked anew because its namespace was made again meanwhile.
+	maxTenures = 3
 	// parallelQuestions is how many questions of one request are asked at a time.
 	parallelQuestions = 8
 )
 
 // authorizer asks the API server what users may list.
 type authorizer struct {
-	reviews authorizationclient.SubjectAccessReviewInterface
-	answers *cache.LRUExpireCache
+	reviews    authorizationclient.SubjectAccessReviewInterface
+	answers    *cache.LRUExpireCache
+	namespaces *namespaces
 }
 
 func newAuthorizer(o *Options) *authorizer {
-	return &authorizer{reviews: o.AccessReviews, answers: newCache(rememberedAnswers, o.Clock)}
+	return &authorizer{reviews: o.AccessReviews, answers: newCache(rememberedAnswers, o.Clock), namespaces: newNamespaces(o)}
 }
 
-// question is whether a user may list a kind in a namespace, or everywhere if the namespace is empty.
+// question is whether a user may list a kind in a namespace, or everywhere if the namespace is empty. With the UID of the namespace, an
+// answer ends with the namespace that it is about.
 type question struct {
 	user      userID
 	kind      schema.GroupResource
 	namespace string
+	uid       types.UID
 }
 
 // rights are what one user may list, for the time of one request. Any number of goroutines may use it.
 //
 // There is one rule: a user sees a change, an object or a gap of a kind if the user may list that kind, in the namespace of the
-// object, or everywhere. Whoever may list objects reads their content, and whoever lists again and again sees their changes.
+// object, or everywhere. Whoever may list objects reads their content, and whoever lists again and again sees their changes. The
+// namespace is the one that exists now: who may list in it could not list what was in one of the same name before, so that is for those
+// who may list everywhere.
 type rights struct {
 	authorizer *authorizer
 	user       *user
@@ -66,11 +76,76 @@ func (a *authorizer) of(ctx context.Context, who *user) *rights {
 }
 
 // everywhere tells whether the user may list a kind in all namespaces.
-func (r *rights) everywhere(kind schema.GroupResource) bool { return r.may(kind, "") }
+func (r *rights) everywhere(kind schema.GroupResource) bool { return r.may(kind) }
 
-// in tells whether the user may list a kind in a namespace, which is empty for objects that have none.
+// in tells whether the user may list a kind in a namespace, which is empty for objects that have none. What of it the user sees is
+// for share to say.
 func (r *rights) in(kind schema.GroupResource, namespace string) bool {
-	return r.may(kind, "") || namespace != "" && r.may(kind, namespace)
+	return r.share(kind, namespace) != store.Share{}
+}
+
+// share tells what the user may see of a kind in a namespace, which is empty for objects that have none.
+func (r *rights) share(kind schema.GroupResource, namespace string) store.Share {
+	if r.everywhere(kind) {
+		return store.Share{All: true}
+	}
+	if namespace == "" {
+		return store.Share{}
+	}
+	tenure := r.tenure(namespace, false)
+	for range maxTenures {
+		if tenure == nil {
+			return store.Share{}
+		}
+		q := question{r.user.id, kind, namespace, tenure.UID}
+		if answer, ok := r.authorizer.answers.Get(q); ok {
+			if answer.(bool) {
+				return store.Share{Of: tenure}
+			}
+			return store.Share{}
+		}
+		allowed, known := r.ask(q)
+		if !allowed {
+			if known {
+				r.authorizer.answers.Add(q, false, deniedFor)
+			}
+			return store.Share{}
+		}
+		// The answer was about this namespace if it was there before and is there afterwards.
+		before := tenure
+		if tenure = r.tenure(namespace, true); tenure != nil && tenure.UID == before.UID {
+			r.authorizer.answers.Add(q, true, allowedFor)
+		}
+	}
+	return store.Share{}
+}
+
+// sees tells whether the user may see an object of a kind in a namespace.
+func (r *rights) sees(kind schema.GroupResource, namespace string, o change.Origin) bool {
+	share := r.share(kind, namespace)
+	return share.All || share.Of.Has(o)
+}
+
+// tenure returns the namespace that has a name now, nil if there is none, or that is not known.
+func (r *rights) tenure(name string, fresh bool) *change.Tenure {
+	r.mutex.Lock()
+	stop := r.err != nil
+	r.mutex.Unlock()
+	if stop {
+		return nil
+	}
+	found, err := r.authorizer.namespaces.get(r.ctx, name, fresh)
+	if err != nil {
+		r.fail(err)
+		return nil
+	}
+	return found
+}
+
+func (r *rights) fail(err error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.err = err
 }
 
 // problem returns why an answer that was made with these rights may not be given: a question was not answered.
@@ -93,34 +168,45 @@ func (r *rights) prepare(kinds []schema.GroupResource) {
 	group.SetLimit(parallelQuestions)
 	for _, kind := range kinds {
 		group.Go(func() error {
-			r.may(kind, "")
+			r.may(kind)
 			return nil
 		})
 	}
 	_ = group.Wait()
 }
 
-func (r *rights) may(kind schema.GroupResource, namespace string) bool {
-	q := question{r.user.id, kind, namespace}
+func (r *rights) may(kind schema.GroupResource) bool {
+	q := question{user: r.user.id, kind: kind}
 	if answer, ok := r.authorizer.answers.Get(q); ok {
 		return answer.(bool)
 	}
+	allowed, known := r.ask(q)
+	if known {
+		life := deniedFor
+		if allowed {
+			life = allowedFor
+		}
+		r.authorizer.answers.Add(q, allowed, life)
+	}
+	return allowed
+}
+
+// ask asks the API server, and tells whether it has answered. A request may ask so often only.
+func (r *rights) ask(q question) (allowed, known bool) {
 	r.mutex.Lock()
 	if r.err != nil || r.asked >= maxQuestions {
 		r.cut = true
 		r.mutex.Unlock()
-		return false
+		return false, false
 	}
 	r.asked++
 	r.mutex.Unlock()
 	allowed, err := r.authorizer.ask(r.ctx, r.user, q)
 	if err != nil {
-		r.mutex.Lock()
-		defer r.mutex.Unlock()
-		r.err = err
-		return false
+		r.fail(err)
+		return false, false
 	}
-	return allowed
+	return allowed, true
 }
 
 func (a *authorizer) ask(ctx context.Context, who *user, q question) (bool, error) {
@@ -141,11 +227,5 @@ func (a *authorizer) ask(ctx context.Context, who *user, q question) (bool, erro
 		}
 		return false, fail(api.Unavailable, "the API server could not be asked what you may see")
 	}
-	allowed := answer.Status.Allowed && !answer.Status.Denied
-	life := deniedFor
-	if allowed {
-		life = allowedFor
-	}
-	a.answers.Add(q, allowed, life)
-	return allowed, nil
+	return answer.Status.Allowed && !answer.Status.Denied, nil
 }

@@ -109,7 +109,7 @@ func (s *server) restrict(r *request, f *filter) error {
 	if err != nil {
 		return err
 	}
-	f.Allow = r.rights.in
+	f.Allow = r.rights.share
 	if !asked {
 		f.kinds = r.visible(f.Namespace)
 		return nil

@@ -15,7 +15,9 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -35,10 +37,13 @@ type cluster struct {
 	refused            map[string]bool
 	down               error
 	tokensAsked, asked int
+	// namespaces are those that are not there since long ago, nil for one that does not exist.
+	namespaces     map[string]*metav1.PartialObjectMetadata
+	namespacesDown error
 }
 
 func newCluster() *cluster {
-	return &cluster{lists: map[string]bool{}, audiences: map[string]string{}, refused: map[string]bool{}}
+	return &cluster{lists: map[string]bool{}, audiences: map[string]string{}, refused: map[string]bool{}, namespaces: map[string]*metav1.PartialObjectMetadata{}}
 }
 
 func (c *cluster) allow(user, kind, namespace string, may bool) {
@@ -89,6 +94,29 @@ func (c accessReviews) Create(_ context.Context, review *authorizationv1.Subject
 	return answer, nil
 }
 
+type namespaceReads struct{ *cluster }
+
+// longAgo is when namespaces were made of which nothing else is said.
+var longAgo = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (c namespaceReads) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*metav1.PartialObjectMetadata, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.namespacesDown != nil {
+		return nil, c.namespacesDown
+	}
+	found, known := c.namespaces[name]
+	switch {
+	case !known:
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(longAgo), ResourceVersion: "1",
+		}}, nil
+	case found == nil:
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, name)
+	}
+	return found.DeepCopy(), nil
+}
+
 type coverage struct{ kinds []change.Kind }
 
 func (c coverage) Coverage() supervisor.Coverage {
@@ -112,6 +140,8 @@ type monitor struct {
 	handler http.Handler
 	options Options
 	number  int
+	// made is when the next object or namespace is made.
+	made time.Time
 }
 
 func kindOf(resource string, namespaced bool) change.Kind {
@@ -128,9 +158,9 @@ func newMonitor(t *testing.T, adapt func(*Options), kinds ...change.Kind) *monit
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = made.Close() })
-	m := &monitor{T: t, cluster: newCluster(), store: made}
+	m := &monitor{T: t, cluster: newCluster(), store: made, made: longAgo.Add(time.Hour)}
 	m.options = Options{
-		Store: made, Coverage: coverage{kinds}, TokenReviews: tokenReviews{m.cluster}, AccessReviews: accessReviews{m.cluster},
+		Store: made, Coverage: coverage{kinds}, TokenReviews: tokenReviews{m.cluster}, AccessReviews: accessReviews{m.cluster}, Namespaces: namespaceReads{m.cluster},
 		Key: []byte(strings.Repeat("k", 32)), Rate: 100_000, Burst: 100_000, Clock: clock.RealClock{}, Hosts: []string{"monitor.example.com"},
 	}
 	if adapt != nil {
@@ -152,14 +182,49 @@ func (m *monitor) record(kind change.Kind, namespace, name, secret string) chang
 	record := change.Record{
 		Kind: kind, Namespace: namespace, Name: name, UID: uid, ResourceVersion: version, Type: change.Updated, Time: time.Now(),
 		Fields: []change.Field{{Path: ".spec.text", Op: change.Changed, Old: json.RawMessage(`"before"`), New: quoted}},
-		Actor:  change.Actor{Name: "editor", Confidence: change.Likely, Source: "managedFields"}, Reason: secret,
+		Actor:  change.Actor{Name: "editor", Confidence: change.Likely, Source: "managedFields"}, Reason: secret, ObjectCreated: m.made,
 	}
-	body := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":%q,"metadata":{"name":%q,"namespace":%q,"uid":%q,"ownerReferences":[{"apiVersion":"v1","kind":"Owner","name":"owner","uid":"owner-uid"}]},"spec":{"text":%s},"status":{"conditions":[{"type":"Ready","status":"False","reason":"Broken","message":%s}]}}`,
-		kind.Kind, name, namespace, uid, quoted, quoted)
+	body := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":%q,"metadata":{"name":%q,"namespace":%q,"uid":%q,"creationTimestamp":%q,"ownerReferences":[{"apiVersion":"v1","kind":"Owner","name":"owner","uid":"owner-uid"}]},"spec":{"text":%s},"status":{"conditions":[{"type":"Ready","status":"False","reason":"Broken","message":%s}]}}`,
+		kind.Kind, name, namespace, uid, m.made.Format(time.RFC3339), quoted, quoted)
 	m.commit(store.Batch{Kind: kind, Checkpoint: version, Records: []change.Record{record}, Put: []change.State{{
 		Namespace: namespace, Name: name, UID: uid, ResourceVersion: version, Body: []byte(body),
 	}}})
 	return record
+}
+
+// gone commits that an object was deleted.
+func (m *monitor) gone(kind change.Kind, last change.Record) {
+	m.Helper()
+	m.number++
+	version := fmt.Sprint(1000 + m.number)
+	last.Type, last.ResourceVersion, last.Fields = change.Deleted, version, nil
+	m.commit(store.Batch{Kind: kind, Checkpoint: version, Records: []change.Record{last}, Drop: []types.UID{last.UID}})
+}
+
+// unmake takes a namespace away, and remake makes another one of the name. The time goes on before and after it.
+func (m *monitor) unmake(name string) {
+	m.cluster.mutex.Lock()
+	defer m.cluster.mutex.Unlock()
+	m.cluster.namespaces[name] = nil
+}
+
+func (m *monitor) remake(name string, after time.Duration) {
+	m.cluster.mutex.Lock()
+	defer m.cluster.mutex.Unlock()
+	m.number++
+	m.made = m.made.Add(after)
+	m.cluster.namespaces[name] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(fmt.Sprintf("uid-%s-%d", name, m.number)), CreationTimestamp: metav1.NewTime(m.made), ResourceVersion: fmt.Sprint(1000 + m.number),
+	}}
+	m.made = m.made.Add(after)
+}
+
+// touch writes a namespace.
+func (m *monitor) touch(name string) {
+	m.cluster.mutex.Lock()
+	defer m.cluster.mutex.Unlock()
+	m.number++
+	m.cluster.namespaces[name].ResourceVersion = fmt.Sprint(1000 + m.number)
 }
 
 func (m *monitor) commit(batch store.Batch) {

@@ -35,7 +35,10 @@ func (s *server) gaps(r *request) (any, *api.View, error) {
 	f.Types = []change.Type{change.Gap}
 	namespace := f.Namespace
 	f.Namespace = ""
-	f.Allow = func(kind schema.GroupResource, _ string) bool { return visible[kind] && r.maySee(kind, namespace) }
+	// A gap belongs to no object, so it is not of one namespace or another.
+	f.Allow = func(kind schema.GroupResource, _ string) store.Share {
+		return store.Share{All: visible[kind] && r.maySee(kind, namespace)}
+	}
 	page, err := s.page(r, f)
 	if err != nil {
 		return nil, nil, err

@@ -83,18 +83,21 @@ func (s *server) addKind(r *request, list *objectList, name schema.GroupResource
 	if list.namespace != "" && !kind.Namespaced {
 		return nil
 	}
-	known, err := s.index.of(r.Context(), kind, r.kinds.stored[name])
+	known, err := s.index.of(r.Context(), r.kinds, name)
 	if err != nil {
 		return err
 	}
 	one := api.KindHealth{Kind: name.String(), Counts: map[string]int64{}}
-	for namespace, counts := range known.counts {
-		if list.namespace != "" && namespace != list.namespace || !r.rights.in(name, namespace) {
+	for namespace, members := range known.members {
+		if list.namespace != "" && namespace != list.namespace {
 			continue
 		}
-		for state, n := range counts {
-			one.Counts[string(state)] += n
-			list.answer.Counts[string(state)] += n
+		share := r.rights.share(name, namespace)
+		for i := range members {
+			if state := string(members[i].state); share.All || share.Of.Has(members[i].origin(known.checkpoint)) {
+				one.Counts[state]++
+				list.answer.Counts[state]++
+			}
 		}
 	}
 	if len(one.Counts) > 0 {
@@ -121,13 +124,13 @@ func (s *server) addAll(r *request, list *objectList, name schema.GroupResource,
 			return nil
 		}
 		verdict, _ := s.judge(&state, now)
-		list.add(r, name, kindName, &judged{state.Namespace, state.Name, healthOf(verdict)})
+		list.add(r, name, kindName, &judged{state.Namespace, state.Name, originOf(&state, r.kinds.checkpoints[name]), healthOf(verdict)})
 	}
 	return nil
 }
 
 func (l *objectList) add(r *request, name schema.GroupResource, kindName string, one *judged) {
-	if l.namespace != "" && one.namespace != l.namespace || !r.rights.in(name, one.namespace) {
+	if l.namespace != "" && one.namespace != l.namespace || !r.rights.sees(name, one.namespace, one.origin) {
 		return
 	}
 	if len(l.answer.Objects) >= l.limit {
@@ -163,13 +166,13 @@ func conditionsOf(body []byte) []api.Condition {
 // relatives of an object that the user may list.
 func (s *server) children(r *request, answer *api.Object) error {
 	for _, name := range sorted(r.visible(answer.Namespace)) {
-		known, err := s.index.of(r.Context(), r.kinds.all[name], r.kinds.stored[name])
+		known, err := s.index.of(r.Context(), r.kinds, name)
 		if err != nil {
 			return err
 		}
 		for i := range known.children[answer.UID] {
 			child := &known.children[answer.UID][i]
-			if !r.rights.in(name, child.namespace) {
+			if !r.rights.sees(name, child.namespace, child.origin) {
 				continue
 			}
 			if len(answer.Children) >= standardObjects {

@@ -42,8 +42,10 @@ type index struct {
 type indexed struct {
 	made, stored time.Time
 	kindName     string
-	// counts has how many objects are in which state, by namespace.
-	counts map[string]map[health.State]int64
+	// checkpoint is the resource version up to which everything of the kind was stored before it was read.
+	checkpoint string
+	// members are all objects, by namespace.
+	members map[string][]member
 	// troubled are objects that are not healthy.
 	troubled []judged
 	// children are objects by the UIDs of their owners.
@@ -51,9 +53,21 @@ type indexed struct {
 	cut      bool
 }
 
+// member is how an object does, and what is known of its origin.
+type member struct {
+	created time.Time
+	version string
+	state   health.State
+}
+
+func (m *member) origin(checkpoint string) change.Origin {
+	return change.Origin{Created: m.created, Versions: []string{m.version, checkpoint}}
+}
+
 // judged is an object and how it does.
 type judged struct {
 	namespace, name string
+	origin          change.Origin
 	verdict         api.Health
 }
 
@@ -61,8 +75,9 @@ func newIndex(s *server) *index {
 	return &index{server: s, turn: make(chan struct{}, 1), kinds: map[schema.GroupResource]*indexed{}}
 }
 
-// of returns what is known of a kind, of which something was stored last at a time.
-func (x *index) of(ctx context.Context, kind change.Kind, stored time.Time) (*indexed, error) {
+// of returns what is known of one of the kinds.
+func (x *index) of(ctx context.Context, k *kinds, name schema.GroupResource) (*indexed, error) {
+	kind, stored := k.all[name], k.stored[name]
 	if known := x.fresh(kind.GroupResource(), stored); known != nil {
 		return known, nil
 	}
@@ -76,7 +91,7 @@ func (x *index) of(ctx context.Context, kind change.Kind, stored time.Time) (*in
 	if known := x.fresh(kind.GroupResource(), stored); known != nil {
 		return known, nil
 	}
-	made, err := x.read(ctx, kind, stored)
+	made, err := x.read(ctx, kind, stored, k.checkpoints[name])
 	if err != nil {
 		return nil, err
 	}
@@ -111,10 +126,10 @@ func (x *index) forget(k *kinds) {
 	}
 }
 
-func (x *index) read(ctx context.Context, kind change.Kind, stored time.Time) (*indexed, error) {
+func (x *index) read(ctx context.Context, kind change.Kind, stored time.Time, checkpoint string) (*indexed, error) {
 	now := x.server.options.Clock.Now()
 	made := &indexed{
-		made: now, stored: stored, kindName: kind.Kind, counts: map[string]map[health.State]int64{}, children: map[types.UID][]judged{},
+		made: now, stored: stored, kindName: kind.Kind, checkpoint: checkpoint, members: map[string][]member{}, children: map[types.UID][]judged{},
 	}
 	owned := 0
 	for state, err := range x.server.options.Store.StatesOf(ctx, kind.GroupResource()) {
@@ -122,13 +137,8 @@ func (x *index) read(ctx context.Context, kind change.Kind, stored time.Time) (*
 			return nil, err
 		}
 		verdict, owners := x.server.judge(&state, now)
-		counts := made.counts[state.Namespace]
-		if counts == nil {
-			counts = map[health.State]int64{}
-			made.counts[state.Namespace] = counts
-		}
-		counts[verdict.State]++
-		one := judged{state.Namespace, state.Name, healthOf(verdict)}
+		made.members[state.Namespace] = append(made.members[state.Namespace], member{state.Created, state.ResourceVersion, verdict.State})
+		one := judged{state.Namespace, state.Name, originOf(&state, checkpoint), healthOf(verdict)}
 		if verdict.State != health.Healthy {
 			if len(made.troubled) < maxTroubled {
 				made.troubled = append(made.troubled, one)

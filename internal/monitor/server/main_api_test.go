@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
@@ -49,7 +50,9 @@ func TestRightsOfARealAPIServer(t *testing.T) {
 	apples := kindOf("apples", true)
 	m := newMonitor(t, func(o *Options) {
 		o.TokenReviews, o.AccessReviews = kube.AuthenticationV1().TokenReviews(), kube.AuthorizationV1().SubjectAccessReviews()
+		o.Namespaces = metadata.NewForConfigOrDie(env.Config).Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 	}, apples)
+	m.made = time.Now().Add(time.Hour) // after the namespaces
 	m.record(apples, namespace, "mine", "mine")
 	m.record(apples, other, "theirs", "theirs")
 	m.record(kindOf("pears", true), namespace, "pear", "pear")
@@ -143,6 +146,7 @@ func TestAStreamOverARealConnection(t *testing.T) {
 	apples := kindOf("apples", true)
 	m := newMonitor(t, func(o *Options) {
 		o.TokenReviews, o.AccessReviews = kube.AuthenticationV1().TokenReviews(), kube.AuthorizationV1().SubjectAccessReviews()
+		o.Namespaces = metadata.NewForConfigOrDie(env.Config).Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 	}, apples)
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = HTTPServer(m.handler)

@@ -55,7 +55,7 @@ func (s *server) object(r *request) (any, *api.View, error) {
 // query says so.
 func (s *server) lastChange(r *request, kind schema.GroupResource, of *api.Object) (*store.Change, error) {
 	q := store.Query{
-		Group: kind.Group, Resource: kind.Resource, Namespace: of.Namespace, Name: of.Name, UID: of.UID, Limit: 1, Allow: r.rights.in,
+		Group: kind.Group, Resource: kind.Resource, Namespace: of.Namespace, Name: of.Name, UID: of.UID, Limit: 1, Allow: r.rights.share,
 		Types: []change.Type{change.Baseline, change.Created, change.Updated, change.Deleted},
 	}
 	page, err := s.options.Store.Changes(r.Context(), q)
@@ -74,7 +74,8 @@ func (s *server) objectNow(r *request, kind schema.GroupResource, answer *api.Ob
 		answer.LastChange = &api.Change{Record: last.Record, ID: s.sealCursor(last.Position)}
 	}
 	state, err := s.options.Store.StateNamed(r.Context(), kind, answer.Namespace, answer.Name)
-	gone := store.Is(err, store.NotFound) || err == nil && answer.UID != "" && state.UID != answer.UID
+	hidden := err == nil && !r.sees(kind, &state)
+	gone := hidden || store.Is(err, store.NotFound) || err == nil && answer.UID != "" && state.UID != answer.UID
 	switch {
 	case gone && last == nil:
 		return notFound()
@@ -134,7 +135,7 @@ func (s *server) objectThen(r *request, kind schema.GroupResource, answer *api.O
 // uidThen finds out which object had the name at that time: the one that changed last before, or else first after.
 func (s *server) uidThen(r *request, kind schema.GroupResource, answer *api.Object) (types.UID, error) {
 	q := store.Query{
-		Group: kind.Group, Resource: kind.Resource, Namespace: answer.Namespace, Name: answer.Name, Until: answer.At.Add(1), Limit: 1, Allow: r.rights.in,
+		Group: kind.Group, Resource: kind.Resource, Namespace: answer.Namespace, Name: answer.Name, Until: answer.At.Add(1), Limit: 1, Allow: r.rights.share,
 	}
 	page, err := s.options.Store.Changes(r.Context(), q)
 	if err == nil && len(page.Changes) == 0 {
@@ -182,7 +183,7 @@ func (s *server) follow(r *request, namespace string, o *owner, relative *api.Re
 		}
 		relative.Kind, relative.Namespace = name.String(), in
 		state, err := s.options.Store.StateNamed(r.Context(), name, in, o.Name)
-		if err == nil && state.UID == o.UID && json.Valid(state.Body) {
+		if err == nil && state.UID == o.UID && r.sees(name, &state) && json.Valid(state.Body) {
 			relative.Health = s.healthNow(state.Body)
 		}
 	}

@@ -28,6 +28,7 @@ type Store interface {
 	Kinds(ctx context.Context) ([]store.KindState, error)
 	Changes(ctx context.Context, q store.Query) (store.Page, error)
 	Object(ctx context.Context, kind schema.GroupResource, uid types.UID, at time.Time) (store.Past, error)
+	State(ctx context.Context, kind schema.GroupResource, uid types.UID) (change.State, error)
 	StateNamed(ctx context.Context, kind schema.GroupResource, namespace, name string) (change.State, error)
 	StatesOf(ctx context.Context, kind schema.GroupResource) iter.Seq2[change.State, error]
 	Rate(ctx context.Context, since time.Time, buckets int) ([]store.Bucket, error)
@@ -60,6 +61,7 @@ type Alarm struct {
 	Rule, Severity, Message string
 	Kind                    schema.GroupResource
 	Namespace, Name         string
+	UID                     types.UID
 	Since                   time.Time
 }
 
@@ -81,6 +83,8 @@ type Options struct {
 	// TokenReviews and AccessReviews ask the API server who a user is, and what the user may do.
 	TokenReviews  authenticationclient.TokenReviewInterface
 	AccessReviews authorizationclient.SubjectAccessReviewInterface
+	// Namespaces says which namespace has a name now: of one that was made again, nothing from before is shown to who has rights in it.
+	Namespaces Namespaces
 	// OwnAudienceOnly refuses tokens that the API server accepts, too, so that the monitor never holds one. Then only tokens with
 	// the audience api.Audience are left.
 	OwnAudienceOnly bool
@@ -119,8 +123,8 @@ const (
 
 func (o Options) withDefaults() (Options, error) {
 	switch {
-	case o.Store == nil || o.Coverage == nil || o.TokenReviews == nil || o.AccessReviews == nil:
-		return o, errors.New("the server needs a store, a coverage, token reviews and access reviews")
+	case o.Store == nil || o.Coverage == nil || o.TokenReviews == nil || o.AccessReviews == nil || o.Namespaces == nil:
+		return o, errors.New("the server needs a store, a coverage, token reviews, access reviews and namespaces")
 	case len(o.Key) < minKey:
 		return o, errors.New("the key of the server has less than 32 bytes")
 	case o.SessionLife < 0 || o.SessionLife > maxSessionLife:

@@ -5,6 +5,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
 // maxAlarms is how many alarms one answer has.
@@ -24,7 +25,12 @@ func (s *server) rules(r *request) (any, *api.View, error) {
 	}
 	for i := range alarms {
 		one := &alarms[i]
-		if len(answer.Alarms) >= maxAlarms || !r.rights.in(one.Kind, one.Namespace) {
+		if len(answer.Alarms) >= maxAlarms {
+			break
+		}
+		if seen, err := s.seesAlarm(r, one); err != nil {
+			return nil, nil, err
+		} else if !seen {
 			continue
 		}
 		answer.Alarms = append(answer.Alarms, api.Alarm{
@@ -36,4 +42,18 @@ func (s *server) rules(r *request) (any, *api.View, error) {
 		answer.Rules, err = s.options.Rules.Rules(r.Context())
 	}
 	return answer, &answer.View, err
+}
+
+// seesAlarm tells whether the user may see the object that an alarm is about. Of an object that has no state any more nobody knows
+// whether it was in the namespace as it is now.
+func (s *server) seesAlarm(r *request, one *Alarm) (bool, error) {
+	share := r.rights.share(one.Kind, one.Namespace)
+	if share.Of == nil {
+		return share.All, nil
+	}
+	state, err := s.options.Store.State(r.Context(), one.Kind, one.UID)
+	if store.Is(err, store.NotFound) || store.Is(err, store.Corrupt) {
+		return false, nil
+	}
+	return err == nil && r.sees(one.Kind, &state), err
 }

@@ -169,7 +169,7 @@ func (st *eventStream) catchUp(ctx context.Context) error {
 			return err
 		}
 		q := st.filter.Query
-		q.Cursor, q.OldestFirst, q.Limit, q.Allow = st.cursor, true, streamPage, st.r.rights.in
+		q.Cursor, q.OldestFirst, q.Limit, q.Allow = st.cursor, true, streamPage, st.r.rights.share
 		page, err := st.server.options.Store.Changes(ctx, q)
 		if err != nil {
 			return err

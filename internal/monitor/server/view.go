@@ -32,6 +32,8 @@ type kinds struct {
 	all     map[schema.GroupResource]change.Kind
 	objects map[schema.GroupResource]int64
 	stored  map[schema.GroupResource]time.Time
+	// checkpoints are the resource versions up to which everything of a kind is stored.
+	checkpoints map[schema.GroupResource]string
 }
 
 func (s *server) readKinds(ctx context.Context) (*kinds, error) {
@@ -42,10 +44,12 @@ func (s *server) readKinds(ctx context.Context) (*kinds, error) {
 	k := &kinds{
 		coverage: s.options.Coverage.Coverage(), covered: map[schema.GroupResource]*supervisor.KindCoverage{},
 		all: map[schema.GroupResource]change.Kind{}, objects: map[schema.GroupResource]int64{}, stored: map[schema.GroupResource]time.Time{},
+		checkpoints: map[schema.GroupResource]string{},
 	}
 	for i := range stored {
 		name := stored[i].GroupResource()
 		k.all[name], k.objects[name], k.stored[name] = stored[i].Kind, stored[i].Objects, stored[i].Committed
+		k.checkpoints[name] = stored[i].Checkpoint
 	}
 	for i := range k.coverage.Kinds {
 		one := &k.coverage.Kinds[i]
@@ -84,6 +88,16 @@ func (r *request) maySee(kind schema.GroupResource, namespace string) bool {
 		namespace = ""
 	}
 	return r.rights.in(kind, namespace)
+}
+
+// sees tells whether the user may see an object that has a last state. The checkpoint of its kind is older than the state.
+func (r *request) sees(kind schema.GroupResource, state *change.State) bool {
+	return r.rights.sees(kind, state.Namespace, originOf(state, r.kinds.checkpoints[kind]))
+}
+
+// originOf says what is known of the origin of an object that had a state when everything up to a checkpoint was stored.
+func originOf(state *change.State, checkpoint string) change.Origin {
+	return change.Origin{Created: state.Created, Versions: []string{state.ResourceVersion, checkpoint}}
 }
 
 // viewOf says how old is what is known of some kinds.

@@ -217,7 +217,7 @@ func BenchmarkQueries(b *testing.B) {
 		{"deletions", func() Query { return Query{Types: []change.Type{change.Deleted, change.Gap}} }},
 		{"allowed in one namespace", func() Query {
 			mine := namespace()
-			return Query{Allow: func(_ schema.GroupResource, namespace string) bool { return namespace == mine }}
+			return Query{Allow: func(_ schema.GroupResource, namespace string) Share { return Share{All: namespace == mine} }}
 		}},
 		{"the oldest thousand", func() Query { return Query{OldestFirst: true, Limit: 1000} }},
 	} {

@@ -15,14 +15,22 @@ var errDamaged = errors.New("the stored bytes are damaged")
 // errBadRow is errDamaged of a whole row: it is not only the content of one object that cannot be read.
 var errBadRow = fmt.Errorf("%w: a row has what its table cannot have", errDamaged)
 
-// payloadVersion is the first byte of a payload. Another one is refused, not guessed.
-const payloadVersion = 1
+// The first byte of a payload is its version. Another one is refused, not guessed. In the second, the time follows at which the object
+// was made.
+const (
+	payloadVersion      = 1
+	payloadWithCreation = 2
+)
 
 // encodePayload returns what a record holds beside the columns of its row. All numbers are varints and all texts have their
 // length before them: shorter than JSON, and any bytes can stand in a value.
 func encodePayload(r *change.Record) []byte {
 	b := make([]byte, 0, 256)
-	b = append(b, payloadVersion)
+	if r.ObjectCreated.IsZero() {
+		b = append(b, payloadVersion)
+	} else {
+		b = binary.AppendVarint(append(b, payloadWithCreation), r.ObjectCreated.Unix())
+	}
 	b = binary.AppendVarint(b, r.Generation)
 	b = appendText(b, r.Actor.Operation)
 	b = appendText(b, r.Actor.Subresource)
@@ -50,7 +58,11 @@ func encodePayload(r *change.Record) []byte {
 // decodePayload fills in what encodePayload wrote. Any bytes are safe to give: the work is bounded by their number.
 func decodePayload(data []byte, r *change.Record) error {
 	d := decoder{rest: data}
-	if d.byte() != payloadVersion {
+	switch d.byte() {
+	case payloadVersion:
+	case payloadWithCreation:
+		r.ObjectCreated = time.Unix(d.varint(), 0).UTC()
+	default:
 		return errDamaged
 	}
 	r.Generation = d.varint()

@@ -43,6 +43,7 @@
 //   - states.go: kinds, checkpoints, marks and last states
 //   - outbox.go: messages, values, definitions
 //   - query.go: Changes, and plan.go how it reads a file
+//   - share.go: which of the changes may be seen
 //   - object.go: Object, as it was at a time
 //   - count.go: Rate and CountByKind
 //   - loss.go: Losses

@@ -22,6 +22,7 @@ func FuzzPayload(f *testing.F) {
 		Generation: -3, Folded: 9, Reason: "why", Since: time.Unix(5, 6), Actor: change.Actor{Operation: "Apply", Others: []string{"a", ""}},
 		Fields: []change.Field{{Path: ".a", Op: change.Changed, Old: []byte("1"), New: []byte{}}, {}},
 	}))
+	f.Add(encodePayload(&change.Record{ObjectCreated: time.Unix(1_800_000_000, 0), Reason: "why"}))
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var r change.Record

@@ -163,7 +163,7 @@ func (p *plan) add(ctx context.Context, f filter, query string, args ...any) err
 	return err
 }
 
-// sql returns the query of changes, with the numbers of their kinds and namespaces. Where an index is read for several values it is read for each in order, and the rows are merged: sorting
+// sql returns the query of changes, with the numbers of their kinds, namespaces and objects. Where an index is read for several values it is read for each in order, and the rows are merged: sorting
 // would mean reading all of them.
 func (p *plan) sql(limit int) (query string, args []any) {
 	order := ` ORDER BY id DESC`
@@ -190,7 +190,7 @@ func (p *plan) sql(limit int) (query string, args []any) {
 // where returns the query of the numbers of changes. The value is that of the column whose index is read.
 func (p *plan) where(index string, value *int64) (query string, args []any) {
 	var b strings.Builder
-	b.WriteString(`SELECT id, kind, coalesce(namespace, 0) FROM changes ` + index + ` WHERE id BETWEEN ? AND ?`)
+	b.WriteString(`SELECT id, kind, coalesce(namespace, 0), coalesce(object, 0) FROM changes ` + index + ` WHERE id BETWEEN ? AND ?`)
 	args = append(args, p.low, p.high)
 	for i, f := range p.filters {
 		values := f.values

@@ -29,9 +29,9 @@ type Query struct {
 	Actor string
 	// Types are what happened.
 	Types []change.Type
-	// Allow tells whether changes of a kind in a namespace (empty for objects without one) may be seen. It is asked once for
+	// Allow tells which changes of a kind in a namespace (empty for objects without one) may be seen. It is asked once for
 	// each of them in a file, and must not use the store. Nil: everything.
-	Allow func(kind schema.GroupResource, namespace string) bool
+	Allow func(kind schema.GroupResource, namespace string) Share
 	// Limit is how many changes are returned at most. Default 100, at most 1,000.
 	Limit int
 	// OldestFirst turns the order around.
@@ -123,9 +123,6 @@ func parsePosition(text string) (*position, error) {
 	}
 	return nil, invalid("the cursor %q is not one that this store gave", text)
 }
-
-// allowKey are the numbers of a kind and a namespace in a file. No namespace is 0.
-type allowKey struct{ kind, namespace int64 }
 
 // queryRun is a query on its way through the files.
 type queryRun struct {
@@ -224,11 +221,11 @@ func (run *queryRun) pick(ctx context.Context, r *reader, plan *plan, day dayNam
 		return nil, err
 	}
 	defer rows.Close()
-	allowed := map[allowKey]bool{}
+	allowed := &allowance{run: run, file: r, shares: map[allowKey]Share{}, objects: map[int64]bool{}}
 	for rows.Next() {
-		var id int64
+		var id, object int64
 		var key allowKey
-		if err := rows.Scan(&id, &key.kind, &key.namespace); err != nil {
+		if err := rows.Scan(&id, &key.kind, &key.namespace, &object); err != nil {
 			return nil, rowError(err)
 		}
 		if len(ids) == wanted || look == 0 {
@@ -237,12 +234,9 @@ func (run *queryRun) pick(ctx context.Context, r *reader, plan *plan, day dayNam
 		}
 		look--
 		run.last = position{day, id}.String()
-		fits, known := allowed[key]
-		if !known {
-			if fits, err = run.allows(ctx, r, key); err != nil {
-				return nil, err
-			}
-			allowed[key] = fits
+		fits, err := allowed.fits(ctx, key, object, id)
+		if err != nil {
+			return nil, err
 		}
 		if fits {
 			ids = append(ids, id)
@@ -252,23 +246,6 @@ func (run *queryRun) pick(ctx context.Context, r *reader, plan *plan, day dayNam
 		run.left = look
 	}
 	return ids, rows.Err()
-}
-
-// allows asks the caller about a kind and a namespace, by the numbers that they have in the file.
-func (run *queryRun) allows(ctx context.Context, r *reader, key allowKey) (bool, error) {
-	if run.q.Allow == nil {
-		return true, nil
-	}
-	var group, resource, namespace string
-	err := r.db.QueryRowContext(ctx, `SELECT grp, resource, coalesce((SELECT value FROM names WHERE id = ?), '') FROM kinds WHERE id = ?`,
-		key.namespace, key.kind).Scan(&group, &resource, &namespace)
-	if noRow(err) {
-		return false, errDamaged
-	}
-	if err != nil {
-		return false, err
-	}
-	return run.q.Allow(schema.GroupResource{Group: group, Resource: resource}, namespace), nil
 }
 
 func numbers(values []int64) string {

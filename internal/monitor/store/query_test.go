@@ -56,7 +56,7 @@ func fits(q Query, r change.Record) bool {
 		q.Group != "" && r.Kind.Group != q.Group, q.Resource != "" && r.Kind.Resource != q.Resource,
 		q.Namespace != "" && r.Namespace != q.Namespace, q.Name != "" && r.Name != q.Name, q.UID != "" && r.UID != q.UID,
 		q.Actor != "" && r.Actor.Name != q.Actor, len(q.Types) > 0 && !slices.Contains(q.Types, r.Type),
-		q.Allow != nil && !q.Allow(r.Kind.GroupResource(), r.Namespace):
+		q.Allow != nil && !q.Allow(r.Kind.GroupResource(), r.Namespace).All:
 		return false
 	default:
 		return true
@@ -96,8 +96,8 @@ func randomQuery(random *rand.Rand, start, end time.Time) Query {
 	}
 	if maybe(4) {
 		odd := random.IntN(2)
-		q.Allow = func(kind schema.GroupResource, namespace string) bool {
-			return (len(kind.Resource)+len(namespace))%2 == odd
+		q.Allow = func(kind schema.GroupResource, namespace string) Share {
+			return Share{All: (len(kind.Resource)+len(namespace))%2 == odd}
 		}
 	}
 	q.OldestFirst = maybe(2)

@@ -24,7 +24,7 @@ func TestAPageEndsWhenTooMuchIsNotAllowed(t *testing.T) {
 		b.Put = nil
 		commit(t, s, b)
 	}
-	page, err := s.Changes(t.Context(), Query{Allow: func(schema.GroupResource, string) bool { return false }})
+	page, err := s.Changes(t.Context(), Query{Allow: func(schema.GroupResource, string) Share { return Share{} }})
 	if err != nil || len(page.Changes) != 0 || page.Next == "" {
 		t.Fatalf("%d changes, next %q, %v", len(page.Changes), page.Next, err)
 	}

@@ -157,6 +157,7 @@ func (s *Store) scanState(row scanner) (state change.State, uid any, damage, err
 	}
 	state.MetadataOnly = metadata != 0
 	state.Body, damage = s.unpack(body)
+	state.Created = change.CreatedIn(state.Body)
 	if damage == nil {
 		state.Managers, damage = s.unpack(managers)
 	}

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+
+	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/monitor/change"
+)
+
+const (
+	// namespaceFor is how long it counts which namespace has a name. So long at most, a right in one that is gone is taken for a right
+	// in the one that has the name now.
+	namespaceFor = 2 * time.Second
+	// rememberedNamespaces bounds how many are kept.
+	rememberedNamespaces = 10_000
+)
+
+// Namespaces reads the metadata of namespaces. The metadata client of client-go does.
+type Namespaces interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions, subresources ...string) (*metav1.PartialObjectMetadata, error)
+}
+
+// namespaces knows which namespace has a name now. They are read, not watched: a watch may be behind without knowing it.
+type namespaces struct {
+	read  Namespaces
+	known *cache.LRUExpireCache
+}
+
+func newNamespaces(o *Options) *namespaces {
+	return &namespaces{read: o.Namespaces, known: newCache(rememberedNamespaces, o.Clock)}
+}
+
+// get returns the namespace that has a name, nil if there is none. Fresh is one that is read after the call.
+func (n *namespaces) get(ctx context.Context, name string, fresh bool) (*change.Tenure, error) {
+	if found, ok := n.known.Get(name); ok && !fresh {
+		return found.(*change.Tenure), nil
+	}
+	read, err := n.read.Get(ctx, name, metav1.GetOptions{})
+	var found *change.Tenure
+	switch {
+	case err == nil:
+		found = &change.Tenure{UID: read.UID, Created: read.CreationTimestamp.Time, ResourceVersion: read.ResourceVersion}
+	case apierrors.IsNotFound(err):
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	default:
+		return nil, fail(api.Unavailable, "the API server could not be asked which namespace you may see")
+	}
+	n.known.Add(name, found, namespaceFor)
+	return found, nil
+}
