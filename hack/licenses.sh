@@ -64,6 +64,9 @@ collect() {
       printf '\n==== %s\n\n' "$text"
       cat "$texts/all/$text"
     done
+    # The rules are a table that was made of another module, which is not linked.
+    printf '\n==== the rules of gitleaks (github.com/zricethezav/gitleaks/v8)\n\n'
+    cat internal/redact/gitleaks/LICENSE
     if [[ $package == ./cmd/slipway-monitor ]]; then
       printf '\n==== the web page\n\n'
       cat internal/monitor/web/dist/assets/licences.txt

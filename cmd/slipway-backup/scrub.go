@@ -1,50 +1,28 @@
 package main
 
 import (
-	"encoding/json"
 	"log/slog"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/slipway-dev/slipway/internal/redact"
 	"github.com/slipway-dev/slipway/internal/repository"
 )
 
-// leastSecret is how long a secret is at least that is looked for. A shorter one would be found everywhere.
-const leastSecret = 4
+// scrubber replaces secrets in what is written. Nothing should hold one; this is for a server that repeats what it was sent, for a
+// command that does, and for a source that has one in the name of a file. Only texts are changed that are for people. An ID, a
+// digest or a number may hold a secret by chance, and would be another one without it.
+type scrubber struct{ secrets *redact.Redactor }
 
-// scrubber replaces secrets in what is written. Nothing should hold one; this is for a server that repeats what it was sent, and
-// for a source that has one in the name of a file. Only texts are changed that are for people. An ID, a digest or a number may
-// hold a secret by chance, and would be another one without it.
-type scrubber struct{ replacer *strings.Replacer }
-
-// newScrubber knows secrets as they are, and as they are quoted in errors and in JSON.
 func newScrubber(secrets []string) *scrubber {
-	var forms []string
+	values := make([]redact.Value, 0, len(secrets))
 	for _, secret := range secrets {
-		if len(secret) < leastSecret {
-			continue
-		}
-		for _, text := range []string{secret, unquoted(strconv.Quote(secret))} {
-			forms = append(forms, text)
-			if raw, err := json.Marshal(text); err == nil {
-				forms = append(forms, unquoted(string(raw)))
-			}
-		}
+		values = append(values, redact.Value{Text: secret, Secret: true})
 	}
-	// The longest first: of one that holds another one, nothing stays.
-	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, form := range forms {
-		pairs = append(pairs, form, "(secret)")
-	}
-	return &scrubber{replacer: strings.NewReplacer(pairs...)}
+	return &scrubber{secrets: redact.New(values...)}
 }
 
-func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }
-
 // clean returns a text for people without secrets.
-func (s *scrubber) clean(text string) string { return s.replacer.Replace(text) }
+func (s *scrubber) clean(text string) string { return s.secrets.Clean(text) }
 
 func (s *scrubber) all(texts []string) []string {
 	cleaned := slices.Clone(texts)

@@ -226,7 +226,7 @@ func TestNoValueOfAVariableIsQuoted(t *testing.T) {
 	environment := []string{"PGPASSWORD=canary-secret", "URL=postgres://shop:canary-secret@db/shop", "SHORT=abc", "EMPTY=", "odd", "LINES=two\nlines of it"}
 	text := "connect to postgres://shop:canary-secret@db/shop: wrong password canary-secret for abc, two\nlines of it"
 	want := "connect to $URL: wrong password $PGPASSWORD for abc, $LINES"
-	if got := withoutValues(text, environment); got != want {
+	if got := secretsOf(environment).Clean(text); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/redact"
 )
 
 const (
@@ -31,7 +33,7 @@ type Command struct {
 	Words []string
 	// Environment is that of the command, as of os.Environ.
 	Environment []string
-	// Errors gets what the command writes to its standard error.
+	// Errors gets what the command writes to its standard error, without secrets.
 	Errors io.Writer
 }
 
@@ -53,16 +55,12 @@ func (c Command) Run(ctx context.Context, socket string) error {
 	if _, err := io.WriteString(conn, hello); err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
-	e, err := c.execute(ctx, conn)
+	e, err := c.execute(ctx, conn, secretsOf(c.Environment))
 	if err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
-	}
-	e.text = withoutValues(e.text, c.Environment)
-	if len(e.text) > maxText {
-		e.text = e.text[len(e.text)-maxText:]
 	}
 	if err := writeEnd(conn, e); err != nil {
 		return fmt.Errorf("say how the command ended: %w", err)
@@ -88,7 +86,7 @@ func connect(ctx context.Context, socket string) (*net.UnixConn, error) {
 }
 
 // execute runs the command and sends its output. An error says that the output could not be sent: then the command was ended.
-func (c Command) execute(ctx context.Context, to io.Writer) (end, error) {
+func (c Command) execute(ctx context.Context, to io.Writer, secrets *redact.Redactor) (end, error) {
 	output, err := newPipe()
 	if err != nil {
 		return end{}, err
@@ -104,7 +102,7 @@ func (c Command) execute(ctx context.Context, to io.Writer) (end, error) {
 	defer runtime.UnlockOSThread()
 	cmd := c.process(output, errorsOf)
 	if err := cmd.Start(); err != nil {
-		return cannotStart(err), nil
+		return cannotStart(err, secrets), nil
 	}
 	_ = errors.Join(output.write.Close(), errorsOf.write.Close())
 	group := -cmd.Process.Pid
@@ -116,7 +114,7 @@ func (c Command) execute(ctx context.Context, to io.Writer) (end, error) {
 
 	said := &tail{limit: maxText}
 	var copying sync.WaitGroup
-	copying.Go(func() { c.log(errorsOf, said) })
+	copying.Go(func() { c.log(errorsOf, said, secrets) })
 	var sent uint64
 	var all bool
 	var cut error
@@ -147,13 +145,26 @@ func (c Command) process(output, errorsOf *pipe) *exec.Cmd {
 	return cmd
 }
 
-// log hands on what the command has to say, and keeps the end of it.
-func (c Command) log(from *pipe, said *tail) {
+// log hands on what the command has to say, line by line, and keeps the end of it. Secrets go first: what is cut off from one
+// cannot be found any more.
+func (c Command) log(from *pipe, said *tail, secrets *redact.Redactor) {
+	to := redact.NewWriter(lossy{said, c.Errors}, secrets)
 	_, _ = from.copyTo(make([]byte, 32<<10), 0, func(p []byte) error {
-		_, _ = said.Write(p)
-		_, _ = c.Errors.Write(p) // a log that takes nothing is no reason to end a dump
-		return nil
+		_, err := to.Write(p)
+		return err
 	})
+	_ = to.Close()
+}
+
+// lossy keeps the end, and hands on to a log. One that takes nothing is no reason to end a dump.
+type lossy struct {
+	said *tail
+	log  io.Writer
+}
+
+func (l lossy) Write(p []byte) (int, error) {
+	_, _ = l.log.Write(p)
+	return l.said.Write(p)
 }
 
 // send sends the output in frames. It tells how much there was, and whether that was all.
@@ -176,9 +187,9 @@ func endOf(state *os.ProcessState) end {
 }
 
 // cannotStart says why a command was not started, with the exit codes of a shell.
-func cannotStart(err error) end {
+func cannotStart(err error, secrets *redact.Redactor) end {
 	const notFound, notExecutable = 127, 126
-	e := end{how: unstarted, code: notExecutable, text: err.Error()}
+	e := end{how: unstarted, code: notExecutable, text: secrets.Clean(err.Error())}
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		e.code = notFound
 	}

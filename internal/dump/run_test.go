@@ -128,7 +128,7 @@ func TestACommandThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// What a command says is in its log as it is, and in the failure without the values of variables.
+// What a command says is in its log and in the failure, without the values of variables.
 func TestTheErrorsOfACommandGoToItsLog(t *testing.T) {
 	var log bytes.Buffer
 	c := sh("echo connect with $PGPASSWORD >&2; exit 1")
@@ -137,7 +137,7 @@ func TestTheErrorsOfACommandGoToItsLog(t *testing.T) {
 	if got.err == nil || !strings.HasSuffix(got.err.Error(), "exit code 1: connect with $PGPASSWORD") {
 		t.Errorf("got %v", got.err)
 	}
-	if log.String() != "connect with canary-7\n" {
+	if log.String() != "connect with $PGPASSWORD\n" {
 		t.Errorf("the log is %q", log.String())
 	}
 }

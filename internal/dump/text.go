@@ -2,11 +2,11 @@ package dump
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/slipway-dev/slipway/internal/redact"
 )
 
 // maxQuoted is how much of a text of the command is quoted, in bytes. It is the end of the text, which mostly has the cause.
@@ -58,23 +58,14 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// minSecret is how long the value of a variable is at least that is looked for: a shorter one would be found everywhere.
-const minSecret = 6
-
-// withoutValues replaces the values of environment variables by the variables' names. Which of them are secret nobody here
-// can tell, and what a command says goes into the status of an object, which more people may read than Secrets.
-func withoutValues(text string, environment []string) string {
-	type variable struct{ name, value string }
-	var known []variable
+// secretsOf knows the values of environment variables, and puts the variables' names in their place. Which of them are secret
+// nobody here can tell, and what a command says goes into the status of an object, which more people may read than Secrets.
+func secretsOf(environment []string) *redact.Redactor {
+	var values []redact.Value
 	for _, setting := range environment {
-		if name, value, ok := strings.Cut(setting, "="); ok && len(value) >= minSecret {
-			known = append(known, variable{name, value})
+		if name, value, ok := strings.Cut(setting, "="); ok {
+			values = append(values, redact.Value{Name: name, Text: value, Marker: "$" + name})
 		}
 	}
-	// A value may be a part of another one.
-	slices.SortStableFunc(known, func(a, b variable) int { return cmp.Compare(len(b.value), len(a.value)) })
-	for _, v := range known {
-		text = strings.ReplaceAll(text, v.value, "$"+v.name)
-	}
-	return text
+	return redact.New(values...)
 }

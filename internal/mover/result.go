@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/redact"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -102,8 +103,8 @@ func ParseResult(message string) (*Result, error) {
 	if !r.plain() {
 		return nil, fmt.Errorf("the termination message has an ID that is none, or a count below 0")
 	}
-	// It may quote a server or the name of a file.
-	r.Message = text.Cut(text.Printable(r.Message), maxText)
+	// It may quote a server, a command or the name of a file.
+	r.Message = text.Cut(text.Printable(redact.Clean(r.Message)), maxText)
 	return &r, nil
 }
 

@@ -1,0 +1,194 @@
+package redact
+
+import "strings"
+
+// assignment finds a secret that gets its value at the separator (= or :) in a text, as in password=..., "token": "...", a line of
+// YAML, a flag or the query of a URL.
+func (f *finder) assignment(at int) {
+	key, start, quoted := keyBefore(f.text, at)
+	if key == "" {
+		return
+	}
+	if strings.EqualFold(key, "name") || strings.EqualFold(key, "key") {
+		if f.variable(at) {
+			return
+		}
+	}
+	meaning := f.names.Meaning(strings.TrimLeft(key, "-"))
+	if meaning < File && !isSignature(key) {
+		return
+	}
+	v := f.valueAfter(at)
+	switch {
+	case isInnocentValue(v.word), meaning == File && v.word[0] == '/', meaning == Doubt && !Opaque(v.word), isCount(key, v.word, meaning):
+		return
+	case v.block && v.nested && !strings.HasSuffix(key, "chpasswd"):
+		return
+	case f.text[at] == '=', quoted:
+	case !f.colonAssigns(start, at, key, v, meaning):
+		return
+	}
+	f.add(v.start, f.valueEnd(v, f.isLine(start, at, key, v)))
+}
+
+// colonAssigns tells an assignment with a colon from a sentence ("cannot get token: not found") and from the tag of an image.
+func (f *finder) colonAssigns(start, at int, key string, v value, meaning Meaning) bool {
+	if v.spaced && f.beginsEntry(start) && !isField(key) {
+		return v.quote != 0 || v.block || !f.isSentence(key, v)
+	}
+	if v.spaced {
+		line, _, _ := strings.Cut(f.text[at+1:min(len(f.text), at+1+maxLook)], "\n")
+		return len(strings.Fields(line)) == 1 || strings.IndexByte(",;\"'", v.word[len(v.word)-1]) >= 0 || Opaque(v.word)
+	}
+	return meaning >= Doubt && meaning != About && !strings.Contains(key, "/") && !isTag(v.word)
+}
+
+// isField tells whether a key is the path of a field, as errors of Kubernetes begin.
+func isField(key string) bool {
+	return strings.HasPrefix(key, "spec.") || strings.HasPrefix(key, "status.") || strings.HasPrefix(key, "metadata.")
+}
+
+// isCount tells whether a value says how many there are, as in secrets=10.
+func isCount(key, word string, meaning Meaning) bool {
+	return strings.Trim(word, "0123456789,;.") == "" && (meaning == About || strings.HasSuffix(strings.ToLower(key), "s"))
+}
+
+// isSentence tells whether at least three words follow in a line, and nothing but words. A passphrase has such, too.
+func (f *finder) isSentence(key string, v value) bool {
+	if strings.Contains(strings.ToLower(key), "pass") || isHeaderName(key) {
+		return false
+	}
+	line := f.text[v.start:min(len(f.text), v.start+maxLook)]
+	if end := strings.IndexByte(line, '\n'); end >= 0 {
+		line = line[:end]
+	}
+	count := 0
+	for word := range strings.FieldsSeq(line) {
+		if count++; isMade(word) || Opaque(word) {
+			return false
+		}
+	}
+	return count >= 3
+}
+
+// beginsEntry tells whether a key at a place begins a line, or a member of an object.
+func (f *finder) beginsEntry(start int) bool {
+	before := strings.TrimRight(f.text[max(0, start-maxLook):start], " \t-\"'")
+	return before == "" || strings.IndexByte("\n{[,", before[len(before)-1]) >= 0
+}
+
+// isLine tells whether a value goes on to the end of the line: that of a header, or one of YAML.
+func (f *finder) isLine(start, at int, key string, v value) bool {
+	if v.quote != 0 || f.text[at] != ':' {
+		return false
+	}
+	if isHeaderName(key) {
+		return true
+	}
+	before := strings.TrimRight(f.text[max(0, start-maxLook):start], " \t-")
+	return v.spaced && (before == "" || before[len(before)-1] == '\n')
+}
+
+func isHeaderName(key string) bool {
+	key = strings.ToLower(key)
+	return strings.HasSuffix(key, "authorization") || strings.HasSuffix(key, "cookie")
+}
+
+// keyBefore returns the word in front of a separator, where it begins, and whether it is in quotes.
+func keyBefore(text string, at int) (key string, start int, quoted bool) {
+	end := at
+	for end > 0 && (text[end-1] == ' ' || text[end-1] == '\t') {
+		end--
+	}
+	for end > 0 && (text[end-1] == '"' || text[end-1] == '\'' || text[end-1] == '\\') {
+		end--
+		quoted = true
+	}
+	start = end
+	for start > 0 && end-start < 128 && isKeyByte(text[start-1]) {
+		start--
+	}
+	return text[start:end], start, quoted
+}
+
+func isKeyByte(c byte) bool {
+	return isLetter(c) || isDigit(c) || c == '_' || c == '-' || c == '.' || c == '/'
+}
+
+// variable finds the value of a variable whose name is that of a secret: the name, and then the word value, or what an element has
+// in it whose key is that.
+func (f *finder) variable(at int) bool {
+	name := at + 1
+	for name < len(f.text) && name < at+maxLook && strings.IndexByte(" \t\"'\\", f.text[name]) >= 0 {
+		name++
+	}
+	end := name
+	for end < len(f.text) && end-name < 128 && isKeyByte(f.text[end]) {
+		end++
+	}
+	if !f.names.Meaning(f.text[name:end]).HidesText() {
+		return false
+	}
+	rest := f.text[end:min(len(f.text), end+2*maxLook)]
+	if close := strings.IndexByte(rest, '>'); close >= 0 && close < 8 && f.elementText(end+close+1) {
+		return true
+	}
+	word := strings.Index(rest, "value")
+	if word < 0 || strings.HasPrefix(rest[word:], "valueFrom") {
+		return false
+	}
+	separator := strings.IndexAny(rest[word:], ":=")
+	if separator < 0 {
+		return false
+	}
+	v := f.valueAfter(end + word + separator)
+	if isInnocentValue(v.word) {
+		return false
+	}
+	f.add(v.start, f.valueEnd(v, v.spaced && v.quote == 0))
+	return true
+}
+
+// isSignature finds the parts of a URL that let everybody in who has it.
+func isSignature(key string) bool {
+	return strings.EqualFold(key, "sig") || strings.EqualFold(key, "X-Amz-Signature") || strings.EqualFold(key, "X-Goog-Signature") ||
+		strings.EqualFold(key, "signature") || strings.EqualFold(key, "X-Amz-Credential")
+}
+
+// element finds an element of XML with the name of a secret.
+func (f *finder) element(at int) {
+	name := at + 1
+	end := name
+	for end < len(f.text) && end-name < 128 && (isKeyByte(f.text[end]) || f.text[end] == ':') && f.text[end] != '/' {
+		end++
+	}
+	local := f.text[name:end]
+	local = local[strings.LastIndexByte(local, ':')+1:]
+	if local == "" || !f.names.Meaning(local).HidesText() {
+		return
+	}
+	head := f.text[end:min(len(f.text), end+maxLook)]
+	if close := strings.IndexByte(head, '>'); close >= 0 && (close == 0 || head[close-1] != '/') {
+		f.elementText(end + close + 1)
+	}
+}
+
+// elementText finds the text of an element that begins at a place. An element that has others in it is looked into.
+func (f *finder) elementText(start int) bool {
+	if f.unclosed {
+		return false
+	}
+	length := strings.Index(f.text[start:], "</")
+	if length < 0 {
+		f.unclosed = true
+		return false
+	}
+	content := f.text[start : start+length]
+	trimmed := strings.TrimLeft(content, " \t\r\n")
+	if strings.HasPrefix(trimmed, "<") && !strings.HasPrefix(trimmed, "<![CDATA[") || isInnocentValue(strings.TrimSpace(trimmed)) {
+		return false
+	}
+	begin := start + len(content) - len(trimmed)
+	f.add(begin, begin+len(strings.TrimRight(trimmed, " \t\r\n")))
+	return true
+}

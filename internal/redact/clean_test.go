@@ -1,0 +1,83 @@
+package redact
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+)
+
+// Of a message only the secret goes.
+func TestCleanLeavesTheRest(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "",
+		"cannot connect to postgres://app:hunter2@db:5432/app: refused":            "cannot connect to postgres://app:(secret)@db:5432/app: refused",
+		`Get "https://bob:pa%3Ass@host/x?token=abcdef&page=2": EOF`:                `Get "https://bob:(secret)@host/x?token=(secret)&page=2": EOF`,
+		"login (password: hunter2, user: app) failed":                              "login (password: (secret), user: app) failed",
+		"host=db user=app password=hunter2 sslmode=disable":                        "host=db user=app password=(secret) sslmode=disable",
+		`{"user":"app","password":"hun\"ter2","port":5432}`:                        `{"user":"app","password":"(secret)","port":5432}`,
+		`log: "{\"password\":\"hunter2\",\"a\":1}"`:                                `log: "{\"password\":\"(secret)\",\"a\":1}"`,
+		"Authorization: Bearer abc.def-ghi was sent":                               "Authorization: (secret)",
+		"sent Bearer abcdef0123456789 to it":                                       "sent Bearer (secret) to it",
+		"curl -u a:pw https://example.com":                                         "curl -u a:(secret) https://example.com",
+		"mysql -uroot -phunter2 shop":                                              "mysql -uroot -p(secret) shop",
+		"ran [mysqldump --password hunter2 shop]: exit status 2":                   "ran [mysqldump --password (secret) shop]: exit status 2",
+		"PGPASSWORD=hunter2 psql -h db":                                            "PGPASSWORD=(secret) psql -h db",
+		"<user>app</user><password>hunter2</password>":                             "<user>app</user><password>(secret)</password>",
+		`<add key="DbPassword" value="hunter2" />`:                                 `<add key="DbPassword" value="(secret)" />`,
+		"x -----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- y": "x (secret) y",
+		"user:\n  name: app\n  password: hunter2 or 3\n  shell: /bin/sh\n":         "user:\n  name: app\n  password: (secret)\n  shell: /bin/sh\n",
+		"password: |\n  hunter2\n  more\nuser: x\n":                                "password: |\n  (secret)\nuser: x\n",
+		"rejected ghp_0123456789abcdefghijABCDEFGHIJ456789, sorry":                 "rejected (secret), sorry",
+		"ALTER USER app WITH PASSWORD 'hunter2';":                                  "ALTER USER app WITH PASSWORD '(secret)';",
+		"login with password hunter2 refused":                                      "login with password (secret) refused",
+		"echo root:hunter2 | chpasswd":                                             "echo root:(secret) | chpasswd",
+		"$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy.":            "(secret)",
+		"key wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY of AWS":                      "key (secret) of AWS",
+		// No secrets: what a message of Kubernetes tells stays.
+		`Secret "db" not found`: "",
+		`secrets "db-credentials" is forbidden: User "system:serviceaccount:a:b" cannot get resource "secrets" in API group ""`: "",
+		`admission webhook "x.example.com" denied the request: spec.containers[0].env: Invalid value`:                           "",
+		`spec.tls.secretName: Required value`: "",
+		"spec.password: Required value":       "",
+		`Back-off pulling image "ghcr.io/org/token-service@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`: "",
+		`pod "web-5d8f7c9b6d-x2x4q" container "app" ended with exit code 1: panic: open /etc/secrets/Token1: no such file`:           "",
+		"the key password of Secret db is missing":                                       "",
+		"commit 2f5c1d0e9b8a7f6e5d4c3b2a1908f7e6d5c4b3a2 by A":                           "",
+		"failed to verify certificate: x509: certificate signed by unknown authority":    "",
+		"the flag --token is deprecated":                                                 "",
+		"token: invalid character 'x' looking for beginning of value":                    "",
+		`exceeded quota: a, requested: secrets=1, used: secrets=10, limited: secrets=10`: "",
+		"HorizontalPodAutoscaler is a long CamelCaseNameOfSomethingInKubernetesV1Beta1":  "",
+		"0a1b2c3d-0000-4000-8000-000000000001":                                           "",
+	} {
+		if want == "" {
+			want = text
+		}
+		got := Clean(text)
+		if got != want {
+			t.Errorf("%q\n is %q\nwant %q", text, got, want)
+		}
+		if again := Clean(got); again != got {
+			t.Errorf("%q is %q the second time", got, again)
+		}
+	}
+}
+
+// A secret of which a part was decoded, packed or broken into lines.
+func TestCleanLooksIntoBase64(t *testing.T) {
+	config := "#cloud-config\nusers:\n- name: app\nchpasswd:\n  list: |\n    root:hunter2\npassword: hunter2\n"
+	encoded := base64.StdEncoding.EncodeToString([]byte(config))
+	twice := base64.StdEncoding.EncodeToString([]byte("data: " + encoded))
+	for name, text := range map[string]string{
+		"once": "userData: " + encoded, "twice": twice, "in lines": "x: |\n  " + encoded[:64] + "\n  " + encoded[64:] + "\n",
+		"of a user": base64.URLEncoding.EncodeToString([]byte("postgres://app:hunter2@db/app")),
+	} {
+		if got := Clean(text); strings.Contains(got, encoded[80:]) || !strings.Contains(got, Marker) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	innocent := base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\n" + strings.Repeat("MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ\n", 9) + "-----END CERTIFICATE-----\n"))
+	if got := Clean(innocent); got != innocent {
+		t.Errorf("a certificate: %s", got)
+	}
+}

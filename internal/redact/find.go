@@ -1,0 +1,147 @@
+package redact
+
+import (
+	"strings"
+
+	"github.com/slipway-dev/slipway/internal/redact/gitleaks"
+)
+
+// maxLook is how far a text is read around a place to decide whether a secret is there, so that judging takes time in proportion to
+// the length of a text. How long a secret is that was found is not bounded.
+const maxLook = 256
+
+// Span is a part of a text.
+type Span struct{ Start, End int }
+
+// Holds tells whether a text has a secret in it.
+func (n *Names) Holds(text string) bool { return len(n.find(text, true)) > 0 }
+
+// Find returns where the secrets of a text are. They may overlap, and are in no order.
+func (n *Names) Find(text string) []Span { return n.find(text, false) }
+
+func (n *Names) find(text string, first bool) []Span {
+	budget := decodeFactor*len(text) + decodeLeast
+	f := finder{text: text, names: n, first: first, budget: &budget}
+	f.all()
+	return f.spans
+}
+
+// finder goes over a text once, and looks at each place that a secret may begin at.
+type finder struct {
+	text  string
+	names *Names
+	// first ends the search at the first secret.
+	first bool
+	spans []Span
+	// until is the end of the last secret that was found. What is before it is not looked at again.
+	until int
+	// run is the end of the last run of characters of base64 that was looked at.
+	run int
+	// command is the program of a command line that the place is in, and since where.
+	command      *program
+	commandSince int
+	// unclosed tells that no element of XML ends from here on.
+	unclosed bool
+	// depth is how many times the text was decoded, and budget how many bytes may still be.
+	depth  int
+	budget *int
+}
+
+func (f *finder) add(start, end int) {
+	if start >= end {
+		return
+	}
+	f.spans = append(f.spans, Span{start, end})
+	f.until = max(f.until, end)
+}
+
+func (f *finder) done() bool { return f.first && len(f.spans) > 0 }
+
+func (f *finder) all() {
+	f.scan()
+	if f.done() || f.depth > 0 && len(f.spans) > 0 {
+		return
+	}
+	complete := gitleaks.Find(f.text, func(start, end int) bool {
+		f.add(start, end)
+		return !f.done()
+	})
+	if !complete {
+		// It is made to have more of what might be a secret than anybody can look at.
+		f.add(0, len(f.text))
+	}
+}
+
+func (f *finder) scan() {
+	inWord := false
+	for i := 0; i < len(f.text); i++ {
+		if f.until > i {
+			i, inWord = f.until-1, false
+			if f.done() {
+				return
+			}
+			continue
+		}
+		if c := f.text[i]; isLetter(c) || isDigit(c) {
+			if !inWord {
+				f.word(i)
+			}
+			inWord = true
+			continue
+		}
+		inWord = false
+		f.sign(i)
+	}
+}
+
+// sign looks at a place with a character that is in no word.
+func (f *finder) sign(i int) {
+	switch f.text[i] {
+	case '\n', ';', '|':
+		if i == 0 || f.text[i-1] != '\\' {
+			f.command = nil
+		}
+	case ':':
+		if strings.HasPrefix(f.text[i:], "://") {
+			f.address(i + 3)
+		} else {
+			f.assignment(i)
+		}
+	case '=':
+		f.assignment(i)
+	case '-':
+		f.privateKey(i)
+		f.flag(i)
+	case '@':
+		f.login(i)
+	case '<':
+		f.element(i)
+	case '$', '{':
+		f.passwordHash(i)
+	}
+}
+
+// word looks at a place where a word begins.
+func (f *finder) word(i int) {
+	if f.token(i) {
+		return
+	}
+	if i >= f.run {
+		start := i
+		for start > f.until && start > f.run && isRunSign(f.text[start-1]) {
+			start--
+		}
+		f.run = runEnd(f.text, i)
+		f.random(start, f.run)
+	}
+	f.programName(i)
+	f.spoken(i)
+}
+
+// lineEnd is where the line ends that a place is in.
+func (f *finder) lineEnd(at int) int {
+	if end := strings.IndexByte(f.text[at:], '\n'); end >= 0 {
+		return at + end
+	}
+	return len(f.text)
+}
