@@ -171,6 +171,19 @@ func expressions() []*attack {
 		a.never, a.recorderOnly = "a", true
 		all = append(all, a)
 	}
+	for _, end := range []string{"%0a", "%0A", "%0d", "%0d%0a", "%250a", "%25u000a", "%c0%8a", "%c2%85", "%85", "%e2%80%a8", "%e2%80%a9", "%7f", "%09", "%0a;x", ";x%0a", "%0a/..", "\xc2\x85"} {
+		for _, zone := range zones {
+			for _, before := range []string{"/", "/%0a/", "/x%0a/", "/open/%0a/../../"} {
+				target := before + zone + end + "?{a}"
+				a := request("regular expressions", target, "a", "GET "+target+" HTTP/1.1\r\n"+host+"\r\n")
+				h2 := &attack{family: "regular expressions", name: target + ", over HTTP/2", sends: "a", h2: []frame{{stream: 1, end: true, fields: head2(target, "")}}}
+				for _, each := range []*attack{a, h2} {
+					each.never, each.noVictim = "a", true
+					all = append(all, each)
+				}
+			}
+		}
+	}
 	open := request("regular expressions", "another query", "a", "GET /query/{a}?q=x HTTP/1.1\r\n"+host+"\r\n")
 	open.reaches = "a"
 	return append(all, open)

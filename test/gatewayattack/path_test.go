@@ -3,6 +3,7 @@ package gatewayattack
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // pathReading is a way in which a server finds out which of its paths a target means.
@@ -115,6 +116,8 @@ func zonesOf(target string) []string {
 	var found []string
 	for _, reading := range allPathReadings {
 		first, _, more := strings.Cut(strings.TrimPrefix(reading.path(target), "/"), "/")
+		// The end of an expression ($) may be before a line end.
+		first = strings.TrimRightFunc(first, unicode.IsControl)
 		// The expression of /secret asks for a slash after it.
 		if slices.Contains(zones, first) && (first != "secret" || more) && !slices.Contains(found, first) {
 			found = append(found, first)

@@ -137,9 +137,9 @@ ProxyPass "/" "http://{{.Recorder}}/" nocanon
 ProxyPassReverse "/" "http://{{.Recorder}}/"
 RequestHeader unset X-Seen-Zone
 {{- range .Zones}}
-<Location "/{{.}}">
+<LocationMatch "^/{{.}}(/|$)">
   RequestHeader set X-Seen-Zone {{.}}
-</Location>
+</LocationMatch>
 {{- end}}
 `
 

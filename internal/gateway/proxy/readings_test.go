@@ -19,6 +19,8 @@ const keyed = `
 - {host: a, path: /api/v1, backendService: {name: app, port: 80}}
 - {host: a, path: /api/v1/admin, backendService: {name: app, port: 80}, auth: {apiKey: {secretRef: {name: keys}}}}
 - {host: a, path: /secret/.*, pathType: RegularExpression, backendService: {name: app, port: 80}, auth: {apiKey: {secretRef: {name: keys}}}}
+- {host: all.test, path: /, backendService: {name: app, port: 80}}
+- {host: all.test, path: /x, backendService: {name: app, port: 80}}
 - {host: part.test, path: /public, backendService: {name: app, port: 80}}
 - {host: part.test, path: /old, backendService: {name: app, port: 80}, rewrite: {pathPrefix: /new/api}}
 - {host: part.test, path: /limited, backendService: {name: app, port: 80}, rateLimit: {requests: 1, period: 1h}}
@@ -131,6 +133,18 @@ func TestNobodyGetsAroundAKeyByAnotherSpelling(t *testing.T) {
 		{"a", "/private/%2e%2e/../x", ""},
 		{"a", "/secret%2Fx", ""},
 		{"a", "/secret/%0a", ""},
+		{"a", "/a%0ab", ""}, // a control character: it may belong to any route of the host
+		{"a", "/private%0a", ""},
+		{"a", "/x%0a/private/x", ""},
+		{"a", "/private%250a", ""},
+		{"a", "/private%25u000a", ""},
+		{"a", "/private%C2%85", ""},
+		{"a", "/private%E2%80%A8", ""},
+		{"a", "/private\xe2\x80\xa9", ""},
+		{"a", "/private%85", ""},
+		{"a", "/private%c0%8a", ""},
+		{"a", "/private%7F;x", ""},
+		{"a", "/private%0a", "o"},
 		{"a", "/;%2Fx/other/x", "k"}, // another route's key
 		{"a", "/private/..;/other/x", "k"},
 		{"a", "/private/..%2Fother/x", "k"},
@@ -179,7 +193,9 @@ func TestATargetWithOneProtectionGoesOnAsItCame(t *testing.T) {
 		{"a", "/.well-known/acme-challenge/x", ""},
 		{"a", "/..a/.b", ""},
 		{"a", "/a%2F..%2Fb", ""},
-		{"a", "/a%0ab", ""},
+		{"a", "/%C4%85", ""},       // a letter with a byte that would end a line alone
+		{"all.test", "/a%0ab", ""}, // no route of the host asks for more
+		{"all.test", "/a%250a%E2%80%A8/%7f?x=%0a", ""},
 		{"a", `/a%2Fb"c`, ""},
 		{"a", "/a%2Fb{c}|^`<>", ""},
 		{"a", "/a%2Fb\xff", ""},

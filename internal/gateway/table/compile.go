@@ -166,6 +166,9 @@ func (l *listener) add(entry compiled) {
 	for _, p := range entry.match.query {
 		l.queryNames[p.name] = true
 	}
+	for _, p := range entry.match.headers {
+		l.headerNames[p.name] = true
+	}
 }
 
 // host returns the entry of a host name. It creates the entry if there is none.
@@ -194,6 +197,7 @@ func (h *host) add(entry compiled) {
 		}
 		return
 	}
+	h.note(entry)
 	switch entry.pathType {
 	case PathExact:
 		if h.exact == nil {
@@ -215,4 +219,16 @@ func (h *host) add(entry compiled) {
 		}
 		at.routes = append(at.routes, entry.Route)
 	}
+}
+
+// note keeps what a route asks for.
+func (h *host) note(entry compiled) {
+	if h.asks == nil {
+		h.asks = map[protection]bool{}
+	}
+	h.asks[entry.protection] = true
+	h.asksUnknown = h.asksUnknown || entry.Unavailable != nil
+	match := &entry.match
+	h.takesAll = h.takesAll || entry.pathType != PathExact && entry.pathType != PathRegularExpression && len(entry.path.segments()) == 0 &&
+		len(match.methods)+len(match.headers)+len(match.query) == 0
 }

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"iter"
 	"net/http"
 	"regexp"
 	"slices"
@@ -51,6 +52,10 @@ type host struct {
 	expressions []pathExpression
 	prefixes    node
 	stream      *Route // of connections or datagrams
+
+	asks        map[protection]bool // what its routes ask for
+	asksUnknown bool                // a route cannot be served, so nobody knows what it would ask for
+	takesAll    bool                // a route takes every request
 }
 
 // pathExpression is a route with a regular expression for its path.
@@ -120,36 +125,32 @@ func (p *port) find(name string) *listener {
 
 // match returns the listener's route for the request, or nil.
 func (l *listener) match(r *Request) *Route {
-	name := r.Host
-	if h := l.exact[name]; h != nil {
+	for h := range l.hostsOf(r.Host) {
 		if route := h.find(r); route != nil {
 			return route
 		}
 	}
-	if len(l.wildcard) > 0 {
-		if route := l.findWildcard(name, r); route != nil {
-			return route
-		}
-	}
-	if l.any != nil {
-		return l.any.find(r)
-	}
 	return nil
 }
 
-// findWildcard looks in the wildcards that cover the name, the longest first.
-func (l *listener) findWildcard(name string, r *Request) *Route {
-	for {
-		_, parent, found := strings.Cut(name, ".")
-		if !found {
-			return nil
+// hostsOf are the entries for a name, the best one first: that of the name, those of the wildcards that cover it, the longest first,
+// and that of every host.
+func (l *listener) hostsOf(name string) iter.Seq[*host] {
+	return func(yield func(*host) bool) {
+		if h := l.exact[name]; h != nil && !yield(h) {
+			return
 		}
-		if h := l.wildcard[parent]; h != nil {
-			if route := h.find(r); route != nil {
-				return route
+		for rest, more := name, len(l.wildcard) > 0; more; {
+			if _, rest, more = strings.Cut(rest, "."); !more {
+				break
+			}
+			if h := l.wildcard[rest]; h != nil && !yield(h) {
+				return
 			}
 		}
-		name = parent
+		if l.any != nil {
+			yield(l.any)
+		}
 	}
 }
 

@@ -40,6 +40,7 @@ var models = []model{
 	{"dots before escapes", dotsFirst},
 	{"a string that ends at a zero byte", zeroEnded},
 	{"UTF-8 that may be too long", overlongUTF8},
+	{"IIS with its own escapes behind another server", wideEscapes},
 }
 
 // percent decodes escapes. keep tells which bytes stay escaped.
@@ -360,4 +361,16 @@ func overlongUTF8(target string) (string, bool) {
 		text = strings.ReplaceAll(text, long, short)
 	}
 	return undotted(merged(parameters(text)), false)
+}
+
+// wideEscapes decodes escapes, and then those that only IIS knows.
+func wideEscapes(target string) (string, bool) {
+	text, ok := percent(target, nil)
+	if !ok {
+		return "", false
+	}
+	for escape, short := range map[string]string{"%u002f": "/", "%u002e": ".", "%u005c": `\`, "%u000a": "\n"} {
+		text = strings.ReplaceAll(text, escape, short)
+	}
+	return undotted(merged(strings.ReplaceAll(text, `\`, "/")), false)
 }

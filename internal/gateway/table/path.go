@@ -23,6 +23,7 @@ var (
 	errPathRelative  = errors.New("the path does not begin with a slash")
 	errPathCharacter = errors.New("the path holds a character that does not belong there")
 	errPathEscape    = errors.New("the path holds an escape that is none")
+	errPathControl   = errors.New("the path holds an escaped control character")
 	errPathHidden    = errors.New("the path hides a '..' beside an escaped slash, a backslash or a semicolon")
 )
 
@@ -72,11 +73,15 @@ func resolve(escaped string) (Path, error) {
 	return Path{Forward: "/" + strings.Join(forward, "/"), Match: joinSegments(match), received: escaped}, nil
 }
 
-// parseSpecPath parses a path of the spec. It refuses an escaped "." or "..".
+// parseSpecPath parses a path of the spec. It refuses an escaped "." or "..", and an escaped
+// control character, because requests with one may be refused.
 func parseSpecPath(escaped string) (Path, error) {
 	path, err := ParsePath(escaped)
 	if err != nil || path.received == "" {
 		return path, err
+	}
+	if hidesControl(path.received) {
+		return Path{}, errPathControl
 	}
 	if !everyReading(func(reading string) bool { return !hasDots(reading) }, path.Forward) {
 		return Path{}, errPathHidden

@@ -73,12 +73,16 @@ func (p *protection) includes(other *protection) bool {
 // ReadAlike reports whether the request may go on through the route that Match found. It
 // may if this is safe however a backend reads the path, and a query hidden in it. Each
 // reading must lead to a route that requires no more than the found one, and not to a path
-// without a route. Only the routes of the listener that gets the request are looked at.
+// without a route. Only the routes of the listener that gets the request are looked at. With a
+// control character, each of those for its host could be meant.
 func (t *Table) ReadAlike(r *Request, path Path, found *Route) bool {
+	l := t.listener(r)
+	if l.hidesControl(r, path) && !l.asksMost(r.Host, found) {
+		return false
+	}
 	if path.received == "" {
 		return true
 	}
-	l := t.listener(r)
 	other := *r
 	all := newReadings(l.receiveQuery(r.RawQuery), path.received, path.Forward)
 	return all.allHold(func(path, query string) bool {
@@ -90,7 +94,7 @@ func (t *Table) ReadAlike(r *Request, path Path, found *Route) bool {
 // ReadsOneWay reports whether every known server reads the path as the gateway does. Only then do two servers that get it agree
 // on what it names.
 func (p Path) ReadsOneWay() bool {
-	return p.received == "" || everyReading(func(reading string) bool { return reading == p.Match }, p.Forward)
+	return p.received == "" || !hidesControl(p.received) && everyReading(func(reading string) bool { return reading == p.Match }, p.Forward)
 }
 
 // keepsPrefix reports whether the path that a backend gets stays below the prefix of its
@@ -122,7 +126,7 @@ func (w *Rewrite) keeps(path Path) bool {
 	if w == nil || strings.Trim(w.PathPrefix, "/") == "" {
 		return true
 	}
-	return everyReading(func(reading string) bool {
+	return !hidesControl(path.received) && everyReading(func(reading string) bool {
 		return slices.ContainsFunc(w.prefixes, func(prefix string) bool { return isBelow(prefix, reading) })
 	}, w.Path(path))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -212,11 +213,16 @@ func hasDots(path string) bool {
 
 func isDots(segment string) bool { return segment == "." || segment == ".." }
 
-// decodeEscapes decodes the escapes of a path once, including those of slashes or not.
-// Invalid escapes stay.
+// decodeEscapes decodes the escapes of a path once, including those of slashes or not, and
+// those of IIS (%u002F). Invalid escapes stay.
 func decodeEscapes(path string, slashes bool) string {
 	decoded := make([]byte, 0, len(path))
 	for i := 0; i < len(path); i++ {
+		if r, ok := wideEscape(path[i:]); ok && (r != '/' || slashes) {
+			decoded = utf8.AppendRune(decoded, r)
+			i += len("u002F")
+			continue
+		}
 		if path[i] != '%' || i+2 >= len(path) || unhex(path[i+1]) < 0 || unhex(path[i+2]) < 0 {
 			decoded = append(decoded, path[i])
 			continue
@@ -230,6 +236,21 @@ func decodeEscapes(path string, slashes bool) string {
 		decoded = append(decoded, c)
 	}
 	return string(decoded)
+}
+
+// wideEscape decodes the escape of IIS at the start of a text: %u and four digits.
+func wideEscape(text string) (r rune, ok bool) {
+	if len(text) < len("%u002F") || text[0] != '%' || text[1]|0x20 != 'u' {
+		return 0, false
+	}
+	for i := 2; i < len("%u002F"); i++ {
+		digit := unhex(text[i])
+		if digit < 0 {
+			return 0, false
+		}
+		r = r<<4 | rune(digit)
+	}
+	return r, true
 }
 
 // decodeOverlong decodes invalid UTF-8: an ASCII character in two to four bytes.

@@ -3,6 +3,7 @@ package table_test
 import (
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +27,7 @@ func (d *draw) guarded() []slipwayv1alpha1.Route {
 			BackendService: &slipwayv1alpha1.BackendService{Name: "users", Port: 8080},
 		}
 		if d.below(6) == 0 {
-			route.Path, route.PathType = pick(d, "/private.*", "/api/.+/admin.*", "/x/.*"), slipwayv1alpha1.PathRegularExpression
+			route.Path, route.PathType = pick(d, "/private.*", "/api/.+/admin.*", "/x/.*", "/api/v[0-9]+/admin(/.*)?", "/(x|pub)(/v[0-9])?"), slipwayv1alpha1.PathRegularExpression
 		}
 		if secret := pick(d, "", "", "a", "b"); secret != "" {
 			route.Auth = &slipwayv1alpha1.Auth{APIKey: &slipwayv1alpha1.APIKeyAuth{SecretRef: slipwayv1alpha1.LocalReference{Name: secret}}}
@@ -44,8 +45,11 @@ func (d *draw) target() string {
 		target.WriteString(pick(d,
 			"private", "private", "api", "v1", "admin", "pub", "x", "%70rivate", "priv%61te", "PRIVATE", "v.1", "a..b", "%20", "%C3%A4", `"`, "{", "ö", "",
 			"..", "..", ".", "%2e%2e", "%2E", "..%2F", "..%5c", "..;", ".;", "...", ";", ";v=1", ";..", "%3B", "%3b..", "%2F", "%2f", "%5C", `\`,
-			"%25", "%252F", "%252e%252e", "%255C", "%253B", "%2500", "%c0%af", "%c0%ae%c0%ae", "%e0%80%af", "%c1%9c", "%3F", "%23", "%0a", "%00",
+			"%25", "%252F", "%252e%252e", "%255C", "%253B", "%2500", "%c0%af", "%c0%ae%c0%ae", "%e0%80%af", "%c1%9c", "%3F", "%23", "%0a", "%00", "%25u002f", "%25u002e%25u002e",
 			"/;%2Fx", "/;%5Cx", `/;\x`, "..;/", "/..%2F..", "evil.test/", "%", "%zz"))
+	}
+	if d.below(8) == 0 {
+		target.WriteString(pick(d, "%0a", "%0A", "%0d", "%0D%0A", "%0a%0a", "%250a", "%25u000a", "%C2%85", "%85", "%E2%80%A8", "%E2%80%A9", "%c0%8a", "%7f", "%09", "%1f", "%0a;", ";%0a", "%0a/x", "%0a/private/x", "%0a;/.."))
 	}
 	if text := target.String(); strings.HasPrefix(text, "/") {
 		return text
@@ -84,19 +88,23 @@ func checkReadings(t *testing.T, in []slipwayv1alpha1.Route, compiled *table.Tab
 		return refused
 	}
 	asked := keyOf(&in[route.Index])
-	for _, sent := range []string{target, path.Forward} {
+	known := map[string]bool{} // models agree about most targets
+	for _, sent := range slices.Compact([]string{target, path.Forward}) {
 		for _, model := range models {
 			read, ok := model.read(sent)
-			if !ok {
+			if !ok || known[read] {
 				continue
 			}
-			at := reference(in, &table.Request{Method: "GET", Host: "a.test", Path: read, Header: http.Header{}})
-			if at < 0 && strings.Contains(read, "//") {
-				continue // no route matches an empty segment
-			}
-			if at < 0 || (keyOf(&in[at]) != "" && keyOf(&in[at]) != asked) {
-				written, _ := yaml.Marshal(in)
-				t.Fatalf("%q goes to route %d, as %q; %s reads %q and would have it at route %d of\n%s", target, route.Index, path.Forward, model.name, read, at, written)
+			known[read] = true
+			for _, seen := range wholes(in, model.name, read) {
+				at := reference(seen.routes, &table.Request{Method: "GET", Host: "a.test", Path: seen.text, Header: http.Header{}})
+				if at < 0 && strings.Contains(seen.text, "//") {
+					continue // no route matches an empty segment
+				}
+				if at < 0 || (keyOf(&in[at]) != "" && keyOf(&in[at]) != asked) {
+					written, _ := yaml.Marshal(in)
+					t.Fatalf("%q goes to route %d, as %q; %s reads %q and would have it at route %d of\n%s", target, route.Index, path.Forward, seen.model, seen.text, at, written)
+				}
 			}
 		}
 	}
@@ -117,7 +125,7 @@ func compileGuarded(t *testing.T, in []slipwayv1alpha1.Route) *table.Table {
 
 func TestNoReadingOfATargetGetsAroundAKey(t *testing.T) {
 	const shards, targets = 4, 400
-	tables, random := property.Inputs(t, 125, 25)
+	tables, random := property.Inputs(t, 125, 125)
 	var mu sync.Mutex
 	fates := map[fate]int{}
 	t.Run("shards", func(t *testing.T) {

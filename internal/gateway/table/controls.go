@@ -1,0 +1,91 @@
+package table
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Engines for regular expressions differ in what ends a line. In PCRE, Perl, Python and .NET the end ($) is also before a last line
+// feed, in Java before each of six ends of a line, and in Ruby every line is a text of its own. So a backend may take /admin%0a for
+// /admin. Other programs cut control characters off. The gateway does not model all that: what may be read with a control character
+// goes on only if no route could ask for more than the one that was found.
+
+// hasControl reports whether a text has a control character, or a character that ends a line for some engine: those of ASCII, U+0080
+// to U+009F, U+2028 and U+2029. A byte 0x85 that is not part of a character counts too, because it ends a line in Latin-1.
+func hasControl(text string) bool {
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			if c < ' ' || c == 0x7f {
+				return true
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if 0x80 <= r && r <= 0x9f || r == 0x2028 || r == 0x2029 || size == 1 && c == 0x85 {
+			return true
+		}
+		i += size
+	}
+	return false
+}
+
+// hidesControl reports whether a text has a control character once its escapes are decoded, as often as a server may decode them,
+// with what is in overlong UTF-8 decoded or not.
+func hidesControl(text string) bool {
+	for range maxDecodings {
+		if hasControl(text) || hasControl(decodeOverlong(text)) {
+			return true
+		}
+		text = decodeOverlong(text)
+		if strings.IndexByte(text, '%') < 0 {
+			return false
+		}
+		text = decodeEscapes(text, true)
+	}
+	return hasControl(text) || hasControl(decodeOverlong(text))
+}
+
+// hidesControl reports whether what routes match has a control character: the path, or a parameter or header field that a route of
+// the listener looks at. A host cannot have one (ParseHost).
+func (l *listener) hidesControl(r *Request, path Path) bool {
+	if path.received != "" && hidesControl(path.received) {
+		return true
+	}
+	for name := range l.headerNames {
+		for _, value := range r.Header.Values(name) {
+			if hasControl(value) {
+				return true
+			}
+		}
+	}
+	if len(l.queryNames) == 0 || r.RawQuery == "" {
+		return false
+	}
+	for pair := range strings.SplitSeq(r.RawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if hidesControl(name) || l.looksAt(pair) && hidesControl(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// asksMost reports whether the route that was found requires as much as every route that a request for the host may get, and whether
+// every such request gets one.
+func (l *listener) asksMost(name string, found *Route) bool {
+	takesAll := false
+	for h := range l.hostsOf(name) {
+		if h.asksUnknown {
+			return false
+		}
+		takesAll = takesAll || h.takesAll
+		for asked := range h.asks {
+			if !found.protection.includes(&asked) {
+				return false
+			}
+		}
+	}
+	return takesAll
+}
