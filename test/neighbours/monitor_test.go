@@ -72,7 +72,7 @@ func TestANamespaceThatIsMadeAgainShowsNothingOfItsFormerOwner(t *testing.T) {
 	former := newTenant(t, "former")
 	former.app("plan")
 	former.note("plan", "of-the-former")
-	before := time.Now().Format(time.RFC3339) //nolint:forbidigo // what a user would ask for
+	before := time.Now().Format(time.RFC3339)
 	questions := [][]string{
 		{"changes", "--diff"},
 		{"changes", "--kind", "webapps.slipway.dev", "--diff"},
