@@ -1,7 +1,32 @@
 // Package fieldname classifies the names of HTTP fields for a gateway. It is pure.
 package fieldname
 
-import "strings"
+import (
+	"net/textproto"
+	"strings"
+)
+
+// Folded returns a name as programs may read it that know fields by the names of variables: a CGI program gets X-User and X.User as
+// HTTP_X_USER (RFC 3875, 4.1.18). Every character but letters and digits becomes a hyphen, and the result is in canonical form. To
+// such a program, fields with the same folded name are one.
+func Folded(name string) string {
+	for i := range len(name) {
+		if isOdd(rune(name[i])) {
+			name = strings.Map(func(c rune) rune {
+				if isOdd(c) {
+					return '-'
+				}
+				return c
+			}, name)
+			break
+		}
+	}
+	return textproto.CanonicalMIMEHeaderKey(name)
+}
+
+func isOdd(c rune) bool {
+	return c != '-' && (c < '0' || '9' < c) && (c < 'A' || 'Z' < c) && (c < 'a' || 'z' < c)
+}
 
 // OfConnection reports whether a field belongs to one connection or to the framing of a
 // message. Such a field is never forwarded (RFC 9110, 7.6.1).

@@ -68,7 +68,7 @@ type exchange struct {
 
 	// vouched are the fields for the backend from the Service that was asked about the request.
 	vouched []upstream.Field
-	// removed are the fields that this Service does not let the backend have, with hyphens for underscores.
+	// removed are the fields that this Service does not let the backend have, folded.
 	removed []string
 	// judged is the whole body, if isJudged: what the Service was shown.
 	judged   kept

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/authz"
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -106,10 +105,5 @@ func setBody(request *upstream.Request, body []byte) {
 
 // remove keeps a field of the client from the backend.
 func (e *exchange) remove(name string) {
-	e.removed = append(e.removed, http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")))
-}
-
-// isRemoved reports whether a Service has said that the backend must not get a field.
-func (e *exchange) isRemoved(name string) bool {
-	return len(e.removed) > 0 && slices.Contains(e.removed, http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")))
+	e.removed = append(e.removed, fieldname.Folded(name))
 }

@@ -236,8 +236,11 @@ func (e *exchange) pace(control *http.ResponseController) pace {
 // backend may treat it as a header field. So what a client may not set in the header, it
 // may not set in a trailer.
 func (e *exchange) isNoTrailer(name string) bool {
-	return fieldname.ForbiddenTrailer(strings.ReplaceAll(name, "_", "-")) || forwardedField(name) || e.isHidden(name) || e.state.ClientHeaders.is(name) ||
-		e.route.Auth != nil && slices.Contains(e.route.Auth.Judged, name)
+	folded := fieldname.Folded(name)
+	return fieldname.ForbiddenTrailer(folded) || forwardedField(folded) || e.isHidden(name) || e.state.ClientHeaders.is(name) ||
+		e.route.Auth != nil && slices.Contains(e.route.Auth.Judged, folded) ||
+		e.state.Table.MayBeMatched(&e.lookup, "", folded) ||
+		e.route.RequestHeaders.Decides(folded) || e.chosen.RequestHeaders.Decides(folded)
 }
 
 // trailersOf returns the trailers for the backend.
@@ -293,17 +296,16 @@ func (e *exchange) addFields() {
 	}
 }
 
-// isHidden reports whether a client must not set the field: its key, or what tells the
-// backend who the client is. A backend may treat an underscore as a hyphen. So a name with
-// underscores is also hidden if, with hyphens, it would be a framing or forwarding field.
+// isHidden reports whether a client must not set the field: its key, or what tells the backend who the client is. A backend may read
+// another name as the same one (fieldname.Folded). So a field is also hidden if it may be taken for a field of the framing, of
+// forwarding, that a Service has judged, or that decides about the route.
 func (e *exchange) isHidden(name string) bool {
-	if strings.IndexByte(name, '_') >= 0 {
-		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
-		if forwardedField(name) || fieldname.OfConnection(name) || e.route.Auth != nil && slices.Contains(e.route.Auth.Judged, name) {
-			return true
-		}
+	folded, auth := fieldname.Folded(name), e.route.Auth
+	if folded != name && (forwardedField(folded) || fieldname.OfConnection(folded) || e.state.Table.MayBeMatched(&e.lookup, name, folded) ||
+		auth != nil && slices.Contains(auth.Judged, folded)) {
+		return true
 	}
-	return e.isRemoved(name) || e.route.Auth != nil && slices.Contains(e.route.Auth.Hidden, name)
+	return slices.Contains(e.removed, folded) || auth != nil && slices.Contains(auth.Hidden, folded)
 }
 
 // readConnection records the fields that Connection names, because they must not be
@@ -352,6 +354,11 @@ func (e *exchange) editFields(edit *table.HeaderEdit) {
 	for _, field := range e.fields {
 		name := http.CanonicalHeaderKey(field.Name)
 		header[name] = append(header[name], field.Value)
+	}
+	for name := range header {
+		if edit.Decides(fieldname.Folded(name)) { // a backend may take it for what the route sets or removes
+			delete(header, name)
+		}
 	}
 	edit.Apply(header)
 	e.fields = e.fields[:0]

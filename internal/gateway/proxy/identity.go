@@ -6,28 +6,20 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 // ClientHeaders are the fields, in canonical form, that tell backends which certificate a client has shown. Nobody else may set
 // them. Empty: there is none.
 type ClientHeaders struct{ Fingerprint, Name string }
 
-// is reports whether a field is one of them. A backend may treat an underscore as a hyphen.
+// is reports whether a field is one of them, or may be taken for one.
 func (h *ClientHeaders) is(name string) bool {
-	if strings.IndexByte(name, '_') >= 0 {
-		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
-	}
-	return name != "" && (name == hyphens(h.Fingerprint) || name == hyphens(h.Name))
-}
-
-func hyphens(name string) string {
-	if strings.IndexByte(name, '_') < 0 {
-		return name
-	}
-	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	name = fieldname.Folded(name)
+	return name != "" && (name == fieldname.Folded(h.Fingerprint) || name == fieldname.Folded(h.Name))
 }
 
 // clientIdentity is who a client has proven to be, and by which check.

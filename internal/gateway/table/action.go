@@ -2,8 +2,11 @@ package table
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 // Rewrite changes the path and the host of the request to a backend.
@@ -76,6 +79,15 @@ func (e *HeaderEdit) Apply(headers http.Header) {
 	for _, field := range e.Add {
 		headers[field.Name] = append(headers[field.Name], field.Value)
 	}
+}
+
+// Decides reports whether the edit sets or removes a field of a request, so that a client cannot say it. The name is folded.
+func (e *HeaderEdit) Decides(folded string) bool {
+	if e == nil {
+		return false
+	}
+	return slices.ContainsFunc(e.Remove, func(name string) bool { return fieldname.Folded(name) == folded }) ||
+		slices.ContainsFunc(e.Set, func(field HeaderField) bool { return fieldname.Folded(field.Name) == folded })
 }
 
 // Redirect answers with another URL. What is not set comes from the request.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 // Compile makes a table, and returns the problems of what cannot be served as written. It
@@ -166,9 +168,6 @@ func (l *listener) add(entry compiled) {
 	for _, p := range entry.match.query {
 		l.queryNames[p.name] = true
 	}
-	for _, p := range entry.match.headers {
-		l.headerNames[p.name] = true
-	}
 }
 
 // host returns the entry of a host name. It creates the entry if there is none.
@@ -224,11 +223,14 @@ func (h *host) add(entry compiled) {
 // note keeps what a route asks for.
 func (h *host) note(entry compiled) {
 	if h.asks == nil {
-		h.asks = map[protection]bool{}
+		h.asks, h.fields, h.foldedFields = map[protection]bool{}, map[string]bool{}, map[string]bool{}
 	}
 	h.asks[entry.protection] = true
 	h.asksUnknown = h.asksUnknown || entry.Unavailable != nil
 	match := &entry.match
+	for _, p := range match.headers {
+		h.fields[p.name], h.foldedFields[fieldname.Folded(p.name)] = true, true
+	}
 	h.takesAll = h.takesAll || entry.pathType != PathExact && entry.pathType != PathRegularExpression && len(entry.path.segments()) == 0 &&
 		len(match.methods)+len(match.headers)+len(match.query) == 0
 }

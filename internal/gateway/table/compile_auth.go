@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 // compileAuth checks and completes Auth. The front end has read the Secrets.
@@ -65,18 +67,18 @@ func (a *Auth) hide() {
 			names = append(names, claim.Header)
 		}
 	}
-	a.Hidden, a.Judged = hyphened(names), nil
+	a.Hidden, a.Judged = folded(names), nil
 	if a.External != nil {
-		a.Judged = hyphened(a.External.RequestHeaders)
+		a.Judged = folded(a.External.RequestHeaders)
 	}
 }
 
-// hyphened returns the names as backends may read them that treat an underscore as a hyphen.
-func hyphened(names []string) []string {
+// folded returns the names in the form in which they are compared (fieldname.Folded).
+func folded(names []string) []string {
 	var list []string
 	for _, name := range names {
 		if name != "" {
-			list = append(list, textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-")))
+			list = append(list, fieldname.Folded(name))
 		}
 	}
 	return list
@@ -201,9 +203,7 @@ func listedHeaders(field string, list []string) ([]string, *Fault) {
 
 // SaysWhere reports whether a field says where a request comes from and goes to. The gateway alone says that.
 func SaysWhere(name string) bool {
-	if strings.IndexByte(name, '_') >= 0 { // a backend may treat it as a hyphen
-		name = textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
-	}
+	name = fieldname.Folded(name)
 	return name == "Forwarded" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-")
 }
 

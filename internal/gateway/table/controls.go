@@ -1,6 +1,7 @@
 package table
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -53,9 +54,9 @@ func (l *listener) hidesControl(r *Request, path Path) bool {
 	if path.received != "" && hidesControl(path.received) {
 		return true
 	}
-	for name := range l.headerNames {
-		for _, value := range r.Header.Values(name) {
-			if hasControl(value) {
+	for h := range l.hostsOf(r.Host) {
+		for name := range h.fields {
+			if slices.ContainsFunc(r.Header.Values(name), hasControl) {
 				return true
 			}
 		}
@@ -88,4 +89,14 @@ func (l *listener) asksMost(name string, found *Route) bool {
 		}
 	}
 	return takesAll
+}
+
+// MayBeMatched reports whether a backend may take a header field for another one that decides about the route of the request.
+func (t *Table) MayBeMatched(r *Request, name, folded string) bool {
+	for h := range t.listener(r).hostsOf(r.Host) {
+		if h.foldedFields[folded] && !h.fields[name] {
+			return true
+		}
+	}
+	return false
 }

@@ -29,7 +29,7 @@ func (c *compiler) checkListeners() {
 			continue
 		}
 		taken[same] = true
-		l := &listener{transport: spec.Transport, exact: map[string]*host{}, wildcard: map[string]*host{}, queryNames: map[string]bool{}, headerNames: map[string]bool{}}
+		l := &listener{transport: spec.Transport, exact: map[string]*host{}, wildcard: map[string]*host{}, queryNames: map[string]bool{}}
 		c.listeners, c.valid = append(c.listeners, l), append(c.valid, l)
 	}
 }

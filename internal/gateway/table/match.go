@@ -56,6 +56,8 @@ type host struct {
 	asks        map[protection]bool // what its routes ask for
 	asksUnknown bool                // a route cannot be served, so nobody knows what it would ask for
 	takesAll    bool                // a route takes every request
+	// fields are the header fields that its routes look at, and foldedFields their folded names.
+	fields, foldedFields map[string]bool
 }
 
 // pathExpression is a route with a regular expression for its path.

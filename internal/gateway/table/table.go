@@ -37,6 +37,5 @@ type listener struct {
 	wildcard map[string]*host // by the part after "*."
 	any      *host            // nil when no route is for any host
 
-	queryNames  map[string]bool // the query parameters that routes look at
-	headerNames map[string]bool // the header fields that routes look at
+	queryNames map[string]bool // the query parameters that routes look at
 }
