@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-
-	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 const (
@@ -173,11 +171,8 @@ func (b *body) readTrailers() error {
 		if err != nil {
 			return err
 		}
-		if len(b.trailers) >= maxFields {
-			return malformed("more than %d trailers", maxFields)
-		}
-		if !fieldname.ForbiddenTrailer(field.Name) {
-			b.trailers = append(b.trailers, field)
+		if b.trailers, err = addTrailer(b.trailers, field); err != nil {
+			return err
 		}
 	}
 }

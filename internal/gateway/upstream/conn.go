@@ -61,6 +61,16 @@ func newConn(raw net.Conn, pool *pool) *conn {
 	return c
 }
 
+// maxUnread bounds what the kernel keeps of a response that nobody takes. Without it, a connection that was fast once keeps
+// several MiB. It is the window that a response over HTTP/2 has.
+const maxUnread = wideWindow
+
+func (c *conn) boundUnread() {
+	if tcp, ok := below(c.raw).(interface{ SetReadBuffer(bytes int) error }); ok {
+		_ = tcp.SetReadBuffer(maxUnread)
+	}
+}
+
 // roundTrip sends the request and reads the head of its response. The context bounds the
 // exchange up to the end of the response.
 func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) {
@@ -240,6 +250,10 @@ func (c *conn) readFinal(or100 bool) error {
 		if err := c.head.parse(block); err != nil {
 			return err
 		}
+		if c.head.status < 200 {
+			c.head.framing(c.request.Method) // which has no length
+			c.unfit = c.unfit || c.head.doubtful
+		}
 		switch status := c.head.status; {
 		case status >= 200:
 			return nil
@@ -253,7 +267,6 @@ func (c *conn) readFinal(or100 bool) error {
 				return nil
 			}
 		case c.request.Informational != nil:
-			c.head.drop("Content-Length")
 			c.request.Informational(status, c.head.fields)
 		}
 	}

@@ -38,6 +38,14 @@ func (c *countedConn) SetLinger(seconds int) error {
 	return errors.ErrUnsupported
 }
 
+// SetReadBuffer bounds what the kernel keeps until it is read.
+func (c *countedConn) SetReadBuffer(bytes int) error {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		return tcp.SetReadBuffer(bytes)
+	}
+	return errors.ErrUnsupported
+}
+
 // SyscallConn lets the pool check whether the connection is unchanged.
 func (c *countedConn) SyscallConn() (syscall.RawConn, error) {
 	if system, ok := c.Conn.(syscall.Conn); ok {

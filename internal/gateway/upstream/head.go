@@ -1,8 +1,10 @@
 package upstream
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -21,7 +23,9 @@ func malformed(format string, args ...any) error {
 // head is the parsed head of a response.
 type head struct {
 	status int
+	http2  bool // it came over HTTP/2, which frames the message itself
 	minor  byte // of the version HTTP/1.minor
+	count  int  // of all fields, including those that are not kept
 	fields []Field
 
 	length    int64 // of the content, -1 if it is not declared
@@ -51,9 +55,6 @@ func (h *head) parse(block string) error {
 		if line == "" {
 			break
 		}
-		if len(h.fields) >= maxFields {
-			return malformed("more than %d fields", maxFields)
-		}
 		field, err := parseField(line)
 		if err != nil {
 			return err
@@ -62,8 +63,25 @@ func (h *head) parse(block string) error {
 			return err
 		}
 	}
-	h.dropNominated()
-	return h.checkFraming()
+	return h.check()
+}
+
+// take checks a head that came over HTTP/2, by the same rules. golang.org/x/net/http2 has checked the pseudo fields and the
+// case of names. It has not checked lengths: it takes what it cannot read for no length.
+func (h *head) take(status string, header http.Header) error {
+	h.reset()
+	h.http2 = true
+	if err := h.parseStatus(status); err != nil {
+		return err
+	}
+	for name, values := range header {
+		for _, value := range values {
+			if err := h.add(Field{Name: name, Value: trimSpace(value)}); err != nil {
+				return err
+			}
+		}
+	}
+	return h.check()
 }
 
 func cutLine(block string) (line, rest string) {
@@ -83,18 +101,24 @@ func (h *head) parseStatusLine(line string) error {
 		return malformed("version is neither HTTP/1.0 nor HTTP/1.1")
 	}
 	code, reason := line[9:12], line[12:]
-	for i := range len(code) {
-		if code[i] < '0' || code[i] > '9' {
-			return malformed("status is not a number of three digits")
-		}
-		h.status = h.status*10 + int(code[i]-'0')
-	}
-	if h.status < 100 {
-		return malformed("status below 100")
+	if err := h.parseStatus(code); err != nil {
+		return err
 	}
 	if reason != "" && (reason[0] != ' ' || !isFieldValue(reason)) {
 		return malformed("reason with forbidden characters")
 	}
+	return nil
+}
+
+func (h *head) parseStatus(code string) error {
+	status, ok := parseLength(code)
+	if !ok || len(code) != len("200") {
+		return malformed("status is not a number of three digits")
+	}
+	if status < 100 {
+		return malformed("status below 100")
+	}
+	h.status = int(status)
 	return nil
 }
 
@@ -112,18 +136,28 @@ func parseField(line string) (Field, error) {
 	if colon > 0 && (name[colon-1] == ' ' || name[colon-1] == '\t') {
 		name = trimSpace(name)
 	}
-	if !isToken(name) {
-		return Field{}, malformed("field name with forbidden characters")
-	}
-	value := trimSpace(line[colon+1:])
-	if !isFieldValue(value) {
-		return Field{}, malformed("value of field %s with forbidden characters", name)
-	}
-	return Field{Name: name, Value: value}, nil
+	return Field{Name: name, Value: trimSpace(line[colon+1:])}, nil
 }
 
-// add records a field. Fields that belong to the connection are not forwarded.
+// checkReceived checks a field of a header or trailer section, as it came over any protocol.
+func (f *Field) checkReceived() error {
+	if !isToken(f.Name) {
+		return malformed("field name with forbidden characters")
+	}
+	if !isFieldValue(f.Value) {
+		return malformed("value of field %s with forbidden characters", f.Name)
+	}
+	return nil
+}
+
+// add checks and records a field. Fields that belong to the connection are not forwarded.
 func (h *head) add(field Field) error {
+	if h.count++; h.count > maxFields {
+		return malformed("more than %d fields", maxFields)
+	}
+	if err := field.checkReceived(); err != nil {
+		return err
+	}
 	name, value := field.Name, field.Value
 	switch {
 	case !fieldname.OfConnection(name):
@@ -131,6 +165,9 @@ func (h *head) add(field Field) error {
 	case strings.EqualFold(name, "Content-Length"):
 		return h.addLength(field)
 	case strings.EqualFold(name, "Transfer-Encoding"):
+		if h.http2 {
+			return malformed("Transfer-Encoding, which HTTP/2 does not have")
+		}
 		if h.chunked || !strings.EqualFold(value, "chunked") {
 			return malformed("transfer coding other than chunked")
 		}
@@ -144,7 +181,8 @@ func (h *head) add(field Field) error {
 }
 
 // addLength records a Content-Length. The field may be repeated, or be a list, if all
-// values are equal (RFC 9112, 6.3).
+// values are equal (RFC 9112, 6.3). Whoever gets the response gets one number, without
+// zeros before it.
 func (h *head) addLength(field Field) error {
 	for rest, more := field.Value, true; more; {
 		var element string
@@ -154,7 +192,8 @@ func (h *head) addLength(field Field) error {
 			return malformed("invalid Content-Length")
 		}
 		if h.length < 0 {
-			h.fields = append(h.fields, Field{Name: field.Name, Value: trimSpace(element)})
+			digits := strings.TrimLeft(trimSpace(element), "0")
+			h.fields = append(h.fields, Field{Name: field.Name, Value: cmp.Or(digits, "0")})
 		}
 		h.length = length
 	}
@@ -195,15 +234,17 @@ func (h *head) drop(name string) {
 	h.fields = slices.DeleteFunc(h.fields, func(field Field) bool { return strings.EqualFold(field.Name, name) })
 }
 
-// checkFraming refuses heads that leave the end of the message in doubt.
-func (h *head) checkFraming() error {
+// check drops the fields that Connection names, and refuses heads that leave the end of the
+// message in doubt.
+func (h *head) check() error {
+	h.dropNominated()
 	if h.chunked && h.length >= 0 {
 		return malformed("both Transfer-Encoding and Content-Length")
 	}
 	if h.chunked && h.minor == 0 {
 		return malformed("Transfer-Encoding in HTTP/1.0")
 	}
-	if h.minor == 0 {
+	if h.minor == 0 && !h.http2 {
 		h.close = true // keep-alive of HTTP/1.0 is not worth its risks
 	}
 	return nil
@@ -217,16 +258,15 @@ const (
 	byLength
 	byChunks
 	byClose
+	byStream // with its stream of HTTP/2
 )
 
 // framing returns how the body after this head ends, as RFC 9112, 6.3 defines it. method is
 // that of the request.
 func (h *head) framing(method string) framing {
 	switch {
-	case h.status == 101:
-		h.close = true // from now on the connection carries another protocol
-		return noBody
 	case h.status < 200 || h.status == 204:
+		h.close = h.close || h.status == 101 // from now on the connection carries another protocol
 		h.doubtful = h.saysContent()
 		h.drop("Content-Length")
 		h.length = 0
@@ -238,6 +278,8 @@ func (h *head) framing(method string) framing {
 		return byChunks
 	case h.length >= 0:
 		return byLength
+	case h.http2:
+		return byStream
 	}
 	h.close = true
 	return byClose
@@ -247,3 +289,18 @@ func (h *head) framing(method string) framing {
 // send it even if there must be none, shortly after the head. It would be read as the
 // response to the next request on the connection.
 func (h *head) saysContent() bool { return h.chunked || h.length > 0 }
+
+// addTrailer checks a field of a trailer section, and adds it to those before. It drops a
+// field that must not be a trailer.
+func addTrailer(trailers []Field, field Field) ([]Field, error) {
+	if len(trailers) >= maxFields {
+		return trailers, malformed("more than %d trailers", maxFields)
+	}
+	if err := field.checkReceived(); err != nil {
+		return trailers, err
+	}
+	if fieldname.ForbiddenTrailer(field.Name) {
+		return trailers, nil
+	}
+	return append(trailers, field), nil
+}

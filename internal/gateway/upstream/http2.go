@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -19,8 +18,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-
-	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
 var (
@@ -30,94 +27,82 @@ var (
 	errNotHTTP2      = errors.New("the endpoint answers in HTTP/1")
 )
 
-// headTooLarge is the text of golang.org/x/net/http2 for a response head above MaxHeaderBytes. The error has no name.
-const headTooLarge = "http2: response header list larger than advertised limit"
+// These are texts of golang.org/x/net/http2 for errors that have no name.
+const (
+	// headTooLarge is for a response head above MaxHeaderBytes.
+	headTooLarge = "http2: response header list larger than advertised limit"
+	// resetByPeer is the cause of a reset that the endpoint has sent. Other resets are those of the transport, which has found
+	// a fault in what the endpoint has sent.
+	resetByPeer = "received from peer"
+	// moreThanDeclared is for a body longer than its Content-Length.
+	moreThanDeclared = "net/http: server replied with more than declared Content-Length; truncated"
+)
 
-// http2Transport sends requests to an endpoint over HTTP/2. golang.org/x/net/http2
-// implements connections, streams and flow control.
+// unprocessed are texts for requests that were not sent, or that the endpoint says it has not processed.
+var unprocessed = []string{
+	"http2: client conn not usable",
+	"http2: client conn could not be established",
+	"http2: Transport received Server's graceful shutdown GOAWAY",
+}
+
+// http2Transport sends requests to an endpoint over HTTP/2. golang.org/x/net/http2 implements
+// streams and flow control.
 type http2Transport struct {
 	address string
-	options *Options
-	secure  *TLS
-	http2   *http2.Transport
-	inHTTP1 atomic.Bool // the last connection answered in HTTP/1
+	service *Service
+	wide    *http2Conns // responses have a wide window
+	narrow  *http2Conns
 }
 
 func newHTTP2(address string, service *Service) *http2Transport {
-	options, secure, gate := &service.options, service.secure, &service.gate
-	t := &http2Transport{address: address, options: options, secure: secure}
-	t.http2 = &http2.Transport{
-		AllowHTTP: true,
-		DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
-			switch {
-			case isOwn(ctx):
-				gate.force()
-			case !gate.open():
-				return nil, errTooManyConnections
-			}
-			conn, err := dial(ctx, address, options, secure, gate, http2.NextProtoTLS)
-			if err != nil {
-				return nil, fmt.Errorf("%w: %w", errDial, err)
-			}
-			if secure, is := conn.(*tls.Conn); is {
-				if secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
-					t.inHTTP1.Store(true)
-					_ = conn.Close()
-					return nil, errNotHTTP2
-				}
-				t.inHTTP1.Store(false)
-				return conn, nil
-			}
-			return &http2Conn{Conn: conn, inHTTP1: &t.inHTTP1}, nil
-		},
-		DisableCompression: true,
-		MaxHeaderListSize:  uint32(options.MaxHeaderBytes),
-		IdleConnTimeout:    options.IdleTimeout,
-		WriteByteTimeout:   options.SendTimeout,
-		// A dead connection is detected before a stream waits for it.
-		ReadIdleTimeout: 30 * time.Second,
-		PingTimeout:     15 * time.Second,
-	}
+	t := &http2Transport{address: address, service: service}
+	t.wide = newHTTP2Conns(wideWindow, &service.options, t.connect)
+	t.narrow = newHTTP2Conns(narrowWindow, &service.options, t.connect)
 	return t
 }
 
-// http2Conn detects an endpoint that answers in HTTP/1.
-type http2Conn struct {
-	net.Conn
-
-	answered bool
-	inHTTP1  *atomic.Bool
-}
-
-// Read returns a special error if the first bytes are an HTTP/1 status line.
-func (c *http2Conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 && !c.answered {
-		c.answered = true
-		inHTTP1 := bytes.HasPrefix(p[:n], []byte("HTTP/1."))
-		c.inHTTP1.Store(inHTTP1)
-		if inHTTP1 {
-			return 0, errNotHTTP2
-		}
+// connect opens a connection for HTTP/2.
+func (t *http2Transport) connect(ctx context.Context) (net.Conn, error) {
+	gate := &t.service.gate
+	switch {
+	case isOwn(ctx):
+		gate.force()
+	case !gate.open():
+		return nil, errTooManyConnections
 	}
-	return n, err
+	conn, err := dial(ctx, t.address, &t.service.options, t.service.secure, gate, http2.NextProtoTLS)
+	if err != nil {
+		return nil, err
+	}
+	if secure, is := conn.(*tls.Conn); is && secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
+		_ = conn.Close()
+		return nil, errNotHTTP2
+	}
+	return conn, nil
 }
 
-func (t *http2Transport) tidy(time.Time) {} // the transport closes idle connections itself
+func (t *http2Transport) tidy(time.Time) {
+	t.wide.tidy()
+	t.narrow.tidy()
+}
 
 func (t *http2Transport) evict() bool { return false }
 
-func (t *http2Transport) drain() { t.http2.CloseIdleConnections() }
+func (t *http2Transport) drain() {
+	t.wide.drain()
+	t.narrow.drain()
+}
 
-// roundTrip sends a request. The transport itself repeats a request that the endpoint has
-// not processed.
+// roundTrip sends a request.
 func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*Response, *Error) {
-	e := &http2Exchange{request: req, hints: hints{forward: req.Informational, panics: t.options.Panics}}
-	e.start(ctx, t.options)
+	options := &t.service.options
+	e := &http2Exchange{request: req, hints: hints{forward: req.Informational, panics: options.Panics}}
+	e.start(ctx, options)
 	returned := false
 	defer func() {
 		if !returned { // a panic
 			_ = e.hints.end()
+			e.failed = true
 			e.finish()
 		}
 	}()
@@ -125,32 +110,27 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 	if err != nil {
 		return nil, &Error{Kind: InvalidRequest, Endpoint: t.address, Err: err}
 	}
-	response, err := t.http2.RoundTrip(request) //nolint:bodyclose // the exchange closes it
+	if err = e.connect(t); err == nil {
+		err = e.exchange(request)
+	}
 	e.answered.Store(err == nil)
 	e.stopAwaiting()
 	fault := e.hints.end()
 	returned = true
-	if err != nil {
-		failure := e.explain(ctx, t.address, cmp.Or(fault, err))
-		if failure.Kind == Reset && t.inHTTP1.Load() { // the transport may not report why a connection ended
-			failure.Kind = WrongProtocol
-		}
-		e.finish()
+	if err = cmp.Or(fault, err); err != nil {
+		failure := e.explain(ctx, t.address, err)
+		e.failed = true
+		e.trusted = failure.Kind != Malformed
+		e.close()
 		return nil, failure
 	}
-	e.response = response
-	if status := response.StatusCode; status < 200 || status > 999 { // the transport takes any number
-		e.close()
-		return nil, &Error{Kind: Malformed, Endpoint: t.address, Err: malformed("status %d", status)}
-	}
-	fields := fieldsOf(response.Header)
-	streams := isStream(fields)
+	streams := isStream(e.head.fields)
 	if !streams {
 		e.idle = req.IdleTimeout
 	}
 	req.opened = req.opened || e.body != nil
 	return &Response{
-		Status: response.StatusCode, Fields: fields, ContentLength: response.ContentLength,
+		Status: e.head.status, Fields: e.head.fields, ContentLength: e.head.length,
 		Endpoint: t.address, stream: e, Stream: streams,
 	}, nil
 }
@@ -165,13 +145,22 @@ type http2Exchange struct {
 	answered  atomic.Bool // the head was received
 	body      *http2Body  // nil without a body
 	response  *http.Response
+	head      head // of the response
+	rest      http2Rest
 	idle      time.Duration // how long one read of the response's body may take; 0: no bound
 	idleTimer *time.Timer   // nil before the first read
 	hints     hints
+
+	conn    *http2Conn  // nil without a place on one
+	conns   *http2Conns // that it belongs to
+	windows *windows    // that a wide window was taken from; nil without one
+	failed  bool        // the response was not read to its end
+	trusted bool        // the endpoint has kept to the protocol
 }
 
 // start starts the timeouts of the exchange and of the head of its response.
 func (e *http2Exchange) start(ctx context.Context, options *Options) {
+	e.trusted = true
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	now := options.Clock.Now()
 	if end := e.request.attemptEnd(now); !end.IsZero() {
@@ -223,7 +212,7 @@ func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
 	// The transport sends an opaque target unchanged, without the scheme and the host
 	// before it. Other targets it would normalize.
 	target := &url.URL{Scheme: "http", Host: t.address, Opaque: "//" + cmp.Or(req.Host, t.address) + req.Target}
-	if t.secure != nil {
+	if t.service.secure != nil {
 		target.Scheme = "https"
 	}
 	request := &http.Request{
@@ -263,16 +252,51 @@ func (e *http2Exchange) addBody(request *http.Request) {
 	}
 }
 
+// connect takes a place on a connection, and the window of the response.
+func (e *http2Exchange) connect(t *http2Transport) error {
+	e.conns = t.narrow
+	others := t.wide
+	if windows := t.service.windows; windows.take(e.request.Client) {
+		e.windows = windows
+		e.conns, others = others, e.conns
+	}
+	var err error
+	e.conn, err = e.conns.get(e.ctx)
+	if errors.Is(err, errTooManyConnections) { // those that are open must do
+		if conn := others.find(); conn != nil {
+			e.conn, e.conns = conn, others
+			return nil
+		}
+	}
+	return err
+}
+
+// exchange sends the request, and reads the head of the response.
+func (e *http2Exchange) exchange(request *http.Request) error {
+	var err error
+	if e.response, err = e.conn.RoundTrip(request); err != nil { //nolint:bodyclose // close closes it
+		if errors.Is(e.conn.wire.cause(), errNotHTTP2) { // the transport may not report why a connection has ended
+			return errNotHTTP2
+		}
+		return err
+	}
+	status, _, _ := strings.Cut(e.response.Status, " ")
+	if err := e.head.take(status, e.response.Header); err != nil {
+		return err
+	}
+	return e.beginBody()
+}
+
 func (e *http2Exchange) read(p []byte) (int, error) {
 	switch {
 	case e.idle <= 0:
-		return e.response.Body.Read(p)
+		return e.readRest(p)
 	case e.idleTimer == nil:
 		e.idleTimer = time.AfterFunc(e.idle, func() { e.cancel(ErrIdle) })
 	default:
 		e.idleTimer.Reset(e.idle)
 	}
-	n, err := e.response.Body.Read(p)
+	n, err := e.readRest(p)
 	e.idleTimer.Stop()
 	if err != nil && errors.Is(context.Cause(e.ctx), ErrIdle) {
 		err = ErrIdle
@@ -282,14 +306,15 @@ func (e *http2Exchange) read(p []byte) (int, error) {
 
 func (e *http2Exchange) buffered() bool { return false }
 
-func (e *http2Exchange) trailers() []Field {
-	return slices.DeleteFunc(fieldsOf(e.response.Trailer), func(field Field) bool { return fieldname.ForbiddenTrailer(field.Name) })
-}
+func (e *http2Exchange) trailers() []Field { return e.rest.trailers }
 
 func (e *http2Exchange) tunnel() net.Conn { return nil }
 
 func (e *http2Exchange) close() {
-	_ = e.response.Body.Close()
+	e.cancel(errClosed) // otherwise the transport would wait for a client that sends its body slowly
+	if e.response != nil {
+		_ = e.response.Body.Close()
+	}
 	e.finish()
 }
 
@@ -302,14 +327,22 @@ func (e *http2Exchange) finish() {
 	if e.body != nil && e.body.finish() {
 		e.request.opened = true
 	}
+	if e.conn != nil {
+		e.conns.put(e.conn, e.failed, e.trusted)
+		e.conn = nil
+	}
+	if e.windows != nil {
+		e.windows.release(e.request.Client)
+		e.windows = nil
+	}
 }
 
 // explain converts an error for the caller.
 func (e *http2Exchange) explain(ctx context.Context, address string, err error) *Error {
 	failure := &Error{Kind: Reset, Endpoint: address, Err: err}
-	streamError, refused := errors.AsType[http2.StreamError](err)
+	reset, isReset := errors.AsType[http2.StreamError](err)
 	switch {
-	case errors.Is(err, errMalformed):
+	case errors.Is(err, errMalformed), err.Error() == headTooLarge:
 		failure.Kind = Malformed
 	case e.body != nil && e.body.failed.Load():
 		failure.Kind, failure.Err = RequestBody, fmt.Errorf("%w: %w", errRequestBody, e.body.cause)
@@ -318,29 +351,18 @@ func (e *http2Exchange) explain(ctx context.Context, address string, err error) 
 	case errors.Is(context.Cause(e.ctx), errHeaderTimeout):
 		failure.Kind, failure.Err = Timeout, errHeaderTimeout
 		failure.unsent = e.body != nil && !e.body.whole.Load()
-	case err.Error() == headTooLarge:
-		failure.Kind = Malformed
+	case errors.Is(err, errNotHTTP2):
+		failure.Kind = WrongProtocol
 	case errors.Is(err, errTooManyConnections):
 		failure.Kind = MaxConnections
 	case errors.Is(err, errDial):
 		failure.Kind, failure.unprocessed = Connect, true
-	case refused && streamError.Code == http2.ErrCodeRefusedStream:
+	case isReset && reset.Code == http2.ErrCodeRefusedStream, slices.Contains(unprocessed, err.Error()):
 		failure.unprocessed = true
+	case isReset && (reset.Cause == nil || reset.Cause.Error() != resetByPeer):
+		failure.Kind = Malformed
 	}
 	return failure
-}
-
-func fieldsOf(header http.Header) []Field {
-	fields := make([]Field, 0, len(header))
-	for name, values := range header {
-		if fieldname.OfConnection(name) && name != "Content-Length" {
-			continue
-		}
-		for _, value := range values {
-			fields = append(fields, Field{Name: name, Value: value})
-		}
-	}
-	return fields
 }
 
 func headerOf(fields []Field) http.Header {

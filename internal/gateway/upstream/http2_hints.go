@@ -3,6 +3,7 @@ package upstream
 import (
 	"net/http"
 	"net/textproto"
+	"strconv"
 	"sync"
 
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
@@ -37,13 +38,18 @@ func (h *hints) take(status int, header textproto.MIMEHeader) (fault error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.came++
+	var head head
+	malformedHead := head.take(strconv.Itoa(status), http.Header(header))
+	head.framing(http.MethodGet) // which has no length
 	switch {
 	case status == http.StatusSwitchingProtocols:
 		h.fault = malformed("101, which HTTP/2 does not have")
 	case h.came > maxInformational:
 		h.fault = malformed("more than %d informational responses", maxInformational)
+	case malformedHead != nil:
+		h.fault = malformedHead
 	case status != http.StatusContinue && h.forward != nil && !h.ended:
-		h.pass(hint{status, fieldsOf(http.Header(header))})
+		h.pass(hint{status, head.fields})
 	}
 	return h.fault
 }

@@ -180,7 +180,7 @@ func TestAPanicLeavesNoPlaceTaken(t *testing.T) {
 // The transport of HTTP/2 reads a body on a goroutine of its own.
 func TestAPanicOfABodyOverHTTP2EndsTheExchange(t *testing.T) {
 	report, doing := reported()
-	silent := framesBackend(t, func(*streams, uint32, string) {})
+	silent := framesBackend(t, func(*streamsOf, uint32, string) {})
 	s := serving(t, Options{Panics: report}, silent.address())
 	asked := 0
 	trailers := func() []Field {

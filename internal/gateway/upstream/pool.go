@@ -41,6 +41,7 @@ func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Respon
 			return nil, failure
 		}
 		c = newConn(raw, p)
+		c.boundUnread()
 	}
 	return c.roundTrip(ctx, req)
 }

@@ -17,6 +17,7 @@ const tidyEvery = 5 * time.Second
 type Registry struct {
 	options Options
 	woken   chan struct{} // gets a value when new endpoints need checks
+	windows windows       // of responses from all Services
 
 	mu       sync.Mutex
 	services map[string]*Service
@@ -41,7 +42,7 @@ func (r *Registry) Service(key string, secure *TLS) *Service {
 	}
 	if s == nil {
 		s = NewService(r.options, secure)
-		s.key, s.wake = key, r.wake
+		s.key, s.wake, s.windows = key, r.wake, &r.windows
 		r.services[key] = s
 	}
 	return s

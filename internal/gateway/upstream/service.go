@@ -17,6 +17,7 @@ type Service struct {
 	secure    *TLS // nil: no TLS
 	ejector   ejector
 	gate      gate
+	windows   *windows
 	budget    budget
 	endpoints atomic.Pointer[[]*endpoint]
 	// eligible are the endpoints that get requests: those that no check has found
@@ -41,7 +42,7 @@ var errNoEndpoints = errors.New("the Service has no endpoints")
 // NewService returns a Service without endpoints. They are reached with TLS unless secure is
 // nil.
 func NewService(options Options, secure *TLS) *Service {
-	s := &Service{options: options.withDefaults(), secure: secure, wake: func() {}}
+	s := &Service{options: options.withDefaults(), secure: secure, windows: &windows{}, wake: func() {}}
 	s.budget.start(s.options.Clock.Now())
 	s.endpoints.Store(new([]*endpoint))
 	s.eligible.Store(new([]*endpoint))

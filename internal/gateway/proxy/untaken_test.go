@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// eightMiB answers with 8 MiB, in pieces, and counts what was taken of the answers to /stalled. It allows more requests on a connection
+// than any client makes.
+func eightMiB(t *testing.T, taken *atomic.Int64) string {
+	t.Helper()
+	piece := make([]byte, 4<<10)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size := 8 << 20
+		if r.URL.Path != "/stalled" {
+			size = 1 << 20
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(size))
+		for range size / len(piece) {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+			if r.URL.Path == "/stalled" {
+				taken.Add(int64(len(piece)))
+			}
+		}
+	}))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10000}
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// What a client does not take costs 256 KiB of a response at most, and less when there are many of them. Others get theirs.
+func TestAnswersThatNobodyTakes(t *testing.T) {
+	const streams, perStream = 480, 64 << 10 // besides the windows: what net/http and copyBody hold, at the backend too
+	var taken atomic.Int64
+	g := start(t, Options{}, toH2, eightMiB(t, &taken))
+	for range streams / 240 {
+		conn, err := net.Dial("tcp", g.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := g.framesOn(conn, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		for i := range uint32(240) {
+			f.open(2*i+1, true, ":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/stalled")
+		}
+	}
+	const wide = 192 // three quarters of the wide windows: one client has them all
+	const windows = wide*256<<10 + (streams-wide)*16<<10
+	eventually(t, "the windows are used", func() bool { return taken.Load() > windows*9/10 })
+	for range 10 {
+		began := time.Now()
+		if got, body := g.get("/"); got.StatusCode != http.StatusOK || len(body) != 1<<20 {
+			t.Errorf("another client got %d, %d bytes", got.StatusCode, len(body))
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("another client waited %s", took)
+		}
+	}
+	if most := int64(windows + streams*perStream); taken.Load() > most {
+		t.Errorf("%d bytes of answers were taken from the backend, want at most %d", taken.Load(), most)
+	}
+}

@@ -1,0 +1,287 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+func TestAMalformedResponseEndsTheUseOfItsConnectionButNotTheOthersOnIt(t *testing.T) {
+	finish := make(chan struct{})
+	var streams atomic.Int64
+	b := framesBackend(t, func(s *streamsOf, stream uint32, path string) {
+		streams.Add(1)
+		switch path {
+		case "/slow":
+			s.head(stream, false, "200", "content-length", "4")
+			_ = s.WriteData(stream, false, []byte("sl"))
+			go func() {
+				<-finish
+				_ = s.WriteData(stream, true, []byte("ow"))
+			}()
+		case "/split":
+			s.head(stream, false, "200", "content-length", "97", "content-length", "2")
+		default:
+			s.head(stream, true, "200")
+		}
+	})
+	s := serving(t, Options{}, b.address())
+	ask := func(path string) *Request {
+		req := getHTTP2()
+		req.Target, req.Deadline = path, time.Now().Add(5*time.Second)
+		return req
+	}
+	slow, err := s.Do(t.Context(), ask("/slow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Do(t.Context(), ask("/split"))
+	wantKind(t, err, Malformed)
+	if n := b.accepted.Load(); n != 1 {
+		t.Fatalf("%d connections, so nothing is shown", n)
+	}
+	if status, _ := fetch(t, s, ask("/")); status != 200 {
+		t.Errorf("got %d", status)
+	}
+	if n := b.accepted.Load(); n != 2 {
+		t.Errorf("%d connections, want another one for the next request", n)
+	}
+	close(finish)
+	if body, err := readAll(slow); body != "slow" || err != nil {
+		t.Errorf("the request that was on the connection got %q, %v", body, err)
+	}
+	eventually(t, "the connection ends with its last request", func() bool { return b.open.Load() == 1 })
+}
+
+func TestARequestThatWasNotProcessedGoesToAnotherEndpoint(t *testing.T) {
+	for name, refuse := range map[string]func(s *streamsOf, stream uint32){
+		"a refused stream": func(s *streamsOf, stream uint32) { _ = s.WriteRSTStream(stream, http2.ErrCodeRefusedStream) },
+		"an endpoint that ends": func(s *streamsOf, _ uint32) {
+			_ = s.WriteGoAway(0, http2.ErrCodeNo, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refusing := framesBackend(t, func(s *streamsOf, stream uint32, _ string) { refuse(s, stream) })
+			s := serving(t, Options{}, refusing.address(), http2Backend(t, nil))
+			for range 16 {
+				req := getHTTP2()
+				req.Deadline = time.Now().Add(time.Second)
+				if status, body := fetch(t, s, req); status != 200 || body != "ok" {
+					t.Fatalf("got %d %q", status, body)
+				}
+			}
+			if refusing.accepted.Load() == 0 {
+				t.Error("it was not asked, so nothing is shown")
+			}
+		})
+	}
+}
+
+// limitedBackend allows so many requests on a connection. It answers one after a moment.
+func limitedBackend(t *testing.T, streams uint32) *backend {
+	return listen(t, func(p *peer, _ int) {
+		server := &http2.Server{MaxConcurrentStreams: streams}
+		server.ServeConn(p, &http2.ServeConnOpts{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			<-time.After(10 * time.Millisecond)
+			_, _ = io.WriteString(w, "ok")
+		})})
+	})
+}
+
+func TestMoreConnectionsAreOpenedThanTheEndpointAllowsRequests(t *testing.T) {
+	b := limitedBackend(t, 2)
+	s := serving(t, Options{}, b.address())
+	var wait sync.WaitGroup
+	for range 30 {
+		wait.Go(func() {
+			req := getHTTP2()
+			req.Deadline = time.Now().Add(5 * time.Second)
+			response, err := s.Do(t.Context(), req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if body, err := readAll(response); body != "ok" || err != nil {
+				t.Errorf("got %q, %v", body, err)
+			}
+		})
+	}
+	wait.Wait()
+	if n := b.accepted.Load(); n < 2 || n > 30 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// rawHTTP2 sends bytes as soon as it is connected, and then closes the connection if it is to.
+func rawHTTP2(t *testing.T, settings []http2.Setting, closes bool) *backend {
+	return listen(t, func(p *peer, _ int) {
+		_ = http2.NewFramer(p, p).WriteSettings(settings...)
+		if !closes {
+			p.untilClosed()
+		}
+	})
+}
+
+func TestAnEndpointThatTakesNoRequestsIsNotAskedForEver(t *testing.T) {
+	for name, b := range map[string]*backend{
+		"none at a time":     rawHTTP2(t, []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 0}}, false),
+		"it closes at once":  listen(t, func(*peer, int) {}),
+		"after its settings": rawHTTP2(t, nil, true),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serving(t, Options{}, b.address())
+			for range 5 {
+				req := getHTTP2()
+				req.Deadline = time.Now().Add(5 * time.Second)
+				_, err := s.Do(t.Context(), req)
+				if kind := KindOf(err); kind != Connect && kind != Reset {
+					t.Errorf("got %v", err)
+				}
+			}
+			if n := b.accepted.Load(); n > 30 {
+				t.Errorf("%d connections", n)
+			}
+			eventually(t, "no connection is left", func() bool { return b.open.Load() == 0 })
+		})
+	}
+}
+
+func TestAnEndpointWithoutSettingsIsAskedAfterAMoment(t *testing.T) {
+	b := listen(t, func(p *peer, _ int) {
+		_, _ = io.ReadFull(p.in, make([]byte, len(http2.ClientPreface)))
+		s := newStreams(p)
+		for {
+			frame, err := s.ReadFrame()
+			if err != nil {
+				return
+			}
+			if frame, ok := frame.(*http2.MetaHeadersFrame); ok {
+				_ = s.WriteSettings()
+				s.head(frame.StreamID, true, "200")
+			}
+		}
+	})
+	if status, _ := fetch(t, serving(t, Options{}, b.address()), getHTTP2()); status != 200 {
+		t.Errorf("got %d", status)
+	}
+}
+
+func TestALateConnectionOfARemovedEndpointIsClosed(t *testing.T) {
+	b := listen(t, func(p *peer, _ int) { p.untilClosed() }) // never says what it takes
+	s := serving(t, Options{}, b.address())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Do(ctx, getHTTP2())
+		ended <- err
+	}()
+	eventually(t, "it is connected", func() bool { return b.open.Load() == 1 })
+	cancel()
+	wantKind(t, <-ended, Canceled)
+	s.Set(nil)
+	eventually(t, "the connection is closed", func() bool { return b.open.Load() == 0 })
+}
+
+// A response that fails may take its part of the connection's window with it. So a connection with many of them gets no further
+// requests, long before its window is used up.
+func TestAConnectionThatMayHaveLostItsWindowIsReplaced(t *testing.T) {
+	b := framesBackend(t, func(s *streamsOf, stream uint32, path string) {
+		if path == "/fail" {
+			_ = s.WriteRSTStream(stream, http2.ErrCodeInternal)
+			return
+		}
+		s.head(stream, true, "200")
+	})
+	s := serving(t, Options{Ejection: Ejection{Failures: 1 << 30}}, b.address())
+	e := (*s.endpoints.Load())[0]
+	for range maxLost/wideWindow + 1 {
+		req := getHTTP2()
+		req.Target, req.Deadline = "/fail", time.Now().Add(5*time.Second)
+		if _, err := e.send(t.Context(), req, false); KindOf(err) != Reset {
+			t.Fatalf("got %v", err)
+		}
+	}
+	fetch(t, s, getHTTP2())
+	if n := b.accepted.Load(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
+	}
+}
+
+func TestTheWindowsOfResponses(t *testing.T) {
+	first := make(chan uint32, 10)
+	b := listen(t, func(p *peer, _ int) {
+		_, _ = io.ReadFull(p.in, make([]byte, len(http2.ClientPreface)))
+		s := newStreams(p)
+		_ = s.WriteSettings()
+		for {
+			frame, err := s.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch frame := frame.(type) {
+			case *http2.SettingsFrame:
+				if window, ok := frame.Value(http2.SettingInitialWindowSize); ok {
+					first <- window
+				}
+			case *http2.MetaHeadersFrame:
+				s.head(frame.StreamID, true, "200")
+			}
+		}
+	})
+	s := serving(t, Options{}, b.address())
+	alone, err := s.Do(t.Context(), getHTTP2())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	for range maxWide - 1 {
+		s.windows.take(getHTTP2().Client)
+	}
+	busy, err := s.Do(t.Context(), getHTTP2())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	if got := []uint32{<-first, <-first}; !slices.Equal(got, []uint32{wideWindow, narrowWindow}) {
+		t.Errorf("got %d", got)
+	}
+	if maxStreams*wideWindow+maxLost > connectionWindow {
+		t.Error("responses that nobody takes can use up the window of their connection")
+	}
+}
+
+// Without room for another connection, the one that is open must do, whatever its windows are.
+func TestOneConnectionIsEnoughForAllWindows(t *testing.T) {
+	s := serving(t, Options{}, http2Backend(t, nil))
+	s.SetLimits(Limits{Connections: 1})
+	fetch(t, s, getHTTP2())
+	for range maxWide {
+		s.windows.take(getHTTP2().Client)
+	}
+	if status, body := fetch(t, s, getHTTP2()); status != 200 || body != "ok" {
+		t.Errorf("got %d %q", status, body)
+	}
+}
+
+func TestWideWindowsAreGivenBack(t *testing.T) {
+	split := framesBackend(t, func(s *streamsOf, stream uint32, _ string) { s.head(stream, true, "200", "content-length", "x") })
+	for name, address := range map[string]string{"a response": http2Backend(t, nil), "a refused response": split.address(), "no connection": "127.0.0.1:1"} {
+		s := serving(t, Options{}, address)
+		req := getHTTP2()
+		response, err := s.Do(t.Context(), req)
+		if err == nil {
+			_, err = readAll(response)
+		}
+		if taken := s.windows.taken.Taken(); taken != 0 || (err != nil && errors.Is(err, context.Canceled)) {
+			t.Errorf("%s: %d are taken, %v", name, taken, err)
+		}
+	}
+}
