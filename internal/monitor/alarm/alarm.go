@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/notify"
 	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/rule"
+	"github.com/slipway-dev/slipway/internal/monitor/server"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
@@ -27,6 +28,9 @@ type Options struct {
 	Webhooks map[string]*notify.Webhook
 	// Events makes Events of Kubernetes. Nil: there are none.
 	Events eventsclient.EventsGetter
+	// Namespaces says which namespace has a name now: in one that was made again there is no Event about an object of the one before. Nil:
+	// nobody asks.
+	Namespaces server.Namespaces
 	// Instance names the process, in Events. Default: slipway-monitor.
 	Instance string
 	// Source names the monitor in CloudEvents. Default: slipway-monitor.

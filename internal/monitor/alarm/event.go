@@ -22,6 +22,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/monitor/notify"
+	"github.com/slipway-dev/slipway/internal/monitor/server"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -48,11 +49,12 @@ const (
 
 // eventWriter makes Events of alarms.
 type eventWriter struct {
-	events   eventsclient.EventsGetter
-	instance string
-	clock    clock.Clock
-	log      *slog.Logger
-	all      *rate.Limiter
+	events     eventsclient.EventsGetter
+	namespaces server.Namespaces
+	instance   string
+	clock      clock.Clock
+	log        *slog.Logger
+	all        *rate.Limiter
 
 	mutex  sync.Mutex
 	series *lru.Cache
@@ -69,7 +71,7 @@ type series struct {
 
 func newEventWriter(options Options) *eventWriter {
 	return &eventWriter{
-		events: options.Events, instance: text.Cut(options.Instance, 128), clock: options.Clock, log: options.Log,
+		events: options.Events, namespaces: options.Namespaces, instance: text.Cut(options.Instance, 128), clock: options.Clock, log: options.Log,
 		all: rate.NewLimiter(eventsPerSecond, eventsAtOnce), series: lru.New(seriesMemory),
 	}
 }
@@ -80,6 +82,14 @@ func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
 	if err := json.Unmarshal(body, &told); err != nil {
 		return nil // it was not made by this program, and never will be an Event
 	}
+	former, err := w.isOfFormer(ctx, &told.Data.Object)
+	if err != nil {
+		return err
+	}
+	if former {
+		w.log.Info("there is no Event about an alarm: its namespace was made again since", "rule", told.Data.Rule, "key", told.ID)
+		return nil
+	}
 	s := w.seriesOf(&told)
 	now := w.clock.Now()
 	if !s.limit.AllowN(now, 1) {
@@ -89,7 +99,7 @@ func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
 		return err
 	}
 	event := w.event(&told, now)
-	_, err := w.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+	_, err = w.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		s.last, s.told, s.count = types.NamespacedName{Namespace: event.Namespace, Name: event.Name}, now, 1
@@ -99,6 +109,21 @@ func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
 		return nil
 	}
 	return err
+}
+
+// isOfFormer tells that an object is older than the namespace that has the name of its own now. Who has that one must not read of it.
+func (w *eventWriter) isOfFormer(ctx context.Context, o *notify.DataObject) (bool, error) {
+	if w.namespaces == nil || o.Namespace == "" || o.Created.IsZero() {
+		return false, nil
+	}
+	now, err := w.namespaces.Get(ctx, o.Namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return o.Created.Before(now.CreationTimestamp.Time), nil
 }
 
 // isHopeless tells that an Event will never be made: its namespace is gone, or going, or it is refused.

@@ -21,6 +21,9 @@ import (
 // serviceName is the Service of the monitor.
 const serviceName = "slipway-monitor"
 
+// namespacesResource is where it is asked which namespace has a name now.
+var namespacesResource = corev1.SchemeGroupVersion.WithResource("namespaces")
+
 // Answers is the half of an Extension that serves the API and the page. The other half observes: NoRules, for example.
 type Answers struct {
 	// Namespace is where the monitor runs. With it the names of the Service are known as names of the monitor. Empty: they are not.
@@ -55,8 +58,8 @@ func (a *Answers) API(_ context.Context, parts Parts) (http.Handler, error) {
 		},
 		Subscribe:    func() server.Subscription { return subscription{parts.Recorder.Subscribe(1, nil)} },
 		TokenReviews: tokens.TokenReviews(), AccessReviews: rights.SubjectAccessReviews(), OwnAudienceOnly: c.OwnTokensOnly,
-		Namespaces: objects.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")),
-		Key: parts.Key, Hosts: slices.Concat(serviceHosts(a.Namespace), c.Hosts), BehindTLS: c.BehindTLS,
+		Namespaces: objects.Resource(namespacesResource),
+		Key:        parts.Key, Hosts: slices.Concat(serviceHosts(a.Namespace), c.Hosts), BehindTLS: c.BehindTLS,
 		Logger: logr.FromSlogHandler(parts.Log.Handler()),
 	})
 }

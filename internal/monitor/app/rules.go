@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -55,9 +56,13 @@ func (x *Rules) Observer(ctx context.Context, parts Parts) (recorder.Observer, e
 	if err != nil {
 		return nil, err
 	}
+	objects, err := metadata.NewForConfig(access)
+	if err != nil {
+		return nil, err
+	}
 	instance, _ := os.Hostname()
 	x.alarms, err = alarm.New(ctx, alarm.Options{
-		Store: parts.Store, Webhooks: webhooks, Events: events, Instance: instance, Clock: clock.RealClock{}, Log: parts.Log, Registry: parts.Registry,
+		Store: parts.Store, Webhooks: webhooks, Events: events, Namespaces: objects.Resource(namespacesResource), Instance: instance, Clock: clock.RealClock{}, Log: parts.Log, Registry: parts.Registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)

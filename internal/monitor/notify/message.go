@@ -59,6 +59,8 @@ type DataObject struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
+	// Created is when it was made, absent if that is not known.
+	Created time.Time `json:"created,omitzero"`
 }
 
 // Messages returns what has to be sent because of an alarm: to webhooks of which a minimum is not above the severity, and for an
@@ -90,6 +92,9 @@ func eventOf(a *rule.Alarm, source string) Event {
 			Alarm: a.Raised, Rule: a.Rule, Severity: string(a.Severity), Message: rule.Text(a.Message), Since: a.Since, EndReason: string(a.Reason),
 			Object: DataObject{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 		},
+	}
+	if o.Created != 0 {
+		e.Data.Object.Created = time.Unix(o.Created, 0).UTC()
 	}
 	if o.Namespace != "" {
 		e.Subject = o.Namespace + "/" + e.Subject

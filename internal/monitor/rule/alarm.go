@@ -17,6 +17,8 @@ type Object struct {
 	Namespace string    `json:"ns,omitempty"`
 	Name      string    `json:"n"`
 	UID       types.UID `json:"u"`
+	// Created is when it was made, in seconds since 1970, 0 if that is not known.
+	Created int64 `json:"c,omitempty"`
 }
 
 // Alarm is an alarm that was raised, or that has ended.

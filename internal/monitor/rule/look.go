@@ -255,7 +255,11 @@ func sameState(a, b *state) bool {
 
 func (l *look) object() Object {
 	k, s := l.o.Kind, l.o.After
-	return Object{Group: k.Group, Version: k.Version, Kind: k.Kind, Resource: k.Resource, Namespace: s.Namespace, Name: s.Name, UID: s.UID}
+	object := Object{Group: k.Group, Version: k.Version, Kind: k.Kind, Resource: k.Resource, Namespace: s.Namespace, Name: s.Name, UID: s.UID}
+	if !s.Created.IsZero() {
+		object.Created = s.Created.Unix()
+	}
+	return object
 }
 
 // holdBy notes whether an object is being deleted, and what holds it.
