@@ -56,6 +56,7 @@ func main() {
 	if options.WebhookHost == "" {
 		options.WebhookHost = fmt.Sprintf("slipway-webhook.%s.svc", options.Namespace)
 	}
+	options.CheckRights = true
 	logger := zap.New(zap.UseDevMode(development))
 	setLoggers(logger)
 	logger.Info("starting", "version", version)

@@ -23,7 +23,7 @@ var (
 		Help: "Namespaces that the operator is limited to. 0: it works in all.",
 	}
 	// Metrics are all of them, for the documentation.
-	Metrics = []metric.Definition{MemoryLimit, LimitedNamespaces}
+	Metrics = []metric.Definition{MemoryLimit, LimitedNamespaces, ExcessRights}
 )
 
 // setMetrics registers the metrics. A second operator in the same process, as in tests,

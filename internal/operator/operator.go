@@ -122,6 +122,9 @@ type Options struct {
 	// ClusterRights tells that the operator has the rights of one for all namespaces though Namespaces names some, as a test does
 	// whose cluster others use too. Default false.
 	ClusterRights bool
+	// CheckRights has the operator look at the start, and every 10 minutes, for strong rights that it does not ask for. It tells of
+	// them in its log and in a metric. Default false.
+	CheckRights bool
 	// MonitorKinds lets the monitor read custom resources: the operator keeps the rules of the ClusterRole of package kindrole. It
 	// does not go with Namespaces. Default false.
 	MonitorKinds bool
@@ -189,6 +192,11 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 		return nil, err
 	}
 	setMetrics(mgr.GetLogger(), options)
+	if options.CheckRights {
+		if err := addRightsCheck(mgr, options); err != nil {
+			return nil, fmt.Errorf("set up the check of the operator's rights: %w", err)
+		}
+	}
 	if options.MonitorKinds {
 		of := kindrole.Options{Include: options.MonitorInclude, Exclude: options.MonitorExclude, NewQueue: options.NewQueue}
 		if err := kindrole.Setup(mgr, of); err != nil {
