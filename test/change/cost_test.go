@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -331,20 +332,26 @@ func (c *crowd) processes(metric string) map[string]float64 {
 	used := map[string]float64{}
 	leader, err := cluster.Leader(c.Context())
 	c.must(err)
-	used["the operator"] = c.metric(leader, 8080, metric)
+	used["the operator"] = c.value(leader, metric, func(asker *http.Client) (string, error) {
+		return cluster.OperatorMetrics(c.Context(), asker, leader)
+	})
 	pods := &corev1.PodList{}
 	c.must(cluster.List(c.Context(), pods, client.InNamespace(c.namespace), client.MatchingLabels{gatewayv1.GatewayNameLabelKey: gateway}))
 	for i := range pods.Items {
-		used[fmt.Sprintf("gateway pod %d", i)] = c.metric(&pods.Items[i], 15021, metric)
+		pod := &pods.Items[i]
+		used[fmt.Sprintf("gateway pod %d", i)] = c.value(pod, metric, func(asker *http.Client) (string, error) {
+			return livecluster.Ask(c.Context(), asker, livecluster.Address(pod.Status.PodIP, 15021)+"/metrics")
+		})
 	}
 	return used
 }
 
-func (c *crowd) metric(pod *corev1.Pod, port int32, name string) float64 {
+// value asks a pod for a metric without labels.
+func (c *crowd) value(pod *corev1.Pod, name string, ask func(*http.Client) (string, error)) float64 {
 	c.Helper()
 	patient := livecluster.NewHTTPClient()
 	patient.Timeout = requestTimeout // the processes may be at work
-	text, err := livecluster.Ask(c.Context(), patient, livecluster.Address(pod.Status.PodIP, port)+"/metrics")
+	text, err := ask(patient)
 	c.must(err)
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
 		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {

@@ -70,7 +70,7 @@ func newProcess(t *testing.T, access *rest.Config, s settings) *process {
 		p.folder = filepath.Join(dir, "store")
 	}
 	writeAccess(t, access, s.server, p.access)
-	content := fmt.Sprintf("store: {folder: %q, maxBytes: 8Gi}\nlisten: {metrics: %q, probes: %q, api: %q}\n%s", p.folder, p.metrics, freeAddress(t), p.api, s.more)
+	content := fmt.Sprintf("store: {folder: %q, maxBytes: 8Gi}\nlisten: {metrics: %q, metricsAuthentication: false, probes: %q, api: %q}\n%s", p.folder, p.metrics, freeAddress(t), p.api, s.more)
 	if err := os.WriteFile(p.config, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +33,8 @@ type cluster struct {
 	client client.Client
 	// kubeconfig is an administrator's, discovery the one of a Prometheus with the rights of rbac.yaml.
 	kubeconfig, discovery string
+	// token is a file with a token of that Prometheus.
+	token string
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -64,9 +67,16 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c.discovery = writeFile(t, "discovery", discovery)
-	for _, name := range []string{"slipway-system", "apps", "shop"} {
+	for _, name := range []string{"slipway-system", "apps", "shop", "monitoring"} {
 		c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+	prometheus := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "prometheus", Namespace: "monitoring"}}
+	c.create(t, prometheus)
+	request := &authenticationv1.TokenRequest{}
+	if err := c.client.SubResource("token").Create(t.Context(), prometheus, request); err != nil {
+		t.Fatal(err)
+	}
+	c.token = writeFile(t, "token", []byte(request.Status.Token))
 	for _, file := range []string{filepath.Join(folder, "rbac.yaml"), filepath.Join(root, "config", "monitor", "kinds.yaml")} {
 		for _, object := range decode(t, readFile(t, file)) {
 			c.create(t, object)

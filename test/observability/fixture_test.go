@@ -42,7 +42,7 @@ func startOperators(t *testing.T, c *cluster) []int {
 	for i := range 2 {
 		metrics, webhook := freePort(t), freePort(t)
 		run(t, []string{"KUBECONFIG=" + c.kubeconfig}, tool(t, "OPERATOR"), "--leader-elect", "--leader-elect-namespace=slipway-system",
-			"--metrics-bind-address="+at(metrics), "--health-probe-bind-address=0",
+			"--metrics-bind-address="+at(metrics), "--metrics-authentication", "--health-probe-bind-address=0",
 			fmt.Sprintf("--webhook-port=%d", webhook), "--webhook-host=127.0.0.1", "--monitor")
 		if i == 0 {
 			c.installWebhook(t, webhook)

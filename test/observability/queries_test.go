@@ -63,13 +63,17 @@ func TestEveryQueryWithTheRealPrograms(t *testing.T) {
 	for i, port := range programs.gateways {
 		c.standIn(t, "shop", fmt.Sprintf("edge-%d", i), c.gatewayTemplate(t, "shop", "edge"), "admin", port)
 	}
-	t.Run("static", func(t *testing.T) { scrapeStatically(t, programs) })
+	t.Run("static", func(t *testing.T) { scrapeStatically(t, c, programs) })
 	t.Run("discovered", func(t *testing.T) { askEverything(t, c) })
 }
 
 // scrapeStatically shows that the example for addresses that are written down is right, but for the addresses.
-func scrapeStatically(t *testing.T, programs ports) {
+func scrapeStatically(t *testing.T, c *cluster, programs ports) {
 	p := startPrometheus(t, "prometheus-static.yaml", func(config map[string]any) {
+		// These operators ask the API server who wants their metrics, and the example is about one that does not.
+		operators := config["scrape_configs"].([]any)[0].(map[string]any)
+		operators["scheme"], operators["tls_config"] = "https", map[string]any{"insecure_skip_verify": true}
+		operators["authorization"] = map[string]any{"credentials_file": c.token}
 		for i, job := range config["scrape_configs"].([]any) {
 			static := job.(map[string]any)["static_configs"].([]any)[0].(map[string]any)
 			static["targets"] = []string{at([][]int{programs.operators, programs.gateways}[i][0])}
@@ -89,6 +93,9 @@ func scrapeStatically(t *testing.T, programs ports) {
 func askEverything(t *testing.T, c *cluster) {
 	p := startPrometheus(t, "prometheus.yaml", func(config map[string]any) {
 		for _, job := range config["scrape_configs"].([]any) {
+			if authorization, is := job.(map[string]any)["authorization"].(map[string]any); is {
+				authorization["credentials_file"] = c.token
+			}
 			for _, discovery := range job.(map[string]any)["kubernetes_sd_configs"].([]any) {
 				discovery.(map[string]any)["kubeconfig_file"] = c.discovery
 			}

@@ -9,12 +9,6 @@
   {{- if .Values.monitor.enabled -}}
     {{- fail "monitor.enabled: an install that is limited to namespaces has no rights in the whole cluster, and the monitor needs some: leave it out, or leave namespaces empty" -}}
   {{- end -}}
-  {{- if .Values.metrics.authentication -}}
-    {{- fail "metrics.authentication: an install that is limited to namespaces has no rights in the whole cluster, and authentication by the API server needs some: leave it out, or leave namespaces empty" -}}
-  {{- end -}}
-{{- end -}}
-{{- if and .Values.metrics.authentication (not .Values.metrics.enabled) -}}
-  {{- fail "metrics.authentication: metrics.enabled is false, so there is nothing to protect" -}}
 {{- end -}}
 {{- if and .Values.metrics.certificateSecret (not .Values.metrics.authentication) -}}
   {{- fail "metrics.certificateSecret: metrics.authentication is false, so nothing is served with it" -}}
@@ -61,6 +55,11 @@
 {{/* slipway.monitor: "true" where the monitor runs. */}}
 {{- define "slipway.monitor" -}}
 {{- if and (not .Values.namespaces) (ne (toString .Values.monitor.enabled) "false") }}true{{ end -}}
+{{- end }}
+
+{{/* slipway.authentication: "true" where the API server says who may read the metrics. */}}
+{{- define "slipway.authentication" -}}
+{{- if and .Values.metrics.enabled .Values.metrics.authentication }}true{{ end -}}
 {{- end }}
 
 {{/* slipway.hooks: "true" where the operator runs hooks of Backups. */}}

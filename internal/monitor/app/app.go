@@ -6,7 +6,8 @@
 //   - gate.go: what the address of the API answers until the store is open
 //   - key.go: the key with which secrets are hashed
 //   - rules.go: rules and alarms
-//   - serve.go: probes and metrics
+//   - serve.go: probes, and how everything is served
+//   - metrics.go: metrics, and who may read them
 package app
 
 import (

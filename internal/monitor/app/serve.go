@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/slipway-dev/slipway/internal/monitor/config"
 	"github.com/slipway-dev/slipway/internal/monitor/server"
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
@@ -81,9 +79,14 @@ func (a *app) serve(ctx context.Context, servers *sync.WaitGroup, fail func(erro
 	if err := a.listen(ctx, servers, fail, "probes", a.options.Config.Listen.Probes, plainServer(probes)); err != nil {
 		return err
 	}
-	figures := http.NewServeMux()
-	figures.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{}))
-	return a.listen(ctx, servers, fail, "metrics", a.options.Config.Listen.Metrics, plainServer(figures))
+	if a.options.Config.Listen.Metrics == config.Off {
+		return nil
+	}
+	figures, err := a.figures()
+	if err != nil {
+		return err
+	}
+	return a.listen(ctx, servers, fail, "metrics", a.options.Config.Listen.Metrics, figures)
 }
 
 // serveAPI begins to serve the API. Its streams end with the context: they would keep the server from its end.
@@ -114,7 +117,11 @@ func (a *app) listen(ctx context.Context, servers *sync.WaitGroup, fail func(err
 	a.log.Info("listening", "for", name, "address", listener.Addr().String())
 	made.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug) // what clients do wrong, and who hangs up
 	servers.Go(func() {
-		if err := made.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		serve := made.Serve
+		if made.TLSConfig != nil {
+			serve = func(l net.Listener) error { return made.ServeTLS(l, "", "") }
+		}
+		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			fail(fmt.Errorf("serve %s: %w", name, err))
 		}
 	})

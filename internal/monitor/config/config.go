@@ -75,10 +75,17 @@ type Store struct {
 type Listen struct {
 	// Metrics is where /metrics is. Default: :8080.
 	Metrics string `json:"metrics,omitempty"`
+	// MetricsAuthentication serves metrics over TLS, and only to clients that the API server allows to get /metrics. Default: true.
+	MetricsAuthentication *bool `json:"metricsAuthentication,omitempty"`
 	// Probes is where /healthz and /readyz are. Default: :8081.
 	Probes string `json:"probes,omitempty"`
 	// API is where the API and the page are. Default: :8082.
 	API string `json:"api,omitempty"`
+}
+
+// Authenticates tells whether the API server is asked who reads metrics.
+func (l *Listen) Authenticates() bool {
+	return l.MetricsAuthentication == nil || *l.MetricsAuthentication
 }
 
 // API says who may use the API and the page, and how they are reached.

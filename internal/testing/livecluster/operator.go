@@ -99,7 +99,7 @@ func (c *Cluster) OperatorHasLookedAtEverything(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := Ask(ctx, NewHTTPClient(), Address(leader.Status.PodIP, metricsPort)+"/metrics")
+	text, err := c.OperatorMetrics(ctx, NewHTTPClient(), leader)
 	if err != nil {
 		return fmt.Errorf("the leader's metrics: %w", err)
 	}

@@ -27,7 +27,7 @@ const (
 
 func TestMetricsAreForThoseWhomTheAPIServerLetsGetThem(t *testing.T) {
 	w := begin(t)
-	w.helm("install", today("--create-namespace", "--set", "metrics.authentication=true")...)
+	w.helm("install", today("--create-namespace")...)
 	shop, secret := app(1)
 	w.Create(secret, shop)
 	w.Eventually(w.appReady)
