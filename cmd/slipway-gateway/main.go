@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"syscall"
@@ -29,6 +30,7 @@ var version = "dev"
 func main() {
 	var options gateway.Options
 	var accessLog, showVersion bool
+	var fetchFrom []string
 	flags := pflag.NewFlagSet("slipway-gateway", pflag.ExitOnError)
 	flags.StringVar(&options.Kind, "kind", gateway.KindAPIGateway, "kind of the object to serve: APIGateway, or Gateway of the Gateway API")
 	flags.StringVar(&options.Gateway, "gateway", "", "name of the object to serve, in a cluster")
@@ -43,6 +45,7 @@ func main() {
 	flags.DurationVar(&options.DrainTimeout, "drain-timeout", 30*time.Second, "how long requests and streams may take to end after that")
 	flags.StringVar(&options.TraceEndpoint, "otlp-endpoint", "", "collector that gets OpenTelemetry traces over HTTP, such as http://collector:4318; empty for none")
 	flags.Float64Var(&options.TraceSamplePercent, "otlp-sample-percent", 10, "share of the requests that are traced, of those whose client has not decided it")
+	flags.StringSliceVar(&fetchFrom, "fetch-from", nil, "addresses (CIDR) to fetch keys and log-ins from, of those that are refused: the pod's own, loopback, link-local, metadata")
 	options.Settings.Bind(flags)
 	flags.BoolVar(&accessLog, "access-log", true, "write a line of JSON per request to standard output")
 	flags.BoolVar(&showVersion, "version", false, "print the version and exit")
@@ -55,6 +58,13 @@ func main() {
 	}
 	if err := check(&options, flags.Changed("https")); err != nil {
 		fail(err)
+	}
+	for _, text := range fetchFrom {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			fail(fmt.Errorf("--fetch-from: %w", err))
+		}
+		options.FetchFrom = append(options.FetchFrom, prefix)
 	}
 	if accessLog {
 		options.AccessLog = os.Stdout

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -263,7 +264,8 @@ func (c *cluster) run() *running {
 	done := make(chan error, 1)
 	go func() {
 		done <- Run(ctx, Options{
-			Gateway: "edge", Namespace: c.namespace, Access: c.access, Version: "1.2.3",
+			FetchFrom: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where servers of tests are
+			Gateway:   "edge", Namespace: c.namespace, Access: c.access, Version: "1.2.3",
 			HTTP: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Admin: "127.0.0.1:0", DrainTimeout: time.Minute,
 			Log: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), AccessLog: r.accessLog,
 			Listening: func(http, https, admin net.Addr) {

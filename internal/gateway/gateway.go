@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/dialguard"
 	"github.com/slipway-dev/slipway/internal/gateway/admin"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
@@ -77,6 +79,9 @@ type Options struct {
 	// 0 to 100. It does not hold for requests whose client has decided about sampling.
 	TraceEndpoint      string
 	TraceSamplePercent float64
+	// FetchFrom are addresses from which keys and log-ins may be fetched although they are the pod's own, the machine's, of the link
+	// or of a cloud's metadata (dialguard). Default: none.
+	FetchFrom []netip.Prefix
 	// Memory is how many bytes of memory the container may use. 0: there is no limit.
 	Memory int64
 	// AccessLog receives one line for each request. Default: no access log.
@@ -130,9 +135,11 @@ func Run(ctx context.Context, options Options) error {
 	serving := proxy.Options{
 		AccessLog: options.AccessLog, Gateway: identity, Identity: options.Kind + " " + options.Namespace + "/" + options.Gateway, Metrics: metrics, Realm: options.Gateway, Memory: options.Memory,
 		KeysFailing: g.keysFailing, ProviderFailing: g.providerFailing, KeysMissingChanged: func() { signal(g.keysMissingChanged) }, HealthChanged: g.healthChanged, Panics: g.panics.Report,
+		Guard: &dialguard.Guard{Allowed: options.FetchFrom},
 	}
-	if options.ConfigFile == "" { // a gateway that runs from a file has no replicas
+	if options.ConfigFile == "" { // a gateway that runs from a file has no replicas, and its owner says what its backends are
 		serving.Shared = g.shared
+		serving.Upstream.Dial = (&dialguard.Guard{OwnToo: true}).DialTCP
 	}
 	if options.TraceEndpoint != "" {
 		traces, err := newTraces(ctx, options)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/dialguard"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/published"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
@@ -17,19 +18,20 @@ type Registry = published.Registry[token.Keys]
 // Source is an address at which an issuer publishes its keys.
 type Source = published.Source[token.Keys]
 
-// Options are the callbacks for fetches. All are optional. published.Options says when they
+// Options are the callbacks for fetches, and what may be fetched from. All are optional. published.Options says when they
 // are called.
 type Options struct {
 	Failing        func(address string, err error)
 	Fetched        func(err error)
 	MissingChanged func()
 	Panics         panics.Reporter
+	Guard          *dialguard.Guard
 }
 
 // NewRegistry returns an empty registry.
 func NewRegistry(options Options) *Registry {
 	return published.NewRegistry(published.Options[token.Keys]{
-		Fetch: Fetch, Failing: options.Failing, Fetched: options.Fetched, MissingChanged: options.MissingChanged, Panics: options.Panics,
+		Fetch: Fetch, Failing: options.Failing, Fetched: options.Fetched, MissingChanged: options.MissingChanged, Panics: options.Panics, Guard: options.Guard,
 	})
 }
 

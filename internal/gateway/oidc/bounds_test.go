@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/internal/dialguard"
 )
 
 // answering is a provider that gives the same answer to each request for tokens, without a network.
@@ -247,7 +250,7 @@ func TestAnswersToRequestsForTokensAreReadInBounds(t *testing.T) {
 				_, _ = io.WriteString(out, strings.Repeat("x", test.size))
 			}))
 			defer server.Close()
-			client := NewHTTPClient()
+			client := NewHTTPClient(&dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 			defer client.CloseIdleConnections()
 			response, err := client.Get(server.URL)
 			if err != nil {

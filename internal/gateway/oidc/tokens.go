@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/slipway-dev/slipway/internal/dialguard"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
@@ -39,9 +40,9 @@ func (b bounded) CloseIdleConnections() {
 }
 
 // NewHTTPClient returns the client for requests for tokens. It follows no redirect: the request holds the client secret.
-func NewHTTPClient() *http.Client {
+func NewHTTPClient(guard *dialguard.Guard) *http.Client {
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		Proxy: guard.Proxy, DialContext: guard.DialContext, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 4, MaxConnsPerHost: 4 * (maxRedeeming + maxRenewing), IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
 	}
 	return &http.Client{Transport: bounded{transport}, Timeout: tokenTimeout, CheckRedirect: noRedirect}

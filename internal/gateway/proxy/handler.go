@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/dialguard"
 	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
@@ -57,6 +58,8 @@ type Options struct {
 	Tracer trace.Tracer
 	// Metrics registers the metrics. Default: no registration.
 	Metrics prometheus.Registerer
+	// Guard decides from where keys, providers and tokens may be fetched. Nil: it makes no exceptions.
+	Guard *dialguard.Guard
 	// KeysFailing is called when fetching public keys from an address begins to fail.
 	// Optional.
 	KeysFailing func(address string, err error)
@@ -189,9 +192,9 @@ func New(options Options) *Handler {
 	h.sessions.Refused = func(why connlimit.Refusal) { h.metrics.datagrams.drop(limitNames[why]) }
 	h.metrics.watchSessions(options.Metrics, h.sessions.Open)
 	h.metrics.watchEncoders(options.Metrics, h.encoders.InUse)
-	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged, Panics: options.Panics})
+	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged, Panics: options.Panics, Guard: options.Guard})
 	h.providers = newProviders(&options, h.metrics.fetched)
-	h.traffic.Renewed, h.traffic.Panics, h.tokens = h.metrics.renewed, options.Panics, oidc.NewHTTPClient()
+	h.traffic.Renewed, h.traffic.Panics, h.tokens = h.metrics.renewed, options.Panics, oidc.NewHTTPClient(options.Guard)
 	options.Upstream.Checked, options.Upstream.Panics = h.checked, options.Panics
 	h.registry = upstream.NewRegistry(options.Upstream)
 	h.via = [3]string{"1.0 " + options.Via, "1.1 " + options.Via, "2.0 " + options.Via}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"runtime"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/dialguard"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -107,6 +109,9 @@ func startTable(t testing.TB, options Options, compiled *table.Table) *gateway {
 
 func startServer(t testing.TB, options Options, serverOptions ServerOptions, compiled *table.Table) *gateway {
 	t.Helper()
+	if options.Guard == nil {
+		options.Guard = &dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}} // where servers of tests are
+	}
 	handler := New(options)
 	if compiled != nil {
 		handler.Set(Config{Table: compiled, LogPercent: 100})

@@ -19,7 +19,7 @@ type login struct {
 // newProviders returns what providers publish about themselves.
 func newProviders(options *Options, fetched func(error)) *published.Registry[oidc.Provider] {
 	return published.NewRegistry(published.Options[oidc.Provider]{
-		Fetch: oidc.Fetch, Failing: options.ProviderFailing, Fetched: fetched, MissingChanged: options.KeysMissingChanged, Panics: options.Panics,
+		Fetch: oidc.Fetch, Failing: options.ProviderFailing, Fetched: fetched, MissingChanged: options.KeysMissingChanged, Panics: options.Panics, Guard: options.Guard,
 	})
 }
 

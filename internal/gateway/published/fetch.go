@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/dialguard"
 )
 
 const (
@@ -24,9 +26,9 @@ const (
 	maxFresh     = time.Hour
 )
 
-func newClient() *http.Client {
+func newClient(guard *dialguard.Guard) *http.Client {
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		Proxy: guard.Proxy, DialContext: guard.DialContext, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
 	}
 	return &http.Client{Transport: transport, Timeout: fetchTimeout, CheckRedirect: checkRedirect}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/dialguard"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
@@ -77,6 +79,9 @@ func fetchKeys(ctx context.Context, client *http.Client, address string) (*token
 	return keys, fresh, err
 }
 
+// loopback is where servers of tests are.
+var loopback = &dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+
 // run runs a registry until the test ends.
 func run(t *testing.T) (*Registry[token.Keys], *testingclock.FakeClock) {
 	return runWith(t, Options[token.Keys]{})
@@ -86,6 +91,7 @@ func runWith(t *testing.T, options Options[token.Keys]) (*Registry[token.Keys], 
 	if options.Fetch == nil {
 		options.Fetch = fetchKeys
 	}
+	options.Guard = loopback
 	registry, clock := NewRegistry(options), testingclock.NewFakeClock(time.Now())
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
@@ -258,7 +264,7 @@ func TestASourceThatNobodyUsesIsFetchedNoMore(t *testing.T) {
 }
 
 func TestWhoWaitsIsNotForgotten(t *testing.T) {
-	registry := NewRegistry(Options[token.Keys]{Fetch: fetchKeys})
+	registry := NewRegistry(Options[token.Keys]{Fetch: fetchKeys, Guard: loopback})
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if registry.Source("http://192.0.2.1/").Latest(ended) != nil { // the caller goes away

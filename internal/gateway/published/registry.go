@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/dialguard"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
@@ -25,6 +26,8 @@ type Options[T any] struct {
 	MissingChanged func()
 	// Panics is told of a panic of Fetch, which is a failure then. Nil: it ends the process.
 	Panics panics.Reporter
+	// Guard decides what may be dialed. Nil: it makes no exceptions.
+	Guard *dialguard.Guard
 }
 
 // Registry keeps one Source per address.
@@ -50,7 +53,7 @@ func NewRegistry[T any](options Options[T]) *Registry[T] {
 		options.MissingChanged = func() {}
 	}
 	return &Registry[T]{
-		options: options, client: newClient(), added: make(chan struct{}, 1), ended: make(chan struct{}), sources: map[string]*Source[T]{},
+		options: options, client: newClient(options.Guard), added: make(chan struct{}, 1), ended: make(chan struct{}), sources: map[string]*Source[T]{},
 	}
 }
 
