@@ -32,6 +32,7 @@ const (
 	trouble
 	storeBytes
 	storedChanges
+	dropped
 	oldest
 	kindLag
 )
@@ -66,6 +67,7 @@ func states() []metric.Definition {
 		{Name: "slipway_monitor_store_trouble", Type: metric.Gauge, Labels: []string{"trouble"}, Help: "1 while the store takes no changes, by what is wrong with it. Without trouble there is no series."},
 		{Name: "slipway_monitor_store_bytes", Type: metric.Gauge, Help: "Size of all files of the store, in bytes."},
 		{Name: "slipway_monitor_store_changes", Type: metric.Gauge, Help: "Changes that can be asked for."},
+		{Name: "slipway_monitor_store_dropped_total", Type: metric.Counter, Labels: []string{"why"}, Help: "Changes that went since the start: share, because a namespace had the most when room was needed, or file, with a whole file."},
 		{Name: "slipway_monitor_store_oldest_timestamp_seconds", Type: metric.Gauge, Help: "Time of the oldest change, in seconds since 1970. 0: there is none."},
 		{Name: "slipway_monitor_kind_lag_seconds", Type: metric.Gauge, Labels: []string{"group", "resource"}, Help: "How long the oldest change of a kind may have waited, in seconds, for the 100 kinds that wait longest. A kind that does not wait has no series."},
 	}
@@ -134,6 +136,8 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	stats := c.store.Stats()
 	gauge(storeBytes, float64(stats.Bytes))
 	gauge(storedChanges, float64(stats.Changes))
+	counter(dropped, stats.Thinned, "share")
+	counter(dropped, stats.Dropped-stats.Thinned, "file")
 	gauge(oldest, float64(stats.Oldest/int64(time.Second)))
 	c.collectCoverage(gauge, counter)
 }

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/monitor/rule"
@@ -10,7 +11,8 @@ import (
 
 // The outputs of messages, as they stand in the outbox.
 const (
-	// OutputEvent makes a Kubernetes Event.
+	// OutputEvent makes a Kubernetes Event. It is followed by a slash and the namespace: the Events of one namespace do not wait
+	// for those of another. What an older version left has none.
 	OutputEvent = "event"
 	// OutputWebhook is followed by the name of a webhook.
 	OutputWebhook = "webhook/"
@@ -69,11 +71,11 @@ func Messages(a *rule.Alarm, webhooks map[string]*Webhook, source string) []stor
 	event := eventOf(a, source)
 	body, _ := json.Marshal(event) // of texts and times of this age: never fails
 	message := func(output string) store.Message {
-		return store.Message{Key: event.ID + "/" + output, Output: output, Body: body, Created: a.At, Next: a.At}
+		return store.Message{Key: event.ID + "/" + kindOf(output), Output: output, Body: body, Created: a.At, Next: a.At}
 	}
 	var messages []store.Message
 	if a.Event {
-		messages = append(messages, message(OutputEvent))
+		messages = append(messages, message(OutputEvent+"/"+a.Object.Namespace))
 	}
 	for _, name := range a.Webhooks {
 		if w := webhooks[name]; w != nil && w.wants(a.Severity) {
@@ -81,6 +83,14 @@ func Messages(a *rule.Alarm, webhooks map[string]*Webhook, source string) []stor
 		}
 	}
 	return messages
+}
+
+// kindOf is an output without the namespace of Events.
+func kindOf(output string) string {
+	if output == OutputEvent || strings.HasPrefix(output, OutputEvent+"/") {
+		return OutputEvent
+	}
+	return output
 }
 
 func eventOf(a *rule.Alarm, source string) Event {

@@ -164,7 +164,7 @@ func TestARequestIsASignedCloudEvent(t *testing.T) {
 		Object: rule.Object{Group: "example.com", Kind: "Widget", Namespace: "n", Name: "a", UID: "u"}, Since: start, At: start,
 	}
 	messages := Messages(alarm, hooks, "cluster")
-	if len(messages) != 2 || messages[0].Output != OutputEvent || messages[1].Output != "webhook/h" {
+	if len(messages) != 2 || messages[0].Output != "event/n" || messages[0].Key != "k/event" || messages[1].Output != "webhook/h" {
 		t.Fatalf("the messages are %+v", messages)
 	}
 	f.outbox.add(messages[1].Key, messages[1].Output, string(messages[1].Body))
@@ -462,4 +462,34 @@ func TestAWebhookThatHangsKeepsUpNobodyElse(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("the other webhook got nothing")
 	}
+}
+
+// The Events of one namespace hang, and there are more than are read at a time. The Event of another one is made.
+func TestEventsOfOneNamespaceKeepUpNoOther(t *testing.T) {
+	f := newFixture(t, nil)
+	let, arrived := make(chan struct{}), make(chan struct{})
+	f.sender.options.Event = func(_ context.Context, body []byte) error {
+		if string(body) == "quiet" {
+			close(arrived)
+		} else {
+			<-let
+		}
+		return nil
+	}
+	alarm := &rule.Alarm{Key: "k", Event: true, Object: rule.Object{Kind: "Widget", Namespace: "greedy", Name: "a"}, Since: start, At: start}
+	for n := range atOnce + 100 {
+		f.outbox.add(fmt.Sprint(n), Messages(alarm, nil, "cluster")[0].Output, "greedy")
+	}
+	alarm.Object.Namespace = "quiet"
+	f.outbox.add("quiet", Messages(alarm, nil, "cluster")[0].Output, "quiet")
+	var queues sync.WaitGroup
+	f.sender.round(t.Context(), &queues)
+	f.sender.round(t.Context(), &queues)
+	select {
+	case <-arrived:
+	case <-time.After(20 * time.Second):
+		t.Error("the other namespace got no Event")
+	}
+	close(let)
+	queues.Wait()
 }

@@ -46,11 +46,11 @@ type Deliver func(ctx context.Context, body []byte) error
 type Options struct {
 	Outbox   Outbox
 	Webhooks map[string]*Webhook
-	// Event delivers the messages of OutputEvent. Nil: there are none.
+	// Event delivers the messages of OutputEvent, those of several namespaces at a time. Nil: there are none.
 	Event Deliver
 	Clock clock.Clock
 	Log   *slog.Logger
-	// Done is told of each attempt: which output, and what came of it. It must not block. Nil: nobody is.
+	// Done is told of each attempt: which output, without a namespace, and what came of it. It must not block. Nil: nobody is.
 	Done func(output string, result Result)
 	// Random returns a number from 0 to 1, which spreads attempts. Nil: a random one.
 	Random func() float64
@@ -183,7 +183,7 @@ func (s *Sender) empty(ctx context.Context, output string, messages []store.Mess
 		}
 		s.options.Log.Warn("cannot deliver", "output", output, "key", m.Key, "attempt", m.Attempts+1, "error", err)
 		for _, waiting := range messages[i:] {
-			s.options.Done(output, Retried)
+			s.options.Done(kindOf(output), Retried)
 			if err := s.options.Outbox.Failed(ctx, waiting.ID, now.Add(s.wait(m.Attempts))); err != nil {
 				s.options.Log.Error("cannot note an attempt", "output", output, "error", err)
 				return
@@ -194,7 +194,7 @@ func (s *Sender) empty(ctx context.Context, output string, messages []store.Mess
 }
 
 func (s *Sender) remove(ctx context.Context, output string, m store.Message, result Result) {
-	s.options.Done(output, result)
+	s.options.Done(kindOf(output), result)
 	// At the end, too: it would be sent twice else.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
@@ -206,7 +206,7 @@ func (s *Sender) remove(ctx context.Context, output string, m store.Message, res
 
 // isHopeless tells that there is nobody to deliver to.
 func (s *Sender) isHopeless(output string) bool {
-	if output == OutputEvent {
+	if kindOf(output) == OutputEvent {
 		return s.options.Event == nil
 	}
 	name, ok := strings.CutPrefix(output, OutputWebhook)
@@ -217,7 +217,7 @@ func (s *Sender) deliver(ctx context.Context, output string, body []byte, now ti
 	switch {
 	case s.isHopeless(output):
 		return errNobody
-	case output == OutputEvent:
+	case kindOf(output) == OutputEvent:
 		return s.options.Event(ctx, body)
 	default:
 		return s.options.Webhooks[strings.TrimPrefix(output, OutputWebhook)].send(ctx, body, now)

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -183,7 +185,7 @@ func (s *server) page(r *request, f *filter) (*api.Changes, error) {
 			if size += f.trim(one); size > maxAnswer && len(answer.Changes) > 0 {
 				// The ID of a change is a cursor after it.
 				answer.Next = answer.Changes[len(answer.Changes)-1].ID
-				return s.finish(r, answer), nil
+				return s.finish(r, f, answer)
 			}
 			answer.Changes = append(answer.Changes, api.Change{Record: one.Record, ID: s.sealCursor(one.Position)})
 		}
@@ -192,14 +194,30 @@ func (s *server) page(r *request, f *filter) (*api.Changes, error) {
 			break
 		}
 	}
-	return s.finish(r, answer), nil
+	return s.finish(r, f, answer)
 }
 
-func (s *server) finish(r *request, answer *api.Changes) *api.Changes {
+// finish says what is missing in an answer.
+func (s *server) finish(r *request, f *filter, answer *api.Changes) (*api.Changes, error) {
 	if r.rights.incomplete() {
 		answer.Incomplete = append(answer.Incomplete, tooManyQuestions)
 	}
-	return answer
+	if f.Namespace == "" || len(f.kinds) == 0 || answer.Next != "" {
+		return answer, nil
+	}
+	until, err := s.options.Store.Removed(r.Context(), f.Namespace)
+	if err == nil && tellsRemoved(r.rights.share(f.kinds[0], f.Namespace), f.Since, until) {
+		answer.Incomplete = append(answer.Incomplete, fmt.Sprintf(
+			"to make room, changes of the namespace %q up to %s were removed: of all namespaces it had the most", f.Namespace, until.UTC().Format(time.RFC3339)))
+	}
+	return answer, err
+}
+
+// tellsRemoved tells whether who sees that share of a namespace, and asks for changes since a time, misses what was removed. What was
+// removed before the namespace was made was of the one that had its name before.
+func tellsRemoved(share store.Share, since, until time.Time) bool {
+	seen := share.All || share.Of != nil && until.After(share.Of.Created)
+	return seen && !until.IsZero() && !since.After(until)
 }
 
 const tooManyQuestions = "there are too many kinds and namespaces to ask about each whether you may see it: name a kind or a namespace"

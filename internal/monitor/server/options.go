@@ -34,6 +34,7 @@ type Store interface {
 	Rate(ctx context.Context, since time.Time, buckets int) ([]store.Bucket, error)
 	Losses(ctx context.Context) ([]store.Loss, error)
 	Definitions(ctx context.Context, name string) ([]store.Definition, error)
+	Removed(ctx context.Context, namespace string) (time.Time, error)
 }
 
 // Coverage says what is seen. A *supervisor.Supervisor is one.

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"modernc.org/sqlite" // the driver "sqlite", too
 )
@@ -36,13 +35,11 @@ func dsn(path, mode string, hasty bool) string {
 		"_dqs":          {"0"},
 		"_journal_mode": {"WAL"},
 		"_synchronous":  {"FULL"},
+		"_auto_vacuum":  {"INCREMENTAL"}, // a file that is there stays as it is
 		"_pragma": {
 			"trusted_schema(0)", "cell_size_check(1)", fmt.Sprintf("cache_size(-%d)", writerCacheKiB), "temp_store(memory)",
 			fmt.Sprintf("wal_autocheckpoint(%d)", walPages), fmt.Sprintf("journal_size_limit(%d)", journalBytes),
 		},
-	}
-	if strings.HasPrefix(filepath.Base(path), stateFile) {
-		query.Set("_auto_vacuum", "INCREMENTAL") // the other files only grow
 	}
 	if hasty {
 		query.Set("_synchronous", "OFF")

@@ -5,7 +5,8 @@
 //
 // The file state.db has what is known now: kinds with their checkpoints, the last states, messages to send, values, versions of
 // definitions, losses. The files changes-YYYY-MM-DD.db, changes-YYYY-MM-DD.1.db and so on have the changes of a day in UTC, or of
-// a part of it. When there is no space, or history is too old, the oldest file goes as a whole.
+// a part of it. When history is too old, or the disk is full, the oldest file goes as a whole. When MaxBytes is reached, the oldest
+// changes of the namespace that has the most are taken out of their file.
 //
 // # What is promised
 //
@@ -24,7 +25,7 @@
 // # When something is wrong
 //
 // Every error is an Error that says what kind of trouble there is. While there is no space nothing is dropped but the oldest
-// files, and a later Commit works as soon as there is space. A damaged file is moved aside under a name with .corrupt-<n>, of
+// history, and a later Commit works as soon as there is space. A damaged file is moved aside under a name with .corrupt-<n>, of
 // which three are kept. What can be read of damaged last states goes into a new file. A file that is deleted while it is open
 // is put back. What is lost stays in the list of Losses until a batch tells of it.
 //
@@ -39,6 +40,7 @@
 //   - reconcile.go: which files there are, which are missing, and what can be read of a damaged state
 //   - recover.go: what is done about errors
 //   - room.go: the next file, and the end of the oldest
+//   - usage.go: what each namespace has, and thin.go how the one that has the most makes room
 //   - intern.go: numbers for what repeats
 //   - states.go: kinds, checkpoints, marks and last states
 //   - outbox.go: messages, values, definitions

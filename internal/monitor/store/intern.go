@@ -119,30 +119,35 @@ func (i *intern) name(use int64, value string) (any, error) {
 	return id, nil
 }
 
-func (i *intern) object(r *change.Record, kind int64, namespace any) (*knownObject, error) {
+// object returns an object, and whether it is new in the file.
+func (i *intern) object(r *change.Record, kind int64, namespace any) (object *knownObject, made bool, err error) {
 	key := objectKey{r.UID, kind}
 	if object := i.objects[key]; object != nil {
-		return object, nil
+		return object, false, nil
 	}
 	if len(i.objects) >= rememberedObjects {
 		clear(i.objects)
 	}
 	uid := storedUID(r.UID)
 	// A new object has no content in this file, so its first change brings it.
-	object := &knownObject{since: i.se.store.options.SnapshotEvery}
-	err := i.se.day.one(i.se.ctx, `SELECT id FROM objects WHERE uid = ? AND kind = ?`, []any{uid, kind}, &object.id)
+	object = &knownObject{since: i.se.store.options.SnapshotEvery}
+	err = i.se.day.one(i.se.ctx, `SELECT id FROM objects WHERE uid = ? AND kind = ?`, []any{uid, kind}, &object.id)
 	switch {
 	case noRow(err):
+		made = true
 		object.id, err = i.se.day.insert(i.se.ctx, `INSERT INTO objects(uid, kind, namespace, name) VALUES(?, ?, ?, ?)`, uid, kind, namespace, r.Name)
 	case err == nil:
 		object.since, err = i.since(object.id)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	i.objects[key] = object
-	return object, nil
+	return object, made, nil
 }
+
+// forgetObjects is called when changes were taken out of the file: an object may be gone, or its whole content.
+func (i *intern) forgetObjects() { clear(i.objects) }
 
 // since counts the changes of an object after the last one that has its whole content.
 func (i *intern) since(object int64) (int, error) {

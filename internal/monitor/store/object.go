@@ -112,6 +112,12 @@ func (s *Store) backward(ctx context.Context, kind schema.GroupResource, q Query
 	if blocked || (len(steps) == 0 && target.Position == "") || len(steps) == maxSteps {
 		return Past{}, missing
 	}
+	if target.Position == "" {
+		// What was removed to make room may have changed it since.
+		if until, err := s.Removed(ctx, steps[0].Namespace); err != nil || !until.Before(at) {
+			return Past{}, errors.Join(err, missing)
+		}
+	}
 	if body == nil {
 		state, err := s.State(ctx, kind, q.UID)
 		switch {

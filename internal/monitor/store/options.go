@@ -28,9 +28,9 @@ type Options struct {
 	// Dir is the folder. It is made if it is not there, and belongs to the store: one process at a time opens it, and nobody else
 	// puts files into it. Required.
 	Dir string
-	// MaxBytes is how large all files of the folder may be together, in bytes, but for Slack. The oldest history goes first. The
-	// last states of objects, the outbox and the values never go: if they alone need more, Commit returns NoSpace.
-	// Default 2 GiB, at least MinBytes.
+	// MaxBytes is how large all files of the folder may be together, in bytes, but for Slack. The oldest changes of the namespace
+	// that has the most go first. The last states of objects, the outbox and the values never go: if they alone need more, Commit
+	// returns NoSpace. Default 2 GiB, at least MinBytes.
 	MaxBytes int64
 	// MaxAge is how long a change is kept. A file goes as a whole, when its last change is older. Default 0: as long as there is
 	// space. At least a minute.
@@ -43,8 +43,8 @@ type Options struct {
 	// SnapshotEvery is after how many changes of an object its whole content is stored beside them, as it is at its first change in
 	// each file. Default 20, at most 1,000.
 	SnapshotEvery int
-	// SnapshotShare is which part of a file the whole contents may take, in percent. When they have it, Object works backwards from
-	// what is stored later. Default 50, at most 90.
+	// SnapshotShare is which part of what a namespace has in a file the whole contents may take, in percent, beyond an eighth of that
+	// part of a file. When they have it, Object works backwards from what is stored later. Default 50, at most 90.
 	SnapshotShare int
 	// DefinitionVersions is how many versions of a definition are kept. Default 10, at most 1,000.
 	DefinitionVersions int
@@ -97,8 +97,7 @@ func number[T ~int | ~int64](value *T, standard T) {
 	}
 }
 
-// fileBytes is with how many bytes a file of changes is full, and the next one of the day begins. So a file that goes takes a
-// small part of the history with it.
+// fileBytes is with how many bytes of several namespaces a file of changes is full, and the next one of the day begins: see isFull.
 func (o Options) fileBytes() int64 {
 	return min(max(o.MaxBytes/16, 4*mebibyte), 256*mebibyte)
 }

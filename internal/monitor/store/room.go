@@ -11,7 +11,7 @@ func (se *session) makeRoom(cost int64) error {
 	s := se.store
 	now := s.options.Clock.Now()
 	next := se.file.name.next(now)
-	if next.day != se.file.name.day || se.file.bytes >= s.options.fileBytes() {
+	if se.isFull(now) || next.day != se.file.name.day {
 		if err := se.rotate(next); err != nil {
 			return err
 		}
@@ -27,13 +27,17 @@ func (se *session) makeRoom(cost int64) error {
 	return se.keepBelow(s.options.MaxBytes-cost, cost > 0)
 }
 
-// keepBelow removes files until all of them together have at most so many bytes: first those that were moved aside, then the
-// oldest history. The last states stay. When they alone have more nothing may be added, and what takes away still may.
+// keepBelow removes what there is until all files together have at most so many bytes: first those that were moved aside, then
+// the oldest history of the namespace that has the most. So a namespace that has less than its equal share of all the history
+// keeps it, whatever another one writes. The last states stay. When they alone have more nothing may be added, and what takes
+// away still may.
 func (se *session) keepBelow(limit int64, growing bool) error { //nolint:gocognit // one loop, with every way to end it
 	s := se.store
 	for {
 		stats := s.Stats()
-		if stats.Bytes <= limit {
+		// What is free in the file that is written is for what comes.
+		excess := stats.Bytes - se.free - limit
+		if excess <= 0 {
 			return nil
 		}
 		if stats.OtherBytes > 0 {
@@ -45,6 +49,16 @@ func (se *session) keepBelow(limit int64, growing bool) error { //nolint:gocogni
 		if smaller, err := se.reclaim(1); err != nil {
 			return err
 		} else if smaller {
+			continue
+		}
+		if gone, err := se.dropWhole(); err != nil {
+			return err
+		} else if gone {
+			continue
+		}
+		if thinner, err := se.thin(excess); err != nil {
+			return err
+		} else if thinner {
 			continue
 		}
 		files := s.days()
@@ -63,6 +77,23 @@ func (se *session) keepBelow(limit int64, growing bool) error { //nolint:gocogni
 			return err
 		}
 	}
+}
+
+// dropWhole removes the oldest file, if it is not written any more and nothing is left in it, or if it was made by an older version
+// and goes as a whole.
+func (se *session) dropWhole() (bool, error) {
+	files := se.store.days()
+	if len(files) < 2 {
+		return false, nil
+	}
+	u, err := se.usageOf(files[0])
+	switch {
+	case err != nil:
+		return false, se.store.explain(err, files[0].name.String(), "measuring what namespaces have")
+	case u.fair && u.bytes() > 0:
+		return false, nil
+	}
+	return true, se.drop(files[0], "MaxBytes is reached")
 }
 
 // rotate ends the file of changes and begins another.
@@ -94,13 +125,14 @@ func (se *session) drop(file dayInfo, why string) error {
 	if err := se.state.exec(se.ctx, `DELETE FROM files WHERE name = ?`, name); err != nil {
 		return s.explain(err, stateFile, "dropping the oldest history")
 	}
+	delete(se.usages, file.name)
 	s.forgetDay(file, why)
 	return nil
 }
 
 // forgetDay takes a file that is gone out of what is known.
 func (s *Store) forgetDay(file dayInfo, why string) {
-	s.options.Logger.Info("The oldest history goes", "file", file.name.String(), "changes", file.tail, "why", why)
+	s.options.Logger.Info("The oldest history goes", "file", file.name.String(), "changes", file.tail-file.removed, "why", why)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.files {
@@ -109,7 +141,7 @@ func (s *Store) forgetDay(file dayInfo, why string) {
 			break
 		}
 	}
-	s.stats.Dropped += file.tail
+	s.stats.Dropped += file.tail - file.removed
 }
 
 // dropAside removes the oldest of the files that were moved aside.

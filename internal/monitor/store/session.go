@@ -27,8 +27,12 @@ type session struct {
 	intern intern
 	// dictionaries are those that the file has.
 	dictionaries map[uint32]bool
-	// snapshotBytes is how much of the file is whole contents.
-	snapshotBytes int64
+	// shares are what the namespaces have in the file, by their numbers there, and fair is as in usage.
+	shares map[int64]portion
+	fair   bool
+	// usages are what they have in the other files, as far as it was read, and free is how much of the file holds nothing.
+	usages map[dayName]*usage
+	free   int64
 }
 
 // ready sees to it that there is a session with files that are still there.
@@ -83,7 +87,7 @@ func (se *session) close() {
 // open opens both files and makes them agree: changes that were written and not acknowledged go, and what is missing is noted.
 func (w *writer) open() (*session, error) {
 	s := w.store
-	se := &session{store: s, writer: w, ctx: s.background, kinds: map[schema.GroupResource]int64{}}
+	se := &session{store: s, writer: w, ctx: s.background, kinds: map[schema.GroupResource]int64{}, usages: map[dayName]*usage{}}
 	err := se.openState()
 	if err == nil {
 		err = se.reconcile()
@@ -96,6 +100,7 @@ func (w *writer) open() (*session, error) {
 		return nil, err
 	}
 	w.suspicious = false
+	se.countRemoved()
 	return se, nil
 }
 
@@ -260,7 +265,7 @@ func trim(ctx context.Context, db *database, tail int64) error {
 				return err
 			}
 		}
-		return nil
+		return countShares(ctx, db)
 	})
 }
 
@@ -280,7 +285,7 @@ func (se *session) remember() error {
 	if err != nil {
 		return err
 	}
-	if err := se.day.one(se.ctx, `SELECT coalesce(sum(value), 0) FROM meta WHERE key = 'snapshots'`, nil, &se.snapshotBytes); err != nil {
+	if err := errors.Join(se.readShares(), se.measureFree()); err != nil {
 		return err
 	}
 	if len(content) < minDictionary || se.store.dictionary.Load() != se.store.plain {

@@ -56,6 +56,8 @@ type dayInfo struct {
 	// first and last are the times of its changes, in nanoseconds since 1970.
 	first, last int64
 	bytes       int64
+	// removed is how many of its changes were taken out to make room.
+	removed int64
 }
 
 // Open opens a store, and makes one in an empty folder. What was not acknowledged before a crash is gone, and all else is there.
@@ -138,8 +140,9 @@ type Stats struct {
 	// Oldest is the time of the oldest change in nanoseconds since 1970, 0 if there is none.
 	Oldest int64
 	// Since the store was opened: groups of commits, changes, changes that were there already, bytes of whole contents that were
-	// stored beside changes, bytes of payloads, and changes that went with the oldest files.
-	Commits, Written, Duplicates, SnapshotBytes, PayloadBytes, Dropped int64
+	// stored beside changes, bytes of payloads, changes that went to make room or because they were too old, and those of them that
+	// were taken out of a file because their namespace had the most.
+	Commits, Written, Duplicates, SnapshotBytes, PayloadBytes, Dropped, Thinned int64
 }
 
 // Stats returns figures about the store.
@@ -150,7 +153,7 @@ func (s *Store) Stats() Stats {
 	stats.Bytes = stats.StateBytes + stats.OtherBytes
 	stats.Files = int64(len(s.files))
 	for i, file := range s.files {
-		stats.Changes += file.tail
+		stats.Changes += file.tail - file.removed
 		stats.Bytes += file.bytes
 		if file.tail > 0 && (stats.Oldest == 0 || file.first < stats.Oldest) {
 			stats.Oldest = s.files[i].first

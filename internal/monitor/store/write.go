@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,6 +25,9 @@ func (se *session) write(group []*request) error {
 		return s.explain(err, stateFile, "writing the last states")
 	}
 	se.file = day.file
+	for number, one := range day.shares {
+		se.shares[number] = se.shares[number].plus(one)
+	}
 	se.publish()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,13 +55,14 @@ type dayWrite struct {
 	se                                               *session
 	file                                             dayInfo
 	minutes                                          map[int64]*minuteCount
+	shares                                           map[int64]portion
 	written, duplicates, snapshotBytes, payloadBytes int64
 }
 
 type minuteCount struct{ n, lo, hi int64 }
 
 func (se *session) writeDay(group []*request) (*dayWrite, error) {
-	w := &dayWrite{se: se, file: se.file, minutes: map[int64]*minuteCount{}}
+	w := &dayWrite{se: se, file: se.file, minutes: map[int64]*minuteCount{}, shares: map[int64]portion{}}
 	changes := 0
 	for _, r := range group {
 		changes += r.size()
@@ -105,11 +110,15 @@ func (w *dayWrite) record(p *preparedRecord) error {
 	}
 	flags, known, object := flagsOf(r), (*knownObject)(nil), any(nil)
 	if r.UID != "" {
-		if known, err = se.intern.object(r, kind, namespace); err != nil {
+		var made bool
+		if known, made, err = se.intern.object(r, kind, namespace); err != nil {
 			return err
 		}
+		if made {
+			w.took(namespace, portion{bytes: objectBytes})
+		}
 		object = known.id
-		if w.wantsSnapshot(p, known) {
+		if w.wantsSnapshot(p, known, namespace) {
 			flags |= flagSnapshot
 		}
 	}
@@ -129,7 +138,8 @@ func (w *dayWrite) record(p *preparedRecord) error {
 		return nil
 	}
 	w.account(id, nanoseconds, len(payload))
-	return w.snapshot(p, known, id, flags)
+	w.took(namespace, portion{bytes: rowBytes + int64(len(payload))})
+	return w.snapshot(p, known, namespace, id, flags)
 }
 
 // uncount takes back the count of a change that was there already.
@@ -144,15 +154,30 @@ func (i *intern) uncount(kind int64, names ...any) {
 
 // wantsSnapshot tells that the whole content belongs beside a change: it is time for it, or the fields do not tell all. Those
 // of an object that is there again do not: a restored etcd brings back its UID.
-func (w *dayWrite) wantsSnapshot(p *preparedRecord, known *knownObject) bool {
-	if p.body == nil || p.record.Type == change.Deleted || w.se.snapshotBytes+w.snapshotBytes >= w.se.store.options.snapshotBytes() {
+func (w *dayWrite) wantsSnapshot(p *preparedRecord, known *knownObject, namespace any) bool {
+	if p.body == nil || p.record.Type == change.Deleted || !w.hasRoom(namespace, int64(len(p.body))) {
 		return false
 	}
 	incomplete := p.record.Truncated || p.record.MetadataOnly || p.record.Type == change.Created || p.record.Type == change.Baseline
 	return incomplete || known.since >= w.se.store.options.SnapshotEvery-1
 }
 
-func (w *dayWrite) snapshot(p *preparedRecord, known *knownObject, id, flags int64) error {
+// hasRoom tells that whole contents may take so many more bytes of what a namespace has in the file: a part of the file, or a part
+// of what the namespace has there. What one has changes nothing for another.
+func (w *dayWrite) hasRoom(namespace any, body int64) bool {
+	options, number := w.se.store.options, numberOf(namespace)
+	had, more := w.se.shares[number], w.shares[number]
+	snapshots, bytes := had.snapshots+more.snapshots+body, had.bytes+more.bytes+body
+	return snapshots <= max(options.snapshotBytes()/snapshotShares, bytes*int64(options.SnapshotShare)/100)
+}
+
+// numberOf is the number of a namespace that may be none.
+func numberOf(namespace any) int64 {
+	number, _ := namespace.(int64)
+	return number
+}
+
+func (w *dayWrite) snapshot(p *preparedRecord, known *knownObject, namespace any, id, flags int64) error {
 	if flags&flagSnapshot == 0 {
 		if known != nil {
 			known.since++
@@ -161,6 +186,7 @@ func (w *dayWrite) snapshot(p *preparedRecord, known *knownObject, id, flags int
 	}
 	known.since = 0
 	w.snapshotBytes += int64(len(p.body))
+	w.took(namespace, portion{bytes: int64(len(p.body)), snapshots: int64(len(p.body))})
 	return w.se.day.exec(w.se.ctx, `INSERT INTO bodies VALUES(?, ?)`, id, p.body)
 }
 
@@ -214,11 +240,24 @@ func (w *dayWrite) finish() error {
 	if err := se.intern.count(); err != nil {
 		return err
 	}
-	if w.snapshotBytes == 0 {
-		return nil
+	for number, one := range w.shares {
+		if err := se.day.exec(se.ctx, addToMeta, metaBytes+strconv.FormatInt(number, 10), one.bytes); err != nil {
+			return err
+		}
+		if one.snapshots == 0 {
+			continue
+		}
+		if err := se.day.exec(se.ctx, addToMeta, metaSnapshots+strconv.FormatInt(number, 10), one.snapshots); err != nil {
+			return err
+		}
 	}
-	se.snapshotBytes += w.snapshotBytes
-	return se.day.exec(se.ctx, `INSERT INTO meta VALUES('snapshots', ?1) ON CONFLICT(key) DO UPDATE SET value = value + ?1`, w.snapshotBytes)
+	return se.measureFree()
+}
+
+// took counts what a namespace gets in the file.
+func (w *dayWrite) took(namespace any, more portion) {
+	number := numberOf(namespace)
+	w.shares[number] = w.shares[number].plus(more)
 }
 
 // writeState stores everything of a group but the changes, and how far the file of changes goes with it.
