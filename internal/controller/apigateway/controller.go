@@ -13,6 +13,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
@@ -35,8 +36,9 @@ const (
 
 // Replicas is what is known of the gateway pods. Package replica implements it.
 type Replicas interface {
-	// Follow makes these the pods of a gateway that are followed, and no others.
-	Follow(ctx context.Context, gateway types.NamespacedName, pods []replica.Pod)
+	// Follow makes these the pods of a gateway that are followed, and no others. What one says may
+	// be of the size.
+	Follow(ctx context.Context, gateway types.NamespacedName, size revision.Size, pods []replica.Pod)
 	// Answer returns what a followed pod last said.
 	Answer(gateway types.NamespacedName, pod types.UID) replica.Answer
 	// Standby gives these pods the word that others are current, and takes it from the others.
@@ -96,11 +98,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return r.kit.Abort(req.NamespacedName, err)
 	case s == nil:
-		r.replicas.Follow(ctx, req.NamespacedName, nil)
+		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
 		return r.kit.Forget(ctx, req.NamespacedName)
 	case !s.gateway.DeletionTimestamp.IsZero():
 		// Owner references delete the children.
-		r.replicas.Follow(ctx, req.NamespacedName, nil)
+		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
 		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error {
 			return r.writeStatus(ctx, s, s.terminatingStatus(r.kit.Clock.Now()))
 		})
@@ -122,6 +124,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	})
 }
 
+// maxRoutes is how many routes a spec can have: pods may serve another one than the cache shows.
+const maxRoutes = 1000
+
+// size is how much a pod can serve. Only those of a Gateway of the Gateway API tell of listeners.
+func (s *scope) size() revision.Size {
+	routes := len(s.gateway.Spec.Routes)
+	return revision.Size{Routes: max(maxRoutes, routes), Objects: routes}
+}
+
 // askPods has the pods followed that can answer, gets their answers, and lets those that
 // are stale know whether others are current.
 func (r *Reconciler) askPods(ctx context.Context, s *scope) {
@@ -132,7 +143,7 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 			follow = append(follow, replica.Pod{UID: pod.UID, IP: pod.Status.PodIP, Ready: replica.IsReady(pod)})
 		}
 	}
-	r.replicas.Follow(ctx, key, follow)
+	r.replicas.Follow(ctx, key, s.size(), follow)
 	for _, pod := range follow {
 		s.answers[pod.UID] = r.replicas.Answer(key, pod.UID)
 	}

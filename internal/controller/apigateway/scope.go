@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
+	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
 
 // scope is what one reconcile knows. The phases fill it in the order of its fields;
@@ -53,7 +54,7 @@ type scope struct {
 	// gatewayAPI applies HTTPRoutes. Without it the cluster did not have the kinds when load
 	// read, and the four above are empty for that. Set by load.
 	gatewayAPI *apply.Applier
-	// pods are all pods of the gateway, by name, shared with the cache: not to be changed.
+	// pods are the pods of the Deployment, by name, shared with the cache: not to be changed.
 	// Set by load.
 	pods []corev1.Pod
 	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache.
@@ -135,10 +136,19 @@ func (s *scope) children() []client.Object {
 	return all
 }
 
-func (r *Reconciler) loadPods(ctx context.Context, s *scope) (err error) {
-	if s.pods, err = watch.Pods(ctx, r.kit.Client, s.gateway, indexAPIGateway); err != nil {
+// loadPods reads the ReplicaSets and pods of the Deployment, which was read before. Others may have the labels too.
+func (r *Reconciler) loadPods(ctx context.Context, s *scope) error {
+	labelled, err := watch.Pods(ctx, r.kit.Client, s.gateway, indexAPIGateway)
+	if err != nil {
 		return err
 	}
-	s.replicaSets, err = watch.ReplicaSets(ctx, r.kit.Client, s.gateway, indexAPIGateway)
-	return err
+	replicaSets, err := watch.ReplicaSets(ctx, r.kit.Client, s.gateway, indexAPIGateway)
+	if err != nil {
+		return err
+	}
+	if r.kit.Applier.Ours(s.gateway, s.deployment) {
+		s.pods = workload.PodsOf(s.deployment, replicaSets, labelled)
+	}
+	s.replicaSets = workload.ReplicaSetsOf(s.deployment, replicaSets)
+	return nil
 }

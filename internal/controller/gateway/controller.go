@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
@@ -22,8 +23,8 @@ const FieldManager = "slipway-gateway"
 
 // Replicas is what is known of the gateway pods. Package replica implements it.
 type Replicas interface {
-	// Follow makes these the pods of a Gateway that are followed, and no others.
-	Follow(ctx context.Context, gateway types.NamespacedName, pods []replica.Pod)
+	// Follow makes these the pods of a Gateway that are followed, and no others. What one says may be of the size.
+	Follow(ctx context.Context, gateway types.NamespacedName, size revision.Size, pods []replica.Pod)
 	// Answer returns what a followed pod last said.
 	Answer(gateway types.NamespacedName, pod types.UID) replica.Answer
 	// Standby gives these pods the word that others are current, and takes it from the others.
@@ -108,14 +109,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return r.kit.Abort(req.NamespacedName, err)
 	case s == nil:
-		r.replicas.Follow(ctx, req.NamespacedName, nil)
+		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
 		if err := errors.Join(r.release(ctx, req.NamespacedName), r.retire(ctx, req.NamespacedName)); err != nil {
 			return r.kit.Abort(req.NamespacedName, err)
 		}
 		return r.kit.Forget(ctx, req.NamespacedName)
 	case !s.gateway.DeletionTimestamp.IsZero():
 		// Owner references delete the children. When it has gone, routes are told.
-		r.replicas.Follow(ctx, req.NamespacedName, nil)
+		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
 		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error { return nil })
 	}
 
@@ -134,6 +135,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error { return r.writeStatuses(ctx, s) })
 }
 
+// Pods may know of objects that the cache does not show yet: so many.
+const (
+	moreRoutes    = 1000
+	moreListeners = 64
+)
+
+// size is how much a pod can serve.
+func (s *scope) size() revision.Size {
+	routes, listeners := len(s.graph.Routes)+len(s.graph.GatewayPolicies), len(s.graph.Listeners)
+	return revision.Size{Routes: routes + moreRoutes, Listeners: listeners + moreListeners, Objects: routes + listeners}
+}
+
 // askPods has the pods followed that can answer, gets their answers, and lets those that are stale know whether others are
 // current.
 func (r *Reconciler) askPods(ctx context.Context, s *scope) {
@@ -144,7 +157,7 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 			follow = append(follow, replica.Pod{UID: pod.UID, IP: pod.Status.PodIP, Ready: replica.IsReady(pod)})
 		}
 	}
-	r.replicas.Follow(ctx, key, follow)
+	r.replicas.Follow(ctx, key, s.size(), follow)
 	for _, pod := range follow {
 		s.answers[pod.UID] = r.replicas.Answer(key, pod.UID)
 	}

@@ -262,9 +262,13 @@ func (f *fixture) running(g *gatewayv1.Gateway) *corev1.Pod {
 	f.Helper()
 	deployment := child(f, g, &appsv1.Deployment{})
 	environment.Eventually(f, func() error { return f.get(deployment) })
+	set := f.replicaSet(deployment)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: deployment.Name + "-1", Namespace: f.namespace, Labels: deployment.Spec.Template.Labels},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Image: "gateway"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: deployment.Name + "-1", Namespace: f.namespace, Labels: set.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Image: "gateway"}}},
 	}
 	f.create(pod)
 	pod.Status = corev1.PodStatus{
@@ -280,6 +284,22 @@ func (f *fixture) running(g *gatewayv1.Gateway) *corev1.Pod {
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.10"}}
 	})
 	return pod
+}
+
+// replicaSet makes one of the Deployment.
+func (f *fixture) replicaSet(deployment *appsv1.Deployment) *appsv1.ReplicaSet {
+	f.Helper()
+	template := *deployment.Spec.Template.DeepCopy()
+	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "first"
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: deployment.Name + "-first", Namespace: f.namespace, Labels: template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+		},
+		Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
+	}
+	f.create(set)
+	return set
 }
 
 // serve has the pods say that they serve listeners and routes.

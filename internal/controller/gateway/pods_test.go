@@ -110,7 +110,7 @@ func TestManyProblemsOfATenantAreNoNewsOfOthers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	follower.Follow(t.Context(), name, []replica.Pod{{UID: pod.UID, IP: pod.Status.PodIP, Ready: true}})
+	follower.Follow(t.Context(), name, revision.Size{Routes: 100, Listeners: 10, Objects: 100}, []replica.Pod{{UID: pod.UID, IP: pod.Status.PodIP, Ready: true}})
 	<-told
 	s := &scope{
 		gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{UID: "gateway"}}, deployment: &appsv1.Deployment{},

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,23 +29,12 @@ type rollout struct {
 func (s *scope) workload() workload.Workload {
 	w := workload.Workload{
 		Name: desired.Name(s.gateway), Deployment: s.deployment, MinReplicas: s.minReplicas(),
-		ReplicaSets: s.replicaSets, Pods: s.podsOfDeployment(), Events: s.events,
+		ReplicaSets: s.replicaSets, Pods: workload.PodsOf(s.deployment, s.replicaSets, s.pods), Events: s.events,
 	}
 	if s.parameters.Autoscaling != nil {
 		w.Autoscaler = s.autoscaler
 	}
 	return w
-}
-
-// podsOfDeployment leaves out those of a Deployment that a former class has left.
-func (s *scope) podsOfDeployment() []corev1.Pod {
-	var pods []corev1.Pod
-	for i := range s.pods {
-		if slices.ContainsFunc(s.replicaSets, func(set metav1.PartialObjectMetadata) bool { return metav1.IsControlledBy(&s.pods[i], &set) }) {
-			pods = append(pods, s.pods[i])
-		}
-	}
-	return pods
 }
 
 // minReplicas is the number of pods that should run at the least: that of the parameters, or that of the Deployment where

@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
 
 // scope is what one reconcile knows. The phases fill it in the order of its fields; statuses are computed from it at the end.
@@ -41,7 +42,7 @@ type scope struct {
 	autoscaler *autoscalingv2.HorizontalPodAutoscaler
 	// copies is the metadata of the Secret with the certificates of other namespaces, whoever made it.
 	copies *metav1.PartialObjectMetadata
-	// pods are all pods of the Gateway, by name, shared with the cache: not to be changed. Set by load.
+	// pods are the pods of the Gateway's Deployments, by name, shared with the cache: not to be changed. Set by load.
 	pods []corev1.Pod
 	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache: not to be changed. Set by load.
 	replicaSets []metav1.PartialObjectMetadata
@@ -124,7 +125,6 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.budget),
 		apply.Load(ctx, r.kit.Applier, s.gateway, name, s.autoscaler),
 		r.loadPods(ctx, s),
-		r.loadReplicaSets(ctx, s),
 		r.loadInput(ctx, s),
 	)
 	if err != nil {
@@ -144,31 +144,30 @@ func (s *scope) children() []client.Object {
 	return apply.Existing(s.account, s.role, s.binding, s.deployment, s.service, s.budget, s.autoscaler)
 }
 
+// loadPods reads the ReplicaSets of the Deployment, which was read before, and the pods of every Deployment of the Gateway: its
+// Service sends requests to those that a former class has left, too. Others may have the labels, and are left out.
 func (r *Reconciler) loadPods(ctx context.Context, s *scope) error {
-	pods := &corev1.PodList{}
-	err := r.kit.Client.List(ctx, pods, client.InNamespace(s.gateway.Namespace),
-		client.MatchingFields{indexGateway: desired.LabelValue(s.gateway)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
+	labelled := []client.ListOption{
+		client.InNamespace(s.gateway.Namespace), client.MatchingFields{indexGateway: desired.LabelValue(s.gateway)}, client.UnsafeDisableDeepCopy,
 	}
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	s.pods = pods.Items
-	return nil
-}
-
-// loadReplicaSets leaves out those of the Deployment that a former class has left, whose pods have the same labels.
-func (r *Reconciler) loadReplicaSets(ctx context.Context, s *scope) error {
-	all := &metav1.PartialObjectMetadataList{}
-	all.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
-	err := r.kit.Client.List(ctx, all, client.InNamespace(s.gateway.Namespace),
-		client.MatchingFields{indexGateway: desired.LabelValue(s.gateway)}, client.UnsafeDisableDeepCopy)
+	pods, replicaSets := &corev1.PodList{}, &metav1.PartialObjectMetadataList{}
+	replicaSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
+	deployments := &appsv1.DeploymentList{}
+	err := errors.Join(
+		r.kit.Client.List(ctx, pods, labelled...),
+		r.kit.Client.List(ctx, replicaSets, labelled...),
+		r.kit.Client.List(ctx, deployments, client.InNamespace(s.gateway.Namespace),
+			client.MatchingLabels{gatewayv1.GatewayNameLabelKey: desired.LabelValue(s.gateway)}, client.UnsafeDisableDeepCopy),
+	)
 	if err != nil {
-		return fmt.Errorf("list ReplicaSets: %w", err)
+		return fmt.Errorf("list Deployments, ReplicaSets and pods: %w", err)
 	}
-	for i := range all.Items {
-		if metav1.IsControlledBy(&all.Items[i], s.deployment) {
-			s.replicaSets = append(s.replicaSets, all.Items[i])
+	for i := range deployments.Items {
+		if r.kit.Applier.Ours(s.gateway, &deployments.Items[i]) {
+			s.pods = append(s.pods, workload.PodsOf(&deployments.Items[i], replicaSets.Items, pods.Items)...)
 		}
 	}
+	slices.SortFunc(s.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	s.replicaSets = workload.ReplicaSetsOf(s.deployment, replicaSets.Items)
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
+	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
 
 // scope is what one reconcile knows. The phases fill it in the order of its fields;
@@ -44,7 +45,7 @@ type scope struct {
 	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache
 	// too. Set by load.
 	replicaSets []metav1.PartialObjectMetadata
-	// pods are all pods of the application, by name, shared with the cache: not to be
+	// pods are the pods of the Deployment, by name, shared with the cache: not to be
 	// changed. Set by load.
 	pods []corev1.Pod
 
@@ -163,7 +164,9 @@ func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {
 	if err := r.kit.Client.List(ctx, revisions, watch.Of(s.app, indexWebApp)); err != nil {
 		return fmt.Errorf("list ControllerRevisions: %w", err)
 	}
-	s.pods, s.replicaSets = pods, replicaSets
+	// Pods and ReplicaSets of others may have the labels too.
+	s.pods = workload.PodsOf(s.deployment, replicaSets, pods)
+	s.replicaSets = workload.ReplicaSetsOf(s.deployment, replicaSets)
 	s.decodeRevisions(r.kit.Applier, revisions.Items)
 	return nil
 }

@@ -2,18 +2,14 @@ package replica
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
+	"errors"
 	"net/http"
-	"net/url"
 	"reflect"
-	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
@@ -26,13 +22,14 @@ const (
 	// so on up to retryMax.
 	retryMin = 50 * time.Millisecond
 	retryMax = time.Second
-	// After pauseMin a pod that answered is asked again. One that does not hold its answer
-	// back, or changes all the time, must not keep the operator busy: as long as it answers
-	// sooner than the last pause took, the next one is twice as long, up to pauseMax.
-	pauseMin = 20 * time.Millisecond
-	pauseMax = time.Second
-	// maxDocument bounds an answer: 1,000 problems with messages of 1 KiB, twice.
-	maxDocument = 2 << 20
+	// After pause a pod that answered is asked again.
+	pause = 20 * time.Millisecond
+	// A pod that does not hold its answer back, or changes all the time, must not keep the
+	// operator busy: it is asked asksAtOnce times, and in the long run once per asksEvery.
+	asksAtOnce = 40
+	asksEvery  = 500 * time.Millisecond
+	// readTime is how long an answer may take that has begun.
+	readTime = 2 * time.Second
 )
 
 // follower follows one pod.
@@ -41,6 +38,8 @@ type follower struct {
 	url     string
 	clock   clock.Clock
 	client  *http.Client
+	share   *share
+	pace    *rate.Limiter
 	stop    context.CancelFunc
 	changed func()
 	// asked gets a value when the pod is to be asked without waiting any longer.
@@ -50,6 +49,9 @@ type follower struct {
 
 	mutex  sync.Mutex
 	answer Answer
+	// size is what the pod may say, and kept what its document takes of the share.
+	size revision.Size
+	kept int
 	// failing is since when the pod has not answered; zero while it does.
 	failing time.Time
 	// word is the operator's, as the pod is told it; empty: none has been given yet.
@@ -71,25 +73,44 @@ type question struct {
 	// hold is what the answer is to be held back for: the pod is known to be there, and
 	// another one is worth waiting for. Or nil.
 	hold *revision.Document
+	// crowded tells that there is no place for that: the pod is asked again after a while.
+	crowded bool
 	// word is told beside; empty: there is nothing to tell.
 	word string
 }
 
+// outcome is what became of a question.
+type outcome int
+
+const (
+	failed outcome = iota
+	answered
+	// crowded: it was answered, and there is no place to wait for the next answer.
+	crowded
+	// interrupted: there is another word to give.
+	interrupted
+)
+
 // next returns what to ask now. The context that it returns ends also when there is
-// another word to give.
-func (o *follower) next(ctx context.Context) (context.Context, context.CancelFunc, question) {
-	ctx, cancel := context.WithCancel(ctx)
+// another word to give. done is called after the question.
+func (o *follower) next(ctx context.Context) (asking context.Context, done func(), next question) {
+	asking, cancel := context.WithCancel(ctx)
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.interrupt = cancel
-	next := question{known: o.answer}
-	if o.answer.State == Answering && o.failing.IsZero() {
-		next.hold = o.answer.Document
-	}
+	next = question{known: o.answer}
 	if o.answer.Document != nil && o.answer.Document.Stale() {
 		next.word = o.word
 	}
-	return ctx, cancel, next
+	if o.answer.State != Answering || !o.failing.IsZero() {
+		return asking, cancel, next
+	}
+	if !o.share.hold() {
+		next.crowded = true
+		return asking, cancel, next
+	}
+	next.hold = o.answer.Document
+	return asking, func() { cancel(); o.share.letGo() }, next
 }
 
 // tell gives the pod the operator's word. There is nothing to take back before it was
@@ -120,29 +141,48 @@ func (o *follower) hurry() {
 	}
 }
 
+// allow sets what the pod may say.
+func (o *follower) allow(size revision.Size) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.size = size
+}
+
+// allowed is what the pod may say: what there is to serve, and what there was when it said so.
+func (o *follower) allowed() revision.Size {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.answer.Document == nil {
+		return o.size
+	}
+	return o.size.Max(o.answer.Document.Size())
+}
+
 // run follows the pod until the context ends.
 func (o *follower) run(ctx context.Context) {
-	retry, pause := retryMin, pauseMin
-	for ctx.Err() == nil {
-		asked := o.clock.Now()
-		if o.ask(ctx) {
-			pause = nextPause(pause, o.clock.Since(asked))
+	defer o.forget()
+	retry := retryMin
+	for pass(ctx, o.clock, o.pace) && o.share.spend(ctx, askCost) {
+		switch o.ask(ctx) {
+		case interrupted:
+		case answered:
 			retry = retryMin
 			o.sleep(ctx, pause, nil)
-			continue
+		case crowded:
+			o.sleep(ctx, pauseCrowded, o.asked)
+		case failed:
+			o.sleep(ctx, min(retry, o.patienceLeft()), o.asked)
+			retry = min(2*retry, retryMax)
 		}
-		o.sleep(ctx, min(retry, o.patienceLeft()), o.asked)
-		retry = min(2*retry, retryMax)
 	}
 }
 
-// nextPause is how long to leave a pod alone that answered after so long, given the pause
-// before that.
-func nextPause(last, answeredAfter time.Duration) time.Duration {
-	if answeredAfter >= last {
-		return pauseMin
-	}
-	return min(2*last, pauseMax)
+// forget gives the memory of the document back.
+func (o *follower) forget() {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.share.keep(o.kept, 0)
+	o.kept = 0
 }
 
 // sleep waits until the time is over, the context ends or there is a hurry.
@@ -167,104 +207,29 @@ func (o *follower) patienceLeft() time.Duration {
 	return max(Patience-o.clock.Since(o.failing), time.Millisecond)
 }
 
-// ask asks the pod once, or as often as there is another word for it meanwhile, and tells
-// whether it answered what can be understood.
-func (o *follower) ask(ctx context.Context) bool {
+// ask asks the pod once.
+func (o *follower) ask(ctx context.Context) outcome {
 	asking, done, what := o.next(ctx)
-	document, detail, err := o.get(asking, what)
-	for err != nil && asking.Err() != nil && ctx.Err() == nil {
-		done()
-		asking, done, what = o.next(ctx)
-		document, detail, err = o.get(asking, what)
-	}
 	defer done()
+	document, err := o.get(asking, what)
+	var unreadable *revision.UnreadableError
 	switch {
 	case ctx.Err() != nil:
-		return false
+		return failed
+	case errors.As(err, &unreadable):
+		o.set(Answer{State: Incompatible, Document: what.known.Document, Detail: unreadable.Message})
+		return failed
+	case err != nil && asking.Err() != nil:
+		return interrupted
 	case err != nil:
 		o.failed()
-		return false
-	case document == nil:
-		o.set(Answer{State: Incompatible, Document: what.known.Document, Detail: detail})
-		return false
-	default:
-		o.set(Answer{State: Answering, Document: document})
-		return true
+		return failed
 	}
-}
-
-// send sends a question. An instruction goes with POST, because GET must not change anything.
-// A pod of a release before that answers 405 to it, and is asked again in its own way.
-func (o *follower) send(ctx context.Context, what question) (*http.Response, error) {
-	method, parameters := http.MethodGet, url.Values{}
-	if what.hold != nil {
-		parameters.Set("wait", strconv.FormatInt(what.hold.Revision, 10))
+	o.set(Answer{State: Answering, Document: document})
+	if what.crowded {
+		return crowded
 	}
-	if what.word != "" {
-		method = http.MethodPost
-		parameters.Set(revision.StandbyParameter, what.word)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, o.url, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	request.URL.RawQuery = parameters.Encode()
-	request.Header["Idempotency-Key"] = nil // to send it twice is harmless, which net/http must know to use a kept connection
-	response, err := o.client.Do(request)
-	if err != nil || method == http.MethodGet || response.StatusCode != http.StatusMethodNotAllowed {
-		return response, err
-	}
-	_ = response.Body.Close()
-	request.Method = http.MethodGet
-	return o.client.Do(request)
-}
-
-// get returns a document, or why the answer is none, or the error of no answer.
-func (o *follower) get(ctx context.Context, what question) (document *revision.Document, detail string, err error) {
-	patience := Patience
-	if what.hold != nil {
-		patience = maxHold
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	response, err := o.send(ctx, what)
-	if err != nil {
-		return nil, "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument))
-	switch {
-	case err != nil:
-		return nil, "", err
-	case response.StatusCode >= http.StatusInternalServerError:
-		return nil, "", fmt.Errorf("status %d", response.StatusCode)
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Sprintf("%s is answered with status %d", revision.Path, response.StatusCode), nil
-	}
-	document = &revision.Document{}
-	if err := json.Unmarshal(body, document); err != nil {
-		// The error may quote what was answered, which could be anything.
-		return nil, revision.Path + " is answered with something else than a document", nil
-	}
-	if document.Protocol != revision.Protocol {
-		return nil, fmt.Sprintf("it speaks protocol %d and the operator speaks protocol %d", document.Protocol, revision.Protocol), nil
-	}
-	if !sound(document) {
-		return nil, revision.Path + " is answered with reasons that are none", nil
-	}
-	document.Problems = bounded(document.Problems)
-	return document, "", nil
-}
-
-// reasonPattern is what a reason looks like. The API server refuses a condition with
-// another one, and the image that answers may be anybody's.
-var reasonPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
-
-func sound(document *revision.Document) bool {
-	if document.Rejected != nil && !reasonPattern.MatchString(document.Rejected.Reason) {
-		return false
-	}
-	return !slices.ContainsFunc(document.Problems, func(p revision.Problem) bool { return !reasonPattern.MatchString(p.Reason) })
+	return answered
 }
 
 // failed notes that the pod did not answer. What it said last stays valid for the time
@@ -290,6 +255,13 @@ func (o *follower) failed() {
 func (o *follower) set(answer Answer) {
 	o.mutex.Lock()
 	before := o.answer
+	if answer.State == Answering {
+		if taken := answer.Document.Memory(); o.share.keep(o.kept, taken) {
+			o.kept = taken
+		} else {
+			answer = Answer{State: Incompatible, Document: before.Document, Detail: noRoom}
+		}
+	}
 	o.answer, o.failing = answer, time.Time{}
 	o.mutex.Unlock()
 	if !same(before, answer) {

@@ -6,11 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CanAnswer tells whether a pod has an address and its containers run. Before that nobody can answer, and asking would use up
-// the time after which a pod counts as silent.
+// CanAnswer tells whether a pod has an address of its own and its containers run. Before that nobody can answer, and asking
+// would use up the time after which a pod counts as silent. Gateway pods do not use the address of their node, where others
+// listen.
 func CanAnswer(pod *corev1.Pod) bool {
 	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-	return pod.DeletionTimestamp.IsZero() && pod.Status.PodIP != "" && !ended &&
+	return pod.DeletionTimestamp.IsZero() && pod.Status.PodIP != "" && pod.Status.PodIP != pod.Status.HostIP && !ended &&
 		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running == nil })
 }
 

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -75,8 +76,10 @@ type Follower struct {
 	mutex    sync.Mutex
 	notify   func(gateway types.NamespacedName)
 	gateways map[types.NamespacedName]map[types.UID]*follower
-	closed   bool
-	running  sync.WaitGroup
+	// shares are those of the namespaces of the gateways.
+	shares  map[string]*share
+	closed  bool
+	running sync.WaitGroup
 }
 
 // New returns a Follower that follows nobody.
@@ -89,6 +92,7 @@ func New(options Options) *Follower {
 		clock:    options.Clock,
 		client:   newClient(),
 		gateways: map[types.NamespacedName]map[types.UID]*follower{},
+		shares:   map[string]*share{},
 	}
 }
 
@@ -104,6 +108,9 @@ func newClient() *http.Client {
 			DialContext:         dialer.DialContext,
 			MaxIdleConnsPerHost: 1,
 			IdleConnTimeout:     time.Minute,
+			// Nothing that costs more to read than it is long.
+			MaxResponseHeaderBytes: 16 << 10,
+			DisableCompression:     true,
 		},
 		// What is not from the pod itself is not its answer.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -118,9 +125,10 @@ func (f *Follower) Notify(notify func(gateway types.NamespacedName)) {
 	f.notify = notify
 }
 
-// Follow makes these the pods of a gateway that are followed, and no others. The values
-// of the context live on in the goroutines, its end does not end them.
-func (f *Follower) Follow(ctx context.Context, gateway types.NamespacedName, pods []Pod) {
+// Follow makes these the pods of a gateway that are followed, and no others. What one says may
+// be of the size. The values of the context live on in the goroutines, its end does not end
+// them.
+func (f *Follower) Follow(ctx context.Context, gateway types.NamespacedName, size revision.Size, pods []Pod) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.closed {
@@ -135,6 +143,7 @@ func (f *Follower) Follow(ctx context.Context, gateway types.NamespacedName, pod
 		} else if pod.Ready && !known.ready {
 			known.hurry()
 		}
+		known.allow(size)
 		known.ready = pod.Ready
 		after[pod.UID] = known
 	}
@@ -143,11 +152,28 @@ func (f *Follower) Follow(ctx context.Context, gateway types.NamespacedName, pod
 			known.stop()
 		}
 	}
-	if len(after) == 0 {
-		delete(f.gateways, gateway)
+	if len(after) > 0 {
+		f.gateways[gateway] = after
 		return
 	}
-	f.gateways[gateway] = after
+	if len(before) == 0 {
+		return
+	}
+	delete(f.gateways, gateway)
+	for other := range f.gateways {
+		if other.Namespace == gateway.Namespace {
+			return
+		}
+	}
+	delete(f.shares, gateway.Namespace)
+}
+
+// share returns that of a namespace. The mutex is held.
+func (f *Follower) share(namespace string) *share {
+	if f.shares[namespace] == nil {
+		f.shares[namespace] = newShare(f.clock)
+	}
+	return f.shares[namespace]
 }
 
 // start begins to follow a pod. The mutex is held.
@@ -155,7 +181,8 @@ func (f *Follower) start(ctx context.Context, gateway types.NamespacedName, pod 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	one := &follower{
 		ip: pod.IP, url: "http://" + net.JoinHostPort(pod.IP, strconv.Itoa(f.port)) + revision.Path,
-		clock: f.clock, client: f.client, stop: cancel, asked: make(chan struct{}, 1),
+		clock: f.clock, client: f.client, share: f.share(gateway.Namespace), stop: cancel, asked: make(chan struct{}, 1),
+		pace:    rate.NewLimiter(rate.Every(asksEvery), asksAtOnce),
 		failing: f.clock.Now(),
 	}
 	one.changed = func() { f.tell(gateway) }

@@ -23,6 +23,9 @@ import (
 
 var edge = types.NamespacedName{Namespace: "team", Name: "edge"}
 
+// size is that of a small gateway.
+var size = revision.Size{Routes: 10}
+
 // gateway is the admin port of a gateway pod.
 type gateway struct {
 	*httptest.Server
@@ -109,7 +112,7 @@ func follow(t *testing.T, address string) (follower *replica.Follower, told chan
 			t.Error(err)
 		}
 	})
-	follower.Follow(t.Context(), edge, []replica.Pod{{UID: "pod", IP: host}})
+	follower.Follow(t.Context(), edge, size, []replica.Pod{{UID: "pod", IP: host}})
 	return follower, told
 }
 
@@ -194,7 +197,7 @@ func TestWhatIsNotADocumentIsIncompatible(t *testing.T) {
 			func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, `{"protocol": 1, "version": "`+strings.Repeat("x", 2<<20)+`"}`)
 			},
-			"/revision is answered with something else than a document",
+			"/revision is answered with more than there can be",
 		},
 		"another place": {http.RedirectHandler("http://example.com", http.StatusFound).ServeHTTP, "/revision is answered with status 302"},
 	}
@@ -225,7 +228,7 @@ func TestAPodThatBecomesReadyIsAskedAtOnce(t *testing.T) {
 	follower, told := follow(t, "http://"+address)
 	want(t, next(t, follower, told), replica.Answer{State: replica.Silent})
 
-	follower.Follow(t.Context(), edge, []replica.Pod{{UID: "pod", IP: "127.0.0.1", Ready: true}})
+	follower.Follow(t.Context(), edge, size, []replica.Pod{{UID: "pod", IP: "127.0.0.1", Ready: true}})
 	want(t, follower.Answer(edge, "pod"), replica.Answer{State: replica.Asking})
 }
 
@@ -234,7 +237,7 @@ func TestAPodThatGoesIsForgotten(t *testing.T) {
 	follower, told := follow(t, server.URL)
 	next(t, follower, told)
 	<-server.holding
-	follower.Follow(t.Context(), edge, nil)
+	follower.Follow(t.Context(), edge, size, nil)
 	// The question that is held back ends.
 	server.asking.Wait()
 	want(t, follower.Answer(edge, "pod"), replica.Answer{})

@@ -1,0 +1,92 @@
+package revision_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
+)
+
+func TestADocumentIsReadAsItWasWritten(t *testing.T) {
+	document := revision.Document{
+		Protocol: revision.Protocol, Version: "1", Revision: 7, UID: "gateway", Generation: 3,
+		Rejected:  &revision.Rejected{Generation: 4, Reason: "Invalid", Message: "spec.routes[0]: no"},
+		Problems:  []revision.Problem{{Route: 0, Name: "a", Field: "spec.routes[0]", Reason: "NoEndpoints", Message: "none"}},
+		Routes:    []string{revision.RouteDigest("a", 1), revision.RouteDigest("b", 1)},
+		Listeners: []revision.ServedListener{{Name: strings.Repeat("n", 253) + "/" + strings.Repeat("s", 253) + "/http", Digest: revision.ListenerDigest(80, false, "", nil)}},
+		View:      &revision.View{Since: time.Unix(1, 0).UTC(), Of: []string{"Services"}},
+	}
+	body, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := revision.Read(body, document.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&document, got); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+}
+
+func TestADocumentHoldsNoMoreThanThereCanBe(t *testing.T) {
+	size := revision.Size{Routes: 2, Listeners: 1, Objects: 1}
+	long := strings.Repeat("x", 5000)
+	for name, tc := range map[string]struct{ rest, want string }{
+		"as much as there can be":           {`"routes":["a","b"],"listeners":[{"name":"a"}],"view":null,"problems":null`, ""},
+		"fields of a later release":         {`"more":{"listeners":[1,2,3]}`, ""},
+		"another route":                     {`"routes":["a","b","c"]`, "/revision is answered with more routes than there can be"},
+		"another listener":                  {`"listeners":[{},{}]`, "/revision is answered with more listeners than there can be"},
+		"many problems":                     {`"problems":[` + strings.Repeat(`{"reason":"A"},`, 8000) + `{"reason":"A"}]`, "/revision is answered with more problems than there can be"},
+		"many bytes":                        {`"more":"` + strings.Repeat("x", 300<<10) + `"`, "/revision is answered with more than there can be"},
+		"no list":                           {`"routes":{"a":"b"}`, "/revision is answered with something else than a document"},
+		"no end":                            {`"routes":["a"`, "/revision is answered with something else than a document"},
+		"no digest":                         {`"routes":["` + long + `"]`, "/revision is answered with digests that are none"},
+		"no name":                           {`"listeners":[{"name":"` + long + `"}]`, "/revision is answered with digests that are none"},
+		"no reason":                         {`"rejected":{"reason":"no reason"}`, "/revision is answered with reasons that are none"},
+		"a long list, and then a short one": {`"listeners":[{},{}],"listeners":[]`, "/revision is answered with more listeners than there can be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := revision.Read(fmt.Appendf(nil, `{"protocol":1,%s}`, tc.rest), size)
+			var unreadable *revision.UnreadableError
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("%v, want none", err)
+			case tc.want != "" && (!errors.As(err, &unreadable) || unreadable.Message != tc.want):
+				t.Errorf("%v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// What it takes to read a document, and what stays of it, depends on what there is to serve.
+func TestWhatIsReadIsBounded(t *testing.T) {
+	size := revision.Size{Routes: 10, Listeners: 10, Objects: 10}
+	long := strings.Repeat("x", 5000)
+	body := fmt.Appendf(nil, `{"protocol":1,"version":"%[1]s","uid":"%[1]s","problems":[{"name":"%[1]s","field":"%[1]s","reason":"A","message":"%[1]s"}],
+		"rejected":{"reason":"A","message":"%[1]s"},"view":{"of":["%[1]s"%[2]s]}}`, long, strings.Repeat(`,"a"`, 20_000))
+	document, err := revision.Read(body, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]int{
+		"version": len(document.Version), "uid": len(document.UID), "name": len(document.Problems[0].Name), "field": len(document.Problems[0].Field),
+		"message": len(document.Problems[0].Message), "rejected": len(document.Rejected.Message), "view": len(document.View.Of[0]),
+	} {
+		if got > 1<<10 {
+			t.Errorf("%s has %d bytes", name, got)
+		}
+	}
+	if len(document.View.Of) > 64 {
+		t.Errorf("%d kinds are not heard of", len(document.View.Of))
+	}
+	if got := (revision.Size{Routes: 1 << 40, Listeners: 1 << 40, Objects: 1 << 40}).Bytes(); got > 2<<20 {
+		t.Errorf("a document may have %d bytes", got)
+	}
+}
