@@ -75,9 +75,6 @@ func (r *Reconciler) findVolumes(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if len(claims) > maxVolumes {
-		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "%s has %d volumes: a Backup takes at most %d", source, len(claims), maxVolumes)
-	}
 	for _, claim := range claims {
 		s.volumes = append(s.volumes, slipwayv1alpha1.BackupVolume{Claim: claim})
 	}

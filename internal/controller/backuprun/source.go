@@ -17,7 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/mover"
 )
 
-// claims returns the names of the claims that a source means, in order.
+// claims returns the names of the claims that a source means, in order. More than a run may copy are refused, before there is
+// a name of each.
 func (r *Reconciler) claims(ctx context.Context, namespace string, source mover.Source) ([]string, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: source.Name}
 	var template corev1.PodTemplateSpec
@@ -42,30 +43,51 @@ func (r *Reconciler) claims(ctx context.Context, namespace string, source mover.
 		template = set.Spec.Template
 		names = claimsOf(set)
 	}
-	for i := range template.Spec.Volumes {
-		if claim := template.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && !slices.Contains(names, claim.ClaimName) {
-			names = append(names, claim.ClaimName)
-		}
-	}
-	if len(names) == 0 {
+	names = addMounted(names, &template)
+	switch {
+	case len(names) > maxVolumes:
+		return nil, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "%s has more than %d volumes: a Backup takes no more (spec.source of the Backup)", source, maxVolumes)
+	case len(names) == 0:
 		return nil, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceHasNoVolume, "%s has no volume (spec.source of the Backup)", source)
 	}
 	return names, nil
 }
 
-// claimsOf are the claims that a StatefulSet makes for its pods.
+// tooMany is how many names are enough to know that there are too many.
+const tooMany = maxVolumes + 1
+
+// claimsOf are the claims that a StatefulSet makes for its pods, tooMany at most.
 func claimsOf(set *appsv1.StatefulSet) []string {
-	replicas, first := int32(1), int32(0)
+	replicas, first := int64(1), int64(0)
 	if set.Spec.Replicas != nil {
-		replicas = *set.Spec.Replicas
+		replicas = int64(*set.Spec.Replicas)
 	}
 	if set.Spec.Ordinals != nil {
-		first = set.Spec.Ordinals.Start
+		first = int64(set.Spec.Ordinals.Start)
+	}
+	if len(set.Spec.VolumeClaimTemplates) == 0 {
+		return nil
 	}
 	var names []string
 	for ordinal := first; ordinal < first+replicas; ordinal++ {
 		for i := range set.Spec.VolumeClaimTemplates {
+			if len(names) == tooMany {
+				return names
+			}
 			names = append(names, fmt.Sprintf("%s-%s-%d", set.Spec.VolumeClaimTemplates[i].Name, set.Name, ordinal))
+		}
+	}
+	return names
+}
+
+// addMounted adds the claims that the pods of a template mount, up to tooMany.
+func addMounted(names []string, template *corev1.PodTemplateSpec) []string {
+	for i := range template.Spec.Volumes {
+		if len(names) == tooMany {
+			break
+		}
+		if claim := template.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && !slices.Contains(names, claim.ClaimName) {
+			names = append(names, claim.ClaimName)
 		}
 	}
 	return names
