@@ -6,6 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
@@ -76,12 +77,12 @@ func Observe(job *batchv1.Job, pods []corev1.Pod, steps []Step) Observation {
 	}
 }
 
-// newest is the last pod of a Job that was made.
+// newest is the last pod of a Job that was made. Labels alone, which anybody may give to a pod, make none.
 func newest(job *batchv1.Job, pods []corev1.Pod) *corev1.Pod {
 	var found *corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Labels[batchv1.JobNameLabel] != job.Name || pod.Labels[batchv1.ControllerUidLabel] != string(job.UID) {
+		if !metav1.IsControlledBy(pod, job) || pod.Labels[batchv1.ControllerUidLabel] != string(job.UID) {
 			continue
 		}
 		if found == nil || found.CreationTimestamp.Before(&pod.CreationTimestamp) {

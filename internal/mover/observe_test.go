@@ -28,7 +28,10 @@ func condition(conditionType batchv1.JobConditionType, reason string) batchv1.Jo
 // aPod is the pod of that Job. States are those of the steps snapshot and verify.
 func aPod(phase corev1.PodPhase, snapshot, verify corev1.ContainerState) corev1.Pod {
 	return corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop-0-1-abcde", Labels: map[string]string{batchv1.JobNameLabel: "shop-0-1", batchv1.ControllerUidLabel: "job"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "shop-0-1-abcde", Labels: map[string]string{batchv1.JobNameLabel: "shop-0-1", batchv1.ControllerUidLabel: "job"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "shop-0-1", UID: "job", Controller: new(true)}},
+		},
 		Status: corev1.PodStatus{
 			Phase:                 phase,
 			InitContainerStatuses: []corev1.ContainerStatus{{Name: "snapshot", State: snapshot}},
@@ -108,6 +111,13 @@ func TestWhatAJobHasComeTo(t *testing.T) {
 			aJob(), []corev1.Pod{func() corev1.Pod {
 				pod := aPod(corev1.PodSucceeded, made, readBack)
 				pod.Labels[batchv1.ControllerUidLabel] = "another"
+				return pod
+			}()}, Starting, StepSnapshot, "",
+		},
+		"a stranger's pod with the labels of the Job's": {
+			aJob(), []corev1.Pod{func() corev1.Pod {
+				pod := aPod(corev1.PodSucceeded, made, readBack)
+				pod.OwnerReferences = nil
 				return pod
 			}()}, Starting, StepSnapshot, "",
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
@@ -239,13 +239,13 @@ func (r *Reconciler) makeDrill(ctx context.Context, s *scope, run *slipwayv1alph
 	if err != nil {
 		return err
 	}
-	pods := &corev1.PodList{}
-	if err := r.kit.Live.List(ctx, pods, client.InNamespace(s.backup.Namespace)); err != nil {
+	pods, err := transfer.Pods(ctx, r.kit.Live, s.backup.Namespace, transfer.Mount(slices.Collect(maps.Keys(claims))...))
+	if err != nil {
 		return outcome.Classify("the pods that use the volumes", err)
 	}
 	built, err := desired.DrillJob(desired.DrillInputs{
 		Backup: s.backup, Place: s.place, Image: r.image, Drill: s.drill.Name, Attempt: s.drill.Attempt, Number: s.drill.Jobs,
-		Run: run, NotBefore: s.drillNotBefore(), Claims: claims, Identity: identityOf(run, claims, pods.Items).As(s.backup.Spec.Mover), Deadline: left,
+		Run: run, NotBefore: s.drillNotBefore(), Claims: claims, Identity: identityOf(run, claims, pods).As(s.backup.Spec.Mover), Deadline: left,
 	})
 	if err != nil {
 		return err

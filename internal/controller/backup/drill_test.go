@@ -166,7 +166,10 @@ func TestTheCommandOfADrill(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", UID: "u"}}
-			pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{batchv1.JobNameLabel: "j", batchv1.ControllerUidLabel: "u"}}}
+			pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Labels:          map[string]string{batchv1.JobNameLabel: "j", batchv1.ControllerUidLabel: "u"},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
+			}}
 			pod.Status.Phase = corev1.PodSucceeded
 			if tc.code != 0 {
 				pod.Status.Phase = corev1.PodFailed

@@ -82,11 +82,12 @@ func (r *Reconciler) podsOf(ctx context.Context, namespace string, selector *met
 	if err != nil {
 		return nil, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "the selector of the workload in spec.source of the Backup: %v", err)
 	}
-	pods := &corev1.PodList{}
-	if err := r.kit.Live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: matching}); err != nil {
+	all := func(*corev1.Pod) bool { return true }
+	pods, err := transfer.Pods(ctx, r.kit.Live, namespace, all, client.MatchingLabelsSelector{Selector: matching})
+	if err != nil {
 		return nil, outcome.Classify("the pods of the workload", err)
 	}
-	return pods.Items, nil
+	return pods, nil
 }
 
 // identityOfClaim is who the pods run as that use a claim, which has to exist: its name may be a mistake.
@@ -98,9 +99,9 @@ func (r *Reconciler) identityOfClaim(ctx context.Context, key types.NamespacedNa
 	case err != nil:
 		return mover.Identity{}, outcome.Classify("the claim in spec.source", err)
 	}
-	pods := &corev1.PodList{}
-	if err := r.kit.Live.List(ctx, pods, client.InNamespace(key.Namespace)); err != nil {
+	pods, err := transfer.Pods(ctx, r.kit.Live, key.Namespace, transfer.Mount(key.Name))
+	if err != nil {
 		return mover.Identity{}, outcome.Classify("the pods that use the volume", err)
 	}
-	return mover.IdentityOfClaim(key.Name, pods.Items), nil
+	return mover.IdentityOfClaim(key.Name, pods), nil
 }

@@ -78,7 +78,7 @@ func (r *Reconciler) quiesce(ctx context.Context, s *scope, claim string, now ti
 	if hook.Of(s.hooks, claim, s.attempt()) && hook.BeforeTrouble(s.hooks) != nil {
 		return false, nil // judge ends the attempt
 	}
-	pods, err := r.livePods(ctx, s)
+	pods, err := r.podsWith(ctx, s, claim)
 	if err != nil {
 		return false, err
 	}
@@ -121,13 +121,13 @@ func (r *Reconciler) free(ctx context.Context, s *scope, targets []hook.Target) 
 	return nil
 }
 
-// livePods are the pods of the namespace, past the cache, which has only those that Slipway made.
-func (r *Reconciler) livePods(ctx context.Context, s *scope) ([]corev1.Pod, error) {
-	pods := &corev1.PodList{}
-	if err := r.kit.Live.List(ctx, pods, client.InNamespace(s.run.Namespace)); err != nil {
+// podsWith are the pods of the namespace that have a claim, past the cache, which has only those that Slipway made.
+func (r *Reconciler) podsWith(ctx context.Context, s *scope, claim string) ([]corev1.Pod, error) {
+	pods, err := transfer.Pods(ctx, r.kit.Live, s.run.Namespace, transfer.Mount(claim))
+	if err != nil {
 		return nil, outcome.Classify("the pods that use the volume", err)
 	}
-	return pods.Items, nil
+	return pods, nil
 }
 
 // hookTrouble is why the hooks end the present attempt, or nil. A Job that went on after the workload had been released has
@@ -158,7 +158,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, now time.Time) {
 	if read || leaves || blocked(s.err) {
 		quiesced := false
 		if read && s.hooks.Phase == slipwayv1alpha1.HooksHeld {
-			pods, err := r.livePods(ctx, s)
+			pods, err := r.podsWith(ctx, s, s.hooks.Claim)
 			quiesced = err == nil && hook.AllHeld(s.hooks, pods)
 		}
 		hook.Release(s.hooks, read, quiesced, now)

@@ -38,11 +38,11 @@ func Use(ctx context.Context, live client.Reader, claim types.NamespacedName, mi
 	case err != nil:
 		return mover.Use{}, outcome.Classify(fmt.Sprintf("PersistentVolumeClaim %q", claim.Name), err)
 	}
-	pods := &corev1.PodList{}
-	if err := live.List(ctx, pods, client.InNamespace(claim.Namespace)); err != nil {
+	pods, err := Pods(ctx, live, claim.Namespace, Mount(claim.Name))
+	if err != nil {
 		return mover.Use{}, outcome.Classify("the pods that use the volume", err)
 	}
-	use, trouble := mover.UseOf(volume, pods.Items)
+	use, trouble := mover.UseOf(volume, pods)
 	switch {
 	case trouble == nil:
 		return use, nil
@@ -85,11 +85,12 @@ func Observe(ctx context.Context, live client.Reader, job *batchv1.Job, pods []c
 	if seen.State != mover.Failed || seen.Trouble.Reason != slipwayv1alpha1.ReasonPodLost {
 		return seen, nil
 	}
-	fresh := &corev1.PodList{}
-	if err := live.List(ctx, fresh, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+	ofJob := func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, job) }
+	fresh, err := Pods(ctx, live, job.Namespace, ofJob, client.MatchingLabels{batchv1.JobNameLabel: job.Name})
+	if err != nil {
 		return mover.Observation{State: mover.Starting, Since: seen.Since}, outcome.Classify("the pods of the Job", err)
 	}
-	return mover.Observe(job, fresh.Items, steps), nil
+	return mover.Observe(job, fresh, steps), nil
 }
 
 // Logs reads the end of the log of a container.
