@@ -70,8 +70,10 @@ func startMonitor(t *testing.T, folder string) *monitor {
 	if err := os.WriteFile(key, []byte("key-of-the-webhook"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	open := false
 	m.config.Listen = config.Listen{
-		Metrics: fmt.Sprintf("127.0.0.1:%d", environment.FreePort(t)), Probes: config.Off, API: fmt.Sprintf("127.0.0.1:%d", environment.FreePort(t)),
+		MetricsAuthentication: &open,
+		Metrics:               fmt.Sprintf("127.0.0.1:%d", environment.FreePort(t)), Probes: config.Off, API: fmt.Sprintf("127.0.0.1:%d", environment.FreePort(t)),
 	}
 	m.config.Store.Folder = folder
 	m.config.Webhooks = []config.Webhook{{Name: "on-call", URL: hook.URL, SecretFile: key}}
