@@ -45,7 +45,8 @@ func TestPromtool(t *testing.T) {
 	promtool := tool(t, "PROMTOOL")
 	for _, arguments := range [][]string{
 		append([]string{"check", "rules"}, filesIn(t, "rules/*.yaml")...),
-		{"check", "config", filepath.Join(folder, "prometheus.yaml")},
+		// Its token is only there in a pod. That Prometheus starts with the rest is for another test.
+		{"check", "config", "--syntax-only", filepath.Join(folder, "prometheus.yaml")},
 		{"check", "config", filepath.Join(folder, "prometheus-static.yaml")},
 		append([]string{"test", "rules"}, filesIn(t, "tests/*.yaml")...),
 	} {
