@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,15 +15,18 @@ import (
 
 func TestAMalformedResponseEndsTheUseOfItsConnectionButNotTheOthersOnIt(t *testing.T) {
 	finish := make(chan struct{})
-	var streams atomic.Int64
+	var writing sync.Mutex
 	b := framesBackend(t, func(s *streamsOf, stream uint32, path string) {
-		streams.Add(1)
+		writing.Lock()
+		defer writing.Unlock()
 		switch path {
 		case "/slow":
 			s.head(stream, false, "200", "content-length", "4")
 			_ = s.WriteData(stream, false, []byte("sl"))
 			go func() {
 				<-finish
+				writing.Lock()
+				defer writing.Unlock()
 				_ = s.WriteData(stream, true, []byte("ow"))
 			}()
 		case "/split":
