@@ -48,6 +48,12 @@ type attack struct {
 	asksAgain, apart bool
 	// behind is what the recording backend does. One that does not behave is for this attack alone.
 	behind behaviour
+	// gets is the status that the client must get. 0: any.
+	gets int
+	// spoils: the backend's answer is so wrong that no request may come on its connection afterwards.
+	spoils bool
+	// unprocessed: the backend says that it has not looked at {a}, which may come again.
+	unprocessed bool
 	// noVictim: nobody looks afterwards whether others are served.
 	noVictim bool
 
@@ -77,6 +83,8 @@ type behaviour struct {
 	pause time.Duration
 	// close ends the connection after it.
 	close bool
+	// replies is what a backend over HTTP/2 answers instead; nil for one over HTTP/1.
+	replies *[]reply
 }
 
 // hostile: nobody else can use the backend at the same time.
@@ -166,6 +174,11 @@ func (p *played) sent() string {
 	}
 	for _, f := range p.h2 {
 		fmt.Fprintf(&text, "  %s\n", f)
+	}
+	if p.behind.replies != nil {
+		for _, part := range *p.behind.replies {
+			fmt.Fprintf(&text, "  the backend: %s\n", part)
+		}
 	}
 	return text.String()
 }

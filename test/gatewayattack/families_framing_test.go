@@ -29,10 +29,15 @@ func allAttacks() []*attack {
 	} {
 		all = append(all, family...)
 	}
-	slices.SortStableFunc(all, func(a, b *attack) int { // the tables are maps
+	return inOrder(all)
+}
+
+// inOrder sorts attacks by family and name: some tables are maps.
+func inOrder(attacks []*attack) []*attack {
+	slices.SortStableFunc(attacks, func(a, b *attack) int {
 		return cmp.Or(cmp.Compare(a.family, b.family), cmp.Compare(a.name, b.name))
 	})
-	return all
+	return attacks
 }
 
 // Content-Length beside Transfer-Encoding: RFC 9112, 6.1 and 6.3; PortSwigger's CL.TE and TE.CL.

@@ -7,7 +7,11 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
 // Proxies in front of the gateway share connections to it among their clients: what the gateway and the proxy read
@@ -61,14 +65,14 @@ func tap(t *testing.T, gateway string) *recorder {
 func TestOthersBehindTheSameProxyAreServed(t *testing.T) {
 	for _, front := range fronts {
 		t.Run(front.name, func(t *testing.T) {
-			lanes := recordingLanes(t, loopback)
+			lanes := append(recordingLanes(t, loopback), hostileLanes2(t, loopback, authority.New(t, "backends"))...)
 			gateway := startGateway(t, lanes)
 			between := tap(t, gateway.plain)
 			p := newPlace(t)
 			p.Gateway = between.address()
 			front.start(t, p)
 			s := &suite{target: &target{name: front.name, plain: p.Address, patience: patient}, lanes: lanes, between: between}
-			s.run(slices.DeleteFunc(allAttacks(), func(a *attack) bool { return a.secure != "" || len(a.h2) > 0 || a.family == "paths" }))
+			s.run(slices.DeleteFunc(append(allAttacks(), backendAnswers()...), func(a *attack) bool { return a.secure != "" || len(a.h2) > 0 || a.family == "paths" }))
 			for _, p := range s.played {
 				if found := s.judge.found[p]; len(found) > 0 {
 					t.Errorf("%s: %s\n%s%v", p.family, p.name, p.sent(), found)
@@ -76,6 +80,39 @@ func TestOthersBehindTheSameProxyAreServed(t *testing.T) {
 			}
 			if file := os.Getenv("GATEWAY_ATTACK_TABLE"); file != "" {
 				appendText(t, file, "With "+front.name+" in front of the gateway:\n\n"+s.table())
+			}
+		})
+	}
+}
+
+// nginxOne shares one connection to the gateway among all of its clients.
+var nginxOne = nginx(strings.Replace(nginxFront, "keepalive 8", "keepalive 1", 1))
+
+// The backend of one tenant does not answer the client of another, who comes through the same proxy right afterwards.
+func TestATenantAnswersNobodyElsesClients(t *testing.T) {
+	for _, front := range []server{nginxOne, haproxy(haproxyFront)} {
+		t.Run(front.name, func(t *testing.T) {
+			lanes := append(recordingLanes(t, loopback), hostileLanes2(t, loopback, authority.New(t, "backends"))...)
+			gateway := startGateway(t, lanes)
+			p := newPlace(t)
+			p.Gateway = strings.TrimPrefix(gateway.plain, "http://")
+			front.start(t, p)
+			proxy := &target{name: front.name, plain: p.Address, patience: patience{answer: 3 * time.Second, quiet: 100 * time.Millisecond}}
+			for _, l := range lanes {
+				if l.over == "" {
+					continue
+				}
+				for _, a := range attacks2("", []scripted{theAnswerOfAnother}) {
+					if len(a.h1) == 0 {
+						continue
+					}
+					a.sends, a.h1[0].send = "a", strings.TrimSuffix(a.h1[0].send, afterwards)
+					played := a.against(l)
+					played.play(proxy)
+					if trouble := proxy.victim(lanes[0], played.number); trouble != "" {
+						t.Errorf("%s: the client of %s %s", l.name, lanes[0].name, trouble)
+					}
+				}
 			}
 		})
 	}

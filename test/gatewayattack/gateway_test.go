@@ -115,7 +115,7 @@ func startProcess(t testing.TB, name string, command *exec.Cmd) *lockedbuffer.Bu
 // gatewayConfig is the file that docs/gateway-file.md describes.
 func gatewayConfig(t testing.TB, g *target, lanes []*lane) string {
 	t.Helper()
-	var routes, backends strings.Builder
+	var routes, backends, policies, configMaps strings.Builder
 	for _, l := range lanes {
 		backend := fmt.Sprintf("backendService: {name: %s, port: 80}, retries: {attempts: 0}", l.name)
 		for _, r := range []string{
@@ -133,6 +133,10 @@ func gatewayConfig(t testing.TB, g *target, lanes []*lane) string {
 			fmt.Fprintf(&routes, "    - {host: %s, %s, %s}\n", l.host, r, backend)
 		}
 		fmt.Fprintf(&backends, "  \"%s:80\": {addresses: [%q], appProtocol: %q}\n", l.name, l.address, l.protocol)
+		if l.authority != nil {
+			fmt.Fprintf(&policies, "    - {name: %s, port: 80, tls: {hostname: %s, caCertificates: [{name: authority-of-%s}]}}\n", l.name, l.certified, l.name)
+			fmt.Fprintf(&configMaps, "  authority-of-%s: {ca.crt: %q}\n", l.name, l.authority)
+		}
 	}
 	first := fmt.Sprintf("backendService: {name: %s, port: 80}, retries: {attempts: 0}", lanes[0].name)
 	for _, host := range []string{hostOne, hostTwo} {
@@ -151,13 +155,15 @@ kind: APIGateway
 metadata: {name: attacked}
 spec:
   routes:
+%s  backendPolicies:
 %s  tls:
 %sbackends:
+%sconfigMaps:
 %ssecrets:
   keys: {client: "sha256:%x"}
   others: {other: "sha256:%x"}
 %s...
-`, routes.String(), tls.String(), backends.String(), sha256.Sum256([]byte(clientKey)), sha256.Sum256([]byte(otherKey)), secrets.String())
+`, routes.String(), policies.String(), tls.String(), backends.String(), configMaps.String(), sha256.Sum256([]byte(clientKey)), sha256.Sum256([]byte(otherKey)), secrets.String())
 }
 
 func indent(text []byte) string {

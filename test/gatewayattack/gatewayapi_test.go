@@ -26,6 +26,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/testing/authority"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
@@ -37,10 +38,11 @@ import (
 func TestNothingGetsThroughAGateway(t *testing.T) {
 	t.Parallel()
 	lanes := recordingLanes(t, ownAddress(t))
-	authority := lanes[0].overTLS(t, ownAddress(t))
-	s := &suite{target: startGatewayOfTheAPI(t, lanes, authority), lanes: lanes}
+	lanes[0].authority, lanes[0].certified = lanes[0].overTLS(t, ownAddress(t)), lanes[0].host
+	lanes = append(lanes, hostileLanes2(t, ownAddress(t), authority.New(t, "backends"))...)
+	s := &suite{target: startGatewayOfTheAPI(t, lanes), lanes: lanes}
 	apart := []string{"paths", "regular expressions", "addresses"} // the routes of the API protect none of them
-	s.run(slices.DeleteFunc(allAttacks(), func(a *attack) bool { return slices.Contains(apart, a.family) }))
+	s.run(slices.DeleteFunc(append(allAttacks(), backendAnswers()...), func(a *attack) bool { return slices.Contains(apart, a.family) }))
 	s.report(t)
 	if len(s.played) < 1000 {
 		t.Errorf("only %d attacks were played", len(s.played))
@@ -73,8 +75,8 @@ type site struct {
 	namespace string
 }
 
-// startGatewayOfTheAPI runs a gateway that follows a Gateway and HTTPRoutes in an API server. It reaches the first lane with TLS.
-func startGatewayOfTheAPI(t *testing.T, lanes []*lane, authority []byte) *target {
+// startGatewayOfTheAPI runs a gateway that follows a Gateway and HTTPRoutes in an API server. It reaches some lanes with TLS.
+func startGatewayOfTheAPI(t *testing.T, lanes []*lane) *target {
 	t.Helper()
 	server, err := environment.Start()
 	if err != nil {
@@ -98,11 +100,7 @@ func startGatewayOfTheAPI(t *testing.T, lanes []*lane, authority []byte) *target
 	}
 	c.listeners(t, g)
 	c.routes(t, lanes)
-	// The operator copies the ConfigMap that the policy names into this Secret.
-	copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: copiesName}, Data: map[string][]byte{}}
-	borrowed.PutBundle(copies.Data, types.NamespacedName{Namespace: c.namespace, Name: "authority"}, borrowed.Bundle{Authorities: authority, Version: "1"})
-	c.create(t, copies)
-	c.put(t, "BackendTLSPolicy", lanes[0].name, fmt.Sprintf("{targetRefs: [{group: '', kind: Service, name: %s}], validation: {hostname: %s, caCertificateRefs: [{group: '', kind: ConfigMap, name: authority}]}}", lanes[0].name, lanes[0].host))
+	c.policies(t, lanes)
 	c.run(t)
 	return g
 }
@@ -168,6 +166,22 @@ func (c *site) routes(t *testing.T, lanes []*lane) {
 	c.route(t, "no-host", nil, []string{"{" + first + "}"})
 }
 
+// policies makes a BackendTLSPolicy for each lane that has an authority.
+func (c *site) policies(t *testing.T, lanes []*lane) {
+	t.Helper()
+	// The operator copies the ConfigMaps that the policies name into this Secret.
+	copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: copiesName}, Data: map[string][]byte{}}
+	for _, l := range lanes {
+		if l.authority == nil {
+			continue
+		}
+		name := "authority-of-" + l.name
+		borrowed.PutBundle(copies.Data, types.NamespacedName{Namespace: c.namespace, Name: name}, borrowed.Bundle{Authorities: l.authority, Version: "1"})
+		c.put(t, "BackendTLSPolicy", l.name, fmt.Sprintf("{targetRefs: [{group: '', kind: Service, name: %s}], validation: {hostname: %s, caCertificateRefs: [{group: '', kind: ConfigMap, name: %s}]}}", l.name, l.certified, name))
+	}
+	c.create(t, copies)
+}
+
 // locked are rules for requests with the key, and for those without: 500, because a rule without backends has nobody to ask.
 func locked(match, key, to string) []string {
 	return []string{
@@ -192,9 +206,13 @@ func (c *site) backend(t *testing.T, l *lane) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var appProtocol *string
+	if l.protocol != "" {
+		appProtocol = &l.protocol
+	}
 	c.create(t, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: l.name},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "web", Port: 80}}},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "web", Port: 80, AppProtocol: appProtocol}}},
 	})
 	c.create(t, &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: l.name, Labels: map[string]string{discoveryv1.LabelServiceName: l.name}},

@@ -30,12 +30,16 @@ const (
 	oracleAnswers = "answers"
 	// oracleVictim: who asks afterwards, over the same connections to the backend, gets the answer to that.
 	oracleVictim = "victim"
+	// oracleHead: the head of an answer tells its length at most once and in digits, and so many bytes follow.
+	oracleHead = "head"
+	// oracleReused: no request comes on the connection of an answer that was so wrong that it might go on.
+	oracleReused = "reused"
 	// oracleServed: a request that is as it should be reaches the backend as it is.
 	oracleServed = "served"
 )
 
 var oracles = []string{
-	oracleUnsent, oracleTwice, oracleKey, oracleRefused, oracleFields, oracleWhole, oracleReaders, oracleAnswers, oracleVictim, oracleServed,
+	oracleUnsent, oracleTwice, oracleKey, oracleRefused, oracleFields, oracleWhole, oracleReaders, oracleAnswers, oracleVictim, oracleHead, oracleReused, oracleServed,
 }
 
 // violation is an oracle that was violated.
@@ -124,9 +128,11 @@ func (j *judge) relays(between *recorder) {
 func (j *judge) lanes(lanes []*lane) {
 	times := map[string]int{}
 	for _, l := range lanes {
-		for _, s := range l.requests() {
+		requests := l.requests()
+		for _, s := range requests {
 			j.request(s, times)
 		}
+		j.reused(requests)
 		if !l.real {
 			j.streams(l)
 		}
@@ -161,7 +167,7 @@ func (j *judge) request(s *seen, times map[string]int) {
 	if method := p.methodOf(s.letter); method != "" && method != s.method {
 		j.add(p, oracleUnsent, "%s, which was sent with the method %s", s, method)
 	}
-	if times[s.id] == 2 {
+	if times[s.id] == 2 && !p.unprocessed {
 		j.add(p, oracleTwice, "%s, and not for the first time", s)
 	}
 	if strings.Contains(p.never, string(s.letter)) {
@@ -273,9 +279,13 @@ func (j *judge) client(p *played) {
 	if len(got) > len(p.sends) {
 		j.add(p, oracleAnswers, "%d answers to %d requests: %s", len(got), len(p.sends), short(p.got))
 	}
+	if p.gets != 0 && !slices.ContainsFunc(got, func(a answer) bool { return a.status == p.gets }) {
+		j.add(p, oracleAnswers, "the client must get %d, and got %+v: %s", p.gets, got, short(p.got))
+	}
 	last := byte(0)
 	for _, a := range p.answers {
-		for _, field := range a.fields {
+		j.head(p, &a)
+		for _, field := range slices.Concat(a.fields, a.trailers) {
 			if field[0] == "x-split" && field[1] == p.split() {
 				j.add(p, oracleAnswers, "the answer has a field that the backend did not send as one: %s", short(p.got))
 			}

@@ -5,9 +5,10 @@
 //   - attack_test.go: what an attack is. The families of attacks are tables in families_*_test.go.
 //   - player_test.go, player_http2_test.go: the client that plays an attack, and what it got for it.
 //   - reader_test.go, path_test.go: how servers read the bytes of requests, and their paths, strictly and otherwise.
-//   - recorder_test.go: the backend that records each byte and answers as the attack wants.
-//   - judge_test.go: the oracles.
-//   - planted_test.go: a naive proxy with a fault, one at a time. The oracles have to find it.
+//   - recorder_test.go, recorder_http2_test.go: the backend that records each byte and answers as the attack wants.
+//   - judge_test.go, judge_head_test.go: the oracles.
+//   - planted_test.go, planted_http2_test.go: a naive proxy with a fault, one at a time. The oracles have to find it.
+//   - slow_*_test.go: clients that do not take what they ask for.
 //   - gatewayapi_test.go (build tag apitest): a Gateway of the Gateway API, followed in a real API server.
 //   - servers_*_test.go (build tag attack): nginx, Apache httpd, HAProxy, Tomcat and Node behind the gateway, and nginx and
 //     HAProxy in front of it. `make test-gateway-attack` installs and runs them.

@@ -2,6 +2,7 @@ package gatewayattack
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -40,6 +41,8 @@ func (f frame) String() string {
 type streamAnswer struct {
 	answer
 	finals int
+	// early are the heads before that of the answer.
+	early []answer
 }
 
 func (p *played) playHTTP2(c *client, wait patience) {
@@ -51,8 +54,15 @@ func (p *played) playHTTP2(c *client, wait patience) {
 	out.WriteString(http2.ClientPreface)
 	_ = framer.WriteSettings()
 	_, _ = c.conn.Write(out.Bytes())
-	streams := make(chan map[uint32]*streamAnswer, 1)
-	go func() { streams <- c.collectStreams(p.streams(), wait) }()
+	type collected struct {
+		streams map[uint32]*streamAnswer
+		trouble string
+	}
+	all := make(chan collected, 1)
+	go func() {
+		streams, trouble := c.collectStreams(p.streams(), wait)
+		all <- collected{streams, trouble}
+	}()
 	for _, f := range p.h2 {
 		out.Reset()
 		f.write(framer)
@@ -63,9 +73,12 @@ func (p *played) playHTTP2(c *client, wait patience) {
 			c.pause(f.pause)
 		}
 	}
-	for _, got := range <-streams {
-		for range got.finals {
-			p.answers = append(p.answers, got.answer)
+	got := <-all
+	p.trouble = got.trouble
+	for _, on := range got.streams {
+		p.answers = append(p.answers, on.early...)
+		for range on.finals {
+			p.answers = append(p.answers, on.answer)
 		}
 	}
 	p.got, _ = c.got()
@@ -111,18 +124,22 @@ func (f *frame) write(framer *http2.Framer) {
 	}
 }
 
-// collectStreams reads until every stream has ended, the connection has, or nothing comes any more.
-func (c *client) collectStreams(opened int, wait patience) map[uint32]*streamAnswer {
+// collectStreams reads until every stream has ended, the connection has, or nothing comes any more. It returns what came on
+// each, and what no client would take.
+func (c *client) collectStreams(opened int, wait patience) (streams map[uint32]*streamAnswer, trouble string) {
 	defer close(c.done)
-	streams := map[uint32]*streamAnswer{}
+	streams = map[uint32]*streamAnswer{}
 	framer := http2.NewFramer(nil, c.conn)
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	ended := 0
 	for begun := time.Now(); ended < opened && time.Since(begun) < wait.answer; {
 		_ = c.conn.SetReadDeadline(time.Now().Add(4 * wait.quiet))
 		f, err := framer.ReadFrame()
+		if failure, wrong := errors.AsType[http2.StreamError](err); wrong {
+			return streams, fmt.Sprintf("a client of HTTP/2 takes no such frame: %v", failure)
+		}
 		if err != nil {
-			return streams
+			return streams, ""
 		}
 		switch f := f.(type) {
 		case *http2.SettingsFrame, *http2.PingFrame: // not acknowledged: nobody waits for it so long
@@ -132,12 +149,18 @@ func (c *client) collectStreams(opened int, wait patience) map[uint32]*streamAns
 				got = &streamAnswer{}
 				streams[f.StreamID] = got
 			}
-			if status, _ := strconv.Atoi(f.PseudoValue("status")); status >= 200 {
-				got.status = status
-				got.finals++
-			}
+			var fields [][2]string
 			for _, field := range f.RegularFields() {
-				got.fields = append(got.fields, [2]string{field.Name, field.Value})
+				fields = append(fields, [2]string{field.Name, field.Value})
+			}
+			switch status, _ := strconv.Atoi(f.PseudoValue("status")); {
+			case status >= 200:
+				got.status, got.fields = status, fields
+				got.finals++
+			case got.finals > 0:
+				got.trailers = fields
+			default:
+				got.early = append(got.early, answer{status: status, fields: fields})
 			}
 			got.whole = f.StreamEnded()
 			ended += count(f.StreamEnded())
@@ -151,7 +174,7 @@ func (c *client) collectStreams(opened int, wait patience) map[uint32]*streamAns
 			ended++
 		}
 	}
-	return streams
+	return streams, ""
 }
 
 func count(b bool) int {

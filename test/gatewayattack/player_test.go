@@ -24,8 +24,10 @@ var patient = patience{answer: 3 * time.Second, quiet: 250 * time.Millisecond}
 type answer struct {
 	status int
 	fields [][2]string
-	body   string
-	whole  bool // as far as its framing tells
+	// trailers are the fields after the body.
+	trailers [][2]string
+	body     string
+	whole    bool // as far as its framing tells
 }
 
 // client is a connection to what is attacked.
@@ -234,7 +236,7 @@ func answerBody(a *answer, in []byte) int {
 		return len(in)
 	}
 	n, state := strictly.body(&framing, in)
-	a.body, a.whole = string(framing.body), state == whole
+	a.body, a.trailers, a.whole = string(framing.body), framing.trailers, state == whole
 	if state == broken {
 		a.body += fmt.Sprintf(" and %q", in)
 		return len(in)

@@ -24,6 +24,11 @@ type lane struct {
 	records  *recorder
 	// real: a server of somebody else's reads the gateway's bytes.
 	real bool
+	// over is the protocol of one that does not behave.
+	over string
+	// authority is who has issued its certificate, and certified the name in it. Nil: it does not speak TLS.
+	authority []byte
+	certified string
 	// hostile is held by the attack that has the backend to itself; nil where everybody shares it.
 	hostile *sync.Mutex
 }
@@ -111,7 +116,7 @@ func (r *recorder) behave(p *played) {
 		return
 	}
 	b := p.behind
-	b.answer, b.late = p.expand(b.answer), p.expand(b.late)
+	b.answer, b.late, b.replies = p.expand(b.answer), p.expand(b.late), p.expandReplies(b.replies)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.behaviours[p.id('a')] = b
@@ -246,6 +251,8 @@ type seen struct {
 	id     string
 	letter byte
 	lane   *lane
+	// connection is the number of the connection that it came on.
+	connection int
 	*message
 	// zone is the protected path that a real server served it as; "" for none, or where the server is the recorder.
 	zone string
@@ -269,10 +276,10 @@ const (
 // requests are what the backend saw, as it reads it itself.
 func (l *lane) requests() []*seen {
 	var all []*seen
-	for _, stream := range l.records.streams() {
+	for number, stream := range l.records.streams() {
 		messages, _ := strictly.all(stream)
 		for _, m := range messages {
-			s := &seen{lane: l, message: m, zone: m.value(zoneField)}
+			s := &seen{lane: l, connection: number, message: m, zone: m.value(zoneField)}
 			if target := m.value(targetField); target != "" {
 				s.target = target
 			}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"text/template"
+
+	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
 // server is a real server, with an application behind it that tells the recorder what it was given.
@@ -328,7 +330,7 @@ func fill(t testing.TB, text string, p place) string {
 
 // Every attack, against the gateway's program with the servers behind it.
 func TestNothingGetsThroughToRealServers(t *testing.T) {
-	lanes := recordingLanes(t, loopback)
+	lanes := append(recordingLanes(t, loopback), hostileLanes2(t, loopback, authority.New(t, "backends"))...)
 	for _, s := range servers {
 		p := newPlace(t)
 		records, another := newRecorder(t), newRecorder(t)
@@ -341,7 +343,7 @@ func TestNothingGetsThroughToRealServers(t *testing.T) {
 	}
 	lanes = append(lanes, startH2C(t))
 	s := &suite{target: startGateway(t, lanes), lanes: lanes}
-	s.run(allAttacks())
+	s.run(append(allAttacks(), backendAnswers()...))
 	s.report(t)
 	table := s.table()
 	t.Logf("\n%s", table)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
 // atOnce is how many attacks run at a time.
@@ -31,10 +33,9 @@ func (s *suite) run(attacks []*attack) {
 			}
 		}
 	}
-	if hostile := s.hostileLanes(); len(hostile) > 0 {
-		for i, a := range slices.DeleteFunc(slices.Clone(attacks), func(a *attack) bool { return !a.hostile() }) {
-			s.played = append(s.played, a.against(hostile[i%len(hostile)]))
-		}
+	s.playHostile(attacks, "", func(a *attack) bool { return a.hostile() && a.behind.replies == nil })
+	for _, protocol := range []string{overH2C, overTLS} {
+		s.playHostile(attacks, protocol, func(a *attack) bool { return a.behind.replies != nil })
 	}
 	s.judge = newJudge(s.played)
 	var victims sync.Map
@@ -83,8 +84,15 @@ func (s *suite) run(attacks []*attack) {
 	}
 }
 
-func (s *suite) hostileLanes() []*lane {
-	return slices.DeleteFunc(slices.Clone(s.lanes), func(l *lane) bool { return l.hostile == nil })
+// playHostile deals the attacks that are meant to the hostile backends that speak the protocol.
+func (s *suite) playHostile(attacks []*attack, protocol string, meant func(*attack) bool) {
+	lanes := slices.DeleteFunc(slices.Clone(s.lanes), func(l *lane) bool { return l.hostile == nil || l.over != protocol })
+	if len(lanes) == 0 {
+		return
+	}
+	for i, a := range slices.DeleteFunc(slices.Clone(attacks), func(a *attack) bool { return !meant(a) }) {
+		s.played = append(s.played, a.against(lanes[i%len(lanes)]))
+	}
 }
 
 // report has a test per lane and family, which fails with what was violated.
@@ -99,7 +107,7 @@ func (s *suite) report(t *testing.T) {
 	for _, p := range s.played {
 		g := group{p.lane.name, p.family}
 		if p.lane.hostile != nil {
-			g.lane = "hostile"
+			g.lane = strings.TrimSpace("hostile " + p.lane.over)
 		}
 		if members[g] == nil {
 			groups = append(groups, g)
@@ -142,7 +150,7 @@ func TestNothingGetsThroughToARecordingBackend(t *testing.T) {
 // newSuite starts the gateway in front of the recording backend.
 func newSuite(t testing.TB) *suite {
 	t.Helper()
-	lanes := recordingLanes(t, loopback)
+	lanes := append(recordingLanes(t, loopback), hostileLanes2(t, loopback, authority.New(t, "backends"))...)
 	return &suite{target: startGateway(t, lanes), lanes: lanes}
 }
 
@@ -176,4 +184,12 @@ func recordingLane(t testing.TB, name, address string) *lane {
 	t.Helper()
 	records := record(t, address, (*recorder).serve)
 	return &lane{name: name, host: name + ".test", address: records.address(), records: records}
+}
+
+// Every answer of a backend over HTTP/2 that does not behave, with and without TLS.
+func TestNoBackendOverHTTP2SplitsAnswers(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t)
+	s.run(backendAnswers())
+	s.report(t)
 }

@@ -15,7 +15,7 @@ func (s *suite) table() string {
 	for _, p := range s.played {
 		column := p.lane.name
 		if p.lane.hostile != nil {
-			column = "recorder"
+			column = strings.TrimSpace("recorder " + p.lane.over)
 		}
 		if s.between != nil {
 			column = s.target.name + " in front"
