@@ -42,6 +42,8 @@ type Input struct {
 	// that the gateway may not read.
 	ConfigMaps           map[string]map[string][]byte
 	UnreadableConfigMaps map[string]bool
+	// CheckOnly tells that only names and problems are wanted, and not a table to use.
+	CheckOnly bool
 }
 
 // WhyMissing says why a Secret has no content.
@@ -70,6 +72,7 @@ func Compile(in Input) (*table.Table, []table.Problem) {
 		c.declaredName(i)
 	}
 	out := table.Input{
+		CheckOnly: in.CheckOnly,
 		Listeners: []table.Listener{{Name: "all"}}, Settings: c.settings,
 		Rules: make([]table.Rule, 0, len(in.Routes)), Services: make(map[table.ServiceName]table.Service, len(in.Services)),
 	}

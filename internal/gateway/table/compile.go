@@ -23,6 +23,8 @@ func compile(in Input) (*compiler, *Table) {
 		in: in, backends: map[BackendName]*Backend{}, settings: map[BackendName]Settings{},
 		compiled: make([]compiled, 0, len(in.Rules)), texts: newTexts(),
 	}
+	// Where log-ins end is found out with the table.
+	c.texts.checks = in.CheckOnly && !slices.ContainsFunc(in.Rules, func(rule Rule) bool { return rule.Auth != nil && rule.Auth.OIDC != nil })
 	c.checkListeners()
 	c.checkSettings()
 	for i := range in.Rules {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -14,17 +16,28 @@ const (
 	maxMemory = 20_000
 	// maxRoom bounds the memory of all expressions of an owner together. One for each of 1,000 routes fits.
 	maxRoom = 200_000
+	// maxEffort bounds what it costs to read an expression, which is not known from what comes of it. maxEfforts bounds all
+	// expressions of an owner together: some tenths of a second. Plain ones are never refused for it.
+	maxEffort  = 50_000
+	maxEfforts = 1_500_000
 )
 
 // expression compiles an expression that must match the whole value.
 func (t *texts) expression(owner, field, text string) (*expression, *Fault) {
+	noRoom := func() *Fault {
+		return &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: there is no room for the regular expression %q, because those before it are too large together", field, text)}
+	}
+	use := usedExpression{owner, text}
 	known := t.expressions[text]
 	if known == nil {
+		if !t.takeEffort(use) {
+			return nil, noRoom()
+		}
 		known = parseExpression(text)
 		t.expressions[text] = known
 	}
-	if known.wrong == "" && !t.takeRoom(usedExpression{owner, text}, known.memory) {
-		return nil, &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: there is no room for the regular expression %q, because those before it are too large together", field, text)}
+	if known.wrong == "" && !t.takeRoom(use, known.memory) {
+		return nil, noRoom()
 	}
 	if !t.checks {
 		known.compile()
@@ -48,15 +61,73 @@ func (t *texts) takeRoom(use usedExpression, memory int) bool {
 	return true
 }
 
+// takeEffort takes the effort of reading an expression that nobody has read yet. It returns false if the owner has none left.
+func (t *texts) takeEffort(use usedExpression) bool {
+	effort := min(effortOf(use.text), maxEffort)
+	if t.effort[use.owner]+effort > maxEfforts {
+		return false
+	}
+	t.effort[use.owner] += effort
+	return true
+}
+
+// effortOf estimates what it costs to read an expression, in characters of a plain one: about 0.2 microseconds. A class of
+// Unicode has hundreds of ranges. Where case is ignored, every character of a range is looked at. So it is where the expression
+// is written anew, also for what is not in a set.
+func effortOf(text string) int {
+	flags := flagsOf(text)
+	classes := strings.Count(text, `\p`) + strings.Count(text, `\P`)
+	if !flags.ignoresCase && !flags.lines {
+		return len(text) + 500*classes
+	}
+	for _, class := range []string{`[^`, `[:^`, `\W`, `\S`, `\D`} {
+		classes += strings.Count(text, class)
+	}
+	for i := range len(text) - 1 {
+		if text[i] == '-' && (text[i+1] == '\\' || text[i+1] >= utf8.RuneSelf) {
+			classes++
+		}
+	}
+	return len(text) + 5_000*classes
+}
+
+// flags are what an expression says of itself, or seems to.
+type flags struct {
+	// ignoresCase tells that the flag i is set somewhere.
+	ignoresCase bool
+	// lines tells that a line end may not be an ordinary character, or that it does not go into a group as it is.
+	lines bool
+}
+
+func flagsOf(text string) flags {
+	found := flags{lines: strings.Contains(text, `\Q`)}
+	for rest := text; ; {
+		_, after, more := strings.Cut(rest, "(?")
+		if !more {
+			return found
+		}
+		set, cleared, _ := strings.Cut(after[:len(after)-len(strings.TrimLeft(after, "imsU-"))], "-")
+		found.ignoresCase = found.ignoresCase || strings.Contains(set, "i")
+		found.lines = found.lines || strings.Contains(set, "m") || strings.Contains(cleared, "s")
+		rest = after
+	}
+}
+
 // parseExpression finds out whether an expression can be compiled. Its size is known before: what is too large must not be compiled
-// to find that out.
+// to find that out, and what would take long must not be read.
 func parseExpression(text string) *expression {
+	if effortOf(text) > maxEffort {
+		return &expression{wrong: "it is too large"}
+	}
 	parsed, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
 	if err != nil {
 		return &expression{wrong: err.Error()}
 	}
-	ignoreLines(parsed)
-	e := &expression{alone: parsed.String()}
+	e := &expression{alone: "(?s:" + text + ")"}
+	if flagsOf(text).lines {
+		ignoreLines(parsed)
+		e.alone = parsed.String()
+	}
 	if e.program, e.memory = sizeOf(parsed); e.program > maxInstructions || e.memory > maxMemory {
 		e.wrong = "it is too large"
 	} else if _, err := syntax.Parse(e.ofWhole(), syntax.Perl); err != nil { // which has one more level

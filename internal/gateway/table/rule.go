@@ -15,6 +15,9 @@ type Input struct {
 	Services map[ServiceName]Service
 	// Settings are the settings of backends. Backends without any have the defaults.
 	Settings map[BackendName]Settings
+	// CheckOnly tells that only the problems are wanted. Then the table must not be used: expressions may not be compiled, which
+	// is most of the work.
+	CheckOnly bool
 }
 
 // Listener is a place where requests arrive. Of the listeners of a port, the one whose

@@ -11,6 +11,7 @@ type texts struct {
 	expressions map[string]*expression
 	used        map[usedExpression]bool
 	room        map[string]int // that owners have used for the memory of expressions
+	effort      map[string]int // that reading their expressions has cost
 	paths       map[string]specPath
 	prefixes    map[string][]string // the readings of each prefix
 }
@@ -35,7 +36,7 @@ type specPath struct {
 
 func newTexts() *texts {
 	return &texts{
-		expressions: map[string]*expression{}, used: map[usedExpression]bool{}, room: map[string]int{},
+		expressions: map[string]*expression{}, used: map[usedExpression]bool{}, room: map[string]int{}, effort: map[string]int{},
 		paths: map[string]specPath{}, prefixes: map[string][]string{},
 	}
 }
