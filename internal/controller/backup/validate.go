@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/webhook"
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/schedule"
 	"github.com/slipway-dev/slipway/internal/text"
@@ -106,7 +107,9 @@ func isPattern(pattern string) bool {
 
 // SetupWebhook serves the validation of Backups.
 func SetupWebhook(mgr ctrl.Manager) {
-	mgr.GetWebhookServer().Register(ValidationPath, admission.WithValidator(mgr.GetScheme(), &validator{clock: clock.RealClock{}}))
+	hook := admission.WithValidator(mgr.GetScheme(), &validator{clock: clock.RealClock{}})
+	hook.Handler = webhook.Shared(hook.Handler, clock.RealClock{})
+	mgr.GetWebhookServer().Register(ValidationPath, hook)
 }
 
 var _ admission.Validator[*slipwayv1alpha1.Backup] = (*validator)(nil)

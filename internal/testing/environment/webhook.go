@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -28,9 +29,9 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// Webhooks installs what config/webhook says, for a namespace and an operator that serves
+// Webhooks installs what config/webhook says, for a namespace, and others, and an operator that serves
 // webhooks at this port of this machine.
-func (e *Environment) Webhooks(t testing.TB, namespace string, port int) {
+func (e *Environment) Webhooks(t testing.TB, namespace string, port int, others ...string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root(), "config", "webhook", "configuration.yaml"))
 	if err != nil {
@@ -44,7 +45,11 @@ func (e *Environment) Webhooks(t testing.TB, namespace string, port int) {
 		hook := &configuration.Webhooks[i]
 		url := fmt.Sprintf("https://127.0.0.1:%d%s", port, *hook.ClientConfig.Service.Path)
 		hook.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url}
-		hook.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "test", Expression: fmt.Sprintf("request.namespace == %q", namespace)}}
+		var conditions []string
+		for _, of := range append([]string{namespace}, others...) {
+			conditions = append(conditions, fmt.Sprintf("request.namespace == %q", of))
+		}
+		hook.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "test", Expression: strings.Join(conditions, " || ")}}
 	}
 	if err := e.Client.Create(t.Context(), configuration); err != nil {
 		t.Fatal(err)
