@@ -45,7 +45,7 @@ const (
 	ReasonPortUnavailable = "PortUnavailable"
 	// ReasonDuplicateName: an earlier route has the same name.
 	ReasonDuplicateName = "DuplicateName"
-	// ReasonHostConflict: an older APIGateway has the same host at the same place.
+	// ReasonHostConflict: another APIGateway had the same host at the same place first.
 	ReasonHostConflict = "HostConflict"
 	// ReasonInvalidSecret: a Secret does not hold what the route needs, in the form that it needs.
 	ReasonInvalidSecret = "InvalidSecret"
@@ -72,6 +72,8 @@ const (
 	ReasonReplicaStale = "ReplicaStale"
 	// ReasonHostNotExposed: what exposes the gateway does not take the host of a route.
 	ReasonHostNotExposed = "HostNotExposed"
+	// ReasonExposeNotPermitted: the operator was not told to make HTTPRoutes for the Gateway of spec.expose.
+	ReasonExposeNotPermitted = "ExposeNotPermitted"
 	// ReasonKindNotFound: the cluster does not have a kind that spec.expose needs.
 	ReasonKindNotFound = "KindNotFound"
 	// ReasonParentNotFound: the Gateway that spec.expose.gateway names does not exist.

@@ -240,7 +240,8 @@ type Expose struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	IngressClassName *string `json:"ingressClassName,omitempty"`
-	// gateway is the Gateway that the HTTPRoute attaches to.
+	// gateway is the Gateway that the HTTPRoute attaches to. The operator must be permitted to make
+	// HTTPRoutes for it, with its option --httproute-gateways.
 	// +optional
 	Gateway *ParentGateway `json:"gateway,omitempty"`
 	// httpNodePort is the port of every node that leads to port 80 of the Service, from 1

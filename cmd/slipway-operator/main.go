@@ -41,6 +41,7 @@ func main() {
 	flags.StringSliceVar(&options.MonitorExclude, "monitor-exclude", nil, "patterns of the kinds that it may not read")
 	flags.StringVar(&options.GatewayImage, "gateway-image", "", "image of the pods of an APIGateway that names none (default \"slipway-gateway:dev\")")
 	flags.StringVar((*string)(&options.GatewayServiceType), "gateway-service-type", "", "type of the Services of Gateways: LoadBalancer, NodePort or ClusterIP (default LoadBalancer)")
+	flags.StringSliceVar(&options.HTTPRouteGateways, "httproute-gateways", nil, "Gateways for which APIGateways may have HTTPRoutes: namespace/name, namespace/* or *, separated by commas; who may write APIGateways gets these HTTPRoutes (default none)")
 	flags.IntVar(&options.WebhookPort, "webhook-port", 0, "where admission webhooks are served; 0 serves none")
 	flags.StringVar(&options.WebhookHost, "webhook-host", "", "name by which the API server calls them (default \"slipway-webhook.NAMESPACE.svc\" with the operator's own namespace from POD_NAMESPACE, or slipway-system)")
 	flags.BoolVar(&development, "development", false, "log for people instead of machines")

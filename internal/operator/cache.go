@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -23,6 +25,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/health"
@@ -36,8 +39,9 @@ const fieldManagerPrefix = "slipway-"
 
 // cacheOptions is the cache budget: what the operator keeps in memory, and why. An
 // object of a kind that is not listed here makes a read fail instead of silently
-// starting a watch on the whole cluster. namespaces are the ones to watch, none: all.
-func cacheOptions(namespaces []string) cache.Options {
+// starting a watch on the whole cluster. namespaces are the ones to watch, none: all; own is the
+// operator's.
+func cacheOptions(namespaces []string, own string) cache.Options {
 	child := cache.ByObject{Label: ours(), Transform: keepOwnManagedFields}
 	options := cache.Options{
 		DefaultNamespaces:           watched(namespaces),
@@ -73,6 +77,13 @@ func cacheOptions(namespaces []string) cache.Options {
 			&corev1.Pod{}: {Label: ours(), Transform: keepPodStatus},
 			// ReplicaSets, as metadata: which one is of the current template.
 			&appsv1.ReplicaSet{}: {Label: ours(), Transform: keepMetadata(health.AnnotationRevision)},
+
+			// In the operator's own namespace: whose a host is.
+			&coordinationv1.Lease{}: {
+				Namespaces: map[string]cache.Config{own: {}},
+				Label:      hosts.Selector(),
+				Transform:  cache.TransformStripManagedFields(),
+			},
 
 			// One object: whether the API server trusts the operator's webhooks.
 			&admissionregistrationv1.ValidatingWebhookConfiguration{}: {
@@ -187,6 +198,9 @@ func keepLabels(object any) (any, error) {
 func ours() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway})
 }
+
+// ownNamespace is where the operator keeps what is its own.
+func ownNamespace(options Options) string { return cmp.Or(options.Namespace, DefaultNamespace) }
 
 // watched are the namespaces to watch; nil: all.
 func watched(namespaces []string) map[string]cache.Config {

@@ -108,7 +108,9 @@ type Options struct {
 	// AllowSecondController lets a second manager register controllers of the same
 	// name in one process, as a test that restarts the operator does. Default false.
 	AllowSecondController bool
-	// Namespace is the operator's own: it holds the key of what is hashed. Default
+	// HTTPRouteGateways are the Gateways for which APIGateways may have HTTPRoutes: namespace/name, namespace/* or *. Default: none.
+	HTTPRouteGateways []string
+	// Namespace is the operator's own: it holds the key of what is hashed, and the records of whose a host is. Default
 	// "slipway-system".
 	Namespace string
 	// ContentKeys replaces the key that is in Namespace, as a test does that compares what
@@ -186,7 +188,7 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 		if err := webhook.Setup(mgr, certificates); err != nil {
 			return nil, fmt.Errorf("set up the webhooks: %w", err)
 		}
-		setUpWebhooks(mgr, options.Controllers)
+		setUpWebhooks(mgr, options)
 	}
 	if err := addProbes(mgr); err != nil {
 		return nil, err
@@ -207,10 +209,13 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 }
 
 // setUpWebhooks serves the webhooks of the kinds that are controlled; none named: all.
-func setUpWebhooks(mgr ctrl.Manager, controllers []string) {
-	for name, setUp := range map[string]func(ctrl.Manager){"apigateway": apigateway.SetupWebhook, "backup": backup.SetupWebhook} {
-		if len(controllers) == 0 || slices.Contains(controllers, name) {
-			setUp(mgr)
+func setUpWebhooks(mgr ctrl.Manager, options Options) {
+	for name, setUp := range map[string]func(){
+		"apigateway": func() { apigateway.SetupWebhook(mgr, ownNamespace(options)) },
+		"backup":     func() { backup.SetupWebhook(mgr) },
+	} {
+		if len(options.Controllers) == 0 || slices.Contains(options.Controllers, name) {
+			setUp()
 		}
 	}
 }
@@ -238,6 +243,8 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		"apigateway": func() error {
 			return apigateway.Setup(mgr, apigateway.Options{
 				Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
+				Namespace:               ownNamespace(options),
+				HTTPRouteGateways:       options.HTTPRouteGateways,
 				AdminPort:               options.GatewayAdminPort,
 				GatewayAPI:              exposureBudget(options.Namespaces),
 				NewCache:                options.NewCache,
@@ -336,7 +343,7 @@ func managerOptions(options Options) ctrl.Options {
 	recoverPanic := true
 	return ctrl.Options{
 		Scheme:                  Scheme(),
-		Cache:                   cacheOptions(options.Namespaces),
+		Cache:                   cacheOptions(options.Namespaces, ownNamespace(options)),
 		NewCache:                options.NewCache,
 		NewClient:               options.NewClient,
 		Metrics:                 metricsOptions(options),

@@ -3,60 +3,60 @@ package apigateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
-	"github.com/slipway-dev/slipway/internal/kit/watch"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
 // indexClaim finds APIGateways by a host at the place where it is exposed.
 const indexClaim = "slipway.dev/claim"
 
-// place is where a gateway is exposed together with others, or empty where it is alone:
-// behind a Service of its own. Ingresses of a class are one place in the whole cluster,
-// and so are the HTTPRoutes of a listener. An Ingress of the default class that does not
-// name it is at the place of those without a name.
-func place(gateway *slipwayv1alpha1.APIGateway) string {
+// place is where a gateway is exposed together with others, and which part of that; it is empty where the gateway is alone:
+// behind a Service of its own. Ingresses are one place in the whole cluster, of which each class is a part. An Ingress that
+// names no class may be of any. So is an HTTPRoute that names no listener at each of its Gateway.
+func place(gateway *slipwayv1alpha1.APIGateway) (place, part string) {
 	expose := gateway.Spec.Expose
 	switch desired.ExposeType(gateway) {
 	case slipwayv1alpha1.ExposeIngress:
-		if expose == nil || expose.IngressClassName == nil {
-			return "Ingress"
+		if expose != nil && expose.IngressClassName != nil {
+			part = *expose.IngressClassName
 		}
-		return "Ingress/" + *expose.IngressClassName
+		return "Ingress", part
 	case slipwayv1alpha1.ExposeHTTPRoute:
 		parent := expose.Gateway
 		if parent == nil {
-			return ""
+			return "", ""
 		}
-		return strings.Join([]string{"HTTPRoute", cmp.Or(parent.Namespace, gateway.Namespace), parent.Name, parent.SectionName}, "/")
+		return strings.Join([]string{"HTTPRoute", cmp.Or(parent.Namespace, gateway.Namespace), parent.Name}, "/"), parent.SectionName
 	case slipwayv1alpha1.ExposeNodePort, slipwayv1alpha1.ExposeLoadBalancer, slipwayv1alpha1.ExposeClusterIP:
 	}
-	return ""
+	return "", ""
 }
 
-// claim is a host at a place. The path is no part of it: an Ingress and an HTTPRoute send
-// a host as a whole to one gateway, and to the one that was there first.
-func claim(place, host string) string { return place + " " + host }
-
-// claims are all of a gateway.
-func claims(gateway *slipwayv1alpha1.APIGateway) []string {
-	at := place(gateway)
+// claims are the hosts that a gateway asks for. The path is no part of a claim: an Ingress and an HTTPRoute send a host as a
+// whole to one gateway.
+func claims(gateway *slipwayv1alpha1.APIGateway) []hosts.Claim {
+	at, part := place(gateway)
 	if at == "" {
 		return nil
 	}
-	hosts := desired.Hosts(gateway)
-	list := make([]string, len(hosts))
-	for i, host := range hosts {
-		list[i] = claim(at, host)
+	var list []hosts.Claim
+	for _, name := range desired.Hosts(gateway) {
+		if !desired.IsAddress(name) { // which nothing exposes
+			list = append(list, hosts.Claim{Place: at, Part: part, Host: name})
+		}
 	}
 	return list
 }
@@ -66,59 +66,145 @@ func claimIndex(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	return claims(gateway)
+	var values []string
+	for _, claim := range claims(gateway) {
+		values = append(values, claim.Index())
+	}
+	for _, claim := range certificateClaims(gateway) {
+		values = append(values, claim.Index())
+	}
+	return values
 }
 
-// older tells which of two gateways a host belongs to: the one that was made first.
-func older(a, b *slipwayv1alpha1.APIGateway) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+// certificateClaims are the hosts of the certificates that an Ingress has beside its rules. Nobody gets a host by them.
+func certificateClaims(gateway *slipwayv1alpha1.APIGateway) []hosts.Claim {
+	if desired.ExposeType(gateway) != slipwayv1alpha1.ExposeIngress {
+		return nil
 	}
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name)) < 0
+	at, part := place(gateway)
+	var list []hosts.Claim
+	for i := range gateway.Spec.TLS {
+		for _, host := range gateway.Spec.TLS[i].Hosts {
+			list = append(list, hosts.Claim{Place: at, Part: part, Host: string(host)})
+		}
+	}
+	return list
 }
 
-// findConflicts returns the hosts of a gateway that belong to an older one, and to which.
-func (r *Reconciler) findConflicts(ctx context.Context, gateway *slipwayv1alpha1.APIGateway) (map[string]types.NamespacedName, error) {
-	at := place(gateway)
-	if at == "" {
-		return nil, nil
-	}
-	conflicts := map[string]types.NamespacedName{}
-	for _, host := range desired.Hosts(gateway) {
-		others, err := claimants(ctx, r.kit.Client, claim(at, host))
-		if err != nil {
-			return nil, err
-		}
-		owner := gateway
-		for i := range others {
-			if other := &others[i]; other.DeletionTimestamp.IsZero() && older(other, owner) {
-				owner = other
-			}
-		}
-		if owner != gateway {
-			conflicts[host] = client.ObjectKeyFromObject(owner)
-		}
-	}
-	return conflicts, nil
+// older tells which of two gateways was made first.
+func older(a, b *slipwayv1alpha1.APIGateway) int {
+	made := a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	return cmp.Or(made, strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// claimants are the APIGateways with a claim, shared with the cache.
-func claimants(ctx context.Context, reader client.Reader, claim string) ([]slipwayv1alpha1.APIGateway, error) {
+// present lists the gateways that there are, the oldest first.
+func (r *Reconciler) present(ctx context.Context) ([]hosts.Present, error) {
 	list := &slipwayv1alpha1.APIGatewayList{}
-	err := reader.List(ctx, list, client.MatchingFields{indexClaim: claim},
-		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err != nil {
-		return nil, fmt.Errorf("list APIGateways by claim: %w", err)
+	if err := r.kit.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list APIGateways: %w", err)
 	}
-	return list.Items, nil
+	gateways := make([]*slipwayv1alpha1.APIGateway, 0, len(list.Items))
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp.IsZero() {
+			gateways = append(gateways, &list.Items[i])
+		}
+	}
+	slices.SortFunc(gateways, older)
+	all := make([]hosts.Present, len(gateways))
+	for i, gateway := range gateways {
+		all[i] = hosts.Present{Gateway: client.ObjectKeyFromObject(gateway), Claims: claims(gateway)}
+	}
+	return all, nil
 }
 
-// rivals maps an APIGateway to the others that have a claim of it.
-func rivals(reader client.Reader) handler.MapFunc {
-	claimants := watch.Referrers{Reader: reader, List: &slipwayv1alpha1.APIGatewayList{}, Index: indexClaim, Values: claimIndex}
-	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		return slices.DeleteFunc(claimants.Map(ctx, object), func(request reconcile.Request) bool {
-			return request.NamespacedName == client.ObjectKeyFromObject(object)
-		})
+// takeHosts gives the gateway the hosts that it asks for, as far as they belong to nobody else.
+func (r *Reconciler) takeHosts(ctx context.Context, s *scope) error {
+	key := client.ObjectKeyFromObject(s.gateway)
+	s.conflicts, s.withheld = map[string]types.NamespacedName{}, map[string]bool{}
+	err := r.hosts.Begin(ctx, r.present)
+	if err == nil {
+		s.records, err = r.hosts.Mine(ctx, key)
 	}
+	if err != nil {
+		s.hostsUnknown = true
+		return err
+	}
+	if s.exposeRefusal != nil && len(s.existingHTTPRoutes()) == 0 {
+		return nil // what may not be exposed takes nobody else's place
+	}
+	s.claims = claims(s.gateway)
+	var errs []error
+	for _, claim := range s.claims {
+		owner, err := r.hosts.Take(ctx, key, claim, s.records)
+		errs = append(errs, err)
+		if owner != nil {
+			s.conflicts[claim.Host], s.withheld[claim.Host] = *owner, true
+		}
+	}
+	errs = append(errs, r.withholdTLS(ctx, s))
+	err = errors.Join(errs...)
+	s.hostsUnknown = err != nil
+	return err
+}
+
+// withholdTLS looks for hosts of certificates that belong to others: some controllers of Ingresses serve a certificate for
+// every host that is beside it, whether a rule has that host or not.
+func (r *Reconciler) withholdTLS(ctx context.Context, s *scope) error {
+	for _, claim := range certificateClaims(s.gateway) {
+		rival, err := r.hosts.Rival(ctx, client.ObjectKeyFromObject(s.gateway), claim)
+		if err != nil {
+			return err
+		}
+		if rival != nil {
+			s.withheld[claim.Host] = true
+		}
+	}
+	return nil
+}
+
+// releaseHosts gives up the hosts that the gateway does not ask for any more, once nothing exposes them.
+func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) error {
+	if s.hostsUnknown || s.lingers {
+		return nil
+	}
+	return r.hosts.Release(ctx, client.ObjectKeyFromObject(s.gateway), s.claims, s.records)
+}
+
+// orphanRecheck is when to look again whether what exposed a gateway that has gone is gone too. Of what somebody orphaned no
+// event tells.
+const orphanRecheck = time.Minute
+
+// giveUpHosts gives up the hosts of a gateway that has gone, once nothing exposes them. It returns when to look again.
+func (r *Reconciler) giveUpHosts(ctx context.Context, key types.NamespacedName) (outcome.Recheck, error) {
+	mine, err := r.hosts.Mine(ctx, key)
+	if err != nil || len(mine) == 0 {
+		return 0, err
+	}
+	exposed, err := r.stillExposed(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	if exposed {
+		return outcome.Recheck(orphanRecheck), nil
+	}
+	return 0, r.hosts.Release(ctx, key, nil, mine)
+}
+
+// stillExposed tells whether an Ingress or an HTTPRoute of a gateway is left.
+func (r *Reconciler) stillExposed(ctx context.Context, key types.NamespacedName) (bool, error) {
+	ofGateway := client.MatchingLabels{slipwayv1alpha1.LabelAPIGateway: key.Name}
+	of := []client.ListOption{client.InNamespace(key.Namespace), ofGateway, client.UnsafeDisableDeepCopy}
+	ingresses := &networkingv1.IngressList{}
+	if err := r.kit.Client.List(ctx, ingresses, of...); err != nil {
+		return false, fmt.Errorf("list the Ingresses: %w", err)
+	}
+	applier, err := r.gatewayAPI.applier()
+	if err != nil || applier == nil {
+		return len(ingresses.Items) > 0, err
+	}
+	routes := &gatewayv1.HTTPRouteList{}
+	if err := applier.Client.List(ctx, routes, of...); err != nil {
+		return false, fmt.Errorf("list the HTTPRoutes: %w", err)
+	}
+	return len(ingresses.Items)+len(routes.Items) > 0, nil
 }

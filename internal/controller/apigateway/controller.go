@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/kit"
@@ -53,6 +54,10 @@ type Reconciler struct {
 	kit *kit.Tools
 	// gatewayAPI has the kinds that a cluster need not have.
 	gatewayAPI *gatewayAPI
+	// hosts records whose a host is.
+	hosts *hosts.Book
+	// httpRouteGateways are the Gateways for which HTTPRoutes may be made.
+	httpRouteGateways []string
 	// replicas knows what the pods serve.
 	replicas Replicas
 	// image is what the pods run where the spec names nothing else.
@@ -99,6 +104,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Abort(req.NamespacedName, err)
 	case s == nil:
 		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
+		if again, err := r.giveUpHosts(ctx, req.NamespacedName); err != nil || again > 0 {
+			return r.kit.Conclude(ctx, req.NamespacedName, err, &again, nothingToTell)
+		}
 		return r.kit.Forget(ctx, req.NamespacedName)
 	case !s.gateway.DeletionTimestamp.IsZero():
 		// Owner references delete the children.
@@ -109,8 +117,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	s.check = r.check(s.gateway)
-	s.conflicts, s.err = r.findConflicts(ctx, s.gateway)
+	s.exposeRefusal = r.exposeRefusal(s.gateway)
+	s.err = r.takeHosts(ctx, s)
 	s.err = errors.Join(s.err, r.applyChildren(ctx, s))
+	s.err = errors.Join(s.err, r.releaseHosts(ctx, s))
 	r.askPods(ctx, s)
 	r.listen(ctx, s)
 	s.judgePods(r.kit.Clock.Now())
@@ -132,6 +142,9 @@ func (s *scope) size() revision.Size {
 	routes := len(s.gateway.Spec.Routes)
 	return revision.Size{Routes: max(maxRoutes, routes), Objects: routes}
 }
+
+// nothingToTell is the status of what has gone.
+func nothingToTell() error { return nil }
 
 // askPods has the pods followed that can answer, gets their answers, and lets those that
 // are stale know whether others are current.

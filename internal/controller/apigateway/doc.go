@@ -8,7 +8,9 @@
 //	setup.go       what is watched, and how an event finds its APIGateway
 //	scope.go       what one reconcile knows, and loading it
 //	check.go       what the spec alone tells about its routes (pure)
-//	claims.go      which hosts belong to which APIGateway
+//	claims.go      which hosts the gateway asks for, gets and gives up
+//	records.go     whom a change of the record of a host is told
+//	permission.go  for which Gateways HTTPRoutes may be made (pure)
 //	children.go    applying and deleting children
 //	quota.go       the Secret by which replicas know each other that share rate limits
 //	gatewayapi.go  the kinds of the Gateway API, which a cluster need not have
@@ -22,5 +24,5 @@
 //	validate.go    the admission webhook: what the schema cannot refuse
 //
 // Package desired says what an APIGateway leads to, package replica follows what its
-// pods say. What other kinds have too is in package kit.
+// pods say, package hosts records whose a host is. What other kinds have too is in package kit.
 package apigateway

@@ -14,7 +14,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -262,7 +261,7 @@ func (f *fixture) httpRoutesAreAsStated(names ...string) {
 		}
 	}
 	applier := &apply.Applier{FieldManager: apigateway.FieldManager}
-	for place, stated := range desired.HTTPRoutes(gateway, current) {
+	for place, stated := range desired.HTTPRoutes(gateway, current, nil) {
 		if drifted, err := applier.Drifted(stated, routes[place]); drifted || err != nil {
 			f.Errorf("HTTPRoute %q: drifted: %v (%v): %+v", names[place], drifted, err, routes[place].Spec.Rules)
 		}
@@ -305,60 +304,4 @@ func installGatewayAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// A host belongs to the oldest gateway at the same place, in whatever namespace.
-func TestAHostBelongsToTheOldestGatewayAtTheSamePlace(t *testing.T) {
-	f := newFixture(t)
-	other := env.Namespace(t)
-	f.startOperator(nil, other)
-	elder := f.gateway(func(g *slipwayv1alpha1.APIGateway) { g.Namespace, g.Name = other, "elder" })
-	f.create(elder)
-	f.running(func(g *slipwayv1alpha1.APIGateway) {
-		// Made within the same second, the namespace would decide.
-		g.Spec.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeClusterIP}
-	})
-	younger := &slipwayv1alpha1.APIGateway{}
-	if err := f.get("edge", younger); err != nil {
-		t.Fatal(err)
-	}
-	if !elder.CreationTimestamp.Before(&younger.CreationTimestamp) && other > f.namespace {
-		younger, elder = elder, younger
-	}
-	loser := client.ObjectKeyFromObject(younger)
-	winner := client.ObjectKeyFromObject(elder)
-	lose := func(conditionStatus metav1.ConditionStatus, reason string) *slipwayv1alpha1.APIGateway {
-		t.Helper()
-		there := &fixture{T: t, namespace: loser.Namespace, cluster: f.cluster}
-		return there.waitNamed(loser.Name, func(g *slipwayv1alpha1.APIGateway) error {
-			return has(g, slipwayv1alpha1.ConditionAccepted, conditionStatus, reason)
-		})
-	}
-	lose(metav1.ConditionTrue, "")
-
-	for _, key := range []client.ObjectKey{loser, winner} {
-		update(f, &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, func(g *slipwayv1alpha1.APIGateway) {
-			g.Spec.Expose = nil
-		})
-	}
-	bad := lose(metav1.ConditionFalse, slipwayv1alpha1.ReasonHostConflict)
-	want := fmt.Sprintf("host: %q belongs to APIGateway %q, which is exposed at the same place and is older", "api.example.com", winner)
-	if got := bad.Status.Routes.NotLive; len(got) != 2 || got[0].Reason != slipwayv1alpha1.ReasonHostConflict || got[0].Message != want {
-		t.Errorf("routes that are not live: %+v, want two with %q", got, want)
-	}
-
-	// The host is let go, and then asked for again.
-	hosts := func(host slipwayv1alpha1.HostName) {
-		update(f, &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Namespace: winner.Namespace, Name: winner.Name}}, func(g *slipwayv1alpha1.APIGateway) {
-			for i := range g.Spec.Routes {
-				g.Spec.Routes[i].Host = host
-			}
-		})
-	}
-	hosts("other.example.com")
-	lose(metav1.ConditionTrue, "")
-	hosts("api.example.com")
-	lose(metav1.ConditionFalse, slipwayv1alpha1.ReasonHostConflict)
-	f.delete(&slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Namespace: winner.Namespace, Name: winner.Name}})
-	lose(metav1.ConditionTrue, "")
 }

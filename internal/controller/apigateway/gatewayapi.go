@@ -137,7 +137,10 @@ func (s *scope) loadHTTPRoutes(ctx context.Context) error {
 
 // apply makes the HTTPRoutes, and deletes those that an earlier spec asked for.
 func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
-	wanted := desired.HTTPRoutes(s.gateway, s.hostnames())
+	if s.exposeRefusal != nil {
+		return nil // what was permitted once serves on as it is
+	}
+	wanted := desired.HTTPRoutes(s.gateway, s.hostnames(), s.withheld)
 	if len(wanted) == 0 {
 		return g.deleteUnwanted(ctx, s, nil)
 	}
@@ -173,10 +176,12 @@ func (g *gatewayAPI) deleteUnwanted(ctx context.Context, s *scope, wanted []*gat
 	var errs []error
 	for place, route := range s.httpRoutes {
 		if exists(route) && (place >= len(wanted) || wanted[place] == nil) {
+			s.lingers = true
 			errs = append(errs, s.gatewayAPI.Delete(ctx, s.gateway, route))
 		}
 	}
 	for _, route := range s.formerHTTPRoutes {
+		s.lingers = true
 		errs = append(errs, s.gatewayAPI.Delete(ctx, s.gateway, route))
 	}
 	return errors.Join(errs...)

@@ -196,9 +196,9 @@ func (s *scope) problemOf(route int) *health.Trouble {
 
 func conflictMessage(host, owner string) string {
 	if host == "" {
-		return fmt.Sprintf("host: requests for any host go to APIGateway %q, which is exposed at the same place and is older", owner)
+		return fmt.Sprintf("host: requests for any host go to APIGateway %q, which is exposed at the same place and had them first", owner)
 	}
-	return fmt.Sprintf("host: %q belongs to APIGateway %q, which is exposed at the same place and is older", host, owner)
+	return fmt.Sprintf("host: %q belongs to APIGateway %q, which is exposed at the same place and had it first", host, owner)
 }
 
 // Bounds of what status says of one route: there may be 1,000, in an object that must stay

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -12,13 +13,12 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
@@ -42,6 +42,10 @@ const (
 type Options struct {
 	// Image is what gateway pods run where the spec names no image. Required.
 	Image string
+	// Namespace is the operator's own: it has the records of whose a host is. Required.
+	Namespace string
+	// HTTPRouteGateways are the Gateways for which HTTPRoutes may be made: namespace/name, namespace/* or *. Default: none.
+	HTTPRouteGateways []string
 	// AdminPort is where gateway pods say what they serve. Default: that of the pods that
 	// the controller makes; a test may have others.
 	AdminPort int
@@ -67,6 +71,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		watch.Index{Object: watch.ReplicaSet(), Name: indexAPIGateway, Values: watch.LabelIndex(slipwayv1alpha1.LabelAPIGateway)},
 		watch.Index{Object: &slipwayv1alpha1.APIGateway{}, Name: indexClaim, Values: claimIndex},
 		watch.Index{Object: &slipwayv1alpha1.APIGateway{}, Name: indexParent, Values: parentIndex},
+		watch.Index{Object: &coordinationv1.Lease{}, Name: hosts.IndexHolder, Values: hosts.HolderIndex},
 	); err != nil {
 		return err
 	}
@@ -95,9 +100,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelAPIGateway)).
 		WatchesMetadata(&appsv1.ReplicaSet{}, watch.ByLabel(slipwayv1alpha1.LabelAPIGateway)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofQuotaSecret)).
-		// Whose host it is changes with other APIGateways, before the change and after it.
-		Watches(&slipwayv1alpha1.APIGateway{}, handler.EnqueueRequestsFromMapFunc(rivals(mgr.GetClient())),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// Whose a host is.
+		Watches(&coordinationv1.Lease{}, ofRecord(mgr.GetClient())).
 		WatchesRawSource(watch.Notices(follower.Notify)).
 		WatchesRawSource(r.kit.Blockers.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
@@ -127,7 +131,11 @@ func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconc
 			Good: []string{slipwayv1alpha1.ConditionReady},
 			Bad:  []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled},
 		}}),
+		hosts:    &hosts.Book{Client: mgr.GetClient(), Namespace: options.Namespace},
 		replicas: replicas,
+
+		httpRouteGateways: options.HTTPRouteGateways,
+
 		image:    options.Image,
 		checks:   lru.New(checkMemory),
 		settling: lru.New(kit.Memory),

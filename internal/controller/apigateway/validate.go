@@ -2,20 +2,22 @@ package apigateway
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/webhook"
 )
 
 // ValidationPath is where the operator's webhook server validates APIGateways.
@@ -24,9 +26,11 @@ const ValidationPath = "/validate-apigateway"
 // maxRefusals bounds how many routes one answer names.
 const maxRefusals = 10
 
-// SetupWebhook serves the validation of APIGateways.
-func SetupWebhook(mgr ctrl.Manager) {
-	mgr.GetWebhookServer().Register(ValidationPath, admission.WithValidator(mgr.GetScheme(), &validator{reader: mgr.GetClient()}))
+// SetupWebhook serves the validation of APIGateways. namespace is the operator's own.
+func SetupWebhook(mgr ctrl.Manager, namespace string) {
+	hook := admission.WithValidator(mgr.GetScheme(), &validator{hosts: &hosts.Book{Client: mgr.GetClient(), Namespace: namespace}})
+	hook.Handler = webhook.Shared(hook.Handler, clock.RealClock{})
+	mgr.GetWebhookServer().Register(ValidationPath, hook)
 }
 
 var _ admission.Validator[*slipwayv1alpha1.APIGateway] = (*validator)(nil)
@@ -35,11 +39,7 @@ var _ admission.Validator[*slipwayv1alpha1.APIGateway] = (*validator)(nil)
 // regular expression that does not compile, and a host that another APIGateway has at
 // the same place. Only what a change brings in is refused, so that what has come in
 // otherwise keeps nobody from mending or deleting it.
-type validator struct {
-	reader client.Reader
-	// compiles is held while routes are compiled: many requests at a time must not take more memory than one.
-	compiles sync.Mutex
-}
+type validator struct{ hosts *hosts.Book }
 
 // ValidateCreate refuses what is wrong.
 func (v *validator) ValidateCreate(ctx context.Context, gateway *slipwayv1alpha1.APIGateway) (admission.Warnings, error) {
@@ -77,56 +77,48 @@ func (v *validator) validate(ctx context.Context, before, gateway *slipwayv1alph
 
 // newExpressionProblems are the regular expressions that do not compile.
 func (v *validator) newExpressionProblems(before, gateway *slipwayv1alpha1.APIGateway) field.ErrorList {
-	v.compiles.Lock()
-	defer v.compiles.Unlock()
+	found := checkRoutes(gateway).problems
 	known := map[health.Trouble]bool{}
-	if before != nil {
+	if before != nil && len(found) > 0 {
 		for _, p := range checkRoutes(before).problems {
 			known[p] = true
 		}
 	}
-	problems := checkRoutes(gateway).problems
 	var refused field.ErrorList
 	for i := range gateway.Spec.Routes {
-		p, found := problems[i]
-		if found && p.Reason == slipwayv1alpha1.ReasonInvalidRegex && !known[p] {
+		p, wrong := found[i]
+		if wrong && p.Reason == slipwayv1alpha1.ReasonInvalidRegex && !known[p] {
 			refused = append(refused, field.Invalid(routePath(i), field.OmitValueType{}, p.Message))
 		}
 	}
 	return refused
 }
 
-// takenHosts are the hosts that another gateway has at the same place, of whatever age:
-// a host is not taken from somebody by an edit either.
+// takenHosts are the hosts that belong to another gateway.
 func (v *validator) takenHosts(ctx context.Context, before, gateway *slipwayv1alpha1.APIGateway) (field.ErrorList, error) {
-	at := place(gateway)
-	if at == "" {
-		return nil, nil
-	}
-	var had []string
+	var had []hosts.Claim
 	if before != nil {
 		had = claims(before)
 	}
-	var refused field.ErrorList
-	seen := map[string]bool{}
-	for i := range gateway.Spec.Routes {
-		host := string(gateway.Spec.Routes[i].Host)
-		wanted := claim(at, host)
-		if seen[host] || slices.Contains(had, wanted) {
+	owners := map[string]types.NamespacedName{}
+	for _, claim := range claims(gateway) {
+		if slices.Contains(had, claim) {
 			continue
 		}
-		seen[host] = true
-		others, err := claimants(ctx, v.reader, wanted)
+		owner, err := v.hosts.Rival(ctx, client.ObjectKeyFromObject(gateway), claim)
 		if err != nil {
 			return nil, err
 		}
-		for k := range others {
-			other := &others[k]
-			if other.DeletionTimestamp.IsZero() && client.ObjectKeyFromObject(other) != client.ObjectKeyFromObject(gateway) {
-				refused = append(refused, field.Invalid(routePath(i).Child("host"), host,
-					fmt.Sprintf("it belongs to APIGateway %q, which is exposed at the same place", client.ObjectKeyFromObject(other))))
-				break
-			}
+		if owner != nil {
+			owners[claim.Host] = *owner
+		}
+	}
+	var refused field.ErrorList
+	for i := range gateway.Spec.Routes {
+		host := string(gateway.Spec.Routes[i].Host)
+		if owner, taken := owners[host]; taken {
+			refused = append(refused, field.Invalid(routePath(i), field.OmitValueType{}, conflictMessage(host, owner.String())))
+			delete(owners, host)
 		}
 	}
 	return refused, nil

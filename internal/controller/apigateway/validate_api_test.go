@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,6 +63,7 @@ func TestTheWebhookRefusesWhatTheSchemaCannotSee(t *testing.T) {
 		}
 	}
 	f.create(f.gateway(ownHost))
+	f.waitFor(slipwayv1alpha1.ConditionAccepted, metav1.ConditionTrue, "")
 
 	expression := bad.DeepCopy()
 	expression.ResourceVersion, expression.Name, expression.Spec.Routes[0].Host = "", "other", "other.example.com"
@@ -88,14 +90,14 @@ func TestTheWebhookRefusesWhatTheSchemaCannotSee(t *testing.T) {
 		"an expression": {expression, "spec.routes[0]: Invalid value: path: the regular expression \"/(\" does not compile"},
 		"a host that is taken": {
 			f.gateway(named, ownHost),
-			fmt.Sprintf("spec.routes[0].host: Invalid value: %q: it belongs to APIGateway \"%s/edge\", which is exposed at the same place", host, f.namespace),
+			fmt.Sprintf("spec.routes[0]: Invalid value: host: %q belongs to APIGateway \"%s/edge\", which is exposed at the same place and had it first", host, f.namespace),
 		},
 		"a host that is taken elsewhere": {f.gateway(named, ownHost, func(g *slipwayv1alpha1.APIGateway) {
 			g.Spec.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeClusterIP}
 		}), ""},
 		"an older one that takes a host by an edit": {change(bad, func(g *slipwayv1alpha1.APIGateway) {
 			g.Spec.Routes[1].Host = host
-		}), "it belongs to APIGateway"},
+		}), "belongs to APIGateway"},
 		"what was wrong before": {change(bad, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Routes[1].Path = "/other" }), ""},
 		"a label":               {change(bad, func(g *slipwayv1alpha1.APIGateway) { g.Labels = map[string]string{"a": "b"} }), ""},
 		"its own hosts":         {change(f.gateway(), func(g *slipwayv1alpha1.APIGateway) { g.Spec.Routes[1].Path = "/other" }), ""},

@@ -9,17 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
 )
 
 // brokenCache is a cache that is not filled, or is being stopped.
-type brokenCache struct{ client.Reader }
+type brokenCache struct{ client.Client }
 
-func (brokenCache) List(context.Context, client.ObjectList, ...client.ListOption) error {
+func (brokenCache) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return errors.New("the cache is not started")
 }
 
 func TestTheWebhookHoldsNobodyUpWhileItCannotSeeTheOthers(t *testing.T) {
-	v := &validator{reader: brokenCache{}}
+	v := &validator{hosts: &hosts.Book{Client: brokenCache{}}}
 	gateway := &slipwayv1alpha1.APIGateway{}
 	gateway.Spec.Routes = []slipwayv1alpha1.Route{{Host: "api.example.com", Path: "/users/"}}
 	if _, err := v.ValidateCreate(t.Context(), gateway); err != nil {

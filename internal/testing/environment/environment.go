@@ -18,7 +18,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
@@ -26,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/operator"
@@ -183,6 +186,41 @@ func (e *Environment) Namespace(t testing.TB) string {
 	return namespace.Name
 }
 
+// ownNamespace makes the namespace of an operator, unless it is there. Operators that work in some namespaces have one for
+// these, so that one that starts again has the same one, and no other test does.
+func (e *Environment) ownNamespace(t testing.TB, namespaces []string) string {
+	t.Helper()
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operator.DefaultNamespace}}
+	if len(namespaces) > 0 {
+		own.Name = "operator-of-" + namespaces[0]
+	}
+	if err := e.Client.Create(t.Context(), own); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatalf("make the operator's namespace: %v", err)
+	}
+	return own.Name
+}
+
+// grantHosts gives whom an operator runs as the right to record hosts in its namespace, as config/rbac does.
+func (e *Environment) grantHosts(t testing.TB, own string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root(), "config", "rbac", "hosts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofRole, ofBinding, _ := strings.Cut(string(raw), "\n---\n")
+	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(ofRole), role), yaml.UnmarshalStrict([]byte(ofBinding), binding)); err != nil {
+		t.Fatal(err)
+	}
+	role.Namespace, binding.Namespace = own, own
+	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}}
+	for _, object := range []client.Object{role, binding} {
+		if err := e.Client.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("grant the right to record hosts: %v", err)
+		}
+	}
+}
+
 // Operator is a running operator.
 type Operator struct {
 	stop context.CancelFunc
@@ -210,13 +248,20 @@ func (sameKeys) For(context.Context, string) (contentkey.Key, error) {
 }
 
 // StartOperatorWith runs the operator as StartOperator does, with whatever options. It has
-// keys of its own, until change takes them from the options, and makes none. With namespaces it has the rights of an operator for
+// keys of its own, until change takes them from the options, and makes none. It may make HTTPRoutes for every Gateway. With namespaces it has the rights of an operator for
 // all of them, until change takes ClusterRights from the options.
 func (e *Environment) StartOperatorWith(t testing.TB, change func(*rest.Config, *operator.Options)) *Operator {
 	t.Helper()
 	config := rest.CopyConfig(e.Config)
-	options := operator.Options{MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true, ContentKeys: sameKeys{}, ClusterRights: true}
+	options := operator.Options{
+		MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true, ContentKeys: sameKeys{}, ClusterRights: true,
+		HTTPRouteGateways: []string{"*"},
+	}
 	change(config, &options)
+	if options.Namespace == "" {
+		options.Namespace = e.ownNamespace(t, options.Namespaces)
+	}
+	e.grantHosts(t, options.Namespace)
 	if options.ClusterRights && len(options.Namespaces) > 0 && len(options.Controllers) == 0 {
 		// Classes are shared by all tests, so only one that is about them has them.
 		options.Controllers = slices.DeleteFunc(operator.ControllerNames(), func(name string) bool { return strings.HasPrefix(name, "gateway") })

@@ -53,9 +53,9 @@ func render(t *testing.T, gateway *slipwayv1alpha1.APIGateway) string {
 		desired.ServiceAccount(gateway), desired.Role(gateway), desired.RoleBinding(gateway),
 		desired.Deployment(inputs(gateway)), desired.Service(gateway),
 		desired.HorizontalPodAutoscaler(gateway), desired.PodDisruptionBudget(gateway),
-		desired.Ingress(gateway),
+		desired.Ingress(gateway, nil),
 	}
-	for _, route := range desired.HTTPRoutes(gateway, nil) {
+	for _, route := range desired.HTTPRoutes(gateway, nil, nil) {
 		objects = append(objects, route)
 	}
 	var documents []string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
@@ -17,10 +18,11 @@ import (
 
 // Ingress sends every host of the routes to the gateway's Service, whatever the path:
 // what happens then is the gateway's business, so that a route of a known host needs no
-// change of the Ingress. A host that an Ingress does not take is left out. It returns nil when
+// change of the Ingress. A host that an Ingress does not take is left out, and so are those that
+// are withheld because they belong to somebody else, with their certificates. It returns nil when
 // the gateway is exposed in another way, and without hosts, where there is nothing to send.
-func Ingress(gateway *slipwayv1alpha1.APIGateway) *networkingv1ac.IngressApplyConfiguration {
-	hosts := exposedHosts(gateway)
+func Ingress(gateway *slipwayv1alpha1.APIGateway, withheld map[string]bool) *networkingv1ac.IngressApplyConfiguration {
+	hosts := exposedHosts(gateway, withheld)
 	if ExposeType(gateway) != slipwayv1alpha1.ExposeIngress || len(hosts) == 0 {
 		return nil
 	}
@@ -31,7 +33,10 @@ func Ingress(gateway *slipwayv1alpha1.APIGateway) *networkingv1ac.IngressApplyCo
 	for _, tls := range gateway.Spec.TLS {
 		entry := networkingv1ac.IngressTLS().WithSecretName(tls.SecretRef.Name)
 		for _, host := range tls.Hosts {
-			entry.WithHosts(string(host))
+			entry.WithHosts(ownHosts(string(host), hosts, withheld)...)
+		}
+		if len(entry.Hosts) == 0 && len(tls.Hosts) > 0 {
+			continue // without hosts it would be for all
 		}
 		spec.WithTLS(entry)
 	}
@@ -56,13 +61,28 @@ func Ingress(gateway *slipwayv1alpha1.APIGateway) *networkingv1ac.IngressApplyCo
 		WithSpec(spec)
 }
 
+// ownHosts are the hosts of a certificate that are not withheld. In place of a wildcard that is, they are those of the gateway
+// that are below it.
+func ownHosts(host string, exposed []string, withheld map[string]bool) []string {
+	if !withheld[host] {
+		return []string{host}
+	}
+	var below []string
+	for _, own := range exposed {
+		if _, parent, _ := strings.Cut(own, "."); own != host && host == "*."+parent {
+			below = append(below, own)
+		}
+	}
+	return below
+}
+
 // IsAddress tells a host that is an IP address, as the API server reads it. Neither an
 // Ingress nor an HTTPRoute takes one.
 func IsAddress(host string) bool { return netutils.ParseIPSloppy(host) != nil }
 
-// exposedHosts are those of the routes that an Ingress and an HTTPRoute take.
-func exposedHosts(gateway *slipwayv1alpha1.APIGateway) []string {
-	return slices.DeleteFunc(Hosts(gateway), IsAddress)
+// exposedHosts are those of the routes that an Ingress and an HTTPRoute take, without those that are withheld.
+func exposedHosts(gateway *slipwayv1alpha1.APIGateway, withheld map[string]bool) []string {
+	return slices.DeleteFunc(Hosts(gateway), func(host string) bool { return IsAddress(host) || withheld[host] })
 }
 
 const (
@@ -77,7 +97,7 @@ func HTTPRoutesNeeded(gateway *slipwayv1alpha1.APIGateway) int {
 	if ExposeType(gateway) != slipwayv1alpha1.ExposeHTTPRoute {
 		return 0
 	}
-	return (len(exposedHosts(gateway)) + maxHostnames - 1) / maxHostnames
+	return (len(exposedHosts(gateway, nil)) + maxHostnames - 1) / maxHostnames
 }
 
 // HTTPRouteName returns the name of one of the HTTPRoutes of a gateway, which are counted
@@ -94,10 +114,11 @@ func HTTPRouteName(gateway *slipwayv1alpha1.APIGateway, place int) string {
 // HTTPRoutes attach the gateway's Service to a Gateway of the Gateway API, for every host of
 // the routes that an HTTPRoute takes. There are several where one cannot have all hosts.
 // current are the hosts of those that there are, each at its place: a host stays where it
-// is. What is nil at its place, or has none, is superfluous. The list is empty when the
-// gateway is exposed in another way, and without hosts.
-func HTTPRoutes(gateway *slipwayv1alpha1.APIGateway, current [][]string) []*gatewayv1ac.HTTPRouteApplyConfiguration {
-	hosts := exposedHosts(gateway)
+// is. What is nil at its place, or has none, is superfluous. Hosts that are withheld belong to
+// somebody else, and are left out. The list is empty when the gateway is exposed in another way,
+// and without hosts.
+func HTTPRoutes(gateway *slipwayv1alpha1.APIGateway, current [][]string, withheld map[string]bool) []*gatewayv1ac.HTTPRouteApplyConfiguration {
+	hosts := exposedHosts(gateway, withheld)
 	if ExposeType(gateway) != slipwayv1alpha1.ExposeHTTPRoute || gateway.Spec.Expose.Gateway == nil || len(hosts) == 0 {
 		return nil
 	}

@@ -38,7 +38,7 @@ func hostsOf(from, to int) []string {
 func hostnames(t *testing.T, gateway *slipwayv1alpha1.APIGateway, current [][]string) [][]string {
 	t.Helper()
 	var places [][]string
-	for place, route := range desired.HTTPRoutes(gateway, current) {
+	for place, route := range desired.HTTPRoutes(gateway, current, nil) {
 		var hosts []string
 		if route != nil {
 			if got, want := *route.Name, desired.HTTPRouteName(gateway, place); got != want {
@@ -78,11 +78,11 @@ func TestAHostIsExposedWhateverOthersThereAre(t *testing.T) {
 			}
 		})
 	}
-	ingress := desired.Ingress(exposedBy(slipwayv1alpha1.ExposeIngress, "a.example.com", "10.0.0.1"))
+	ingress := desired.Ingress(exposedBy(slipwayv1alpha1.ExposeIngress, "a.example.com", "10.0.0.1"), nil)
 	if len(ingress.Spec.Rules) != 1 || *ingress.Spec.Rules[0].Host != "a.example.com" {
 		t.Errorf("the Ingress has %+v, want the name alone", ingress.Spec.Rules)
 	}
-	if ingress := desired.Ingress(exposedBy(slipwayv1alpha1.ExposeIngress, "10.0.0.1")); ingress != nil {
+	if ingress := desired.Ingress(exposedBy(slipwayv1alpha1.ExposeIngress, "10.0.0.1"), nil); ingress != nil {
 		t.Errorf("there is an Ingress without a host: %+v", ingress.Spec)
 	}
 }
@@ -152,4 +152,39 @@ func placesOf(t *testing.T, places [][]string) map[string]int {
 		}
 	}
 	return found
+}
+
+// What belongs to another gateway is neither in a rule nor beside one. A wildcard of a certificate that does becomes the
+// gateway's own hosts below it.
+func TestWhatIsWithheldIsNotExposed(t *testing.T) {
+	withheld := map[string]bool{"theirs.example.com": true, "*.example.com": true}
+	gateway := exposedBy(slipwayv1alpha1.ExposeIngress, "a.example.com", "b.c.example.com", "theirs.example.com")
+	certificate := func(hosts ...slipwayv1alpha1.HostName) slipwayv1alpha1.GatewayTLS {
+		return slipwayv1alpha1.GatewayTLS{SecretRef: slipwayv1alpha1.LocalReference{Name: "s"}, Hosts: hosts}
+	}
+	gateway.Spec.TLS = []slipwayv1alpha1.GatewayTLS{certificate("*.example.com"), certificate("theirs.example.com"), certificate("free.example.com"), certificate()}
+	ingress := desired.Ingress(gateway, withheld)
+	var rules []string
+	for _, rule := range ingress.Spec.Rules {
+		rules = append(rules, *rule.Host)
+	}
+	if diff := cmp.Diff([]string{"a.example.com", "b.c.example.com"}, rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	var certificates [][]string
+	for _, tls := range ingress.Spec.TLS {
+		certificates = append(certificates, tls.Hosts)
+	}
+	if diff := cmp.Diff([][]string{{"a.example.com"}, {"free.example.com"}, nil}, certificates); diff != "" {
+		t.Errorf("certificates (-want +got):\n%s", diff)
+	}
+	withheld["a.example.com"], withheld["b.c.example.com"] = true, true
+	if ingress := desired.Ingress(gateway, withheld); ingress != nil {
+		t.Errorf("there is an Ingress with %+v", ingress.Spec.Rules)
+	}
+	gateway = exposedBy(slipwayv1alpha1.ExposeHTTPRoute, "theirs.example.com", "a.test")
+	routes := desired.HTTPRoutes(gateway, [][]string{{"theirs.example.com", "a.test"}}, withheld)
+	if len(routes) != 1 || len(routes[0].Spec.Hostnames) != 1 || routes[0].Spec.Hostnames[0] != "a.test" {
+		t.Errorf("the HTTPRoutes are %+v", routes)
+	}
 }

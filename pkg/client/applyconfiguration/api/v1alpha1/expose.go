@@ -21,7 +21,8 @@ type ExposeApplyConfiguration struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// ingressClassName is the class of the Ingress. Default: the cluster's default class.
 	IngressClassName *string `json:"ingressClassName,omitempty"`
-	// gateway is the Gateway that the HTTPRoute attaches to.
+	// gateway is the Gateway that the HTTPRoute attaches to. The operator must be permitted to make
+	// HTTPRoutes for it, with its option --httproute-gateways.
 	Gateway *ParentGatewayApplyConfiguration `json:"gateway,omitempty"`
 	// httpNodePort is the port of every node that leads to port 80 of the Service, from 1
 	// to 65535 as far as the cluster allows. Default: the cluster picks one.
