@@ -82,8 +82,8 @@ func workOnAPIGateway(g *slipwayv1alpha1.APIGateway) {
 	apigateway.HorizontalPodAutoscaler(g)
 	apigateway.PodDisruptionBudget(g)
 	apigateway.Role(g)
-	apigateway.Ingress(g)
-	apigateway.HTTPRoutes(g, nil)
+	apigateway.Ingress(g, nil)
+	apigateway.HTTPRoutes(g, nil, nil)
 	_, _ = proxy.NewConfig(&g.Spec)
 	_, _ = routes.Compile(routes.Input{
 		Routes: g.Spec.Routes, BackendPolicies: g.Spec.BackendPolicies, HealthChecks: g.Spec.HealthChecks, Streams: g.Spec.Streams,
