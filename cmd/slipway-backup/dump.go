@@ -67,7 +67,7 @@ func dumpError(err error) error {
 
 // runBeside runs a command that needs no configuration, and returns the exit code.
 func runBeside(ctx context.Context, arguments []string, output io.Writer) int {
-	log := slog.New(slog.NewJSONHandler(output, nil))
+	log := slog.New(slog.NewJSONHandler(output, &slog.HandlerOptions{ReplaceAttr: newScrubber(nil).attribute}))
 	var err error
 	if arguments[0] == commandInstall {
 		err = install(arguments[1:])

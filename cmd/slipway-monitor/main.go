@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/app"
 	"github.com/slipway-dev/slipway/internal/monitor/config"
 	"github.com/slipway-dev/slipway/internal/monitor/web"
+	"github.com/slipway-dev/slipway/internal/redact/redactlog"
 )
 
 // extension is what is built on top of the recorder.
@@ -56,7 +57,7 @@ func main() {
 	if folder != "" {
 		options.Config.Store.Folder = folder
 	}
-	options.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	options.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: redactlog.Attribute}))
 	klog.SetSlogLogger(options.Log) // client-go logs through klog
 	if err := memory.KeepBelowLimit(); err != nil {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/redact/redactlog"
 )
 
 // version is set by the linker.
@@ -58,7 +59,7 @@ func main() {
 		options.WebhookHost = fmt.Sprintf("slipway-webhook.%s.svc", options.Namespace)
 	}
 	options.CheckRights = true
-	logger := zap.New(zap.UseDevMode(development))
+	logger := redactlog.Logger(zap.New(zap.UseDevMode(development)))
 	setLoggers(logger)
 	logger.Info("starting", "version", version)
 

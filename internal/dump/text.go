@@ -13,8 +13,9 @@ import (
 const maxQuoted = 512
 
 // printable returns the end of a text as one line, without anything that does not print or that changes how other text is
-// shown. Lines are set off by a slash.
+// shown, and without secrets. Lines are set off by a slash.
 func printable(text string, limit int) string {
+	text = redact.Clean(text) // before anything is cut off
 	var line strings.Builder
 	for part := range strings.FieldsFuncSeq(strings.ToValidUTF8(text, "?"), func(r rune) bool { return r == '\n' || r == '\r' }) {
 		clean := strings.Join(strings.FieldsFunc(part, func(r rune) bool {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/redact"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -141,6 +142,7 @@ var (
 // nodeWords returns a message of the kubelet without the parts that differ at every
 // attempt: identifiers, addresses and the call chain.
 func nodeWords(message string) string {
+	message = redact.Clean(message) // as long as it has its lines
 	message = combined.ReplaceAllString(message, "")
 	message = callError.ReplaceAllString(message, "")
 	message = strings.ReplaceAll(message, "Failed to create pod sandbox: ", "")

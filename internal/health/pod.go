@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/redact"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -210,6 +211,7 @@ var (
 // cause: the kubelet fills the message with the end of the log. The time of the line is
 // removed, because it differs at every crash.
 func lastLine(message string) string {
+	message = redact.Clean(message) // before anything is left out: the line before may say that it is a secret
 	lines := strings.Split(strings.TrimSpace(paint.ReplaceAllString(message, "")), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
 	for _, when := range []*regexp.Regexp{leadingTime, timeField, timeSetting} {
@@ -227,6 +229,7 @@ var (
 func configError(message string) string { return podSuffix.ReplaceAllString(message, "") }
 
 func startError(message string) string {
+	message = redact.Clean(message)
 	message = containerID.ReplaceAllString(message, "")
 	// The cause is at the end. Before it is the call chain of the runtime.
 	if i := strings.LastIndex(message, "exec: "); i >= 0 {

@@ -64,7 +64,7 @@ func New(mgr ctrl.Manager, options Options) *Tools {
 		options.Clock = clock.RealClock{}
 	}
 	fresh := apply.NewFreshness(mgr.GetClient(), mgr.GetAPIReader())
-	recorder := mgr.GetEventRecorder(options.FieldManager)
+	recorder := status.Recorder(mgr.GetEventRecorder(options.FieldManager))
 	return &Tools{
 		Client: mgr.GetClient(),
 		Live:   mgr.GetAPIReader(),

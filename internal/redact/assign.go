@@ -24,7 +24,7 @@ func (f *finder) assignment(at int) {
 		return
 	case v.block && v.nested && !strings.HasSuffix(key, "chpasswd"):
 		return
-	case f.text[at] == '=', quoted:
+	case f.text[at] == '=', quoted, isHeaderName(key) && isHeaderValue(v):
 	case !f.colonAssigns(start, at, key, v, meaning):
 		return
 	}
@@ -33,6 +33,9 @@ func (f *finder) assignment(at int) {
 
 // colonAssigns tells an assignment with a colon from a sentence ("cannot get token: not found") and from the tag of an image.
 func (f *finder) colonAssigns(start, at int, key string, v value, meaning Meaning) bool {
+	if v.block {
+		return true
+	}
 	if v.spaced && f.beginsEntry(start) && !isField(key) {
 		return v.quote != 0 || v.block || !f.isSentence(key, v)
 	}
@@ -64,7 +67,7 @@ func (f *finder) isSentence(key string, v value) bool {
 	}
 	count := 0
 	for word := range strings.FieldsSeq(line) {
-		if count++; isMade(word) || Opaque(word) {
+		if count++; Made(word) || Opaque(word) {
 			return false
 		}
 	}
@@ -92,6 +95,15 @@ func (f *finder) isLine(start, at int, key string, v value) bool {
 func isHeaderName(key string) bool {
 	key = strings.ToLower(key)
 	return strings.HasSuffix(key, "authorization") || strings.HasSuffix(key, "cookie")
+}
+
+// isHeaderValue tells the value of a header from a sentence: it begins with a scheme, or looks like no word.
+func isHeaderValue(v value) bool {
+	switch strings.ToLower(v.word) {
+	case "basic", "bearer", "token", "digest", "negotiate", "apikey":
+		return true
+	}
+	return strings.Contains(v.word, "=") || Opaque(v.word)
 }
 
 // keyBefore returns the word in front of a separator, where it begins, and whether it is in quotes.

@@ -186,8 +186,9 @@ func listed(words string) map[string]bool {
 	return result
 }
 
-// isMade tells whether a word has letters and digits in it, and is no version, number or address.
-func isMade(word string) bool {
+// Made tells whether a word has letters and digits in it, and is no version, number, path or address. It is for a value that is more
+// likely a secret than not: Opaque asks for more.
+func Made(word string) bool {
 	c := classesOf(strings.Trim(word, "\"'.,:;()"))
 	return c.digits > 0 && c.lower+c.upper > 0 && !isVersion(word) && !isQuantity(word) && !strings.ContainsAny(word, "/{}<>@")
 }
@@ -216,7 +217,7 @@ func (f *finder) spoken(i int) {
 	if isInnocentValue(word) || strings.IndexByte(":=,", word[0]) >= 0 {
 		return
 	}
-	if q := f.text[start-1]; (q == '"' || q == '\'') && strings.ContainsAny(f.text[end:start], " \t") || isMade(word) {
+	if q := f.text[start-1]; (q == '"' || q == '\'') && strings.ContainsAny(f.text[end:start], " \t") || Made(word) {
 		f.add(start, f.wordEnd(start))
 	}
 }

@@ -117,6 +117,13 @@ func (n *Names) last(name []byte) (int, bool) {
 	return 0, false
 }
 
+// HasWord tells whether a name has a word of the name of a secret in it, wherever that stands.
+func HasWord(name string) bool {
+	var buffer [96]byte
+	_, found := defaultNames.last(squash(buffer[:0], name))
+	return found
+}
+
 // Letters is how many letters and digits a word has.
 func Letters(word string) int { return len(squash(nil, word)) }
 

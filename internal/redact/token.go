@@ -32,9 +32,10 @@ var prefixes = groupPrefixes(
 	prefix{text: "rk_live_", least: 16}, prefix{text: "rk_test_", least: 16}, prefix{text: "whsec_", least: 16},
 	prefix{text: "tskey-", least: 16}, prefix{text: "ya29.", least: 20}, prefix{text: "nvapi-", least: 20}, prefix{text: "r8_", least: 30},
 	prefix{text: "hooks.slack.com/services/", least: 8}, prefix{text: "discord.com/api/webhooks/", least: 8},
-	prefix{text: "pbkdf2_sha", least: 20}, prefix{text: "pbkdf2:sha", least: 20}, prefix{text: "SCRAM-SHA-256$", least: 20},
-	prefix{text: "bcrypt_sha256$", least: 20}, prefix{text: "scrypt:32768", least: 20},
 )
+
+// namedHashes are how hashes of passwords begin that say by which function they were made.
+var namedHashes = []string{"pbkdf2_sha", "pbkdf2:sha", "SCRAM-SHA-", "bcrypt_sha256$", "scrypt:", "argon2$"}
 
 func groupPrefixes(list ...prefix) (result [128][]prefix) {
 	for _, p := range list {
@@ -69,6 +70,18 @@ func (f *finder) token(i int) bool {
 			return true
 		}
 	}
+	return f.prefixed(i) || f.header(i)
+}
+
+// prefixed finds a token or a hash by what it begins with.
+func (f *finder) prefixed(i int) bool {
+	text := f.text[i:]
+	for _, name := range namedHashes {
+		if hash := wordAt(text, 0, min(len(text), maxLook)); strings.HasPrefix(hash, name) && len(hash) >= len(name)+20 && strings.Contains(hash, "$") {
+			f.add(i, f.wordEnd(i))
+			return true
+		}
+	}
 	for _, p := range prefixes[text[0]&0x7f] {
 		if rest, found := strings.CutPrefix(text, p.text); found {
 			token := rest[:tokenLength(rest)]
@@ -78,7 +91,7 @@ func (f *finder) token(i int) bool {
 			}
 		}
 	}
-	return f.header(i)
+	return false
 }
 
 // header finds the value of an Authorization header, which begins with its scheme.
@@ -111,6 +124,9 @@ func (f *finder) header(i int) bool {
 // privateKey finds a private key in PEM. One without an end goes on to the end of the text.
 func (f *finder) privateKey(i int) {
 	if !isPrivateKey(f.text[i:]) {
+		if strings.HasPrefix(f.text[i:], "-----BEGIN ") {
+			f.public(i)
+		}
 		return
 	}
 	end := len(f.text)
@@ -122,6 +138,23 @@ func (f *finder) privateKey(i int) {
 		}
 	}
 	f.add(i, end)
+}
+
+// public passes over the lines of what is in PEM and no secret, such as a certificate: they look drawn at random.
+func (f *finder) public(i int) {
+	const dashes = "-----"
+	at := f.lineEnd(i) + 1
+	if f.run > at {
+		return // another one in the same line
+	}
+	for at < len(f.text) && !strings.HasPrefix(f.text[at:], dashes) {
+		end := f.lineEnd(at)
+		if line := strings.TrimSpace(f.text[at:end]); line == "" || strings.ContainsAny(line, " :,;\"'") {
+			return
+		}
+		at = min(end+1, len(f.text))
+		f.run = max(f.run, end)
+	}
 }
 
 // isPrivateKey finds the head of a private key in PEM.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/slipway-dev/slipway/internal/redact"
 )
 
 // Printable returns a text in one line of characters that are printed, and nothing else: for what somebody else has written,
@@ -35,9 +37,13 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, units[unit])
 }
 
-// Cut shortens a text to at most limit bytes. It does not split a character.
+// Cut shortens a text to at most limit bytes. It does not split a character. Of a text that is too long it hides the secrets first:
+// what is left of one that was cut off does not look like one any more.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
+		return text
+	}
+	if text = redact.Clean(text); len(text) <= limit {
 		return text
 	}
 	const ellipsis = "..."

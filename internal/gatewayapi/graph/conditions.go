@@ -5,6 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // Controller is the name by which GatewayClasses ask for Slipway, and by which entries in the status of routes are ours.
@@ -40,10 +42,9 @@ func (c conditions) no(condition, reason, message string) metav1.Condition {
 }
 
 func (c conditions) of(condition string, is metav1.ConditionStatus, reason, message string) metav1.Condition {
-	if len(message) > maxMessage {
-		message = message[:maxMessage]
+	return metav1.Condition{
+		Type: condition, Status: is, ObservedGeneration: c.generation, Reason: reason, Message: text.Cut(message, maxMessage),
 	}
-	return metav1.Condition{Type: condition, Status: is, ObservedGeneration: c.generation, Reason: reason, Message: message}
 }
 
 // fault is why something is not served as it is written. The message names the field.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // When events of a pod are read.
@@ -145,7 +146,7 @@ func (r *Reader) read(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, err
 // reduce returns what of an event may tell something.
 func reduce(event *corev1.Event) corev1.Event {
 	return corev1.Event{
-		Reason: event.Reason, Message: strings.Clone(event.Message[:min(len(event.Message), maxMessage)]),
+		Reason: event.Reason, Message: strings.Clone(text.Cut(event.Message, maxMessage)),
 		FirstTimestamp: event.FirstTimestamp, LastTimestamp: event.LastTimestamp, EventTime: event.EventTime, Series: event.Series,
 		InvolvedObject: corev1.ObjectReference{FieldPath: event.InvolvedObject.FieldPath},
 	}

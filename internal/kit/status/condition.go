@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/internal/redact"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -27,7 +28,7 @@ func Merge(previous, next []metav1.Condition, generation int64, now metav1.Time)
 	merged := make([]metav1.Condition, 0, len(next))
 	for _, c := range next {
 		c.ObservedGeneration = generation
-		c.Message = text.Cut(c.Message, maxMessage)
+		c.Message = text.Cut(redact.Clean(c.Message), maxMessage)
 		c.LastTransitionTime = now
 		if old := meta.FindStatusCondition(previous, c.Type); old != nil && old.Status == c.Status {
 			c.LastTransitionTime = old.LastTransitionTime

@@ -59,6 +59,9 @@ func Update[T Object, S any](ctx context.Context, w *Writer, object T, at *S, ne
 	if reflect.DeepEqual(at, &next) || equality.Semantic.DeepEqual(*at, next) {
 		return object, false, nil
 	}
+	if next = withoutSecrets(next); equality.Semantic.DeepEqual(*at, next) {
+		return object, false, nil
+	}
 	before, _ = object.DeepCopyObject().(T)
 	onlyDetails := equality.Semantic.DeepEqual(details(*at, next), next)
 	*at = next

@@ -25,8 +25,6 @@
 //   - managers.go: the same for managedFields
 //   - noise.go: what is noise, and how changes of it are counted
 //   - policy.go, rules.go: what is configured: further secrets, noise, the key of the hashes
-//   - names.go: names of secrets, and names that only look like one
-//   - values.go, assign.go: texts with secrets in them
 //   - schema.go: what the schema of a definition says about lists and secrets
 //   - shape.go: how items of a list are told apart, by schema or by what they look like; canonical order
 //   - compare.go, align.go: the fields in which two states differ

@@ -1,6 +1,10 @@
 package change
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/slipway-dev/slipway/internal/redact"
+)
 
 // managers reads managedFields, and keeps of them what tells who owns which field. Names of fields stay; what stands for a value,
 // in the keys of lists and in the items of sets, is hidden as it is in the object. What is below a secret is left out.
@@ -102,12 +106,12 @@ func (w *walk) ownedName(field *node, name string, at place) {
 	secretData := w.coreSecret && at.path == hashStart && (name == "data" || name == "stringData")
 	// The value of a variable with the name of a secret is one, and its name may not be known here.
 	variable := name == "value" || name == "values"
-	if name == lastApplied || secretData || variable || w.policy.words.meaning(name) >= aboutName {
+	if name == lastApplied || secretData || variable || w.policy.names.Meaning(name) >= redact.About {
 		field.nodes = nil
 	} else {
 		w.fieldSet(field, next)
 	}
-	if w.policy.words.looksSecret(name) {
+	if w.policy.names.Holds(name) {
 		field.key = "f:" + w.marker.text(name)
 	}
 }
@@ -120,7 +124,7 @@ func (w *walk) keyedField(field *node, text string, at place) bool {
 	}
 	next := at.item(0, &node{})
 	// The keys are a part of the item: what hides them there hides them here.
-	w.value(&keys, next, plainName)
+	w.value(&keys, next, redact.Plain)
 	if keys.typ != objectNode {
 		return false
 	}
@@ -135,7 +139,7 @@ func (w *walk) ownedValue(field *node, text string, at place) bool {
 	if err != nil {
 		return false
 	}
-	w.value(&value, at.item(0, &node{}), w.policy.words.meaning(at.name))
+	w.value(&value, at.item(0, &node{}), w.policy.names.Meaning(at.name))
 	field.key, field.nodes = "v:"+value.canonical(), nil
 	return true
 }

@@ -189,3 +189,6 @@ func parseKeyName(text string) (string, string, error) {
 	}
 	return name, rest, nil
 }
+
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' }

@@ -11,6 +11,8 @@ type place struct {
 	secret, noise []*rules
 	// metadata is that of the object, or of one that is embedded. identity is its name and the like: never a secret.
 	metadata, identity bool
+	// inSchema is a property of a schema.
+	inSchema bool
 	// condition is an item of a list of conditions.
 	condition bool
 }

@@ -10,6 +10,8 @@ import (
 	"hash"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/redact"
 )
 
 // MinKey is the least number of bytes in the key of a policy.
@@ -17,7 +19,7 @@ const MinKey = 16
 
 // Redacted begins the text that stands in place of a secret. What follows is a keyed hash: it changes with the secret, and is the
 // same for the same secret within an object. Without the key nobody can try out which secret it is.
-const Redacted = "redacted:hmac:"
+const Redacted = redact.HashMarker
 
 // redactedDigits is the number of digits of the hash.
 const redactedDigits = 16
@@ -41,7 +43,7 @@ type Options struct {
 // Policy says which values are secrets, and which are noise. It is safe for concurrent use.
 type Policy struct {
 	key    []byte
-	words  *words
+	names  *redact.Names
 	secret *rules
 	noise  *rules
 }
@@ -58,7 +60,7 @@ func NewPolicy(options Options) (*Policy, error) {
 		return nil, fmt.Errorf("the key has %d bytes, and needs %d", len(options.Key), MinKey)
 	}
 	for _, name := range options.Names {
-		if len(squash(nil, name)) < 2 {
+		if redact.Letters(name) < 2 {
 			return nil, fmt.Errorf("%q has too few letters for the name of a secret", name)
 		}
 	}
@@ -72,7 +74,7 @@ func NewPolicy(options Options) (*Policy, error) {
 	}
 	return &Policy{
 		key:    bytes.Clone(options.Key),
-		words:  newWords(slices.Concat(defaultWords.list, options.Names)...),
+		names:  redact.NewNames(options.Names...),
 		secret: secret,
 		noise:  noise,
 	}, nil
@@ -109,7 +111,7 @@ func IsRedacted(text string) bool {
 		return false
 	}
 	for i := range len(digits) {
-		if !isDigit(digits[i]) && (digits[i] < 'a' || digits[i] > 'f') {
+		if c := digits[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
 	}

@@ -2,7 +2,10 @@ package change
 
 import (
 	"errors"
+	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/redact"
 )
 
 // maxLevels is how deeply JSON documents in texts of JSON documents are looked into. What is deeper is hidden.
@@ -27,7 +30,38 @@ type walk struct {
 }
 
 // traits are what an object is, by its members.
-type traits struct{ secret, variable, condition, whole bool }
+type traits struct {
+	secret, variable, condition, whole bool
+	// pointer tells that a member with the name key says which, and is none.
+	pointer bool
+	// item names a key of a Secret or ConfigMap, and the file that it becomes.
+	item bool
+}
+
+// isCount tells that a text is a number of a few digits.
+func isCount(text string) bool {
+	return len(text) <= 4 && strings.Trim(text, "0123456789") == ""
+}
+
+// isSwitch tells that a value turns something on or off.
+func isSwitch(n *node) bool {
+	return n.text == "0" || n.text == "1" || n.text == "true" || n.text == "false"
+}
+
+// pointerParts are members beside a key that say where something is, or which: a toleration, a selector, a reference.
+var pointerParts = []string{
+	"name", "operator", "effect", "values", "value", "valueFrom", "path", "topologyKey", "weight", "namespace", "kind", "property", "optional", "bucket",
+}
+
+func isPointer(n *node, at place) bool {
+	name := strings.ToLower(at.name)
+	for _, end := range []string{"ref", "reference", "selector", "extract", "source"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(pointerParts, func(part string) bool { return n.member(part) != nil })
+}
 
 func (w *walk) traits(n *node, at place) traits {
 	kind := n.memberText("kind")
@@ -38,14 +72,16 @@ func (w *walk) traits(n *node, at place) traits {
 	}
 	return traits{
 		secret:    kind == "Secret" && apiVersion == "v1",
-		variable:  name != "" && w.policy.words.meaning(name).hidesText(),
+		variable:  name != "" && w.policy.names.Meaning(name).HidesText(),
 		condition: at.condition || isCondition(n),
 		whole:     kind != "" && apiVersion != "",
+		pointer:   n.member("key") != nil && isPointer(n, at),
+		item:      at.name == "items" && n.member("path") != nil,
 	}
 }
 
 // value handles a value. What is above it may have said what it means.
-func (w *walk) value(n *node, at place, meaning nameMeaning) {
+func (w *walk) value(n *node, at place, meaning redact.Meaning) {
 	if at.schema != nil && at.schema.secret || ends(at.secret) {
 		w.hide(n, at)
 		return
@@ -56,7 +92,7 @@ func (w *walk) value(n *node, at place, meaning nameMeaning) {
 	case listNode:
 		w.list(n, at, meaning)
 	case numberNode:
-		if meaning.hidesText() {
+		if meaning.HidesText() {
 			w.hide(n, at)
 		}
 	case stringNode:
@@ -64,11 +100,11 @@ func (w *walk) value(n *node, at place, meaning nameMeaning) {
 	}
 }
 
-func (w *walk) text(n *node, at place, meaning nameMeaning) {
+func (w *walk) text(n *node, at place, meaning redact.Meaning) {
 	if at.identity || n.text == "" {
 		return
 	}
-	if meaning.hidesText() || meaning == fileName && n.text[0] != '/' || w.hasSecret(n.text) {
+	if meaning.HidesText() || meaning == redact.File && n.text[0] != '/' || meaning == redact.Doubt && redact.Opaque(n.text) || w.hasSecret(n.text) {
 		w.hide(n, at)
 	}
 }
@@ -78,7 +114,7 @@ func (w *walk) hasSecret(text string) bool {
 	if IsRedacted(text) {
 		return false
 	}
-	if w.policy.words.looksSecret(text) {
+	if w.policy.names.Holds(text) {
 		return true
 	}
 	inner := strings.TrimLeft(text, " \t\r\n")
@@ -93,7 +129,7 @@ func (w *walk) hasSecret(text string) bool {
 		return true
 	}
 	nested := walk{policy: w.policy, marker: w.marker, level: w.level + 1}
-	nested.value(&root, place{}, plainName)
+	nested.value(&root, place{}, redact.Plain)
 	return nested.redacted > 0 || nested.doubt
 }
 
@@ -113,9 +149,9 @@ func (w *walk) hide(n *node, at place) {
 
 // namedObject handles an object under a name of that meaning. Under the name of a secret it is a reference to one, an object of
 // which the schema names all members, or anything: then even its members' names may be secrets.
-func (w *walk) namedObject(n *node, at place, meaning nameMeaning) {
-	if meaning < aboutName {
-		w.object(n, at, plainName)
+func (w *walk) namedObject(n *node, at place, meaning redact.Meaning) {
+	if meaning < redact.About {
+		w.object(n, at, redact.Plain)
 		return
 	}
 	reference, declared := true, at.schema != nil
@@ -125,32 +161,33 @@ func (w *walk) namedObject(n *node, at place, meaning nameMeaning) {
 		declared = declared && at.schema.declares(key)
 	}
 	switch {
-	case reference, declared && meaning == secretName:
-		w.object(n, at, secretName)
+	case reference, declared && meaning == redact.Secret:
+		w.object(n, at, redact.Secret)
 	case declared:
-		w.object(n, at, plainName)
+		w.object(n, at, redact.Plain)
 	default:
 		w.hide(n, at)
 	}
 }
 
 func (w *walk) isInnocent(name string) bool {
-	return innocentNames[name] || w.policy.words.meaning(name) == referenceName
+	return innocentNames[name] || w.policy.names.Meaning(name) == redact.Reference
 }
 
 // object handles the members of an object. They inherit a meaning, unless they have an innocent one.
-func (w *walk) object(n *node, at place, inherited nameMeaning) {
+func (w *walk) object(n *node, at place, inherited redact.Meaning) {
 	traits := w.traits(n, at)
 	kept, renamed := n.nodes[:0], false
 	for i := range n.nodes {
 		member := n.nodes[i]
 		next := at.member(member.key)
 		next.metadata = traits.whole && member.key == "metadata"
+		next.inSchema = at.name == "properties"
 		if w.drops(&member, at, next, traits) {
 			continue
 		}
 		w.member(&member, next, traits, inherited)
-		if w.policy.words.looksSecret(member.key) {
+		if w.policy.names.Holds(member.key) {
 			member.key = w.marker.text(member.key)
 			w.redacted++
 			renamed = true
@@ -164,19 +201,31 @@ func (w *walk) object(n *node, at place, inherited nameMeaning) {
 	}
 }
 
-func (w *walk) member(member *node, at place, traits traits, inherited nameMeaning) {
+func (w *walk) member(member *node, at place, traits traits, inherited redact.Meaning) {
 	switch {
 	case traits.secret && (member.key == "data" || member.key == "stringData"),
-		traits.variable && (member.key == "value" || member.key == "values"):
+		traits.variable && (member.key == "value" || member.key == "values") && !isSwitch(member):
 		w.hide(member, at)
 		return
 	case member.typ == boolNode || member.typ == nullNode:
-		w.value(member, at, plainName)
+		w.value(member, at, redact.Plain)
 		return
 	}
-	meaning := w.policy.words.meaning(member.key)
+	meaning := w.policy.names.Meaning(member.key)
+	if at.inSchema && member.member("type") != nil {
+		meaning = redact.Plain // the name of a field, and what follows says what it looks like
+	}
+	if member.key == "secrets" && member.typ == stringNode && isCount(member.text) {
+		meaning = redact.Plain // of a quota
+	}
 	if inherited > meaning && !w.isInnocent(member.key) {
 		meaning = inherited
+	}
+	if member.key == "key" && traits.item {
+		meaning = redact.Plain // of a Secret or ConfigMap, and path says where to
+	}
+	if member.key == "key" && !traits.pointer && member.typ == stringNode && redact.Made(member.text) {
+		meaning = redact.Secret
 	}
 	w.value(member, at, meaning)
 }
@@ -199,20 +248,16 @@ func (w *walk) drops(member *node, at, next place, traits traits) bool {
 	return true
 }
 
-// list handles the items of a list, and hides what follows a flag that has the name of a secret.
-func (w *walk) list(n *node, at place, meaning nameMeaning) {
-	flags := make([]bool, 0, 16)
-	found := false
-	for i := range n.nodes {
-		flag := w.isSecretFlag(&n.nodes[i])
-		found = found || flag
-		flags = append(flags, flag)
-	}
+// list handles the items of a list, and hides what is a secret on a command line: what follows a flag that has the name of a secret,
+// or what the program before it takes for one.
+func (w *walk) list(n *node, at place, meaning redact.Meaning) {
+	secret := w.onCommandLine(n)
+	found := slices.ContainsFunc(n.nodes, func(item node) bool { return w.isSecretFlag(&item) })
 	set := found && kindOfList(at.name, at.schema).typ == byValue
 	for i := range n.nodes {
 		item := &n.nodes[i]
 		next := at.item(i, item)
-		if item.typ == stringNode && !strings.HasPrefix(item.text, "--") && (set || i > 0 && flags[i-1]) {
+		if item.typ == stringNode && (set && !strings.HasPrefix(item.text, "--") || secret != nil && secret[i]) {
 			w.hide(item, next)
 			continue
 		}
@@ -223,8 +268,46 @@ func (w *walk) list(n *node, at place, meaning nameMeaning) {
 	}
 }
 
+// onCommandLine tells which items of a list are or have secrets if they are the words of a command. Nil: none, or there is no flag.
+func (w *walk) onCommandLine(n *node) []bool {
+	if !slices.ContainsFunc(n.nodes, func(item node) bool { return item.typ == stringNode && strings.HasPrefix(item.text, "-") }) {
+		return nil
+	}
+	secret := make([]bool, len(n.nodes))
+	starts := make([]int, 0, len(n.nodes)+1)
+	var line strings.Builder
+	for i := range n.nodes {
+		starts = append(starts, line.Len())
+		if item := &n.nodes[i]; item.typ == stringNode {
+			line.WriteString(item.text)
+		}
+		line.WriteByte(' ')
+		secret[i] = i > 0 && w.isSecretFlag(&n.nodes[i-1]) && !strings.HasPrefix(n.nodes[i].text, "--")
+	}
+	for _, span := range w.policy.names.Find(line.String()) {
+		first, exact := slices.BinarySearch(starts, span.Start)
+		if !exact {
+			first--
+		}
+		for i := first; i < len(starts) && starts[i] < span.End; i++ {
+			secret[i] = secret[i] || !IsRedacted(n.nodes[i].text)
+		}
+	}
+	return secret
+}
+
 // isSecretFlag tells that an item of a command line is a flag of which the next item is a secret.
 func (w *walk) isSecretFlag(n *node) bool {
 	return n.typ == stringNode && strings.HasPrefix(n.text, "-") && len(n.text) < 128 && !strings.ContainsAny(n.text, "= \t\n") &&
-		w.policy.words.meaning(n.text).hidesText()
+		w.policy.names.Meaning(n.text).HidesText()
 }
+
+// innocentNames are what references to secrets consist of. Under the name of a secret their values stay.
+var innocentNames = map[string]bool{
+	"name": true, "namespace": true, "optional": true, "kind": true, "group": true, "apiGroup": true, "apiVersion": true,
+	"version": true, "path": true, "audience": true, "expirationSeconds": true, "defaultMode": true, "mode": true, "uid": true,
+	"valueFrom": true, "source": true, "type": true,
+}
+
+// referenceParts may stand in a reference, too, but with what could be a secret as well as the name of a key.
+var referenceParts = map[string]bool{"key": true, "items": true}

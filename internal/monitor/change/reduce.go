@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/internal/redact"
 )
 
 var errNoName = errors.New("it has no metadata.name that can be read")
@@ -81,7 +83,7 @@ func (w *walk) reduce(root *node, kind Kind) {
 	for name := range bookkeeping {
 		metadata.remove(name)
 	}
-	w.value(root, w.root(), plainName)
+	w.value(root, w.root(), redact.Plain)
 }
 
 // finish writes what is left.

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/slipway-dev/slipway/internal/redact"
 )
 
 // maxSchemaNodes bounds what is read of a schema. A definition of the largest size that the API server takes has about a
@@ -115,7 +117,7 @@ func (r *schemaReader) readFields(into *Schema, schemas []*apiextensionsv1.JSONS
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		field := r.read(byName[name], depth-1, whole || defaultWords.in(name))
+		field := r.read(byName[name], depth-1, whole || redact.HasWord(name))
 		if field == nil {
 			continue
 		}

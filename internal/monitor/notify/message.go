@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/rule"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/redact"
 )
 
 // The outputs of messages, as they stand in the outbox.
@@ -99,7 +100,7 @@ func eventOf(a *rule.Alarm, source string) Event {
 		SpecVersion: "1.0", ID: a.Key, Source: source, Type: TypeRaised, Time: a.At, ContentType: "application/json",
 		Subject: o.Kind + "/" + o.Name,
 		Data: Data{
-			Alarm: a.Raised, Rule: a.Rule, Severity: string(a.Severity), Message: rule.Text(a.Message), Since: a.Since, EndReason: string(a.Reason),
+			Alarm: a.Raised, Rule: a.Rule, Severity: string(a.Severity), Message: rule.Text(redact.Clean(a.Message)), Since: a.Since, EndReason: string(a.Reason),
 			Object: DataObject{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 		},
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/redact"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -115,7 +116,7 @@ func (s *status) kind() change.Kind { return s.now.Kind }
 
 // set writes a state down, and returns the one before.
 func (s *status) set(state State, reason string) State {
-	reason = text.Cut(text.Printable(reason), maxReason)
+	reason = text.Cut(text.Printable(redact.Clean(reason)), maxReason)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	before := s.now.State

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/slipway-dev/slipway/internal/redact"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -122,4 +123,6 @@ func (f *follower) told(at *place) {
 }
 
 // reasonOf makes a text that others have written fit for a line.
-func reasonOf(written string) string { return text.Cut(text.Printable(written), maxReason) }
+func reasonOf(written string) string {
+	return text.Cut(text.Printable(redact.Clean(written)), maxReason)
+}
