@@ -175,7 +175,7 @@ func trimmedEnd(text string, start, end int) int {
 
 // isInnocentValue tells that a value is none, a switch, the name of a variable that has it, or what stands in place of a secret.
 func isInnocentValue(value string) bool {
-	if value == "" || value[0] == '&' || isVariable(value) || isMarker(value) {
+	if value == "" || value[0] == '&' || isVariable(value) || isMarker(value) || isFieldPath(value) {
 		return true
 	}
 	switch strings.ToLower(strings.TrimRight(value, "\"'\\,;)}]")) {
@@ -183,6 +183,14 @@ func isInnocentValue(value string) bool {
 		return true
 	}
 	return false
+}
+
+// isFieldPath tells whether a value is the path of a field, as our own messages name one: (spec.envFrom[0].secretRef).
+func isFieldPath(value string) bool {
+	value = strings.TrimRight(strings.TrimLeft(value, "(\""), ")\",.;:")
+	return isField(value) && strings.IndexFunc(value, func(r rune) bool {
+		return r > 'z' || !isLetter(byte(r)) && !isDigit(byte(r)) && !strings.ContainsRune(`.[]"_-`, r)
+	}) < 0
 }
 
 // isVariable tells whether a value is $(NAME) or ${NAME}, for which something else is put in later.
