@@ -135,7 +135,7 @@ func (r *Reconciler) takeHosts(ctx context.Context, s *scope) error {
 	s.claims = claims(s.gateway)
 	var errs []error
 	for _, claim := range s.claims {
-		owner, err := r.hosts.Take(ctx, key, claim, s.records)
+		owner, err := r.ownerOf(ctx, s, claim)
 		errs = append(errs, err)
 		if owner != nil {
 			s.conflicts[claim.Host], s.withheld[claim.Host] = *owner, true
@@ -145,6 +145,15 @@ func (r *Reconciler) takeHosts(ctx context.Context, s *scope) error {
 	err = errors.Join(errs...)
 	s.hostsUnknown = err != nil
 	return err
+}
+
+// ownerOf takes a host, or returns whose it is. What serves on without being permitted keeps what it has, and takes nothing more.
+func (r *Reconciler) ownerOf(ctx context.Context, s *scope, claim hosts.Claim) (*types.NamespacedName, error) {
+	key := client.ObjectKeyFromObject(s.gateway)
+	if s.exposeRefusal != nil {
+		return r.hosts.Rival(ctx, key, claim)
+	}
+	return r.hosts.Take(ctx, key, claim, s.records)
 }
 
 // withholdTLS looks for hosts of certificates that belong to others: some controllers of Ingresses serve a certificate for

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -266,10 +267,14 @@ func TestHTTPRoutesAreMadeForPermittedGateways(t *testing.T) {
 	}
 	// Who upgrades and permits nothing loses no route.
 	start()
+	recorded := strings.Join(f.records(), " ")
 	update(f, edge, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Routes[0].Host = "more.example.com" })
 	refused()
 	if hostnames, err := f.hostnames(); err != nil || !slices.Equal(hostnames, []string{"api.example.com"}) {
 		t.Errorf("the HTTPRoute has %v (%v)", hostnames, err)
+	}
+	if held := strings.Join(f.records(), " "); held != recorded {
+		t.Errorf("what may not be exposed has taken a host: %s, before %s", held, recorded)
 	}
 	update(f, edge, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Expose = nil })
 	environment.Eventually(t, func() error {

@@ -64,7 +64,12 @@ func (b *Book) Begin(ctx context.Context, present func(context.Context) ([]Prese
 		return err
 	}
 	for _, first := range firstHolders(list) {
-		if err := b.create(ctx, newRecord(b.Namespace, first.claim, first.holders)); err != nil && !apierrors.IsAlreadyExists(err) {
+		// A reconcile has an end: with many hosts, the next one goes on where this one ended.
+		record, err := b.read(ctx, first.claim)
+		if err == nil && record == nil {
+			err = b.create(ctx, newRecord(b.Namespace, first.claim, first.holders))
+		}
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return classify(first.claim.Host, err)
 		}
 	}

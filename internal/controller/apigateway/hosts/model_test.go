@@ -292,6 +292,30 @@ func TestTheFirstRecordsAreThoseOfWhoWasThereFirst(t *testing.T) {
 	}
 }
 
+// A reconcile has time for some writes only. The next one goes on where it ended, so that many hosts are recorded too.
+func TestTheFirstRecordsGoOnWhereTheyEnded(t *testing.T) {
+	const many, perReconcile = 25, 10
+	var list []Present
+	for i := range many {
+		list = append(list, Present{
+			types.NamespacedName{Namespace: "team", Name: "edge"}, []Claim{{Place: "Ingress", Host: fmt.Sprintf("%d.example.com", i)}},
+		})
+	}
+	left := 0
+	s := &server{records: map[string]*coordinationv1.Lease{}, fail: func() (before, after bool) {
+		left--
+		return left < 0, false
+	}}
+	book := &Book{Client: s, Namespace: "own"}
+	for n := range 3 {
+		left = perReconcile
+		err := book.Begin(t.Context(), func(context.Context) ([]Present, error) { return list, nil })
+		if want := min((n+1)*perReconcile, many+1); len(s.records) != want || (err == nil) != (want == many+1) {
+			t.Errorf("after %d reconciles there are %d records (%v), want %d", n+1, len(s.records), err, want)
+		}
+	}
+}
+
 // A record that somebody has damaged holds nobody up.
 func TestARecordThatCannotBeReadIsWrittenAnew(t *testing.T) {
 	claim := Claim{Place: "Ingress", Host: "a.example.com"}
