@@ -32,6 +32,10 @@ func costly(number int) map[string]string {
 		"plain sets, without case":               "(?i)" + fill("[a-z]"),
 		"repeated groups":                        strings.Repeat("(a{2}", 120) + strings.Repeat(")", 120) + fmt.Sprint(number),
 		"words, without case":                    "(?i)" + fill(`\W\S\D`),
+		"not in a set, without case":             "(?i)" + fill(`[^/]`),
+		"not in a plain set, without case":       "(?i)" + fill(`[^a-z]`),
+		"not in a wide range, without case":      "(?i)" + fill(`[^A-\x{1e942}]`),
+		"not in a class by name, without case":   "(?i)" + fill(`[^[:^alpha:]\W]`),
 		"classes of ASCII by name, without case": "(?i)" + fill(`[[:^alpha:]]`),
 	}
 }
@@ -58,13 +62,26 @@ func TestExpressionsThatTakeLongAreNotRead(t *testing.T) {
 	}
 }
 
+// As many routes as an owner may have are read, if they are usual ones.
+func TestManyUsualExpressionsOfAnOwnerAreRead(t *testing.T) {
+	for _, pattern := range []string{`(?i)/shop%d/[^/]+/[^/]+`, `/shop%d/[^/]+/\S+`, `(?i)/v%d/\W?[a-z0-9-]+(/.*)?`} {
+		checker := NewChecker()
+		for i := range 1000 {
+			rule := Rule{Name: "r", Owner: "team", Path: fmt.Sprintf(pattern, i), PathType: PathRegularExpression, Direct: &DirectResponse{StatusCode: 200}}
+			if f, _ := checker.Check(&rule); f != nil {
+				t.Fatalf("the %dth: %s", i, f.Message)
+			}
+		}
+	}
+}
+
 // What people write is read.
 func TestUsualExpressionsAreNotTooMuchEffort(t *testing.T) {
 	for _, text := range []string{
 		`/v[0-9]+/users/[^/]+`, `(?i)/[a-z0-9-]+/[A-Z]{2}-[a-z]{2}(/.*)?`, `\p{L}[\p{L}\p{N}_-]*`, `(?i)^\p{Lu}\p{Ll}+$`,
 		`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`, `[à-ÿ]+-[à-ÿ]+`, `(?i)[à-ÿ]+`,
 		`(?m)^/[^/]+/[^/]+/[^/]+$`, strings.Repeat(`/[^/]+`, 50), `\Qa.b\E[^/]+`, `(?i)\W+\S*\D?[^/]+`,
-		"(?i)(" + strings.Repeat("googlebot|bingbot|", 40) + "x)",
+		"(?i)(" + strings.Repeat("googlebot|bingbot|", 40) + "x)", "(?i)" + strings.Repeat(`/[^/]+`, 50),
 	} {
 		if e := parseExpression(text); e.wrong != "" {
 			t.Errorf("%q: %s", text, e.wrong)
