@@ -26,6 +26,14 @@ func TestAControlCharacterGetsAroundNoKey(t *testing.T) {
 	const wildcard = "[{path: /, host: a.test, " + app + "}, {path: /, host: '*.test', " + key + app + "}]"
 	const anyHost = "[{path: /, host: a.test, " + app + "}, {path: /x, " + key + app + "}]"
 	const broken = "[{path: /, " + app + "}, {path: /x, auth: {apiKey: {secretRef: {name: missing}}}, " + app + "}]"
+	const redirect = "[{path: /old, redirect: {path: /new}}, {path: /, " + app + "}]"
+	const direct = "[{path: /robots.txt, directResponse: {statusCode: 200}}, {path: /, " + app + "}]"
+	const blocked = "[{path: /admin, directResponse: {statusCode: 403}}, {path: /, " + app + "}]"
+	const edits = "[{path: /a, requestHeaders: {set: [{name: X-Area, value: a}]}, " + app + "}, {path: /, " + app + "}]"
+	const origins = "[{path: /a, " + app + "}, {path: /, cors: {allowOrigins: ['*']}, " + app + "}]"
+	const inside = "[{path: /old, clientAddresses: {allow: [10.0.0.0/8]}, redirect: {path: /new}}, {path: /, " + app + "}]"
+	const limited = "[{path: /a, rateLimit: {requests: 5}, " + app + "}, {path: /, " + app + "}]"
+	const small = "[{path: /a, maxBodyBytes: 10, " + app + "}, {path: /, " + app + "}]"
 	for _, test := range []struct {
 		name, routes, path, query, header string
 		want                              bool
@@ -64,7 +72,8 @@ func TestAControlCharacterGetsAroundNoKey(t *testing.T) {
 		{name: "a name, before a tab", routes: query, path: "/", query: "%09m=admin"},
 		{name: "a field", routes: header, path: "/", header: "admin\u0085"},
 		{name: "a field of Latin-1", routes: header, path: "/", header: "admin\x85"},
-		{name: "a tab in a field", routes: header, path: "/", header: "x\tadmin"},
+		{name: "a tab in a field", routes: header, path: "/", header: "x\tadmin", want: true},
+		{name: "a tab and a line feed in a field", routes: header, path: "/", header: "x\t\nadmin"},
 		{name: "a field as it should be", routes: header, path: "/", header: "x\u0105", want: true},
 		{name: "not every path has a route", routes: part, path: "/api/%0a/private"},
 		{name: "not every method has a route", routes: posts, path: "/api/%0a"},
@@ -73,6 +82,14 @@ func TestAControlCharacterGetsAroundNoKey(t *testing.T) {
 		{name: "the key of every host", routes: anyHost, path: "/x%0a"},
 		{name: "nothing is protected", routes: free, path: "/x%0a%C2%85/%250d", query: "m=%0a", want: true},
 		{name: "nothing of this host is protected", routes: elsewhere, path: "/%0a", want: true},
+		{name: "a redirect", routes: redirect, path: "/notes/a%0Ab", want: true},
+		{name: "a direct answer", routes: direct, path: "/notes/a%0Ab", want: true},
+		{name: "another header for the backend", routes: edits, path: "/notes/a%0Ab", want: true},
+		{name: "other origins", routes: origins, path: "/notes/a%0Ab", want: true},
+		{name: "an error for everybody", routes: blocked, path: "/admin%0a"},
+		{name: "a redirect with addresses", routes: inside, path: "/notes/a%0Ab"},
+		{name: "a limit", routes: limited, path: "/notes/a%0Ab"},
+		{name: "a bound for bodies", routes: small, path: "/notes/a%0Ab"},
 		{name: "letters", routes: admin, path: "/v1/%C4%85\u0105/%E2%80%A6%80%ff", want: true},
 		{name: "a percent sign", routes: admin, path: "/100%25/20%2520", want: true},
 	} {

@@ -3,6 +3,7 @@ package table
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -12,6 +13,7 @@ import (
 // no restriction.
 type protection struct {
 	sends     bool   // whether a backend gets the requests
+	refuses   bool   // whether they get an error, which is how people keep everybody out
 	auth      string // who may come in: Auth.ID, or the rule's own
 	edit      string // RequestHeaders of the rule and its backends
 	cors      string
@@ -23,6 +25,7 @@ type protection struct {
 // newProtection makes the protection of a route from the fields of its rule.
 func newProtection(route *Route, rule *Rule) protection {
 	p := protection{bodyBytes: route.MaxBodyBytes, sends: len(rule.Backends) > 0}
+	p.refuses = !p.sends && rule.Direct != nil && rule.Direct.StatusCode >= http.StatusBadRequest
 	if rule.Auth != nil {
 		p.auth = "id " + rule.Auth.ID
 		if rule.Auth.ID == "" {
@@ -62,12 +65,18 @@ func describe(field any) string {
 // more than other allows.
 func (p *protection) includes(other *protection) bool {
 	return (other.sends || !p.sends) &&
+		p.keepsOut(other) &&
+		(p.cors == "" || p.cors == other.cors) &&
+		p.edit == other.edit
+}
+
+// keepsOut reports whether p keeps out everybody and everything that other does.
+func (p *protection) keepsOut(other *protection) bool {
+	return (!other.refuses || !p.sends) &&
 		(other.auth == "" || other.auth == p.auth) &&
 		(other.rateLimit == RateLimit{} || other.rateLimit == p.rateLimit) &&
 		(other.addresses == "" || other.addresses == p.addresses) &&
-		(other.bodyBytes == 0 || p.bodyBytes != 0 && p.bodyBytes <= other.bodyBytes) &&
-		(p.cors == "" || p.cors == other.cors) &&
-		p.edit == other.edit
+		(other.bodyBytes == 0 || p.bodyBytes != 0 && p.bodyBytes <= other.bodyBytes)
 }
 
 // ReadAlike reports whether the request may go on through the route that Match found. It
