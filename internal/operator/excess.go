@@ -42,9 +42,13 @@ func strongRights() []strongRight {
 	const rbac = "rbac.authorization.k8s.io"
 	return []strongRight{
 		{"create pods/exec", "create", "", "pods", "exec", hooks, hooks},
+		{"create pods/attach", "create", "", "pods", "attach", never, never},
+		{"patch pods/ephemeralcontainers", "patch", "", "pods", "ephemeralcontainers", never, never},
 		{"create pods", "create", "", "pods", "", never, never},
 		{"create deployments", "create", "apps", "deployments", "", always, always},
+		{"patch deployments", "patch", "apps", "deployments", "", always, always},
 		{"get secrets", "get", "", "secrets", "", always, always},
+		{"list secrets", "list", "", "secrets", "", always, always}, // a list has the content
 		{"create serviceaccounts/token", "create", "", "serviceaccounts", "token", never, never},
 		{"create rolebindings", "create", rbac, "rolebindings", "", always, always},
 		{"create clusterrolebindings", "create", rbac, "clusterrolebindings", "", never, never},
