@@ -187,15 +187,11 @@ func (f *finder) element(at int) {
 
 // elementText finds the text of an element that begins at a place. An element that has others in it is looked into.
 func (f *finder) elementText(start int) bool {
-	if f.unclosed {
+	end := f.closing.next(f.text, "</", start)
+	if end == len(f.text) {
 		return false
 	}
-	length := strings.Index(f.text[start:], "</")
-	if length < 0 {
-		f.unclosed = true
-		return false
-	}
-	content := f.text[start : start+length]
+	content := f.text[start:end]
 	trimmed := strings.TrimLeft(content, " \t\r\n")
 	if strings.HasPrefix(trimmed, "<") && !strings.HasPrefix(trimmed, "<![CDATA[") || isInnocentValue(strings.TrimSpace(trimmed)) {
 		return false

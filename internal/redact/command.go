@@ -163,9 +163,12 @@ func (f *finder) secretWord(start int) {
 
 // loginWord finds the password in user:password.
 func (f *finder) loginWord(start int) {
+	separator := strings.IndexAny(f.text[start:min(len(f.text), start+maxLook)], ":%")
+	if separator < 0 {
+		return
+	}
 	word := f.text[start:f.wordEnd(start)]
-	separator := strings.IndexAny(word, ":%")
-	if separator < 0 || separator+1 == len(word) || isInnocentValue(word[separator+1:]) {
+	if separator+1 >= len(word) || isInnocentValue(word[separator+1:]) {
 		return
 	}
 	f.add(start+separator+1, start+len(word))

@@ -40,8 +40,8 @@ type finder struct {
 	// command is the program of a command line that the place is in, and since where.
 	command      *program
 	commandSince int
-	// unclosed tells that no element of XML ends from here on.
-	unclosed bool
+	// line is the last end of a line, and closing the last end of an element of XML that was looked for.
+	line, closing place
 	// depth is how many times the text was decoded, and budget how many bytes may still be.
 	depth  int
 	budget *int
@@ -139,9 +139,23 @@ func (f *finder) word(i int) {
 }
 
 // lineEnd is where the line ends that a place is in.
-func (f *finder) lineEnd(at int) int {
-	if end := strings.IndexByte(f.text[at:], '\n'); end >= 0 {
-		return at + end
+func (f *finder) lineEnd(at int) int { return f.line.next(f.text, "\n", at) }
+
+// place is where something is that was looked for from some place on. It is remembered: who looks for what is far away, again and
+// again, takes time that grows with the square of the length.
+type place struct {
+	known    bool
+	from, at int
+}
+
+// next is where something is next, and the end of the text if it is nowhere.
+func (p *place) next(text, what string, from int) int {
+	if p.known && from >= p.from && from <= p.at {
+		return p.at
 	}
-	return len(f.text)
+	*p = place{known: true, from: from, at: len(text)}
+	if found := strings.Index(text[from:], what); found >= 0 {
+		p.at = from + found
+	}
+	return p.at
 }

@@ -148,8 +148,9 @@ func (f *finder) public(i int) {
 		return // another one in the same line
 	}
 	for at < len(f.text) && !strings.HasPrefix(f.text[at:], dashes) {
-		end := f.lineEnd(at)
-		if line := strings.TrimSpace(f.text[at:end]); line == "" || strings.ContainsAny(line, " :,;\"'") {
+		line, _, found := strings.Cut(f.text[at:min(len(f.text), at+maxLook)], "\n")
+		end := at + len(line)
+		if line = strings.TrimSpace(line); line == "" || strings.ContainsAny(line, " :,;\"'") || !found && end < len(f.text) {
 			return
 		}
 		at = min(end+1, len(f.text))
