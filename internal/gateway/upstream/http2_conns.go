@@ -27,6 +27,8 @@ const (
 	maxLost = connectionWindow - maxStreams*wideWindow
 	// settingsTimeout bounds the wait for the settings of an endpoint. Without them it is not known how many requests it takes.
 	settingsTimeout = time.Second
+	// maxUseless bounds the connections that a request waits for and that take no request at all.
+	maxUseless = 3
 )
 
 var errNoRequests = errors.New("the connection takes no requests")
@@ -59,6 +61,7 @@ type http2Conn struct {
 	wire    *http2Wire
 	window  int64
 	streams int   // requests that have it; guarded by http2Conns.mu
+	used    bool  // it has taken a request; guarded by http2Conns.mu
 	lost    int64 // bytes of the connection window at most; guarded by http2Conns.mu
 	retired bool  // it takes no further requests; guarded by http2Conns.mu
 }
@@ -83,21 +86,24 @@ func newHTTP2Conns(window int, options *Options, connect func(ctx context.Contex
 	})}
 }
 
-// get returns a connection with a place for a request. The caller must call put afterwards.
+// get returns a connection with a place for a request. The caller must call put afterwards. It opens another connection for as
+// long as others take the places, but not if the endpoint only says that it takes requests.
 func (p *http2Conns) get(ctx context.Context) (*http2Conn, error) {
-	for {
+	var opened *http2Conn
+	for useless := 0; ; {
 		p.mu.Lock()
 		if c := p.reserve(); c != nil {
 			p.mu.Unlock()
 			return c, nil
 		}
-		d, began := p.dialing, false
-		if d == nil {
-			d, began = &http2Dial{own: isOwn(ctx), done: make(chan struct{})}, true
-			p.dialing = d
-			go p.open(context.WithoutCancel(ctx), d)
+		if opened != nil && !opened.used {
+			useless++
 		}
-		d.waiting++
+		if useless == maxUseless {
+			p.mu.Unlock()
+			return nil, fmt.Errorf("%w: %w", errDial, errNoRequests)
+		}
+		d, began := p.dial(ctx)
 		p.mu.Unlock()
 		select {
 		case <-d.done:
@@ -115,7 +121,19 @@ func (p *http2Conns) get(ctx context.Context) (*http2Conn, error) {
 		case began && d.conn.wire.ended():
 			return nil, fmt.Errorf("%w: %w", errDial, d.conn.wire.cause())
 		}
+		opened = d.conn
 	}
+}
+
+// dial returns the connection that is being opened, which the caller waits for. began tells that there was none. It needs mu held.
+func (p *http2Conns) dial(ctx context.Context) (d *http2Dial, began bool) {
+	if d = p.dialing; d == nil {
+		d, began = &http2Dial{own: isOwn(ctx), done: make(chan struct{})}, true
+		p.dialing = d
+		go p.open(context.WithoutCancel(ctx), d)
+	}
+	d.waiting++
+	return d, began
 }
 
 // find is get without opening a connection. It returns nil if there is no place.
@@ -125,15 +143,30 @@ func (p *http2Conns) find() *http2Conn {
 	return p.reserve()
 }
 
-// reserve returns an open connection with a place for a request, or nil. It needs mu held.
+// reserve returns an open connection with a place for a request, or nil. Then it forgets those that will never have one. It needs
+// mu held.
 func (p *http2Conns) reserve() *http2Conn {
 	for _, c := range p.conns {
 		if c.streams < maxStreams && !c.retired && !c.wire.ended() && c.ReserveNewRequest() {
 			c.streams++
+			c.used = true
 			return c
 		}
 	}
+	p.conns = slices.DeleteFunc(p.conns, func(c *http2Conn) bool {
+		ends := c.streams == 0 && c.refusesAll()
+		if ends {
+			go c.Close()
+		}
+		return ends
+	})
 	return nil
+}
+
+// refusesAll reports whether the endpoint takes no requests on the connection any more, not even one when it has none.
+func (c *http2Conn) refusesAll() bool {
+	state := c.State()
+	return c.wire.ended() || state.Closed || state.Closing || state.MaxConcurrentStreams == 0
 }
 
 // open opens a connection.
