@@ -359,7 +359,7 @@ func (e *http2Exchange) explain(ctx context.Context, address string, err error) 
 		failure.Kind, failure.unprocessed = Connect, true
 	case isReset && reset.Code == http2.ErrCodeRefusedStream, slices.Contains(unprocessed, err.Error()):
 		failure.unprocessed = true
-	case isReset && (reset.Cause == nil || reset.Cause.Error() != resetByPeer):
+	case isFault(err):
 		failure.Kind = Malformed
 	}
 	return failure

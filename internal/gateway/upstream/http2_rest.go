@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"reflect"
+
+	"golang.org/x/net/http2"
 )
 
 // http2Rest is what follows the head of a response over HTTP/2.
@@ -62,11 +64,20 @@ func (e *http2Exchange) readRest(p []byte) (int, error) {
 			err = fault
 		}
 	}
+	if isFault(err) {
+		err = malformed("%w", err)
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		e.failed = true
 		e.trusted = e.trusted && !errors.Is(err, errMalformed)
 	}
 	return n, err
+}
+
+// isFault reports whether the transport has ended a stream because it has found a fault in what the endpoint has sent.
+func isFault(err error) bool {
+	reset, isReset := errors.AsType[http2.StreamError](err)
+	return isReset && (reset.Cause == nil || reset.Cause.Error() != resetByPeer)
 }
 
 // count compares what was read with what is left.
