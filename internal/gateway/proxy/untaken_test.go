@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -59,16 +60,18 @@ func TestAnswersThatNobodyTakes(t *testing.T) {
 	const wide = 192 // three quarters of the wide windows: one client has them all
 	const windows = wide*256<<10 + (streams-wide)*16<<10
 	eventually(t, "the windows are used", func() bool { return taken.Load() > windows*9/10 })
-	fastest := time.Hour // others may be slow because the machine is busy; all would be, if one waited for the windows of others
+	var waits []time.Duration
 	for range 10 {
 		began := time.Now()
 		if got, body := g.get("/"); got.StatusCode != http.StatusOK || len(body) != 1<<20 {
 			t.Errorf("another client got %d, %d bytes", got.StatusCode, len(body))
 		}
-		fastest = min(fastest, time.Since(began))
+		waits = append(waits, time.Since(began))
 	}
-	if fastest > time.Second {
-		t.Errorf("another client waited %s", fastest)
+	slices.Sort(waits)
+	// Two may be slow because the machine is busy. More would be, if they waited for the windows of others.
+	if waits[len(waits)/2] > time.Second || waits[len(waits)-3] > time.Second {
+		t.Errorf("another client waited %s", waits)
 	}
 	if most := int64(windows + streams*perStream); taken.Load() > most {
 		t.Errorf("%d bytes of answers were taken from the backend, want at most %d", taken.Load(), most)
