@@ -41,6 +41,7 @@ var kinds = []kind{
 		return a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsInterfaceLocalMulticast()
 	}},
 	{"a group of machines", func(a netip.Addr) bool { return a.IsMulticast() || a == broadcast }},
+	{"behind a translator of the site", localNAT64.Contains},
 	{"the metadata of a cloud", func(a netip.Addr) bool { return metadata[a] }},
 }
 
@@ -56,9 +57,11 @@ var (
 
 	// translated are the prefixes of IPv6 behind which the last four bytes are an IPv4 address: of old, of SIIT, and of NAT64.
 	translated = []netip.Prefix{
-		netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+		netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("64:ff9b::/96"),
 	}
-	sixToFour = netip.MustParsePrefix("2002::/16")
+	// localNAT64 is for translators of a site. Where the IPv4 address is depends on their own prefix, so it is not known.
+	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
+	sixToFour  = netip.MustParsePrefix("2002::/16")
 )
 
 // Check returns an error that is ErrRefused if the address must not be dialed.

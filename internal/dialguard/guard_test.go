@@ -16,6 +16,7 @@ func TestCheck(t *testing.T) {
 		"169.254.169.254": true, "169.254.1.1": true, "::ffff:169.254.169.254": true, "64:ff9b::a9fe:a9fe": true, "fe80::1": true, "fe80::1%eth0": true,
 		"224.0.0.1": true, "239.1.1.1": true, "255.255.255.255": true, "ff02::1": true, "ff05::1": true, "ff01::1%lo": true,
 		"fd00:ec2::254": true, "fd20:ce::254": true, "100.100.100.200": true, "168.63.129.16": true, "192.0.0.192": true, "64:ff9b::6464:64c8": true,
+		"64:ff9b:1:a9fe:a9:fe00::": true, "64:ff9b:1:0:a9:fea9:fe00:0": true, "64:ff9b:1::101:101": true,
 		// Pods and Services of a cluster, and the Internet.
 		"10.96.0.1": false, "172.20.1.2": false, "192.168.7.7": false, "100.64.0.1": false, "fd00:10:96::1": false, "1.1.1.1": false, "2606:4700::1111": false,
 		"64:ff9b::101:101": false,
