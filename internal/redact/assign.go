@@ -5,7 +5,11 @@ import "strings"
 // assignment finds a secret that gets its value at the separator (= or :) in a text, as in password=..., "token": "...", a line of
 // YAML, a flag or the query of a URL.
 func (f *finder) assignment(at int) {
-	key, start, quoted := keyBefore(f.text, at)
+	from, to, colon := operatorAt(f.text, at)
+	if to < at {
+		return
+	}
+	key, start, quoted := keyBefore(f.text, from)
 	if key == "" {
 		return
 	}
@@ -18,17 +22,32 @@ func (f *finder) assignment(at int) {
 	if meaning < File && !isSignature(key) {
 		return
 	}
-	v := f.valueAfter(at)
+	v := f.valueAfter(to)
 	switch {
 	case isInnocentValue(v.word), meaning == File && v.word[0] == '/', meaning == Doubt && !Opaque(v.word), isCount(key, v.word, meaning):
 		return
 	case v.block && v.nested && !strings.HasSuffix(key, "chpasswd"):
 		return
-	case f.text[at] == '=', quoted, isHeaderName(key) && isHeaderValue(v):
+	case !colon, quoted, isHeaderName(key) && isHeaderValue(v):
 	case !f.colonAssigns(start, at, key, v, meaning):
 		return
 	}
 	f.add(v.start, f.valueEnd(v, f.isLine(start, at, key, v)))
+}
+
+// operatorAt returns where an operator begins that has a colon or an equals sign at a place, where its last character is, and whether
+// it is only a colon: :=, ==, =>, !=, ||= and the like are one. Of the second character of one the last is before the place.
+func operatorAt(text string, at int) (from, to int, colon bool) {
+	if text[at] == '=' && at > 0 && (text[at-1] == '=' || text[at-1] == ':') {
+		return at, at - 1, false
+	}
+	for from = at; text[at] == '=' && from > 0 && at-from < 2 && strings.IndexByte("!+?|&~", text[from-1]) >= 0; {
+		from--
+	}
+	for to = at; to+1 < len(text) && to-at < 2 && (text[to+1] == '=' || text[to+1] == '>' && text[to] == '='); {
+		to++
+	}
+	return from, to, text[at] == ':' && to == at
 }
 
 // colonAssigns tells an assignment with a colon from a sentence ("cannot get token: not found") and from the tag of an image.

@@ -33,6 +33,11 @@ func TestCleanLeavesTheRest(t *testing.T) {
 		"echo root:hunter2 | chpasswd":                                             "echo root:(secret) | chpasswd",
 		"$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy.":            "(secret)",
 		"key wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY of AWS":                      "key (secret) of AWS",
+		"password := hunter2":                                                      "password := (secret)", `if password == "hunter2" {`: `if password == "(secret)" {`,
+		"password => \"hunter2\",\nuser => app": "password => \"(secret)\",\nuser => app", `password != "x1"`: `password != "(secret)"`,
+		`password += "x1"`: `password += "(secret)"`, "password ?= hunter2": "password ?= (secret)", `password ||= 'x1'`: `password ||= '(secret)'`,
+		"password=>hunter2": "password=>(secret)", "password === 'hunter2'": "password === '(secret)'", `:password => "x1"`: `:password => "(secret)"`,
+		"if password == \"\" {": "", "if token != nil {": "",
 		// No secrets: what a message of Kubernetes tells stays.
 		`Secret "db" not found`: "",
 		// Nor does one of our own that names a key and the field.

@@ -35,7 +35,8 @@ func (f *finder) valueAfter(at int) value {
 		}
 	}
 	v.word = wordAt(f.text, v.start, limit)
-	isBlock := v.quote == 0 && v.word != "" && (v.word[0] == '|' || v.word[0] == '>') && strings.Trim(v.word, "|>+-0123456789") == ""
+	isBlock := f.text[at] == ':' && v.quote == 0 && v.word != "" &&
+		(v.word[0] == '|' || v.word[0] == '>') && strings.Trim(v.word, "|>+-0123456789") == ""
 	if v.start < limit && f.text[v.start] == '\n' || isBlock {
 		f.intoBlock(&v, at, limit, isBlock)
 	}
