@@ -24,6 +24,8 @@ func (f *finder) assignment(at int) {
 	}
 	v := f.valueAfter(to)
 	switch {
+	case v.quote == 0 && f.isReference(v, colon):
+		return
 	case isInnocentValue(v.word), meaning == File && v.word[0] == '/', meaning == Doubt && !Opaque(v.word), isCount(key, v.word, meaning):
 		return
 	case v.block && v.nested && !strings.HasSuffix(key, "chpasswd"):
@@ -32,7 +34,7 @@ func (f *finder) assignment(at int) {
 	case !f.colonAssigns(start, at, key, v, meaning):
 		return
 	}
-	f.add(v.start, f.valueEnd(v, f.isLine(start, at, key, v)))
+	f.add(v.start, f.valueEnd(v, f.isLine(start, from, key, v, colon)))
 }
 
 // operatorAt returns where an operator begins that has a colon or an equals sign at a place, where its last character is, and whether
@@ -70,9 +72,24 @@ func isField(key string) bool {
 	return strings.HasPrefix(key, "spec.") || strings.HasPrefix(key, "status.") || strings.HasPrefix(key, "metadata.")
 }
 
+// isReference tells whether there is an anchor of YAML where a value is, or none because the next setting of a query follows.
+func (f *finder) isReference(v value, colon bool) bool {
+	if !strings.HasPrefix(v.word, "&") {
+		return false
+	}
+	if !v.spaced {
+		return f.beginsNext(v.start + 1)
+	}
+	return colon && strings.IndexFunc(v.word[1:], func(r rune) bool { return r > 'z' || !isKeyByte(byte(r)) }) < 0 &&
+		strings.TrimSpace(f.text[v.start+len(v.word):min(f.lineEnd(v.start), v.start+maxLook)]) == ""
+}
+
+// plurals are the ends of names of which there may be some.
+var plurals = []string{"secrets", "tokens", "credentials", "keys", "passwords"}
+
 // isCount tells whether a value says how many there are, as in secrets=10.
 func isCount(key, word string, meaning Meaning) bool {
-	return strings.Trim(word, "0123456789,;.") == "" && (meaning == About || strings.HasSuffix(strings.ToLower(key), "s"))
+	return strings.Trim(word, "0123456789,;.") == "" && (meaning == About || endsWith(strings.ToLower(key), plurals))
 }
 
 // isSentence tells whether at least three words follow in a line, and nothing but words. A passphrase has such, too.
@@ -99,12 +116,12 @@ func (f *finder) beginsEntry(start int) bool {
 	return before == "" || strings.IndexByte("\n{[,", before[len(before)-1]) >= 0
 }
 
-// isLine tells whether a value goes on to the end of the line: that of a header, or one of YAML.
-func (f *finder) isLine(start, at int, key string, v value) bool {
-	if v.quote != 0 || f.text[at] != ':' {
+// isLine tells whether a value goes on to the end of the line: that of a header, one of YAML, or a setting with spaces around its sign.
+func (f *finder) isLine(start, at int, key string, v value, colon bool) bool {
+	if v.quote != 0 || !colon && f.text[at-1] > ' ' {
 		return false
 	}
-	if isHeaderName(key) {
+	if colon && isHeaderName(key) {
 		return true
 	}
 	before := strings.TrimRight(f.text[max(0, start-maxLook):start], " \t-")

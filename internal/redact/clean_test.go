@@ -38,6 +38,15 @@ func TestCleanLeavesTheRest(t *testing.T) {
 		`password += "x1"`: `password += "(secret)"`, "password ?= hunter2": "password ?= (secret)", `password ||= 'x1'`: `password ||= '(secret)'`,
 		"password=>hunter2": "password=>(secret)", "password === 'hunter2'": "password === '(secret)'", `:password => "x1"`: `:password => "(secret)"`,
 		"if password == \"\" {": "", "if token != nil {": "",
+		// All of a value goes.
+		"PASSWORD=a'bcdef1": "PASSWORD=(secret)", "password=a<bcdef1": "password=(secret)", "password=a\"bc\"d user=app": "password=(secret) user=app",
+		"'--password=a1' b": "'--password=(secret)' b", `["--password=a1","b"]`: `["--password=(secret)","b"]`,
+		"DB_PASS=123456": "DB_PASS=(secret)", "pass=1234": "pass=(secret)", "password=&hunter2": "password=(secret)",
+		"tls_pass: &a hunter2": "tls_pass: (secret)", "db.user = app\ndb.password = correct horse battery\nx = y": "db.user = app\ndb.password = (secret)\nx = y",
+		"password: ***hunter2": "password: (secret)", "password=(secret)hunter2": "password=(secret)", "password=(secret))hunter2": "password=(secret)",
+		"password: &default\n": "", "x?password=&user=app": "", "password=*****": "", "(password=(secret)), user": "", "tokens=10, apiKeys: 5": "",
+		"password: redacted:hmac:0123456789abcdef, user": "", "password=redacted:hmac:0123456789abcdef&a=b": "",
+		"(token: ***)": "", "user=a password=***; b": "",
 		// No secrets: what a message of Kubernetes tells stays.
 		`Secret "db" not found`: "",
 		// Nor does one of our own that names a key and the field.

@@ -48,7 +48,7 @@ type finder struct {
 }
 
 func (f *finder) add(start, end int) {
-	if start >= end {
+	if start >= end || end-start < maxLook && isMarker(f.text[start:end]) {
 		return
 	}
 	f.spans = append(f.spans, Span{start, end})

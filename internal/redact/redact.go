@@ -14,9 +14,23 @@ const HashMarker = "redacted:hmac:"
 // lastMarker stands in place of what cannot be told in any other way. It is shorter than any value that is looked for.
 const lastMarker = "***"
 
-// isMarker tells whether a value stands in place of a secret.
+// isMarker tells whether a value stands in place of a secret, and has nothing else in it but signs after it.
 func isMarker(value string) bool {
-	return strings.HasPrefix(value, Marker) || strings.HasPrefix(value, HashMarker) || strings.HasPrefix(value, lastMarker)
+	length := markerLength(value)
+	return length > 0 && strings.Trim(value[length:], "\"'`\\,;.:)]}>") == ""
+}
+
+// markerLength is how long what stands in place of a secret is, with which a text begins, and 0 if it does not.
+func markerLength(text string) int {
+	switch {
+	case strings.HasPrefix(text, Marker):
+		return len(Marker)
+	case strings.HasPrefix(text, HashMarker):
+		return len(HashMarker) + hexLength(text[len(HashMarker):])
+	case strings.HasPrefix(text, lastMarker):
+		return len(text) - len(strings.TrimLeft(text, "*"))
+	}
+	return 0
 }
 
 // Clean returns a text without what looks like a secret in it. What is cut off from a text first is not seen as what it was, so

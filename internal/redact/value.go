@@ -97,19 +97,24 @@ func (f *finder) valueEnd(v value, wholeLine bool) int {
 	case wholeLine:
 		return trimmedEnd(f.text, v.start, f.lineEnd(v.start))
 	}
-	for i := v.start; i < len(f.text); i++ {
-		if f.endsValue(i) && i > v.start {
+	if v.start == len(f.text) {
+		return v.start
+	}
+	for i := v.start + max(1, markerLength(f.text[v.start:])); i < len(f.text); i++ {
+		if f.endsValue(v.start, i) {
 			return i
 		}
 	}
 	return len(f.text)
 }
 
-// endsValue tells whether a value without quotes ends before a place.
-func (f *finder) endsValue(i int) bool {
+// endsValue tells whether a value without quotes ends before a place. A quote may be part of it, unless something ends there.
+func (f *finder) endsValue(start, i int) bool {
 	switch c := f.text[i]; c {
-	case '"', '\'', '`', '<':
-		return true
+	case '"', '\'', '`':
+		return f.text[start] == c || i+1 == len(f.text) || strings.IndexByte(" \t\r\n,;:.)]}>/\\\"'`", f.text[i+1]) >= 0
+	case '<':
+		return f.text[start] == c || i+1 == len(f.text) || strings.IndexByte(" \t\r\n/!", f.text[i+1]) >= 0
 	case ',', ';', '&':
 		return f.beginsNext(i + 1)
 	case ')', ']', '}':
@@ -176,11 +181,11 @@ func trimmedEnd(text string, start, end int) int {
 
 // isInnocentValue tells that a value is none, a switch, the name of a variable that has it, or what stands in place of a secret.
 func isInnocentValue(value string) bool {
-	if value == "" || value[0] == '&' || isVariable(value) || isMarker(value) || isFieldPath(value) {
+	if value == "" || isVariable(value) || isMarker(value) || isFieldPath(value) {
 		return true
 	}
 	switch strings.ToLower(strings.TrimRight(value, "\"'\\,;)}]")) {
-	case "", "true", "false", "null", "nil", "none", "<nil>", "{", "[", "***", "xxxxx", "redacted", "<redacted>", "[redacted]":
+	case "", "true", "false", "null", "nil", "none", "<nil>", "{", "[", "&", "&&", "***", "xxxxx", "redacted", "<redacted>", "[redacted]":
 		return true
 	}
 	return false
