@@ -41,6 +41,7 @@
 //   - recover.go: what is done about errors
 //   - room.go: the next file, and the end of the oldest
 //   - usage.go: what each namespace has, and thin.go how the one that has the most makes room
+//   - pack.go: a file becomes smaller by what was taken out
 //   - intern.go: numbers for what repeats
 //   - states.go: kinds, checkpoints, marks and last states
 //   - outbox.go: messages, values, definitions

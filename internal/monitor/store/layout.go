@@ -178,6 +178,15 @@ func movedAside(dir, name string) bool {
 	return false
 }
 
+// removeCopies removes what a crash has left of copies of files of changes.
+func removeCopies(dir string) error {
+	copies, err := filepath.Glob(filepath.Join(dir, "changes-*.db"+buildSuffix+"*"))
+	for _, path := range copies {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
 // syncDir makes durable which files a folder has.
 func syncDir(dir string) error {
 	folder, err := os.Open(dir)

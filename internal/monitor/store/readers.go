@@ -20,6 +20,9 @@ type readers struct {
 	mu    sync.Mutex
 	open  map[string]*reader
 	turn  int64
+	// held is the file that nobody may begin to read, and idle tells of one that nobody reads any more. It is made when it is needed.
+	held string
+	idle *sync.Cond
 }
 
 // reader is a file that is open for reading. It is closed when nobody uses it and it is forgotten.
@@ -39,6 +42,9 @@ type reader struct {
 func (r *readers) use(name string) (*reader, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for r.held == name {
+		r.idle.Wait()
+	}
 	r.turn++
 	found := r.open[name]
 	if found == nil {
@@ -81,9 +87,39 @@ func (r *readers) release(used *reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	used.users--
-	if used.forgotten && used.users == 0 {
+	if used.users > 0 {
+		return
+	}
+	if used.forgotten {
 		used.close()
 	}
+	if r.held != "" {
+		r.idle.Broadcast()
+	}
+}
+
+// without calls f while nobody reads a file. Who asks for it meanwhile waits. Who reads a file of changes waits for no commit, and
+// does not ask for the same file again.
+func (r *readers) without(name string, f func() error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.idle == nil {
+		r.idle = sync.NewCond(&r.mu)
+	}
+	r.held = name
+	defer func() {
+		r.held = ""
+		r.idle.Broadcast()
+	}()
+	for found := r.open[name]; found != nil; found = r.open[name] {
+		if found.users == 0 {
+			delete(r.open, name)
+			found.close()
+			break
+		}
+		r.idle.Wait()
+	}
+	return f()
 }
 
 // forget closes a file as soon as nobody reads it. Who asks for it again gets the file that has the name then.

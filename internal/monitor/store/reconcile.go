@@ -64,6 +64,9 @@ func (se *session) reconcile() error {
 	if err != nil {
 		return s.explain(err, "", "listing the folder of the store")
 	}
+	if err := removeCopies(s.dir); err != nil {
+		return s.explain(err, "", "removing what is left of a copy")
+	}
 	known, dropping, err := se.knownDays()
 	if err != nil {
 		return s.explain(err, stateFile, "reading which files of changes there are")

@@ -56,9 +56,9 @@ func (se *session) keepBelow(limit int64, growing bool) error { //nolint:gocogni
 		} else if gone {
 			continue
 		}
-		if thinner, err := se.thin(excess); err != nil {
+		if smaller, err := se.thinOrPack(excess); err != nil {
 			return err
-		} else if thinner {
+		} else if smaller {
 			continue
 		}
 		files := s.days()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,9 +10,11 @@ import (
 
 const (
 	// thinAtLeast is how many bytes are taken out of a file at once, if so many are too many, and thinAtMost the most: nobody waits
-	// for long for the one goroutine that writes.
+	// for long for the one goroutine that writes. It is at most one part in thinPart of what the namespace has, so that none falls
+	// much below its equal share.
 	thinAtLeast = mebibyte
 	thinAtMost  = 4 * mebibyte
+	thinPart    = 4
 	thinRows    = 5000
 )
 
@@ -24,6 +27,18 @@ type thinning struct {
 	left                           portion // what the namespace has in the file then
 	changes                        int64
 	kinds, actors, minutes, ofOnes map[int64]int64
+}
+
+// thinOrPack takes out the oldest changes, and packs a file when enough is loose, or nothing is left to take. It reports whether there
+// was anything to do.
+func (se *session) thinOrPack(excess int64) (bool, error) {
+	if packed, err := se.pack(false); packed || err != nil {
+		return packed, err
+	}
+	if thinner, err := se.thin(excess); thinner || err != nil {
+		return thinner, err
+	}
+	return se.pack(true)
 }
 
 // thin takes the oldest changes of the namespace that has the most out of the oldest file that has any of it, about as many bytes
@@ -48,7 +63,7 @@ func (se *session) thin(excess int64) (bool, error) {
 	at := slices.IndexFunc(usages, func(u *usage) bool { return u.shares[namespace].bytes > 0 })
 	file := files[at]
 	err := se.inFile(file, func(db *database) error {
-		t, err := se.choosePart(db, file, namespace, min(max(excess, thinAtLeast), thinAtMost))
+		t, err := se.choosePart(db, file, namespace, min(max(excess, thinAtLeast), thinAtMost, max(most/thinPart, 1)))
 		if err != nil {
 			return err
 		}
@@ -127,6 +142,10 @@ func (se *session) noteRemoved(namespace string, until int64) error {
 // when no change was found.
 func (se *session) remove(db *database, t *thinning, had portion) error {
 	return db.transaction(se.ctx, func() error {
+		before, err := freeBytes(se.ctx, db)
+		if err != nil {
+			return err
+		}
 		if t.changes > 0 {
 			for _, statement := range []string{
 				`DELETE FROM bodies WHERE id IN (SELECT id FROM changes WHERE ` + t.where() + `)`,
@@ -143,19 +162,37 @@ func (se *session) remove(db *database, t *thinning, had portion) error {
 			t.bytes += objects * objectBytes
 			t.left = portion{bytes: max(1, had.bytes-t.bytes), snapshots: max(0, had.snapshots-t.snapshots)}
 		}
-		for key, value := range map[string]int64{
-			metaBytes + strconv.FormatInt(t.number, 10):     t.left.bytes,
-			metaSnapshots + strconv.FormatInt(t.number, 10): t.left.snapshots,
-		} {
-			if err := db.exec(se.ctx, `INSERT INTO meta VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET value = ?2`, key, value); err != nil {
-				return err
-			}
+		free, err := freeBytes(se.ctx, db)
+		if err != nil {
+			return err
 		}
-		return db.exec(se.ctx, addToMeta, metaRemoved, t.changes)
+		return se.noteLeft(db, t, t.bytes-(free-before))
 	})
 }
 
-const addToMeta = `INSERT INTO meta VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET value = value + ?2`
+// noteLeft writes down what is left of a namespace in a file, how many changes were taken out, and how many bytes that made loose.
+func (se *session) noteLeft(db *database, t *thinning, loose int64) error {
+	number := strconv.FormatInt(t.number, 10)
+	for _, one := range []struct {
+		statement, key string
+		value          int64
+	}{
+		{setMeta, metaBytes + number, t.left.bytes},
+		{setMeta, metaSnapshots + number, t.left.snapshots},
+		{addToMeta, metaLoose, loose},
+		{addToMeta, metaRemoved, t.changes},
+	} {
+		if err := db.exec(se.ctx, one.statement, one.key, one.value); err != nil {
+			return err
+		}
+	}
+	return db.exec(se.ctx, `UPDATE meta SET value = max(value, 0) WHERE key = ?`, metaLoose)
+}
+
+const (
+	addToMeta = `INSERT INTO meta VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET value = value + ?2`
+	setMeta   = `INSERT INTO meta VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET value = ?2`
+)
 
 // removeObjects removes objects that have no change any more, and counts what else is fewer.
 func (se *session) removeObjects(db *database, t *thinning) (gone int64, err error) {
@@ -245,12 +282,17 @@ func (se *session) giveBack(db *database, file dayInfo) error {
 }
 
 // measureFree finds out how much of the file that is written holds nothing.
-func (se *session) measureFree() error {
-	var free, page int64
-	err := se.day.one(se.ctx, `PRAGMA freelist_count`, nil, &free)
-	if err == nil {
-		err = se.day.one(se.ctx, `PRAGMA page_size`, nil, &page)
-	}
-	se.free = free * page
+func (se *session) measureFree() (err error) {
+	se.free, err = freeBytes(se.ctx, se.day)
 	return err
+}
+
+// freeBytes is how many bytes are in pages of a file that hold nothing.
+func freeBytes(ctx context.Context, db *database) (int64, error) {
+	var free, page int64
+	err := db.one(ctx, `PRAGMA freelist_count`, nil, &free)
+	if err == nil {
+		err = db.one(ctx, `PRAGMA page_size`, nil, &page)
+	}
+	return free * page, err
 }

@@ -26,6 +26,8 @@ const (
 	// fullAge is after how long it is full all the same.
 	fullShares = 16
 	fullAge    = 6 * time.Hour
+	// fullTimes is at how many times the size of a file it is full whatever is in it: packing one takes so long, and needs so much.
+	fullTimes = 2
 	// snapshotShares is how many namespaces find room for whole contents in a file, before the size of what they have beside counts.
 	snapshotShares = 8
 )
@@ -45,6 +47,8 @@ type usage struct {
 	shares  map[string]portion
 	numbers map[int64]portion
 	removed int64
+	// loose is how many bytes packing the file frees: see pack.
+	loose int64
 }
 
 func (u *usage) bytes() (sum int64) {
@@ -78,6 +82,8 @@ func readUsage(ctx context.Context, db *database) (*usage, error) {
 			u.numbers[id] = u.numbers[id].plus(portion{snapshots: max(0, value)})
 		case metaRemoved + "/":
 			u.removed = value
+		case metaLoose + "/":
+			u.loose = max(0, value)
 		}
 		return nil
 	})
@@ -154,13 +160,14 @@ func greediest(usages []*usage) (namespace string, most int64) {
 }
 
 // isFull tells that the next file is to be begun. A namespace that writes much does not fill a file by itself, because each file
-// that is begun costs, and keeps what is left of the others: it fills it once the file is some hours old.
+// that is begun costs, and keeps what is left of the others: it fills it once the file is some hours old, or
+// twice as large.
 func (se *session) isFull(now time.Time) bool {
 	most := se.store.options.fileBytes()
 	if se.file.bytes < most {
 		return false
 	}
-	if now.Sub(readTime(se.file.first)) >= fullAge {
+	if now.Sub(readTime(se.file.first)) >= fullAge || se.file.bytes-se.free >= fullTimes*most {
 		return true
 	}
 	var sum int64
