@@ -201,7 +201,7 @@ func (se *session) measure(info *dayInfo) error {
 	if err != nil || empty {
 		return err
 	}
-	err = db.one(se.ctx, `SELECT coalesce(max(id), 0), coalesce(min(time), 0), coalesce(max(time), 0) FROM changes`, nil,
+	err = db.one(se.ctx, `SELECT `+endOfFile+`, coalesce(min(time), 0), coalesce(max(time), 0) FROM changes`, nil,
 		&info.tail, &info.first, &info.last)
 	if err == nil && (info.tail < 0 || info.tail > maxTail) {
 		err = errBadRow

@@ -216,7 +216,7 @@ func (se *session) openDayFile(path string) error {
 // agree makes the file end where the state says that it ends.
 func (se *session) agree() error {
 	var last int64
-	if err := se.day.one(se.ctx, `SELECT coalesce(max(id), 0) FROM changes`, nil, &last); err != nil {
+	if err := se.day.one(se.ctx, `SELECT `+endOfFile+` FROM changes`, nil, &last); err != nil {
 		return err
 	}
 	switch {
@@ -228,6 +228,9 @@ func (se *session) agree() error {
 		return nil
 	}
 }
+
+// endOfFile is the number of the last change of a file, even if it was taken out to make room.
+const endOfFile = `max(coalesce(max(id), 0), coalesce((SELECT value FROM meta WHERE key = '` + metaEnd + `'), 0))`
 
 // fallShort notes that acknowledged changes are not in the file: it was put back from an older copy, say.
 func (se *session) fallShort(last int64) error {

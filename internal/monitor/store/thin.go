@@ -21,6 +21,7 @@ const (
 // thinning is what is taken out of a file of one namespace.
 type thinning struct {
 	number                         int64   // of the namespace
+	end                            int64   // the last change of the file
 	last                           int64   // the change up to which they go
 	until                          int64   // the time of the newest one
 	portion                                // what goes
@@ -43,7 +44,7 @@ func (se *session) thinOrPack(excess int64) (bool, error) {
 
 // thin takes the oldest changes of the namespace that has the most out of the oldest file that has any of it, about as many bytes
 // as are too many. It reports whether there was anything to take. What other namespaces have stays, and so does the last change of
-// a file, by which its end is known, and every gap.
+// the file that is written, and every gap.
 //
 // That changes were removed is noted before, so that a crash on the way leaves no history that is silently shorter.
 func (se *session) thin(excess int64) (bool, error) {
@@ -90,7 +91,7 @@ func (se *session) thin(excess int64) (bool, error) {
 
 // choosePart looks for the oldest changes of a namespace in a file.
 func (se *session) choosePart(db *database, file dayInfo, namespace string, want int64) (*thinning, error) {
-	t := &thinning{kinds: map[int64]int64{}, actors: map[int64]int64{}, minutes: map[int64]int64{}, ofOnes: map[int64]int64{}}
+	t := &thinning{end: file.tail, kinds: map[int64]int64{}, actors: map[int64]int64{}, minutes: map[int64]int64{}, ofOnes: map[int64]int64{}}
 	if namespace != "" {
 		err := db.one(se.ctx, `SELECT id FROM names WHERE use = ? AND value = ?`, []any{useNamespace, namespace}, &t.number)
 		if err != nil {
@@ -100,7 +101,11 @@ func (se *session) choosePart(db *database, file dayInfo, namespace string, want
 	query := `SELECT id, time, kind, coalesce(actor, 0), object, coalesce(length(payload), 0),
 		coalesce((SELECT length(body) FROM bodies WHERE bodies.id = changes.id), 0)
 		FROM changes WHERE ` + t.where() + ` ORDER BY id LIMIT ?3`
-	err := db.each(se.ctx, query, []any{file.tail - 1, t.number, thinRows}, func(row scanner) error {
+	until := file.tail
+	if file.name == se.file.name {
+		until--
+	}
+	err := db.each(se.ctx, query, []any{until, t.number, thinRows}, func(row scanner) error {
 		var id, nanoseconds, kind, actor, object, payload, body int64
 		if err := row.Scan(&id, &nanoseconds, &kind, &actor, &object, &payload, &body); err != nil {
 			return err
@@ -181,6 +186,7 @@ func (se *session) noteLeft(db *database, t *thinning, loose int64) error {
 		{setMeta, metaSnapshots + number, t.left.snapshots},
 		{addToMeta, metaLoose, loose},
 		{addToMeta, metaRemoved, t.changes},
+		{setMeta, metaEnd, t.end},
 	} {
 		if err := db.exec(se.ctx, one.statement, one.key, one.value); err != nil {
 			return err

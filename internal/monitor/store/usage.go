@@ -18,6 +18,8 @@ const (
 	metaBytes     = "bytes/"
 	metaSnapshots = "snapshots/"
 	metaRemoved   = "removed"
+	// metaEnd is there too, when changes were taken out: the number of the last change that the file had then.
+	metaEnd = "end"
 
 	// valueRemoved is in the values of the state, before the name of a namespace: up to when changes of it were taken out.
 	valueRemoved = "store/removed/"
