@@ -132,23 +132,7 @@ func TestAFileIsPackedWhileItIsReadAndKilled(t *testing.T) {
 		}
 		return os.CopyFS(images, os.DirFS(s.dir))
 	}
-	stop := make(chan struct{})
-	var reading sync.WaitGroup
-	for range 3 {
-		reading.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if page, err := s.Changes(t.Context(), Query{Limit: 50}); err != nil || len(page.Changes) != 50 || len(page.Unreadable) > 0 {
-					t.Errorf("reading: %d changes, %v, %v", len(page.Changes), page.Unreadable, err)
-					return
-				}
-			}
-		})
-	}
+	stop := readOnAndOn(t, s)
 	var before, after int64
 	err := s.submit(t.Context(), &request{alone: func(se *session) error {
 		for range 4 {
@@ -164,8 +148,7 @@ func TestAFileIsPackedWhileItIsReadAndKilled(t *testing.T) {
 		after = s.Stats().Bytes
 		return err
 	}})
-	close(stop)
-	reading.Wait()
+	stop()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,6 +166,31 @@ func TestAFileIsPackedWhileItIsReadAndKilled(t *testing.T) {
 	}
 	commit(t, s, interleaved(random, &rv, written, 0.6, clock.Step(time.Second), 10))
 	sameVersions(t, "after a restart", all(t, reopen(t, s), Query{})[:len(want)], want)
+}
+
+// readOnAndOn reads the newest changes until the function that it returns is called.
+func readOnAndOn(t *testing.T, s *Store) (stop func()) {
+	end := make(chan struct{})
+	var reading sync.WaitGroup
+	for range 3 {
+		reading.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				if page, err := s.Changes(t.Context(), Query{Limit: 50}); err != nil || len(page.Changes) != 50 || len(page.Unreadable) > 0 {
+					t.Errorf("reading: %d changes, %v, %v", len(page.Changes), page.Unreadable, err)
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		close(end)
+		reading.Wait()
+	}
 }
 
 func sameVersions(t *testing.T, what string, got, want []change.Record) {
