@@ -62,7 +62,8 @@ func (f *finder) colonAssigns(start, at int, key string, v value, meaning Meanin
 	}
 	if v.spaced {
 		line, _, _ := strings.Cut(f.text[at+1:min(len(f.text), at+1+maxLook)], "\n")
-		return len(strings.Fields(line)) == 1 || strings.IndexByte(",;\"'", v.word[len(v.word)-1]) >= 0 || Opaque(v.word)
+		return len(strings.Fields(line)) == 1 || strings.IndexByte(",;\"'", v.word[len(v.word)-1]) >= 0 || Opaque(v.word) ||
+			Made(v.word) && !strings.HasSuffix(v.word, ":") && !strings.HasSuffix(strings.ToLower(key), "secret")
 	}
 	return meaning >= Doubt && meaning != About && !strings.Contains(key, "/") && !isTag(v.word)
 }

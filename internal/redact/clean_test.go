@@ -47,6 +47,9 @@ func TestCleanLeavesTheRest(t *testing.T) {
 		"password: &default\n": "", "x?password=&user=app": "", "password=*****": "", "(password=(secret)), user": "", "tokens=10, apiKeys: 5": "",
 		"password: redacted:hmac:0123456789abcdef, user": "", "password=redacted:hmac:0123456789abcdef&a=b": "",
 		"(token: ***)": "", "user=a password=***; b": "",
+		"bad password: hunter2 refused": "bad password: (secret) refused", "curl -sSu a:pw http://x": "curl -sSu a:(secret) http://x",
+		"requirepass hunter2": "requirepass (secret)", "masterauth hunter2": "masterauth (secret)",
+		"cannot fetch token: oauth2: refused": "", "no secret: web-5d8f7 is gone": "",
 		// No secrets: what a message of Kubernetes tells stays.
 		`Secret "db" not found`: "",
 		// Nor does one of our own that names a key and the field.

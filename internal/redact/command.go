@@ -93,7 +93,7 @@ func (f *finder) flag(i int) {
 	known := f.command != nil && i-f.commandSince < maxCommand
 	switch {
 	case !ok:
-	case known && isOneOf(f.command.logins, name):
+	case known && (isOneOf(f.command.logins, name) || f.command == curl && isFlags(name, 'u')):
 		f.loginWord(start)
 		return
 	case known && isOneOf(f.command.secrets, name), f.names.Meaning(strings.TrimLeft(name, "-")).HidesText() && len(name) > 3:
@@ -120,6 +120,11 @@ func (f *finder) attached(i int) {
 		return
 	}
 	f.add(start, f.wordEnd(start))
+}
+
+// isFlags tells whether a word is several flags of one letter, of which the last has a value.
+func isFlags(name string, last byte) bool {
+	return len(name) > 2 && name[1] != '-' && name[len(name)-1] == last && strings.Trim(name[1:], "fgikLnsSv") == string(last)
 }
 
 func isOneOf(list []string, name string) bool {
@@ -203,7 +208,7 @@ func (f *finder) spoken(i int) {
 		end++
 	}
 	switch strings.ToLower(f.text[i:end]) {
-	case "password", "passwd", "passphrase", "passcode", "pwd":
+	case "password", "passwd", "passphrase", "passcode", "pwd", "requirepass", "masterauth":
 	case "identified":
 		end += len(" by")
 		if end > len(f.text) || !strings.EqualFold(f.text[end-3:end], " by") {

@@ -36,7 +36,7 @@ var defaultWords = []string{
 	"credential", "connectionstring", "connstring", "authheader", "bearer", "kubeconfig", "htpasswd", "pgpass",
 	"dockerconfigjson", "dockercfg", "cookie", "passwort", "authkey", "hmackey", "aeskey", "cipherkey", "cryptkey", "licensekey",
 	"licencekey", "deploykey", "presharedkey", "unsealkey", "recoverykey", "recoverycode", "seedphrase", "mnemonic", "storepass",
-	"keypass", "jsessionid", "phpsessid",
+	"keypass", "jsessionid", "phpsessid", "requirepass", "masterauth",
 }
 
 // lastWords are secrets only as the last word of a name: they are part of too many others.
