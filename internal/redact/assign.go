@@ -149,6 +149,12 @@ func keyBefore(text string, at int) (key string, start int, quoted bool) {
 	for end > 0 && (text[end-1] == ' ' || text[end-1] == '\t') {
 		end--
 	}
+	bracket := false
+	if at < len(text) && text[at] == '=' {
+		before := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(text[max(0, end-3):end], "]"), "%5D"), "%5d")
+		bracket = len(before) < min(3, end)
+		end -= min(3, end) - len(before)
+	}
 	for end > 0 && (text[end-1] == '"' || text[end-1] == '\'' || text[end-1] == '\\') {
 		end--
 		quoted = true
@@ -156,6 +162,9 @@ func keyBefore(text string, at int) (key string, start int, quoted bool) {
 	start = end
 	for start > 0 && end-start < 128 && isKeyByte(text[start-1]) {
 		start--
+	}
+	if bracket && start > 0 && text[start-1] == '%' && len(text[start:end]) > 2 {
+		start += len("5B")
 	}
 	return text[start:end], start, quoted
 }

@@ -50,6 +50,8 @@ func TestCleanLeavesTheRest(t *testing.T) {
 		"bad password: hunter2 refused": "bad password: (secret) refused", "curl -sSu a:pw http://x": "curl -sSu a:(secret) http://x",
 		"requirepass hunter2": "requirepass (secret)", "masterauth hunter2": "masterauth (secret)",
 		"cannot fetch token: oauth2: refused": "", "no secret: web-5d8f7 is gone": "",
+		"user[password]=hunter2": "user[password]=(secret)", "cfg['password'] = 'x1'": "cfg['password'] = '(secret)'",
+		"user%5Bpass%5D=x1&a=b": "user%5Bpass%5D=(secret)&a=b", "a[x] = b": "",
 		// No secrets: what a message of Kubernetes tells stays.
 		`Secret "db" not found`: "",
 		// Nor does one of our own that names a key and the field.
