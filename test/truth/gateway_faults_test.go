@@ -272,12 +272,12 @@ func gatewayFaults() map[string]fault {
 			names: []string{`Service "edge"`},
 			mend:  func(f *trial) { f.Delete(service(gatewayName, corev1.ServiceSpec{})) }, good: rolledOut,
 		},
-		"a Gateway for the outside that does not exist": {
+		"a Gateway for the outside that is not permitted": {
 			subject: theGateway, start: serving(), usual: true,
 			cause: editingGateway(func(_ *trial, s *slipwayv1alpha1.APIGatewaySpec) {
 				s.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeHTTPRoute, Gateway: &slipwayv1alpha1.ParentGateway{LocalReference: slipwayv1alpha1.LocalReference{Name: "public"}}}
 			}),
-			says:  trouble(slipwayv1alpha1.ReasonParentNotFound, serves),
+			says:  trouble(slipwayv1alpha1.ReasonExposeNotPermitted, serves, stalled),
 			names: []string{`Gateway "`, "spec.expose.gateway"},
 			mend:  editingGateway(func(f *trial, s *slipwayv1alpha1.APIGatewaySpec) { s.Expose = f.gateway().Spec.Expose }),
 		},
