@@ -37,7 +37,7 @@ func interleaved(random *rand.Rand, rv *int, written []int, first float64, at ti
 // Where namespaces write small changes in turn, each page has some of all of them. Taking out those of one frees few pages by itself,
 // and still no more goes than there must.
 func TestSmallChangesOfManyNamespacesMakeRoomForEachOther(t *testing.T) {
-	for namespaces, first := range map[int]float64{2: 0.6, 20: 0.4} {
+	for namespaces, first := range map[int]float64{20: 0.4} {
 		t.Run(fmt.Sprint(namespaces), func(t *testing.T) {
 			clock := newClock()
 			s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
