@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
@@ -29,6 +30,9 @@ func send(method string, address net.Addr, path string) (int, string) {
 	request, err := http.NewRequest(method, "http://"+address.String()+path, http.NoBody)
 	if err != nil {
 		return 0, ""
+	}
+	if method == http.MethodPost {
+		revision.Instruct(request)
 	}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {

@@ -39,8 +39,11 @@ func TestAGatewayIsReadyUnlessItLeavesOrStandsBy(t *testing.T) {
 				h.Leave()
 			}
 			ask := func(method, path string) int {
-				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+				w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
+				if method == http.MethodPost {
+					revision.Instruct(r)
+				}
+				h.ServeHTTP(w, r)
 				return w.Code
 			}
 			if tc.word != "" {

@@ -69,11 +69,11 @@ func (b *Board) look() (Document, <-chan struct{}) {
 }
 
 // ServeHTTP answers GET /revision with the current document. GET /revision?wait=N is held
-// back until the revision is not N, at most for 30 s. POST does the same, and with
-// ?standby=true or false it also gives an instruction. GET never gives one: whoever can make
-// a program fetch an address could give it.
+// back until the revision is not N, at most for 30 s. POST does the same. With
+// InstructionHeader, ?standby=true or false also gives an instruction. Nothing else does:
+// whoever can make a program fetch an address, or send a form to it, could give one.
 func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost {
+	if r.Method == http.MethodPost && r.Header.Get(InstructionHeader) != "" {
 		standby, err := strconv.ParseBool(r.URL.Query().Get(StandbyParameter))
 		if err != nil {
 			http.Error(w, StandbyParameter+" must be true or false", http.StatusBadRequest)

@@ -27,10 +27,14 @@ func tell(ctx context.Context, b *Board, path string) <-chan *httptest.ResponseR
 }
 
 func send(ctx context.Context, b *Board, method, path string) <-chan *httptest.ResponseRecorder {
+	request := httptest.NewRequestWithContext(ctx, method, path, nil)
+	if method == http.MethodPost {
+		Instruct(request)
+	}
 	answer := make(chan *httptest.ResponseRecorder, 1)
 	go func() {
 		w := httptest.NewRecorder()
-		b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, path, nil))
+		b.ServeHTTP(w, request)
 		answer <- w
 	}()
 	return answer

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -31,6 +32,14 @@ const Path = "/revision"
 // WordHolds longer. It has no effect on a gateway that is not stale, and it is dropped when
 // the gateway is no longer stale.
 const StandbyParameter = "standby"
+
+// InstructionHeader is the header field without which no request is an instruction. Browsers and gateways send forms to an address
+// that somebody names, and no form has such a field. A gateway of an older release does not look for it. An older operator does not
+// send it: a newer gateway gives it the document, and serves on while it is stale.
+const InstructionHeader = "Slipway-Instruction"
+
+// Instruct makes a request an instruction.
+func Instruct(r *http.Request) { r.Header.Set(InstructionHeader, "1") }
 
 // WordHolds is how long an instruction holds after the last answer to the operator. It is
 // longer than another operator needs to take over.

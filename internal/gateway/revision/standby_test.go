@@ -3,6 +3,9 @@ package revision
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +78,29 @@ func TestNoGETIsAnInstruction(t *testing.T) {
 	if w := receive(t, tell(t.Context(), b, Path)); w.Code != http.StatusBadRequest {
 		t.Errorf("an instruction without a word is answered %d %s", w.Code, w.Body)
 	}
+}
+
+// A program that is made to send a form to an address, as a gateway is by the token_endpoint of a provider, sends no header of
+// ours. An older operator does not either, and gets the document.
+func TestNoFormIsAnInstruction(t *testing.T) {
+	clock := testingclock.NewFakeClock(started)
+	b, _ := staleBoard(clock)
+	post := func(contentType string) *http.Request {
+		form := url.Values{"grant_type": {"authorization_code"}, "code": {"x"}, StandbyParameter: {"true"}}
+		r := httptest.NewRequest(http.MethodPost, Path+"?standby=true", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", contentType)
+		return r
+	}
+	for _, contentType := range []string{"application/x-www-form-urlencoded", "application/json", "application/grpc", ""} {
+		w := httptest.NewRecorder()
+		b.ServeHTTP(w, post(contentType))
+		decode(t, w)
+		standsBy(t, b, false, time.Time{})
+	}
+	told := post("")
+	Instruct(told)
+	b.ServeHTTP(httptest.NewRecorder(), told)
+	standsBy(t, b, true, started.Add(WordHolds))
 }
 
 // Any client in the cluster can reach the admin port.

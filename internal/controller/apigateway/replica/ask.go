@@ -28,6 +28,9 @@ func (o *follower) send(ctx context.Context, what question) (*http.Response, err
 		return nil, err
 	}
 	request.URL.RawQuery = parameters.Encode()
+	if what.word != "" {
+		revision.Instruct(request)
+	}
 	request.Header["Idempotency-Key"] = nil // to send it twice is harmless, which net/http must know to use a kept connection
 	response, err := o.client.Do(request)
 	if err != nil || method == http.MethodGet || response.StatusCode != http.StatusMethodNotAllowed {

@@ -55,7 +55,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	word := r.URL.Query().Get("standby")
-	if !g.older && (word != "") != (r.Method == http.MethodPost) {
+	if instructs := r.Method == http.MethodPost && r.Header.Get(revision.InstructionHeader) != ""; !g.older && (word != "") != instructs {
 		word = r.Method + " with " + word
 	}
 	g.words <- word
