@@ -110,7 +110,7 @@ func controls() []*attack {
 			request("control characters", name+" before the empty line", sends, "GET /open/{a} HTTP/1.1\r\n"+host+c+"\r\n"+smuggled),
 			request("control characters", name+" instead of the last line end", sends, "GET /open/{a} HTTP/1.1\r\n"+host+"X: y\r\n"+c+smuggled))
 	}
-	escaped := request("control characters", "escaped in the target", "a", "GET /open/{a}%0d%0aX:%20y HTTP/1.1\r\n"+host+"\r\n")
+	escaped := request("escaped control characters", "line end in the target", "a", "GET /open/{a}%0d%0aX:%20y HTTP/1.1\r\n"+host+"\r\n")
 	escaped.never = "a" // there are routes with a key, and nobody knows which one a backend takes it for
 	return append(all, escaped)
 }
