@@ -18,6 +18,9 @@ func (f *finder) assignment(at int) {
 			return
 		}
 	}
+	if colon && start > 0 && f.text[start-1] == '$' {
+		return // a variable in a sentence
+	}
 	meaning := f.names.Meaning(strings.TrimLeft(key, "-"))
 	if meaning < File && !isSignature(key) {
 		return

@@ -85,6 +85,25 @@ func TestCleanLeavesTheRest(t *testing.T) {
 	}
 }
 
+// A name without a value hides nothing of the next line, unless that is indented as in YAML, or begins with a quote.
+func TestANameWithoutAValueHidesNoOtherLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"PASSWORD=\nthe end": "", "PASSWORD==\nthe end": "", "PASSWORD = \nend\n": "", "password:\nrefused\n": "", "token: \r\nrefused": "",
+		"use --token\nthe1 end": "", "bad password\nthe1 end": "", "curl -u\na:b1": "", "TOKEN:=\nthe end": "", "a:\n  token:\n  other: x": "",
+		"$DB_PASSWORD: refused": "", "PASSWORD=\n  the end": "", "<x password=\n the end": "",
+		"password:\n  x1": "password:\n  (secret)", "tokens:\n- x1": "tokens:\n- (secret)", "\"password\":\n\"x1\"": "\"password\":\n\"(secret)\"",
+		"password =\n  'x1'": "password =\n  '(secret)'", "PASSWORD=\\\nx1": "PASSWORD=\\\n(secret)", "run --token \\\n  x1": "run --token \\\n  (secret)",
+		"[\"--token\",\n  \"x1\"]": "[\"--token\",\n  \"(secret)\"]",
+	} {
+		if want == "" {
+			want = text
+		}
+		if got := Clean(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
 // A secret of which a part was decoded, packed or broken into lines.
 func TestCleanLooksIntoBase64(t *testing.T) {
 	config := "#cloud-config\nusers:\n- name: app\nchpasswd:\n  list: |\n    root:hunter2\npassword: hunter2\n"

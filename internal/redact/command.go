@@ -136,10 +136,14 @@ func isOneOf(list []string, name string) bool {
 	return false
 }
 
-// nextWord is where the word after a flag begins: after spaces, or quotes and a comma as in a list.
+// nextWord is where the word after a flag begins: after spaces, or quotes and a comma as in a list. One in the next line follows only
+// after a backslash or a comma.
 func (f *finder) nextWord(at int) (int, bool) {
 	start := at
 	for start < len(f.text) && start-at < 16 && strings.IndexByte(" \t\r\n\"'`,\\", f.text[start]) >= 0 {
+		if f.text[start] == '\n' && !strings.ContainsAny(f.text[at:start], ",\\") {
+			return start, false
+		}
 		start++
 	}
 	return start, start > at && start < len(f.text) && f.text[start] != '-' && f.text[start] != '<' && f.text[start] != '['

@@ -13,43 +13,57 @@ import (
 // maxEncoded bounds how many parts of a value are looked for in other forms than their own.
 const maxEncoded = 256
 
+// form is a text that is looked for because of a value.
+type form struct {
+	text string
+	// base64 tells that it is a part of what the value becomes in base64. The characters around it may have some bits of the value.
+	base64 bool
+}
+
 // formsOf are the texts that are looked for because of a value.
-func formsOf(v Value) []string {
+func formsOf(v Value) []form {
 	shortest := least
 	if v.Secret {
 		shortest = leastSecret
 	}
-	var forms []string
+	var forms []form
 	for i, p := range partsOf(v) {
 		if len(p.text) < min(shortest, p.least) {
 			continue
 		}
-		forms = appendPieces(forms, p.text, piece)
+		forms = appendPieces(forms, form{text: p.text}, piece)
 		if i >= maxEncoded {
 			continue
 		}
-		for _, form := range encodingsOf(p.text) {
-			if len(form) >= min(shortest, p.least) {
-				forms = appendPieces(forms, form, piece)
+		for _, text := range encodingsOf(p.text) {
+			if len(text) >= min(shortest, p.least) {
+				forms = appendPieces(forms, form{text: text}, piece)
+			}
+		}
+		for offset := range 3 {
+			for _, text := range inBase64(p.text, offset) {
+				if len(text) >= min(shortest, p.least) {
+					forms = appendPieces(forms, form{text, true}, piece)
+				}
 			}
 		}
 		if whole := base64.StdEncoding.EncodeToString([]byte(p.text)); len(whole) > 64 {
 			// Programs break lines of base64 after so many characters.
-			forms = appendPieces(appendPieces(forms, whole, 76), whole, 64)
+			forms = appendPieces(appendPieces(forms, form{whole, true}, 76), form{whole, true}, 64)
 		}
 	}
 	return forms
 }
 
 // appendPieces adds a form, in pieces if it is long. The last piece has what is left, and of the one before as much as it takes.
-func appendPieces(forms []string, form string, size int) []string {
-	if len(form) <= size {
-		return append(forms, form)
+func appendPieces(forms []form, whole form, size int) []form {
+	if len(whole.text) <= size {
+		return append(forms, whole)
 	}
-	for start := 0; start+size <= len(form); start += size {
-		forms = append(forms, form[start:start+size])
+	for start := 0; start+size <= len(whole.text); start += size {
+		forms = append(forms, form{whole.text[start : start+size], whole.base64})
 	}
-	return append(forms, form[len(form)-size:])
+	return append(forms, form{whole.text[len(whole.text)-size:], whole.base64})
 }
 
 // valuePart is a part of a value that is hidden by itself, if it is so long at least.
@@ -139,11 +153,11 @@ func addDecoded(text string, shortest int, add func(string, int)) {
 	}
 }
 
-// encodingsOf are the forms in which programs write a text, besides its own.
+// encodingsOf are the forms in which programs write a text, besides its own and base64.
 func encodingsOf(text string) []string {
 	query, path := url.QueryEscape(text), url.PathEscape(text)
 	quoted := inner(strconv.Quote(text))
-	forms := []string{
+	return []string{
 		query, path, lowerPercent(query), lowerPercent(path), strings.ReplaceAll(query, "+", "%20"), url.User(text).String(),
 		quoted, inner(strconv.QuoteToASCII(text)), inJSON(text, true), inJSON(text, false), inJSON(quoted, true), inJSON(quoted, false),
 		inJSON(inJSON(text, false), false), inJSON(inJSON(text, true), true),
@@ -152,11 +166,6 @@ func encodingsOf(text string) []string {
 		strings.ReplaceAll(text, `"`, `""`), escapedForShell(text), strings.ReplaceAll(text, "$", "$$"),
 		hex.EncodeToString([]byte(text)), strings.ToUpper(hex.EncodeToString([]byte(text))),
 	}
-	for offset := range 3 {
-		standard, forURL := inBase64(text, offset)
-		forms = append(forms, standard, forURL)
-	}
-	return forms
 }
 
 func inner(quoted string) string { return quoted[1 : len(quoted)-1] }
@@ -192,12 +201,13 @@ func escapedForShell(text string) string {
 	return out.String()
 }
 
-// inBase64 is what a text becomes in base64 after so many other bytes, without the characters that depend on what is around it.
-func inBase64(text string, offset int) (standard, forURL string) {
+// inBase64 is what a text becomes in base64 of either alphabet after so many other bytes, without the characters that depend on what is
+// around it.
+func inBase64(text string, offset int) []string {
 	padded := append(make([]byte, offset), text...)
 	start, end := (offset*8+5)/6, len(padded)*8/6
 	if start >= end {
-		return "", ""
+		return nil
 	}
-	return base64.RawStdEncoding.EncodeToString(padded)[start:end], base64.RawURLEncoding.EncodeToString(padded)[start:end]
+	return []string{base64.RawStdEncoding.EncodeToString(padded)[start:end], base64.RawURLEncoding.EncodeToString(padded)[start:end]}
 }

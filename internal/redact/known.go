@@ -29,9 +29,10 @@ const (
 
 // Redactor hides values that are known, and what looks like a secret. It is safe for concurrent use.
 type Redactor struct {
-	// forms are all forms of all parts, and of has the marker of each.
-	forms *match.Set
-	of    []string
+	// forms are all forms of all parts, of has the marker of each, and base64 tells which of them are in base64.
+	forms  *match.Set
+	of     []string
+	base64 []bool
 	// reversed are the forms from their ends, for a text that begins within one.
 	reversed *match.Set
 	ofEnd    []string
@@ -45,11 +46,13 @@ type Redactor struct {
 func New(values ...Value) *Redactor {
 	r := &Redactor{marker: Marker, markers: map[string]bool{}}
 	markerOf := map[string]string{}
+	inBase64 := map[string]bool{}
 	for _, v := range values {
 		for _, form := range formsOf(v) {
-			if _, found := markerOf[form]; !found {
-				markerOf[form] = cmp.Or(v.Marker, Marker)
+			if _, found := markerOf[form.text]; !found {
+				markerOf[form.text], inBase64[form.text] = cmp.Or(v.Marker, Marker), true
 			}
+			inBase64[form.text] = inBase64[form.text] && form.base64
 		}
 	}
 	words := make([]string, 0, len(markerOf))
@@ -67,6 +70,7 @@ func New(values ...Value) *Redactor {
 			marker = r.marker
 		}
 		r.of = append(r.of, marker)
+		r.base64 = append(r.base64, inBase64[form])
 		r.markers[marker] = true
 		words[i] = reverse(form)
 		markerOfEnd[words[i]] = marker
@@ -93,12 +97,14 @@ func (r *Redactor) holds(text string) bool {
 }
 
 // values finds known values in a text. At its two ends parts of them are found, too: it may have been cut there. A text that is
-// nothing but such a part is more likely a word of its own.
+// nothing but such a part is more likely a word of its own. Of what is in base64 the whole run goes: its characters next to a value
+// have some of its bits.
 func (r *Redactor) values(text string) []part {
 	var found []part
 	if len(r.of) == 0 {
 		return nil
 	}
+	run := 0 // the end of the last run of base64 that has a value
 	for at := 0; at < len(text); at++ {
 		if !r.forms.Begins(text, at) {
 			continue
@@ -106,7 +112,12 @@ func (r *Redactor) values(text string) []part {
 		longest := -1
 		cut := r.forms.At(text, at, func(word int) { longest = word })
 		if longest >= 0 {
-			found = append(found, part{Span{at, at + len(r.forms.Words()[longest])}, r.of[longest]})
+			span := Span{at, at + len(r.forms.Words()[longest])}
+			if r.base64[longest] && at >= run {
+				span = runAround(text, span, run)
+				run = span.End
+			}
+			found = append(found, part{span, r.of[longest]})
 		}
 		if cut && at > 0 && len(text)-at >= least {
 			found = append(found, part{Span{at, len(text)}, r.marker})
@@ -117,6 +128,15 @@ func (r *Redactor) values(text string) []part {
 		found = append(found, part{Span{0, end}, r.marker})
 	}
 	return found
+}
+
+// runAround is the run of characters of base64 that a part of a text is in, from a place on.
+func runAround(text string, span Span, from int) Span {
+	for span.Start > from && isRunByte(text[span.Start-1]) {
+		span.Start--
+	}
+	span.End = runEnd(text, span.End)
+	return span
 }
 
 // beginning is how much of the beginning of a text is the end of a known value, 0 if nothing is.

@@ -42,6 +42,39 @@ func TestKnownValuesInAllForms(t *testing.T) {
 	}
 }
 
+// Of a value in base64 no character is left, whatever is before and after it, filled up or not, in either alphabet.
+func TestOfAValueInBase64NothingIsLeft(t *testing.T) {
+	for length := 8; length < 14; length++ {
+		value := "Zo9?>~ñ-x7Qw2e4R"[:length]
+		r := New(Value{Text: value, Marker: "$DB"})
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+			for _, before := range []string{"", "u", "u:", "u:v"} {
+				for _, after := range []string{"", "\n", "@h", ":1\n"} {
+					text := "sent " + encoding.EncodeToString([]byte(before+value+after)) + "\nthe end"
+					if got := r.Clean(text); got != "sent $DB\nthe end" && got != "sent (secret)\nthe end" {
+						t.Errorf("%q between %q and %q: %q is %q", value, before, after, text, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What stands in place of values depends on these alone, not on the order of a map or on values that are not in the text.
+func TestCleanIsTheSameEachTime(t *testing.T) {
+	values := []Value{{Name: "A", Text: "swordfish", Marker: "$A"}, {Name: "B", Text: "swordfish-long", Marker: "$B"}, {Name: "C", Text: "swordfish", Marker: "$C"}}
+	const text = "swordfish-long, swordfish and c3dvcmRmaXNoLWxvbmc="
+	for range 50 {
+		if got := New(values...).Clean(text); got != "$B, $A and $B" {
+			t.Fatalf("%q", got)
+		}
+		for i := range 100 {
+			values = append(values, Value{Name: fmt.Sprint("X", i), Text: fmt.Sprint("another value ", i)})
+		}
+		values = values[:103]
+	}
+}
+
 // What is a part of a value is as secret as the whole.
 func TestPartsOfKnownValues(t *testing.T) {
 	for _, test := range []struct{ name, value, text, want string }{

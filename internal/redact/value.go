@@ -17,7 +17,7 @@ type value struct {
 	indent        int
 }
 
-// valueAfter returns what follows a separator. If nothing follows in the line, it is what is in the next lines.
+// valueAfter returns what follows a separator. If nothing follows in the line, it is what is in the next lines, if these go on with it.
 func (f *finder) valueAfter(at int) value {
 	v := value{start: at + 1}
 	limit := min(len(f.text), at+1+maxLook)
@@ -37,13 +37,14 @@ func (f *finder) valueAfter(at int) value {
 	v.word = wordAt(f.text, v.start, limit)
 	isBlock := f.text[at] == ':' && v.quote == 0 && v.word != "" &&
 		(v.word[0] == '|' || v.word[0] == '>') && strings.Trim(v.word, "|>+-0123456789") == ""
-	if v.start < limit && f.text[v.start] == '\n' || isBlock {
+	if isBlock || v.start < limit && f.text[v.start] == '\n' && v.quote == 0 {
 		f.intoBlock(&v, at, limit, isBlock)
 	}
 	return v
 }
 
-// intoBlock moves a value to the next line.
+// intoBlock moves a value to the next line, if that belongs to it: after a colon, one that is indented more or an item of a list, as
+// in YAML; else one that begins with a quote, or follows a backslash.
 func (f *finder) intoBlock(v *value, at, limit int, scalar bool) {
 	line := at
 	for line > 0 && at-line < maxLook && f.text[line-1] != '\n' {
@@ -54,7 +55,7 @@ func (f *finder) intoBlock(v *value, at, limit int, scalar bool) {
 	for next < limit && strings.IndexByte(" \t\r\n", f.text[next]) >= 0 {
 		next++
 	}
-	if next >= limit {
+	if next >= limit || !f.continues(v, at, next, scalar) {
 		v.word = ""
 		return
 	}
@@ -65,9 +66,28 @@ func (f *finder) intoBlock(v *value, at, limit int, scalar bool) {
 	for v.start < limit && (f.text[v.start] == '-' || f.text[v.start] == ' ') {
 		v.start++
 	}
+	if c := f.text[min(v.start, limit-1)]; !scalar && first != "" && first[0] == c && (c == '"' || c == '\'') {
+		v.quote, v.block = c, false
+		v.start++
+	}
 	v.word = wordAt(f.text, v.start, limit)
 	if v.word == "" {
 		v.block = false
+	}
+}
+
+// continues tells whether what begins in another line belongs to a value whose line has nothing after the separator.
+func (f *finder) continues(v *value, at, next int, scalar bool) bool {
+	indent := next - 1 - strings.LastIndexByte(f.text[at:next], '\n') - at
+	switch c := f.text[next]; {
+	case f.text[v.start-1] == '\\', c == '"', c == '\'':
+		return true
+	case f.text[at] != ':':
+		return false
+	case scalar, indent > v.indent:
+		return true
+	default:
+		return strings.HasPrefix(f.text[next:], "- ")
 	}
 }
 
