@@ -25,8 +25,8 @@ const dialTimeout = 30 * time.Second
 type Guard struct {
 	// Allowed are exceptions, as whoever runs the program says them. No user may.
 	Allowed []netip.Prefix
-	// OwnToo lets the addresses of the pod itself be dialed: it may be a backend like other pods.
-	OwnToo bool
+	// Own tells which ports of the pod itself may be dialed: it may be a backend like other pods. Nil: none.
+	Own func(port uint16) bool
 }
 
 // kind is a kind of addresses to which nobody may lead a request.
@@ -65,8 +65,8 @@ var (
 )
 
 // Check returns an error that is ErrRefused if the address must not be dialed.
-func (g *Guard) Check(address netip.Addr) error {
-	address = address.Unmap().WithZone("")
+func (g *Guard) Check(at netip.AddrPort) error {
+	address := at.Addr().Unmap().WithZone("")
 	if g.allows(address) {
 		return nil
 	}
@@ -79,12 +79,17 @@ func (g *Guard) Check(address netip.Addr) error {
 				return fmt.Errorf("%w: %s is %s", ErrRefused, address, k.name)
 			}
 		}
-		if own, err := isOwn(means); (own || err != nil) && (g == nil || !g.OwnToo) {
-			return fmt.Errorf("%w: %s is this pod", ErrRefused, address)
+		if g.takesOwn(at.Port()) {
+			continue
+		}
+		if own, err := isOwn(means); own || err != nil {
+			return fmt.Errorf("%w: %s is this pod", ErrRefused, at)
 		}
 	}
 	return nil
 }
+
+func (g *Guard) takesOwn(port uint16) bool { return g != nil && g.Own != nil && g.Own(port) }
 
 func (g *Guard) allows(address netip.Addr) bool {
 	if g == nil {
@@ -137,10 +142,10 @@ func (g *Guard) control(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s is no address", ErrRefused, address)
 	}
-	return g.Check(resolved.Addr())
+	return g.Check(resolved)
 }
 
-// DialContext connects to what may be dialed. It is for http.Transport.
+// DialContext connects to what may be dialed, over TCP or UDP. It is for http.Transport.
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialTimeout, Control: g.control}
 	return dialer.DialContext(ctx, network, address)
@@ -163,7 +168,7 @@ func (g *Guard) Proxy(request *http.Request) (*url.URL, error) {
 
 func (g *Guard) checkHost(host string) error {
 	if address, err := netip.ParseAddr(host); err == nil {
-		return g.Check(address)
+		return g.Check(netip.AddrPortFrom(address, 0))
 	}
 	return nil // a name
 }

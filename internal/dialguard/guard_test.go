@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 		"10.96.0.1": false, "172.20.1.2": false, "192.168.7.7": false, "100.64.0.1": false, "fd00:10:96::1": false, "1.1.1.1": false, "2606:4700::1111": false,
 		"64:ff9b::101:101": false,
 	} {
-		err := (*Guard)(nil).Check(netip.MustParseAddr(address))
+		err := (*Guard)(nil).Check(netip.AddrPortFrom(netip.MustParseAddr(address), 80))
 		if refused != errors.Is(err, ErrRefused) || refused != (err != nil) {
 			t.Errorf("%s: %v, want refused: %v", address, err, refused)
 		}
@@ -35,13 +35,17 @@ func TestTheOwnPodIsRefused(t *testing.T) {
 	}
 	for _, one := range own {
 		address, _ := netip.AddrFromSlice(one.(*net.IPNet).IP)
-		if err := new(Guard).Check(address); !errors.Is(err, ErrRefused) {
-			t.Errorf("%s: %v", address, err)
+		admin := netip.AddrPortFrom(address, 8081)
+		backends := &Guard{Own: func(port uint16) bool { return port != admin.Port() }}
+		for _, g := range []*Guard{nil, new(Guard), backends} {
+			if err := g.Check(admin); !errors.Is(err, ErrRefused) {
+				t.Errorf("%s: %v", admin, err)
+			}
 		}
 		if address = address.Unmap(); address.IsLoopback() || address.IsLinkLocalUnicast() {
 			continue
 		}
-		if err := (&Guard{OwnToo: true}).Check(address); err != nil {
+		if err := backends.Check(netip.AddrPortFrom(address, 8080)); err != nil {
 			t.Errorf("%s as a backend: %v", address, err)
 		}
 	}
@@ -50,7 +54,7 @@ func TestTheOwnPodIsRefused(t *testing.T) {
 func TestExceptions(t *testing.T) {
 	g := &Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	for address, refused := range map[string]bool{"127.0.0.1": false, "::ffff:127.0.0.1": false, "::1": true, "169.254.169.254": true, "64:ff9b::7f00:1": false} {
-		if err := g.Check(netip.MustParseAddr(address)); refused != (err != nil) {
+		if err := g.Check(netip.AddrPortFrom(netip.MustParseAddr(address), 80)); refused != (err != nil) {
 			t.Errorf("%s: %v, want refused: %v", address, err, refused)
 		}
 	}

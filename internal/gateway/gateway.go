@@ -139,7 +139,7 @@ func Run(ctx context.Context, options Options) error {
 	}
 	if options.ConfigFile == "" { // a gateway that runs from a file has no replicas, and its owner says what its backends are
 		serving.Shared = g.shared
-		serving.Upstream.Dial = (&dialguard.Guard{OwnToo: true}).DialTCP
+		serving.Backends = &dialguard.Guard{Own: func(port uint16) bool { return int32(port) != g.adminPort }}
 	}
 	if options.TraceEndpoint != "" {
 		traces, err := newTraces(ctx, options)

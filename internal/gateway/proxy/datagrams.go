@@ -155,8 +155,7 @@ func (d *datagramServer) begin(ctx context.Context, from netip.AddrPort) (*sessi
 	if err != nil {
 		return nil, upstream.KindOf(err).String()
 	}
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "udp", place.Endpoint)
+	conn, err := h.options.dialUDP(ctx, place.Endpoint)
 	if err != nil {
 		place.Close()
 		return nil, upstream.Connect.String()
@@ -173,6 +172,14 @@ func (d *datagramServer) begin(ctx context.Context, from netip.AddrPort) (*sessi
 	d.mu.Unlock()
 	d.wait.Go(s.answer)
 	return s, ""
+}
+
+func (o *Options) dialUDP(ctx context.Context, endpoint string) (net.Conn, error) {
+	if o.Backends != nil {
+		return o.Backends.DialContext(ctx, "udp", endpoint)
+	}
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, "udp", endpoint)
 }
 
 // end ends a session. Its own goroutine does the rest.

@@ -60,6 +60,9 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Guard decides from where keys, providers and tokens may be fetched. Nil: it makes no exceptions.
 	Guard *dialguard.Guard
+	// Backends decides which endpoints of Services may be dialed: of backends, of their copies, and of what routes ask whether a
+	// request may come in. Nil: all, so that Upstream.Dial is used.
+	Backends *dialguard.Guard
 	// KeysFailing is called when fetching public keys from an address begins to fail.
 	// Optional.
 	KeysFailing func(address string, err error)
@@ -172,6 +175,9 @@ func New(options Options) *Handler {
 	}
 	if options.Upstream.Clock == nil {
 		options.Upstream.Clock = options.Clock
+	}
+	if options.Backends != nil {
+		options.Upstream.Dial = options.Backends.DialTCP
 	}
 	store := cache.New(cache.RoomWithin(options.Memory), options.Clock)
 	h := &Handler{

@@ -82,7 +82,13 @@ type streamGateway struct {
 // startStreams starts a gateway: through.test and everything below wild.test pass through, ended.test is ended, web.test is HTTP.
 func startStreams(t testing.TB, ca *authority.Authority, services map[string][]string) *streamGateway {
 	t.Helper()
+	return startStreamsWith(t, Options{}, ca, services)
+}
+
+func startStreamsWith(t testing.TB, options Options, ca *authority.Authority, services map[string][]string) *streamGateway {
+	t.Helper()
 	g := &streamGateway{authority: ca, registry: prometheus.NewPedanticRegistry()}
+	options.AccessLog, options.Metrics = &g.log, g.registry
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +121,7 @@ func startStreams(t testing.TB, ca *authority.Authority, services map[string][]s
 			{Name: "ended", Listeners: []int{2}, Host: "ended.test", Transport: table.TransportTCP, StrictShares: true, Backends: to("plain")},
 			{Name: "web", Listeners: []int{3}, Host: "web.test", StrictShares: true, Backends: to("web")},
 		}, services)
-	g.gateway = startServer(t, Options{AccessLog: &g.log, Metrics: g.registry}, ServerOptions{HTTPS: listener, HTTPSPort: 443, Certificates: certificates}, compiled)
+	g.gateway = startServer(t, options, ServerOptions{HTTPS: listener, HTTPSPort: 443, Certificates: certificates}, compiled)
 	return g
 }
 
