@@ -9,7 +9,8 @@ import (
 // Engines for regular expressions differ in what ends a line. In PCRE, Perl, Python and .NET the end ($) is also before a last line
 // feed, in Java before each of six ends of a line, and in Ruby every line is a text of its own. So a backend may take /admin%0a for
 // /admin. Other programs cut control characters off. The gateway does not model all that: what may be read with a control character
-// goes on only if no route could keep out more clients or requests than the one that was found.
+// goes on only if no route could keep out more clients or requests than the one that was found, or change the fields that its backend
+// gets in another way.
 
 // hasControl reports whether a text has a control character, or a character that ends a line for some engine: those of ASCII, U+0080
 // to U+009F, U+2028 and U+2029. A byte 0x85 that is not part of a character counts too, because it ends a line in Latin-1.
@@ -76,8 +77,8 @@ func (l *listener) hidesControl(r *Request, path Path) bool {
 	return false
 }
 
-// asksMost reports whether the route that was found keeps out whoever a route keeps out that a request for the host may get, and
-// whether every such request gets one.
+// asksMost reports whether the route that was found keeps out whoever a route keeps out that a request for the host may get, whether
+// the backends of all of them get the same fields, and whether every such request gets one.
 func (l *listener) asksMost(name string, found *Route) bool {
 	takesAll := false
 	for h := range l.hostsOf(name) {
@@ -86,7 +87,7 @@ func (l *listener) asksMost(name string, found *Route) bool {
 		}
 		takesAll = takesAll || h.takesAll
 		for asked := range h.asks {
-			if !found.protection.keepsOut(&asked) {
+			if !found.protection.keepsOut(&asked) || found.protection.sends && asked.sends && !found.protection.grantsNoMore(&asked) {
 				return false
 			}
 		}

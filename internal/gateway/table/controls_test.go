@@ -29,8 +29,13 @@ func TestAControlCharacterGetsAroundNoKey(t *testing.T) {
 	const redirect = "[{path: /old, redirect: {path: /new}}, {path: /, " + app + "}]"
 	const direct = "[{path: /robots.txt, directResponse: {statusCode: 200}}, {path: /, " + app + "}]"
 	const blocked = "[{path: /admin, directResponse: {statusCode: 403}}, {path: /, " + app + "}]"
-	const edits = "[{path: /a, requestHeaders: {set: [{name: X-Area, value: a}]}, " + app + "}, {path: /, " + app + "}]"
+	const removes = "[{path: /a, requestHeaders: {remove: [X-Role]}, " + app + "}, {path: /, " + app + "}]"
+	const sets = "[{path: /a, " + app + "}, {path: /, requestHeaders: {set: [{name: X-Area, value: a}]}, " + app + "}]"
+	const ofBackend = "[{path: /a, backends: [{name: users, port: 8080, requestHeaders: {remove: [X-Role]}}]}, {path: /, " + app + "}]"
+	const alike = "[{path: /a, requestHeaders: {remove: [X-Role]}, " + app + "}, {path: /, requestHeaders: {remove: [X-Role]}, " + app + "}]"
+	const moved = "[{path: /old, redirect: {path: /new}}, {path: /, requestHeaders: {remove: [X-Role]}, cors: {allowOrigins: ['*']}, " + app + "}]"
 	const origins = "[{path: /a, " + app + "}, {path: /, cors: {allowOrigins: ['*']}, " + app + "}]"
+	const fewer = "[{path: /a, cors: {allowOrigins: ['*']}, " + app + "}, {path: /, " + app + "}]"
 	const inside = "[{path: /old, clientAddresses: {allow: [10.0.0.0/8]}, redirect: {path: /new}}, {path: /, " + app + "}]"
 	const limited = "[{path: /a, rateLimit: {requests: 5}, " + app + "}, {path: /, " + app + "}]"
 	const small = "[{path: /a, maxBodyBytes: 10, " + app + "}, {path: /, " + app + "}]"
@@ -84,8 +89,13 @@ func TestAControlCharacterGetsAroundNoKey(t *testing.T) {
 		{name: "nothing of this host is protected", routes: elsewhere, path: "/%0a", want: true},
 		{name: "a redirect", routes: redirect, path: "/notes/a%0Ab", want: true},
 		{name: "a direct answer", routes: direct, path: "/notes/a%0Ab", want: true},
-		{name: "another header for the backend", routes: edits, path: "/notes/a%0Ab", want: true},
-		{name: "other origins", routes: origins, path: "/notes/a%0Ab", want: true},
+		{name: "a header that the other backend does not get", routes: removes, path: "/notes/a%0Ab"},
+		{name: "a header that it gets beside", routes: sets, path: "/notes/a%0Ab"},
+		{name: "headers of a backend", routes: ofBackend, path: "/notes/a%0Ab"},
+		{name: "the same headers", routes: alike, path: "/notes/a%0Ab", want: true},
+		{name: "headers that no other backend gets", routes: moved, path: "/notes/a%0Ab", want: true},
+		{name: "more origins", routes: origins, path: "/notes/a%0Ab"},
+		{name: "fewer origins", routes: fewer, path: "/notes/a%0Ab", want: true},
 		{name: "an error for everybody", routes: blocked, path: "/admin%0a"},
 		{name: "a redirect with addresses", routes: inside, path: "/notes/a%0Ab"},
 		{name: "a limit", routes: limited, path: "/notes/a%0Ab"},

@@ -64,10 +64,13 @@ func describe(field any) string {
 // includes reports whether a client that passes p would pass other as well, and may do no
 // more than other allows.
 func (p *protection) includes(other *protection) bool {
-	return (other.sends || !p.sends) &&
-		p.keepsOut(other) &&
-		(p.cors == "" || p.cors == other.cors) &&
-		p.edit == other.edit
+	return (other.sends || !p.sends) && p.keepsOut(other) && p.grantsNoMore(other)
+}
+
+// grantsNoMore reports whether a backend of other that gets a request through p would get it with the same header fields, and answer
+// pages of no more origins.
+func (p *protection) grantsNoMore(other *protection) bool {
+	return p.edit == other.edit && (p.cors == "" || p.cors == other.cors)
 }
 
 // keepsOut reports whether p keeps out everybody and everything that other does.
