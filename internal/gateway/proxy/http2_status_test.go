@@ -1,14 +1,9 @@
 package proxy
 
 import (
-	"bytes"
-	"io"
 	"net"
 	"strings"
 	"testing"
-
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
@@ -16,30 +11,7 @@ import (
 // statusBackend answers every request over HTTP/2 with a head that is nothing but a status.
 func statusBackend(t testing.TB, status string) string {
 	return listen(t, func(conn net.Conn) {
-		if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
-			return
-		}
-		f := http2.NewFramer(conn, conn)
-		f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-		_ = f.WriteSettings()
-		var block bytes.Buffer
-		fields := hpack.NewEncoder(&block)
-		for {
-			frame, err := f.ReadFrame()
-			if err != nil {
-				return
-			}
-			switch frame := frame.(type) {
-			case *http2.SettingsFrame:
-				if !frame.IsAck() {
-					_ = f.WriteSettingsAck()
-				}
-			case *http2.MetaHeadersFrame:
-				block.Reset()
-				_ = fields.WriteField(hpack.HeaderField{Name: ":status", Value: status})
-				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: frame.StreamID, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: status != "101"})
-			}
-		}
+		hostileHTTP2(conn, &scriptedAnswer{status: status, endsWithHead: status != "101"})
 	})
 }
 
