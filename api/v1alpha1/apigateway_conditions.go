@@ -70,6 +70,8 @@ const (
 	// ReasonReplicaStale: a replica does not hear the API server any more, so it may serve old
 	// routes, endpoints and Secrets.
 	ReasonReplicaStale = "ReplicaStale"
+	// ReasonTooMuchToTell: the pods of the gateways of the namespace tell more than the operator keeps of one namespace.
+	ReasonTooMuchToTell = "TooMuchToTell"
 	// ReasonHostNotExposed: what exposes the gateway does not take the host of a route.
 	ReasonHostNotExposed = "HostNotExposed"
 	// ReasonExposeNotPermitted: the operator was not told to make HTTPRoutes for the Gateway of spec.expose.

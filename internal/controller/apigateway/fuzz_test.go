@@ -39,9 +39,12 @@ func someGateway(s *generate.Source) *slipwayv1alpha1.APIGateway {
 }
 
 func someAnswer(s *generate.Source, routes int) replica.Answer {
-	answer := replica.Answer{State: generate.Pick(s, replica.Asking, replica.Answering, replica.Silent, replica.Incompatible)}
+	answer := replica.Answer{State: generate.Pick(s, replica.Asking, replica.Answering, replica.Silent, replica.Incompatible, replica.Crowded)}
 	if answer.State == replica.Incompatible {
 		answer.Detail = "it speaks protocol 2"
+	}
+	if answer.State == replica.Crowded {
+		answer.Detail = "the namespace tells too much"
 	}
 	if answer.State != replica.Answering {
 		return answer

@@ -67,6 +67,7 @@ func TestAPodThatIsNotReadyAndNoGatewayIsNamed(t *testing.T) {
 		wantStalled bool
 	}{
 		"it answers as another program": {running, replica.Answer{State: replica.Incompatible, Detail: "/revision is answered with status 404"}, slipwayv1alpha1.ReasonImageIncompatible, true},
+		"there is no room for it":       {running, replica.Answer{State: replica.Crowded, Detail: "no room"}, slipwayv1alpha1.ReasonRolloutInProgress, false},
 		"it has never answered":         {running, replica.Answer{State: replica.Silent}, slipwayv1alpha1.ReasonImageIncompatible, false},
 		"it has just been asked":        {running, replica.Answer{State: replica.Asking}, slipwayv1alpha1.ReasonRolloutInProgress, false},
 		"it answers":                    {running, replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid"}}, slipwayv1alpha1.ReasonRolloutInProgress, false},

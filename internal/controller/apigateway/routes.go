@@ -73,6 +73,8 @@ func (s *scope) judgePod(pod *corev1.Pod, answer replica.Answer) {
 			found = &health.Trouble{Reason: slipwayv1alpha1.ReasonReplicaBehind, Message: fmt.Sprintf("pod %q does not say what it serves: %s", pod.Name, answer.Detail)}
 		}
 		s.fallBehind(nil, found.Reason, found.Message)
+	case replica.Crowded:
+		s.fallBehind(nil, slipwayv1alpha1.ReasonTooMuchToTell, fmt.Sprintf("what pod %q serves is not known: %s", pod.Name, answer.Detail))
 	case replica.Answering:
 		s.judgeDocument(pod, answer.Document)
 	}

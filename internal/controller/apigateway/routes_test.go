@@ -68,6 +68,7 @@ func TestAGatewayIsReadyOnceEveryReadyPodSaysThatItServesThisSpec(t *testing.T) 
 		"has not answered yet":  {replica.Answer{State: replica.Asking}, slipwayv1alpha1.ReasonReplicaBehind},
 		"does not answer":       {replica.Answer{State: replica.Silent}, slipwayv1alpha1.ReasonReplicaBehind},
 		"is not understood":     {replica.Answer{State: replica.Incompatible}, slipwayv1alpha1.ReasonImageIncompatible},
+		"has no room":           {replica.Answer{State: replica.Crowded}, slipwayv1alpha1.ReasonTooMuchToTell},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

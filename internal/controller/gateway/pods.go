@@ -61,6 +61,8 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 		one.mute = fmt.Sprintf("pod %q does not answer on its admin port", pod.Name)
 	case answer.State == replica.Incompatible:
 		one.mute = fmt.Sprintf("pod %q does not say what it serves: %s", pod.Name, answer.Detail)
+	case answer.State == replica.Crowded:
+		one.mute = fmt.Sprintf("what pod %q serves is not known: %s", pod.Name, answer.Detail)
 	case answer.Document.UID != gateway:
 		one.asking = true
 		one.mute = fmt.Sprintf("pod %q does not serve the Gateway yet", pod.Name)

@@ -55,15 +55,30 @@ func (s Size) Bytes() int64 {
 // Size is how much the document holds.
 func (d Document) Size() Size { return Size{Routes: len(d.Routes), Listeners: len(d.Listeners)} }
 
-// Memory is about how many bytes the document takes in memory.
+// Memory is how many bytes the document takes in memory, or somewhat more.
 func (d Document) Memory() int {
-	const head, digest, word = 512, 32, 96
-	taken := head + digest*len(d.Routes)
+	const head, text, pair, problem = 512, 16, 32, 72 // of the structs; lists have room for more than is in them
+	taken := head + words(d.Version, string(d.UID)) + text*cap(d.Routes) + words(d.Routes...) + pair*cap(d.Listeners) + problem*cap(d.Problems)
 	for _, l := range d.Listeners {
-		taken += 2*digest + len(l.Name)
+		taken += words(l.Name, l.Digest)
 	}
 	for _, p := range d.Problems {
-		taken += word + len(p.Name) + len(p.Field) + len(p.Reason) + len(p.Message)
+		taken += words(p.Name, p.Field, p.Reason, p.Message)
+	}
+	if d.Rejected != nil {
+		taken += 3*text + words(d.Rejected.Reason, d.Rejected.Message)
+	}
+	if d.View != nil {
+		taken += 4*text + text*cap(d.View.Of) + words(d.View.Of...)
+	}
+	return taken
+}
+
+// words is how many bytes the content of texts takes. Go gives out no less than 16, and up to a sixth more than is asked for.
+func words(texts ...string) int {
+	taken := 0
+	for _, text := range texts {
+		taken += (len(text)+15)/16*16 + len(text)/6
 	}
 	return taken
 }

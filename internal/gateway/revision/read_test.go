@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -89,4 +90,62 @@ func TestWhatIsReadIsBounded(t *testing.T) {
 	if got := (revision.Size{Routes: 1 << 40, Listeners: 1 << 40, Objects: 1 << 40}).Bytes(); got > 2<<20 {
 		t.Errorf("a document may have %d bytes", got)
 	}
+}
+
+// What the documents of a namespace may take is counted by Memory. So it must be what they take, whatever is in them.
+func TestTheMemoryOfADocumentIsWhatItTakes(t *testing.T) {
+	size := revision.Size{Routes: 10_000, Listeners: 2000, Objects: 100}
+	list := func(n int, one func(i int) string) string {
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = one(i)
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	}
+	long := strings.Repeat("x", 500)
+	for name, fields := range map[string]string{
+		"nothing":   `"generation":1`,
+		"routes":    `"routes":` + list(10_000, func(i int) string { return fmt.Sprintf(`"%012d"`, i) }),
+		"listeners": `"listeners":` + list(2000, func(i int) string { return fmt.Sprintf(`{"name":"namespace/set-%d/http","digest":"%012d"}`, i, i) }),
+		"problems": `"problems":` + list(2000, func(i int) string {
+			return fmt.Sprintf(`{"route":%d,"name":"route-%d","field":"spec.routes[%d].path","reason":"NoEndpoints","message":"Service has none"}`, i, i, i)
+		}),
+		"problems in short": `"problems":` + list(5000, func(int) string { return `{"reason":"A"}` }),
+		"long problems": `"problems":` + list(100, func(int) string {
+			return fmt.Sprintf(`{"name":"%[1]s","field":"%[1]s","reason":"A","message":"%[1]s"}`, long)
+		}),
+		"what is not heard": `"view":{"current":false,"of":` + list(64, func(int) string { return `"` + long + `"` }) + `}`,
+		"many kinds":        `"view":{"current":false,"of":` + list(10_000, func(int) string { return `"a"` }) + `}`,
+		"single words":      fmt.Sprintf(`"version":"%[1]s","uid":"%[1]s","rejected":{"reason":"A","message":"%[1]s"}`, long),
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := []byte(`{"protocol":1,` + fields + `}`)
+			documents := make([]*revision.Document, 20)
+			before := heap()
+			for i := range documents {
+				document, err := revision.Read(body, size)
+				if err != nil {
+					t.Fatal(err)
+				}
+				documents[i] = document
+			}
+			taken, counted := int(heap()-before)/len(documents), documents[0].Memory()
+			t.Logf("it takes %d bytes, %d are counted", taken, counted)
+			const noise = 1000 // of what else there is
+			if counted < taken*98/100-noise || counted > noise+taken*3/2 {
+				t.Errorf("it takes %d bytes, and %d are counted", taken, counted)
+			}
+			runtime.KeepAlive(documents)
+			runtime.KeepAlive(body)
+		})
+	}
+}
+
+// heap is how many bytes are used.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }

@@ -259,7 +259,7 @@ func (o *follower) set(answer Answer) {
 		if taken := answer.Document.Memory(); o.share.keep(o.kept, taken) {
 			o.kept = taken
 		} else {
-			answer = Answer{State: Incompatible, Document: before.Document, Detail: noRoom}
+			answer = Answer{State: Crowded, Document: before.Document, Detail: noRoom}
 		}
 	}
 	o.answer, o.failing = answer, time.Time{}

@@ -44,6 +44,8 @@ const (
 	Silent
 	// Incompatible: the pod answers what the operator does not understand.
 	Incompatible
+	// Crowded: the pods of its namespace say more than the operator keeps of one namespace.
+	Crowded
 )
 
 // Answer is what is known of a pod.
@@ -52,7 +54,7 @@ type Answer struct {
 	State State
 	// Document is the last one, nil when there is none yet. It must not be changed.
 	Document *revision.Document
-	// Detail says what an Incompatible pod answered.
+	// Detail says what an Incompatible pod answered, and what to do about a Crowded one.
 	Detail string
 }
 

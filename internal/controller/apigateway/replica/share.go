@@ -26,7 +26,8 @@ const (
 )
 
 // noRoom is said of a pod whose document is not kept.
-const noRoom = "the pods of its namespace say more than the operator keeps of one namespace"
+const noRoom = "the operator keeps 32 MiB of what the gateways of one namespace tell about routes, listeners and problems, and those of this " +
+	"namespace tell more: mend what the problems are about, use fewer replicas or routes, or move gateways to another namespace"
 
 // share is what one namespace uses of it.
 type share struct {

@@ -2,10 +2,15 @@ package replica
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/slipway-dev/slipway/internal/gateway/revision"
 )
 
 // The share of a namespace is used up by what was read, and there is one again after a time that depends on that.
@@ -66,5 +71,33 @@ func TestANamespaceHasSoManyPlacesAndSoMuchMemory(t *testing.T) {
 	}
 	if !s.keep(maxKept, maxKept-10) || !s.keep(0, 10) || s.keep(10, 11) || !s.keep(10, 10) {
 		t.Error("what was given back is not there")
+	}
+}
+
+// A pod whose document has no room is no pod of another release. What it said before stays, and its next document is kept once there
+// is room.
+func TestAPodWhoseDocumentHasNoRoomIsNamedAsThat(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Unix(1, 0))
+	s := newShare(clock)
+	first, second := &revision.Document{Generation: 1}, &revision.Document{Generation: 2, Routes: make([]string, 10_000)}
+	o := &follower{clock: clock, share: s, changed: func() {}}
+	o.set(Answer{State: Answering, Document: first})
+	others := maxKept - first.Memory()
+	s.keep(0, others)
+	for _, step := range []struct {
+		name string
+		does func()
+		want Answer
+	}{
+		{"no room", func() {}, Answer{State: Crowded, Document: first, Detail: noRoom}},
+		{"room again", func() { s.keep(others, 0) }, Answer{State: Answering, Document: second}},
+	} {
+		step.does()
+		if o.set(Answer{State: Answering, Document: second}); !cmp.Equal(o.answer, step.want) {
+			t.Errorf("%s: %s", step.name, cmp.Diff(step.want, o.answer))
+		}
+	}
+	if text := fmt.Sprintf("%d MiB", maxKept>>20); !strings.Contains(noRoom, text) {
+		t.Errorf("%q does not say %s", noRoom, text)
 	}
 }
