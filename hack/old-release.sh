@@ -42,7 +42,10 @@ git archive "$commit" config dist/install.yaml | tar -x -C "$folder"
 sed "s/:dev\b/:$version/" "$folder/dist/install.yaml" >"$folder/install.yaml"
 cp -r charts/slipway "$folder/chart"
 cp "$folder/config/rbac/role.yaml" "$folder/rules/operator/role.yaml"
-go run ./hack/chart -config "$folder/config" -rules "$folder/rules" -chart "$folder/chart" -revisions "$folder/revisions.txt"
+gateway_api=$(go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)
+go run ./hack/chart -config "$folder/config" -rules "$folder/rules" -gateway-api "$gateway_api/config/crd" -chart "$folder/chart" -revisions "$folder/revisions.txt"
+# What v0.1.0 did not have is today's, because the templates ask for it. It did not know the kind MonitorRule.
+find charts/slipway/config -name '*.yaml' ! -name 'rules-*' ! -name 'monitorrule-*' -exec cp --no-clobber -t "$folder/chart/config" {} +
 # Its definitions had no revision, which counts as 0.
 sed -i '/slipway.dev\/schema-revision:/d' "$folder"/chart/templates/crds/*.yaml
 sed -i 's/"1"/"0"/' "$folder/chart/config/schema-revisions.yaml"

@@ -117,7 +117,7 @@ func TestTheGatewayAPIIsInstalledWhereItIsAbsentAndNeverTakenAway(t *testing.T) 
 			w.isShipped(crd)
 		}
 	}
-	w.storedSizeIsBelow(512 << 10)
+	w.storedSizeIsBelow(768 << 10)
 
 	// Somebody has put a newer one in its place, and somebody has replaced another one, with what Helm had written on it.
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"v9.0.0"}}}`, bundleVersion))
@@ -220,7 +220,7 @@ func TestTheChannelOfTheGatewayAPIOnlyChangesToTheOneWithMore(t *testing.T) {
 	for _, crd := range w.shipped("experimental") {
 		w.isShipped(crd)
 	}
-	w.storedSizeIsBelow(512 << 10)
+	w.storedSizeIsBelow(768 << 10)
 	before := w.gatewayCRDs()
 	w.mustHelm(from(chartFolder, "upgrade")...)
 	w.unchanged("the step back", before)
