@@ -7,18 +7,18 @@ import (
 	"syscall"
 )
 
-// countedConn is a connection that the gate counts until it is closed.
+// countedConn is a connection that is counted until it is closed.
 type countedConn struct {
 	net.Conn
 
-	gate *gate
-	once sync.Once
+	uncount func()
+	once    sync.Once
 }
 
 // Close closes the connection.
 func (c *countedConn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(c.gate.closed)
+	c.once.Do(c.uncount)
 	return err
 }
 

@@ -50,47 +50,50 @@ var unprocessed = []string{
 type http2Transport struct {
 	address string
 	service *Service
-	wide    *http2Conns // responses have a wide window
-	narrow  *http2Conns
+	places  http2Places
+	conns   [ending]*http2Conns // wide and narrow
 }
 
 func newHTTP2(address string, service *Service) *http2Transport {
 	t := &http2Transport{address: address, service: service}
-	t.wide = newHTTP2Conns(wideWindow, &service.options, t.connect)
-	t.narrow = newHTTP2Conns(narrowWindow, &service.options, t.connect)
+	t.places.gate = &service.gate
+	for of, window := range [...]int{wide: wideWindow, narrow: narrowWindow} {
+		t.conns[of] = newHTTP2Conns(window, &service.options, func(ctx context.Context) (net.Conn, *http2Place, error) {
+			return t.connect(ctx, http2Kind(of))
+		})
+	}
 	return t
 }
 
 // connect opens a connection for HTTP/2.
-func (t *http2Transport) connect(ctx context.Context) (net.Conn, error) {
-	gate := &t.service.gate
-	switch {
-	case isOwn(ctx):
-		gate.force()
-	case !gate.open():
-		return nil, errTooManyConnections
+func (t *http2Transport) connect(ctx context.Context, of http2Kind) (net.Conn, *http2Place, error) {
+	if !t.places.take(of, isOwn(ctx)) {
+		return nil, nil, errTooManyConnections
 	}
-	conn, err := dial(ctx, t.address, &t.service.options, t.service.secure, gate, http2.NextProtoTLS)
+	place := &http2Place{of: &t.places, kind: of}
+	conn, err := dial(ctx, t.address, &t.service.options, t.service.secure, place.release, http2.NextProtoTLS)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if secure, is := conn.(*tls.Conn); is && secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
 		_ = conn.Close()
-		return nil, errNotHTTP2
+		return nil, nil, errNotHTTP2
 	}
-	return conn, nil
+	return conn, place, nil
 }
 
 func (t *http2Transport) tidy(time.Time) {
-	t.wide.tidy()
-	t.narrow.tidy()
+	for _, conns := range t.conns {
+		conns.tidy()
+	}
 }
 
 func (t *http2Transport) evict() bool { return false }
 
 func (t *http2Transport) drain() {
-	t.wide.drain()
-	t.narrow.drain()
+	for _, conns := range t.conns {
+		conns.drain()
+	}
 }
 
 // roundTrip sends a request.
@@ -254,21 +257,22 @@ func (e *http2Exchange) addBody(request *http.Request) {
 
 // connect takes a place on a connection, and the window of the response.
 func (e *http2Exchange) connect(t *http2Transport) error {
-	e.conns = t.narrow
-	others := t.wide
+	e.conns = t.conns[narrow]
 	if windows := t.service.windows; windows.take(e.request.Client) {
 		e.windows = windows
-		e.conns, others = others, e.conns
+		e.conns = t.conns[wide]
 	}
 	var err error
 	e.conn, err = e.conns.get(e.ctx)
-	if errors.Is(err, errTooManyConnections) { // those that are open must do
-		if conn := others.find(); conn != nil {
-			e.conn, e.conns = conn, others
-			return nil
-		}
+	if e.windows == nil || !errors.Is(err, errTooManyConnections) {
+		return err
 	}
-	return err
+	conn := t.conns[narrow].find() // which needs no more memory
+	if conn == nil {
+		return err
+	}
+	e.conn, e.conns = conn, t.conns[narrow]
+	return nil
 }
 
 // exchange sends the request, and reads the head of the response.

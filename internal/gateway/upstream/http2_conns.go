@@ -37,7 +37,7 @@ var errNoRequests = errors.New("the connection takes no requests")
 type http2Conns struct {
 	window    int64
 	transport func() (*http2.Transport, error)
-	connect   func(ctx context.Context) (net.Conn, error)
+	connect   func(ctx context.Context) (net.Conn, *http2Place, error)
 
 	mu      sync.Mutex
 	conns   []*http2Conn
@@ -59,6 +59,7 @@ type http2Conn struct {
 	*http2.ClientConn
 
 	wire    *http2Wire
+	place   *http2Place
 	window  int64
 	streams int   // requests that have it; guarded by http2Conns.mu
 	used    bool  // it has taken a request; guarded by http2Conns.mu
@@ -66,7 +67,7 @@ type http2Conn struct {
 	retired bool  // it takes no further requests; guarded by http2Conns.mu
 }
 
-func newHTTP2Conns(window int, options *Options, connect func(ctx context.Context) (net.Conn, error)) *http2Conns {
+func newHTTP2Conns(window int, options *Options, connect func(ctx context.Context) (net.Conn, *http2Place, error)) *http2Conns {
 	return &http2Conns{window: int64(window), connect: connect, transport: sync.OnceValues(func() (*http2.Transport, error) {
 		transport, err := http2.ConfigureTransports(&http.Transport{HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerConnection: connectionWindow,
@@ -154,6 +155,9 @@ func (p *http2Conns) reserve() *http2Conn {
 		}
 	}
 	p.conns = slices.DeleteFunc(p.conns, func(c *http2Conn) bool {
+		if c.State().Closing { // the endpoint lets those requests end that it has
+			c.place.end()
+		}
 		ends := c.streams == 0 && c.refusesAll()
 		if ends {
 			go c.Close()
@@ -192,7 +196,7 @@ func (p *http2Conns) start(ctx context.Context) (*http2Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := p.connect(ctx)
+	conn, place, err := p.connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDial, err)
 	}
@@ -202,7 +206,7 @@ func (p *http2Conns) start(ctx context.Context) (*http2Conn, error) {
 		_ = wire.Close()
 		return nil, fmt.Errorf("%w: %w", errDial, err)
 	}
-	c := &http2Conn{ClientConn: client, wire: wire, window: p.window}
+	c := &http2Conn{ClientConn: client, wire: wire, place: place, window: p.window}
 	timer := time.NewTimer(settingsTimeout)
 	defer timer.Stop()
 	select {
@@ -232,6 +236,7 @@ func (p *http2Conns) put(c *http2Conn, failed, trusted bool) {
 	}
 	if !c.retired && (!trusted || c.lost > maxLost) {
 		c.retired = true
+		c.place.end()
 		c.SetDoNotReuse()
 	}
 	ended := c.streams == 0 && (c.retired || c.wire.ended())

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -260,16 +262,87 @@ func TestTheWindowsOfResponses(t *testing.T) {
 	}
 }
 
-// Without room for another connection, the one that is open must do, whatever its windows are.
-func TestOneConnectionIsEnoughForAllWindows(t *testing.T) {
+// What the gateway opens for its own reasons takes no place from a request: whatever windows responses need, whatever connections
+// are not used again, and in whatever order they come and go, an endpoint needs one place, and a request fails only if others have all.
+func TestAnEndpointNeedsOnePlaceWhateverConnectionsItHas(t *testing.T) {
+	const limit = 2
+	var endpoints []*backend
+	for range 3 {
+		endpoints = append(endpoints, framesBackend(t, func(s *streamsOf, stream uint32, path string) {
+			if path == "/malformed" {
+				s.head(stream, false, "200", "content-length", "1", "content-length", "2")
+				return
+			}
+			s.head(stream, false, "200") // and never ends
+		}))
+	}
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 41))
+		s := serving(t, Options{Ejection: Ejection{Failures: 1 << 30}}, endpoints[0].address(), endpoints[1].address(), endpoints[2].address())
+		s.SetLimits(Limits{Connections: limit})
+		open := map[*endpoint][]*Response{}
+		for step := range 60 {
+			e := (*s.endpoints.Load())[random.IntN(3)]
+			if held := open[e]; len(held) > 0 && random.IntN(4) == 0 {
+				held[0].Close()
+				open[e] = held[1:]
+				if len(open[e]) == 0 { // so that what comes next is known: no connection is left idle
+					e.http2.drain()
+					delete(open, e)
+				}
+				continue
+			}
+			req := getHTTP2()
+			req.Deadline = time.Now().Add(5 * time.Second)
+			malformed := len(open[e]) > 0 && random.IntN(4) == 0
+			if malformed {
+				req.Target = "/malformed"
+			}
+			narrow := random.IntN(2) == 0
+			if narrow {
+				s.windows = &windows{}
+				for range maxWide {
+					s.windows.take(netip.Addr{})
+				}
+			}
+			response, err := e.send(t.Context(), req, false)
+			s.windows = &windows{}
+			switch want := len(open[e]) > 0 || len(open) < limit; {
+			case malformed:
+				wantKind(t, err, Malformed)
+			case !want:
+				wantKind(t, err, MaxConnections)
+			case err != nil:
+				t.Fatalf("seed %d, step %d, narrow %t: %v, though %d of %d endpoints have a connection", seed, step, narrow, err, len(open), limit)
+			default:
+				open[e] = append(open[e], response)
+			}
+		}
+		for _, held := range open {
+			for _, response := range held {
+				response.Close()
+			}
+		}
+		s.Set(nil)
+		eventually(t, "no place is taken", func() bool { return s.gate.state() == [4]int{} })
+	}
+}
+
+// Of responses that have no wide window, none comes on a connection with such windows, whatever the limit is.
+func TestNoLimitWidensAWindow(t *testing.T) {
 	s := serving(t, Options{}, http2Backend(t, nil))
 	s.SetLimits(Limits{Connections: 1})
 	fetch(t, s, getHTTP2())
 	for range maxWide {
 		s.windows.take(getHTTP2().Client)
 	}
-	if status, body := fetch(t, s, getHTTP2()); status != 200 || body != "ok" {
-		t.Errorf("got %d %q", status, body)
+	response, err := s.Do(t.Context(), getHTTP2())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Close()
+	if window := response.stream.(*http2Exchange).conn.window; window != narrowWindow {
+		t.Errorf("a window of %d", window)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestAnEndpointThatTakesNoRequestsAfterAllIsNotAskedForEver(t *testing.T) {
 				}
 			})
 			s := serving(t, Options{}, b.address())
-			conns := newHTTP2(b.address(), s).wide
+			conns := newHTTP2(b.address(), s).conns[wide]
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			ended := make(chan error, 1)

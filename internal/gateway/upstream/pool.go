@@ -55,7 +55,7 @@ func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
 		defer cancel()
 	}
 	p.reserve()
-	raw, err := dial(dialing, p.address, p.options, p.secure, p.gate, "http/1.1")
+	raw, err := dial(dialing, p.address, p.options, p.secure, p.gate.closed, "http/1.1")
 	switch {
 	case err == nil:
 		return raw, nil
@@ -170,9 +170,9 @@ func (p *pool) drain() {
 	}
 }
 
-// dial opens a connection that the gate has counted. It uses TLS unless that is nil.
+// dial opens a connection that was counted, until it calls uncount. It uses TLS unless that is nil.
 // It may run on a goroutine of the transport for HTTP/2.
-func dial(ctx context.Context, address string, options *Options, with *TLS, gate *gate, application string) (conn net.Conn, err error) {
+func dial(ctx context.Context, address string, options *Options, with *TLS, uncount func(), application string) (conn net.Conn, err error) {
 	defer options.Panics.CatchError("connect to an endpoint", &err)
 	ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
 	defer cancel()
@@ -182,7 +182,7 @@ func dial(ctx context.Context, address string, options *Options, with *TLS, gate
 		switch {
 		case connected:
 		case opened == nil:
-			gate.closed()
+			uncount()
 		default: // an error or a panic
 			_ = opened.Close()
 		}
@@ -191,7 +191,7 @@ func dial(ctx context.Context, address string, options *Options, with *TLS, gate
 	if err != nil {
 		return nil, err
 	}
-	opened = &countedConn{Conn: raw, gate: gate}
+	opened = &countedConn{Conn: raw, uncount: uncount}
 	if with == nil {
 		connected = true
 		return opened, nil

@@ -91,7 +91,7 @@ func (e *endpoint) connect(ctx context.Context) (conn net.Conn, failure *Error) 
 // dialStream opens a connection that is counted, though it may be above the limit for the gateway's own ones.
 func (s *Service) dialStream(ctx context.Context, e *endpoint) (net.Conn, error) {
 	s.gate.force()
-	return dial(ctx, e.address, &s.options, s.secure, &s.gate, "")
+	return dial(ctx, e.address, &s.options, s.secure, s.gate.closed, "")
 }
 
 // askStream is the gateway's own attempt to reach a suspected endpoint, of which it knows nothing but the address.
