@@ -47,6 +47,8 @@ const (
 	ReasonDuplicateName = "DuplicateName"
 	// ReasonHostConflict: another APIGateway had the same host at the same place first.
 	ReasonHostConflict = "HostConflict"
+	// ReasonTooManyHosts: the APIGateways of the namespace have as many hosts as they may have.
+	ReasonTooManyHosts = "TooManyHosts"
 	// ReasonInvalidSecret: a Secret does not hold what the route needs, in the form that it needs.
 	ReasonInvalidSecret = "InvalidSecret"
 	// ReasonInvalidCertificate: a TLS Secret does not hold a certificate with its key.

@@ -87,7 +87,7 @@ func (s *scope) digests() []string {
 func ofSpec(reason string) bool {
 	switch reason {
 	case slipwayv1alpha1.ReasonInvalidRegex, slipwayv1alpha1.ReasonInvalidRoute,
-		slipwayv1alpha1.ReasonDuplicateName, slipwayv1alpha1.ReasonHostConflict, slipwayv1alpha1.ReasonHostNotExposed,
+		slipwayv1alpha1.ReasonDuplicateName, slipwayv1alpha1.ReasonHostConflict, slipwayv1alpha1.ReasonTooManyHosts, slipwayv1alpha1.ReasonHostNotExposed,
 		slipwayv1alpha1.ReasonInvalidStream, slipwayv1alpha1.ReasonPortConflict:
 		return true
 	default:

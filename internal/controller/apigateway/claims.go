@@ -17,6 +17,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
@@ -112,20 +113,29 @@ func (r *Reconciler) present(ctx context.Context) ([]hosts.Present, error) {
 	slices.SortFunc(gateways, older)
 	all := make([]hosts.Present, len(gateways))
 	for i, gateway := range gateways {
-		all[i] = hosts.Present{Gateway: client.ObjectKeyFromObject(gateway), Claims: claims(gateway)}
+		all[i] = hosts.Present{Gateway: holder(gateway), Claims: claims(gateway)}
 	}
 	return all, nil
+}
+
+// holder is a gateway as records know it.
+func holder(gateway *slipwayv1alpha1.APIGateway) hosts.Gateway {
+	return hosts.Gateway{NamespacedName: client.ObjectKeyFromObject(gateway), UID: gateway.UID}
 }
 
 // takeHosts gives the gateway the hosts that it asks for, as far as they belong to nobody else.
 func (r *Reconciler) takeHosts(ctx context.Context, s *scope) error {
 	key := client.ObjectKeyFromObject(s.gateway)
-	s.conflicts, s.withheld = map[string]types.NamespacedName{}, map[string]bool{}
+	s.conflicts, s.withheld = map[string]health.Trouble{}, map[string]bool{}
 	err := r.hosts.Begin(ctx, r.present)
 	if err == nil {
 		s.records, err = r.hosts.Mine(ctx, key)
 	}
-	if err != nil {
+	inherits := false
+	if err == nil {
+		inherits, err = r.inherits(ctx, s)
+	}
+	if err != nil || !inherits {
 		s.hostsUnknown = true
 		return err
 	}
@@ -136,9 +146,14 @@ func (r *Reconciler) takeHosts(ctx context.Context, s *scope) error {
 	var errs []error
 	for _, claim := range s.claims {
 		owner, err := r.ownerOf(ctx, s, claim)
-		errs = append(errs, err)
-		if owner != nil {
-			s.conflicts[claim.Host], s.withheld[claim.Host] = *owner, true
+		switch {
+		case errors.Is(err, hosts.ErrFull):
+			s.conflicts[claim.Host], s.withheld[claim.Host] = tooManyHosts(claim.Host, key.Namespace), true
+			s.recheck.After(recordRecheck)
+		case owner != nil:
+			s.conflicts[claim.Host], s.withheld[claim.Host] = hostConflict(claim.Host, owner.String()), true
+		default:
+			errs = append(errs, err)
 		}
 	}
 	errs = append(errs, r.withholdTLS(ctx, s))
@@ -149,11 +164,26 @@ func (r *Reconciler) takeHosts(ctx context.Context, s *scope) error {
 
 // ownerOf takes a host, or returns whose it is. What serves on without being permitted keeps what it has, and takes nothing more.
 func (r *Reconciler) ownerOf(ctx context.Context, s *scope, claim hosts.Claim) (*types.NamespacedName, error) {
-	key := client.ObjectKeyFromObject(s.gateway)
+	of := holder(s.gateway)
 	if s.exposeRefusal != nil {
-		return r.hosts.Rival(ctx, key, claim)
+		return r.hosts.Rival(ctx, of.NamespacedName, claim)
 	}
-	return r.hosts.Take(ctx, key, claim, s.records)
+	return r.hosts.Take(ctx, of, claim, s.records)
+}
+
+// inherits tells whether a gateway may have the hosts of one of the same name that there was before. It may while an Ingress or an
+// HTTPRoute of that one is there, which a namespace that was made again does not have. Otherwise they are given up, and others who
+// wait for them come first.
+func (r *Reconciler) inherits(ctx context.Context, s *scope) (bool, error) {
+	of := holder(s.gateway)
+	if !s.records.HasFormer(of) {
+		return true, nil
+	}
+	if exposed, err := r.stillExposed(ctx, of.NamespacedName); exposed || err != nil {
+		return exposed, err
+	}
+	s.recheck.After(formerRecheck)
+	return false, r.hosts.ReleaseFormer(ctx, of, s.records)
 }
 
 // withholdTLS looks for hosts of certificates that belong to others: some controllers of Ingresses serve a certificate for
@@ -179,14 +209,17 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) error {
 	return r.hosts.Release(ctx, client.ObjectKeyFromObject(s.gateway), s.claims, s.records)
 }
 
-// orphanRecheck is when to look again whether what exposed a gateway that has gone is gone too. Of what somebody orphaned no
-// event tells.
-const orphanRecheck = time.Minute
+// recordRecheck is when to look again whether what exposed a gateway that has gone is gone too, and whether a namespace may have
+// further hosts. Of what somebody orphaned no event tells.
+const recordRecheck = time.Minute
+
+// formerRecheck is when a gateway asks for hosts that one of the same name has given up.
+const formerRecheck = time.Second
 
 // giveUpHosts gives up the hosts of a gateway that has gone, once nothing exposes them. It returns when to look again.
 func (r *Reconciler) giveUpHosts(ctx context.Context, key types.NamespacedName) (outcome.Recheck, error) {
 	mine, err := r.hosts.Mine(ctx, key)
-	if err != nil || len(mine) == 0 {
+	if err != nil || mine.None() {
 		return 0, err
 	}
 	exposed, err := r.stillExposed(ctx, key)
@@ -194,7 +227,7 @@ func (r *Reconciler) giveUpHosts(ctx context.Context, key types.NamespacedName) 
 		return 0, err
 	}
 	if exposed {
-		return outcome.Recheck(orphanRecheck), nil
+		return outcome.Recheck(recordRecheck), nil
 	}
 	return 0, r.hosts.Release(ctx, key, nil, mine)
 }

@@ -17,6 +17,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/testing/generate"
 	"github.com/slipway-dev/slipway/internal/testing/truth"
@@ -76,7 +77,9 @@ func someScope(s *generate.Source) *scope {
 		generate.Deployment(s, found.deployment)
 	}
 	if s.Maybe() {
-		found.conflicts = map[string]types.NamespacedName{generate.Pick(s, "", "a.example.com"): {Namespace: "other", Name: "edge"}}
+		found.conflicts = map[string]health.Trouble{}
+		host := generate.Pick(s, "", "a.example.com")
+		found.conflicts[host] = generate.Pick(s, hostConflict(host, "other/edge"), tooManyHosts(host, "default"))
 	}
 	for i := range s.Below(4) {
 		pod := generate.Pod(s, fmt.Sprintf("edge-%d", i), "new")

@@ -124,11 +124,13 @@ func TestAHostBelongsToWhoHadItFirst(t *testing.T) {
 	f.ask("younger", contested)
 	f.lacks("younger", contested, client.ObjectKey{Namespace: there.namespace, Name: "elder"})
 
-	// It is gone while nobody looks.
+	// It is gone while nobody looks. Another one of its name does not get what it had.
 	second.Stop(t)
 	there.end("elder")
+	there.create(there.asking("elder", contested))
 	f.startOperator(nil, there.namespace)
 	f.has("younger", contested)
+	there.lacks("elder", contested, younger)
 }
 
 // records are the records of the operator of the test, with their versions.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/health"
@@ -178,8 +179,8 @@ func (s *scope) problemOf(route int) *health.Trouble {
 		return &p
 	}
 	host := string(s.gateway.Spec.Routes[route].Host)
-	if owner, ok := s.conflicts[host]; ok {
-		return &health.Trouble{Reason: slipwayv1alpha1.ReasonHostConflict, Message: conflictMessage(host, owner.String())}
+	if p, ok := s.conflicts[host]; ok {
+		return &p
 	}
 	if p, ok := s.served.problems[route]; ok {
 		return &p
@@ -193,6 +194,17 @@ func (s *scope) problemOf(route int) *health.Trouble {
 		return &health.Trouble{Reason: missing.Reason, Message: missing.Message}
 	default:
 		return nil
+	}
+}
+
+func hostConflict(host, owner string) health.Trouble {
+	return health.Trouble{Reason: slipwayv1alpha1.ReasonHostConflict, Message: conflictMessage(host, owner)}
+}
+
+func tooManyHosts(host, namespace string) health.Trouble {
+	return health.Trouble{
+		Reason:  slipwayv1alpha1.ReasonTooManyHosts,
+		Message: fmt.Sprintf("host: %q is not exposed: the APIGateways of namespace %q have %d hosts, and may have no more: remove others, or use another namespace", host, namespace, hosts.MaxHosts),
 	}
 }
 

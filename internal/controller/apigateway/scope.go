@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
@@ -68,13 +68,13 @@ type scope struct {
 	// exposeRefusal is why no HTTPRoute may be made for the Gateway that the spec names, or nil. Set by Reconcile.
 	exposeRefusal *outcome.Error
 
-	// claims are the hosts that the gateway asks for, and records those of hosts that it has, or had, by name.
+	// claims are the hosts that the gateway asks for, and records those of hosts that it has, or had.
 	claims  []hosts.Claim
-	records map[string]*coordinationv1.Lease
-	// conflicts are the hosts that belong to another APIGateway, and to which. withheld are these and others that must not be
+	records *hosts.Holdings
+	// conflicts are the hosts that the gateway does not get, and why. withheld are these and others that must not be
 	// exposed. hostsUnknown tells that it is not known of every host whose it is: then what is exposed stays as it is. These
 	// five are set by takeHosts.
-	conflicts    map[string]types.NamespacedName
+	conflicts    map[string]health.Trouble
 	withheld     map[string]bool
 	hostsUnknown bool
 	// lingers tells that something is left that exposed the gateway and is not wanted any more, or may be. Set by expose.

@@ -72,6 +72,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		watch.Index{Object: &slipwayv1alpha1.APIGateway{}, Name: indexClaim, Values: claimIndex},
 		watch.Index{Object: &slipwayv1alpha1.APIGateway{}, Name: indexParent, Values: parentIndex},
 		watch.Index{Object: &coordinationv1.Lease{}, Name: hosts.IndexHolder, Values: hosts.HolderIndex},
+		watch.Index{Object: &coordinationv1.Lease{}, Name: hosts.IndexNamespace, Values: hosts.NamespaceIndex},
 	); err != nil {
 		return err
 	}

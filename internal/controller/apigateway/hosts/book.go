@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -30,6 +31,27 @@ func HolderIndex(object client.Object) []string {
 	}
 	return keys
 }
+
+// IndexNamespace finds records by the namespace of a holder.
+const IndexNamespace = "slipway.dev/host-namespace"
+
+// NamespaceIndex are the values of that index.
+func NamespaceIndex(object client.Object) []string {
+	lease, ok := object.(*coordinationv1.Lease)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, h := range Holders(lease) {
+		if !slices.Contains(names, h.Namespace) {
+			names = append(names, h.Namespace)
+		}
+	}
+	return names
+}
+
+// ErrFull is the error of a host that a namespace gets no record for any more.
+var ErrFull = fmt.Errorf("the namespace has %d hosts", MaxHosts)
 
 // Book is all records of an operator.
 type Book struct {
@@ -80,52 +102,102 @@ func (b *Book) Begin(ctx context.Context, present func(context.Context) ([]Prese
 	return nil
 }
 
-// Mine returns the records of which an APIGateway is a holder, by name. They are shared with the cache.
-func (b *Book) Mine(ctx context.Context, gateway types.NamespacedName) (map[string]*coordinationv1.Lease, error) {
-	list := &coordinationv1.LeaseList{}
-	err := b.Client.List(ctx, list, client.InNamespace(b.Namespace), client.MatchingFields{IndexHolder: gateway.String()}, client.UnsafeDisableDeepCopy)
+// Holdings are the records of an APIGateway, by name. They are shared with the cache.
+type Holdings struct {
+	records map[string]*coordinationv1.Lease
+	// inNamespace is how many its namespace has, once counted.
+	inNamespace int
+	counted     bool
+}
+
+// None tells whether there are none.
+func (h *Holdings) None() bool { return len(h.records) == 0 }
+
+// HasFormer tells whether some are of an APIGateway of the same name that there was before.
+func (h *Holdings) HasFormer(gateway Gateway) bool {
+	for _, record := range h.records {
+		if slices.ContainsFunc(Holders(record), func(holder Holder) bool { return holder.isFormer(gateway) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Mine returns the records of which an APIGateway is a holder, or one of the same name was before.
+func (b *Book) Mine(ctx context.Context, gateway types.NamespacedName) (*Holdings, error) {
+	list, err := b.list(ctx, IndexHolder, gateway.String())
 	if err != nil {
 		return nil, fmt.Errorf("list the hosts of APIGateway %q: %w", gateway, err)
 	}
-	mine := make(map[string]*coordinationv1.Lease, len(list.Items))
+	mine := &Holdings{records: make(map[string]*coordinationv1.Lease, len(list.Items))}
 	for i := range list.Items {
-		mine[list.Items[i].Name] = &list.Items[i]
+		mine.records[list.Items[i].Name] = &list.Items[i]
 	}
 	return mine, nil
 }
 
-// Take gives an APIGateway a host, unless it belongs to another one: then it returns that one. mine are the records that
-// Mine has returned.
-func (b *Book) Take(ctx context.Context, gateway types.NamespacedName, claim Claim, mine map[string]*coordinationv1.Lease) (*types.NamespacedName, error) {
-	if record := mine[claim.recordName()]; record != nil && holds(Holders(record), claim.Part, gateway) {
+func (b *Book) list(ctx context.Context, index, value string) (*coordinationv1.LeaseList, error) {
+	list := &coordinationv1.LeaseList{}
+	return list, b.Client.List(ctx, list, client.InNamespace(b.Namespace), client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
+}
+
+// Take gives an APIGateway a host, unless it belongs to another one: then it returns that one. What belonged to one of the same
+// name it takes over. The error is ErrFull if its namespace has as many as it may have. mine is what Mine has returned.
+func (b *Book) Take(ctx context.Context, gateway Gateway, claim Claim, mine *Holdings) (*types.NamespacedName, error) {
+	known := mine.records[claim.recordName()]
+	if known != nil && holds(Holders(known), claim.Part, gateway) {
 		return nil, nil
 	}
 	record, err := b.read(ctx, claim)
 	if err != nil {
 		return nil, err
 	}
-	if record == nil {
-		return nil, classify(claim.Host, b.create(ctx, newRecord(b.Namespace, claim, with(nil, claim.Part, gateway))))
+	var holders []Holder
+	if record != nil {
+		holders = Holders(record)
 	}
-	holders := Holders(record)
-	if rival := rivalOf(holders, claim.Part, gateway); rival != nil {
+	if rival := rivalOf(holders, claim.Part, gateway.NamespacedName); rival != nil {
 		key := rival.Key()
 		return &key, nil
 	}
 	if holds(holders, claim.Part, gateway) {
 		return nil, nil
 	}
-	if len(holders) >= maxHolders {
+	next := newRecord(b.Namespace, claim, with(holders, claim.Part, gateway))
+	if len(Holders(next)) > maxHolders {
 		key := holders[0].Key()
 		return &key, nil
 	}
-	next := newRecord(b.Namespace, claim, with(holders, claim.Part, gateway))
+	if known == nil {
+		if err := b.enter(ctx, gateway.Namespace, mine); err != nil {
+			return nil, err
+		}
+	}
+	if record == nil {
+		return nil, classify(claim.Host, b.create(ctx, next))
+	}
 	next.UID, next.ResourceVersion = record.UID, record.ResourceVersion
 	if err := b.Client.Update(ctx, next); err != nil {
 		return nil, classify(claim.Host, err)
 	}
-	mine[next.Name] = next // Release may change it again
+	mine.records[next.Name] = next // Release may change it again
 	return nil, nil
+}
+
+// enter counts one more record of a namespace, or returns ErrFull.
+func (b *Book) enter(ctx context.Context, namespace string, mine *Holdings) error {
+	if !mine.counted {
+		list, err := b.list(ctx, IndexNamespace, namespace)
+		if err != nil {
+			return fmt.Errorf("count the hosts of namespace %q: %w", namespace, err)
+		}
+		mine.inNamespace, mine.counted = len(list.Items), true
+	}
+	if mine.inNamespace >= MaxHosts {
+		return ErrFull
+	}
+	mine.inNamespace++
+	return nil
 }
 
 // Rival returns another APIGateway that a host belongs to, or nil. It writes nothing.
@@ -142,15 +214,26 @@ func (b *Book) Rival(ctx context.Context, gateway types.NamespacedName, claim Cl
 }
 
 // Release gives up what an APIGateway holds and does not ask for any more. It must not be exposed there any more.
-func (b *Book) Release(ctx context.Context, gateway types.NamespacedName, asked []Claim, mine map[string]*coordinationv1.Lease) error {
+func (b *Book) Release(ctx context.Context, gateway types.NamespacedName, asked []Claim, mine *Holdings) error {
 	wanted := make(map[Claim]bool, len(asked))
 	for _, claim := range asked {
 		wanted[claim] = true
 	}
+	return b.giveUp(ctx, mine, func(record *coordinationv1.Lease, h Holder) bool {
+		return h.Key() == gateway && !wanted[claimOf(record, h.Part)]
+	})
+}
+
+// ReleaseFormer gives up what an APIGateway of the same name held that there was before. It must not be exposed any more.
+func (b *Book) ReleaseFormer(ctx context.Context, gateway Gateway, mine *Holdings) error {
+	return b.giveUp(ctx, mine, func(_ *coordinationv1.Lease, h Holder) bool { return h.isFormer(gateway) })
+}
+
+func (b *Book) giveUp(ctx context.Context, mine *Holdings, goes func(record *coordinationv1.Lease, h Holder) bool) error {
 	var errs []error
-	for _, record := range mine {
+	for _, record := range mine.records {
 		holders := Holders(record)
-		left := without(holders, gateway, func(part string) bool { return wanted[claimOf(record, part)] })
+		left := without(holders, func(h Holder) bool { return goes(record, h) })
 		if len(left) == len(holders) {
 			continue
 		}

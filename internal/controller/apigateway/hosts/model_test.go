@@ -43,9 +43,14 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 func (s *server) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	asked := client.ListOptions{}
 	asked.ApplyOptions(options)
-	value, _ := asked.FieldSelector.RequiresExactMatch(IndexHolder)
+	index := HolderIndex
+	value, found := asked.FieldSelector.RequiresExactMatch(IndexHolder)
+	if !found {
+		index = NamespaceIndex
+		value, _ = asked.FieldSelector.RequiresExactMatch(IndexNamespace)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.records)) {
-		if slices.Contains(HolderIndex(s.records[name]), value) {
+		if slices.Contains(index(s.records[name]), value) {
 			list := into.(*coordinationv1.LeaseList)
 			list.Items = append(list.Items, *s.records[name].DeepCopy())
 		}
@@ -113,7 +118,20 @@ type world struct {
 	server  *server
 	book    *Book
 	asked   map[types.NamespacedName][]Claim // of gateways that exist, whatever their age
+	made    map[types.NamespacedName]int     // how often each was made
 	exposed map[types.NamespacedName][]Claim
+}
+
+// ask has a gateway ask for hosts. It is made if it is not there.
+func (w *world) ask(gateway types.NamespacedName, claims []Claim) {
+	if _, there := w.asked[gateway]; !there {
+		w.made[gateway]++
+	}
+	w.asked[gateway] = claims
+}
+
+func (w *world) holder(gateway types.NamespacedName) Gateway {
+	return Gateway{gateway, types.UID(fmt.Sprintf("%v %d", gateway, w.made[gateway]))}
 }
 
 // reconcile does with a gateway what the controller does.
@@ -122,9 +140,13 @@ func (w *world) reconcile(ctx context.Context, gateway types.NamespacedName) err
 	if err != nil {
 		return err
 	}
+	of := w.holder(gateway)
+	if _, there := w.asked[gateway]; there && mine.HasFormer(of) && len(w.exposed[gateway]) == 0 {
+		return w.book.ReleaseFormer(ctx, of, mine)
+	}
 	var granted []Claim
 	for _, claim := range w.asked[gateway] {
-		rival, err := w.book.Take(ctx, gateway, claim, mine)
+		rival, err := w.book.Take(ctx, of, claim, mine)
 		if err != nil {
 			return err // what is exposed stays as it is
 		}
@@ -169,7 +191,7 @@ func play(ctx context.Context, random *rand.Rand) error {
 		server: &server{records: map[string]*coordinationv1.Lease{}, fail: func() (before, after bool) {
 			return failing && random.IntN(8) == 0, failing && random.IntN(8) == 0
 		}},
-		asked: map[types.NamespacedName][]Claim{}, exposed: map[types.NamespacedName][]Claim{},
+		asked: map[types.NamespacedName][]Claim{}, made: map[types.NamespacedName]int{}, exposed: map[types.NamespacedName][]Claim{},
 	}
 	w.book = &Book{Client: w.server, Namespace: "own"}
 	var gateways []types.NamespacedName
@@ -181,8 +203,11 @@ func play(ctx context.Context, random *rand.Rand) error {
 		switch random.IntN(8) {
 		case 0:
 			delete(w.asked, gateway)
+			if random.IntN(2) == 0 { // what exposes it is gone too, before anybody looks
+				delete(w.exposed, gateway)
+			}
 		case 1, 2:
-			w.asked[gateway] = someClaims(random)
+			w.ask(gateway, someClaims(random))
 		case 3:
 			w.book = &Book{Client: w.server, Namespace: "own"}
 		default:
@@ -242,7 +267,7 @@ func settled(ctx context.Context, w *world, gateways []types.NamespacedName) err
 	}
 	for _, record := range w.server.records {
 		for _, holder := range Holders(record) {
-			if !slices.Contains(w.asked[holder.Key()], claimOf(record, holder.Part)) {
+			if !slices.Contains(w.asked[holder.Key()], claimOf(record, holder.Part)) || holder.isFormer(w.holder(holder.Key())) {
 				return fmt.Errorf("%v holds %v and does not ask for it", holder, record.Annotations)
 			}
 		}
@@ -254,7 +279,9 @@ func settled(ctx context.Context, w *world, gateways []types.NamespacedName) err
 // that ends meanwhile does no harm.
 func TestTheFirstRecordsAreThoseOfWhoWasThereFirst(t *testing.T) {
 	claim := func(part string) []Claim { return []Claim{{Place: "Ingress", Part: part, Host: "a.example.com"}} }
-	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "team", Name: name} }
+	key := func(name string) Gateway {
+		return Gateway{types.NamespacedName{Namespace: "team", Name: name}, types.UID(name)}
+	}
 	list := []Present{{key("old"), claim("public")}, {key("young"), claim("public")}, {key("unnamed"), claim("")}, {key("inner"), claim("internal")}}
 	s := &server{records: map[string]*coordinationv1.Lease{}}
 	looked := 0
@@ -275,14 +302,14 @@ func TestTheFirstRecordsAreThoseOfWhoWasThereFirst(t *testing.T) {
 	if err != nil || looked != 3 {
 		t.Errorf("it looked %d times (%v)", looked, err)
 	}
-	want := []Holder{{"team", "unnamed", ""}, {"team", "inner", "internal"}, {"team", "old", "public"}}
+	want := []Holder{{"team", "unnamed", "", "unnamed"}, {"team", "inner", "internal", "inner"}, {"team", "old", "public", "old"}}
 	if got := Holders(s.records[list[0].Claims[0].recordName()]); !slices.Equal(got, want) {
 		t.Errorf("the holders are %v, want %v", got, want)
 	}
 	book := &Book{Client: s, Namespace: "own"}
 	for name, wants := range map[string]bool{"old": true, "young": false, "unnamed": true, "inner": true} {
 		part := map[string]string{"old": "public", "young": "public", "inner": "internal"}[name]
-		mine, err := book.Mine(t.Context(), key(name))
+		mine, err := book.Mine(t.Context(), key(name).NamespacedName)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +325,7 @@ func TestTheFirstRecordsGoOnWhereTheyEnded(t *testing.T) {
 	var list []Present
 	for i := range many {
 		list = append(list, Present{
-			types.NamespacedName{Namespace: "team", Name: "edge"}, []Claim{{Place: "Ingress", Host: fmt.Sprintf("%d.example.com", i)}},
+			Gateway{types.NamespacedName{Namespace: "team", Name: "edge"}, "edge"}, []Claim{{Place: "Ingress", Host: fmt.Sprintf("%d.example.com", i)}},
 		})
 	}
 	left := 0
@@ -319,15 +346,103 @@ func TestTheFirstRecordsGoOnWhereTheyEnded(t *testing.T) {
 // A record that somebody has damaged holds nobody up.
 func TestARecordThatCannotBeReadIsWrittenAnew(t *testing.T) {
 	claim := Claim{Place: "Ingress", Host: "a.example.com"}
-	gateway := types.NamespacedName{Namespace: "team", Name: "edge"}
+	gateway := Gateway{types.NamespacedName{Namespace: "team", Name: "edge"}, "edge"}
 	damaged := newRecord("own", claim, nil)
 	damaged.Annotations[annotationHolders] = "{"
 	s := &server{records: map[string]*coordinationv1.Lease{}, fail: func() (bool, bool) { return false, false }}
 	s.keep(damaged)
-	if rival, err := (&Book{Client: s, Namespace: "own"}).Take(t.Context(), gateway, claim, map[string]*coordinationv1.Lease{}); rival != nil || err != nil {
+	book := &Book{Client: s, Namespace: "own"}
+	mine, err := book.Mine(t.Context(), gateway.NamespacedName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rival, err := book.Take(t.Context(), gateway, claim, mine); rival != nil || err != nil {
 		t.Errorf("it belongs to %v (%v)", rival, err)
 	}
-	if got := Holders(s.records[claim.recordName()]); len(got) != 1 || got[0].Key() != gateway {
+	if got := Holders(s.records[claim.recordName()]); len(got) != 1 || got[0].Key() != gateway.NamespacedName {
 		t.Errorf("the holders are %v", got)
+	}
+}
+
+// A namespace that is made again for somebody else does not get the hosts of the former one by the names of its gateways, though
+// nobody has looked meanwhile. One that is made again while what exposes it is still there keeps them.
+func TestAGatewayThatIsMadeAgainInheritsNoHost(t *testing.T) {
+	claim := Claim{Place: "Ingress", Host: "a.example.com"}
+	edge, other := types.NamespacedName{Namespace: "team", Name: "edge"}, types.NamespacedName{Namespace: "other", Name: "edge"}
+	for name, exposed := range map[string]bool{"what exposed it is gone": false, "what exposes it is there": true} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{
+				server: &server{records: map[string]*coordinationv1.Lease{}, fail: func() (bool, bool) { return false, false }},
+				asked:  map[types.NamespacedName][]Claim{}, made: map[types.NamespacedName]int{}, exposed: map[types.NamespacedName][]Claim{},
+			}
+			w.book = &Book{Client: w.server, Namespace: "own"}
+			look := func(gateways ...types.NamespacedName) {
+				for _, gateway := range gateways {
+					if err := w.reconcile(t.Context(), gateway); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			w.ask(edge, []Claim{claim})
+			look(edge)
+			w.ask(other, []Claim{claim})
+			look(other)
+			delete(w.asked, edge)
+			if !exposed {
+				delete(w.exposed, edge)
+			}
+			w.ask(edge, []Claim{claim})
+			look(edge, other, edge)
+			owner := other
+			if exposed {
+				owner = edge
+			}
+			for gateway, of := range w.exposed {
+				if (len(of) > 0) != (gateway == owner) {
+					t.Errorf("%v has %v, and it is %v's", gateway, of, owner)
+				}
+			}
+		})
+	}
+}
+
+// The records of one namespace are bounded. What it has it keeps, and it gets others for those that it gives up.
+func TestANamespaceHasSoManyHosts(t *testing.T) {
+	s := &server{records: map[string]*coordinationv1.Lease{}, fail: func() (bool, bool) { return false, false }}
+	book := &Book{Client: s, Namespace: "own"}
+	gateway := func(namespace, name string) Gateway {
+		return Gateway{types.NamespacedName{Namespace: namespace, Name: name}, types.UID(namespace + name)}
+	}
+	one, two := gateway("team", "one"), gateway("team", "two")
+	claim := func(i int) Claim { return Claim{Place: "Ingress", Host: fmt.Sprintf("%d.example.com", i)} }
+	for i := range MaxHosts {
+		s.keep(newRecord("own", claim(i), with(nil, "", one)))
+	}
+	take := func(gateway Gateway, claim Claim) error {
+		mine, err := book.Mine(t.Context(), gateway.NamespacedName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rival, err := book.Take(t.Context(), gateway, claim, mine)
+		if rival != nil {
+			t.Errorf("%v belongs to %v", claim, rival)
+		}
+		return err
+	}
+	more := claim(MaxHosts)
+	for _, g := range []Gateway{one, two} {
+		if err := take(g, more); !errors.Is(err, ErrFull) {
+			t.Errorf("%v: %v, want %v", g.NamespacedName, err, ErrFull)
+		}
+	}
+	if err := errors.Join(take(one, claim(7)), take(gateway("other", "one"), more)); err != nil {
+		t.Error(err)
+	}
+	delete(s.records, claim(0).recordName())
+	if err := take(two, claim(MaxHosts+1)); err != nil {
+		t.Errorf("after one was given up: %v", err)
+	}
+	if n := len(s.records); n != MaxHosts+1 {
+		t.Errorf("there are %d records", n)
 	}
 }

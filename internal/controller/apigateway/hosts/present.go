@@ -1,14 +1,10 @@
 package hosts
 
-import (
-	"slices"
-
-	"k8s.io/apimachinery/pkg/types"
-)
+import "slices"
 
 // Present is an APIGateway that was there before there were records, with what it asks for.
 type Present struct {
-	Gateway types.NamespacedName
+	Gateway Gateway
 	Claims  []Claim
 }
 

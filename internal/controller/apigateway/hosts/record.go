@@ -31,6 +31,9 @@ const (
 	beginningName = "slipway-hosts"
 	// maxHolders bounds a record. A host has one holder for each part of a place, and there are few parts.
 	maxHolders = 64
+	// MaxHosts is how many records the APIGateways of one namespace may have. One more gets no further host. Several that are
+	// looked at at the same time may pass it by what each of them asks for.
+	MaxHosts = 5000
 )
 
 // Selector finds all records.
@@ -60,11 +63,20 @@ func (c Claim) recordName() string {
 // overlap tells whether what is sent to one part may be sent to the other one.
 func overlap(a, b string) bool { return a == b || a == "" || b == "" }
 
+// Gateway is an APIGateway that asks for hosts. One that is made again, or whose namespace is, has another UID.
+type Gateway struct {
+	types.NamespacedName
+
+	UID types.UID
+}
+
 // Holder is an APIGateway that a host belongs to at a part of a place.
 type Holder struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Part      string `json:"part,omitempty"`
+	// UID is that of the APIGateway. A record that somebody has written without it is of any with the name.
+	UID types.UID `json:"uid,omitempty"`
 }
 
 // Key names the APIGateway.
@@ -72,9 +84,19 @@ func (h Holder) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: h.Namespace, Name: h.Name}
 }
 
+// isFormer tells whether the holder is an APIGateway of the same name that there was before.
+func (h Holder) isFormer(gateway Gateway) bool {
+	return h.Key() == gateway.NamespacedName && h.UID != "" && h.UID != gateway.UID
+}
+
+// holderOf is an APIGateway as the holder of a host at a part.
+func holderOf(gateway Gateway, part string) Holder {
+	return Holder{Namespace: gateway.Namespace, Name: gateway.Name, Part: part, UID: gateway.UID}
+}
+
 // holds tells whether one of the holders is this APIGateway, at this part.
-func holds(holders []Holder, part string, gateway types.NamespacedName) bool {
-	return slices.Contains(holders, Holder{gateway.Namespace, gateway.Name, part})
+func holds(holders []Holder, part string, gateway Gateway) bool {
+	return slices.Contains(holders, holderOf(gateway, part))
 }
 
 // rivalOf returns another holder that keeps an APIGateway from having the host at a part, or nil.
@@ -87,14 +109,15 @@ func rivalOf(holders []Holder, part string, gateway types.NamespacedName) *Holde
 	return nil
 }
 
-// with adds a holder.
-func with(holders []Holder, part string, gateway types.NamespacedName) []Holder {
-	return sorted(append(slices.Clone(holders), Holder{gateway.Namespace, gateway.Name, part}))
+// with adds a holder, in the place of one of the same name at this part.
+func with(holders []Holder, part string, gateway Gateway) []Holder {
+	others := without(holders, func(h Holder) bool { return h.Key() == gateway.NamespacedName && h.Part == part })
+	return sorted(append(others, holderOf(gateway, part)))
 }
 
-// without takes an APIGateway from the holders, but for the parts that it keeps.
-func without(holders []Holder, gateway types.NamespacedName, keeps func(part string) bool) []Holder {
-	return slices.DeleteFunc(slices.Clone(holders), func(h Holder) bool { return h.Key() == gateway && !keeps(h.Part) })
+// without takes some of the holders away.
+func without(holders []Holder, goes func(Holder) bool) []Holder {
+	return slices.DeleteFunc(slices.Clone(holders), goes)
 }
 
 func sorted(holders []Holder) []Holder {
