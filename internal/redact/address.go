@@ -56,7 +56,13 @@ func (f *finder) userToken(start int, text string) {
 // login finds user:password@ before an address that is no URL: that of MySQL, @tcp(host), or host:port.
 func (f *finder) login(at int) {
 	rest := f.text[at+1 : min(len(f.text), at+1+maxLook)]
-	if !strings.HasPrefix(rest, "tcp(") && !strings.HasPrefix(rest, "unix(") && !isHostPort(rest) {
+	if strings.HasPrefix(rest, "//") || f.command == oracle {
+		f.oracleLogin(at)
+		return
+	}
+	protocol := strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz")
+	withoutHost := len(rest) > 1 && rest[0] == '/' && (isLetter(rest[1]) || isDigit(rest[1]))
+	if !strings.HasPrefix(protocol, "(") && !withoutHost && !isHostPort(rest) {
 		return
 	}
 	start := at
@@ -70,6 +76,20 @@ func (f *finder) login(at int) {
 		return
 	}
 	f.add(start+colon+1, at)
+}
+
+// oracleLogin finds the password in user/password@ before an address of Oracle, of which only a prefix or the program tells.
+func (f *finder) oracleLogin(at int) {
+	start := at
+	for start > f.until && at-start < maxLook && strings.IndexByte(" \t\r\n\"'<>,`", f.text[start-1]) < 0 {
+		start--
+	}
+	before := f.text[start:at]
+	slash := strings.IndexByte(before, '/')
+	if slash <= 0 || f.command != oracle && !strings.Contains(before, "oracle:") || isInnocentValue(before[slash+1:]) {
+		return
+	}
+	f.add(start+slash+1, at)
 }
 
 // isHostPort tells whether a text begins with a host and a port, and then ends or has a path.

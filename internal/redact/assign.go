@@ -14,7 +14,7 @@ func (f *finder) assignment(at int) {
 		return
 	}
 	if strings.EqualFold(key, "name") || strings.EqualFold(key, "key") {
-		if f.variable(at) {
+		if f.variable(start, at) {
 			return
 		}
 	}
@@ -29,9 +29,11 @@ func (f *finder) assignment(at int) {
 	switch {
 	case v.quote == 0 && f.isReference(v, colon):
 		return
-	case isInnocentValue(v.word), meaning == File && v.word[0] == '/', meaning == Doubt && !Opaque(v.word), isCount(key, v.word, meaning):
+	case isInnocentValue(v.word), meaning == File && v.word[0] == '/', meaning == Doubt && !Opaque(v.word) && !f.isLoneKey(start, key, v, colon), isCount(key, v.word, meaning):
 		return
 	case v.block && v.nested && !strings.HasSuffix(key, "chpasswd"):
+		return
+	case v.quote == 0 && v.word[0] == '{' && f.pointsOrRefers(memberName(v.word[1:])):
 		return
 	case !colon, quoted, isHeaderName(key) && isHeaderValue(v):
 	case !f.colonAssigns(start, at, key, v, meaning):
@@ -71,6 +73,16 @@ func (f *finder) colonAssigns(start, at int, key string, v value, meaning Meanin
 	return meaning >= Doubt && meaning != About && !strings.Contains(key, "/") && !isTag(v.word)
 }
 
+// isLoneKey tells whether a value is that of a member or setting with just the name key, and nothing beside or above it says that it
+// names something.
+func (f *finder) isLoneKey(start int, key string, v value, colon bool) bool {
+	word := strings.TrimRight(v.word, "\"'\\,;:.)}]")
+	if !strings.EqualFold(strings.TrimLeft(key, "-"), "key") || strings.ContainsAny(word, "/:=<>(){}[]") || len(word) < leastSecret || v.block {
+		return false
+	}
+	return (!colon || f.beginsEntry(start)) && !f.names.Meaning(word).HidesText() && !f.pointsTo(start)
+}
+
 // isField tells whether a key is the path of a field, as errors of Kubernetes begin.
 func isField(key string) bool {
 	return strings.HasPrefix(key, "spec.") || strings.HasPrefix(key, "status.") || strings.HasPrefix(key, "metadata.")
@@ -93,7 +105,7 @@ var plurals = []string{"secrets", "tokens", "credentials", "keys", "passwords"}
 
 // isCount tells whether a value says how many there are, as in secrets=10.
 func isCount(key, word string, meaning Meaning) bool {
-	return strings.Trim(word, "0123456789,;.") == "" && (meaning == About || endsWith(strings.ToLower(key), plurals))
+	return strings.Trim(word, "0123456789,;.\"'\\") == "" && (meaning == About || endsWith(strings.ToLower(key), plurals))
 }
 
 // isSentence tells whether at least three words follow in a line, and nothing but words. A passphrase has such, too.
@@ -116,7 +128,7 @@ func (f *finder) isSentence(key string, v value) bool {
 
 // beginsEntry tells whether a key at a place begins a line, or a member of an object.
 func (f *finder) beginsEntry(start int) bool {
-	before := strings.TrimRight(f.text[max(0, start-maxLook):start], " \t-\"'")
+	before := strings.TrimRight(f.text[max(0, start-maxLook):start], " \t-\"'\\")
 	return before == "" || strings.IndexByte("\n{[,", before[len(before)-1]) >= 0
 }
 
@@ -152,6 +164,9 @@ func keyBefore(text string, at int) (key string, start int, quoted bool) {
 	for end > 0 && (text[end-1] == ' ' || text[end-1] == '\t') {
 		end--
 	}
+	for item := itemLength(text[:end]); item > 0 && at < len(text) && text[at] == '='; item = itemLength(text[:end]) {
+		end -= item
+	}
 	bracket := false
 	if at < len(text) && text[at] == '=' {
 		before := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(text[max(0, end-3):end], "]"), "%5D"), "%5d")
@@ -172,13 +187,32 @@ func keyBefore(text string, at int) (key string, start int, quoted bool) {
 	return text[start:end], start, quoted
 }
 
+// itemLength is how long [] or a number in brackets is that a text ends with, 0 if it does not.
+func itemLength(text string) int {
+	rest, found := strings.CutSuffix(text, "]")
+	opening := "["
+	if !found {
+		if rest, found = strings.CutSuffix(text, "%5D"); !found {
+			return 0
+		}
+		opening = "%5B"
+	}
+	for len(rest) > 0 && len(text)-len(rest) < 12 && isDigit(rest[len(rest)-1]) {
+		rest = rest[:len(rest)-1]
+	}
+	if rest, found = strings.CutSuffix(rest, opening); !found {
+		return 0
+	}
+	return len(text) - len(rest)
+}
+
 func isKeyByte(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '_' || c == '-' || c == '.' || c == '/'
 }
 
 // variable finds the value of a variable whose name is that of a secret: the name, and then the word value, or what an element has
 // in it whose key is that.
-func (f *finder) variable(at int) bool {
+func (f *finder) variable(start, at int) bool {
 	name := at + 1
 	for name < len(f.text) && name < at+maxLook && strings.IndexByte(" \t\"'\\", f.text[name]) >= 0 {
 		name++
@@ -190,8 +224,11 @@ func (f *finder) variable(at int) bool {
 	if !f.names.Meaning(f.text[name:end]).HidesText() {
 		return false
 	}
+	if tag := strings.LastIndexByte(f.text[max(0, at-maxLook):at], '<'); tag >= 0 && f.attributes(max(0, at-maxLook)+tag, at) {
+		return true
+	}
 	rest := f.text[end:min(len(f.text), end+2*maxLook)]
-	if close := strings.IndexByte(rest, '>'); close >= 0 && close < 8 && f.elementText(end+close+1) {
+	if close := strings.IndexByte(rest, '>'); close >= 0 && close < 8 && f.contents(end+close+1) {
 		return true
 	}
 	word := strings.Index(rest, "value")
@@ -199,53 +236,35 @@ func (f *finder) variable(at int) bool {
 		return false
 	}
 	separator := strings.IndexAny(rest[word:], ":=")
-	if separator < 0 {
+	if separator < 0 || !f.isBeside(start, end+word) {
 		return false
 	}
 	v := f.valueAfter(end + word + separator)
-	if isInnocentValue(v.word) {
-		return false
+	if of := strings.TrimRight(v.word, "\"'\\,"); isInnocentValue(v.word) || of == "0" || of == "1" {
+		return false // a switch of a setting
 	}
 	f.add(v.start, f.valueEnd(v, v.spaced && v.quote == 0))
 	return true
+}
+
+// isBeside tells whether a member of an object at a place belongs to the same one as another one before it. In lines of their own they
+// are in the same column.
+func (f *finder) isBeside(one, other int) bool {
+	if strings.IndexByte(f.text[one:other], '\n') < 0 {
+		return true
+	}
+	begin := func(at int) (string, int) {
+		from := max(0, at-maxLook)
+		line := from + strings.LastIndexByte(f.text[from:at], '\n') + 1
+		return strings.Trim(f.text[line:at], " \t-\"'"), at - line
+	}
+	before, column := begin(one)
+	beside, otherColumn := begin(other)
+	return before != "" || beside != "" || column == otherColumn
 }
 
 // isSignature finds the parts of a URL that let everybody in who has it.
 func isSignature(key string) bool {
 	return strings.EqualFold(key, "sig") || strings.EqualFold(key, "X-Amz-Signature") || strings.EqualFold(key, "X-Goog-Signature") ||
 		strings.EqualFold(key, "signature") || strings.EqualFold(key, "X-Amz-Credential")
-}
-
-// element finds an element of XML with the name of a secret.
-func (f *finder) element(at int) {
-	name := at + 1
-	end := name
-	for end < len(f.text) && end-name < 128 && (isKeyByte(f.text[end]) || f.text[end] == ':') && f.text[end] != '/' {
-		end++
-	}
-	local := f.text[name:end]
-	local = local[strings.LastIndexByte(local, ':')+1:]
-	if local == "" || !f.names.Meaning(local).HidesText() {
-		return
-	}
-	head := f.text[end:min(len(f.text), end+maxLook)]
-	if close := strings.IndexByte(head, '>'); close >= 0 && (close == 0 || head[close-1] != '/') {
-		f.elementText(end + close + 1)
-	}
-}
-
-// elementText finds the text of an element that begins at a place. An element that has others in it is looked into.
-func (f *finder) elementText(start int) bool {
-	end := f.closing.next(f.text, "</", start)
-	if end == len(f.text) {
-		return false
-	}
-	content := f.text[start:end]
-	trimmed := strings.TrimLeft(content, " \t\r\n")
-	if strings.HasPrefix(trimmed, "<") && !strings.HasPrefix(trimmed, "<![CDATA[") || isInnocentValue(strings.TrimSpace(trimmed)) {
-		return false
-	}
-	begin := start + len(content) - len(trimmed)
-	f.add(begin, begin+len(strings.TrimRight(trimmed, " \t\r\n")))
-	return true
 }

@@ -38,6 +38,14 @@ func TestCleanLeavesTheRest(t *testing.T) {
 		`password += "x1"`: `password += "(secret)"`, "password ?= hunter2": "password ?= (secret)", `password ||= 'x1'`: `password ||= '(secret)'`,
 		"password=>hunter2": "password=>(secret)", "password === 'hunter2'": "password === '(secret)'", `:password => "x1"`: `:password => "(secret)"`,
 		"if password == \"\" {": "", "if token != nil {": "",
+		// Statements of databases, and what only looks like one.
+		"SET PASSWORD FOR 'a'@'h' = 'it''s x', b": "SET PASSWORD FOR 'a'@'h' = '(secret)', b", "PASSWORD E'a\\'b' x": "PASSWORD E'(secret)' x",
+		"IDENTIFIED WITH a BY 'x1' REPLACE 'y1' x": "IDENTIFIED WITH a BY '(secret)' REPLACE '(secret)' x", "pw='it'\\''s x' b": "pw='(secret)' b",
+		"PASSWORD $q$a'b$q$ x": "PASSWORD $q$(secret)$q$ x", "db.auth(\"a\", \"b\") x": "db.auth(\"a\", \"(secret)\") x", "AUTH u p1": "AUTH (secret)",
+		"identified by the operator": "", "AUTH failed": "", "AUTH command without a password": "", "auth default x": "", "user a is on it": "",
+		"default login page": "", "machine a is login": "", "10:20:30 12:30:40": "", "00:11:22:33:44:55": "", "file.go:12:5: a:b": "", "main.go:1:a:b:c:d": "",
+		"ACL SETUSER a on >x1 ~*": "ACL SETUSER a on >(secret) ~*", "machine h login a password x y": "machine h login a password (secret) y",
+		"h:5432:d:u:x y": "h:5432:d:u:(secret) y", "sent to a@/b": "", "npm install foo@/x": "",
 		// All of a value goes.
 		"PASSWORD=a'bcdef1": "PASSWORD=(secret)", "password=a<bcdef1": "password=(secret)", "password=a\"bc\"d user=app": "password=(secret) user=app",
 		"'--password=a1' b": "'--password=(secret)' b", `["--password=a1","b"]`: `["--password=(secret)","b"]`,
@@ -100,6 +108,27 @@ func TestANameWithoutAValueHidesNoOtherLine(t *testing.T) {
 		}
 		if got := Clean(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// What is called key may name something, and what is beside it or above says so. Else it is a secret, whatever it looks like.
+func TestCleanKnowsKeysThatName(t *testing.T) {
+	for text, secret := range map[string]bool{
+		"key: swordfish\n": true, "a:\n  key: swordfish\n  b: c\n": true, `{"key":"swordfish","b":1}`: true, "[x]\nkey = swordfish\n": true,
+		"https://x.example.com/a?b=c&key=swordfish": true, "tool --key swordfish1": false, "<a><key>swordfish</key></a>": true,
+		"- key: swordfish\n- key: swordfish\n": true, "{a: 1, key: swordfish}": true, "KEY=swordfish": true,
+		"secretKeyRef:\n  key: swordfish\n": false, "secretKeyRef:\n  name: a\n  key: swordfish\n": false, "- key: swordfish\n  operator: Exists\n": false,
+		"matchExpressions:\n- {key: swordfish, operator: In, values: [a]}\n": false, `"configMapKeyRef":{"key":"swordfish","name":"a"}`: false,
+		"items:\n- key: swordfish\n  path: a\n": false, "remoteRef:\n  key: swordfish\n": false, `"secretKeyRef": {"key": "swordfish"}`: false,
+		"{\n  \"items\": [\n    {\n      \"key\": \"swordfish\",\n      \"path\": \"a\"\n    }\n  ]\n}": false,
+		"tolerations:\n- effect: NoSchedule\n  key: swordfish\n":                                        false, "key: example.com/swordfish\n": false, "unknown key: swordfish": false,
+		`[{"Key":"swordfish","Value":"a"}]`: false, `<add key="swordfish" value="a"/>`: false, "tag {\n  key = \"swordfish\"\n  value = \"a\"\n}": false,
+		"<Error><Code>NoSuchKey</Code><Key>swordfish</Key></Error>": false, "<key>swordfish</key><string>a</string>": false, "no such key: swordfish": false,
+		"name: key\nkind: swordfish\n": false,
+	} {
+		if hidden := !strings.Contains(Clean(text), "swordfish"); hidden != secret {
+			t.Errorf("%q: hidden is %t: %q", text, hidden, Clean(text))
 		}
 	}
 }

@@ -11,10 +11,12 @@ type program struct {
 }
 
 var (
-	curl  = &program{logins: []string{"-u", "--user", "-U", "--proxy-user"}, secrets: []string{"-b"}}
-	mysql = &program{attached: "-p"}
-	dash  = &program{secrets: []string{"-p"}, attached: "-p"}
-	login = &program{secrets: []string{"-p"}}
+	curl   = &program{logins: []string{"-u", "--user", "-U", "--proxy-user"}, secrets: []string{"-b"}}
+	mysql  = &program{attached: "-p"}
+	dash   = &program{secrets: []string{"-p"}, attached: "-p"}
+	login  = &program{secrets: []string{"-p"}}
+	redis  = &program{secrets: []string{"-a"}}
+	oracle = &program{}
 )
 
 // programs are those with secrets on their command lines that flags of other programs with the same name have not.
@@ -25,14 +27,14 @@ var programs = map[string]*program{
 	"mongo": dash, "mongosh": dash, "mongodump": dash, "mongorestore": dash, "mongoexport": dash, "mongoimport": dash, "sshpass": dash,
 	"docker": login, "podman": login, "nerdctl": login, "oras": login, "crane": login, "buildah": login, "az": login, "cf": login,
 	"skopeo": {logins: []string{"--creds", "--src-creds", "--dest-creds"}}, "helm": login,
-	"redis-cli": {secrets: []string{"-a"}}, "valkey-cli": {secrets: []string{"-a"}}, "keydb-cli": {secrets: []string{"-a"}},
+	"redis-cli": redis, "valkey-cli": redis, "keydb-cli": redis,
 	"ldapsearch": {secrets: []string{"-w"}}, "ldapmodify": {secrets: []string{"-w"}}, "ldapadd": {secrets: []string{"-w"}},
 	"ldapwhoami": {secrets: []string{"-w"}}, "ldapdelete": {secrets: []string{"-w"}}, "ipmitool": {secrets: []string{"-P"}},
 	"unzip": {secrets: []string{"-P"}}, "zip": {secrets: []string{"-P"}}, "7z": mysql, "sqlcmd": {secrets: []string{"-P"}, attached: "-P"},
 	"openssl": {secrets: []string{"-passin", "-passout", "-pass", "-k"}}, "smbclient": {logins: []string{"-U"}},
 	"cqlsh":             {secrets: []string{"-p"}},
-	"clickhouse-client": {}, "kinit": {}, "wget": {}, "psql": {}, "vault": {}, "snmpget": {secrets: []string{"-A", "-X"}},
-	"snmpwalk": {secrets: []string{"-A", "-X"}},
+	"clickhouse-client": {}, "kinit": {}, "wget": {}, "psql": {}, "vault": {}, "snmpget": {secrets: []string{"-A", "-X", "-c"}},
+	"snmpwalk": {secrets: []string{"-A", "-X", "-c"}}, "sqlplus": oracle, "expdp": oracle, "impdp": oracle,
 }
 
 // maxCommand is how far from the name of a program its flags are.
@@ -142,11 +144,25 @@ func (f *finder) nextWord(at int) (int, bool) {
 	start := at
 	for start < len(f.text) && start-at < 16 && strings.IndexByte(" \t\r\n\"'`,\\", f.text[start]) >= 0 {
 		if f.text[start] == '\n' && !strings.ContainsAny(f.text[at:start], ",\\") {
-			return start, false
+			return f.nextItem(at, start+1)
 		}
 		start++
 	}
 	return start, start > at && start < len(f.text) && f.text[start] != '-' && f.text[start] != '<' && f.text[start] != '['
+}
+
+// nextItem is where the next item of a list of YAML begins, if a flag before it is one, too.
+func (f *finder) nextItem(flag, line int) (int, bool) {
+	before := f.text[max(0, flag-maxLook):flag]
+	before = strings.TrimLeft(before[strings.LastIndexByte(before, '\n')+1:], " \t")
+	at := line + indentOf(f.text, line)
+	if !strings.HasPrefix(before, "- ") || !strings.HasPrefix(f.text[at:], "- ") {
+		return line, false
+	}
+	for at += len("- "); at < len(f.text) && (f.text[at] == ' ' || f.text[at] == '"' || f.text[at] == '\''); {
+		at++
+	}
+	return at, at < len(f.text) && f.text[at] > ' ' && f.text[at] != '-'
 }
 
 // wordEnd is where a word on a command line ends. One in quotes goes on to the closing one.
@@ -205,22 +221,8 @@ func Made(word string) bool {
 	return c.digits > 0 && c.lower+c.upper > 0 && !isVersion(word) && !isQuantity(word) && !strings.ContainsAny(word, "/{}<>@")
 }
 
-// spoken finds a password that a sentence tells: password 'x', identified by 'x', or one that looks like none of its words.
-func (f *finder) spoken(i int) {
-	end := i
-	for end < len(f.text) && end-i < 16 && isLetter(f.text[end]) {
-		end++
-	}
-	switch strings.ToLower(f.text[i:end]) {
-	case "password", "passwd", "passphrase", "passcode", "pwd", "requirepass", "masterauth":
-	case "identified":
-		end += len(" by")
-		if end > len(f.text) || !strings.EqualFold(f.text[end-3:end], " by") {
-			return
-		}
-	default:
-		return
-	}
+// spoken finds a password that a sentence tells after the word for one: password 'x', or one that looks like none of its words.
+func (f *finder) spoken(end int) {
 	start, ok := f.nextWord(end)
 	if !ok || strings.Contains(f.text[end:start], ",") {
 		return

@@ -104,8 +104,11 @@ func (f *finder) sign(i int) {
 	case ':':
 		if strings.HasPrefix(f.text[i:], "://") {
 			f.address(i + 3)
-		} else {
-			f.assignment(i)
+			return
+		}
+		f.assignment(i)
+		if f.until <= i {
+			f.pgpass(i)
 		}
 	case '=':
 		f.assignment(i)
@@ -118,6 +121,14 @@ func (f *finder) sign(i int) {
 		f.element(i)
 	case '$', '{':
 		f.passwordHash(i)
+	case '&':
+		if strings.HasPrefix(f.text[i:], "&lt;") {
+			f.escapedElement(i, "&lt;", "&gt;")
+		}
+	case '\\':
+		if strings.HasPrefix(f.text[i:], `\u003c`) {
+			f.escapedElement(i, `\u003c`, `\u003e`)
+		}
 	}
 }
 
@@ -135,7 +146,7 @@ func (f *finder) word(i int) {
 		f.random(start, f.run)
 	}
 	f.programName(i)
-	f.spoken(i)
+	f.statement(i)
 }
 
 // lineEnd is where the line ends that a place is in.

@@ -36,7 +36,8 @@ var defaultWords = []string{
 	"credential", "connectionstring", "connstring", "authheader", "bearer", "kubeconfig", "htpasswd", "pgpass",
 	"dockerconfigjson", "dockercfg", "cookie", "passwort", "authkey", "hmackey", "aeskey", "cipherkey", "cryptkey", "licensekey",
 	"licencekey", "deploykey", "presharedkey", "unsealkey", "recoverykey", "recoverycode", "seedphrase", "mnemonic", "storepass",
-	"keypass", "jsessionid", "phpsessid", "requirepass", "masterauth",
+	"keypass", "jsessionid", "phpsessid", "requirepass", "masterauth", "jwtkey", "encryptkey", "decryptkey", "signkey", "cryptokey",
+	"appkey", "wrappingkey", "derivationkey",
 }
 
 // lastWords are secrets only as the last word of a name: they are part of too many others.
@@ -133,6 +134,9 @@ var defaultNames = NewNames()
 // Meaning judges a name. Of a qualified one, such as example.com/token, only what follows the slash counts.
 func (n *Names) Meaning(name string) Meaning {
 	name = name[strings.LastIndexByte(name, '/')+1:]
+	if numbered := strings.TrimRight(name, "0123456789"); numbered != name && isNumbered(numbered) {
+		name = strings.TrimRight(numbered, "_.-")
+	}
 	var buffer [96]byte
 	squashed := squash(buffer[:0], name)
 	end, found := n.last(squashed)
@@ -155,6 +159,12 @@ func (n *Names) Meaning(name string) Meaning {
 		return File
 	}
 	return About
+}
+
+// isNumbered tells whether a number may follow a name, which is not a part of it: pass1, password.1. Others are names of their own, such
+// as auth0.
+func isNumbered(name string) bool {
+	return !endsWith(strings.ToLower(name), []string{"auth", "pin", "key", "oauth"}) || strings.TrimRight(name, "_.-") != name
 }
 
 func endsWith(text string, ends []string) bool {

@@ -77,7 +77,10 @@ func (f *finder) token(i int) bool {
 func (f *finder) prefixed(i int) bool {
 	text := f.text[i:]
 	for _, name := range namedHashes {
-		if hash := wordAt(text, 0, min(len(text), maxLook)); strings.HasPrefix(hash, name) && len(hash) >= len(name)+20 && strings.Contains(hash, "$") {
+		if !strings.HasPrefix(text, name) {
+			continue
+		}
+		if hash := wordAt(text, 0, min(len(text), maxLook)); len(hash) >= len(name)+20 && strings.Contains(hash, "$") {
 			f.add(i, f.wordEnd(i))
 			return true
 		}

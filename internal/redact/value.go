@@ -61,7 +61,7 @@ func (f *finder) intoBlock(v *value, at, limit int, scalar bool) {
 	}
 	v.block, v.spaced = true, true
 	first, _, _ := strings.Cut(f.text[next:min(len(f.text), next+maxLook)], "\n")
-	v.nested = !scalar && !strings.HasPrefix(first, "- ") && strings.Contains(first, ":")
+	v.nested = !scalar && strings.Contains(first, ":") && (!strings.HasPrefix(first, "- ") || f.pointsOrRefers(memberName(first)))
 	v.start = next
 	for v.start < limit && (f.text[v.start] == '-' || f.text[v.start] == ' ') {
 		v.start++
@@ -74,6 +74,11 @@ func (f *finder) intoBlock(v *value, at, limit int, scalar bool) {
 	if v.word == "" {
 		v.block = false
 	}
+}
+
+// pointsOrRefers tells whether a member of an object under the name of a secret says which secret it is, so that the object is none.
+func (f *finder) pointsOrRefers(name string) bool {
+	return name != "" && (PointsBeside(name) && !strings.EqualFold(name, "value") || f.names.Meaning(name) == Reference)
 }
 
 // continues tells whether what begins in another line belongs to a value whose line has nothing after the separator.
@@ -168,6 +173,10 @@ func (f *finder) quoteEnd(v value) int {
 			if v.escaped {
 				return i - 1
 			}
+			if length := quoteInside(f.text[i:], v.quote); length > 0 {
+				i += length - 1
+				continue
+			}
 			return i
 		case '\\':
 			if !v.escaped || i+1 < len(f.text) && f.text[i+1] == '\\' {
@@ -176,6 +185,17 @@ func (f *finder) quoteEnd(v value) int {
 		}
 	}
 	return len(f.text)
+}
+
+// quoteInside is how long what stands for a quote in a text in quotes is, with which a text begins: two of them in SQL and YAML, and
+// what ends and begins again in a shell.
+func quoteInside(text string, quote byte) int {
+	for _, inside := range []string{`''`, `'\''`, `'"'"'`} {
+		if quote == '\'' && strings.HasPrefix(text, inside) {
+			return len(inside)
+		}
+	}
+	return 0
 }
 
 // blockEnd is the end of the lines that belong to a block.
@@ -201,7 +221,7 @@ func trimmedEnd(text string, start, end int) int {
 
 // isInnocentValue tells that a value is none, a switch, the name of a variable that has it, or what stands in place of a secret.
 func isInnocentValue(value string) bool {
-	if value == "" || isVariable(value) || isMarker(value) || isFieldPath(value) {
+	if value == "" || isVariable(value) || isMarker(value) || isFieldPath(value) || IsPath(strings.TrimRight(value, "\"'\\,;)}]")) {
 		return true
 	}
 	switch strings.ToLower(strings.TrimRight(value, "\"'\\,;)}]")) {
@@ -209,6 +229,12 @@ func isInnocentValue(value string) bool {
 		return true
 	}
 	return false
+}
+
+// IsPath tells whether a value is the path of a file, in small letters. That is no secret, whatever its name says.
+func IsPath(value string) bool {
+	return len(value) > 1 && value[0] == '/' && isLetter(value[1]) && strings.IndexByte(value[1:], '/') > 0 &&
+		strings.Trim(value, "abcdefghijklmnopqrstuvwxyz0123456789/._-") == ""
 }
 
 // isFieldPath tells whether a value is the path of a field, as our own messages name one: (spec.envFrom[0].secretRef).

@@ -48,19 +48,9 @@ func isSwitch(n *node) bool {
 	return n.text == "0" || n.text == "1" || n.text == "true" || n.text == "false"
 }
 
-// pointerParts are members beside a key that say where something is, or which: a toleration, a selector, a reference.
-var pointerParts = []string{
-	"name", "operator", "effect", "values", "value", "valueFrom", "path", "topologyKey", "weight", "namespace", "kind", "property", "optional", "bucket",
-}
-
+// isPointer tells whether a member called key says which, because of what is beside it or what the object is called.
 func isPointer(n *node, at place) bool {
-	name := strings.ToLower(at.name)
-	for _, end := range []string{"ref", "reference", "selector", "extract", "source"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(pointerParts, func(part string) bool { return n.member(part) != nil })
+	return redact.PointsBelow(at.name) || slices.ContainsFunc(n.nodes, func(member node) bool { return redact.PointsBeside(member.key) })
 }
 
 func (w *walk) traits(n *node, at place) traits {
@@ -204,7 +194,7 @@ func (w *walk) object(n *node, at place, inherited redact.Meaning) {
 func (w *walk) member(member *node, at place, traits traits, inherited redact.Meaning) {
 	switch {
 	case traits.secret && (member.key == "data" || member.key == "stringData"),
-		traits.variable && (member.key == "value" || member.key == "values") && !isSwitch(member):
+		traits.variable && (member.key == "value" || member.key == "values") && !isSwitch(member) && !redact.IsPath(member.text):
 		w.hide(member, at)
 		return
 	case member.typ == boolNode || member.typ == nullNode:
@@ -224,7 +214,7 @@ func (w *walk) member(member *node, at place, traits traits, inherited redact.Me
 	if member.key == "key" && traits.item {
 		meaning = redact.Plain // of a Secret or ConfigMap, and path says where to
 	}
-	if member.key == "key" && !traits.pointer && member.typ == stringNode && redact.Made(member.text) {
+	if member.key == "key" && !traits.pointer && member.typ == stringNode && len(member.text) > 3 && !strings.Contains(member.text, "/") {
 		meaning = redact.Secret
 	}
 	w.value(member, at, meaning)

@@ -13,6 +13,9 @@ import (
 // Secret is what no output may have in it.
 const Secret = "CaNaRy7Zq9xW2"
 
+// word is a secret that looks like any other word, where what is before it says what it is.
+const word = "swordfish"
+
 // Form is a text with a secret in it.
 type Form struct {
 	Name string
@@ -24,6 +27,8 @@ type Form struct {
 // names are those of secrets, and syntaxes how programs give something a value by its name.
 var (
 	names = []string{
+		"key", "private", "pin", "JWT_KEY", "encrypt.key", "signing-key", "hmac_key", "encryption_key", "pass1", "PGPASSWORD", "MYSQL_PWD",
+		"password.1", "DB_PASSWORD_2", "spring.datasource.password",
 		"password", "DB_PASSWORD", "clientSecret", "client_secret", "api-key", "apiKey", "accessToken", "refresh_token", "privateKey",
 		"AWS_SECRET_ACCESS_KEY", "connectionString", "smtpPass", "db_pwd", "jwt", "passphrase", "SESSION_COOKIE", "credentials", "salt",
 		"userPin", "encryption-key",
@@ -34,6 +39,97 @@ var (
 		"a query": "Get https://api.example.com/x?a=b&%s=%s: EOF", "an element": "<a><%[1]s>%[2]s</%[1]s></a>",
 	}
 )
+
+// words are forms of languages and files of their own.
+var words = map[string]string{
+	"SQL with a plugin":             "ALTER USER 'a'@'%%' IDENTIFIED WITH mysql_native_password BY '%s'",
+	"SQL with a hash":               "CREATE USER a IDENTIFIED WITH 'caching_sha2_password' AS '%s'",
+	"SQL via a plugin":              `CREATE USER a IDENTIFIED VIA ed25519 USING PASSWORD("%s") OR unix_socket`,
+	"SQL of Oracle":                 "CREATE USER app IDENTIFIED BY %s DEFAULT TABLESPACE users",
+	"SQL of Oracle with values":     "ALTER USER app IDENTIFIED BY VALUES '%s'",
+	"SQL in capitals of PostgreSQL": "create role app login encrypted password '%s' valid until 'infinity'",
+	"SQL that sets":                 "SET PASSWORD FOR 'app'@'localhost' = '%s'",
+	"SQL that sets a function":      "SET PASSWORD = PASSWORD('%s')",
+	"SQL that sets for":             `SET PASSWORD FOR app = PASSWORD("%s");`,
+	"SQL that replaces":             "ALTER USER a IDENTIFIED BY 'x' REPLACE '%s'",
+	"SQL with a dollar quote":       "ALTER ROLE app PASSWORD $$%s$$",
+	"SQL with an escape":            "ALTER ROLE app PASSWORD E'%s'",
+	"SQL in JSON":                   `{"query":"ALTER ROLE app PASSWORD \"%s\""}`,
+	"SQL of a mapping":              "CREATE USER MAPPING FOR app SERVER s OPTIONS (user 'a', password '%s')",
+	"SQL of a mapping that adds":    "ALTER USER MAPPING FOR app SERVER s OPTIONS (SET password '%s')",
+	"SQL of a subscription":         "CREATE SUBSCRIPTION s CONNECTION 'host=db user=app password=%s' PUBLICATION p",
+	"SQL of MSSQL":                  "CREATE LOGIN app WITH PASSWORD = N'%s', CHECK_POLICY = OFF",
+	"SQL of MSSQL with an old one":  "ALTER LOGIN app WITH PASSWORD='a' OLD_PASSWORD = N'%s'",
+	"SQL of a key":                  "CREATE MASTER KEY ENCRYPTION BY PASSWORD = '%s'",
+	"SQL of a credential":           "CREATE CREDENTIAL c WITH IDENTITY = 'a', SECRET = '%s'",
+	"SQL of a replica":              "CHANGE MASTER TO MASTER_USER='a', MASTER_PASSWORD='%s'",
+	"SQL of a source":               "CHANGE REPLICATION SOURCE TO SOURCE_HOST='h', SOURCE_PASSWORD = '%s'",
+	"SQL of pgcrypto":               "SELECT pgp_sym_encrypt('text', '%s')",
+	"SQL of ClickHouse":             "CREATE USER a IDENTIFIED WITH sha256_password BY '%s'",
+	"SQL of Snowflake":              "create user a password='%s' must_change_password = true",
+	"Redis with a user":             "AUTH default %s",
+	"Redis":                         "ERR in command: AUTH %s",
+	"Redis and more":                "HELLO 3 AUTH default %s SETNAME x",
+	"Redis in a list":               `["AUTH","default","%s"]`,
+	"Redis that sets":               "CONFIG SET requirepass %s",
+	"Redis that sets another":       `config set masterauth "%s"`,
+	"Redis that adds a user":        "ACL SETUSER app on >%s ~* +@all",
+	"Redis that adds a hash":        "ACL SETUSER app on #%s0123456789abcdef ~* +@all",
+	"Redis that removes one":        "ACL SETUSER app <%s",
+	"Redis of a file":               "user app on >%s ~* +@all",
+	"Redis that moves":              "MIGRATE h 6379 k 0 5000 AUTH2 default %s KEYS a",
+	"MongoDB":                       `db.createUser({user: "app", pwd: "%s", roles: []})`,
+	"MongoDB that changes":          `db.changeUserPassword("app", "%s")`,
+	"MongoDB that updates":          `db.updateUser("app",{"pwd":"%s"})`,
+	"MongoDB that logs in":          `db.auth("app", "%s")`,
+	"XML that is nested":            "<password><value>%s</value></password>",
+	"XML that is nested in lines":   "<db>\n  <password>\n    <value type='plain'>%s</value>\n  </password>\n</db>",
+	"XML of Spring":                 `<property name="password"><value>%s</value></property>`,
+	"XML of Spring in one":          `<property name="dbPassword" value="%s"/>`,
+	"XML with an attribute":         `<password value="%s"/>`,
+	"XML with more attributes":      `<password encrypted='false' value='%s'></password>`,
+	"XML with an add":               `<add key="password" value="%s"/>`,
+	"XML with an add reversed":      `<add value="%s" key="password"/>`,
+	"XML with CDATA":                "<app:password><value><![CDATA[%s]]></value></app:password>",
+	"XML with a namespace":          `<x:add x:key="password" x:value="%s"/>`,
+	"XML with capitals":             "<Password><String>%s</String></Password>",
+	"XML of a plist":                "<key>password</key>\n<string>%s</string>",
+	"XML of an array":               "<passwords><string>first</string><string>%s</string></passwords>",
+	"XML that is escaped":           "&lt;password&gt;%s&lt;/password&gt;",
+	"XML with a comment":            "<password><!-- of it -->%s</password>",
+	"an item":                       "passwords[0]=%s",
+	"an item of YAML":               "password.1: %s\n",
+	"an item in brackets":           `cfg["passwords"][0] = "%s"`,
+	"an item of a map":              `auth[password][]=%s`,
+	"a line of pgpass":              "db.example.com:5432:shop:app:%s",
+	"a line of pgpass for all":      "*:*:*:app:%s\n",
+	"netrc":                         "machine api.example.com login app password %s",
+	"netrc in lines":                "machine api.example.com\n  login app\n  password %s\n",
+	"netrc in order":                "machine h password %s login app",
+	"netrc of default":              "default login anonymous password %s",
+	"htpasswd":                      "app:{SHA}%s0123456789=",
+	"htpasswd in plain":             "cannot parse line 1 of htpasswd: app:%s",
+	"JDBC":                          "jdbc:sqlserver://db:1433;databaseName=a;user=app;password=%s;encrypt=true",
+	"JDBC of Oracle":                "jdbc:oracle:thin:app/%s@//db:1521/x",
+	"JDBC with a query":             "jdbc:mysql://db/shop?user=app&password=%s",
+	"ODBC":                          "Driver={x};Server=db;Uid=app;Pwd=%s;",
+	"ODBC in brackets":              "Driver={x};Uid=app;Pwd={%s;1};Server=db",
+	"a DSN of MySQL":                "app:%s@tcp(db:3306)/shop?parseTime=true",
+	"a DSN of a socket":             "app:%s@unix(/run/mysqld.sock)/shop",
+	"a DSN without an address":      "app:%s@/shop",
+	"the key of a bus":              "Endpoint=sb://a.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=%s=",
+	"the key of a store":            "AccountName=a;AccountKey=%s==;EndpointSuffix=core.windows.net",
+	"a login of LDAP":               "bindpw %s",
+	"a secret of RADIUS":            "client 10.0.0.1 { secret = %s }",
+	"a community":                   "snmpget -v2c -c %s host",
+	"a file of rclone":              "[remote]\ntype = s3\nsecret_access_key = %s\n",
+	"a file of credentials":         "[default]\naws_access_key_id = a\naws_secret_access_key = %s\n",
+	"git":                           "https://oauth2:%s@gitlab.com/a/b.git",
+	"git credentials":               "protocol=https\nhost=x\nusername=a\npassword=%s\n",
+	"npmrc":                         "//registry.npmjs.org/:_authToken=%s",
+	"pip":                           "index-url = https://app:%s@pypi.example.com/simple",
+	"a list of a command in YAML":   "args:\n- --password\n- %s\n- --verbose\n",
+}
 
 // others are forms that need no name, or one of their own.
 var others = map[string]string{
@@ -129,7 +225,12 @@ func Forms() []Form {
 	for syntax, format := range syntaxes {
 		for _, name := range names {
 			add(name+" "+syntax, fmt.Sprintf(format, name, Secret))
+			add(name+" "+syntax+" with a word", fmt.Sprintf(format, name, word), word)
 		}
+	}
+	for name, format := range words {
+		add(name, fmt.Sprintf(format, Secret))
+		add(name+" with a word", fmt.Sprintf(format, word), word)
 	}
 	for name, format := range others {
 		add(name, fmt.Sprintf(format, Secret))

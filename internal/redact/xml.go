@@ -1,0 +1,193 @@
+package redact
+
+import "strings"
+
+// element finds the secret of an element of XML with the name of one, or of the element after one that names it.
+func (f *finder) element(at int) {
+	local, end := elementName(f.text, at+1)
+	if local == "" {
+		return
+	}
+	secret := f.names.Meaning(local).HidesText()
+	named := local == "key" || local == "name" || local == "string" || local == "n"
+	if !secret && !named {
+		return
+	}
+	closing := strings.IndexByte(f.text[end:min(len(f.text), end+maxLook)], '>')
+	if closing < 0 {
+		return
+	}
+	closing += end
+	switch {
+	case secret:
+		if !f.attributes(end, closing) && f.text[closing-1] != '/' {
+			f.contents(closing + 1)
+		}
+	case f.text[closing-1] != '/':
+		f.afterName(closing+1, local)
+	}
+}
+
+// elementName returns the name of an element without its namespace, and where it ends.
+func elementName(text string, at int) (local string, end int) {
+	end = at
+	for end < len(text) && end-at < 128 && (isKeyByte(text[end]) || text[end] == ':') && text[end] != '/' {
+		end++
+	}
+	local = text[at:end]
+	return local[strings.LastIndexByte(local, ':')+1:], end
+}
+
+// afterName finds the secret in the element after one whose text is the name of a secret, and that of a lone element with the name key.
+func (f *finder) afterName(at int, local string) {
+	name, rest, found := strings.Cut(f.text[at:min(len(f.text), at+maxLook)], "</")
+	if !found || strings.Contains(name, "<") {
+		return
+	}
+	_, rest, found = strings.Cut(rest, ">")
+	next := strings.TrimLeft(rest, " \t\r\n")
+	if !found || next == "" {
+		return
+	}
+	name = strings.TrimSpace(name)
+	alone := strings.HasPrefix(next, "</")
+	switch {
+	case alone && local == "key" && len(name) >= leastSecret && !strings.Contains(name, "/") && !isInnocentValue(name):
+		f.add(at, at+len(strings.TrimRight(f.text[at:at+strings.Index(f.text[at:], "</")], " \t\r\n")))
+	case !alone && next[0] == '<' && f.names.Meaning(name).HidesText():
+		_, after, _ := strings.Cut(next, ">")
+		if begin := strings.IndexByte(next, '>'); begin > 0 && next[begin-1] != '/' {
+			f.contents(min(len(f.text), at+maxLook) - len(after))
+		}
+	}
+}
+
+// isValueName tells whether an attribute has the value of its element.
+func isValueName(name string) bool {
+	switch strings.ToLower(name[strings.LastIndexByte(name, ':')+1:]) {
+	case "value", "val", "text", "content", "data", "string", "plain", "plaintext":
+		return true
+	}
+	return false
+}
+
+// attributes finds the value of an element in the attributes of its tag.
+func (f *finder) attributes(from, to int) bool {
+	found := false
+	for at := from; at < to; at++ {
+		if f.text[at] != '=' {
+			continue
+		}
+		start := at
+		for start > from && (isLetter(f.text[start-1]) || f.text[start-1] == ':') {
+			start--
+		}
+		quote := at + 1
+		for quote < to && (f.text[quote] == '\\' || f.text[quote] == ' ') {
+			quote++
+		}
+		if quote >= to || f.text[quote] != '"' && f.text[quote] != '\'' {
+			continue
+		}
+		end := quote + 1
+		for end < to && f.text[end] != f.text[quote] {
+			end++
+		}
+		if isValueName(f.text[start:at]) && !isInnocentValue(f.text[quote+1:end]) {
+			f.add(quote+1, end)
+			found = true
+		}
+		at = end
+	}
+	return found
+}
+
+const (
+	// maxComment is how long a comment in XML is at most that is passed over.
+	maxComment = 2048
+	// maxTags is how many tags may be before a text within an element.
+	maxTags = 16
+)
+
+// contents finds all texts within an element, of whatever elements they are, except those that say where a secret is or whose.
+func (f *finder) contents(at int) bool {
+	found, depth, tags := false, 0, 0
+	for at = f.blank(at); at < len(f.text) && tags < maxTags; at = f.blank(at) {
+		tags++
+		rest := f.text[at:]
+		switch {
+		case strings.HasPrefix(rest, "<!--"):
+			end := strings.Index(rest[:min(len(rest), maxComment)], "-->")
+			if end < 0 {
+				return found
+			}
+			at += end + len("-->")
+		case strings.HasPrefix(rest, "</"):
+			end := strings.IndexByte(rest[:min(len(rest), maxLook)], '>')
+			if depth--; depth < 0 || end < 0 {
+				return found
+			}
+			at += end + 1
+		case rest[0] == '<' && !strings.HasPrefix(rest, "<![CDATA["):
+			name, end := elementName(f.text, at+1)
+			closing := strings.IndexByte(f.text[end:min(len(f.text), end+maxLook)], '>')
+			if name == "" || closing < 0 {
+				return found
+			}
+			closing += end
+			if at = closing + 1; f.text[closing-1] == '/' {
+				found = f.attributes(end, closing) || found
+				continue
+			}
+			depth++
+			if f.isInnocentElement(name) {
+				at = f.closing.next(f.text, "</", at)
+			}
+		default:
+			end := f.closing.next(f.text, "</", at)
+			if text := strings.TrimRight(f.text[at:end], " \t\r\n"); !isInnocentValue(text) {
+				f.add(at, at+len(text))
+				found, tags = true, 0
+			}
+			at = end
+		}
+	}
+	return found
+}
+
+// isInnocentElement tells whether an element within a secret says whose or where it is.
+func (f *finder) isInnocentElement(name string) bool {
+	switch name = strings.ToLower(name); name {
+	case "name", "namespace", "user", "username", "login", "id", "type", "path", "file", "description", "scope", "key":
+		return true
+	}
+	meaning := f.names.Meaning(name)
+	return meaning == Reference || meaning == File
+}
+
+// escapedElement finds the text of an element with the name of a secret in XML whose signs are written in another way.
+func (f *finder) escapedElement(at int, opening, closing string) {
+	local, end := elementName(f.text, at+len(opening))
+	if local == "" || !f.names.Meaning(local).HidesText() {
+		return
+	}
+	for range 3 {
+		tag := strings.Index(f.text[end:min(len(f.text), end+maxLook)], closing)
+		if tag < 0 {
+			return
+		}
+		start := f.blank(end + tag + len(closing))
+		rest := f.text[start:]
+		if !strings.HasPrefix(rest, opening) {
+			text, _, _ := strings.Cut(rest, opening)
+			if !isInnocentValue(text) {
+				f.add(start, start+len(strings.TrimRight(text, " \t\r\n")))
+			}
+			return
+		}
+		if strings.HasPrefix(rest, opening+"/") {
+			return
+		}
+		end = start
+	}
+}
