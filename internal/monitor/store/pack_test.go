@@ -27,7 +27,7 @@ func interleaved(random *rand.Rand, rv *int, written []int, first float64, at ti
 		record.Namespace = fmt.Sprintf("ns-%02d", n)
 		state.Namespace = record.Namespace
 		record.Type = change.Updated
-		record.Fields = []change.Field{{Path: ".x", Op: change.Changed, Old: noise(random, 150), New: noise(random, 150)}}
+		record.Fields = []change.Field{{Path: ".x", Op: change.Changed, Old: noise(random, 450), New: noise(random, 450)}}
 		b.Records, b.Put = append(b.Records, record), append(b.Put, state)
 	}
 	b.Checkpoint = fmt.Sprint(*rv)
@@ -37,6 +37,7 @@ func interleaved(random *rand.Rand, rv *int, written []int, first float64, at ti
 // Where namespaces write small changes in turn, each page has some of all of them. Taking out those of one frees few pages by itself,
 // and still no more goes than there must.
 func TestSmallChangesOfManyNamespacesMakeRoomForEachOther(t *testing.T) {
+	t.Parallel()
 	for namespaces, first := range map[int]float64{20: 0.4} {
 		t.Run(fmt.Sprint(namespaces), func(t *testing.T) {
 			clock := newClock()
@@ -44,7 +45,7 @@ func TestSmallChangesOfManyNamespacesMakeRoomForEachOther(t *testing.T) {
 			random := rand.New(rand.NewPCG(43, uint64(namespaces)))
 			rv, quiet, written := 0, 0, make([]int, namespaces)
 			var worst int64
-			for i := range 120 {
+			for i := range 60 {
 				if i%10 == 0 {
 					commit(t, s, ofNamespace(random, &rv, "quiet", clock.Step(time.Second), 5, 300))
 					quiet += 5
@@ -99,11 +100,12 @@ func checkShares(t *testing.T, s *Store, written []int, now time.Time) {
 
 // A file does not grow to all there is room for because one namespace writes alone.
 func TestAFileOfOneNamespaceIsBounded(t *testing.T) {
+	t.Parallel()
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(43, 1))
 	rv := 0
-	for range 60 {
+	for range 40 {
 		commit(t, s, ofNamespace(random, &rv, "greedy", clock.Step(time.Second), 2, 450_000))
 		for _, file := range s.days() {
 			if limit := 4*s.options.fileBytes() + 4*mebibyte; file.bytes > limit {
@@ -118,11 +120,12 @@ func TestAFileOfOneNamespaceIsBounded(t *testing.T) {
 
 // While a file is packed it is read, and a kill at any moment of it leaves all there is. What is left of the copy goes.
 func TestAFileIsPackedWhileItIsReadAndKilled(t *testing.T) {
+	t.Parallel()
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(43, 3))
 	rv, written := 0, make([]int, 2)
-	for range 8 {
+	for range 4 {
 		commit(t, s, interleaved(random, &rv, written, 0.6, clock.Step(time.Second), 900))
 	}
 	images := filepath.Join(t.TempDir(), "killed")

@@ -31,11 +31,12 @@ func ofNamespace(random *rand.Rand, rv *int, namespace string, at time.Time, cha
 // One namespace changes an object of 0.9 MB without an end. Whatever it writes, another namespace that has less than its share of
 // the history keeps all of it, and who asks for the history of the one that writes is told what went.
 func TestOneNamespaceDoesNotPushOutTheHistoryOfAnother(t *testing.T) {
+	t.Parallel()
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(41, 2))
 	rv, quiet := 0, 0
-	for i := range 120 {
+	for i := range 48 {
 		if i%4 == 0 {
 			commit(t, s, ofNamespace(random, &rv, "quiet", clock.Step(time.Minute), 5, 500))
 			quiet += 5
@@ -45,7 +46,7 @@ func TestOneNamespaceDoesNotPushOutTheHistoryOfAnother(t *testing.T) {
 			t.Fatalf("the files have %d bytes", got)
 		}
 	}
-	written := 120 * 2
+	written := 48 * 2
 	kept := len(all(t, s, Query{Namespace: "greedy"}))
 	t.Logf("of %d changes of 0.9 MB %d are kept in %d of %d MiB, %d files", written, kept, s.Stats().Bytes/mebibyte, MinBytes/mebibyte, s.Stats().Files)
 	if got := len(all(t, s, Query{Namespace: "quiet"})); got != quiet {
@@ -77,12 +78,13 @@ func TestOneNamespaceDoesNotPushOutTheHistoryOfAnother(t *testing.T) {
 
 // Namespaces that write much share the history alike, over days, and each keeps its newest changes.
 func TestNamespacesShareTheHistoryAlike(t *testing.T) {
+	t.Parallel()
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(41, 3))
 	rv := 0
 	names := []string{"a", "bb", "ccc"}
-	for range 200 {
+	for range 90 {
 		for _, name := range names {
 			commit(t, s, ofNamespace(random, &rv, name, clock.Step(3*time.Minute), 1, 60_000))
 		}
@@ -100,7 +102,7 @@ func TestNamespacesShareTheHistoryAlike(t *testing.T) {
 			t.Errorf("the newest change of %s is of %s", name, newest)
 		}
 	}
-	t.Logf("of 200, 200, 200 and 1000 changes %v are kept", counts)
+	t.Logf("of 90, 90, 90 and 450 changes %v are kept", counts)
 	for _, name := range names {
 		if counts[name]*2 < counts["dddd"] {
 			t.Errorf("%s has %d changes, and dddd %d", name, counts[name], counts["dddd"])
@@ -113,12 +115,13 @@ func TestNamespacesShareTheHistoryAlike(t *testing.T) {
 
 // An object of which older changes were taken out is as it was, as far as its changes go back, and before that nothing is made up.
 func TestAnObjectIsStillPutTogetherAfterItsOldestChangesWent(t *testing.T) {
+	t.Parallel()
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes, SnapshotEvery: 5})
 	random := rand.New(rand.NewPCG(41, 4))
 	bodies := map[string][]byte{}
 	var last []byte
-	for rv := 1; rv <= 3000; rv++ {
+	for rv := 1; rv <= 2000; rv++ {
 		record, state := edit(widgets, 1, rv, last, clock.Step(time.Second))
 		record.Fields = append(record.Fields, change.Field{Path: ".noise", Op: change.Added, New: noise(random, 10_000)})
 		state.Body = json.RawMessage(fmt.Sprintf(`{"n":%d,"noise":%s}`, rv, record.Fields[len(record.Fields)-1].New))
@@ -137,7 +140,7 @@ func TestAnObjectIsStillPutTogetherAfterItsOldestChangesWent(t *testing.T) {
 		commit(t, s, Batch{Kind: widgets, Records: []change.Record{record}, Put: []change.State{state}})
 	}
 	records := all(t, s, Query{})
-	if len(records) == 0 || len(records) > 2900 {
+	if len(records) == 0 || len(records) > 1900 {
 		t.Fatalf("%d changes are left", len(records))
 	}
 	for i := 0; i < len(records); i += 50 {
@@ -153,11 +156,12 @@ func TestAnObjectIsStillPutTogetherAfterItsOldestChangesWent(t *testing.T) {
 
 // A crash at any moment while room is made leaves a history that is whole but for what it says that is not there.
 func TestACrashWhileRoomIsMade(t *testing.T) {
+	t.Parallel()
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(41, 5))
 	rv, quiet := 0, 0
-	for i := range 36 {
+	for i := range 27 {
 		commit(t, s, ofNamespace(random, &rv, "quiet", clock.Step(time.Second), 2, 200))
 		quiet += 2
 		crashed := i%3 == 0
@@ -195,6 +199,7 @@ func TestACrashWhileRoomIsMade(t *testing.T) {
 
 // The files of an older version say nothing about namespaces. They go as a whole, as they did, and what is new is fair.
 func TestFilesOfAnOlderVersionGoAsAWhole(t *testing.T) {
+	t.Parallel()
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(41, 6))
@@ -208,14 +213,14 @@ func TestFilesOfAnOlderVersionGoAsAWhole(t *testing.T) {
 	}
 	s = reopen(t, s)
 	clock.Step(24 * time.Hour)
-	for range 60 {
+	for range 30 {
 		commit(t, s, ofNamespace(random, &rv, "quiet", clock.Step(time.Second), 1, 500))
 		commit(t, s, ofNamespace(random, &rv, "greedy", clock.Step(time.Second), 2, 450_000))
 	}
 	if files, err := filepath.Glob(filepath.Join(s.dir, old.name.String())); err != nil || len(files) > 0 {
 		t.Errorf("the old file is there: %v, %v", files, err)
 	}
-	if got := len(all(t, s, Query{Namespace: "quiet"})); got != 60 {
-		t.Errorf("of 60 new changes of the quiet namespace %d are left", got)
+	if got := len(all(t, s, Query{Namespace: "quiet"})); got != 30 {
+		t.Errorf("of 30 new changes of the quiet namespace %d are left", got)
 	}
 }
