@@ -61,7 +61,7 @@ test-go: bin/testsum bin/localkube ## Run the tests of test-unit and test-api at
 	@{ failed=0; PROPERTY_SEED='$(SAMPLE)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
 	  go test $(RACE) -json -tags apitest,testing -count=1 -timeout 25m -p 4 $(TEST_FLAGS) ./internal/controller/... ./... || failed=1; \
 	for module in $$(hack/modules.sh own | grep -vx '[.]'); do \
-	  go -C "$$module" test -race -json -count=1 $(TEST_FLAGS) ./... || failed=1; \
+	  go -C "$$module" test $(RACE) -json -count=1 $(TEST_FLAGS) ./... || failed=1; \
 	done; exit $$failed; } | $(TESTSUM)
 
 .PHONY: test-property
@@ -95,7 +95,7 @@ test-fuzz-sample: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME e
 .PHONY: test-h2spec
 test-h2spec: bin/testsum ## Let h2spec speak to the gateway, with TLS and without.
 	@echo 'test-h2spec:'
-	@H2SPEC=$$(hack/tool.sh h2spec) hack/test-tagged.sh h2spec -race -count=1 $(TEST_FLAGS) | $(TESTSUM)
+	@H2SPEC=$$(hack/tool.sh h2spec) hack/test-tagged.sh h2spec $(RACE) -count=1 $(TEST_FLAGS) | $(TESTSUM)
 
 .PHONY: test-helm
 test-helm: bin/testsum ## Lint the Helm chart and compare what it renders, with the real Helm.
@@ -246,7 +246,7 @@ test-chart-cluster: bin/testsum ## Upgrade from the last release to the Helm cha
 .PHONY: test-backup
 test-backup: bin/testsum ## Try the engine of backups with failing storage, damaged repositories, full disks, and a few kills.
 	@echo 'test-backup:'
-	@hack/test-tagged.sh backuptest -race -count=1 -timeout 20m $(TEST_FLAGS) | $(TESTSUM)
+	@hack/test-tagged.sh backuptest $(RACE) -count=1 -timeout 20m $(TEST_FLAGS) | $(TESTSUM)
 
 # A proxy stands before a real S3 server. What comes of each kind of fault goes into bin/backup-fault-table.md.
 .PHONY: test-backup-faults
