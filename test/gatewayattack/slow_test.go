@@ -21,6 +21,8 @@ import (
 const (
 	// perStream is what a response that nobody takes may cost, at most: SECURITY.md promises it.
 	perStream = 256 << 10
+	// perConnection is what may wait of it anywhere: in the kernel on both sides of the gateway and at the backend, too.
+	perConnection = 1 << 20
 	// besides is what the gateway may need on top of it: garbage, stacks, buffers of connections.
 	besides = 48 << 20
 	// delay is how much longer somebody else may wait.
@@ -221,10 +223,18 @@ func (r *slowRig) play(t *testing.T, taker slowTaker, protocol string) string {
 	if bound := int64(requests)*perStream + besides; most-before > bound {
 		t.Errorf("%d responses that nobody takes cost %d MiB, at most %d MiB are allowed", requests, (most-before)>>20, bound>>20)
 	}
+	if bound := int64(requests) * perConnection; taker.waits() && sent-sentBefore > bound {
+		t.Errorf("of %d responses that nobody takes %d MiB went out, at most %d MiB are allowed to wait", requests, (sent-sentBefore)>>20, bound>>20)
+	}
 	if with > alone+delay {
 		t.Errorf("somebody else waits for %v, and %v alone", with, alone)
 	}
 	return fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d | %d |", taker.name, protocol, (sent-sentBefore)>>20, before>>20, now>>20, most>>20, alone.Milliseconds(), with.Milliseconds())
+}
+
+// waits tells whether all that goes out waits for the client. Copies are thrown away, and what is compressed becomes less.
+func (s *slowTaker) waits() bool {
+	return s.path == "/large" || s.path == "/endless" || s.path == "/tunnel"
 }
 
 // come has the clients ask, and returns what ends them.

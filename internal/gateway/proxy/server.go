@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/proxyprotocol"
+	"github.com/slipway-dev/slipway/internal/gateway/sockets"
 )
 
 const (
@@ -153,6 +154,7 @@ func portNumber(of net.Addr) int32 {
 // counted returns a listener whose connections are bounded, and know their clients.
 func (s *Server) counted(listener net.Listener) net.Listener {
 	counter := &s.handler.connections
+	listener = sockets.Listen(listener)
 	if s.options.LoadBalancer == nil {
 		return counter.Listen(listener)
 	}

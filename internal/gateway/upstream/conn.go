@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -49,6 +50,8 @@ type conn struct {
 	idle     time.Duration // how long one read of the response's body may take; 0: no bound
 	stop     func() bool   // nil while the context is not watched
 	sending  *sender       // nil when the body was sent with the head
+	wide     bool          // the response has a wide window
+	client   netip.Addr    // that it was taken for
 
 	deadline sync.Mutex // guards headRead, and the read deadline while a body is sent
 	headRead bool
@@ -61,13 +64,45 @@ func newConn(raw net.Conn, pool *pool) *conn {
 	return c
 }
 
-// maxUnread bounds what the kernel keeps of a response that nobody takes. Without it, a connection that was fast once keeps
-// several MiB. It is the window that a response over HTTP/2 has.
-const maxUnread = wideWindow
+// What the kernel keeps of a response that nobody takes is bounded, and shared as windows are over HTTP/2. Without that, a
+// connection that was fast once keeps several MiB. The kernel may use twice the size that it is told.
+const (
+	wideBuffer   = wideWindow / 2
+	narrowBuffer = narrowWindow
+	// loopbackBuffer stands for narrowBuffer on loopback, where one segment may have 64 KiB. Less room than for two of them
+	// makes the sender wait.
+	loopbackBuffer = 64 << 10
+)
 
-func (c *conn) boundUnread() {
+func (c *conn) narrowBuffer() int {
+	if address, ok := c.raw.RemoteAddr().(*net.TCPAddr); ok && address.IP.IsLoopback() {
+		return loopbackBuffer
+	}
+	return narrowBuffer
+}
+
+func (c *conn) boundUnread(bytes int) {
 	if tcp, ok := below(c.raw).(interface{ SetReadBuffer(bytes int) error }); ok {
-		_ = tcp.SetReadBuffer(maxUnread)
+		_ = tcp.SetReadBuffer(bytes)
+	}
+}
+
+// widen lets the kernel keep more of the response, if there is a wide window for its client. A response that is here already
+// needs none, and one that comes a piece at a time neither.
+func (c *conn) widen() {
+	if c.bodyHeld() || c.response.Stream || !c.pool.windows.take(c.request.Client) {
+		return
+	}
+	c.client, c.wide = c.request.Client, true
+	c.boundUnread(wideBuffer)
+}
+
+// narrow gives the wide window back.
+func (c *conn) narrow() {
+	if c.wide {
+		c.boundUnread(c.narrowBuffer())
+		c.pool.windows.release(c.client)
+		c.wide = false
 	}
 }
 
@@ -94,6 +129,7 @@ func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) 
 		if c.response.Stream {
 			c.idle = 0
 		}
+		c.widen()
 		return &c.response, nil
 	}
 	canceled := context.Cause(ctx) // read before the client's body is stopped, which may end the context
@@ -310,6 +346,7 @@ func (c *conn) tunnel() net.Conn {
 // response were sent on it, and if no server can have seen the end of one of them
 // elsewhere.
 func (c *conn) close() {
+	c.narrow()
 	whole := c.unwatch() && c.body.done && !c.head.close && c.in.len() == 0
 	keep := whole && !c.unfit
 	if whole && c.unfit && c.sending == nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/sockets"
 )
 
 // maxEvictions bounds how often reserve tries to make room for a connection.
@@ -20,6 +22,7 @@ type pool struct {
 	secure   *TLS
 	gate     *gate
 	makeRoom func() bool // closes an idle connection of the Service
+	windows  *windows
 
 	mu      sync.Mutex
 	idle    []*conn
@@ -27,7 +30,7 @@ type pool struct {
 }
 
 func newPool(address string, service *Service) *pool {
-	return &pool{address: address, options: &service.options, secure: service.secure, gate: &service.gate, makeRoom: service.evict}
+	return &pool{address: address, options: &service.options, secure: service.secure, gate: &service.gate, makeRoom: service.evict, windows: service.windows}
 }
 
 func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Response, *Error) {
@@ -41,7 +44,7 @@ func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Respon
 			return nil, failure
 		}
 		c = newConn(raw, p)
-		c.boundUnread()
+		c.boundUnread(c.narrowBuffer())
 	}
 	return c.roundTrip(ctx, req)
 }
@@ -191,6 +194,7 @@ func dial(ctx context.Context, address string, options *Options, with *TLS, unco
 	if err != nil {
 		return nil, err
 	}
+	sockets.BoundUnsent(raw)
 	opened = &countedConn{Conn: raw, uncount: uncount}
 	if with == nil {
 		connected = true

@@ -15,6 +15,7 @@ const (
 	// maxWide bounds how many responses have a wide window, of all Services of a Registry. The others have a narrow one, which
 	// is slower where the endpoint is far away. So all together take at most maxWide × wideWindow = 64 MiB, and 16 KiB for each
 	// request in flight: a response without a place never comes on a connection with wide windows, whatever limits there are.
+	// Over HTTP/1.1 the kernel keeps what is not taken, by the same places.
 	maxWide = 256
 )
 

@@ -1,0 +1,40 @@
+// Package sockets bounds what the kernel keeps of connections.
+package sockets
+
+import (
+	"net"
+	"syscall"
+)
+
+// MaxUnsent is how many bytes may wait in the kernel until a connection can send them. What was sent and is not acknowledged
+// yet does not count, so the bound makes nobody slower: it bounds what waits for a peer that takes nothing. Without it the
+// kernel keeps up to 4 MiB for each of them (net.ipv4.tcp_wmem).
+const MaxUnsent = 128 << 10
+
+// Listen returns a listener that bounds what waits to be sent on each of its connections.
+func Listen(listener net.Listener) net.Listener { return bounded{listener} }
+
+type bounded struct{ net.Listener }
+
+// Accept waits for the next connection.
+func (b bounded) Accept() (net.Conn, error) {
+	conn, err := b.Listener.Accept()
+	if err == nil {
+		BoundUnsent(conn)
+	}
+	return conn, err
+}
+
+// BoundUnsent bounds what waits to be sent on a connection. What is no socket, such as a pipe, is left alone, and so is a
+// system that has no such bound.
+func BoundUnsent(conn net.Conn) {
+	system, ok := conn.(syscall.Conn)
+	if !ok {
+		return
+	}
+	control, err := system.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = control.Control(boundUnsent)
+}
