@@ -208,9 +208,11 @@ type backend struct {
 
 // newBackend listens on a non-loopback address, because an EndpointSlice must not have a
 // loopback address.
-func newBackend(t testing.TB, name string) backend {
+func newBackend(t testing.TB, name string) backend { return newBackendAt(t, name, "0") }
+
+func newBackendAt(t testing.TB, name, port string) backend {
 	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(ownAddress(t), "0"))
+	listener, err := net.Listen("tcp", net.JoinHostPort(ownAddress(t), port))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,4 +357,21 @@ func (r *running) ask(path string, headers ...string) string {
 func (r *running) ready() bool {
 	code, _ := fetch(r.admin, "/readyz")
 	return code == http.StatusOK
+}
+
+// Whoever may write Services and EndpointSlices names the gateway's own address. Its admin port is no backend.
+func TestTheAdminPortIsNoBackend(t *testing.T) {
+	c := newCluster(t)
+	r := c.run()
+	_, port, err := net.SplitHostPort(r.admin.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string]backend{"admin": newBackendAt(t, "inside", port), "other": newBackend(t, "other")} {
+		c.service(name)
+		c.endpoints(name, at)
+	}
+	r.serves(c.spec(`routes: [{name: admin, path: /admin, backendService: {name: admin, port: 80}}, {name: other, path: /other, backendService: {name: other, port: 80}}]`))
+	r.answers("/other", "other")
+	r.answers("/admin", "502")
 }
