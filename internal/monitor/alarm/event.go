@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/lru"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/notify"
 	"github.com/slipway-dev/slipway/internal/monitor/server"
 	"github.com/slipway-dev/slipway/internal/text"
@@ -87,7 +88,7 @@ func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
 		return err
 	}
 	if former {
-		w.log.Info("there is no Event about an alarm: its namespace was made again since", "rule", told.Data.Rule, "key", told.ID)
+		w.log.Info("there is no Event about an alarm: its object is not known to be of the namespace that is there now", "rule", told.Data.Rule, "key", told.ID)
 		return nil
 	}
 	s := w.seriesOf(&told)
@@ -111,9 +112,10 @@ func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
 	return err
 }
 
-// isOfFormer tells that an object is older than the namespace that has the name of its own now. Who has that one must not read of it.
+// isOfFormer tells that an object is not known to belong to the namespace that has the name of its own now. Who has that one must not
+// read of it.
 func (w *eventWriter) isOfFormer(ctx context.Context, o *notify.DataObject) (bool, error) {
-	if w.namespaces == nil || o.Namespace == "" || o.Created.IsZero() {
+	if w.namespaces == nil || o.Namespace == "" {
 		return false, nil
 	}
 	now, err := w.namespaces.Get(ctx, o.Namespace, metav1.GetOptions{})
@@ -123,7 +125,8 @@ func (w *eventWriter) isOfFormer(ctx context.Context, o *notify.DataObject) (boo
 	if err != nil {
 		return false, err
 	}
-	return o.Created.Before(now.CreationTimestamp.Time), nil
+	tenure := change.Tenure{UID: now.UID, Created: now.CreationTimestamp.Time, ResourceVersion: now.ResourceVersion}
+	return !tenure.Has(change.Origin{Created: o.Created, Versions: []string{o.ResourceVersion}}), nil
 }
 
 // isHopeless tells that an Event will never be made: its namespace is gone, or going, or it is refused.

@@ -64,6 +64,8 @@ type DataObject struct {
 	UID       string `json:"uid"`
 	// Created is when it was made, absent if that is not known.
 	Created time.Time `json:"created,omitzero"`
+	// ResourceVersion is a version at which it was there, absent if none is known.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
 // Messages returns what has to be sent because of an alarm: to webhooks of which a minimum is not above the severity, and for an
@@ -101,7 +103,7 @@ func eventOf(a *rule.Alarm, source string) Event {
 		Subject: o.Kind + "/" + o.Name,
 		Data: Data{
 			Alarm: a.Raised, Rule: a.Rule, Severity: string(a.Severity), Message: rule.Text(redact.Clean(a.Message)), Since: a.Since, EndReason: string(a.Reason),
-			Object: DataObject{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
+			Object: DataObject{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID), ResourceVersion: a.ResourceVersion},
 		},
 	}
 	if o.Created != 0 {

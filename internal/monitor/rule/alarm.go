@@ -36,7 +36,7 @@ type Alarm struct {
 	// Severity is how bad it is, and Message what it is: at most MaxText bytes, without control characters, without secrets.
 	Severity slipwayv1alpha1.MonitorSeverity
 	Message  string
-	// Object is the object, and ResourceVersion its version, where a change raised it.
+	// Object is the object, and ResourceVersion a version at which it was there, empty if none is known.
 	Object          Object
 	ResourceVersion string
 	// Since is since when the rule holds for it, and At when the alarm was raised or has ended.

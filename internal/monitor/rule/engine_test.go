@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -292,6 +293,9 @@ func TestTheKeyOfAnAlarmIsThatOfItsChange(t *testing.T) {
 		w.write(bad, "x")
 		w.now = w.now.Add(time.Hour)
 		w.write(good, "x")
+		if got := w.alarms[0].ResourceVersion; got != fmt.Sprint(w.rv-1) {
+			t.Errorf("the alarm is of version %q, and the change of %d", got, w.rv-1)
+		}
 		if w.alarms[1].Raised != w.alarms[0].Key || w.alarms[1].Key == w.alarms[0].Key {
 			t.Errorf("the keys are %+v", w.alarms)
 		}

@@ -110,7 +110,11 @@ func (l *look) at(ctx context.Context, r *Rule) error {
 	if err := l.judge(ctx, t, isNew); err != nil {
 		return err
 	}
-	l.keep(r, next, t.run(), was)
+	alarms := t.run()
+	for i := range alarms {
+		alarms[i].ResourceVersion = o.After.ResourceVersion
+	}
+	l.keep(r, next, alarms, was)
 	return nil
 }
 
