@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
@@ -24,9 +26,12 @@ const (
 	deniedFor  = 10 * time.Second
 	// rememberedAnswers bounds how many are kept.
 	rememberedAnswers = 50_000
-	// maxQuestions is how many answers one request may need that are not known yet. What is beyond counts as denied, and the
-	// answer says that it is incomplete.
+	// maxQuestions is how many answers one request may need that are not known yet, and as many namespaces are read for it, and once
+	// more after each answer that allows something. What is beyond counts as denied, and the answer says that it is incomplete.
 	maxQuestions = 1000
+	// questionsAtOnce and questionsEachSecond bound both for all requests of a user together.
+	questionsAtOnce     = 3 * maxQuestions
+	questionsEachSecond = 100
 	// maxTenures is how often a question is asked anew because its namespace was made again meanwhile.
 	maxTenures = 3
 	// parallelQuestions is how many questions of one request are asked at a time.
@@ -38,10 +43,30 @@ type authorizer struct {
 	reviews    authorizationclient.SubjectAccessReviewInterface
 	answers    *cache.LRUExpireCache
 	namespaces *namespaces
+	clock      clock.PassiveClock
+
+	mutex sync.Mutex
+	// paces has how often may be asked for each user.
+	paces *cache.LRUExpireCache
 }
 
 func newAuthorizer(o *Options) *authorizer {
-	return &authorizer{reviews: o.AccessReviews, answers: newCache(rememberedAnswers, o.Clock), namespaces: newNamespaces(o)}
+	return &authorizer{
+		reviews: o.AccessReviews, answers: newCache(rememberedAnswers, o.Clock), namespaces: newNamespaces(o), clock: o.Clock,
+		paces: newCache(rememberedUsers, o.Clock),
+	}
+}
+
+// mayAsk counts a question or a namespace that is read for a user, and tells whether that is not too often.
+func (a *authorizer) mayAsk(who userID) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	pace, ok := a.paces.Get(who)
+	if !ok {
+		pace = rate.NewLimiter(questionsEachSecond, questionsAtOnce)
+	}
+	a.paces.Add(who, pace, rememberedFor)
+	return pace.(*rate.Limiter).AllowN(a.clock.Now(), 1)
 }
 
 // question is whether a user may list a kind in a namespace, or everywhere if the namespace is empty. With the UID of the namespace, an
@@ -66,9 +91,10 @@ type rights struct {
 	ctx context.Context
 
 	mutex sync.Mutex
-	asked int
-	err   error
-	cut   bool
+	// asked and read are how many questions were asked, and how many namespaces read.
+	asked, read int
+	err         error
+	cut         bool
 }
 
 func (a *authorizer) of(ctx context.Context, who *user) *rights {
@@ -128,18 +154,35 @@ func (r *rights) sees(kind schema.GroupResource, namespace string, o change.Orig
 
 // tenure returns the namespace that has a name now, nil if there is none, or that is not known.
 func (r *rights) tenure(name string, fresh bool) *change.Tenure {
-	r.mutex.Lock()
-	stop := r.err != nil
-	r.mutex.Unlock()
-	if stop {
+	if r.problem() != nil {
 		return nil
 	}
-	found, err := r.authorizer.namespaces.get(r.ctx, name, fresh)
+	if !fresh {
+		if found, ok := r.authorizer.namespaces.remembered(name); ok {
+			return found
+		}
+	}
+	if !r.spend(&r.read, 2*maxQuestions) {
+		return nil
+	}
+	found, err := r.authorizer.namespaces.get(r.ctx, name)
 	if err != nil {
 		r.fail(err)
 		return nil
 	}
 	return found
+}
+
+// spend counts something that the API server is asked, and tells whether it may be asked.
+func (r *rights) spend(count *int, most int) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.err != nil || *count >= most || !r.authorizer.mayAsk(r.user.id) {
+		r.cut = true
+		return false
+	}
+	*count++
+	return true
 }
 
 func (r *rights) fail(err error) {
@@ -193,14 +236,9 @@ func (r *rights) may(kind schema.GroupResource) bool {
 
 // ask asks the API server, and tells whether it has answered. A request may ask so often only.
 func (r *rights) ask(q question) (allowed, known bool) {
-	r.mutex.Lock()
-	if r.err != nil || r.asked >= maxQuestions {
-		r.cut = true
-		r.mutex.Unlock()
+	if !r.spend(&r.asked, maxQuestions) {
 		return false, false
 	}
-	r.asked++
-	r.mutex.Unlock()
 	allowed, err := r.authorizer.ask(r.ctx, r.user, q)
 	if err != nil {
 		r.fail(err)

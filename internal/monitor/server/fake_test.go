@@ -40,6 +40,7 @@ type cluster struct {
 	// namespaces are those that are not there since long ago, nil for one that does not exist.
 	namespaces     map[string]*metav1.PartialObjectMetadata
 	namespacesDown error
+	namespacesRead int
 }
 
 func newCluster() *cluster {
@@ -102,6 +103,7 @@ var longAgo = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 func (c namespaceReads) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*metav1.PartialObjectMetadata, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	c.namespacesRead++
 	if c.namespacesDown != nil {
 		return nil, c.namespacesDown
 	}

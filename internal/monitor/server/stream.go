@@ -177,6 +177,9 @@ func (st *eventStream) catchUp(ctx context.Context) error {
 		if err := st.r.rights.problem(); err != nil {
 			return err
 		}
+		if st.r.rights.incomplete() {
+			return fail(api.TooMany, tooManyQuestions) // whoever goes on from the last place misses nothing
+		}
 		for i := range page.Changes {
 			if err := st.send(&page.Changes[i]); err != nil {
 				return err

@@ -35,11 +35,17 @@ func newNamespaces(o *Options) *namespaces {
 	return &namespaces{read: o.Namespaces, known: newCache(rememberedNamespaces, o.Clock)}
 }
 
-// get returns the namespace that has a name, nil if there is none. Fresh is one that is read after the call.
-func (n *namespaces) get(ctx context.Context, name string, fresh bool) (*change.Tenure, error) {
-	if found, ok := n.known.Get(name); ok && !fresh {
-		return found.(*change.Tenure), nil
+// remembered returns what get returned a moment ago.
+func (n *namespaces) remembered(name string) (*change.Tenure, bool) {
+	found, ok := n.known.Get(name)
+	if !ok {
+		return nil, false
 	}
+	return found.(*change.Tenure), true
+}
+
+// get reads the namespace that has a name, nil if there is none.
+func (n *namespaces) get(ctx context.Context, name string) (*change.Tenure, error) {
 	read, err := n.read.Get(ctx, name, metav1.GetOptions{})
 	var found *change.Tenure
 	switch {

@@ -8,12 +8,54 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
+
+// TestAReaderCannotHaveTheAPIServerAskedWithoutALimit: the history has more namespaces than a request may ask about, and one user asks for
+// all of it on and on. Another user is answered as if nobody else was there.
+func TestAReaderCannotHaveTheAPIServerAskedWithoutALimit(t *testing.T) {
+	const namespaces, rounds, pause = 2500, 8, namespaceFor + time.Millisecond
+	apples := kindOf("apples", true)
+	clock := testingclock.NewFakeClock(time.Now())
+	m := newMonitor(t, func(o *Options) { o.Clock = clock }, apples)
+	for n := 0; n < namespaces; {
+		batch := store.Batch{Kind: apples}
+		for ; n < namespaces && len(batch.Records) < 1000; n++ {
+			batch.Records = append(batch.Records, change.Record{
+				Kind: apples, Namespace: fmt.Sprintf("n%d", n), Name: "a", UID: types.UID(fmt.Sprintf("u%d", n)), ResourceVersion: fmt.Sprint(n + 10),
+				Type: change.Updated, Time: clock.Now(), ObjectCreated: clock.Now(), Actor: change.Actor{Confidence: change.Unknown},
+			})
+		}
+		m.commit(batch)
+	}
+	asked := func() int {
+		m.cluster.mutex.Lock()
+		defer m.cluster.mutex.Unlock()
+		return m.cluster.asked + m.cluster.namespacesRead
+	}
+	before := asked()
+	for range rounds {
+		page := get[api.Changes](m, "user", api.Prefix+"changes")
+		if len(page.Incomplete) == 0 {
+			t.Error("it does not say that it is incomplete")
+		}
+		clock.Step(pause)
+	}
+	most := questionsAtOnce + int(rounds*pause.Seconds()*questionsEachSecond)
+	if got := asked() - before; got > most || got < maxQuestions {
+		t.Errorf("the API server was asked %d times, and %d is the most", got, most)
+	}
+	m.cluster.allow("user-other", "apples.example.com", "n1", true)
+	page := get[api.Changes](m, "user-other", api.Prefix+"changes?kind=apples.example.com&namespace=n1")
+	if len(page.Changes) != 1 || len(page.Incomplete) > 0 {
+		t.Errorf("another user gets %d changes, %v", len(page.Changes), page.Incomplete)
+	}
+}
 
 // remade is a namespace that was made again: what was recorded of the one before, and what is recorded of the one that is there now.
 type remade struct {
