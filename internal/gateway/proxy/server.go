@@ -22,10 +22,10 @@ const (
 	// maxFrameBytes bounds an HTTP/2 frame, because each connection keeps a buffer of this
 	// size. It is the smallest bound that the protocol allows.
 	maxFrameBytes = 16 << 10
-	// connectionWindow and streamWindow bound how much body an HTTP/2 client may send
-	// before it is read.
-	connectionWindow = 512 << 10
-	streamWindow     = 256 << 10
+	// streamWindow bounds how much of a body an HTTP/2 client may send before it is read. A connection has room for all of
+	// its bodies: they may be of many people behind one proxy, for many backends, and one that nobody reads must hold up no
+	// other. So what waits in a replica is bounded by the requests in flight.
+	streamWindow = 128 << 10
 )
 
 // ServerOptions configures a Server. The zero value of a field means its default.
@@ -125,7 +125,7 @@ func newHTTPServer(handler http.Handler, options ServerOptions) *http.Server {
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          options.MaxStreams,
 			MaxReadFrameSize:              maxFrameBytes,
-			MaxReceiveBufferPerConnection: connectionWindow,
+			MaxReceiveBufferPerConnection: options.MaxStreams * streamWindow,
 			MaxReceiveBufferPerStream:     streamWindow,
 			SendPingTimeout:               30 * time.Second,
 			PingTimeout:                   15 * time.Second,
