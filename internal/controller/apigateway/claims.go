@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -126,7 +128,7 @@ func holder(gateway *slipwayv1alpha1.APIGateway) hosts.Gateway {
 // takeHosts gives the gateway the hosts that it asks for, as far as they belong to nobody else.
 func (r *Reconciler) takeHosts(ctx context.Context, s *scope) error {
 	key := client.ObjectKeyFromObject(s.gateway)
-	s.conflicts, s.withheld = map[string]health.Trouble{}, map[string]bool{}
+	s.conflicts, s.withheld, s.left = map[string]health.Trouble{}, map[string]bool{}, map[string]bool{}
 	err := r.hosts.Begin(ctx, r.present)
 	if err == nil {
 		s.records, err = r.hosts.Mine(ctx, key)
@@ -168,7 +170,36 @@ func (r *Reconciler) ownerOf(ctx context.Context, s *scope, claim hosts.Claim) (
 	if s.exposeRefusal != nil {
 		return r.hosts.Rival(ctx, of.NamespacedName, claim)
 	}
+	owner, err := r.hosts.Take(ctx, of, claim, s.records)
+	if owner == nil || err != nil {
+		return owner, err
+	}
+	if gone, err := r.isLeft(ctx, s, *owner); !gone || err != nil {
+		return owner, err
+	}
+	if err := r.hosts.Forget(ctx, claim, owner.Namespace); err != nil {
+		return owner, err
+	}
 	return r.hosts.Take(ctx, of, claim, s.records)
+}
+
+// isLeft tells whether a host was left behind: its owner is where this operator does not work, so that nobody gives it up, and the
+// namespace does not exist. An operator that may not read namespaces keeps it.
+func (r *Reconciler) isLeft(ctx context.Context, s *scope, owner types.NamespacedName) (bool, error) {
+	err := r.kit.Client.Get(ctx, owner, &slipwayv1alpha1.APIGateway{}, client.DisableReadYourWritesConsistency)
+	if err == nil || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if gone, asked := s.left[owner.Namespace]; asked {
+		return gone, nil
+	}
+	s.recheck.After(recordRecheck)
+	err = r.kit.Live.Get(ctx, types.NamespacedName{Name: owner.Namespace}, &corev1.Namespace{})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return false, outcome.Classify(fmt.Sprintf("namespace %q", owner.Namespace), err)
+	}
+	s.left[owner.Namespace] = apierrors.IsNotFound(err)
+	return s.left[owner.Namespace], nil
 }
 
 // inherits tells whether a gateway may have the hosts of one of the same name that there was before. It may while an Ingress or an

@@ -133,6 +133,42 @@ func TestAHostBelongsToWhoHadItFirst(t *testing.T) {
 	there.lacks("elder", contested, younger)
 }
 
+// An operator that works in fewer namespaces than before does not see who has a host elsewhere. It goes on being theirs as long as
+// their namespace exists.
+func TestAHostOfANamespaceThatIsLeft(t *testing.T) {
+	f := newFixture(t)
+	there := &fixture{T: t, namespace: env.Namespace(t), cluster: f.cluster}
+	first := f.startOperator(nil, there.namespace)
+	const gone = "left.example.com"
+	edge := there.asking("edge", contested)
+	edge.Spec.Routes = append(edge.Spec.Routes, route(gone, "/", "a"))
+	there.create(edge)
+	there.has("edge", gone)
+	first.Stop(t)
+
+	// There is no controller here that deletes namespaces, so that one that does not exist has the host.
+	list := &coordinationv1.LeaseList{}
+	if err := env.Client.List(t.Context(), list, client.InNamespace("operator-of-"+f.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		lease := &list.Items[i]
+		if holders := lease.Annotations["slipway.dev/holders"]; lease.Annotations["slipway.dev/host"] == gone {
+			update(f, lease, func(l *coordinationv1.Lease) {
+				l.Annotations["slipway.dev/holders"] = strings.ReplaceAll(holders, there.namespace, "gone-"+there.namespace)
+			})
+		}
+	}
+	f.startOperator(nil)
+	next := f.asking("next", contested)
+	next.Spec.Routes = append(next.Spec.Routes, route(gone, "/", "a"))
+	f.create(next)
+	f.lacks("next", contested, client.ObjectKey{Namespace: there.namespace, Name: "edge"})
+	if !f.exposes("next", gone) {
+		t.Error("the host of a namespace that does not exist is still withheld")
+	}
+}
+
 // records are the records of the operator of the test, with their versions.
 func (f *fixture) records() []string {
 	f.Helper()

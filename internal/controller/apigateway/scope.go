@@ -73,9 +73,10 @@ type scope struct {
 	records *hosts.Holdings
 	// conflicts are the hosts that the gateway does not get, and why. withheld are these and others that must not be
 	// exposed. hostsUnknown tells that it is not known of every host whose it is: then what is exposed stays as it is. These
-	// five are set by takeHosts.
+	// five are set by takeHosts. left remembers which namespaces of other owners do not exist.
 	conflicts    map[string]health.Trouble
 	withheld     map[string]bool
+	left         map[string]bool
 	hostsUnknown bool
 	// lingers tells that something is left that exposed the gateway and is not wanted any more, or may be. Set by expose.
 	lingers bool

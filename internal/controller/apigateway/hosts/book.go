@@ -229,6 +229,16 @@ func (b *Book) ReleaseFormer(ctx context.Context, gateway Gateway, mine *Holding
 	return b.giveUp(ctx, mine, func(_ *coordinationv1.Lease, h Holder) bool { return h.isFormer(gateway) })
 }
 
+// Forget gives up what the APIGateways of a namespace hold of a host. There must be no such namespace any more.
+func (b *Book) Forget(ctx context.Context, claim Claim, namespace string) error {
+	record, err := b.read(ctx, claim)
+	if err != nil || record == nil {
+		return err
+	}
+	left := without(Holders(record), func(h Holder) bool { return h.Namespace == namespace })
+	return classify(claim.Host, b.replace(ctx, record, left))
+}
+
 func (b *Book) giveUp(ctx context.Context, mine *Holdings, goes func(record *coordinationv1.Lease, h Holder) bool) error {
 	var errs []error
 	for _, record := range mine.records {
