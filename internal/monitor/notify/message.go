@@ -12,10 +12,10 @@ import (
 
 // The outputs of messages, as they stand in the outbox.
 const (
-	// OutputEvent makes a Kubernetes Event. It is followed by a slash and the namespace: the Events of one namespace do not wait
-	// for those of another. What an older version left has none.
+	// OutputEvent makes a Kubernetes Event. It is followed by a slash and the namespace: the messages about one namespace do not wait
+	// for those about another. What an older version left has none.
 	OutputEvent = "event"
-	// OutputWebhook is followed by the name of a webhook.
+	// OutputWebhook is followed by the name of a webhook, and a slash and the namespace likewise.
 	OutputWebhook = "webhook/"
 )
 
@@ -82,18 +82,28 @@ func Messages(a *rule.Alarm, webhooks map[string]*Webhook, source string) []stor
 	}
 	for _, name := range a.Webhooks {
 		if w := webhooks[name]; w != nil && w.wants(a.Severity) {
-			messages = append(messages, message(OutputWebhook+name))
+			messages = append(messages, message(OutputWebhook+name+"/"+a.Object.Namespace))
 		}
 	}
 	return messages
 }
 
-// kindOf is an output without the namespace of Events.
+// kindOf is an output without the namespace.
 func kindOf(output string) string {
 	if output == OutputEvent || strings.HasPrefix(output, OutputEvent+"/") {
 		return OutputEvent
 	}
+	if name, ok := webhookOf(output); ok {
+		return OutputWebhook + name
+	}
 	return output
+}
+
+// webhookOf returns the name of the webhook of an output.
+func webhookOf(output string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(output, OutputWebhook)
+	name, _, _ = strings.Cut(name, "/")
+	return name, ok
 }
 
 func eventOf(a *rule.Alarm, source string) Event {

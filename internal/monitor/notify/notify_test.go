@@ -164,7 +164,7 @@ func TestARequestIsASignedCloudEvent(t *testing.T) {
 		Object: rule.Object{Group: "example.com", Kind: "Widget", Namespace: "n", Name: "a", UID: "u"}, Since: start, At: start,
 	}
 	messages := Messages(alarm, hooks, "cluster")
-	if len(messages) != 2 || messages[0].Output != "event/n" || messages[0].Key != "k/event" || messages[1].Output != "webhook/h" {
+	if len(messages) != 2 || messages[0].Output != "event/n" || messages[0].Key != "k/event" || messages[1].Output != "webhook/h/n" || messages[1].Key != "k/webhook/h" {
 		t.Fatalf("the messages are %+v", messages)
 	}
 	f.outbox.add(messages[1].Key, messages[1].Output, string(messages[1].Body))
@@ -492,4 +492,86 @@ func TestEventsOfOneNamespaceKeepUpNoOther(t *testing.T) {
 	}
 	close(let)
 	queues.Wait()
+}
+
+// A receiver hangs on whatever is of one namespace, which has more alarms than are read at a time. The alarm of another one is sent to it
+// at once.
+func TestAlarmsOfOneNamespaceKeepUpNoOtherAtTheSameWebhook(t *testing.T) {
+	let, arrived := make(chan struct{}), make(chan struct{}, 1)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "quiet") {
+			arrived <- struct{}{}
+			return
+		}
+		<-let
+	}))
+	defer receiver.Close()
+	defer close(let)
+	hooks := map[string]*Webhook{"a": webhook(t, Config{Name: "a", URL: receiver.URL})}
+	f := newFixture(t, hooks)
+	add := func(key, namespace string) {
+		alarm := &rule.Alarm{Key: key, Webhooks: []string{"a"}, Object: rule.Object{Kind: "Widget", Namespace: namespace, Name: "a"}, Since: start, At: start}
+		for _, m := range Messages(alarm, hooks, "cluster") {
+			f.outbox.add(m.Key, m.Output, string(m.Body))
+		}
+	}
+	for n := range 1000 {
+		add(fmt.Sprint(n), "greedy")
+	}
+	add("last", "quiet")
+	ctx, cancel := context.WithCancel(t.Context())
+	var queues sync.WaitGroup
+	defer queues.Wait()
+	defer cancel()
+	f.sender.round(ctx, &queues)
+	f.sender.round(ctx, &queues)
+	select {
+	case <-arrived:
+	case <-time.After(2 * time.Second):
+		t.Error("the alarm of the other namespace was not sent")
+	}
+}
+
+// However many namespaces have alarms: so many requests are made to a webhook at a time, so many queues there are, and a queue holds few
+// messages. All messages arrive.
+func TestWhatIsSentAtATimeIsBounded(t *testing.T) {
+	const namespaces, each = maxQueues + 50, 3
+	var mutex sync.Mutex
+	running, most, got := 0, 0, 0
+	full := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		mutex.Lock()
+		running, got = running+1, got+1
+		most = max(most, running)
+		if got == requestsAtOnce {
+			close(full)
+		}
+		mutex.Unlock()
+		<-full // the first ones wait for each other
+		mutex.Lock()
+		running--
+		mutex.Unlock()
+	}))
+	defer receiver.Close()
+	f := newFixture(t, map[string]*Webhook{"a": webhook(t, Config{Name: "a", URL: receiver.URL})})
+	for n := range namespaces {
+		for i := range each {
+			f.outbox.add(fmt.Sprint(n, "/", i), fmt.Sprintf("%sa/n%d", OutputWebhook, n), "{}")
+		}
+	}
+	for range turn + 1 {
+		f.outbox.add(fmt.Sprint("long", f.outbox.last), OutputWebhook+"a/n0", "{}")
+	}
+	for len(f.outbox.all()) > 0 {
+		var queues sync.WaitGroup
+		f.sender.round(t.Context(), &queues)
+		if closed, room, _ := f.sender.closed(start); room < 0 || len(closed) > maxQueues {
+			t.Fatalf("%d queues", len(closed))
+		}
+		queues.Wait()
+	}
+	if want := namespaces*each + turn + 1; got != want || most != requestsAtOnce {
+		t.Errorf("%d requests of %d, at most %d at a time", got, want, most)
+	}
 }

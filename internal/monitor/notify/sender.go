@@ -1,13 +1,13 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -46,7 +46,7 @@ type Deliver func(ctx context.Context, body []byte) error
 type Options struct {
 	Outbox   Outbox
 	Webhooks map[string]*Webhook
-	// Event delivers the messages of OutputEvent, those of several namespaces at a time. Nil: there are none.
+	// Event delivers the messages of OutputEvent, those about several namespaces at a time. Nil: there are none.
 	Event Deliver
 	Clock clock.Clock
 	Log   *slog.Logger
@@ -62,19 +62,25 @@ const (
 	// patience is how long a message is tried.
 	patience = 24 * time.Hour
 	atOnce   = 500
+	// turn is how many messages an output sends before others have their turn, and maxQueues how many outputs send at a time.
+	turn      = 20
+	maxQueues = 256
 	// noteTimeout is how long it may take to note a delivery.
 	noteTimeout = 5 * time.Second
 	// idle is how long it takes to see a message at the latest when nobody called Wake.
 	idle = 30 * time.Second
 )
 
-// Sender empties an outbox: each output has a queue of its own, so that one that does not answer keeps up nobody else.
+// Sender empties an outbox: each output has a queue of its own, so that one that does not answer keeps up nobody else. A webhook is an
+// output for each namespace: none waits for the alarms of another, and what is about one arrives in its order.
 type Sender struct {
 	options Options
 	wake    chan struct{}
 
 	mutex sync.Mutex
 	busy  map[string]bool
+	// resting is until when an output waits that did not answer. What came meanwhile waits, too.
+	resting map[string]time.Time
 }
 
 // NewSender makes a sender.
@@ -85,7 +91,7 @@ func NewSender(options Options) *Sender {
 	if options.Random == nil {
 		options.Random = rand.Float64
 	}
-	return &Sender{options: options, wake: make(chan struct{}, 1), busy: map[string]bool{}}
+	return &Sender{options: options, wake: make(chan struct{}, 1), busy: map[string]bool{}, resting: map[string]time.Time{}}
 }
 
 // Wake tells that there are new messages.
@@ -112,12 +118,17 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// round starts a queue for each output that has messages and none yet. It returns how long nothing else is to be done.
+// round starts a queue for each output that has messages and none yet, as long as there are not too many. It returns how long nothing else
+// is to be done: at the end of a queue there is another round.
 func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duration {
 	now := s.options.Clock.Now()
 	// What is being sent is not read: the messages of an output that does not answer would take the place of all others. And what is
 	// being sent while the outbox is read may be gone from it when that queue has ended, and would be sent twice.
-	messages, next, err := s.options.Outbox.NextMessages(ctx, now, atOnce, s.sending()...)
+	closed, room, rest := s.closed(now)
+	if room <= 0 {
+		return idle
+	}
+	messages, next, err := s.options.Outbox.NextMessages(ctx, now, atOnce, closed...)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.options.Log.Error("cannot read the outbox", "error", err)
@@ -125,8 +136,11 @@ func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duratio
 		return firstWait
 	}
 	of := map[string][]store.Message{}
+	slices.SortStableFunc(messages, func(a, b store.Message) int { return cmp.Compare(a.ID, b.ID) })
 	for _, m := range messages {
-		of[m.Output] = append(of[m.Output], m)
+		if waiting := of[m.Output]; len(waiting) < turn && (waiting != nil || len(of) < room) {
+			of[m.Output] = append(waiting, m)
+		}
 	}
 	for output, list := range of {
 		s.claim(output)
@@ -137,16 +151,21 @@ func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duratio
 		})
 	}
 	if next.IsZero() {
-		return idle
+		return rest
 	}
-	return min(max(next.Sub(now), 10*time.Millisecond), idle)
+	return min(max(next.Sub(now), 10*time.Millisecond), rest)
 }
 
-// sending returns the outputs that have a queue.
-func (s *Sender) sending() []string {
+// closed returns the outputs that have a queue or rest, for how many more queues there is room, and how long the others rest at least.
+func (s *Sender) closed(now time.Time) (outputs []string, room int, rest time.Duration) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.Collect(maps.Keys(s.busy))
+	rest = idle
+	maps.DeleteFunc(s.resting, func(_ string, until time.Time) bool { return !until.After(now) })
+	for output, until := range s.resting {
+		outputs, rest = append(outputs, output), min(rest, until.Sub(now))
+	}
+	return slices.AppendSeq(outputs, maps.Keys(s.busy)), maxQueues - len(s.busy), rest
 }
 
 // claim notes that an output has a queue. Only round makes queues, so it has none yet.
@@ -162,11 +181,17 @@ func (s *Sender) release(output string) {
 	delete(s.busy, output)
 }
 
+func (s *Sender) letRest(output string, until time.Time) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.resting[output] = until
+}
+
 // empty sends messages in their order, until one fails: the others wait as long as that one.
 func (s *Sender) empty(ctx context.Context, output string, messages []store.Message) {
 	for i, m := range messages {
 		now := s.options.Clock.Now()
-		err := s.deliver(ctx, output, m.Body, now)
+		err := s.deliver(ctx, output, m.Body)
 		switch {
 		case err == nil:
 			s.remove(ctx, output, m, Sent)
@@ -182,9 +207,11 @@ func (s *Sender) empty(ctx context.Context, output string, messages []store.Mess
 			continue
 		}
 		s.options.Log.Warn("cannot deliver", "output", output, "key", m.Key, "attempt", m.Attempts+1, "error", err)
+		until := now.Add(s.wait(m.Attempts))
+		s.letRest(output, until)
 		for _, waiting := range messages[i:] {
 			s.options.Done(kindOf(output), Retried)
-			if err := s.options.Outbox.Failed(ctx, waiting.ID, now.Add(s.wait(m.Attempts))); err != nil {
+			if err := s.options.Outbox.Failed(ctx, waiting.ID, until); err != nil {
 				s.options.Log.Error("cannot note an attempt", "output", output, "error", err)
 				return
 			}
@@ -209,18 +236,19 @@ func (s *Sender) isHopeless(output string) bool {
 	if kindOf(output) == OutputEvent {
 		return s.options.Event == nil
 	}
-	name, ok := strings.CutPrefix(output, OutputWebhook)
+	name, ok := webhookOf(output)
 	return !ok || s.options.Webhooks[name] == nil
 }
 
-func (s *Sender) deliver(ctx context.Context, output string, body []byte, now time.Time) error {
+func (s *Sender) deliver(ctx context.Context, output string, body []byte) error {
 	switch {
 	case s.isHopeless(output):
 		return errNobody
 	case kindOf(output) == OutputEvent:
 		return s.options.Event(ctx, body)
 	default:
-		return s.options.Webhooks[strings.TrimPrefix(output, OutputWebhook)].send(ctx, body, now)
+		name, _ := webhookOf(output)
+		return s.options.Webhooks[name].deliver(ctx, body, s.options.Clock.Now)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
@@ -36,12 +38,16 @@ const (
 	requestTimeout = 10 * time.Second
 	// maxAnswer is how many bytes of an answer are read, so that the connection can be used again.
 	maxAnswer = 64 << 10
+	// requestsAtOnce is how many requests to a webhook are made at a time, each about another namespace. The others have their turns.
+	requestsAtOnce = 8
 )
 
 // Webhook is a webhook that can be sent to. It is safe for concurrent use.
 type Webhook struct {
 	config Config
 	client *http.Client
+	// places are for requestsAtOnce. Who waits longest gets the next one.
+	places *semaphore.Weighted
 }
 
 var severities = map[slipwayv1alpha1.MonitorSeverity]int{
@@ -64,10 +70,10 @@ func NewWebhook(config Config) (*Webhook, error) {
 			return nil, fmt.Errorf("webhook %q: the file of its CA has no certificate", config.Name)
 		}
 	}
-	return &Webhook{config: config, client: &http.Client{
+	return &Webhook{config: config, places: semaphore.NewWeighted(requestsAtOnce), client: &http.Client{
 		Timeout: requestTimeout,
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, MaxConnsPerHost: 2,
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, MaxConnsPerHost: requestsAtOnce, MaxIdleConnsPerHost: requestsAtOnce,
 			IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxAnswer,
 		},
 		// Who answers with another address does not get to choose where alarms go.
@@ -77,6 +83,15 @@ func NewWebhook(config Config) (*Webhook, error) {
 
 func (w *Webhook) wants(severity slipwayv1alpha1.MonitorSeverity) bool {
 	return severities[severity] >= severities[w.config.MinSeverity]
+}
+
+// deliver makes one request when it has its turn.
+func (w *Webhook) deliver(ctx context.Context, body []byte, now func() time.Time) error {
+	if err := w.places.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer w.places.Release(1)
+	return w.send(ctx, body, now())
 }
 
 // send makes one request. The error says what to look for, and has neither the address nor anything of the answer in it.
