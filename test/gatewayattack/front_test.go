@@ -31,11 +31,14 @@ const nginxFront = nginxHead + `  proxy_request_buffering off;
 }
 `
 
+// A connection may end at the moment in which it is used again: then HAProxy has to try another one, as nginx does by itself.
 const haproxyFront = `global
   maxconn 1000
 ` + haproxyDefaults + `  default_backend gateway
 backend gateway
   http-reuse always
+  retry-on conn-failure empty-response
+  http-request disable-l7-retry unless METH_GET
   server gateway {{.Gateway}}
 `
 

@@ -1,6 +1,7 @@
 package gatewayattack
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +49,8 @@ func isNumber(text string) bool {
 	return text != "" && len(text) < 19 && strings.Trim(text, "0123456789") == ""
 }
 
-// reused looks for requests that come on the connection of an answer that spoils it.
+// reused looks for requests that come on the connection of an answer that spoils it. Who has a whole answer may ask again before
+// the backend sends what is too much: a proxy in front does. Then nothing is spoiled yet.
 func (j *judge) reused(requests []*seen) {
 	spoiled := map[int]*played{}
 	for _, s := range requests {
@@ -56,7 +58,7 @@ func (j *judge) reused(requests []*seen) {
 			j.add(p, oracleReused, "%s, on the connection of this answer", s)
 			delete(spoiled, s.connection) // once is enough
 		}
-		if p := j.owner(s.id); p != nil && p.spoils && s.letter == 'a' {
+		if p := j.owner(s.id); p != nil && p.spoils && s.letter == 'a' && (j.relayed == nil || p.gets == http.StatusBadGateway) {
 			spoiled[s.connection] = p
 		}
 	}

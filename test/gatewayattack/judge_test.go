@@ -156,7 +156,7 @@ func (j *judge) request(s *seen, times map[string]int) {
 	}
 	times[s.id]++
 	if j.relayed != nil {
-		if times[s.id] > j.relayed[s.id] {
+		if times[s.id] > j.relayed[s.id] && !p.unprocessed {
 			j.add(p, oracleUnsent, "%s, which the proxy in front has sent %d times", s, j.relayed[s.id])
 		}
 		return
