@@ -22,6 +22,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/memory"
+	"github.com/slipway-dev/slipway/internal/redact/redactlog"
 )
 
 // version is set by the linker.
@@ -70,7 +71,7 @@ func main() {
 		options.AccessLog = os.Stdout
 	}
 	options.Version = version
-	options.Log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	options.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: redactlog.Attribute}))
 	klog.SetSlogLogger(options.Log) // client-go logs through klog
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { options.Log.Warn("traces are lost", "error", err) }))
 	if err := memory.KeepBelowLimit(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,6 +101,9 @@ func ParseResult(message string) (*Result, error) {
 	if r.Command == "" || (!r.OK && r.Kind == "") || (r.OK && r.Kind != "") {
 		return nil, fmt.Errorf("the termination message is not a result")
 	}
+	if !isName(r.Command) || !isName(r.Kind) {
+		return nil, fmt.Errorf("the termination message has a command or a kind that is none")
+	}
 	if !r.plain() {
 		return nil, fmt.Errorf("the termination message has an ID that is none, or a count below 0")
 	}
@@ -108,12 +112,18 @@ func ParseResult(message string) (*Result, error) {
 	return &r, nil
 }
 
+// isName tells whether a word is a name of the program's own: it becomes a reason and a label of metrics. Empty is one.
+func isName(word string) bool {
+	const most = 64
+	return len(word) <= most && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-") == ""
+}
+
 // maxText bounds each text of a result, in bytes.
 const maxText = 1024
 
 // plain tells whether what is compared and kept is what slipway-backup writes: short words, and counts.
 func (r *Result) plain() bool {
-	words := []string{r.Command, r.Kind, r.RepositoryID}
+	words := []string{r.RepositoryID}
 	var counts []int64
 	snapshot := func(s *SnapshotResult) {
 		words = append(words, s.ID, s.Run, s.Manifest)

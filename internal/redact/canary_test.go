@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,12 +12,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/metric"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
@@ -54,6 +57,7 @@ var places = map[string]func(words string) string{
 	"a log":                 inLog,
 	"a log of the operator": inOperatorLog,
 	"a stream":              inStream,
+	"a metric":              inMetric,
 }
 
 func inCondition(words string) string {
@@ -152,6 +156,25 @@ func inStream(words string) string {
 	}
 	_ = w.Close()
 	return out.String()
+}
+
+// inMetric is what the metrics of objects tell, of which one has the words in its status, and a failure with them was counted.
+func inMetric(words string) string {
+	registry := prometheus.NewRegistry()
+	definition := metric.Definition{Name: "objects", Help: "Objects.", Labels: []string{"type", "status"}}
+	failed := status.False("Ready", "Failed", words)
+	failed.Status = metav1.ConditionStatus(words)
+	registry.MustRegister(metric.NewByCondition(definition, []string{"Ready"}, func(context.Context) ([][]metav1.Condition, bool) {
+		return [][]metav1.Condition{{failed, {Type: words, Status: metav1.ConditionTrue}}}, true
+	}))
+	raw, _ := json.Marshal(mover.Result{Command: "snapshot", Kind: words, Message: words})
+	if result, err := mover.ParseResult(string(raw)); err == nil {
+		failures := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "failures"}, []string{"reason"})
+		failures.WithLabelValues(result.Kind).Inc() // as the operator counts them
+		registry.MustRegister(failures)
+	}
+	families, err := registry.Gather()
+	return fmt.Sprint(families, err)
 }
 
 // No form of a secret gets from where words come from to where they go.

@@ -24,6 +24,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	canaries "github.com/slipway-dev/slipway/internal/testing/canary"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -67,6 +68,10 @@ func defineCanaries(t *testing.T) {
 func bird(namespace, name string, n int) (*unstructured.Unstructured, map[string]any) {
 	secret := fmt.Sprintf("%s-%d", canary, n)
 	applied, _ := json.Marshal(map[string]any{"spec": map[string]any{"size": secret}})
+	texts := map[string]any{}
+	for i, form := range canaries.Forms() { // each has the canary, or what is looked for by itself
+		texts[fmt.Sprint("form", i)] = form.Text
+	}
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "birds.example.com/v1", "kind": "Canary",
 		"metadata": map[string]any{
@@ -83,6 +88,7 @@ func bird(namespace, name string, n int) (*unstructured.Unstructured, map[string
 			"config": `{"db":{"password":"` + secret + `"}}`,
 			"pem":    "-----BEGIN PRIVATE KEY-----\n" + secret + "\n-----END PRIVATE KEY-----",
 			"url":    "postgres://app:" + secret + "@db:5432/app",
+			"texts":  texts,
 		},
 	}}
 	return object, map[string]any{
@@ -186,7 +192,7 @@ func TestACanaryIsNowhere(t *testing.T) {
 		outlets["store: "+part] = text
 	}
 	for name, o := range outlets {
-		for _, form := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary)), "key-of-the-webhook"} {
+		for _, form := range []string{canary, "swordfish", base64.StdEncoding.EncodeToString([]byte(canary)), "key-of-the-webhook"} {
 			if at := strings.Index(o.text, form); at >= 0 {
 				t.Errorf("%s: %s is in it: ...%s", name, form, o.text[max(0, at-200):min(len(o.text), at+100)])
 			}
