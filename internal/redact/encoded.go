@@ -47,7 +47,10 @@ func (f *finder) encoded(start, end int) content {
 	if len(decoded) < 4 || !isText(decoded) {
 		return unknownInside
 	}
-	inner := finder{text: string(decoded), names: f.names, first: true, depth: f.depth + 1, budget: f.budget}
+	if f.known != nil && f.known(string(decoded)) {
+		return secretInside
+	}
+	inner := finder{text: string(decoded), names: f.names, known: f.known, first: true, depth: f.depth + 1, budget: f.budget}
 	inner.all()
 	if len(inner.spans) > 0 {
 		return secretInside

@@ -19,9 +19,12 @@ func (n *Names) Holds(text string) bool { return len(n.find(text, true)) > 0 }
 // Find returns where the secrets of a text are. They may overlap, and are in no order.
 func (n *Names) Find(text string) []Span { return n.find(text, false) }
 
-func (n *Names) find(text string, first bool) []Span {
+func (n *Names) find(text string, first bool) []Span { return n.findWith(text, first, nil) }
+
+// findWith finds what known tells of a text that was in base64, too.
+func (n *Names) findWith(text string, first bool, known func(string) bool) []Span {
 	budget := decodeFactor*len(text) + decodeLeast
-	f := finder{text: text, names: n, first: first, budget: &budget}
+	f := finder{text: text, names: n, first: first, known: known, budget: &budget}
 	f.all()
 	return f.spans
 }
@@ -33,6 +36,8 @@ type finder struct {
 	// first ends the search at the first secret.
 	first bool
 	spans []Span
+	// known tells whether a text that was decoded has a known value. Nil: none is known.
+	known func(string) bool
 	// until is the end of the last secret that was found. What is before it is not looked at again.
 	until int
 	// run is the end of the last run of characters of base64 that was looked at.

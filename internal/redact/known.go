@@ -2,6 +2,7 @@ package redact
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/slipway-dev/slipway/internal/redact/match"
 )
@@ -33,6 +34,8 @@ type Redactor struct {
 	forms  *match.Set
 	of     []string
 	base64 []bool
+	// longest is how long the longest form is.
+	longest int
 	// reversed are the forms from their ends, for a text that begins within one.
 	reversed *match.Set
 	ofEnd    []string
@@ -71,6 +74,7 @@ func New(values ...Value) *Redactor {
 		}
 		r.of = append(r.of, marker)
 		r.base64 = append(r.base64, inBase64[form])
+		r.longest = max(r.longest, len(form))
 		r.markers[marker] = true
 		words[i] = reverse(form)
 		markerOfEnd[words[i]] = marker
@@ -97,35 +101,54 @@ func (r *Redactor) holds(text string) bool {
 }
 
 // values finds known values in a text. At its two ends parts of them are found, too: it may have been cut there. A text that is
-// nothing but such a part is more likely a word of its own. Of what is in base64 the whole run goes: its characters next to a value
-// have some of its bits.
+// nothing but such a part is more likely a word of its own.
 func (r *Redactor) values(text string) []part {
-	var found []part
 	if len(r.of) == 0 {
 		return nil
 	}
-	run := 0 // the end of the last run of base64 that has a value
-	for at := 0; at < len(text); at++ {
-		if !r.forms.Begins(text, at) {
-			continue
-		}
-		longest := -1
-		cut := r.forms.At(text, at, func(word int) { longest = word })
-		if longest >= 0 {
-			span := Span{at, at + len(r.forms.Words()[longest])}
-			if r.base64[longest] && at >= run {
-				span = runAround(text, span, run)
-				run = span.End
-			}
-			found = append(found, part{span, r.of[longest]})
-		}
-		if cut && at > 0 && len(text)-at >= least {
+	found := append(r.whole(text), r.escapedValues(text)...)
+	if strings.Contains(text, "+") && strings.Contains(text, "%") { // of a form, where a space is a plus sign
+		found = append(found, r.escapedValues(strings.ReplaceAll(text, "+", " "))...)
+	}
+	for at := max(1, len(text)-r.longest); at <= len(text)-least; at++ {
+		if r.forms.Begins(text, at) && r.forms.At(text, at, func(int) {}) {
 			found = append(found, part{Span{at, len(text)}, r.marker})
 			break
 		}
 	}
 	if end := r.beginning(text); end > 0 {
 		found = append(found, part{Span{0, end}, r.marker})
+	}
+	return found
+}
+
+// known tells whether a text has a value that is known, in whatever way that is written. Nil: there are none.
+func (r *Redactor) known() func(string) bool {
+	if len(r.of) == 0 {
+		return nil
+	}
+	return func(text string) bool { return len(r.whole(text)) > 0 || len(r.escapedValues(text)) > 0 }
+}
+
+// whole finds whole values in a text. Of what is in base64 the whole run goes: its characters next to a value have some of its bits.
+func (r *Redactor) whole(text string) []part {
+	var found []part
+	run := 0 // the end of the last run of base64 that has a value
+	for at := 0; at < len(text); at++ {
+		if !r.forms.Begins(text, at) {
+			continue
+		}
+		longest := -1
+		r.forms.At(text, at, func(word int) { longest = word })
+		if longest < 0 {
+			continue
+		}
+		span := Span{at, at + len(r.forms.Words()[longest])}
+		if r.base64[longest] && at >= run {
+			span = runAround(text, span, run)
+			run = span.End
+		}
+		found = append(found, part{span, r.of[longest]})
 	}
 	return found
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/url"
 	"strconv"
 	"strings"
@@ -21,12 +22,57 @@ func knownForms(value string) map[string]string {
 		"HEX": strings.ToUpper(hex.EncodeToString([]byte(value))), "base64": base64.StdEncoding.EncodeToString([]byte(value)),
 		"raw base64": base64.RawURLEncoding.EncodeToString([]byte(value)), "base64 after 1": base64.StdEncoding.EncodeToString([]byte("u" + value)),
 		"base64 after 2": base64.StdEncoding.EncodeToString([]byte("u:" + value)), "in shell": "'" + strings.ReplaceAll(value, "'", `'\''`) + "'",
-		"cut after": "x " + value[:len(value)-1],
+		"cut after":             "x " + value[:len(value)-1],
+		"of encodeURIComponent": percent(value, "-_.!~*'()", "%%%02X"), "of encodeURI": percent(value, "-_.!~*'();/?:@&=+$,#", "%%%02X"),
+		"percent in small letters": percent(value, "-_.~", "%%%02x"), "all in percent": percent(value, "", "%%%02X"),
+		"percent twice":  percent(percent(value, "-_.~", "%%%02X"), "-_.~", "%%%02X"),
+		"percent thrice": url.QueryEscape(url.PathEscape(percent(value, "-_.~", "%%%02x"))),
+		"in HTML":        html.EscapeString(value), "in XML": escapeEach(value, "&<>\"'", "&#x%X;"), "in HTML by number": escapeEach(value, "&<>\"'+", "&#%d;"),
+		"in HTML twice": html.EscapeString(html.EscapeString(value)), "in JSON of PHP": strings.ReplaceAll(inner(string(inJSON)), "/", `\/`),
+		"in JSON of .NET": escapeEach(value, "\"&'+<>\\\t", `\u%04X`), "in JSON in ASCII": strconv.QuoteToASCII(value), "in Python": escapeEach(value, "'\\\t", `\x%02x`),
+		"JSON in a query": url.QueryEscape(string(inJSON)), "a query in JSON": string(quoted(url.QueryEscape(value))), "HTML in JSON": string(quoted(html.EscapeString(value))),
+		"in double quotes of a shell": `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`).Replace(value) + `"`,
+		"in quotes of a shell within": `'` + strings.ReplaceAll(value, "'", `'"'"'`) + `'`, "in SQL": "'" + strings.ReplaceAll(value, "'", "''") + "'",
+		"base64 for URLs": base64.URLEncoding.EncodeToString([]byte(value)), "base64 after 2 for URLs": base64.RawURLEncoding.EncodeToString([]byte("u:" + value)),
+		"base64 twice":      base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte("user:" + value)))),
+		"base64 in percent": url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(value))), "percent in base64": base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(value))),
+		"base64 of JSON": base64.StdEncoding.EncodeToString([]byte(`{"a":` + string(inJSON) + `}`)), "base64 in JSON of PHP": strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(value)), "/", `\/`),
 	}
 }
 
+// percent writes all bytes but letters, digits and some others in a format.
+func percent(value, keep, format string) string {
+	var out strings.Builder
+	for _, c := range []byte(value) {
+		if isLetter(c) && keep != "" || isDigit(c) && keep != "" || strings.IndexByte(keep, c) >= 0 {
+			out.WriteByte(c)
+		} else {
+			fmt.Fprintf(&out, format, c)
+		}
+	}
+	return out.String()
+}
+
+// escapeEach writes some characters in a format.
+func escapeEach(value, characters, format string) string {
+	var out strings.Builder
+	for _, r := range value {
+		if strings.ContainsRune(characters, r) {
+			fmt.Fprintf(&out, format, r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+func quoted(value string) []byte {
+	raw, _ := json.Marshal(value)
+	return raw
+}
+
 func TestKnownValuesInAllForms(t *testing.T) {
-	for _, value := range []string{"Zo9 & <x>'\"\\y", "swordfish", "pass\tword$%&", "ÄÖÜßéè-ñandú", strings.Repeat("long value ", 60)} {
+	for _, value := range []string{"Zo9 & <x>'\"\\y", "a/b+c&d=e'f\"g$h\\i", "!s(e)c*r~e't", "😀s3cr-t/ß", "swordfish", "pass\tword$%&", "ÄÖÜßéè-ñandú", strings.Repeat("long value ", 60)} {
 		r := New(Value{Text: value, Marker: "$DB"})
 		for name, form := range knownForms(value) {
 			got := r.Clean(form)

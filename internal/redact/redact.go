@@ -69,7 +69,7 @@ func (r *Redactor) Clean(text string) string {
 // parts are the secrets of a text, in their order. None overlaps with another one.
 func (r *Redactor) parts(text string) []part {
 	found := r.values(text)
-	for _, span := range defaultNames.Find(text) {
+	for _, span := range defaultNames.findWith(text, false, r.known()) {
 		if !r.isMarked(text[span.Start:span.End]) {
 			found = append(found, part{span, r.marker})
 		}
