@@ -48,6 +48,10 @@ func begin(t *testing.T) *world {
 	return w
 }
 
+// definitions are those that the chart installs.
+const definitions = "webapps.slipway.dev apigateways.slipway.dev backups.slipway.dev backupruns.slipway.dev restores.slipway.dev " +
+	"monitorrules.slipway.dev gatewayparameters.slipway.dev gatewaypolicies.slipway.dev"
+
 // deleteEverything follows docs/install.md.
 func (w *world) deleteEverything() {
 	ctx := context.Background() // the test's own has ended
@@ -57,9 +61,9 @@ func (w *world) deleteEverything() {
 	for _, command := range []string{
 		"kubectl delete restores,backups,apigateways,webapps --all --all-namespaces",
 		"helm uninstall slipway -n slipway-system --wait",
-		"kubectl delete crd webapps.slipway.dev apigateways.slipway.dev backups.slipway.dev backupruns.slipway.dev restores.slipway.dev",
+		"kubectl delete crd " + definitions,
 		"kubectl delete validatingadmissionpolicy slipway-crds slipway-schema-revisions",
-		"kubectl delete validatingadmissionpolicybinding slipway-crds webapps.slipway.dev apigateways.slipway.dev backups.slipway.dev backupruns.slipway.dev restores.slipway.dev",
+		"kubectl delete validatingadmissionpolicybinding slipway-crds " + definitions,
 		"kubectl delete namespace slipway-system",
 	} {
 		program, args, _ := strings.Cut(command, " ")
@@ -97,8 +101,8 @@ func (w *world) bare(ctx context.Context) {
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
 	} {
 		for _, object := range list(ctx, w, kind) {
-			// The local cluster's own begin with "slipway:".
-			if name := object.GetName(); strings.Contains(name, "slipway") && !strings.HasPrefix(name, "slipway:") {
+			// The local cluster's own begin with "slipway:", those of the tests with "slipway-test-".
+			if name := object.GetName(); strings.Contains(name, "slipway") && !strings.HasPrefix(name, "slipway:") && !strings.HasPrefix(name, "slipway-test-") {
 				w.Errorf("the cluster has the %s %q", kind.Kind, name)
 			}
 		}
@@ -171,7 +175,7 @@ func today(more ...string) []string {
 }
 
 func old(more ...string) []string {
-	return append([]string{os.Getenv("OLD_RELEASE") + "/chart", "--force-conflicts", "--set", images("v0.1.0", "v0.1.0", "")}, more...)
+	return append([]string{os.Getenv("OLD_RELEASE") + "/chart", "--force-conflicts", "--set", images("v0.1.0", "v0.1.0", "") + ",monitor.enabled=false,metrics.authentication=false"}, more...) // it knew neither
 }
 
 func images(operator, gateway, backup string) string {
