@@ -163,7 +163,7 @@ func (a *Alarms) take(effects *rule.Effects) recorder.Effects {
 		}
 	}
 	if lost > 0 {
-		a.metrics.dropped.Add(float64(lost))
+		a.metrics.dropped.Add(int64(lost))
 		a.options.Log.Error("one change has more alarms than can be stored with it", "messages", lost)
 	}
 	a.changes(effects.Changed)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,7 +47,7 @@ var (
 	}
 	droppedMetric = metric.Definition{
 		Name: "slipway_monitor_messages_dropped_total", Type: metric.Counter,
-		Help: "Messages about alarms that were not stored, because one change had more than 1,500.",
+		Help: "Messages about alarms that were not stored, because one change had more than 1,500, or 2,000 about their namespace wait for the webhook or as Events.",
 	}
 	waitingMetric = metric.Definition{
 		Name: "slipway_monitor_outbox_messages", Type: metric.Gauge, Help: "Messages about alarms that wait to be delivered.",
@@ -64,7 +65,8 @@ var evaluationBuckets = []float64{1e-6, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01
 type metrics struct {
 	alarms     *Alarms
 	evaluation prometheus.Histogram
-	dropped    prometheus.Counter
+	// dropped are messages that take did not hand to the store. What the store refuses comes on top.
+	dropped    atomic.Int64
 	deliveries *prometheus.CounterVec
 	total      *prometheus.CounterVec
 	firing     *prometheus.Desc
@@ -86,10 +88,12 @@ func newMetrics(a *Alarms, registry prometheus.Registerer) *metrics {
 		evaluation: metric.Registered(registry, prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: evaluationMetric.Name, Help: evaluationMetric.Help, Buckets: evaluationBuckets,
 		})),
-		dropped:    metric.Registered(registry, prometheus.NewCounter(prometheus.CounterOpts{Name: droppedMetric.Name, Help: droppedMetric.Help})),
 		deliveries: counters(deliveriesMetric), total: counters(raisedMetric),
 		firing: describe(firingMetric), failing: describe(failingMetric), waiting: describe(waitingMetric),
 	}
+	metric.Registered(registry, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: droppedMetric.Name, Help: droppedMetric.Help}, func() float64 {
+		return float64(m.dropped.Load() + a.options.Store.Stats().Refused)
+	}))
 	// Else the first message that is given up would begin a series, and no increase of it would be seen.
 	outputs := []string{notify.OutputEvent}
 	for name := range a.options.Webhooks {

@@ -24,7 +24,7 @@ type Batch struct {
 	Put []change.State
 	// Drop are objects that are gone. An object is not both in Put and in Drop.
 	Drop []types.UID
-	// Outbox are messages to send. One with a key that is waiting already is ignored.
+	// Outbox are messages to send. One with a key that is waiting already is ignored, and one of an output that has MaxWaiting refused.
 	Outbox []Message
 	// Values are set, or deleted where Data is nil.
 	Values []Value

@@ -39,6 +39,52 @@ func (s *Store) NextMessages(ctx context.Context, now time.Time, limit int, exce
 
 const maxMessages = 1000
 
+// MaxWaiting is how many messages wait for one output at most. Further ones are refused until some are delivered or given up: nobody
+// fills the disk by messages that are not taken.
+const MaxWaiting = 2000
+
+// putMessage stores a message, if its output has room and it is not there already.
+func (se *session) putMessage(m *Message, now int64) error {
+	if err := se.countWaiting(); err != nil {
+		return err
+	}
+	created, next := storedTime(m.Created), storedTime(m.Next)
+	if created == 0 {
+		created = now
+	}
+	if se.waiting[m.Output] >= MaxWaiting {
+		known := 0
+		if err := se.state.one(se.ctx, `SELECT count(*) FROM outbox WHERE key = ?`, []any{m.Key}, &known); err != nil || known > 0 {
+			return err
+		}
+		se.refused++
+		return nil
+	}
+	n, err := se.state.affect(se.ctx, `INSERT INTO outbox(key, output, created, next, attempts, body) VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO NOTHING`,
+		m.Key, m.Output, created, next, m.Attempts, m.Body)
+	se.waiting[m.Output] += n
+	return err
+}
+
+// countWaiting counts how many messages wait for each output, once.
+func (se *session) countWaiting() error {
+	if se.waiting != nil {
+		return nil
+	}
+	counts := map[string]int64{}
+	err := se.state.each(se.ctx, `SELECT output, count(*) FROM outbox GROUP BY output`, nil, func(row scanner) error {
+		var output string
+		var n int64
+		err := row.Scan(&output, &n)
+		counts[output] = n
+		return err
+	})
+	if err == nil {
+		se.waiting = counts
+	}
+	return err
+}
+
 // Waiting returns how many messages are in the outbox.
 func (s *Store) Waiting(ctx context.Context) (n int64, err error) {
 	err = s.readState(ctx, "counting the outbox", `SELECT count(*) FROM outbox`, nil, func(row scanner) error { return row.Scan(&n) })
@@ -49,9 +95,22 @@ func (s *Store) Waiting(ctx context.Context) (n int64, err error) {
 func (s *Store) Delivered(ctx context.Context, ids ...int64) error {
 	return s.update(ctx, func(se *session) error {
 		for _, id := range ids {
-			if err := se.state.exec(se.ctx, `DELETE FROM outbox WHERE id = ?`, id); err != nil {
+			if err := se.removeMessage(id); err != nil {
 				return err
 			}
+		}
+		return nil
+	})
+}
+
+func (se *session) removeMessage(id int64) error {
+	return se.state.each(se.ctx, `DELETE FROM outbox WHERE id = ? RETURNING output`, []any{id}, func(row scanner) error {
+		var output string
+		if err := row.Scan(&output); err != nil || se.waiting == nil {
+			return err
+		}
+		if se.waiting[output]--; se.waiting[output] <= 0 {
+			delete(se.waiting, output)
 		}
 		return nil
 	})

@@ -141,8 +141,8 @@ type Stats struct {
 	Oldest int64
 	// Since the store was opened: groups of commits, changes, changes that were there already, bytes of whole contents that were
 	// stored beside changes, bytes of payloads, changes that went to make room or because they were too old, and those of them that
-	// were taken out of a file because their namespace had the most.
-	Commits, Written, Duplicates, SnapshotBytes, PayloadBytes, Dropped, Thinned int64
+	// were taken out of a file because their namespace had the most. Refused is how many messages were refused: see MaxWaiting.
+	Commits, Written, Duplicates, SnapshotBytes, PayloadBytes, Dropped, Thinned, Refused int64
 }
 
 // Stats returns figures about the store.

@@ -319,6 +319,45 @@ func TestARecordIsThereOnce(t *testing.T) {
 	}
 }
 
+// However many messages one output gets that nobody takes, they do not fill the disk, and another output gets all of its own.
+func TestAnOutputHoldsSoManyMessages(t *testing.T) {
+	s := open(t, Options{})
+	fill := func(from, n int) {
+		t.Helper()
+		for end := from + n; from < end; {
+			b := Batch{}
+			for ; from < end && len(b.Outbox) < 1000; from++ {
+				b.Outbox = append(b.Outbox, Message{Key: fmt.Sprint(from), Output: "webhook/a/greedy"})
+			}
+			commit(t, s, b)
+		}
+	}
+	waiting := func(want, refused int64) {
+		t.Helper()
+		if n, err := s.Waiting(t.Context()); err != nil || n != want || s.Stats().Refused != refused {
+			t.Fatalf("%d messages wait (%v), %d were refused, want %d and %d", n, err, s.Stats().Refused, want, refused)
+		}
+	}
+	fill(0, MaxWaiting+300)
+	waiting(MaxWaiting, 300)
+	commit(t, s, Batch{Outbox: []Message{{Key: "0", Output: "webhook/a/greedy"}, {Key: "q", Output: "webhook/a/quiet"}}})
+	waiting(MaxWaiting+1, 300) // one that waits already is not refused
+	s = reopen(t, s)
+	fill(MaxWaiting+300, 1)
+	waiting(MaxWaiting+1, 1)
+	messages, _, err := s.NextMessages(t.Context(), s.options.Clock.Now(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range messages {
+		if err := s.Delivered(t.Context(), m.ID, m.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(MaxWaiting+301, 12)
+	waiting(MaxWaiting+1, 3)
+}
+
 func TestOutboxValuesAndDefinitions(t *testing.T) {
 	clock := newClock()
 	s := open(t, Options{Clock: clock, DefinitionVersions: 2})

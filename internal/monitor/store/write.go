@@ -36,6 +36,8 @@ func (se *session) write(group []*request) error {
 	s.stats.Duplicates += day.duplicates
 	s.stats.SnapshotBytes += day.snapshotBytes
 	s.stats.PayloadBytes += day.payloadBytes
+	s.stats.Refused += se.refused
+	se.refused = 0
 	return nil
 }
 
@@ -341,14 +343,7 @@ func (se *session) putState(kind int64, p *preparedState) error {
 func (se *session) putRest(b *Batch) error {
 	now := storedTime(se.store.options.Clock.Now())
 	for i := range b.Outbox {
-		m := &b.Outbox[i]
-		created, next := storedTime(m.Created), storedTime(m.Next)
-		if created == 0 {
-			created = now
-		}
-		err := se.state.exec(se.ctx, `INSERT INTO outbox(key, output, created, next, attempts, body) VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO NOTHING`,
-			m.Key, m.Output, created, next, m.Attempts, m.Body)
-		if err != nil {
+		if err := se.putMessage(&b.Outbox[i], now); err != nil {
 			return err
 		}
 	}
