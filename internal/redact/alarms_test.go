@@ -76,16 +76,18 @@ func alarms(t *testing.T, m manifest, policy *change.Policy) []string {
 	return changed
 }
 
-// Of manifests that have no secret nearly all stay as they are. REDACT_MANIFESTS has directories with more of them, as in PATH; then
-// the lines that are hidden are listed, to see which are secrets after all.
+// Of manifests that have no secret nearly all stay as they are: those of this project, or those in the directories that REDACT_MANIFESTS
+// has, as in PATH. What is hidden is listed with -v, to see which are secrets after all.
 func TestManifestsWithoutSecretsStay(t *testing.T) {
 	directories := []string{"../../config", "../../docs", "../../test", "../../api"}
-	more := filepath.SplitList(os.Getenv("REDACT_MANIFESTS"))
+	if others := filepath.SplitList(os.Getenv("REDACT_MANIFESTS")); len(others) > 0 {
+		directories = others
+	}
 	policy, err := change.NewPolicy(change.Options{Key: []byte("0123456789abcdef")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, hidden := manifests(t, append(directories, more...)...), 0
+	all, hidden := manifests(t, directories...), 0
 	for _, m := range all {
 		found := alarms(t, m, policy)
 		if len(found) == 0 {
@@ -95,7 +97,7 @@ func TestManifestsWithoutSecretsStay(t *testing.T) {
 		t.Logf("%s: %.160q", m.file, found)
 	}
 	t.Logf("%d of %d manifests are changed", hidden, len(all))
-	if len(more) == 0 && 100*hidden > len(all) || len(all) < 20 {
+	if 100*hidden > len(all) || len(all) < 20 {
 		t.Errorf("%d of %d manifests are changed", hidden, len(all))
 	}
 }

@@ -46,6 +46,9 @@ func TestCleanLeavesTheRest(t *testing.T) {
 		"default login page": "", "machine a is login": "", "10:20:30 12:30:40": "", "00:11:22:33:44:55": "", "file.go:12:5: a:b": "", "main.go:1:a:b:c:d": "",
 		"ACL SETUSER a on >x1 ~*": "ACL SETUSER a on >(secret) ~*", "machine h login a password x y": "machine h login a password (secret) y",
 		"h:5432:d:u:x y": "h:5432:d:u:(secret) y", "sent to a@/b": "", "npm install foo@/x": "",
+		// What documents say.
+		"Auth configures how it works.": "", "set `automountToken: true`, then": "", "see <private key of it>.<key of x> and </b>": "", "/a/<credentials-file>.x": "",
+		"inject-ca-from-secret: \"a/b-ca\"": "", "--secrets-format=compact": "", "imagePullSecret: registry": "", "secretChangeStrategy: Watch": "",
 		// All of a value goes.
 		"PASSWORD=a'bcdef1": "PASSWORD=(secret)", "password=a<bcdef1": "password=(secret)", "password=a\"bc\"d user=app": "password=(secret) user=app",
 		"'--password=a1' b": "'--password=(secret)' b", `["--password=a1","b"]`: `["--password=(secret)","b"]`,

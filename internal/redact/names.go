@@ -47,8 +47,11 @@ var lastWords = []string{"pass", "pwd", "pw", "psk", "otp", "jwt", "dsn", "pat",
 var referenceEnds = []string{
 	"ref", "refs", "reference", "references", "name", "names", "namespace", "namespaces", "selector", "selectors", "type", "types",
 	"kind", "class", "version", "ttl", "seconds", "minutes", "hours", "duration", "timeout", "expiry", "expiration", "expiresat",
-	"lifetime", "policy", "path", "audience", "audiences", "issuer", "length", "algorithm", "store", "provider",
+	"lifetime", "policy", "format", "formats", "strategy", "path", "audience", "audiences", "issuer", "length", "algorithm", "store", "provider",
 }
+
+// referenceStarts are the ends of names that say which Secret of Kubernetes is meant.
+var referenceStarts = []string{"fromsecret", "tlssecret", "casecret", "pullsecret"}
 
 var fileEnds = []string{"file", "files", "dir", "directory"}
 
@@ -151,6 +154,8 @@ func (n *Names) Meaning(name string) Meaning {
 	}
 	rest := string(squashed[end:])
 	switch {
+	case (rest == "" || rest == "s") && endsWith(string(squashed[:end]), referenceStarts):
+		return Reference
 	case rest == "" || rest == "s":
 		return Secret
 	case endsWith(rest, referenceEnds):

@@ -22,7 +22,7 @@ func (f *finder) statement(i int) {
 	case "auth", "auth2":
 		if i > 0 && f.text[i-1] == '.' {
 			f.lastArgument(end)
-		} else if f.text[i] == 'A' || f.command == redis {
+		} else if f.text[i:i+len("AUTH")] == "AUTH" || f.command == redis {
 			f.redisLogin(end)
 		}
 	case "changeuserpassword", "pgp_sym_encrypt", "pgp_sym_decrypt", "aes_encrypt", "aes_decrypt":

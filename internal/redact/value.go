@@ -224,7 +224,7 @@ func isInnocentValue(value string) bool {
 	if value == "" || isVariable(value) || isMarker(value) || isFieldPath(value) || IsPath(strings.TrimRight(value, "\"'\\,;)}]")) {
 		return true
 	}
-	switch strings.ToLower(strings.TrimRight(value, "\"'\\,;)}]")) {
+	switch strings.ToLower(strings.TrimRight(value, "\"'`\\,;)}]")) {
 	case "", "true", "false", "null", "nil", "none", "<nil>", "{", "[", "&", "&&", "***", "xxxxx", "redacted", "<redacted>", "[redacted]":
 		return true
 	}

@@ -18,6 +18,12 @@ func (f *finder) element(at int) {
 		return
 	}
 	closing += end
+	if inside := strings.TrimSpace(f.text[end:closing]); inside != "" && inside != "/" && !strings.Contains(inside, "=") {
+		return // words in brackets
+	}
+	if f.names.Meaning(local) == About && !strings.Contains(f.text[closing:min(len(f.text), closing+maxCommand)], "</") {
+		return // a placeholder
+	}
 	switch {
 	case secret:
 		if !f.attributes(end, closing) && f.text[closing-1] != '/' {
