@@ -9,7 +9,7 @@ import (
 // MaxUnsent is how many bytes may wait in the kernel until a connection can send them. What was sent and is not acknowledged
 // yet does not count, so the bound makes nobody slower: it bounds what waits for a peer that takes nothing. Without it the
 // kernel keeps up to 4 MiB for each of them (net.ipv4.tcp_wmem).
-const MaxUnsent = 128 << 10
+const MaxUnsent = 64 << 10
 
 // Listen returns a listener that bounds what waits to be sent on each of its connections.
 func Listen(listener net.Listener) net.Listener { return bounded{listener} }

@@ -44,10 +44,10 @@ func TestTheKernelKeepsLittleOfResponsesOverHTTP1(t *testing.T) {
 		takes int
 	}{
 		"small":                    {"/", 0, 2 * loopbackBuffer, 0},
-		"large":                    {"/large", 0, wideWindow, 1},
+		"large":                    {"/large", 0, 2 * wideBuffer, 1},
 		"large, as many have one":  {"/large", maxWide, 2 * loopbackBuffer, 0},
 		"events":                   {"/events", 0, 2 * loopbackBuffer, 0},
-		"large, and there is room": {"/large", maxWide - 1, wideWindow, 1},
+		"large, and there is room": {"/large", maxWide - 1, 2 * wideBuffer, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serving(t, Options{}, b.address())
