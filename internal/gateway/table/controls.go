@@ -16,21 +16,39 @@ import (
 // to U+009F, U+2028 and U+2029. A byte 0x85 that is not part of a character counts too, because it ends a line in Latin-1.
 func hasControl(text string) bool {
 	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf {
-			if c < ' ' || c == 0x7f {
-				return true
-			}
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if 0x80 <= r && r <= 0x9f || r == 0x2028 || r == 0x2029 || size == 1 && c == 0x85 {
+		is, size := isControl(text[i:])
+		if is {
 			return true
 		}
 		i += size
 	}
 	return false
+}
+
+// isControl reports whether a text begins with such a character, and how many bytes its first character has.
+func isControl(text string) (is bool, size int) {
+	c := text[0]
+	if c < utf8.RuneSelf {
+		return c < ' ' || c == 0x7f, 1
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	return 0x80 <= r && r <= 0x9f || r == 0x2028 || r == 0x2029 || size == 1 && c == 0x85, size
+}
+
+// cutControls removes them.
+func cutControls(text string) string {
+	if !hasControl(text) {
+		return text
+	}
+	kept := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		is, size := isControl(text)
+		if !is {
+			kept = append(kept, text[:size]...)
+		}
+		text = text[size:]
+	}
+	return string(kept)
 }
 
 // fieldHasControl is hasControl for the value of a header field, which may have tabs.

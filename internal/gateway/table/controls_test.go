@@ -27,6 +27,7 @@ func TestAControlCharacterGetsAroundNoKey(t *testing.T) {
 	const anyHost = "[{path: /, host: a.test, " + app + "}, {path: /x, " + key + app + "}]"
 	const broken = "[{path: /, " + app + "}, {path: /x, auth: {apiKey: {secretRef: {name: missing}}}, " + app + "}]"
 	const redirect = "[{path: /old, redirect: {path: /new}}, {path: /, " + app + "}]"
+	const login = "[{path: '/v[0-9]+/admin(/.*)?', pathType: RegularExpression, redirect: {path: /log-in}}, {path: /, " + app + "}]"
 	const direct = "[{path: /robots.txt, directResponse: {statusCode: 200}}, {path: /, " + app + "}]"
 	const blocked = "[{path: /admin, directResponse: {statusCode: 403}}, {path: /, " + app + "}]"
 	const removes = "[{path: /a, requestHeaders: {remove: [X-Role]}, " + app + "}, {path: /, " + app + "}]"
@@ -89,6 +90,12 @@ func TestAControlCharacterGetsAroundNoKey(t *testing.T) {
 		{name: "nothing of this host is protected", routes: elsewhere, path: "/%0a", want: true},
 		{name: "a redirect", routes: redirect, path: "/notes/a%0Ab", want: true},
 		{name: "a direct answer", routes: direct, path: "/notes/a%0Ab", want: true},
+		{name: "what is redirected, before a line feed", routes: redirect, path: "/old%0a"},
+		{name: "what is redirected, below a line feed", routes: redirect, path: "/old%0a/x"},
+		{name: "what is redirected, escaped twice", routes: redirect, path: "/old%250d%250a"},
+		{name: "an expression that is redirected", routes: login, path: "/v1/admin%c2%85"},
+		{name: "what is answered directly, before a line separator", routes: direct, path: "/robots.txt%e2%80%a8"},
+		{name: "what is answered directly, around a zero byte of overlong UTF-8", routes: direct, path: "/robots%c0%80.txt"},
 		{name: "a header that the other backend does not get", routes: removes, path: "/notes/a%0Ab"},
 		{name: "a header that it gets beside", routes: sets, path: "/notes/a%0Ab"},
 		{name: "headers of a backend", routes: ofBackend, path: "/notes/a%0Ab"},

@@ -40,7 +40,8 @@ type reading struct {
 //   - resolve "." and "..", escaped or not, with a slash left if one was the last segment,
 //   - decode an escaped slash with the other escapes, or leave it as %2F,
 //   - decode escapes a second time, and with them characters in overlong UTF-8,
-//   - end the path at an escaped zero byte, question mark or number sign.
+//   - end the path at an escaped zero byte, question mark or number sign,
+//   - cut control characters off.
 //
 // They also differ in the order of the steps. So the readings are the results of all orders,
 // with the escapes decoded at least once. If a path has more readings than a harmless path
@@ -121,6 +122,7 @@ func (s *readings) readOn(r reading) {
 		step(strings.TrimSuffix(resolved, "/")) // some servers treat a/b/.. as a file
 	}
 	step(decodeOverlong(r.path))
+	step(cutControls(r.path))
 	if at := strings.IndexByte(r.path, ';'); at >= 0 {
 		step(cutParameters(r.path))
 		step(r.path[:at])
