@@ -236,7 +236,7 @@ func (f *finder) variable(start, at int) bool {
 		return false
 	}
 	separator := strings.IndexAny(rest[word:], ":=")
-	if separator < 0 || !f.isBeside(start, end+word) {
+	if separator < 0 || strings.Trim(rest[word+len("value"):word+separator], " s\"'\\") != "" || !f.isBeside(start, end+word) {
 		return false
 	}
 	v := f.valueAfter(end + word + separator)

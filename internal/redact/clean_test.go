@@ -47,7 +47,8 @@ func TestCleanLeavesTheRest(t *testing.T) {
 		"ACL SETUSER a on >x1 ~*": "ACL SETUSER a on >(secret) ~*", "machine h login a password x y": "machine h login a password (secret) y",
 		"h:5432:d:u:x y": "h:5432:d:u:(secret) y", "sent to a@/b": "", "npm install foo@/x": "",
 		// What documents say.
-		"Auth configures how it works.": "", "set `automountToken: true`, then": "", "see <private key of it>.<key of x> and </b>": "", "/a/<credentials-file>.x": "",
+		"- name: a-token\n  b: <no value>\n  seconds: 43200": "",
+		"Auth configures how it works.":                      "", "set `automountToken: true`, then": "", "see <private key of it>.<key of x> and </b>": "", "/a/<credentials-file>.x": "",
 		"inject-ca-from-secret: \"a/b-ca\"": "", "--secrets-format=compact": "", "imagePullSecret: registry": "", "secretChangeStrategy: Watch": "",
 		// All of a value goes.
 		"PASSWORD=a'bcdef1": "PASSWORD=(secret)", "password=a<bcdef1": "password=(secret)", "password=a\"bc\"d user=app": "password=(secret) user=app",
