@@ -28,11 +28,13 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/slipway-dev/slipway/internal/kit/fair"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 // DefaultLimit bounds how many objects are watched: each costs a request that stays open
-// and about 50 KB.
+// and about 50 KB. Whatever the owners of one namespace have in the way, there is a place for
+// those of another (fair.Share).
 const DefaultLimit = 100
 
 // Watches are the objects that are in the way of the children of one kind of owner.
@@ -112,11 +114,21 @@ func (w *Watches) Keep(ctx context.Context, owner types.NamespacedName, objects 
 		}
 	}
 	for at, object := range wanted {
-		if w.watched[at] != nil || w.closed || len(w.watched) >= w.limit {
+		if w.watched[at] != nil || w.closed || !fair.Share(w.held(owner.Namespace), w.limit-len(w.watched)) {
 			continue
 		}
 		w.start(ctx, at, object)
 	}
+}
+
+// held is how many objects are watched for the owners of a namespace. The mutex is held.
+func (w *Watches) held(namespace string) (n int) {
+	for at := range w.watched {
+		if at.owner.Namespace == namespace {
+			n++
+		}
+	}
+	return n
 }
 
 // start begins to watch. The mutex is held.

@@ -188,6 +188,22 @@ func TestWatchesAreBoundedAndAPlaceIsGivenAgain(t *testing.T) {
 	f.expect(mart)
 }
 
+// Many objects are in the way of the owners of one namespace. What is in the way of another namespace's is watched all the same.
+func TestANamespaceLeavesAPlaceForAnother(t *testing.T) {
+	f := newFixture(t, 4)
+	for n := range 6 {
+		_, seen := f.service(fmt.Sprint("greedy-", n))
+		f.watches.Keep(t.Context(), types.NamespacedName{Namespace: "greedy", Name: fmt.Sprint(n)}, []*metav1.PartialObjectMetadata{seen})
+	}
+	if got := f.watches.Watched(); got != 2 {
+		t.Errorf("%d are watched for one namespace, want 2", got)
+	}
+	service, seen := f.service("quiet")
+	f.watches.Keep(t.Context(), shop, []*metav1.PartialObjectMetadata{seen})
+	f.delete(service)
+	f.expect(shop)
+}
+
 // A watch of an API server that is away ends like any other.
 func TestNothingIsLeftBehind(t *testing.T) {
 	f := newFixture(t, 0)
