@@ -180,7 +180,7 @@ func TestWhatIsForOneClientIsKeptFromOthers(t *testing.T) {
 					_ = response.Body.Close()
 				}
 				if tc.hits > 0 { // a client may have the whole body before it is kept
-					eventually(t, "the response is kept", func() bool { return c.handler.cache.Use().Bytes > 0 })
+					eventually(t, "the response is kept", func() bool { return c.handler.cache.Use().Responses > 0 })
 				}
 			}
 			want(t, "requests that the backend has got", c.asked.Load(), 2-tc.hits)
