@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"strings"
 	"sync"
 
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
@@ -73,6 +74,7 @@ func (e *exchange) respond(response *upstream.Response) {
 		e.beginEncoding(response)
 	}
 	e.writeHead(response.Status)
+	dropAnnounced(header)
 	whole := e.copyBody(response) && e.finishEncoding()
 	encoded = true
 	if !whole {
@@ -84,6 +86,16 @@ func (e *exchange) respond(response *upstream.Response) {
 		e.recording = nil
 	}
 	e.addTrailers(trailers)
+}
+
+// dropAnnounced removes fields that the head says are trailers, now that it is written. net/http would send what the head has of
+// them as trailers too: also those that must not be any, and those of the gateway.
+func dropAnnounced(header http.Header) {
+	for _, names := range header["Trailer"] {
+		for name := range strings.SplitSeq(names, ",") {
+			delete(header, http.CanonicalHeaderKey(strings.Trim(name, " \t")))
+		}
+	}
 }
 
 // addTrailers sends the trailers. Without the flush, net/http might compute a length for a
