@@ -35,21 +35,28 @@ func formsOf(v Value) []form {
 		if i >= maxEncoded {
 			continue
 		}
-		for _, text := range encodingsOf(p.text) {
-			if len(text) >= min(shortest, p.least) {
-				forms = appendPieces(forms, form{text: text}, piece)
-			}
-		}
-		for offset := range 3 {
-			for _, text := range inBase64(p.text, offset) {
-				if len(text) >= min(shortest, p.least) {
-					forms = appendPieces(forms, form{text, true}, piece)
-				}
+		for _, encoded := range encodedForms(p.text) {
+			if len(encoded.text) >= min(shortest, p.least) {
+				forms = appendPieces(forms, encoded, piece)
 			}
 		}
 		if whole := base64.StdEncoding.EncodeToString([]byte(p.text)); len(whole) > 64 {
 			// Programs break lines of base64 after so many characters.
 			forms = appendPieces(appendPieces(forms, form{whole, true}, 76), form{whole, true}, 64)
+		}
+	}
+	return forms
+}
+
+// encodedForms are the forms of a text besides its own.
+func encodedForms(text string) []form {
+	var forms []form
+	for _, encoded := range encodingsOf(text) {
+		forms = append(forms, form{text: encoded})
+	}
+	for offset := range 3 {
+		for _, encoded := range inBase64(text, offset) {
+			forms = append(forms, form{encoded, true})
 		}
 	}
 	return forms

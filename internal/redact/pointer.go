@@ -35,29 +35,37 @@ func (f *finder) pointsTo(start int) bool {
 		before := strings.TrimRight(f.text[line:line+opening], " \t\"':=\\")
 		return PointsBelow(before[strings.LastIndexAny(before, " \t\"'{,\\")+1:])
 	}
-	column := start - line
 	if rest, _, _ := strings.Cut(f.text[start:to], "\n"); strings.Contains(strings.ToLower(rest), "value") ||
 		strings.LastIndexByte(f.text[line:start], '<') > strings.LastIndexByte(f.text[line:start], '>') {
 		return true // what has a value of its own
 	}
+	return pointsAbove(f.text[from:line], f.text[line:start]) || pointsAfter(f.text[start:to], start-line)
+}
+
+// pointsAbove tells whether a line before a member says that it is the name of something. indent is what is before it in its line.
+func pointsAbove(before, indent string) bool {
 	for range nearLines {
-		if line <= from || strings.Contains(f.text[line:line+column], "-") {
-			break
+		if before == "" || strings.Contains(indent, "-") {
+			return false // the first member of an item
 		}
-		end := line - 1
-		line = from + strings.LastIndexByte(f.text[from:end], '\n') + 1
-		name, at := memberAt(f.text[line:end])
-		if at < column {
-			if PointsBelow(name) {
-				return true
-			}
-			break
+		before = before[:len(before)-1]
+		line := before[strings.LastIndexByte(before, '\n')+1:]
+		before = before[:len(before)-len(line)]
+		name, at := memberAt(line)
+		if at < len(indent) {
+			return PointsBelow(name)
 		}
-		if at == column && PointsBeside(name) {
+		if at == len(indent) && PointsBeside(name) {
 			return true
 		}
+		indent = strings.Repeat(" ", len(indent))
 	}
-	_, rest, _ := strings.Cut(f.text[start:to], "\n")
+	return false
+}
+
+// pointsAfter tells whether a line after a member in a column says that it is the name of something.
+func pointsAfter(text string, column int) bool {
+	_, rest, _ := strings.Cut(text, "\n")
 	for range nearLines {
 		next, after, found := strings.Cut(rest, "\n")
 		name, at := memberAt(next)

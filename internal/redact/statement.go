@@ -259,22 +259,8 @@ func (f *finder) netrc(at int, named bool) {
 
 // pgpass finds the password in a line of a file of libpq, host:port:database:user:password, from the colon before the port on.
 func (f *finder) pgpass(colon int) {
-	port := colon + 1
-	end := port
-	for end < len(f.text) && end-port < 6 && isDigit(f.text[end]) {
-		end++
-	}
-	if end == port && strings.HasPrefix(f.text[end:], "*") {
-		end++
-	}
-	if end == port || end == len(f.text) || f.text[end] != ':' {
-		return
-	}
-	host := colon
-	for host > 0 && colon-host < 128 && (isKeyByte(f.text[host-1]) || f.text[host-1] == '*') {
-		host--
-	}
-	if host == colon || host > 0 && strings.IndexByte(" \t\r\n\"'`(", f.text[host-1]) < 0 {
+	end := portEnd(f.text, colon+1)
+	if end == colon+1 || end == len(f.text) || f.text[end] != ':' || !f.beginsWithHost(colon) {
 		return
 	}
 	at := end + 1
@@ -293,4 +279,25 @@ func (f *finder) pgpass(colon int) {
 		return // more than five
 	}
 	f.add(at, at+len(password))
+}
+
+// portEnd is where a port ends: a number, or an asterisk for all.
+func portEnd(text string, at int) int {
+	end := at
+	for end < len(text) && end-at < 6 && isDigit(text[end]) {
+		end++
+	}
+	if end == at && strings.HasPrefix(text[end:], "*") {
+		end++
+	}
+	return end
+}
+
+// beginsWithHost tells whether just a host is before a colon in its word.
+func (f *finder) beginsWithHost(colon int) bool {
+	host := colon
+	for host > 0 && colon-host < 128 && (isKeyByte(f.text[host-1]) || f.text[host-1] == '*') {
+		host--
+	}
+	return host < colon && (host == 0 || strings.IndexByte(" \t\r\n\"'`(", f.text[host-1]) >= 0)
 }

@@ -88,16 +88,13 @@ func (f *finder) attributes(from, to int) bool {
 		for start > from && (isLetter(f.text[start-1]) || f.text[start-1] == ':') {
 			start--
 		}
-		quote := at + 1
-		for quote < to && (f.text[quote] == '\\' || f.text[quote] == ' ') {
-			quote++
-		}
+		quote := at + 1 + len(f.text[at+1:to]) - len(strings.TrimLeft(f.text[at+1:to], "\\ "))
 		if quote >= to || f.text[quote] != '"' && f.text[quote] != '\'' {
 			continue
 		}
-		end := quote + 1
-		for end < to && f.text[end] != f.text[quote] {
-			end++
+		end := to
+		if closing := strings.IndexByte(f.text[quote+1:to], f.text[quote]); closing >= 0 {
+			end = quote + 1 + closing
 		}
 		if isValueName(f.text[start:at]) && !isInnocentValue(f.text[quote+1:end]) {
 			f.add(quote+1, end)
@@ -135,30 +132,51 @@ func (f *finder) contents(at int) bool {
 			}
 			at += end + 1
 		case rest[0] == '<' && !strings.HasPrefix(rest, "<![CDATA["):
-			name, end := elementName(f.text, at+1)
-			closing := strings.IndexByte(f.text[end:min(len(f.text), end+maxLook)], '>')
-			if name == "" || closing < 0 {
+			next, empty, attribute := f.inner(at)
+			if next == at {
 				return found
 			}
-			closing += end
-			if at = closing + 1; f.text[closing-1] == '/' {
-				found = f.attributes(end, closing) || found
-				continue
-			}
-			depth++
-			if f.isInnocentElement(name) {
-				at = f.closing.next(f.text, "</", at)
+			found = found || attribute
+			if at = next; !empty {
+				depth++
 			}
 		default:
 			end := f.closing.next(f.text, "</", at)
-			if text := strings.TrimRight(f.text[at:end], " \t\r\n"); !isInnocentValue(text) {
-				f.add(at, at+len(text))
+			if f.innerText(at, end) {
 				found, tags = true, 0
 			}
 			at = end
 		}
 	}
 	return found
+}
+
+// innerText finds the text of an element.
+func (f *finder) innerText(at, end int) bool {
+	text := strings.TrimRight(f.text[at:end], " \t\r\n")
+	if isInnocentValue(text) {
+		return false
+	}
+	f.add(at, at+len(text))
+	return true
+}
+
+// inner passes over the tag of an element within another one, and over its text if that is no secret, and finds what is in the
+// attributes of one without a text. It does not move on from what is no tag.
+func (f *finder) inner(at int) (next int, empty, found bool) {
+	name, end := elementName(f.text, at+1)
+	closing := strings.IndexByte(f.text[end:min(len(f.text), end+maxLook)], '>')
+	if name == "" || closing < 0 {
+		return at, false, false
+	}
+	closing += end
+	if f.text[closing-1] == '/' {
+		return closing + 1, true, f.attributes(end, closing)
+	}
+	if f.isInnocentElement(name) {
+		return f.closing.next(f.text, "</", closing+1), false, false
+	}
+	return closing + 1, false, false
 }
 
 // isInnocentElement tells whether an element within a secret says whose or where it is.
