@@ -120,11 +120,7 @@ func (f *finder) contents(at int) bool {
 		rest := f.text[at:]
 		switch {
 		case strings.HasPrefix(rest, "<!--"):
-			end := strings.Index(rest[:min(len(rest), maxComment)], "-->")
-			if end < 0 {
-				return found
-			}
-			at += end + len("-->")
+			at += commentLength(rest)
 		case strings.HasPrefix(rest, "</"):
 			end := strings.IndexByte(rest[:min(len(rest), maxLook)], '>')
 			if depth--; depth < 0 || end < 0 {
@@ -137,7 +133,8 @@ func (f *finder) contents(at int) bool {
 				return found
 			}
 			found = found || attribute
-			if at = next; !empty {
+			at = next
+			if !empty {
 				depth++
 			}
 		default:
@@ -149,6 +146,15 @@ func (f *finder) contents(at int) bool {
 		}
 	}
 	return found
+}
+
+// commentLength is how long a comment is, all of the text if it has no end nearby.
+func commentLength(text string) int {
+	end := strings.Index(text[:min(len(text), maxComment)], "-->")
+	if end < 0 {
+		return len(text)
+	}
+	return end + len("-->")
 }
 
 // innerText finds the text of an element.
