@@ -233,6 +233,7 @@ func (h *host) note(entry compiled) {
 	for _, p := range match.headers {
 		h.fields[p.name], h.foldedFields[fieldname.Folded(p.name)] = true, true
 	}
+	h.answersSome = h.answersSome || !entry.protection.sends && len(match.headers)+len(match.query) > 0
 	h.takesAll = h.takesAll || entry.pathType != PathExact && entry.pathType != PathRegularExpression && len(entry.path.segments()) == 0 &&
 		len(match.methods)+len(match.headers)+len(match.query) == 0
 }

@@ -96,11 +96,12 @@ func (l *listener) hidesControl(r *Request, path Path) bool {
 }
 
 // asksMost reports whether the route that was found keeps out whoever a route keeps out that a request for the host may get, whether
-// the backends of all of them get the same fields, and whether every such request gets one.
+// the backends of all of them get the same fields, and whether every such request gets one. What the gateway itself answers is
+// known by its path (ReadAlike), but not where a header field or a parameter decides about it.
 func (l *listener) asksMost(name string, found *Route) bool {
 	takesAll := false
 	for h := range l.hostsOf(name) {
-		if h.asksUnknown {
+		if h.asksUnknown || h.answersSome && found.protection.sends {
 			return false
 		}
 		takesAll = takesAll || h.takesAll

@@ -28,6 +28,8 @@ func TestAControlCharacterGetsAroundNoKey(t *testing.T) {
 	const broken = "[{path: /, " + app + "}, {path: /x, auth: {apiKey: {secretRef: {name: missing}}}, " + app + "}]"
 	const redirect = "[{path: /old, redirect: {path: /new}}, {path: /, " + app + "}]"
 	const login = "[{path: '/v[0-9]+/admin(/.*)?', pathType: RegularExpression, redirect: {path: /log-in}}, {path: /, " + app + "}]"
+	const asked = "[{path: /, queryParams: [{name: m, value: 'adm(in)?', type: RegularExpression}], redirect: {path: /log-in}}, {path: /, " + app + "}]"
+	const named = "[{path: /, headers: [{name: X-M, value: 'adm(in)?', type: RegularExpression}], redirect: {path: /log-in}}, {path: /, " + app + "}]"
 	const direct = "[{path: /robots.txt, directResponse: {statusCode: 200}}, {path: /, " + app + "}]"
 	const blocked = "[{path: /admin, directResponse: {statusCode: 403}}, {path: /, " + app + "}]"
 	const removes = "[{path: /a, requestHeaders: {remove: [X-Role]}, " + app + "}, {path: /, " + app + "}]"
@@ -94,6 +96,9 @@ func TestAControlCharacterGetsAroundNoKey(t *testing.T) {
 		{name: "what is redirected, below a line feed", routes: redirect, path: "/old%0a/x"},
 		{name: "what is redirected, escaped twice", routes: redirect, path: "/old%250d%250a"},
 		{name: "an expression that is redirected", routes: login, path: "/v1/admin%c2%85"},
+		{name: "a value that is redirected", routes: asked, path: "/", query: "m=admin%0a"},
+		{name: "a field that is redirected", routes: named, path: "/", header: "admin\u0085"},
+		{name: "another value than one that is redirected", routes: asked, path: "/", query: "n=x%0a", want: true},
 		{name: "what is answered directly, before a line separator", routes: direct, path: "/robots.txt%e2%80%a8"},
 		{name: "what is answered directly, around a zero byte of overlong UTF-8", routes: direct, path: "/robots%c0%80.txt"},
 		{name: "a header that the other backend does not get", routes: removes, path: "/notes/a%0Ab"},

@@ -55,6 +55,7 @@ type host struct {
 
 	asks        map[protection]bool // what its routes ask for
 	asksUnknown bool                // a route cannot be served, so nobody knows what it would ask for
+	answersSome bool                // a route without a backend looks at header fields or parameters
 	takesAll    bool                // a route takes every request
 	// fields are the header fields that its routes look at, and foldedFields their folded names.
 	fields, foldedFields map[string]bool
