@@ -109,7 +109,7 @@ func (c Context) replaced(before, after *State) []Record {
 
 func (c Context) updated(before, after *State) ([]Record, int64) {
 	noise := noiseChanges(before.Noise, after.Noise)
-	if before.Hash == after.Hash && before.MetadataOnly == after.MetadataOnly {
+	if before.Hash == after.Hash && (before.MetadataOnly == after.MetadataOnly || before.Reason == NoRoom) {
 		return nil, c.Folded + max(noise, 1)
 	}
 	record := c.record(after, Updated)
@@ -132,6 +132,13 @@ func (c Context) updated(before, after *State) ([]Record, int64) {
 
 // compare fills in the fields that differ, and says what is not known about them.
 func (r *Record) compare(before, after *State, s *Schema) {
+	if before.Reason == NoRoom {
+		if before.Hash != after.Hash {
+			r.Truncated = true
+			r.explain("what it was before is not known: " + before.Reason)
+		}
+		return
+	}
 	var err error
 	if r.Fields, r.Truncated, err = Compare(before, after, s); err != nil {
 		r.Truncated = true

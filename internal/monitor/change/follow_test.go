@@ -230,3 +230,38 @@ func TestStateBeforeThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// Of a state whose content was not kept it is known that the object changed, and not how: nothing is made up.
+func TestRecordsAfterAStateWithoutContent(t *testing.T) {
+	one := owned("1", `"spec":{"size":1}`, entry("kubectl", "1", `"f:spec":{"f:size":{}}`))
+	two := owned("2", `"spec":{"size":2}`, entry("op", "2", `"f:spec":{"f:size":{}}`))
+	same := owned("2", `"spec":{"size":1}`, entry("kubectl", "1", `"f:spec":{"f:size":{}}`))
+	unknown := " truncated because what it was before is not known: " + change.NoRoom
+	for name, c := range map[string]struct {
+		after   string
+		context change.Context
+		want    []string
+	}{
+		"the same again":          {same, change.Context{}, []string{"folded 1"}},
+		"updated":                 {two, change.Context{}, []string{"Updated u-1@2" + unknown}},
+		"deleted":                 {"", change.Context{}, []string{"Deleted u-1@ metadata only because " + change.NoRoom}},
+		"deleted, with a change":  {two, change.Context{Gone: true}, []string{"Deleted u-1@2" + unknown}},
+		"deleted, without change": {one, change.Context{Gone: true}, []string{"Deleted u-1@"}},
+	} {
+		c.context.Kind, c.context.Time = widgets, seen
+		last := at(reduce(t, one, nil), "1")
+		last.Created = seen
+		before := last.WithoutContent()
+		var after *change.State
+		if c.after != "" {
+			after = at(reduce(t, c.after, nil), version(c.after))
+		}
+		records, folded := change.Records(&before, after, c.context)
+		if diff := cmp.Diff(c.want, said(records, folded), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+		if created := change.CreatedIn(before.Body); !created.Equal(seen) {
+			t.Errorf("it was made at %v, and its content says %v", seen, created)
+		}
+	}
+}

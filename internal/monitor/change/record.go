@@ -173,6 +173,19 @@ type State struct {
 	Noise []byte `json:"noise,omitempty"`
 }
 
+// NoRoom is the Reason of a state whose content was left out because its namespace has its share of all last states.
+const NoRoom = "its namespace has its share of the room for last states"
+
+// WithoutContent is the state with who it is, its hash and when it was made, and nothing else.
+func (s *State) WithoutContent() State {
+	bare := *s
+	bare.Managers, bare.Body, bare.MetadataOnly, bare.Reason = nil, []byte(`{}`), true, NoRoom
+	if !s.Created.IsZero() {
+		bare.Body = []byte(`{"metadata":{"creationTimestamp":"` + s.Created.UTC().Format(time.RFC3339) + `"}}`)
+	}
+	return bare
+}
+
 // Hash identifies a content.
 type Hash [16]byte
 

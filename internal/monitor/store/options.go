@@ -30,7 +30,7 @@ type Options struct {
 	Dir string
 	// MaxBytes is how large all files of the folder may be together, in bytes, but for Slack. The oldest changes of the namespace
 	// that has the most go first. The last states of objects, the outbox and the values never go: if they alone need more, Commit
-	// returns NoSpace. While a file is packed its copy is there too, which has about an eighth of MaxBytes at most. Default 2 GiB, at
+	// returns NoSpace. The contents of the last states have half of it at most, shared among namespaces: see held.go. While a file is packed its copy is there too, which has about an eighth of MaxBytes at most. Default 2 GiB, at
 	// least MinBytes.
 	MaxBytes int64
 	// MaxAge is how long a change is kept. A file goes as a whole, when its last change is older. Default 0: as long as there is

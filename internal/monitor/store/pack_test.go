@@ -37,7 +37,7 @@ func interleaved(random *rand.Rand, rv *int, written []int, first float64, at ti
 // Where namespaces write small changes in turn, each page has some of all of them. Taking out those of one frees few pages by itself,
 // and still no more goes than there must.
 func TestSmallChangesOfManyNamespacesMakeRoomForEachOther(t *testing.T) {
-	t.Parallel()
+	fills(t)
 	for namespaces, first := range map[int]float64{20: 0.4} {
 		t.Run(fmt.Sprint(namespaces), func(t *testing.T) {
 			clock := newClock()
@@ -100,7 +100,7 @@ func checkShares(t *testing.T, s *Store, written []int, now time.Time) {
 
 // A file does not grow to all there is room for because one namespace writes alone.
 func TestAFileOfOneNamespaceIsBounded(t *testing.T) {
-	t.Parallel()
+	fills(t)
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(43, 1))

@@ -33,6 +33,10 @@ type session struct {
 	// usages are what they have in the other files, as far as it was read, and free is how much of the file holds nothing.
 	usages map[dayName]*usage
 	free   int64
+	// held is how many bytes the contents of the last states of each namespace have, nil if they were not counted yet, and heldAll how
+	// many all have.
+	held    map[string]int64
+	heldAll int64
 	// waiting is how many messages wait for each output, nil if they were not counted yet, and refused how many were refused since the
 	// last group.
 	waiting map[string]int64

@@ -63,6 +63,7 @@ func (s *Store) Forget(ctx context.Context, kind schema.GroupResource) error {
 		err := s.update(ctx, func(se *session) error {
 			const these = ` WHERE id IN (SELECT id FROM states WHERE kind = (SELECT id FROM kinds WHERE grp = ? AND resource = ?) LIMIT ?)`
 			var err error
+			se.held = nil // many go
 			if gone, err = se.state.affect(se.ctx, `DELETE FROM states`+these, kind.Group, kind.Resource, atOnce); err != nil || gone == atOnce {
 				return err
 			}

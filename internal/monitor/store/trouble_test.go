@@ -71,6 +71,7 @@ func losses(t *testing.T, s *Store) []Loss {
 const today, yesterday = "changes-2026-11-22.db", "changes-2026-11-21.db"
 
 func TestADamagedDayIsMovedAside(t *testing.T) {
+	fills(t)
 	for name, c := range map[string]struct {
 		file          string
 		offset, bytes int64
@@ -285,6 +286,7 @@ func checkDamaged(t *testing.T, s *Store, h *history) (damaged int) {
 }
 
 func TestFilesThatAreDeletedWhileTheyAreOpenArePutBack(t *testing.T) {
+	fills(t)
 	for name, files := range map[string][]string{
 		"the states":         {stateFile},
 		"the day":            {today},

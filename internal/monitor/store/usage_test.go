@@ -31,7 +31,7 @@ func ofNamespace(random *rand.Rand, rv *int, namespace string, at time.Time, cha
 // One namespace changes an object of 0.9 MB without an end. Whatever it writes, another namespace that has less than its share of
 // the history keeps all of it, and who asks for the history of the one that writes is told what went.
 func TestOneNamespaceDoesNotPushOutTheHistoryOfAnother(t *testing.T) {
-	t.Parallel()
+	fills(t)
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(41, 2))
@@ -78,7 +78,7 @@ func TestOneNamespaceDoesNotPushOutTheHistoryOfAnother(t *testing.T) {
 
 // Namespaces that write much share the history alike, over days, and each keeps its newest changes.
 func TestNamespacesShareTheHistoryAlike(t *testing.T) {
-	t.Parallel()
+	fills(t)
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(41, 3))
@@ -115,7 +115,7 @@ func TestNamespacesShareTheHistoryAlike(t *testing.T) {
 
 // An object of which older changes were taken out is as it was, as far as its changes go back, and before that nothing is made up.
 func TestAnObjectIsStillPutTogetherAfterItsOldestChangesWent(t *testing.T) {
-	t.Parallel()
+	fills(t)
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes, SnapshotEvery: 5})
 	random := rand.New(rand.NewPCG(41, 4))
@@ -156,7 +156,7 @@ func TestAnObjectIsStillPutTogetherAfterItsOldestChangesWent(t *testing.T) {
 
 // A crash at any moment while room is made leaves a history that is whole but for what it says that is not there.
 func TestACrashWhileRoomIsMade(t *testing.T) {
-	t.Parallel()
+	fills(t)
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(41, 5))
@@ -199,7 +199,7 @@ func TestACrashWhileRoomIsMade(t *testing.T) {
 
 // The files of an older version say nothing about namespaces. They go as a whole, as they did, and what is new is fair.
 func TestFilesOfAnOlderVersionGoAsAWhole(t *testing.T) {
-	t.Parallel()
+	fills(t)
 	clock := newClock()
 	s := open(t, Options{Clock: clock, MaxBytes: MinBytes})
 	random := rand.New(rand.NewPCG(41, 6))

@@ -296,7 +296,7 @@ func (se *session) putBatch(p *prepared) error {
 			}
 		}
 		for _, uid := range p.batch.Drop {
-			if err := se.state.exec(se.ctx, `DELETE FROM states WHERE kind = ? AND uid = ?`, kind, storedUID(uid)); err != nil {
+			if err := se.dropState(kind, uid); err != nil {
 				return err
 			}
 		}
@@ -327,17 +327,6 @@ func (se *session) putKind(b *Batch) (int64, error) {
 		time = CASE ?6 WHEN '' THEN time ELSE ?5 END, checkpoint = CASE ?6 WHEN '' THEN checkpoint ELSE ?6 END WHERE id = ?7`,
 		kind.Version, kind.Kind, boolNumber(kind.Namespaced), string(kind.Definition), reached, checkpoint, id)
 	return id, err
-}
-
-const insertState = `INSERT INTO states(kind, uid, rv, hash, namespace, name, generation, metadata, redacted, reason, managers, body)
-	VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(kind, uid) DO UPDATE SET rv = excluded.rv, hash = excluded.hash,
-	namespace = excluded.namespace, name = excluded.name, generation = excluded.generation, metadata = excluded.metadata,
-	redacted = excluded.redacted, reason = excluded.reason, managers = excluded.managers, body = excluded.body`
-
-func (se *session) putState(kind int64, p *preparedState) error {
-	state := p.state
-	return se.state.exec(se.ctx, insertState, kind, storedUID(state.UID), storedVersion(state.ResourceVersion), state.Hash[:], state.Namespace,
-		state.Name, state.Generation, boolNumber(state.MetadataOnly), state.Redacted, state.Reason, p.managers, p.body)
 }
 
 func (se *session) putRest(b *Batch) error {
