@@ -127,6 +127,9 @@ func checkJudged(t *testing.T, j *judge) {
 	for number, bodies := range j.passed {
 		for _, body := range bodies {
 			got++
+			if half, left := strings.CutPrefix(body, "half of "); left && len(j.judged[number]) == 1 && strings.HasPrefix(j.judged[number][0], half) {
+				body = j.judged[number][0] // the client has left once it was judged, so the request is cut, and the backend is told
+			}
 			if len(j.judged[number]) != 1 || j.judged[number][0] != body || !strings.HasPrefix(body, "body of "+number+" ") || strings.Contains(number, "refused") {
 				t.Errorf("request %q: the Service was shown %.80q, and the backend got %.80q", number, j.judged[number], body)
 			}
