@@ -1,24 +1,10 @@
 package status
 
 import (
-	"fmt"
 	"reflect"
-
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/slipway-dev/slipway/internal/redact"
 )
-
-// Recorder returns a recorder of events that hides secrets in their notes: what others said may be quoted in one.
-func Recorder(to events.EventRecorder) events.EventRecorder { return recorder{to} }
-
-type recorder struct{ to events.EventRecorder }
-
-// Eventf implements events.EventRecorder.
-func (r recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	r.to.Eventf(regarding, related, eventType, reason, action, "%s", redact.Clean(fmt.Sprintf(note, args...)))
-}
 
 // withoutSecrets returns a status in which no message, however deep, has a secret. It shares with the old one what has not changed:
 // that may be a part of the cache.
