@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -187,7 +185,7 @@ func TestACanaryIsNowhere(t *testing.T) {
 	m.stop()
 	outlets["stream"], outlets["webhook"] = outlet{stream.text(), plain}, outlet{m.webhook.text(), plain}
 	outlets["headers of the webhook"], outlets["log"] = outlet{m.requests.text(), "Slipway-Signature"}, outlet{m.log.text(), namespace + "/bird"}
-	outlets["files"] = outlet{files(t, folder), "birds.example.com"}
+	outlets["files"] = outlet{canaries.Files(t, folder), "birds.example.com"}
 	for part, text := range contents(t, folder) {
 		outlets["store: "+part] = text
 	}
@@ -307,24 +305,6 @@ func events(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(raw)
-}
-
-// files are all files as they are on the disk.
-func files(t *testing.T, folder string) string {
-	t.Helper()
-	var all strings.Builder
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		all.Write(raw)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all.String()
 }
 
 // contents is what the store has, unpacked.

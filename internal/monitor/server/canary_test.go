@@ -3,9 +3,6 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +54,7 @@ func TestNoFormIsStoredOrAnswered(t *testing.T) {
 	ask("changes?namespace=north", plainText)
 	ask("health?all=true", `"reason":"Broken"`)
 	ask("kinds", "birds")
-	said["files"] = filesBelow(t, folder)
+	said["files"] = canary.Files(t, folder)
 	for place, text := range said {
 		for _, form := range canary.Forms() {
 			if trace, found := form.In(text); found {
@@ -104,22 +101,4 @@ func (m *monitor) plant(policy *change.Policy, kind change.Kind, name string, fo
 		Kind: kind, Namespace: "north", Name: name, UID: states[1].UID, ResourceVersion: "2", Type: change.Updated, Time: time.Now(),
 		Fields: fields, ObjectCreated: m.made,
 	}}})
-}
-
-// filesBelow are all files of a folder as they are on the disk.
-func filesBelow(t *testing.T, folder string) string {
-	t.Helper()
-	var all strings.Builder
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		all.Write(raw)
-		return err
-	})
-	if err != nil || all.Len() == 0 {
-		t.Fatalf("the files have %d bytes: %v", all.Len(), err)
-	}
-	return all.String()
 }
