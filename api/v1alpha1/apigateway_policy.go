@@ -47,7 +47,8 @@ type Timeouts struct {
 	Request Duration `json:"request,omitempty"`
 	// backend is the time from sending a request to the head of the response, for each
 	// try, up to 24h, for example 5s; 0s is no bound. The body may take longer. Exceeded
-	// it is answered with 504. Default 60s.
+	// it is answered with 504. Default: where request is stated, there is no bound but that one,
+	// and 60s otherwise.
 	// +optional
 	Backend Duration `json:"backend,omitempty"`
 	// idle is the longest pause while a body is received: the request's body from the

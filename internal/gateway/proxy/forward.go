@@ -141,6 +141,7 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 		HeaderTimeout:  e.route.Timeouts.Backend,
 		AttemptTimeout: e.route.Timeouts.Attempt,
 		IdleTimeout:    e.backendIdle(backend),
+		Patient:        e.route.Timeouts.Patient,
 		Retry:          retryOf(&e.route.Retries),
 		Informational:  e.informed,
 	}

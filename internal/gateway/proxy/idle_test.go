@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
@@ -292,4 +293,33 @@ func TestAWatchCutsTheCallThatTakesTooLongAndNoOther(t *testing.T) {
 		want(t, "of the next call, when it is late", cuts.Load(), int64(2))
 		w.end()
 	})
+}
+
+// Of a rule that says how long requests may take, no default of the proxy bounds the backend's pauses.
+func TestABackendMayPauseAsLongAsARuleAllows(t *testing.T) {
+	for name, test := range map[string]struct {
+		timeouts table.Timeouts
+		whole    bool
+	}{
+		"nothing is said":          {table.Timeouts{}, false},
+		"no bound":                 {table.Timeouts{Patient: true}, true},
+		"a bound that is far away": {table.Timeouts{Request: time.Minute, Patient: true}, true},
+		"a try that may take long": {table.Timeouts{Attempt: time.Minute, Patient: true}, true},
+		"a bound that is over":     {table.Timeouts{Request: 2 * soon, Patient: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := startTable(t, Options{BackendTimeout: soon}, compileRules(t, table.Input{Rules: []table.Rule{
+				{Name: "slow", Path: "/", Timeouts: test.timeouts, Backends: []table.BackendRef{backendTo("app")}},
+			}}, map[string]string{"app": serve(t, silent("text/plain"))}))
+			response, err := http2Client(t).Do(g.request("GET", "/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if _, err = io.ReadAll(response.Body); (err == nil) != test.whole {
+				t.Errorf("reading the response ended with %v", err)
+			}
+		})
+	}
 }

@@ -147,6 +147,8 @@ func (e *exchange) backendIdle(backend *table.Backend) time.Duration {
 		return 0
 	case e.route.Timeouts.IdleSet:
 		return e.route.Timeouts.Idle
+	case e.route.Timeouts.Patient:
+		return 0
 	}
 	return e.handler.options.BackendTimeout
 }

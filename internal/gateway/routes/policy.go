@@ -51,7 +51,11 @@ func addTimeouts(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
 	if rule.Timeouts.Request, f = parseDuration("timeouts.request", timeouts.Request, 0); f != nil {
 		return f
 	}
-	if rule.Timeouts.Backend, f = parseDuration("timeouts.backend", timeouts.Backend, defaultBackendTimeout); f != nil {
+	fallback := defaultBackendTimeout
+	if timeouts.Request != "" {
+		fallback = 0 // who says how long a request may take means it, also that there is no bound
+	}
+	if rule.Timeouts.Backend, f = parseDuration("timeouts.backend", timeouts.Backend, fallback); f != nil {
 		return f
 	}
 	rule.Timeouts.IdleSet = timeouts.Idle != ""

@@ -157,3 +157,27 @@ func TestWhatIsKept(t *testing.T) {
 		}
 	}
 }
+
+// What a route says of its time holds: the default for the head of a response is for those that say nothing.
+func TestNoDefaultIsShorterThanTheTimeOfARequest(t *testing.T) {
+	for said, want := range map[slipwayv1alpha1.Timeouts]table.Timeouts{
+		{}:                              {Backend: time.Minute},
+		{Idle: "5s"}:                    {Backend: time.Minute, Idle: 5 * time.Second, IdleSet: true},
+		{Request: "90s"}:                {Request: 90 * time.Second},
+		{Request: "0s"}:                 {},
+		{Request: "2h", Backend: "5s"}:  {Request: 2 * time.Hour, Backend: 5 * time.Second},
+		{Request: "0s", Backend: "90s"}: {Backend: 90 * time.Second},
+		{Backend: "0s"}:                 {},
+	} {
+		compiled, problems := routes.Compile(routes.Input{
+			Routes:   []slipwayv1alpha1.Route{{BackendService: &slipwayv1alpha1.BackendService{Name: "a", Port: 80}, Timeouts: &said}},
+			Services: map[string]table.Service{"a": {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
+		})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		if diff := cmp.Diff(want, compiled.Routes[0].Timeouts); diff != "" {
+			t.Errorf("%+v: -want +got:\n%s", said, diff)
+		}
+	}
+}

@@ -102,6 +102,8 @@ type Timeouts struct {
 	// Idle bounds how long no bytes of a body may come. Not set: the defaults of the proxy.
 	Idle    time.Duration
 	IdleSet bool
+	// Patient tells that Request and Attempt alone bound how long a backend may take. It may pause within them.
+	Patient bool
 }
 
 // Causes is a set of reasons to send a request again.

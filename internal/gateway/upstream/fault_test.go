@@ -3,10 +3,13 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,5 +107,36 @@ func TestAnEndpointMustTakeTheRequest(t *testing.T) {
 	wantKind(t, err, Timeout)
 	if failures := (*s.endpoints.Load())[0].failures.Load(); failures != 0 {
 		t.Errorf("%d failures count against the endpoint", failures)
+	}
+}
+
+func TestAnEndpointMayTakeThePatientRequestSlowly(t *testing.T) {
+	const size = 4 << 20
+	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-time.After(150 * time.Millisecond) // longer than SendTimeout
+		n, _ := io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprint(w, n)
+	})
+	plain := httptest.NewServer(slow)
+	t.Cleanup(plain.Close)
+	for name, test := range map[string]struct {
+		protocol Protocol
+		address  string
+	}{
+		"HTTP/1": {HTTP1, plain.Listener.Addr().String()},
+		"HTTP/2": {HTTP2, http2Backend(t, slow)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serving(t, Options{SendTimeout: 50 * time.Millisecond}, test.address)
+			req := post(strings.NewReader(strings.Repeat("x", size)), size)
+			req.Protocol, req.Patient = test.protocol, true
+			if status, body := fetch(t, s, req); status != http.StatusOK || body != strconv.Itoa(size) {
+				t.Errorf("got %d %q", status, body)
+			}
+			req = post(strings.NewReader(strings.Repeat("x", size)), size)
+			req.Protocol, req.Patient, req.Deadline = test.protocol, true, time.Now().Add(20*time.Millisecond)
+			_, err := s.Do(t.Context(), req)
+			wantKind(t, err, Timeout)
+		})
 	}
 }

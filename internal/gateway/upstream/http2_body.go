@@ -68,6 +68,9 @@ func (b *http2Body) take(p []byte) (n int, err error) {
 
 // startTimer and stopTimer need mu held.
 func (b *http2Body) startTimer() {
+	if b.request.Patient {
+		return
+	}
 	if b.timer == nil {
 		b.timer = time.AfterFunc(b.stuckAfter, b.stuck)
 		return

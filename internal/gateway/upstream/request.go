@@ -82,6 +82,9 @@ type Request struct {
 	// IdleTimeout bounds the wait for each further part of the response's body. It does not
 	// apply to a stream. Zero: no bound.
 	IdleTimeout time.Duration
+	// Patient tells that the endpoint may pause while it reads the request, within Deadline and AttemptTimeout. Without it,
+	// Options.SendTimeout bounds each pause.
+	Patient bool
 	// Retry defines which requests are retried, besides those that are always safe to
 	// retry.
 	Retry Retry

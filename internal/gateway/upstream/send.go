@@ -153,8 +153,11 @@ func (s *sender) writeTrailers(b []byte) error {
 }
 
 func (s *sender) write(b []byte) error {
-	now := s.conn.options.Clock.Now()
-	if err := s.conn.raw.SetWriteDeadline(earlier(s.conn.end, now.Add(s.conn.options.SendTimeout))); err != nil {
+	end := s.conn.end
+	if !s.conn.request.Patient {
+		end = earlier(end, s.conn.options.Clock.Now().Add(s.conn.options.SendTimeout))
+	}
+	if err := s.conn.raw.SetWriteDeadline(end); err != nil {
 		return err
 	}
 	_, err := s.conn.raw.Write(b)

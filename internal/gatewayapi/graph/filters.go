@@ -194,25 +194,20 @@ func texts[T ~string](in []T) []string {
 // nothing, as with APIGateways.
 const defaultBackendTimeout = time.Minute
 
+// timeouts reads how long requests may take. What a rule says holds in the place of the defaults, also that there is no bound.
 func (r *rule) timeouts(in *gatewayv1.HTTPRouteTimeouts) *fault {
-	r.action.Timeouts.Backend = defaultBackendTimeout
-	if in == nil {
+	if in == nil || in.Request == nil && in.BackendRequest == nil {
+		r.action.Timeouts.Backend = defaultBackendTimeout
 		return nil
 	}
+	r.action.Timeouts.Patient = true
 	var f *fault
 	if r.action.Timeouts.Request, f = duration(r.field+".timeouts.request", in.Request); f != nil {
 		return f
 	}
-	if in.BackendRequest != nil {
-		// It lasts until the response has ended, not only until it begins.
-		r.action.Timeouts.Backend = 0
-		r.action.Timeouts.Attempt, f = duration(r.field+".timeouts.backendRequest", in.BackendRequest)
-		return f
-	}
-	if request := r.action.Timeouts.Request; request > 0 {
-		r.action.Timeouts.Backend = min(request, defaultBackendTimeout)
-	}
-	return nil
+	// It lasts until the response has ended, not only until it begins.
+	r.action.Timeouts.Attempt, f = duration(r.field+".timeouts.backendRequest", in.BackendRequest)
+	return f
 }
 
 // duration reads a duration of GEP-2257, which the schema has checked. Zero, and none, is no bound.

@@ -20,7 +20,8 @@ type TimeoutsApplyConfiguration struct {
 	Request *apiv1alpha1.Duration `json:"request,omitempty"`
 	// backend is the time from sending a request to the head of the response, for each
 	// try, up to 24h, for example 5s; 0s is no bound. The body may take longer. Exceeded
-	// it is answered with 504. Default 60s.
+	// it is answered with 504. Default: where request is stated, there is no bound but that one,
+	// and 60s otherwise.
 	Backend *apiv1alpha1.Duration `json:"backend,omitempty"`
 	// idle is the longest pause while a body is received: the request's body from the
 	// client, or the response's body from the backend. Up to 24h; 0s is no bound. A longer
