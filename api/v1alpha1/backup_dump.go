@@ -31,7 +31,7 @@ type BackupDump struct {
 	Command []string `json:"command"`
 
 	// env are environment variables by name, at most 200 of at most 32 KiB each. They win over envFrom, and over what the
-	// source's container has.
+	// source's container has. $(NAME) in a value stands for the variable NAME, and $$(NAME) for the text $(NAME).
 	// +kubebuilder:validation:MaxProperties=200
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))",message="spec.dump.env: a name must hold only letters, digits, '-', '_' and '.' and must not start with a digit"
 	// +optional

@@ -77,7 +77,8 @@ type WebAppSpec struct {
 	Port int32 `json:"port"`
 
 	// env are environment variables by name, at most 200 of at most 32 KiB each. They
-	// win over envFrom.
+	// win over envFrom. $(NAME) in a value stands for the variable NAME, wherever it is
+	// defined, and $$(NAME) for the text $(NAME). A name that nothing defines stays as it is.
 	// +kubebuilder:validation:MaxProperties=200
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))",message="spec.env: a name must hold only letters, digits, '-', '_' and '.' and must not start with a digit",messageExpression="\"spec.env: the name '\" + self.filter(k, !k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))[0] + \"' must hold only letters, digits, '-', '_' and '.' and must not start with a digit\""
 	// +optional

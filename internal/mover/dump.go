@@ -116,7 +116,8 @@ func (d *DumpContainer) container() (*corev1ac.ContainerApplyConfiguration, erro
 	return container, nil
 }
 
-// environment is that of the source's container, but for what is replaced.
+// environment is that of the source's container, but for what is replaced. What is replaced comes last, so the variables are
+// put in order again for those that refer to it.
 func (d *DumpContainer) environment() (env []*corev1ac.EnvVarApplyConfiguration, from []*corev1ac.EnvFromSourceApplyConfiguration, err error) {
 	var own []corev1.EnvVar
 	for _, variable := range d.Env {
@@ -137,7 +138,7 @@ func (d *DumpContainer) environment() (env []*corev1ac.EnvVarApplyConfiguration,
 	if from, err = applied[corev1ac.EnvFromSourceApplyConfiguration](d.EnvFrom); err != nil {
 		return nil, nil, err
 	}
-	return append(env, d.MoreEnv...), append(from, d.MoreEnvFrom...), nil
+	return children.InOrder(append(env, d.MoreEnv...)), append(from, d.MoreEnvFrom...), nil
 }
 
 // applied returns objects as apply configurations, which have the same JSON.

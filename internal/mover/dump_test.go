@@ -67,7 +67,7 @@ func TestTheContainerOfACommandSeesNoSecretOfOurs(t *testing.T) {
 
 func TestTheEnvironmentOfACommand(t *testing.T) {
 	d := &DumpContainer{
-		Env:     []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)"}, {Name: "A", Value: "2"}, {Name: "C", Value: "3"}},
+		Env:     []corev1.EnvVar{{Name: "C", Value: "3"}, {Name: "A", Value: "1"}, {Name: "B", Value: "$(A) $(C)"}, {Name: "A", Value: "2"}},
 		MoreEnv: []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName("C").WithValue("own")},
 	}
 	env, from, err := d.environment()
@@ -78,8 +78,8 @@ func TestTheEnvironmentOfACommand(t *testing.T) {
 	for _, e := range env {
 		got = append(got, *e.Name+"="+*e.Value)
 	}
-	// A name stands there once: server-side apply refuses more.
-	if diff := cmp.Diff([]string{"B=$(A)", "A=2", "C=own"}, got); diff != "" {
+	// A name stands there once: server-side apply refuses more. What refers to it comes after it.
+	if diff := cmp.Diff([]string{"A=2", "C=own", "B=$(A) $(C)"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/children"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/schedule"
@@ -65,6 +66,11 @@ func problems(spec *slipwayv1alpha1.BackupSpec) []problem {
 	if spec.RetentionPolicy != "" {
 		if _, err := schedule.ParseRetentionPolicy(spec.RetentionPolicy); err != nil {
 			found = append(found, problemOf(err))
+		}
+	}
+	if spec.Dump != nil {
+		if wrong := children.EnvProblem(spec.Dump.Env, spec.Dump.EnvFrom); wrong != "" {
+			note("dump.env", wrong)
 		}
 	}
 	for _, pattern := range spec.Exclude {

@@ -47,6 +47,12 @@ var wrongSpecs = map[string]struct {
 		func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "pvc://shop-data/backups" },
 		[]string{"spec.destination", "pvc://shop-data", "spec.source"},
 	},
+	"variables of a dump in a circle": {
+		func(s *slipwayv1alpha1.BackupSpec) {
+			s.Dump = &slipwayv1alpha1.BackupDump{Env: map[string]slipwayv1alpha1.EnvValue{"A": "$(B)", "B": "$(A)"}}
+		},
+		[]string{"spec.dump.env", "A and B refer to each other"},
+	},
 	"a claim that cannot be": {func(s *slipwayv1alpha1.BackupSpec) { s.Source = "pvc/a..b" }, []string{"spec.source"}},
 	"a bucket that cannot be": {
 		func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "s3://a..b/c" },

@@ -85,6 +85,8 @@ type readTemplate struct {
 	*desired.PodTemplate
 	// refused is the field by which it may do too much, or nothing.
 	refused string
+	// misordered tells that a variable in it comes before one that it refers to.
+	misordered bool
 }
 
 // templateOf reads the template of a revision, and tells what is unsafe about it.
@@ -96,7 +98,7 @@ func (n *names) templateOf(app *slipwayv1alpha1.WebApp, revision namedRevision) 
 	if err != nil {
 		return readTemplate{}, err
 	}
-	read := readTemplate{PodTemplate: template}
+	read := readTemplate{PodTemplate: template, misordered: !desired.ResolvesEnv(template)}
 	if len(revision.Template) > 0 {
 		read.refused = desired.Unsafe(app, revision.Revision, template)
 	}

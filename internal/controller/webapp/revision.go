@@ -8,8 +8,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
+	"github.com/slipway-dev/slipway/internal/kit/children"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
 // revisionHistory is how many good revisions are kept.
@@ -19,6 +22,9 @@ const revisionHistory = 5
 // failed or the configuration it needs is missing. Then the last good revision goes
 // on, or nothing is started.
 func (s *scope) chooseRevision(names *names) error {
+	if problem := children.EnvProblem(s.app.Spec.Env, s.app.Spec.EnvFrom); problem != "" {
+		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.env: %s", problem)
+	}
 	name, err := names.of(s)
 	if err != nil {
 		return err

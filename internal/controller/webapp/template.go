@@ -13,16 +13,22 @@ import (
 // findWanted returns the revision that the spec asks for. One that was applied before is
 // taken as it was stored, template and all: another release of the operator may build
 // another template of the same spec, and pods that nobody has changed must not restart.
-// name is what this release calls it.
+// Only a template in which a variable does not find one that it refers to is built again: its
+// pods do not run what the spec says. name is what this release calls it.
 func (s *scope) findWanted(names *names, name string) (namedRevision, error) {
 	for _, stored := range slices.Backward(slices.Concat(s.drafts, s.revisions)) {
 		called, err := names.ofStored(s.app, stored)
 		if err != nil {
 			return namedRevision{}, err
 		}
-		if called == name || stored.name == name {
-			return stored.namedRevision, nil
+		if called != name && stored.name != name {
+			continue
 		}
+		// One that cannot be read is told where it is used.
+		if template, err := names.templateOf(s.app, stored.namedRevision); err == nil && template.misordered {
+			continue
+		}
+		return stored.namedRevision, nil
 	}
 	wanted := namedRevision{name: name, Revision: desired.RevisionOf(s.app.Spec, s.config.hash)}
 	template := desired.NewTemplate(s.app, wanted.Revision)

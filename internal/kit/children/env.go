@@ -9,7 +9,8 @@ import (
 )
 
 // Env lists the variables of a container by name: values, and single keys of Secrets and ConfigMaps. Of several sources the
-// last one wins, and values win over all, because a name can stand in the list only once.
+// last one wins, and values win over all, because a name can stand in the list only once. A variable that a value refers to
+// comes before it.
 func Env(values map[string]slipwayv1alpha1.EnvValue, sources []slipwayv1alpha1.EnvFromSource) []*corev1ac.EnvVarApplyConfiguration {
 	byName := map[string]*corev1ac.EnvVarApplyConfiguration{}
 	for _, source := range sources {
@@ -30,7 +31,7 @@ func Env(values map[string]slipwayv1alpha1.EnvValue, sources []slipwayv1alpha1.E
 	for _, name := range names {
 		list = append(list, byName[name])
 	}
-	return list
+	return InOrder(list)
 }
 
 func keySource(source slipwayv1alpha1.EnvFromSource, key string) *corev1ac.EnvVarSourceApplyConfiguration {

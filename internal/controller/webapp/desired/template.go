@@ -8,6 +8,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/children"
 )
 
 // PodTemplate is what pods are made from.
@@ -55,6 +56,22 @@ func (r Revision) Applied(template *PodTemplate) (Revision, error) {
 	}
 	r.Template = raw
 	return r, nil
+}
+
+// ResolvesEnv tells that a stored template has the variables of the spec in an order in which each $(NAME) stands for what it
+// refers to. Earlier releases ordered them by name.
+func ResolvesEnv(template *PodTemplate) bool {
+	for i := range template.Spec.Containers {
+		env := template.Spec.Containers[i].Env
+		list := make([]*corev1ac.EnvVarApplyConfiguration, len(env))
+		for j := range env {
+			list[j] = &env[j]
+		}
+		if !children.IsInOrder(list) {
+			return false
+		}
+	}
+	return true
 }
 
 func templateName(app *slipwayv1alpha1.WebApp, template *PodTemplate) (string, error) {

@@ -24,7 +24,7 @@ type BackupDumpApplyConfiguration struct {
 	// $(NAME) stands for the environment variable NAME.
 	Command []string `json:"command,omitempty"`
 	// env are environment variables by name, at most 200 of at most 32 KiB each. They win over envFrom, and over what the
-	// source's container has.
+	// source's container has. $(NAME) in a value stands for the variable NAME, and $$(NAME) for the text $(NAME).
 	Env map[string]apiv1alpha1.EnvValue `json:"env,omitempty"`
 	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. An entry with keys wins over what the
 	// source's container has; of two entries of the same sort the later one wins.

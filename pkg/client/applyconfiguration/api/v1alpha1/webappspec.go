@@ -22,7 +22,8 @@ type WebAppSpecApplyConfiguration struct {
 	// port is where the application listens, and the port of its Service, from 1 to 65535.
 	Port *int32 `json:"port,omitempty"`
 	// env are environment variables by name, at most 200 of at most 32 KiB each. They
-	// win over envFrom.
+	// win over envFrom. $(NAME) in a value stands for the variable NAME, wherever it is
+	// defined, and $$(NAME) for the text $(NAME). A name that nothing defines stays as it is.
 	Env map[string]apiv1alpha1.EnvValue `json:"env,omitempty"`
 	// envFrom adds environment variables from Secrets and ConfigMaps, at most 32. If several
 	// set the same variable, env wins, then an entry with keys, then one without. Of two

@@ -1,0 +1,142 @@
+package children
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/text"
+)
+
+// InOrder puts each variable behind those that its value refers to: $(NAME) stands for a variable that comes before, and is
+// left as it is otherwise. What refers to nothing that comes later stays where it is. Of variables that refer to each other
+// none can come first; the one that was first stays so.
+func InOrder(list []*corev1ac.EnvVarApplyConfiguration) []*corev1ac.EnvVarApplyConfiguration {
+	byName := make(map[string]*corev1ac.EnvVarApplyConfiguration, len(list))
+	for _, variable := range list {
+		byName[*variable.Name] = variable
+	}
+	ordered := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(list))
+	reached := make(map[string]bool, len(list))
+	var add func(variable *corev1ac.EnvVarApplyConfiguration)
+	add = func(variable *corev1ac.EnvVarApplyConfiguration) {
+		if reached[*variable.Name] {
+			return
+		}
+		reached[*variable.Name] = true
+		for _, name := range references(Or(variable.Value, "")) {
+			if other := byName[name]; other != nil {
+				add(other)
+			}
+		}
+		ordered = append(ordered, variable)
+	}
+	for _, variable := range list {
+		add(variable)
+	}
+	return ordered
+}
+
+// IsInOrder tells that InOrder changes nothing.
+func IsInOrder(list []*corev1ac.EnvVarApplyConfiguration) bool {
+	return slices.Equal(list, InOrder(list))
+}
+
+// Bounds of what is said of variables that refer to each other.
+const (
+	maxToldNames = 5
+	maxToldName  = 64
+)
+
+// EnvProblem says which variables refer to each other, so that none can come first, or nothing. A variable that refers to
+// itself means what a source that is used whole gives it, and is wrong without one.
+func EnvProblem(values map[string]slipwayv1alpha1.EnvValue, sources []slipwayv1alpha1.EnvFromSource) string {
+	const open, done = 1, 2
+	state := make(map[string]int, len(values))
+	var path []string
+	var visit func(name string) []string
+	visit = func(name string) []string {
+		state[name] = open
+		path = append(path, name)
+		for _, other := range references(string(values[name])) {
+			if _, there := values[other]; !there || other == name && mayGive(sources, name) {
+				continue
+			}
+			switch state[other] {
+			case open:
+				return path[slices.Index(path, other):]
+			case done:
+			default:
+				if circle := visit(other); circle != nil {
+					return circle
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		state[name] = done
+		return nil
+	}
+	names := make([]string, 0, len(values))
+	for name, value := range values {
+		if len(references(string(value))) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if state[name] == 0 {
+			if circle := visit(name); circle != nil {
+				return told(circle)
+			}
+		}
+	}
+	return ""
+}
+
+// mayGive tells that a source that is used whole may have a variable of the name.
+func mayGive(sources []slipwayv1alpha1.EnvFromSource, name string) bool {
+	return slices.ContainsFunc(sources, func(source slipwayv1alpha1.EnvFromSource) bool {
+		return len(source.Keys) == 0 && strings.HasPrefix(name, source.Prefix)
+	})
+}
+
+func told(circle []string) string {
+	first := text.Cut(circle[0], maxToldName)
+	if len(circle) == 1 {
+		return fmt.Sprintf("%s refers to itself: $(%s) is what an entry of envFrom without keys gives, and there is none; $$(%s) is the text",
+			first, first, first)
+	}
+	var names []string
+	for _, name := range circle[:min(len(circle), maxToldNames)] {
+		names = append(names, text.Cut(name, maxToldName))
+	}
+	if more := len(circle) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	last := len(names) - 1
+	return fmt.Sprintf("%s and %s refer to each other with $(NAME), so none of them has a value that another can use; $$(NAME) is the text",
+		strings.Join(names[:last], ", "), names[last])
+}
+
+// references are the names in a value that stand as $(NAME), as the kubelet reads them: $$ is a $.
+func references(value string) []string {
+	var names []string
+	for {
+		at := strings.IndexByte(value, '$')
+		if at < 0 || at+1 == len(value) {
+			return names
+		}
+		next := value[at+1]
+		value = value[at+2:]
+		if next != '(' {
+			continue
+		}
+		if end := strings.IndexByte(value, ')'); end >= 0 {
+			names = append(names, value[:end])
+			value = value[end+1:]
+		}
+	}
+}
