@@ -39,11 +39,11 @@ test: bin/testsum bin/localkube ## Run what every change needs: unit, API server
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
-test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-neighbours test-oidc test-conformance test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-neighbours test-oidc test-conformance test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-streams test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
 
 # What fills the monitor's store is skipped with the race detector, because the inside of SQLite is not our code and takes ten times
 # as long with it.
-FILL = go test -json -tags testing -count=1 $(TEST_FLAGS) ./internal/monitor/store
+FILL = go test -json -tags testing -count=1 -p 1 $(TEST_FLAGS) ./internal/monitor/store ./test/streams
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -126,6 +126,11 @@ test-monitor-oracle: bin/testsum bin/localkube ## Kill, cut off and confuse the 
 	@go build -tags monitorplant -o bin/slipway-monitor-planted ./cmd/slipway-monitor
 	@MONITOR=$(CURDIR)/bin/slipway-monitor MONITOR_PLANTED=$(CURDIR)/bin/slipway-monitor-planted KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
 	  go test -json -count=1 -timeout 3h -tags monitororacle,testing $(TEST_FLAGS) ./test/monitor | $(TESTSUM)
+
+.PHONY: test-monitor-streams
+test-monitor-streams: bin/testsum ## Let ten viewers read the monitor's streams for 10 minutes, or DURATION, while the machine is busy: none may fall silent.
+	@echo 'test-monitor-streams:'
+	@DURATION='$(or $(DURATION),10m)' go test -json -count=1 -timeout 3h -tags testing $(TEST_FLAGS) ./test/streams | $(TESTSUM)
 
 .PHONY: test-monitor-long
 test-monitor-long: ## The same for 30 minutes, or DURATION.

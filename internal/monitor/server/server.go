@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// answerWithin is how long an answer may take, streams aside, and sentWithin how long its bytes may take.
+	// answerWithin is how long an answer may take, each step of a stream too, and sentWithin how long its bytes may take.
 	answerWithin = 20 * time.Second
 	sentWithin   = 30 * time.Second
 	// maxHeader is how many bytes the headers of a request may have.
@@ -26,6 +26,8 @@ type server struct {
 	cursors  *sealer
 	sessions *sealer
 	index    *index
+	// within is answerWithin, unless a test sets it.
+	within time.Duration
 }
 
 // request is a request of somebody who is known.
@@ -72,7 +74,7 @@ func newServer(options Options) (http.Handler, *server, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &server{options: options, tokens: newAuthenticator(&options), access: newAuthorizer(&options), limits: newLimits(&options)}
+	s := &server{options: options, tokens: newAuthenticator(&options), access: newAuthorizer(&options), limits: newLimits(&options), within: answerWithin}
 	if s.cursors, err = newSealer(options.Key, "cursors", true); err != nil {
 		return nil, nil, err
 	}
@@ -132,12 +134,8 @@ func probe(ready func() error) http.Handler {
 // known calls next with the user, once there is room for the request.
 func (s *server) known(stream bool, next func(http.ResponseWriter, *request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := r.Context()
-		if !stream {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, answerWithin)
-			defer cancel()
-		}
+		ctx, cancel := context.WithTimeout(r.Context(), s.within)
+		defer cancel()
 		if err := http.NewResponseController(w).SetWriteDeadline(s.options.Clock.Now().Add(sentWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			refuse(w, s.failureOf(r, err))
 			return
@@ -153,7 +151,11 @@ func (s *server) known(stream bool, next func(http.ResponseWriter, *request)) ht
 			return
 		}
 		defer leave()
-		next(w, &request{Request: r.WithContext(ctx), user: who, rights: s.access.of(ctx, who)})
+		known := &request{Request: r, user: who, rights: s.access.of(ctx, who)}
+		if !stream {
+			known.Request = r.WithContext(ctx)
+		}
+		next(w, known)
 	})
 }
 

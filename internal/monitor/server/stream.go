@@ -45,13 +45,20 @@ func (s *server) stream(w http.ResponseWriter, r *request) {
 	defer end.Stop()
 	beat := s.options.Clock.NewTicker(heartbeatEvery)
 	defer beat.Stop()
+	now := make(chan struct{})
+	close(now)
 	if err := st.beat(); err != nil {
 		return
 	}
 	for {
-		if err := st.catchUp(ctx); err != nil {
+		more, err := st.look(ctx)
+		if err != nil {
 			st.fail(err)
 			return
+		}
+		next := stored
+		if more {
+			next = now
 		}
 		select {
 		case <-ctx.Done():
@@ -63,7 +70,7 @@ func (s *server) stream(w http.ResponseWriter, r *request) {
 				st.fail(err)
 				return
 			}
-		case <-stored:
+		case <-next:
 		}
 	}
 }
@@ -125,7 +132,9 @@ func (s *server) newStream(w http.ResponseWriter, r *request) (*eventStream, err
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		r.params[paramCursor] = last
 	}
-	if r.kinds, err = s.readKinds(r.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), s.within)
+	defer cancel()
+	if r.kinds, err = s.readKinds(ctx); err != nil {
 		return nil, err
 	}
 	st := &eventStream{server: s, w: w, r: r}
@@ -136,7 +145,7 @@ func (s *server) newStream(w http.ResponseWriter, r *request) (*eventStream, err
 		return nil, err
 	}
 	if st.cursor = st.filter.Cursor; st.cursor == "" {
-		if st.cursor, err = s.newest(r.Context()); err != nil {
+		if st.cursor, err = s.newest(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -158,50 +167,48 @@ func (s *server) newest(ctx context.Context) (string, error) {
 	return page.Changes[0].Position, nil
 }
 
-// catchUp sends what was stored since the last time. The rights are those of now, up to what the caches of the server remember.
-func (st *eventStream) catchUp(ctx context.Context) error {
-	for {
-		if err := st.renew(ctx); err != nil {
-			return err
-		}
-		newest, err := st.server.newest(ctx)
-		if err != nil {
-			return err
-		}
-		q := st.filter.Query
-		q.Cursor, q.OldestFirst, q.Limit, q.Allow = st.cursor, true, streamPage, st.r.rights.share
-		page, err := st.server.options.Store.Changes(ctx, q)
-		if err != nil {
-			return err
-		}
-		if err := st.r.rights.problem(); err != nil {
-			return err
-		}
-		if st.r.rights.incomplete() {
-			return fail(api.TooMany, tooManyQuestions) // whoever goes on from the last place misses nothing
-		}
-		for i := range page.Changes {
-			if err := st.send(&page.Changes[i]); err != nil {
-				return err
-			}
-		}
-		switch {
-		case page.Next != "":
-			st.cursor = page.Next
-			continue
-		case len(page.Changes) > 0:
-			st.cursor = page.Changes[len(page.Changes)-1].Position
-		case newest != "":
-			st.cursor = newest
-		}
-		return nil
+// look sends what was stored since the last time, a page of it, and tells whether there is more. The rights are those of now, up to what
+// the caches of the server remember. It takes no longer than an answer may: a client that is told nothing does not come back.
+func (st *eventStream) look(ctx context.Context) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, st.server.within)
+	defer cancel()
+	if err := st.renew(ctx); err != nil {
+		return false, err
 	}
+	newest, err := st.server.newest(ctx)
+	if err != nil {
+		return false, err
+	}
+	q := st.filter.Query
+	q.Cursor, q.OldestFirst, q.Limit, q.Allow = st.cursor, true, streamPage, st.r.rights.share
+	page, err := st.server.options.Store.Changes(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	if err := st.r.rights.problem(); err != nil {
+		return false, err
+	}
+	if st.r.rights.incomplete() {
+		return false, fail(api.TooMany, tooManyQuestions) // whoever goes on from the last place misses nothing
+	}
+	for i := range page.Changes {
+		if err := st.send(&page.Changes[i]); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case page.Next != "":
+		st.cursor = page.Next
+	case len(page.Changes) > 0:
+		st.cursor = page.Changes[len(page.Changes)-1].Position
+	case newest != "":
+		st.cursor = newest
+	}
+	return page.Next != "", nil
 }
 
 // renew asks again who the user is and what the user may see.
 func (st *eventStream) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
 	who, err := st.server.tokens.whose(ctx, st.server.tokenOf(st.r.Request))
 	if err != nil {
 		return err
@@ -209,7 +216,7 @@ func (st *eventStream) renew(ctx context.Context) error {
 	if who.id != st.r.user.id {
 		return unauthenticated()
 	}
-	st.r.rights = st.server.access.of(st.r.Context(), who)
+	st.r.rights = st.server.access.of(ctx, who)
 	if st.filter.Resource != "" && !st.r.rights.in(st.filter.kindAsked(), st.filter.Namespace) {
 		return notFound()
 	}
@@ -227,7 +234,9 @@ func (st *eventStream) send(c *store.Change) error {
 
 // beat says how old the view is.
 func (st *eventStream) beat() error {
-	kinds, err := st.server.readKinds(st.r.Context())
+	ctx, cancel := context.WithTimeout(st.r.Context(), st.server.within)
+	defer cancel()
+	kinds, err := st.server.readKinds(ctx)
 	if err != nil {
 		return err
 	}

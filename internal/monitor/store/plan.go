@@ -14,7 +14,7 @@ import (
 // index it goes. The index is the one with the fewest changes.
 type plan struct {
 	q         *Query
-	db        *sql.DB
+	db        *sql.Conn
 	low, high int64
 	filters   []filter
 	driver    int

@@ -18,15 +18,15 @@ const openFiles = 8
 type readers struct {
 	store *Store
 	mu    sync.Mutex
-	open  map[string]*reader
+	open  map[string]*openFile
 	turn  int64
 	// held is the file that nobody may begin to read, and idle tells of one that nobody reads any more. It is made when it is needed.
 	held string
 	idle *sync.Cond
 }
 
-// reader is a file that is open for reading. It is closed when nobody uses it and it is forgotten.
-type reader struct {
+// openFile is a file that is open for reading. It is closed when nobody uses it and it is forgotten.
+type openFile struct {
 	name      string
 	db        *sql.DB
 	users     int
@@ -38,8 +38,33 @@ type reader struct {
 	dictionaries int
 }
 
-// use opens a file, or takes one that is open. Who uses it calls release.
-func (r *readers) use(name string) (*reader, error) {
+// reader is one who reads a file, with one of its connections. All that is looked up on the way goes over that one: who holds a
+// connection and waits for another one waits for those who do the same, and then nobody reads any more.
+type reader struct {
+	file *openFile
+	db   *sql.Conn
+}
+
+// use opens a file, or takes one that is open, and waits for a connection to it. Who uses it calls release.
+func (r *readers) use(ctx context.Context, name string) (*reader, error) {
+	file, err := r.take(name)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := file.db.Conn(ctx)
+	if err != nil {
+		r.leave(file)
+		return nil, err
+	}
+	return &reader{file: file, db: conn}, nil
+}
+
+func (r *readers) release(used *reader) {
+	_ = used.db.Close() // it goes back to the others
+	r.leave(used.file)
+}
+
+func (r *readers) take(name string) (*openFile, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.held == name {
@@ -55,9 +80,9 @@ func (r *readers) use(name string) (*reader, error) {
 		if err != nil {
 			return nil, err
 		}
-		found = &reader{name: name, db: db}
+		found = &openFile{name: name, db: db}
 		if r.open == nil {
-			r.open = map[string]*reader{}
+			r.open = map[string]*openFile{}
 		}
 		r.open[name] = found
 	}
@@ -69,7 +94,7 @@ func (r *readers) use(name string) (*reader, error) {
 
 func (r *readers) shrink() {
 	for len(r.open) > openFiles {
-		var oldest *reader
+		var oldest *openFile
 		for _, candidate := range r.open {
 			if candidate.users == 0 && (oldest == nil || candidate.used < oldest.used) {
 				oldest = candidate
@@ -83,7 +108,7 @@ func (r *readers) shrink() {
 	}
 }
 
-func (r *readers) release(used *reader) {
+func (r *readers) leave(used *openFile) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	used.users--
@@ -149,7 +174,7 @@ func (r *readers) close() {
 	}
 }
 
-func (r *reader) close() {
+func (r *openFile) close() {
 	_ = r.db.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,15 +207,16 @@ func (r *reader) unpack(ctx context.Context, data []byte) ([]byte, error) {
 
 // decoderNow returns what reads the file, and whether it was made just now.
 func (r *reader) decoderNow(ctx context.Context, again bool) (decoder *zstd.Decoder, fresh bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.decoder != nil && !again {
-		return r.decoder, false, nil
+	f := r.file
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.decoder != nil && !again {
+		return f.decoder, false, nil
 	}
-	if r.decoder != nil {
+	if f.decoder != nil {
 		var n int
-		if err := r.db.QueryRowContext(ctx, `SELECT count(*) FROM dictionaries`).Scan(&n); err != nil || n == r.dictionaries {
-			return r.decoder, false, err
+		if err := r.db.QueryRowContext(ctx, `SELECT count(*) FROM dictionaries`).Scan(&n); err != nil || n == f.dictionaries {
+			return f.decoder, false, err
 		}
 	}
 	rows, err := r.db.QueryContext(ctx, `SELECT content FROM dictionaries ORDER BY id LIMIT ?`, maxDictionaries)
@@ -215,7 +241,7 @@ func (r *reader) decoderNow(ctx context.Context, again bool) (decoder *zstd.Deco
 		return nil, false, errors.Join(errDamaged, err)
 	}
 	// The one before may be in use. It holds memory only, which the garbage collector frees.
-	r.decoder, r.dictionaries = decoder, len(dictionaries)
+	f.decoder, f.dictionaries = decoder, len(dictionaries)
 	return decoder, true, nil
 }
 
@@ -240,7 +266,7 @@ func (s *Store) read(ctx context.Context, name, what string, f func(*reader) err
 		return &Error{Trouble: Closed, What: what + " of a store that was closed"}
 	default:
 	}
-	used, err := s.readers.use(name)
+	used, err := s.readers.use(ctx, name)
 	if err == nil {
 		err = f(used)
 		s.readers.release(used)

@@ -107,10 +107,10 @@ func (a *allowance) lastState(ctx context.Context, object int64) (change.Origin,
 		return change.Origin{}, rowError(err)
 	}
 	s := a.run.store
-	// Not Store.read: this runs inside of one.
-	file, err := s.readers.use(stateFile)
+	// Not Store.read: this runs inside of one. Who reads the last states waits for nobody who reads changes.
+	file, err := s.readers.use(ctx, stateFile)
 	if err != nil {
-		return change.Origin{}, nil //nolint:nilerr // what is not known does not belong; the next reader of the state says what is wrong
+		return change.Origin{}, ctx.Err() // what is not known does not belong; the next reader of the state says what is wrong
 	}
 	defer s.readers.release(file)
 	var checkpoint string
