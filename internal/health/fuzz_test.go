@@ -178,3 +178,19 @@ func FuzzLastWords(f *testing.F) {
 		}
 	})
 }
+
+// Whatever an image is called, a registry that was not reached has said nothing about it.
+func FuzzTheNameOfAnImageTellsNothing(f *testing.F) {
+	for template := range pulls {
+		f.Add(template)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		// A reference has no space and no quote.
+		ref := strings.Join(strings.Fields(strings.NewReplacer(`"`, "", "\\", "", ": ", ":").Replace(text)), "-")
+		message := fmt.Sprintf(`rpc error: code = Unknown desc = failed to pull and unpack image %q: failed to resolve reference %q: failed to do request: Head %q: EOF`,
+			ref, ref, "https://registry.example.com/v2/"+ref)
+		if got := pulled(ref, waiting("ImagePullBackOff", message)); got.Reason != "ImagePullBackOff" || got.Terminal {
+			t.Errorf("%s is %+v", message, got)
+		}
+	})
+}

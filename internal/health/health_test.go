@@ -285,6 +285,26 @@ func TestARefusedPodIsToldWithTheRuleAndTheField(t *testing.T) {
 			`pods "shop-5d9-" is forbidden: error looking up service account team/robot: serviceaccount "robot" not found`,
 			"PodsNotCreated", `error looking up service account team/robot: serviceaccount "robot" not found (spec.serviceAccountName)`,
 		},
+		"a policy that speaks of quotas": {
+			`pods "shop-5d9-x7k" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1`,
+			"PodsForbidden", `ValidatingAdmissionPolicy 'p' with binding 'b' denied request: exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1`,
+		},
+		"a policy that speaks of limits": {
+			`pods "shop-5d9-x7k" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: maximum cpu usage per Container is 1, but limit is 2`,
+			"PodsForbidden", `ValidatingAdmissionPolicy 'p' with binding 'b' denied request: maximum cpu usage per Container is 1, but limit is 2`,
+		},
+		"a webhook that speaks of accounts": {
+			`admission webhook "pods.example.com" denied the request: error looking up service account team/robot: failed quota: team: must specify limits.cpu for: app`,
+			"PodsForbidden", `admission webhook "pods.example.com" denied the request: error looking up service account team/robot: failed quota: team: must specify limits.cpu for: app`,
+		},
+		"an invalid value that speaks of rules": {
+			`Pod "shop-5d9-x7k" is invalid: spec.containers[0].args[0]: Invalid value: "this is forbidden: exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1: violates PodSecurity: denied the request": no`,
+			"PodsNotCreated", `spec.containers[0].args[0]: Invalid value: "this is forbidden: exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1: violates PodSecurity: denied the request": no`,
+		},
+		"nobody may create pods": {
+			`pods is forbidden: User "system:serviceaccount:kube-system:replicaset-controller" cannot create resource "pods" in API group "" in the namespace "team"`,
+			"PodsForbidden", `User "system:serviceaccount:kube-system:replicaset-controller" cannot create resource "pods" in API group "" in the namespace "team"`,
+		},
 		"invalid": {
 			`Pod "shop-5d9-x7k" is invalid: spec.containers[0].image: Invalid value: " ": must not have leading or trailing whitespace`,
 			"PodsNotCreated", `spec.containers[0].image: Invalid value: " ": must not have leading or trailing whitespace`,

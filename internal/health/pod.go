@@ -92,7 +92,7 @@ func container(pod *corev1.Pod, status corev1.ContainerStatus, told told) *Verdi
 		where = fmt.Sprintf("pod %q init container %q", pod.Name, status.Name)
 	}
 	if waiting := status.State.Waiting; waiting != nil {
-		if verdict := waitingContainer(where, status); verdict != nil {
+		if verdict := waitingContainer(pod, where, status); verdict != nil {
 			return verdict
 		}
 	}
@@ -110,13 +110,13 @@ func wasReady(pod *corev1.Pod, status corev1.ContainerStatus) bool {
 	return status.State.Running != nil && ready != nil && ready.LastTransitionTime.After(status.State.Running.StartedAt.Time)
 }
 
-func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
+func waitingContainer(pod *corev1.Pod, where string, status corev1.ContainerStatus) *Verdict {
 	waiting := status.State.Waiting
 	switch waiting.Reason {
-	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
+	case "ErrImagePull", "ImagePullBackOff", reasonRegistryUnavailable:
 		return imagePull(where, status.Image, waiting)
-	case "ErrImageNeverPull", "ErrImageInspect", "SignatureValidationFailed":
-		return &Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonImagePullBackOff, Message: fmt.Sprintf("%s: image %q cannot be used: %s", where, status.Image, waiting.Reason)}
+	case "ErrImageNeverPull", "ErrImageInspect", "ImageInspectError", reasonSignature:
+		return unusable(where, status.Image, waiting.Reason)
 	case "InvalidImageName":
 		return &Verdict{
 			State: Failed, Reason: slipwayv1alpha1.ReasonInvalidImageName, Terminal: true,
@@ -127,7 +127,7 @@ func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
 	case "CreateContainerError", "RunContainerError", "PostStartHookError", "StartError":
 		return &Verdict{
 			State: Failed, Reason: slipwayv1alpha1.ReasonContainerStartError, Terminal: status.RestartCount >= terminalRestarts,
-			Message: fmt.Sprintf("%s cannot be started: %s", where, startError(waiting.Message)),
+			Message: fmt.Sprintf("%s cannot be started: %s", where, startError(pod, status, waiting.Message)),
 		}
 	default:
 		return nil
@@ -140,22 +140,31 @@ func waitingContainer(where string, status corev1.ContainerStatus) *Verdict {
 // up for some time.
 func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verdict {
 	verdict := &Verdict{State: Failed, Terminal: waiting.Reason == "ImagePullBackOff"}
-	// The image's name is removed, because it may contain any of these words.
-	text := strings.ReplaceAll(strings.ToLower(waiting.Message), strings.ToLower(image), "")
-	switch {
-	case contains(text, "unauthorized", "authorization failed", "authentication required", "forbidden", "denied", "no basic auth credentials"):
+	answer := pullUnanswered
+	if waiting.Reason != reasonRegistryUnavailable {
+		if before := beforeBackOff(waiting.Message); before == reasonSignature {
+			return unusable(where, image, before)
+		}
+		answer = readPull(waiting.Message)
+	}
+	switch answer {
+	case pullDenied:
 		verdict.Reason = slipwayv1alpha1.ReasonImagePullDenied
 		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: the registry denies image %q: check spec.imagePullSecrets", where, image)
-	case contains(text, "not found", "manifest unknown", "name unknown", "notfound", "does not exist"):
+	case pullMissing:
 		verdict.Reason = slipwayv1alpha1.ReasonImageNotFound
 		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q does not exist: check spec.image", where, image)
-	default:
+	case pullUnanswered:
 		verdict.Reason = slipwayv1alpha1.ReasonImagePullBackOff
 		// The registry may be unavailable for a moment.
 		verdict.Terminal = false
 		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q cannot be pulled: the registry does not answer as it should", where, image)
 	}
 	return verdict
+}
+
+func unusable(where, image, reason string) *Verdict {
+	return &Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonImagePullBackOff, Message: fmt.Sprintf("%s: image %q cannot be used: %s", where, image, reason)}
 }
 
 // endedContainer reports a container that ended with an error and has not been ready since.
@@ -185,7 +194,7 @@ func endedContainer(pod *corev1.Pod, where string, status corev1.ContainerStatus
 		return verdict
 	case "StartError", "ContainerCannotRun":
 		verdict.Reason = slipwayv1alpha1.ReasonContainerStartError
-		verdict.Message = fmt.Sprintf("%s cannot be started: %s", where, startError(ended.Message))
+		verdict.Message = fmt.Sprintf("%s cannot be started: %s", where, startError(pod, status, ended.Message))
 		return verdict
 	}
 	verdict.Message = fmt.Sprintf("%s ended with exit code %d", where, ended.ExitCode)
@@ -210,32 +219,16 @@ var (
 // lastLine returns the last line of a termination message, because it usually has the
 // cause: the kubelet fills the message with the end of the log. The time of the line is
 // removed, because it differs at every crash.
-func lastLine(message string) string {
+func lastLine(message string) string { return text.Cut(wholeLastLine(message), maxTermination) }
+
+func wholeLastLine(message string) string {
 	message = redact.Clean(message) // before anything is left out: the line before may say that it is a secret
 	lines := strings.Split(strings.TrimSpace(paint.ReplaceAllString(message, "")), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
 	for _, when := range []*regexp.Regexp{leadingTime, timeField, timeSetting} {
 		last = when.ReplaceAllString(last, "")
 	}
-	return text.Cut(last, maxTermination)
-}
-
-// These identifiers in messages of container runtimes differ at every attempt.
-var (
-	podSuffix   = regexp.MustCompile(` \(pod: "[^"]*", container: [^)]*\)`)
-	containerID = regexp.MustCompile(`[0-9a-f]{64}`)
-)
-
-func configError(message string) string { return podSuffix.ReplaceAllString(message, "") }
-
-func startError(message string) string {
-	message = redact.Clean(message)
-	message = containerID.ReplaceAllString(message, "")
-	// The cause is at the end. Before it is the call chain of the runtime.
-	if i := strings.LastIndex(message, "exec: "); i >= 0 {
-		message = message[i:]
-	}
-	return lastLine(message)
+	return last
 }
 
 func waitingText(pod *corev1.Pod, events []corev1.Event) string {

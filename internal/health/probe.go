@@ -175,7 +175,7 @@ func (p probe) reports(event *corev1.Event) bool {
 // result returns the request and the answer.
 func (p probe) result(event *corev1.Event) string {
 	output := probeEvent.FindStringSubmatch(combined.ReplaceAllString(event.Message, ""))[2]
-	answer, field := probeAnswer(output)
+	answer, field := p.probeAnswer(output)
 	if p.spec != nil && p.spec.TCPSocket != nil && field == fieldPath {
 		field = fieldPort
 	}
@@ -189,30 +189,41 @@ func (p probe) result(event *corev1.Event) string {
 }
 
 // probeAnswer converts the output of a probe to a text that is the same at every attempt.
-// It also returns the field of a WebApp that may be wrong, or "".
-func probeAnswer(output string) (answer, field string) {
+// It also returns the field of a WebApp that may be wrong, or "". What a command prints is its
+// own. In an error of a request, only quotations are the application's.
+func (p probe) probeAnswer(output string) (answer, field string) {
 	output = strings.TrimSpace(requestError.ReplaceAllString(strings.TrimSpace(output), ""))
-	if m := statusCode.FindStringSubmatch(output); m != nil {
-		return "HTTP status " + m[1], fieldPath
-	}
-	switch {
-	case strings.Contains(output, "connection refused"):
-		return "connection refused", fieldPort
-	case contains(output, "no route to host", "network is unreachable", "host is down"):
-		return "the pod cannot be reached from its node", ""
-	case contains(output, "deadline exceeded", "Client.Timeout", "i/o timeout", "timeout awaiting"):
-		return "no answer in time", fieldTimeout
-	case strings.Contains(output, "connection reset"):
-		return "the connection is reset", fieldPort
-	case strings.Contains(output, "malformed HTTP"):
-		return "the answer is not HTTP", fieldPort
-	case output == "EOF" || strings.HasSuffix(output, ": EOF"), strings.Contains(output, "server closed idle connection"):
-		return "the connection is closed without an answer", fieldPort
-	case strings.Contains(output, "stopped after 10 redirects"):
-		return "more than 10 redirects", fieldPath
-	case output == "":
+	if output == "" {
 		return "no success", ""
-	default:
-		return lastLine(withoutAddresses(output)), ""
 	}
+	if p.spec == nil || p.spec.Exec == nil {
+		if m := statusCode.FindStringSubmatch(output); m != nil {
+			return "HTTP status " + m[1], fieldPath
+		}
+		said := quotation.ReplaceAllString(output, `""`)
+		for _, known := range requestErrors {
+			if known.said.MatchString(said) {
+				return known.answer, known.field
+			}
+		}
+	}
+	return lastLine(withoutAddresses(output)), ""
 }
+
+// requestErrors are the errors of Go's network and HTTP packages. Each is a whole part of the
+// chain, at its end if nothing may follow.
+var requestErrors = []struct {
+	said          *regexp.Regexp
+	answer, field string
+}{
+	{chainOf(`connect: connection refused$`), "connection refused", fieldPort},
+	{chainOf(`connect: (?:no route to host|network is unreachable|host is down)$`), "the pod cannot be reached from its node", ""},
+	{chainOf(`(?:context deadline exceeded|net/http: (?:request canceled|timeout awaiting|TLS handshake timeout)|i/o timeout$)`), "no answer in time", fieldTimeout},
+	{chainOf(`(?:read|write): connection reset by peer$`), "the connection is reset", fieldPort},
+	{chainOf(`malformed HTTP `), "the answer is not HTTP", fieldPort},
+	{chainOf(`(?:EOF|unexpected EOF|http: server closed idle connection)$`), "the connection is closed without an answer", fieldPort},
+	{chainOf(`stopped after 10 redirects$`), "more than 10 redirects", fieldPath},
+}
+
+// chainOf matches a chain of errors in which a part begins with an expression.
+func chainOf(part string) *regexp.Regexp { return regexp.MustCompile(`(?:^|: )` + part) }

@@ -67,12 +67,22 @@ func TestAPodThatStopsAnsweringSaysWhatWasAskedAndWhatCameBack(t *testing.T) {
 		event corev1.Event
 		want  string
 	}{
-		"HTTP 500":       {probed(100), readiness("HTTP probe failed with statuscode: 500"), get + "HTTP status 500 (spec.health.path)"},
-		"wrong port":     {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": dial tcp 10.88.0.12:8080: connect: connection refused`), get + "connection refused (spec.port)"},
-		"no answer":      {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`), get + "no answer in time (spec.health.timeoutSeconds)"},
-		"hangs up":       {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": EOF`), get + "the connection is closed without an answer (spec.port)"},
-		"reset":          {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": read tcp 10.88.0.1:43210->10.88.0.12:8080: read: connection reset by peer`), get + "the connection is reset (spec.port)"},
-		"not HTTP":       {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x00\x00\x12\x04"`), get + "the answer is not HTTP (spec.port)"},
+		"HTTP 500":   {probed(100), readiness("HTTP probe failed with statuscode: 500"), get + "HTTP status 500 (spec.health.path)"},
+		"wrong port": {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": dial tcp 10.88.0.12:8080: connect: connection refused`), get + "connection refused (spec.port)"},
+		"no answer":  {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`), get + "no answer in time (spec.health.timeoutSeconds)"},
+		"hangs up":   {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": EOF`), get + "the connection is closed without an answer (spec.port)"},
+		"reset":      {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": read tcp 10.88.0.1:43210->10.88.0.12:8080: read: connection reset by peer`), get + "the connection is reset (spec.port)"},
+		"not HTTP":   {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x00\x00\x12\x04"`), get + "the answer is not HTTP (spec.port)"},
+		"not HTTP, and it speaks of the network": {
+			probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": net/http: HTTP/1.x transport connection broken: malformed HTTP response "a: connect: connection refused"`),
+			get + "the answer is not HTTP (spec.port)",
+		},
+		"a command that speaks of the network": {
+			probed(100, func(p *corev1.Pod) {
+				p.Spec.Containers[0].ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{}}
+			}),
+			readiness("db: connect: connection refused"), "db: connect: connection refused",
+		},
 		"network gone":   {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": dial tcp 10.88.0.12:8080: connect: no route to host`), get + "the pod cannot be reached from its node"},
 		"unknown words":  {probed(100), readiness(`Get "http://10.88.0.12:8080/healthz": read tcp 10.88.0.1:43210->10.88.0.12:8080: bad day`), get + "read tcp (address): bad day"},
 		"IPv6":           {probed(100), readiness(`Get "http://[fd00::1]:8080/healthz": read tcp [fd00::2]:43210->[fd00::1]:8080: bad day`), get + "read tcp (address): bad day"},

@@ -9,15 +9,23 @@ import (
 // These are the API server's answers for an object that exceeds a quota, and for one that
 // does not set the resources that a quota requires.
 var (
-	exceededQuota = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)`)
-	failedQuota   = regexp.MustCompile(`failed quota: ([^:]+): (must specify .*)$`)
+	exceededQuota = regexp.MustCompile(`^exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)`)
+	failedQuota   = regexp.MustCompile(`^failed quota: ([^:]+): (must specify .*)$`)
 	unspecified   = regexp.MustCompile(`(\S+) for: [^;]*`)
 )
 
+// forbiddenObject is the prefix of the API server's answer when it forbids an object.
+var forbiddenObject = regexp.MustCompile(`^\S+ "[^"]*" is forbidden: `)
+
 // Quota explains the API server's answer for an object that a ResourceQuota does not allow:
 // what is requested and by which field of the spec, what is used and what the quota is. It
-// returns false for any other answer.
+// returns false for any other answer, a policy's for example, that only speaks of quotas.
 func Quota(answer string) (string, bool) {
+	return quota(answer[len(forbiddenObject.FindString(answer)):])
+}
+
+// quota explains an answer without its prefix.
+func quota(answer string) (string, bool) {
 	if m := failedQuota.FindStringSubmatch(answer); m != nil {
 		return fmt.Sprintf("ResourceQuota %q wants a value for every container: %s", m[1], unspecified.ReplaceAllStringFunc(m[2], func(part string) string {
 			name := unspecified.FindStringSubmatch(part)[1]

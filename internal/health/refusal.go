@@ -9,35 +9,51 @@ import (
 )
 
 // These are the prefixes of the API server's answer when it refuses a pod. They contain the
-// name of a pod that never existed.
+// name of a pod that never existed, or none if the creator may not create any.
 var (
-	forbiddenPod = regexp.MustCompile(`^pods "([^"]*)" is forbidden: `)
+	forbiddenPod = regexp.MustCompile(`^pods(?: "([^"]*)")? is forbidden: `)
 	invalidPod   = regexp.MustCompile(`^Pod "([^"]*)" is invalid: `)
 )
 
-// limitRange matches the answer of a LimitRange. It does not contain the name of the
-// LimitRange.
-var limitRange = regexp.MustCompile(`(?:(?:minimum|maximum) (\S+) usage per \S+ is .*?(request|limit)|(\S+) max limit to request ratio per)\b`)
+// These are the beginnings of what the API server's plug-ins and others answer. What comes
+// after them may be anything: an author of a policy, or the spec of the pod, chose it.
+var (
+	deniedByWebhook = regexp.MustCompile(`^admission webhook "[^"]*" denied the request\b`)
+	noAccount       = regexp.MustCompile(`^error looking up service account `)
+)
 
-// podCreation classifies the API server's answer to the creation of a pod. subject is the
-// object that creates the pod.
+// limitRange matches the beginning of an answer of a LimitRange, and limit each of its
+// parts. They do not contain the name of the LimitRange.
+var (
+	limitRange = regexp.MustCompile(`^\[?` + limitText)
+	limit      = regexp.MustCompile(limitText)
+)
+
+const limitText = `(?:(?:minimum|maximum) (\S+) usage per \S+ is .*?(request|limit)|(\S+) max limit to request ratio per)\b`
+
+// podCreation classifies the API server's answer to the creation of a pod, by how it
+// begins. subject is the object that creates the pod.
 func podCreation(subject, answer string) Verdict {
 	answer, forbidden := withoutPod(answer)
 	failed := func(reason, format string, args ...any) Verdict {
 		return Verdict{State: Failed, Reason: reason, Message: subject + " cannot create its pods: " + fmt.Sprintf(format, args...)}
 	}
-	if text, ok := Quota(answer); ok {
+	if !forbidden {
+		if deniedByWebhook.MatchString(answer) {
+			return failed(slipwayv1alpha1.ReasonPodsForbidden, "%s", answer)
+		}
+		return failed(slipwayv1alpha1.ReasonPodsNotCreated, "%s", withoutAddresses(answer))
+	}
+	if text, ok := quota(answer); ok {
 		return failed(slipwayv1alpha1.ReasonQuotaExceeded, "%s", text)
 	}
 	switch {
-	case strings.Contains(answer, "error looking up service account"):
+	case noAccount.MatchString(answer):
 		return failed(slipwayv1alpha1.ReasonPodsNotCreated, "%s (spec.serviceAccountName)", answer)
 	case limitRange.MatchString(answer):
 		return failed(slipwayv1alpha1.ReasonPodsForbidden, "a LimitRange of the namespace does not allow them: %s%s", answer, inField(strings.Join(limitedFields(answer), ", ")))
-	case forbidden, contains(answer, "is forbidden", "violates PodSecurity", "denied the request", "denied request"):
-		return failed(slipwayv1alpha1.ReasonPodsForbidden, "%s", answer)
 	default:
-		return failed(slipwayv1alpha1.ReasonPodsNotCreated, "%s", withoutAddresses(answer))
+		return failed(slipwayv1alpha1.ReasonPodsForbidden, "%s", answer)
 	}
 }
 
@@ -60,7 +76,7 @@ func withoutPod(answer string) (text string, forbidden bool) {
 // without duplicates.
 func limitedFields(answer string) []string {
 	var fields []string
-	for _, m := range limitRange.FindAllStringSubmatch(answer, -1) {
+	for _, m := range limit.FindAllStringSubmatch(answer, -1) {
 		field := "spec.resources." + m[2] + "s." + m[1]
 		if m[3] != "" {
 			field = "spec.resources.limits." + m[3]

@@ -10,6 +10,13 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
+// These are the names of the volumes that Slipway gives to a WebApp's pods.
+const (
+	// filesVolume is before the index in spec.files.
+	filesVolume   = "files-"
+	storageVolume = "data"
+)
+
 // isOwnContainer reports whether Slipway added the container, so that a field of Slipway's
 // spec configures it. Other containers were injected by other programs.
 func isOwnContainer(pod *corev1.Pod, name string) bool {

@@ -219,11 +219,13 @@ func (o *Observation) ofDump(dump corev1.ContainerStatus) {
 	}
 }
 
-// namesDump has a message about the user's container name the fields of a Backup: those that it names are of a WebApp.
-func namesDump(trouble *health.Trouble) *health.Trouble {
-	if trouble == nil || !strings.Contains(trouble.Message, fmt.Sprintf("init container %q", ContainerDump)) {
+// namesDump has a message about the user's container of a pod name the fields of a Backup: those that it names are of a WebApp.
+// What the container is called stands at the beginning: after that comes what others wrote.
+func namesDump(pod *corev1.Pod, trouble *health.Trouble) *health.Trouble {
+	const image = "check spec.image"
+	if trouble == nil || trouble.Reason != slipwayv1alpha1.ReasonImageNotFound ||
+		!strings.HasPrefix(trouble.Message, fmt.Sprintf("pod %q init container %q", pod.Name, ContainerDump)) || !strings.HasSuffix(trouble.Message, image) {
 		return trouble
 	}
-	message := strings.Replace(trouble.Message, "check spec.image", "check spec.dump.image", 1)
-	return &health.Trouble{Reason: trouble.Reason, Message: message}
+	return &health.Trouble{Reason: trouble.Reason, Message: strings.TrimSuffix(trouble.Message, image) + "check spec.dump.image"}
 }

@@ -164,7 +164,7 @@ func (o *Observation) evicted(pod *corev1.Pod) {
 // waiting says what keeps a pod from starting.
 func (o *Observation) waiting(pod *corev1.Pod) {
 	if verdict := health.Pod(pod); verdict.State == health.Failed || verdict.Reason == slipwayv1alpha1.ReasonUnschedulable {
-		o.Trouble = namesDump(verdict.Trouble())
+		o.Trouble = namesDump(pod, verdict.Trouble())
 	}
 }
 

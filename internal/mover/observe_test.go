@@ -172,6 +172,9 @@ func TestWhatADumpHasComeTo(t *testing.T) {
 		"a Secret of its environment is missing": {
 			corev1.PodPending, waitsFor("CreateContainerConfigError", `secret "shop-db" not found`), waiting, waiting, Starting, "CreateContainerConfigError", "shop-db",
 		},
+		"its last words are those of another trouble": {
+			corev1.PodPending, corev1.ContainerStatus{State: ended(1, "Error", `pod "run-1" init container "dump": check spec.image`)}, waiting, waiting, Starting, "CrashLoopBackOff", `container "dump": check spec.image`,
+		},
 		"the command failed":                     {corev1.PodFailed, corev1.ContainerStatus{State: running}, exit, waiting, Failed, "DumpFailed", "exit code 1: disk full"},
 		"its container was killed":               {corev1.PodFailed, corev1.ContainerStatus{State: ended(137, "Error", "")}, cut, waiting, Failed, "PodLost", "cut off"},
 		"its container was out of memory":        {corev1.PodFailed, killed, cut, waiting, Failed, "OOMKilled", "spec.dump.resources"},

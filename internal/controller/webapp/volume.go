@@ -3,7 +3,7 @@ package webapp
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,11 +13,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
+// lacksVolume finds what the scheduler says of a claim that is not bound. Each is an item of its list, and no name that the list
+// may hold, of a taint or a resource for example, has a space.
+var lacksVolume = regexp.MustCompile(`[:,] (?:pod has|\d+) (?:unbound immediate PersistentVolumeClaims|node\(s\) didn't find available persistent volumes to bind)(?:[.,]|$)`)
+
 // withVolume names the volume when that is what keeps a pod from being scheduled.
 func (s *scope) withVolume(verdict health.Verdict) *health.Trouble {
 	pending := s.claim.UID != "" && s.claim.Status.Phase != corev1.ClaimBound
-	if verdict.Reason == slipwayv1alpha1.ReasonUnschedulable && pending &&
-		(strings.Contains(verdict.Message, "PersistentVolumeClaim") || strings.Contains(verdict.Message, "persistent volume")) {
+	if verdict.Reason == slipwayv1alpha1.ReasonUnschedulable && pending && lacksVolume.MatchString(verdict.Message) {
 		return &health.Trouble{
 			Reason:  slipwayv1alpha1.ReasonVolumePending,
 			Message: fmt.Sprintf("PersistentVolumeClaim %q%s is not bound (spec.storage): %s", s.claim.Name, ofClass(s.claim), verdict.Message),

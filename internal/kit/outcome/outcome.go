@@ -125,9 +125,10 @@ func Classify(subject string, err error) *Error {
 		// What refuses need not be the schema, and what changes its mind, such as an admission
 		// policy, need not be watched.
 		return &Error{Kind: Blocked, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + Answer(err), Err: err}
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonQuotaExceeded, Message: subject + quotaText(err), Err: err}
 	case apierrors.IsForbidden(err):
+		if quota, ok := health.Quota(text(err)); ok {
+			return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonQuotaExceeded, Message: subject + " exceeds a quota of the namespace: " + quota, Err: err}
+		}
 		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonForbidden, Message: subject + " is forbidden: " + text(err), Err: err}
 	default:
 		after := time.Duration(0)
@@ -136,13 +137,6 @@ func Classify(subject string, err error) *Error {
 		}
 		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonAPIError, Message: subject + ": the API server answered " + reasonOf(err), After: after, Err: err}
 	}
-}
-
-func quotaText(err error) string {
-	if text, ok := health.Quota(text(err)); ok {
-		return " exceeds a quota of the namespace: " + text
-	}
-	return " exceeds a quota of the namespace"
 }
 
 // StaleCache returns a Quiet error: the cache shows less of subject than is known, so there

@@ -56,7 +56,10 @@ func TestAnswersOfTheAPIServerGetAPolicy(t *testing.T) {
 		"namespace terminating": {terminating(), outcome.Waiting, "NamespaceTerminating", `D "shop" cannot be made: its namespace is being deleted`},
 		"namespace gone":        {apierrors.NewNotFound(namespaces, "team"), outcome.Waiting, "NamespaceTerminating", `D "shop" cannot be made: its namespace is being deleted`},
 		"invalid":               {invalid(), outcome.Blocked, "Invalid", `D "shop" is refused: spec.replicas: Invalid value: -1: must be at least 0`},
-		"quota":                 {apierrors.NewForbidden(deployments, "shop", errors.New("exceeded quota: q, used: 5")), outcome.Transient, "QuotaExceeded", `D "shop" exceeds a quota of the namespace`},
+		"a policy that speaks of quotas": {
+			apierrors.NewForbidden(deployments, "shop", errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1")), outcome.Transient, "Forbidden",
+			`D "shop" is forbidden: deployments.apps "shop" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`,
+		},
 		"quota, with numbers": {
 			apierrors.NewForbidden(deployments, "shop", errors.New("exceeded quota: team, requested: requests.storage=2Gi, used: requests.storage=1Gi, limited: requests.storage=2Gi")), outcome.Transient, "QuotaExceeded",
 			`D "shop" exceeds a quota of the namespace: ResourceQuota "team" does not allow it: requests.storage=2Gi is asked for (spec.storage.size) and 1Gi of 2Gi is used`,
