@@ -24,6 +24,7 @@
 //   - redact.go, place.go: the walk over an object that hides secrets, and where in it a value is
 //   - managers.go: the same for managedFields
 //   - noise.go: what is noise, and how changes of it are counted
+//   - times.go: since when conditions are so, beside the state, and the object as it is judged: State.Object
 //   - policy.go, rules.go: what is configured: further secrets, noise, the key of the hashes
 //   - schema.go: what the schema of a definition says about lists and secrets
 //   - shape.go: how items of a list are told apart, by schema or by what they look like; canonical order

@@ -28,6 +28,8 @@ type node struct {
 	// nodes are the members of an object in the order of their keys, or the items of a list.
 	nodes []node
 	typ   nodeType
+	// since is what times.go keeps of a condition: it is no part of the value.
+	since uint32
 }
 
 // member finds a member of an object, nil where there is none.

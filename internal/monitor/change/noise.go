@@ -12,7 +12,7 @@ const maxNoise = 512
 
 // conditionTimes are the members of conditions that move without a meaning: the status or reason says what happened.
 var conditionTimes = map[string]bool{
-	"lastHeartbeatTime": true, "lastTransitionTime": true, "lastUpdateTime": true, "lastProbeTime": true,
+	"lastHeartbeatTime": true, conditionSince: true, "lastUpdateTime": true, "lastProbeTime": true,
 }
 
 // noisyKeys are annotations that tell only who is alive.

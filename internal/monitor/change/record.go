@@ -171,6 +171,8 @@ type State struct {
 	Redacted int64 `json:"redacted,omitempty"`
 	// Noise has a hash of each value that was left out as noise, so that changes of them can be counted.
 	Noise []byte `json:"noise,omitempty"`
+	// Times are since when its conditions are as they are: see times.go. They are no part of Body, so that they are no change.
+	Times []byte `json:"times,omitempty"`
 }
 
 // NoRoom is the Reason of a state whose content was left out because its namespace has its share of all last states.
@@ -179,7 +181,7 @@ const NoRoom = "its namespace has its share of the room for last states"
 // WithoutContent is the state with who it is, its hash and when it was made, and nothing else.
 func (s *State) WithoutContent() State {
 	bare := *s
-	bare.Managers, bare.Body, bare.MetadataOnly, bare.Reason = nil, []byte(`{}`), true, NoRoom
+	bare.Managers, bare.Times, bare.Body, bare.MetadataOnly, bare.Reason = nil, nil, []byte(`{}`), true, NoRoom
 	if !s.Created.IsZero() {
 		bare.Body = []byte(`{"metadata":{"creationTimestamp":"` + s.Created.UTC().Format(time.RFC3339) + `"}}`)
 	}

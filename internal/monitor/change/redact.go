@@ -174,6 +174,9 @@ func (w *walk) object(n *node, at place, inherited redact.Meaning) {
 		next.metadata = traits.whole && member.key == "metadata"
 		next.inSchema = at.name == "properties"
 		if w.drops(&member, at, next, traits) {
+			if member.key == conditionSince && traits.condition {
+				n.since = secondsOf(member.text)
+			}
 			continue
 		}
 		w.member(&member, next, traits, inherited)

@@ -94,6 +94,7 @@ func (w *walk) finish(state *State, root *node, content string) {
 	_, _ = sum.Write([]byte(content))
 	copy(state.Hash[:], sum.Sum(nil))
 	state.Noise = packNoise(w.noise)
+	state.Times = packTimes(root.member("status"))
 	state.Redacted = w.redacted
 }
 

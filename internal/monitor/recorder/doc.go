@@ -31,6 +31,7 @@
 //   - observer.go: Observer, which adds to what is stored
 //   - visit.go: Look, Add and Stored, for an Observer that acts by itself
 //   - live.go: Subscribe, for who wants to see records as they come
+//   - due.go: when time alone changes how objects do
 //   - health.go: how objects do, and what time alone changes about it
 //   - definition.go: definitions, their versions, and what a change of them breaks
 //   - check.go: the check of all objects after a change of their definition

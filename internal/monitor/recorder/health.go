@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"container/heap"
 	"context"
 	"encoding/json"
 	"sync"
@@ -9,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
@@ -57,18 +55,19 @@ func Healths(ctx context.Context, s *store.Store, key schema.GroupResource) ([]O
 	return all, nil
 }
 
-// judge says how an object does.
-func (r *Recorder) judge(state *change.State, now time.Time) (map[string]any, health.Verdict) {
-	object := map[string]any{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(state.Body, &object); err != nil || state.MetadataOnly {
+// Judge says how an object does, of its last state. Whoever asks gets the same answer: rules, alarms and the HTTP API.
+func Judge(state *change.State, options health.Options) (map[string]any, health.Verdict) {
+	object, err := state.Object()
+	if err != nil || state.MetadataOnly {
 		return object, health.Verdict{
 			State: health.Unknown, Reason: unreadable, Message: "the object is not read: " + state.Reason, Layer: health.LayerGeneric,
 		}
 	}
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		metadata["generation"] = state.Generation
-	}
-	return object, health.Of(object, health.Options{Now: now, Profiles: r.options.Profiles})
+	return object, health.Of(object, options)
+}
+
+func (r *Recorder) judge(state *change.State, now time.Time) (map[string]any, health.Verdict) {
+	return Judge(state, health.Options{Now: now, Profiles: r.options.Profiles})
 }
 
 // healthBook holds a few bytes of how each object of a kind does. The rest is stored.
@@ -107,7 +106,7 @@ func (b *healthBook) load(ctx context.Context, j *journal) error {
 	for i := range all {
 		b.known[shorten(all[i].UID)] = healthMark{hash: all[i].hash(), state: numberOf(all[i].State)}
 		b.counts[all[i].State]++
-		j.recorder.due.add(all[i].Due, objectKey{j.key, all[i].UID})
+		j.recorder.due.set(objectKey{j.key, all[i].UID}, all[i].Due)
 	}
 	b.loaded = true
 	return nil
@@ -141,7 +140,7 @@ func (b *healthBook) set(j *journal, e *entry, of *change.State, v health.Verdic
 	}
 	b.counts[v.State]++
 	b.known[key] = healthMark{hash: hash, state: numberOf(v.State)}
-	j.recorder.due.add(v.Due, objectKey{j.key, of.UID})
+	j.recorder.due.set(objectKey{j.key, of.UID}, v.Due)
 	data, err := json.Marshal(next)
 	if err == nil {
 		e.values = append(e.values, store.Value{Key: healthPrefix(j.key) + string(of.UID), Data: data})
@@ -150,9 +149,10 @@ func (b *healthBook) set(j *journal, e *entry, of *change.State, v health.Verdic
 }
 
 // drop forgets an object that is gone.
-func (b *healthBook) drop(kind schema.GroupResource, e *entry, uid types.UID) health.State {
+func (b *healthBook) drop(j *journal, e *entry, uid types.UID) health.State {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
+	j.recorder.due.set(objectKey{j.key, uid}, time.Time{})
 	key := shorten(uid)
 	was, found := b.known[key]
 	if !found {
@@ -160,65 +160,8 @@ func (b *healthBook) drop(kind schema.GroupResource, e *entry, uid types.UID) he
 	}
 	delete(b.known, key)
 	b.counts[healthStates[was.state]]--
-	e.values = append(e.values, store.Value{Key: healthPrefix(kind) + string(uid)})
+	e.values = append(e.values, store.Value{Key: healthPrefix(j.key) + string(uid)})
 	return healthStates[was.state]
-}
-
-// dueList holds when time alone changes how objects do. Few objects have such a time.
-type dueList struct {
-	mutex sync.Mutex
-	heap  dueHeap
-	woken chan struct{}
-}
-
-type dueItem struct {
-	at  time.Time
-	key objectKey
-}
-
-type dueHeap []dueItem
-
-// Len implements heap.Interface, and so do the others.
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, k int) bool { return h[i].at.Before(h[k].at) }
-func (h dueHeap) Swap(i, k int)      { h[i], h[k] = h[k], h[i] }
-
-// Push implements heap.Interface.
-func (h *dueHeap) Push(x any) { *h = append(*h, x.(dueItem)) }
-
-// Pop implements heap.Interface.
-func (h *dueHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
-
-func (d *dueList) add(at time.Time, key objectKey) {
-	if at.IsZero() {
-		return
-	}
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	heap.Push(&d.heap, dueItem{at, key})
-	if d.heap[0].key == key {
-		select {
-		case d.woken <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// next returns an object whose time has come, or how long to wait for the next one.
-func (d *dueList) next(now time.Time) (key objectKey, wait time.Duration, found bool) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if len(d.heap) == 0 {
-		return objectKey{}, time.Hour, false
-	}
-	if first := d.heap[0]; first.at.After(now) {
-		return objectKey{}, first.at.Sub(now), false
-	}
-	return heap.Pop(&d.heap).(dueItem).key, 0, true
 }
 
 // followTime judges objects again when their time has come.

@@ -209,14 +209,14 @@ func (j *journal) observe(ctx context.Context, e *entry, before, after *change.S
 		}
 	}
 	if before != nil && after != nil && before.UID != after.UID {
-		j.health.drop(j.key, e, before.UID)
+		j.health.drop(j, e, before.UID)
 	}
 	moved := false
 	if seen.After != nil {
 		seen.Object, seen.Health = j.recorder.judge(after, c.Time)
 		seen.HealthBefore, moved = j.health.set(j, e, after, seen.Health, c.Time)
 	} else {
-		seen.HealthBefore = j.health.drop(j.key, e, last.UID)
+		seen.HealthBefore = j.health.drop(j, e, last.UID)
 	}
 	if len(e.records) == 0 && !moved {
 		return

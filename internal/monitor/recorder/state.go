@@ -113,7 +113,7 @@ func (r *Recorder) insist(ctx context.Context, do func() error) error {
 // remember holds a state in memory, if it is small, and forget lets go of it.
 func (j *journal) remember(state *change.State) {
 	key := objectKey{j.key, state.UID}
-	if len(state.Body)+len(state.Managers)+len(state.Noise) > rememberedBytes {
+	if len(state.Body)+len(state.Managers)+len(state.Noise)+len(state.Times) > rememberedBytes {
 		j.recorder.recent.Remove(key)
 		return
 	}

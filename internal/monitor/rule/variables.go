@@ -45,14 +45,11 @@ func (v *variables) complete() error {
 	return v.read()
 }
 
-// decode reads a state. The canonical body leaves out what changes with every write; what of that says something is put back.
+// decode reads a state.
 func decode(s *change.State) (map[string]any, error) {
-	object := map[string]any{}
-	if len(s.Body) == 0 || kjson.UnmarshalCaseSensitivePreserveInts(s.Body, &object) != nil || object == nil {
-		return map[string]any{}, errUnknown
-	}
-	if meta, ok := object["metadata"].(map[string]any); ok && s.Generation != 0 {
-		meta["generation"] = s.Generation
+	object, err := s.Object()
+	if err != nil {
+		return object, errUnknown
 	}
 	return object, nil
 }

@@ -2,13 +2,14 @@ package server
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
@@ -87,6 +88,7 @@ func (s *server) addKind(r *request, list *objectList, name schema.GroupResource
 	if err != nil {
 		return err
 	}
+	s.aged(&list.answer.View, r.kinds, name, known)
 	one := api.KindHealth{Kind: name.String(), Counts: map[string]int64{}}
 	for namespace, members := range known.members {
 		if list.namespace != "" && namespace != list.namespace {
@@ -143,22 +145,23 @@ func (l *objectList) add(r *request, name schema.GroupResource, kindName string,
 }
 
 // conditionsOf returns the conditions of an object, as far as they have the usual form.
-func conditionsOf(body []byte) []api.Condition {
-	var object struct {
-		Status struct {
-			Conditions []struct {
-				api.Condition
-				LastTransitionTime string `json:"lastTransitionTime"`
-			} `json:"conditions"`
-		} `json:"status"`
-	}
-	if json.Unmarshal(body, &object) != nil {
+func conditionsOf(state *change.State) []api.Condition {
+	object, err := state.Object()
+	if err != nil {
 		return nil
 	}
+	list, _, _ := unstructured.NestedFieldNoCopy(object, "status", "conditions")
+	items, _ := list.([]any)
 	var conditions []api.Condition
-	for _, c := range object.Status.Conditions {
-		c.Since = c.LastTransitionTime
-		conditions = append(conditions, c.Condition)
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		text := func(name string) string {
+			value, _ := fields[name].(string)
+			return value
+		}
+		conditions = append(conditions, api.Condition{
+			Type: text("type"), Status: text("status"), Reason: text("reason"), Message: text("message"), Since: text("lastTransitionTime"),
+		})
 	}
 	return conditions
 }
@@ -170,6 +173,7 @@ func (s *server) children(r *request, answer *api.Object) error {
 		if err != nil {
 			return err
 		}
+		s.aged(&answer.View, r.kinds, name, known)
 		for i := range known.children[answer.UID] {
 			child := &known.children[answer.UID][i]
 			if !r.rights.sees(name, child.namespace, child.origin) {
@@ -191,14 +195,11 @@ func (s *server) children(r *request, answer *api.Object) error {
 }
 
 // healthNow says how the state of an object does.
-func (s *server) healthNow(body []byte) *api.Health {
-	var object map[string]any
-	if json.Unmarshal(body, &object) != nil {
-		return nil
+func (s *server) healthNow(state *change.State) *api.Health {
+	verdict, _ := s.judge(state, s.options.Clock.Now())
+	answer := healthOf(verdict)
+	if answer.State == "" {
+		answer.State = string(health.Unknown)
 	}
-	verdict := healthOf(s.options.Health(object, s.options.Clock.Now()))
-	if verdict.State == "" {
-		verdict.State = string(health.Unknown)
-	}
-	return &verdict
+	return &answer
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
 const (
-	// indexedFor is how long what is known of a kind counts, though something of it was stored since, and judgedFor how long at
-	// most: time alone changes a verdict.
+	// indexedFor is how long what is known of a kind counts, though something of it was stored since: an answer says so. judgedFor is
+	// how long it counts at most.
 	indexedFor = 10 * time.Second
 	judgedFor  = time.Minute
 	// maxTroubled and maxOwned bound what is kept of a kind.
@@ -41,7 +42,9 @@ type index struct {
 // indexed is what is known of a kind. It does not change.
 type indexed struct {
 	made, stored time.Time
-	kindName     string
+	// due is when time alone changes how one of the objects does, zero if never.
+	due      time.Time
+	kindName string
 	// checkpoint is the resource version up to which everything of the kind was stored before it was read.
 	checkpoint string
 	// members are all objects, by namespace.
@@ -108,11 +111,24 @@ func (x *index) fresh(kind schema.GroupResource, stored time.Time) *indexed {
 	if known == nil {
 		return nil
 	}
-	age := x.server.options.Clock.Since(known.made)
-	if age < indexedFor || age < judgedFor && known.stored.Equal(stored) {
+	now := x.server.options.Clock.Now()
+	if now.Sub(known.made) < indexedFor || known.holds(now, stored) && now.Sub(known.made) < judgedFor {
 		return known
 	}
 	return nil
+}
+
+// holds tells that what is known is what would be read now: nothing of the kind was stored since, and time has changed no verdict.
+func (i *indexed) holds(now, stored time.Time) bool {
+	return i.stored.Equal(stored) && (i.due.IsZero() || now.Before(i.due))
+}
+
+// age is by how much what is known may be older than what is stored.
+func (i *indexed) age(now, stored time.Time) time.Duration {
+	if i.holds(now, stored) {
+		return 0
+	}
+	return max(now.Sub(i.made), 0)
 }
 
 // forget drops kinds of which nothing is stored any more.
@@ -137,6 +153,9 @@ func (x *index) read(ctx context.Context, kind change.Kind, stored time.Time, ch
 			return nil, err
 		}
 		verdict, owners := x.server.judge(&state, now)
+		if !verdict.Due.IsZero() && (made.due.IsZero() || verdict.Due.Before(made.due)) {
+			made.due = verdict.Due
+		}
 		made.members[state.Namespace] = append(made.members[state.Namespace], member{state.Created, state.ResourceVersion, verdict.State})
 		one := judged{state.Namespace, state.Name, originOf(&state, checkpoint), healthOf(verdict)}
 		if verdict.State != health.Healthy {
@@ -165,9 +184,8 @@ type owner struct {
 	UID        types.UID `json:"uid"`
 }
 
-// judge says how an object does, and to whom it belongs. Of what was not kept nobody knows.
+// judge says how an object does, and to whom it belongs.
 func (s *server) judge(state *change.State, now time.Time) (health.Verdict, []owner) {
-	unknown := health.Verdict{State: health.Unknown, Reason: health.ReasonNoSignal, Message: "its content was not kept"}
 	var meta struct {
 		Metadata struct {
 			OwnerReferences []owner `json:"ownerReferences"`
@@ -175,14 +193,8 @@ func (s *server) judge(state *change.State, now time.Time) (health.Verdict, []ow
 	}
 	// Owners that cannot be read are none.
 	_ = json.Unmarshal(state.Body, &meta)
-	if state.MetadataOnly || len(state.Body) == 0 {
-		return unknown, meta.Metadata.OwnerReferences
-	}
-	var object map[string]any
-	if json.Unmarshal(state.Body, &object) != nil {
-		return unknown, meta.Metadata.OwnerReferences
-	}
-	return s.options.Health(object, now), meta.Metadata.OwnerReferences
+	_, verdict := recorder.Judge(state, health.Options{Now: now})
+	return verdict, meta.Metadata.OwnerReferences
 }
 
 func healthOf(v health.Verdict) api.Health {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -88,7 +87,7 @@ func (s *server) objectNow(r *request, kind schema.GroupResource, answer *api.Ob
 	answer.Exists, answer.UID, answer.MetadataOnly, answer.Reason = true, state.UID, state.MetadataOnly, state.Reason
 	answer.Object = state.Body
 	if !state.MetadataOnly {
-		answer.Health, answer.Conditions = s.healthNow(state.Body), conditionsOf(state.Body)
+		answer.Health, answer.Conditions = s.healthNow(&state), conditionsOf(&state)
 	}
 	_, owners := s.judge(&state, s.options.Clock.Now())
 	s.owners(r, answer, owners)
@@ -123,9 +122,9 @@ func (s *server) objectThen(r *request, kind schema.GroupResource, answer *api.O
 		answer.LastChange = &api.Change{Record: past.Change.Record, ID: s.sealCursor(past.Change.Position)}
 	}
 	answer.Exists, answer.Object = past.Body != nil, past.Body
-	answer.Conditions = conditionsOf(past.Body)
 	if past.Body != nil {
 		state := change.State{Body: past.Body}
+		answer.Conditions = conditionsOf(&state)
 		_, owners := s.judge(&state, time.Time{})
 		s.owners(r, answer, owners)
 	}
@@ -183,8 +182,8 @@ func (s *server) follow(r *request, namespace string, o *owner, relative *api.Re
 		}
 		relative.Kind, relative.Namespace = name.String(), in
 		state, err := s.options.Store.StateNamed(r.Context(), name, in, o.Name)
-		if err == nil && state.UID == o.UID && r.sees(name, &state) && json.Valid(state.Body) {
-			relative.Health = s.healthNow(state.Body)
+		if err == nil && state.UID == o.UID && r.sees(name, &state) {
+			relative.Health = s.healthNow(&state)
 		}
 	}
 }

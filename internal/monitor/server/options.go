@@ -15,7 +15,6 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/recorder"
@@ -76,8 +75,6 @@ type Options struct {
 	Rules Rules
 	// Reports returns what the last changes of a definition break, the oldest first. Nil: nothing is known.
 	Reports func(ctx context.Context, name string) ([]recorder.Report, error)
-	// Health judges an object of a kind. Nil: health.Of with what is shipped.
-	Health func(object map[string]any, now time.Time) health.Verdict
 	// Ready returns nil when the monitor can do its work. Nil: it always can.
 	Ready func() error
 
@@ -140,11 +137,6 @@ func (o Options) withDefaults() (Options, error) {
 	standard(&o.Streams, 100)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
-	}
-	if o.Health == nil {
-		o.Health = func(object map[string]any, now time.Time) health.Verdict {
-			return health.Of(object, health.Options{Now: now})
-		}
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }

@@ -133,6 +133,18 @@ func behind(view *api.View, lag float64) {
 	view.Lag = max(view.Lag, lag)
 }
 
+// aged takes into a view that what is known of a kind is older than what is stored of it.
+func (s *server) aged(view *api.View, k *kinds, name schema.GroupResource, known *indexed) {
+	age := known.age(s.options.Clock.Now(), k.stored[name])
+	if age == 0 {
+		return
+	}
+	if one := k.covered[name]; one != nil {
+		age += max(one.Lag, 0)
+	}
+	behind(view, age.Seconds())
+}
+
 func uncovered(view *api.View, lag float64, one api.Uncovered) {
 	behind(view, lag)
 	view.Complete = false

@@ -197,7 +197,7 @@ func (s *Store) prepare(b *Batch) (*prepared, error) {
 	bodies := make(map[version][]byte, len(b.Put))
 	for i := range b.Put {
 		state := &b.Put[i]
-		p.states[i] = preparedState{state: state, managers: s.pack(state.Managers), body: s.pack(state.Body)}
+		p.states[i] = preparedState{state: state, managers: s.pack(joinTimes(state)), body: s.pack(state.Body)}
 		if len(state.Body) > 0 {
 			bodies[version{state.UID, state.ResourceVersion}] = p.states[i].body
 		}

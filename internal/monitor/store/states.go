@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"time"
@@ -160,13 +161,35 @@ func (s *Store) scanState(row scanner) (state change.State, uid any, damage, err
 	state.Body, damage = s.unpack(body)
 	state.Created = change.CreatedIn(state.Body)
 	if damage == nil {
-		state.Managers, damage = s.unpack(managers)
+		managers, damage = s.unpack(managers)
+		splitTimes(&state, managers)
 	}
 	if damage != nil {
-		state.Body, state.Managers = nil, nil
+		state.Body, state.Managers, state.Times = nil, nil, nil
 		damage = &Error{Trouble: Corrupt, File: stateFile, What: "reading the state of " + state.Name, Err: damage}
 	}
 	return state, uid, damage, nil
+}
+
+// The times of a state stand behind its managers, which are JSON and have no byte 0.
+const behindManagers = 0
+
+func joinTimes(state *change.State) []byte {
+	if len(state.Times) == 0 {
+		return state.Managers
+	}
+	joined := append(make([]byte, 0, len(state.Managers)+1+len(state.Times)), state.Managers...)
+	return append(append(joined, behindManagers), state.Times...)
+}
+
+func splitTimes(state *change.State, joined []byte) {
+	managers, times, found := bytes.Cut(joined, []byte{behindManagers})
+	if found {
+		state.Times = times
+	}
+	if len(managers) > 0 {
+		state.Managers = managers
+	}
 }
 
 // unpack is the opposite of pack.
