@@ -38,7 +38,7 @@ YAML
     diagnose demo
     die 'the backup did not complete'
   fi
-  "$KUBECTL" wait --for=condition=Ready backup/notes-data -n demo --timeout=60s >/dev/null || die 'the Backup is not ready'
+  "$KUBECTL" wait --for=condition=Ready backups.slipway.dev/notes-data -n demo --timeout=60s >/dev/null || die 'the Backup is not ready'
 }
 
 build_images
@@ -94,7 +94,7 @@ else
 fi
 
 echo 'The volume of the application "notes" is backed up, and the copy was read back:'
-"$KUBECTL" get backup notes-data -n demo
+"$KUBECTL" get backups.slipway.dev notes-data -n demo
 "$KUBECTL" get backuprun -n demo
 
 if [[ -n $MONITOR_IMAGE ]]; then

@@ -9,7 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
-// +kubebuilder:resource:shortName=gw,categories=slipway
+// +kubebuilder:resource:shortName=slwgw;gw,categories=slipway
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Does every replica serve what the spec says?"
 // +kubebuilder:printcolumn:name="Routes",type=string,JSONPath=`.status.summary.routes`,description="Live and all routes"
 // +kubebuilder:printcolumn:name="Replicas",type=string,JSONPath=`.status.summary.replicas`,description="Ready and wanted replicas"

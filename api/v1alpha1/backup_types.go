@@ -10,7 +10,7 @@ import (
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=bk,categories=slipway
+// +kubebuilder:resource:shortName=slwbk;bk,categories=slipway
 // +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.spec.source`,description="What is backed up"
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`,description="When; empty: once"
 // +kubebuilder:printcolumn:name="Destination",type=string,JSONPath=`.spec.destination`,description="Where the repository is"

@@ -10,7 +10,7 @@ import (
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=bkr,categories=slipway
+// +kubebuilder:resource:shortName=slwbkr;bkr,categories=slipway
 // +kubebuilder:printcolumn:name="Backup",type=string,JSONPath=`.spec.backup`,description="The Backup that it is a run of"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="How far it has come"
 // +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.summary.progress`,description="How much is done"

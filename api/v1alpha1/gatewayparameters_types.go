@@ -11,7 +11,7 @@ import (
 //
 // +genclient
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=gatewayparameters,shortName=gwparams,categories=slipway
+// +kubebuilder:resource:path=gatewayparameters,shortName=slwgwparams;gwparams,categories=slipway
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="How many pods run"
 // +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.spec.service.type`,description="How the pods are reached from outside the cluster"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

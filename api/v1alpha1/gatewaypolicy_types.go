@@ -13,7 +13,7 @@ import (
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=gatewaypolicies,shortName=gwpolicy,categories=slipway
+// +kubebuilder:resource:path=gatewaypolicies,shortName=slwgwpolicy;gwpolicy,categories=slipway
 // +kubebuilder:metadata:labels="gateway.networking.k8s.io/policy=Inherited"
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.ancestors[*].conditions[?(@.type=="Accepted")].status`,description="Whether it is used, for each Gateway"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.ancestors[*].conditions[?(@.type=="Accepted")].reason`,description="Why it is used or not, for each Gateway"

@@ -10,7 +10,7 @@ import (
 // +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=mrule
+// +kubebuilder:resource:scope=Cluster,shortName=slwmrule;mrule
 // +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.spec.severity`,description="How bad it is"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the monitor evaluates it"
 // +kubebuilder:printcolumn:name="Firing",type=integer,JSONPath=`.status.firing`,description="For how many objects the alarm stands"

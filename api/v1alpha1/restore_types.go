@@ -14,7 +14,7 @@ const AnnotationRestoreUID = "slipway.dev/restore-uid"
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=slipway
+// +kubebuilder:resource:shortName=slwrs,categories=slipway
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.target.claim`,description="The volume that is written"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="How far it has come"
 // +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.summary.progress`,description="How much is done"

@@ -12,7 +12,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
-// +kubebuilder:resource:shortName=app,categories=slipway
+// +kubebuilder:resource:shortName=slwapp;app,categories=slipway
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Does the cluster run what the spec says?"
 // +kubebuilder:printcolumn:name="Replicas",type=string,JSONPath=`.status.summary.replicas`,description="Ready and wanted replicas"
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.status.image`,description="The image that runs"

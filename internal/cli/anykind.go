@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 )
 
 // These bound how much is asked of the API server at once, and read in all.
@@ -53,6 +54,9 @@ func (p *program) anyClients() (*anyClients, error) {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
 	c := &anyClients{clients: clients}
+	// Nobody has named the kinds that these read: that one of them is deprecated helps nobody.
+	config = rest.CopyConfig(config)
+	config.WarningHandlerWithContext = rest.NoWarnings{}
 	if c.objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
@@ -78,14 +82,36 @@ func namesObject(argument string) bool {
 	return found && kind != "" && name != "" && !strings.ContainsAny(name, "/,") && !strings.Contains(kind, ",")
 }
 
-// get reads the object that KIND/NAME names, as kubectl does.
-func (p *program) get(clients *anyClients, argument string) (*unstructured.Unstructured, kindInfo, error) {
+// get reads the object that KIND/NAME names: that of Slipway, or else the one that kubectl would take, whose kind has the same
+// name.
+func (p *program) get(ctx context.Context, clients *anyClients, argument string) (*unstructured.Unstructured, kindInfo, error) {
+	ours, name := parseOurs(argument)
+	if ours == nil {
+		return p.getAsKubectl(clients, argument)
+	}
+	object, err := clients.read(ctx, ours.info(), clients.namespace, name)
+	if !apierrors.IsNotFound(err) {
+		return object, ours.info(), clients.notGot(err, ours, name)
+	}
+	if word, _, _ := strings.Cut(argument, "/"); strings.EqualFold(word, shortGateway) {
+		if gateway, err := clients.gatewayNamed(ctx, name); err == nil {
+			return gateway, kindInfo{gatewayResource, kindGateway, true}, nil
+		}
+	}
+	if other, kind, err := p.getAsKubectl(clients, argument); err == nil {
+		return other, kind, nil
+	}
+	return nil, kindInfo{}, clients.notGot(err, ours, name)
+}
+
+// getAsKubectl reads the object that KIND/NAME names, as kubectl does.
+func (p *program) getAsKubectl(clients *anyClients, argument string) (*unstructured.Unstructured, kindInfo, error) {
 	info, err := resource.NewBuilder(p.flags).Unstructured().
 		NamespaceParam(clients.namespace).DefaultNamespace().
 		ResourceTypeOrNameArgs(false, argument).Latest().Do().Infos()
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, kindInfo{}, &exitError{code: exitNotReady, message: fmt.Sprintf("Error from server (NotFound): %s in namespace %q", printable(notFoundText(err)), clients.namespace)}
+		return nil, kindInfo{}, &exitError{code: exitNotReady, notFound: true, message: fmt.Sprintf("Error from server (NotFound): %s in namespace %q", printable(notFoundText(err)), clients.namespace)}
 	case err != nil:
 		return nil, kindInfo{}, fmt.Errorf("get %s: %w", argument, err)
 	case len(info) != 1:
@@ -95,8 +121,11 @@ func (p *program) get(clients *anyClients, argument string) (*unstructured.Unstr
 	if !ok {
 		return nil, kindInfo{}, fmt.Errorf("get %s: the API server answered with a %T", argument, info[0].Object)
 	}
-	mapping := info[0].Mapping
-	return object, kindInfo{mapping.Resource, mapping.GroupVersionKind.Kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
+	return object, infoOf(info[0].Mapping), nil
+}
+
+func infoOf(mapping *meta.RESTMapping) kindInfo {
+	return kindInfo{mapping.Resource, mapping.GroupVersionKind.Kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 }
 
 func notFoundText(err error) string {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,17 +11,10 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
-// backupNames are the names of the kind Backup that kubectl knows.
-var backupNames = []string{"backup", "backups", "bk", "backup.slipway.dev", "backups.slipway.dev"}
-
 // parseBackup returns the name of the Backup in an argument: NAME or backup/NAME.
 func parseBackup(argument string) (string, error) {
-	kind, name, found := strings.Cut(argument, "/")
-	if !found {
-		kind, name = "backup", argument
-	}
-	known := slices.ContainsFunc(backupNames, func(candidate string) bool { return strings.EqualFold(kind, candidate) })
-	if !known || name == "" || strings.Contains(name, "/") {
+	name, ok := backupKind.nameOf(argument)
+	if !ok {
 		return "", usageErrorf("%q does not name a Backup: say backup/NAME", argument)
 	}
 	return name, nil
@@ -64,7 +56,7 @@ func newBackupNowCommand(p *program) *cobra.Command {
 		Long:              backupNowLong,
 		Example:           backupNowExample,
 		Args:              oneBackup,
-		ValidArgsFunction: p.completeBackups,
+		ValidArgsFunction: p.completeOf(backupKind),
 		RunE:              func(command *cobra.Command, args []string) error { return o.backupNow(command.Context(), args[0]) },
 	}
 	o.addFlags(command)
@@ -115,31 +107,5 @@ func (p *program) backup(ctx context.Context, argument string) (*clients, *slipw
 	return clients, backup, nil
 }
 
-// completeBackups offers the names of the namespace's Backups, with the prefix that was typed.
-func (p *program) completeBackups(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	clients, err := p.clients()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	list, err := clients.backups().List(command.Context(), metav1.ListOptions{})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	prefix := ""
-	if kind, _, found := strings.Cut(typed, "/"); found {
-		prefix = kind + "/"
-	}
-	var names []string
-	for i := range list.Items {
-		if name := prefix + list.Items[i].Name; strings.HasPrefix(name, typed) {
-			names = append(names, name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
 // backupRef formats the name of a Backup for the output.
-func backupRef(name string) string { return "backup/" + name }
+func backupRef(name string) string { return backupKind.ref(name) }

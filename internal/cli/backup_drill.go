@@ -18,7 +18,7 @@ volume of its own, and compared with what was read from the source. The Backup n
 spec.verify.drill.
 
 The drill begins when no run is under way. The condition DrillPassed says how it went:
-kubectl describe backup NAME.`
+kubectl describe backups.slipway.dev NAME.`
 
 const backupDrillExample = `  # After the bucket was moved
   kubectl slipway backup drill shop-data`
@@ -30,7 +30,7 @@ func newBackupDrillCommand(p *program) *cobra.Command {
 		Long:              backupDrillLong,
 		Example:           backupDrillExample,
 		Args:              oneBackup,
-		ValidArgsFunction: p.completeBackups,
+		ValidArgsFunction: p.completeOf(backupKind),
 		RunE:              func(command *cobra.Command, args []string) error { return p.backupDrill(command.Context(), args[0]) },
 	}
 }

@@ -33,7 +33,7 @@ func newBackupListCommand(p *program) *cobra.Command {
 		Short:             "Show the runs of Backups, and their copies",
 		Long:              backupListLong,
 		Example:           backupListExample,
-		ValidArgsFunction: p.completeBackups,
+		ValidArgsFunction: p.completeOf(backupKind),
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil

@@ -52,6 +52,7 @@ func newChangesCommand(p *program) *cobra.Command {
 	command.Flags().StringVar(&o.since, "since", "1h", "how far back: 30m, 12h, 7d, or a time such as 2026-11-25T14:00:00Z")
 	command.Flags().StringVar(&o.actor, "actor", "", "only changes of this user or field manager")
 	command.Flags().StringVar(&o.kind, "kind", "", "only changes of this kind")
+	mustComplete(command, "kind", p.completeKinds)
 	command.Flags().BoolVar(&o.diff, "diff", false, "show the fields that changed")
 	command.Flags().IntVar(&o.limit, "limit", 200, "how many changes to show: the newest")
 	return command

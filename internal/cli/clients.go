@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,27 +61,30 @@ func (c *clients) restores() typed.RestoreInterface {
 // result includes the latest write.
 func (c *clients) getWebApp(ctx context.Context, name string) (*slipwayv1alpha1.WebApp, error) {
 	app, err := c.webApps().Get(ctx, name, metav1.GetOptions{})
-	return app, c.notGot(err, "WebApps", ref(name))
+	return app, c.notGot(err, webAppKind, name)
 }
 
 // getBackup reads a Backup.
 func (c *clients) getBackup(ctx context.Context, name string) (*slipwayv1alpha1.Backup, error) {
 	backup, err := c.backups().Get(ctx, name, metav1.GetOptions{})
-	return backup, c.notGot(err, "Backups", backupRef(name))
+	return backup, c.notGot(err, backupKind, name)
 }
 
-// notGot says why an object could not be read. kinds is the plural of its kind, object kind/name.
-func (c *clients) notGot(err error, kinds, object string) error {
-	_, name, _ := strings.Cut(object, "/")
+// notGot says why an object of Slipway could not be read.
+func (c *clients) notGot(err error, kind *ourKind, name string) error {
+	in := ""
+	if kind.namespaced {
+		in = fmt.Sprintf(" in namespace %q", c.namespace)
+	}
 	switch {
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		// The path is missing, not the object: the API server does not know the kind.
-		return fmt.Errorf("%s: this cluster has no %s: Slipway is not installed", object, kinds)
+		return fmt.Errorf("%s: this cluster has no %s: Slipway is not installed", kind.ref(name), kind.kinds)
 	case apierrors.IsNotFound(err):
-		return &exitError{code: exitNotReady, message: fmt.Sprintf(
-			"Error from server (NotFound): %s.%s %q not found in namespace %q", strings.ToLower(kinds), slipwayv1alpha1.GroupName, name, c.namespace)}
+		return &exitError{code: exitNotReady, notFound: true, message: fmt.Sprintf(
+			"Error from server (NotFound): %s.%s %q not found%s", kind.plural(), slipwayv1alpha1.GroupName, name, in)}
 	case err != nil:
-		return fmt.Errorf("get %s in namespace %q: %w", object, c.namespace, err)
+		return fmt.Errorf("get %s%s: %w", kind.ref(name), in, err)
 	default:
 		return nil
 	}

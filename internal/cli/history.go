@@ -35,7 +35,7 @@ func newHistoryCommand(p *program) *cobra.Command {
 		Long:              historyLong,
 		Example:           historyExample,
 		Args:              oneHistory,
-		ValidArgsFunction: p.completeTargets,
+		ValidArgsFunction: p.completeObjects(true),
 		RunE: func(command *cobra.Command, args []string) error {
 			if _, err := parseTarget(args[0]); err == nil && o.since == "" && !o.diff {
 				return p.history(command.Context(), args[0], o.output)
@@ -69,7 +69,7 @@ func (o *changesOptions) objectHistory(ctx context.Context, argument string) err
 	}
 	kind, name, found := strings.Cut(argument, "/")
 	if !found {
-		kind, name = kindNames[0], argument
+		kind, name = webAppKind.singular(), argument
 	}
 	resource, namespaced, err := o.resourceName(kind)
 	if err != nil {

@@ -36,6 +36,7 @@ func newHealthCommand(p *program) *cobra.Command {
 	o.addFlags(command)
 	command.Flags().BoolVar(&o.all, "all", false, "list healthy objects, too")
 	command.Flags().StringVar(&o.kind, "kind", "", "only objects of this kind")
+	mustComplete(command, "kind", p.completeKinds)
 	return command
 }
 

@@ -46,7 +46,7 @@ func newRestoreCommand(p *program) *cobra.Command {
 		Long:              restoreLong,
 		Example:           restoreExample,
 		Args:              oneBackup,
-		ValidArgsFunction: p.completeBackups,
+		ValidArgsFunction: p.completeOf(backupKind),
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	flags := command.Flags()

@@ -55,7 +55,7 @@ func newRollbackCommand(p *program) *cobra.Command {
 		Long:              rollbackLong,
 		Example:           rollbackExample,
 		Args:              oneTarget,
-		ValidArgsFunction: p.completeTargets,
+		ValidArgsFunction: p.completeOf(webAppKind),
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	o.output.addFlag(command)

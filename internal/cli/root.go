@@ -60,6 +60,8 @@ type exitError struct {
 	code    int
 	message string
 	usage   bool
+	// notFound tells that the object that was named does not exist.
+	notFound bool
 }
 
 func (e *exitError) Error() string { return e.message }
@@ -76,8 +78,9 @@ type program struct {
 
 const rootLong = `See and steer the applications that Slipway runs.
 
-A WebApp is named as webapp/NAME, app/NAME or just NAME. The commands why, tree and watch tell of objects
-of every kind: name them as KIND/NAME. backup and restore take the NAME of a Backup.`
+A WebApp is named as webapp/NAME, slwapp/NAME or just NAME. The commands why, tree and watch tell of objects
+of every kind: name them as KIND/NAME, where the kinds of Slipway come first. backup and restore take the NAME
+of a Backup.`
 
 const rootExample = `  # Is it ready? Follow a rollout until it is, or has failed
   kubectl slipway status webapp/shop --watch
@@ -102,11 +105,14 @@ const rootExample = `  # Is it ready? Follow a rollout until it is, or has faile
 
 func newRoot(options Options) *cobra.Command {
 	p := &program{Options: options, flags: genericclioptions.NewConfigFlags(true)}
+	// As kubectl does. Without it they are lines of a log.
+	warnings := rest.NewWarningWriter(options.Streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.UserAgent = "kubectl-slipway/" + options.Version
 		// These are kubectl's limits. The defaults of client-go are lower, because they are
 		// made for controllers.
 		config.QPS, config.Burst = 50, 300
+		config.WarningHandler = warnings
 		return config
 	}
 	root := &cobra.Command{

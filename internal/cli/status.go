@@ -40,7 +40,7 @@ func newStatusCommand(p *program) *cobra.Command {
 		Long:              statusLong,
 		Example:           statusExample,
 		Args:              oneTarget,
-		ValidArgsFunction: p.completeTargets,
+		ValidArgsFunction: p.completeOf(webAppKind),
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	o.output.addFlag(command)

@@ -2,52 +2,24 @@ package cli
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
-	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
-
-// kindNames are the names of the kind WebApp that may stand before the slash, as with
-// kubectl.
-var kindNames = []string{"webapp", "webapps", "app", "webapp.slipway.dev", "webapps.slipway.dev"}
-
-// shortGateway is the short name that APIGateway and the Gateway API's Gateway have in common.
-const shortGateway = "gw"
-
-// gatewayNames are the names of the kind APIGateway that kubectl knows.
-var gatewayNames = []string{"apigateway", "apigateways", shortGateway, "apigateway.slipway.dev", "apigateways.slipway.dev"}
-
-// parseGateway returns the name of the APIGateway in an argument. ok is false for another
-// kind.
-func parseGateway(argument string) (name string, ok bool) {
-	kind, name, found := strings.Cut(argument, "/")
-	known := slices.ContainsFunc(gatewayNames, func(candidate string) bool { return strings.EqualFold(kind, candidate) })
-	return name, found && known && name != "" && !strings.Contains(name, "/")
-}
 
 // parseTarget returns the name of the WebApp in an argument.
 func parseTarget(argument string) (string, error) {
-	kind, name, found := strings.Cut(argument, "/")
-	if !found {
-		kind, name = "webapp", argument
+	name, ok := webAppKind.nameOf(argument)
+	if ok {
+		return name, nil
 	}
-	known := false
-	for _, candidate := range kindNames {
-		known = known || strings.EqualFold(kind, candidate)
-	}
-	switch {
-	case !known:
+	if word, _, found := strings.Cut(argument, "/"); found && !webAppKind.isNamed(word) {
 		return "", usageErrorf("%q is not a WebApp: say webapp/NAME", argument)
-	case name == "" || strings.Contains(name, "/"):
-		return "", usageErrorf("%q does not name a WebApp: say webapp/NAME", argument)
 	}
-	return name, nil
+	return "", usageErrorf("%q does not name a WebApp: say webapp/NAME", argument)
 }
 
 // target makes the clients and reads the WebApp that an argument names.
@@ -80,33 +52,6 @@ func noArguments(_ *cobra.Command, args []string) error {
 		return usageErrorf("unexpected argument %q", args[0])
 	}
 	return nil
-}
-
-// completeTargets offers the names of the namespace's WebApps, with the prefix that
-// was typed.
-func (p *program) completeTargets(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	clients, err := p.clients()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	list, err := clients.webApps().List(command.Context(), metav1.ListOptions{})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	prefix := ""
-	if kind, _, found := strings.Cut(typed, "/"); found {
-		prefix = kind + "/"
-	}
-	var names []string
-	for i := range list.Items {
-		if name := prefix + list.Items[i].Name; strings.HasPrefix(name, typed) {
-			names = append(names, name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeRevisions offers the names of the revisions of the WebApp that was named.
@@ -176,7 +121,7 @@ func mustComplete(command *cobra.Command, flag string, complete cobra.Completion
 }
 
 // ref formats the name of a WebApp for the output.
-func ref(name string) string { return strings.ToLower(desired.Kind) + "/" + name }
+func ref(name string) string { return webAppKind.ref(name) }
 
 // gatewayRef formats the name of an APIGateway for the output.
-func gatewayRef(name string) string { return strings.ToLower(gatewaydesired.Kind) + "/" + name }
+func gatewayRef(name string) string { return gatewayKind.ref(name) }

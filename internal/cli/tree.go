@@ -34,7 +34,7 @@ func newTreeCommand(p *program) *cobra.Command {
 		Long:              treeLong,
 		Example:           treeExample,
 		Args:              oneObject,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: p.completeObjects(false),
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	o.output.addFlag(command)
@@ -61,7 +61,7 @@ func (o *treeOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	object, kind, err := o.get(clients, argument)
+	object, kind, err := o.get(ctx, clients, argument)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -176,7 +175,7 @@ func (c *anyClients) climb(ctx context.Context, f *family) error {
 			owner.problem = "the cluster does not have this kind any more"
 			return nil
 		}
-		owner.kind = kindInfo{mapping.Resource, reference.Kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+		owner.kind = infoOf(mapping)
 		if !owner.kind.Namespaced {
 			owner.namespace = ""
 		}

@@ -49,7 +49,7 @@ func newWatchCommand(p *program) *cobra.Command {
 		Long:              watchLong,
 		Example:           watchExample,
 		Args:              watchArguments,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: p.completeWatch,
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
 	}
 	o.output.addFlag(command)
@@ -168,8 +168,13 @@ func (w *watcher) followKind(ctx context.Context, argument string) error {
 	return nil
 }
 
-// mapping finds a kind by any of its names, as kubectl does.
+// mapping finds a kind by any of its names: that of Slipway, or else the one that kubectl would take.
 func (c *anyClients) mapping(argument string) (*meta.RESTMapping, error) {
+	if ours := ourKindNamed(argument); ours != nil {
+		if mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: ours.info().Group, Kind: ours.kind}); err == nil {
+			return mapping, nil
+		}
+	}
 	full, groupResource := schema.ParseResourceArg(argument)
 	var kind schema.GroupVersionKind
 	var err error

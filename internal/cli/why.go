@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,8 @@ newest run; of that or of a Restore the Job and its pod; of an object of any oth
 it by owner references, down to what has failed or is not ready. A container that ends or does not
 become ready shows its last log lines, and every object its recent warnings.
 
-gw/NAME is the APIGateway of that name, or else the Gateway of the Gateway API.
+Where other projects have a kind of the same name, such as Backup, that of Slipway comes first. gw/NAME is the APIGateway of that
+name, or else the Gateway of the Gateway API.
 
 Exit code 0 when all is well, 1 when something is not, or nothing tells.`
 
@@ -62,7 +64,7 @@ func newWhyCommand(p *program) *cobra.Command {
 		Long:              whyLong,
 		Example:           whyExample,
 		Args:              oneWhyTarget,
-		ValidArgsFunction: p.completeTargets,
+		ValidArgsFunction: p.completeObjects(true),
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
 	}
 	o.output.addFlag(command)
@@ -73,50 +75,61 @@ func newWhyCommand(p *program) *cobra.Command {
 
 // find reads everything that the tree needs.
 func (o *whyOptions) find(ctx context.Context, argument string) (*clients, *findings, error) {
-	if kind, name, ok := parseKept(argument); ok {
-		clients, err := o.clients()
-		if err != nil {
-			return nil, nil, err
+	if !strings.Contains(argument, "/") {
+		argument = webAppKind.ref(argument)
+	}
+	kind, name := parseOurs(argument)
+	clients, found, err := o.findOurs(ctx, argument, kind, name)
+	missing := &exitError{}
+	if found == nil && (err == nil || errors.As(err, &missing) && missing.notFound) {
+		// It is another kind, or what kubectl takes for that name is one.
+		clients, other, otherErr := o.loadAny(ctx, argument)
+		if err == nil || otherErr == nil {
+			return clients, other, otherErr
 		}
-		found, err := clients.loadKept(ctx, kind, name)
-		return clients, found, err
 	}
-	name, isGateway := parseGateway(argument)
-	if _, err := parseTarget(argument); err != nil && !isGateway {
-		return o.loadAny(ctx, argument)
-	}
-	if !isGateway {
-		clients, app, err := o.target(ctx, argument)
-		if err != nil {
-			return nil, nil, err
-		}
-		found, err := clients.load(ctx, app)
-		return clients, found, err
-	}
-	if kind, _, _ := strings.Cut(argument, "/"); strings.EqualFold(kind, shortGateway) {
+	return clients, found, err
+}
+
+// findOurs reads everything about an object of Slipway that why explains by itself. For others it returns nothing.
+func (o *whyOptions) findOurs(ctx context.Context, argument string, kind *ourKind, name string) (*clients, *findings, error) {
+	if word, _, _ := strings.Cut(argument, "/"); kind == gatewayKind && strings.EqualFold(word, shortGateway) {
 		return o.findShort(ctx, name)
+	}
+	load := map[*ourKind]func(*clients) (*findings, error){
+		webAppKind: func(c *clients) (*findings, error) {
+			app, err := c.getWebApp(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			return c.load(ctx, app)
+		},
+		gatewayKind: func(c *clients) (*findings, error) {
+			gateway, err := c.getAPIGateway(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			return c.loadGateway(ctx, gateway)
+		},
+		backupKind:  func(c *clients) (*findings, error) { return c.loadKept(ctx, kind, name) },
+		runKind:     func(c *clients) (*findings, error) { return c.loadKept(ctx, kind, name) },
+		restoreKind: func(c *clients) (*findings, error) { return c.loadKept(ctx, kind, name) },
+	}[kind]
+	if load == nil {
+		return nil, nil, nil
 	}
 	clients, err := o.clients()
 	if err != nil {
 		return nil, nil, err
 	}
-	gateway, err := clients.getAPIGateway(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	found, err := clients.loadGateway(ctx, gateway)
+	found, err := load(clients)
 	return clients, found, err
 }
 
 // oneWhyTarget accepts every kind.
 func oneWhyTarget(command *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		_, isGateway := parseGateway(args[0])
-		_, _, isKept := parseKept(args[0])
-		isAny := namesObject(args[0])
-		if isGateway || isKept || isAny {
-			return nil
-		}
+	if len(args) == 1 && namesObject(args[0]) {
+		return nil
 	}
 	return oneTarget(command, args)
 }

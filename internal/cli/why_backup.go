@@ -27,48 +27,28 @@ type backupFindings struct {
 	jobs []batchv1.Job
 }
 
-// runNames and restoreNames are the names of the kinds that kubectl knows.
-var (
-	runNames     = []string{"backuprun", "backupruns", "bkr", "backuprun.slipway.dev", "backupruns.slipway.dev"}
-	restoreNames = []string{"restore", "restores", "rs", "restore.slipway.dev", "restores.slipway.dev"}
-)
-
-// parseKept returns kind and name of the Backup, BackupRun or Restore in an argument. ok is false for another kind.
-func parseKept(argument string) (kind, name string, ok bool) {
-	kind, name, _ = strings.Cut(argument, "/")
-	if name == "" || strings.Contains(name, "/") {
-		return "", "", false
-	}
-	for _, names := range [][]string{backupNames, runNames, restoreNames} {
-		if slices.ContainsFunc(names, func(candidate string) bool { return strings.EqualFold(kind, candidate) }) {
-			return names[0], name, true
-		}
-	}
-	return "", "", false
-}
-
 // loadKept reads everything that the tree of a Backup, a BackupRun or a Restore needs.
-func (c *clients) loadKept(ctx context.Context, kind, name string) (*findings, error) {
-	b := &backupFindings{ref: kind + "/" + name}
+func (c *clients) loadKept(ctx context.Context, kind *ourKind, name string) (*findings, error) {
+	b := &backupFindings{ref: kind.ref(name)}
 	f := &findings{backup: b}
 	var label string
 	switch kind {
-	case backupNames[0]:
+	case backupKind:
 		backup, err := c.getBackup(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		label, b.object, b.observed = slipwayv1alpha1.LabelBackup, backup, backup.Status.ObservedGeneration
-	case runNames[0]:
+	case runKind:
 		run, err := c.backupRuns().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return nil, c.notGot(err, "BackupRuns", b.ref)
+			return nil, c.notGot(err, runKind, name)
 		}
 		label, b.object, b.observed = slipwayv1alpha1.LabelBackupRun, run, run.Status.ObservedGeneration
 	default:
 		restore, err := c.restores().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return nil, c.notGot(err, "Restores", b.ref)
+			return nil, c.notGot(err, restoreKind, name)
 		}
 		label, b.object, b.observed = slipwayv1alpha1.LabelRestore, restore, restore.Status.ObservedGeneration
 	}

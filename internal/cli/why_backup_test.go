@@ -107,16 +107,3 @@ func TestTheNewestRunIsThatOfTheBackup(t *testing.T) {
 		t.Errorf("got %v, want none", got)
 	}
 }
-
-func TestParseKept(t *testing.T) {
-	for argument, want := range map[string]string{"backup/a": "backup", "bk/a": "backup", "BackupRuns/a": "backuprun", "bkr/a": "backuprun", "rs/a": "restore"} {
-		if kind, name, ok := parseKept(argument); kind != want || name != "a" || !ok {
-			t.Errorf("%s: got %s %s %t", argument, kind, name, ok)
-		}
-	}
-	for _, argument := range []string{"a", "webapp/a", "backup/", "backup/a/b"} {
-		if _, _, ok := parseKept(argument); ok {
-			t.Errorf("%s is taken", argument)
-		}
-	}
-}

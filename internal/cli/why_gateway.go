@@ -49,7 +49,7 @@ func gatewaySecrets(spec slipwayv1alpha1.APIGatewaySpec) []configUse {
 // getAPIGateway reads an APIGateway.
 func (c *clients) getAPIGateway(ctx context.Context, name string) (*slipwayv1alpha1.APIGateway, error) {
 	gateway, err := c.slipway.SlipwayV1alpha1().APIGateways(c.namespace).Get(ctx, name, metav1.GetOptions{})
-	return gateway, c.notGot(err, "APIGateways", gatewayRef(name))
+	return gateway, c.notGot(err, gatewayKind, name)
 }
 
 // loadGateway reads everything that the tree of an APIGateway needs.

@@ -166,11 +166,3 @@ func TestARouteIsCalledAsTheGatewayCallsIt(t *testing.T) {
 		}
 	}
 }
-
-func TestATargetIsAWebAppOrAnAPIGateway(t *testing.T) {
-	for argument, want := range map[string]string{"gw/edge": "edge", "apigateway/edge": "edge", "APIGateways.slipway.dev/edge": "edge", "edge": "", "webapp/edge": "", "gw/": "", "gw/a/b": "", "gw": ""} {
-		if got, ok := parseGateway(argument); ok != (want != "") || ok && got != want {
-			t.Errorf("%q names APIGateway %q: %v", argument, got, ok)
-		}
-	}
-}

@@ -118,14 +118,14 @@ func (c *anyClients) kindOf(kind string) (info kindInfo, ok bool, err error) {
 	case err != nil:
 		return kindInfo{}, false, fmt.Errorf("find the kinds of the cluster: %w", err)
 	}
-	return kindInfo{mapping.Resource, kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}, true, nil
+	return infoOf(mapping), true, nil
 }
 
 // getMeant reads the object that KIND/NAME names, as kubectl does, with two differences: a cluster without the Gateway API is
 // told as such; and where kubectl takes gateway for another kind, the Gateway API's Gateway is meant if there is no such object.
 // other is how to ask for the Gateway that has the same name as the returned object.
 func (o *whyOptions) getMeant(ctx context.Context, clients *anyClients, argument string) (object *unstructured.Unstructured, kind kindInfo, other string, err error) {
-	object, kind, err = o.get(clients, argument)
+	object, kind, err = o.get(ctx, clients, argument)
 	name, objectName, _ := strings.Cut(argument, "/")
 	meant := standardKind(name)
 	if meant == "" || err == nil && isStandard(kind) {
@@ -158,7 +158,7 @@ func (o *whyOptions) findShort(ctx context.Context, name string) (*clients, *fin
 	}
 	gateway, err := clients.slipway.SlipwayV1alpha1().APIGateways(clients.namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, nil, clients.notGot(err, "APIGateways", gatewayRef(name))
+		return nil, nil, clients.notGot(err, gatewayKind, name)
 	}
 	other, otherErr := clients.gatewayNamed(ctx, name)
 	switch {
@@ -174,7 +174,7 @@ func (o *whyOptions) findShort(ctx context.Context, name string) (*clients, *fin
 	case !apierrors.IsNotFound(otherErr):
 		return nil, nil, fmt.Errorf("get %s in namespace %q: %w", inStandardGroup(name), clients.namespace, otherErr)
 	}
-	return nil, nil, clients.notGot(err, "APIGateways", gatewayRef(name))
+	return nil, nil, clients.notGot(err, gatewayKind, name)
 }
 
 // gatewayResource is where Gateways of the Gateway API are, in every version of it that Slipway knows.

@@ -1,4 +1,5 @@
 // Package docs tests what the documentation says, where that is not a command of the tutorial:
 //
 //   - ingress_test.go: each example of docs/from-ingress.md, as objects of the Gateway API and as an APIGateway
+//   - commands_test.go: commands of kubectl in pages, charts, scripts and messages change nothing of another project
 package docs

@@ -49,7 +49,7 @@ func TestAGatewayServesThroughEveryChange(t *testing.T) {
 	f := newGatewayFixture(newFixture(t))
 	f.Create(f.demo("user-service", 8080), f.demo("product-service", 8081))
 	f.applyManifest(gatewayManifest)
-	f.Kubectl("wait", "--for=condition=Ready", "gw/"+gatewayName, "--timeout=120s")
+	f.Kubectl("wait", "--for=condition=Ready", "slwgw/"+gatewayName, "--timeout=120s")
 	f.waitGateway(gatewayReady(2, 2))
 	through := f.through()
 	f.mustAnswer(through, usersURL, "Hello from user-service-", "path: /users/1")
@@ -108,7 +108,7 @@ func (f *gatewayFixture) runsConfined() {
 
 func (f *gatewayFixture) kubectlUnderstands() {
 	f.Helper()
-	table := strings.Split(strings.TrimSpace(f.Kubectl("get", "gw")), "\n")
+	table := strings.Split(strings.TrimSpace(f.Kubectl("get", "slwgw")), "\n")
 	wantColumns := []string{"NAME", "READY", "ROUTES", "REPLICAS", "ADDRESS", "AGE", "REASON"}
 	if got := strings.Fields(table[0]); !slices.Equal(got, wantColumns) {
 		f.Errorf("columns %v, want %v", got, wantColumns)
@@ -140,7 +140,7 @@ func (f *gatewayFixture) kubectlUnderstands() {
 // scaleGateway changes the number of pods and waits until there are no others.
 func (f *gatewayFixture) scaleGateway(replicas int32) {
 	f.Helper()
-	f.Kubectl("scale", "gw/"+gatewayName, fmt.Sprintf("--replicas=%d", replicas))
+	f.Kubectl("scale", "slwgw/"+gatewayName, fmt.Sprintf("--replicas=%d", replicas))
 	f.waitGateway(gatewayReady(replicas, 2))
 	f.Eventually(func() error {
 		list := &corev1.PodList{}
@@ -202,7 +202,7 @@ func (f *gatewayFixture) deleteDeployment(through *http.Client) {
 func (f *gatewayFixture) deleteGateway() {
 	f.Helper()
 	before := f.appPods()
-	f.Kubectl("delete", "gw", gatewayName)
+	f.Kubectl("delete", "slwgw", gatewayName)
 	for _, child := range []client.Object{
 		&slipwayv1alpha1.APIGateway{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
 		&appsv1.Deployment{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{},

@@ -15,10 +15,10 @@ func TestKubectlUnderstandsAnApplication(t *testing.T) {
 	f.Kubectl("wait", "--for=condition=Ready", "webapp/"+appName, "--timeout=90s")
 
 	f.Kubectl("scale", "webapp/"+appName, "--replicas=3")
-	f.Kubectl("wait", "--for=condition=Ready", "app/"+appName, "--timeout=90s")
-	f.Kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", "app/"+appName, "--timeout=90s")
+	f.Kubectl("wait", "--for=condition=Ready", "slwapp/"+appName, "--timeout=90s")
+	f.Kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", "slwapp/"+appName, "--timeout=90s")
 
-	// kubectl get slipway lists every kind, as a table that tells the truth.
+	// kubectl get slipway lists every kind of a namespace, as a table that tells the truth.
 	table := strings.Split(strings.TrimSpace(f.Kubectl("get", "slipway")), "\n")
 	if len(table) != 2 {
 		t.Fatalf("kubectl get slipway prints %q", table)

@@ -59,7 +59,7 @@ func (w *world) deleteEverything() {
 		w.release(ctx)
 	}
 	for _, command := range []string{
-		"kubectl delete restores,backups,apigateways,webapps --all --all-namespaces",
+		"kubectl delete restores.slipway.dev,backups.slipway.dev,apigateways.slipway.dev,webapps.slipway.dev --all --all-namespaces",
 		"helm uninstall slipway -n slipway-system --wait",
 		"kubectl delete crd " + definitions,
 		"kubectl delete validatingadmissionpolicy slipway-crds slipway-schema-revisions",
