@@ -9,9 +9,11 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
@@ -42,6 +44,9 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, now time.Time) error 
 	why, err := r.finalizer.Finish(ctx, s.backup, now, &s.recheck, func(ctx context.Context) (bool, error) {
 		var err error
 		came, err = r.deleteRepository(ctx, s, now)
+		if came == undecided {
+			came, err = r.strand(ctx, s, err)
+		}
 		return came != undecided, err
 	})
 	switch {
@@ -51,6 +56,12 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, now time.Time) error 
 	case why == finalizer.Undone && came == left:
 		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonRepositoryLeft,
 			"nothing tells that this Backup made a repository at spec.destination: whatever is there stays there")
+	case why == finalizer.Undone && came == stranded:
+		// A namespace that is being deleted takes no event, so the log says it, too.
+		logf.FromContext(ctx).Info("The repository was not deleted, because the namespace is being deleted: it stays where it is",
+			"destination", s.backup.Spec.Destination, "repositoryID", s.knownRepositoryID())
+		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonRepositoryLeft,
+			"the repository at spec.destination was not deleted, because the namespace is being deleted: it stays there")
 	case why == finalizer.Undone && came == missing:
 		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonRepositoryNotFound,
 			"there was no repository at spec.destination to delete: if it was moved, it stays where it is now")
@@ -70,6 +81,8 @@ const (
 	missing
 	// left: nothing tells that what is there is of this Backup, so it stays.
 	left
+	// stranded: it stays, because the namespace is being deleted, in which no Job can be made any more.
+	stranded
 )
 
 // deleteRepository has a Job delete the repository, and tells what became of it.
@@ -112,6 +125,24 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope, now time.Ti
 	return r.makeDelete(ctx, s, attempt+1)
 }
 
+// strand gives up what failed in a namespace that is being deleted: no Secret comes back there, and no Job can be made. It asks by
+// a Lease that is not made, because a Backup may wait for a Secret, and then there is no other answer of the API server that tells.
+func (r *Reconciler) strand(ctx context.Context, s *scope, failed error) (ending, error) {
+	worst := outcome.Worst(failed)
+	if worst == nil {
+		return undecided, failed
+	}
+	if worst.Reason == slipwayv1alpha1.ReasonNamespaceTerminating {
+		return stranded, nil
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: string(s.backup.UID), Namespace: s.backup.Namespace}}
+	err := r.kit.Client.Create(ctx, lease, client.FieldOwner(FieldManager), client.DryRunAll, unseen)
+	if err != nil && outcome.Classify("a Lease", err).Reason == slipwayv1alpha1.ReasonNamespaceTerminating {
+		return stranded, nil
+	}
+	return undecided, failed
+}
+
 // forget forgets the ID of a repository that is gone, where the Secret can be written: the Backup is not kept for it.
 func (r *Reconciler) forget(ctx context.Context, s *scope) error {
 	if err := r.unpin(ctx, s); !refusedWrite(err) {
@@ -128,6 +159,10 @@ func (r *Reconciler) mayHaveRepository(ctx context.Context, s *scope) (bool, err
 	}
 	if job, _ := s.lastDelete(); job != nil {
 		return true, nil // it was decided before
+	}
+	// Somebody may delete a Job before the status of its run tells of it.
+	if taken, err := r.writers.Taken(ctx, s.backup); taken || err != nil {
+		return taken, err
 	}
 	runs, jobs := &slipwayv1alpha1.BackupRunList{}, &batchv1.JobList{}
 	if err := r.kit.Live.List(ctx, runs, client.InNamespace(s.backup.Namespace)); err != nil {

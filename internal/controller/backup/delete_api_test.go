@@ -11,12 +11,14 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
@@ -133,6 +135,46 @@ func TestARunThatIsUnderWayIsStoppedAndWhatItMadeDeleted(t *testing.T) {
 	f.delete(job) // as the garbage collector does, which is not here
 	f.move(f.jobNamed("shop-delete"), nil)
 	f.backupGone()
+}
+
+// Who deletes the run and its Job before a status tells of them takes away every trace of them but the Lease.
+func TestARepositoryThatOnlyTheLeaseTellsOfIsDeleted(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	backup := f.backup(withDeletion, func(b *slipwayv1alpha1.Backup) { b.Spec.Schedule, b.Spec.Suspend = "0 2 * * *", true })
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		if len(b.Finalizers) == 0 {
+			return errors.New("it is not held")
+		}
+		return nil
+	})
+	subject := lease.Repository(backup)
+	f.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Name: subject.Lease, Namespace: f.namespace, OwnerReferences: []metav1.OwnerReference{subject.Owner}, Labels: map[string]string{subject.Label: subject.Value},
+	}})
+	f.delete(backup)
+	f.move(f.jobNamed("shop-delete"), nil)
+	f.backupGone()
+}
+
+// The Secrets go first, and in a namespace that is being deleted nobody brings them back.
+func TestANamespaceThatIsDeletedIsNotHeldUpForARepository(t *testing.T) {
+	env.StartOperator(t, nil)
+	for name, secret := range map[string]string{"the credentials are gone": "slipway-backup", "the password is gone": "shop-encryption", "everything is there": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			backup := f.backup(withDeletion)
+			f.move(f.job(copying...), nil)
+			f.move(f.job(mover.StepMaintain), nil)
+			if secret != "" {
+				f.delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret, Namespace: f.namespace}})
+			}
+			f.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}})
+			f.delete(backup)
+			f.backupGone()
+		})
+	}
 }
 
 func TestABackupThatNeverRanLeavesAtOnce(t *testing.T) {

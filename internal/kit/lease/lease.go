@@ -78,6 +78,22 @@ func (w Writers) CreateAlone(ctx context.Context, subject Subject, owner client.
 	return nil
 }
 
+// Taken tells that the Lease of the repository of a Backup was taken. That is the first step of making a Job: where it was never
+// taken, there was no Job, whatever became of its owner meanwhile.
+func (w Writers) Taken(ctx context.Context, backup *slipwayv1alpha1.Backup) (bool, error) {
+	subject := Repository(backup)
+	found := &coordinationv1.Lease{}
+	err := w.Live.Get(ctx, types.NamespacedName{Namespace: subject.Namespace, Name: subject.Lease}, found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, outcome.Classify(subject.called(), err)
+	default:
+		return ownedBy(found, subject.Owner.UID), nil
+	}
+}
+
 // take writes a holder into the Lease, unless it is there or another Job still writes: who waits writes nothing.
 func (w Writers) take(ctx context.Context, subject Subject, holder string) error {
 	found, err := w.read(ctx, subject)
