@@ -125,6 +125,12 @@ const (
 	ReasonRunNotFound = "RunNotFound"
 	// ReasonSourceNotFound: the claim or the workload that spec.source names does not exist.
 	ReasonSourceNotFound = "SourceNotFound"
+	// ReasonDestinationNotFound: the claim or the bucket that spec.destination names does not exist.
+	ReasonDestinationNotFound = "DestinationNotFound"
+	// ReasonPriorityClassNotFound: the PriorityClass that the spec names does not exist.
+	ReasonPriorityClassNotFound = "PriorityClassNotFound"
+	// ReasonStorageClassNotFound: the StorageClass that the spec names does not exist.
+	ReasonStorageClassNotFound = "StorageClassNotFound"
 	// ReasonSourceHasNoVolume: the workload that spec.source names has no volume.
 	ReasonSourceHasNoVolume = "SourceHasNoVolume"
 	// ReasonVolumeNotBound: the claim has no volume yet.

@@ -26,6 +26,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
+	"github.com/slipway-dev/slipway/internal/controller/backup"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/health"
@@ -119,6 +120,29 @@ func exposureBudget(namespaces []string) optional.Budget {
 			&gatewayv1.Gateway{}: {Transform: keepAddresses},
 		},
 	}
+}
+
+// namedBudget is the budget of what Backups name and others make: every claim, Deployment and StatefulSet, and every class of
+// volumes and of priority, as metadata: that it exists, and which WebApp a Deployment is of.
+func namedBudget(namespaces []string) optional.Budget {
+	budget := optional.Budget{Namespaces: watched(namespaces), ByObject: map[client.Object]cache.ByObject{}}
+	for _, kind := range backup.Named(len(namespaces) > 0) {
+		budget.ByObject[kind] = cache.ByObject{Transform: keepApp}
+	}
+	return budget
+}
+
+// keepApp keeps identity, and the label of a WebApp.
+func keepApp(object any) (any, error) {
+	app := ""
+	if metadata, ok := object.(*metav1.PartialObjectMetadata); ok {
+		app = metadata.Labels[slipwayv1alpha1.LabelWebApp]
+	}
+	kept, err := keepIdentity(object)
+	if metadata, ok := kept.(*metav1.PartialObjectMetadata); ok && app != "" {
+		metadata.Labels = map[string]string{slipwayv1alpha1.LabelWebApp: app}
+	}
+	return kept, err
 }
 
 // gatewayBudget is the budget of the Gateway API. Nothing but the classes is kept before there is one of ours. limited tells that

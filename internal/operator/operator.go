@@ -254,7 +254,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		},
 		"backup": func() error {
 			return backup.Setup(mgr, backup.Options{
-				Image: backupImage, Hooks: options.BackupHooks, Turns: turns,
+				Image: backupImage, Hooks: options.BackupHooks, Turns: turns, Named: namedBudget(options.Namespaces), NewCache: options.NewCache,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
 			})
 		},

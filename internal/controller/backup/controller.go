@@ -10,7 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
 )
 
 // FieldManager owns the fields that this controller states.
@@ -24,6 +26,10 @@ type Reconciler struct {
 	kit *kit.Tools
 	// writers lets one Job at a time write to a repository.
 	writers lease.Writers
+	// named reads, as metadata, what Backups name and others make.
+	named *optional.Kinds
+	// references looks for the Secrets and ConfigMaps that a pod needs.
+	references *transfer.References
 	// metrics counts.
 	metrics *metrics
 	// image is that of slipway-backup.
@@ -67,6 +73,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	s.err = s.check(now)
+	if s.err == nil {
+		s.err = r.resolve(ctx, s)
+	}
 	if s.err == nil {
 		s.err = r.hold(ctx, s)
 	}

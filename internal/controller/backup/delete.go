@@ -238,7 +238,7 @@ func (r *Reconciler) stopRuns(ctx context.Context, s *scope, runs []slipwayv1alp
 // which repository is that of the Backup, an older one is protected, and without its Secrets it is not looked for.
 func (r *Reconciler) makeDelete(ctx context.Context, s *scope, attempt int) (ending, error) {
 	known := s.knownRepositoryID()
-	if err := transfer.Secrets(ctx, r.kit.Client, s.backup.Namespace, s.drillSecrets()); err != nil {
+	if err := r.references.Check(ctx, s.backup.Namespace, s.drillSecrets()); err != nil {
 		if worst := outcome.Worst(err); known == "" && worst != nil && worst.Reason == slipwayv1alpha1.ReasonSecretNotFound {
 			return left, nil
 		}

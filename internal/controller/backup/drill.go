@@ -232,7 +232,7 @@ func (s *scope) applyDrill(next mover.Next, now time.Time) {
 
 // makeDrill makes the Job of an attempt.
 func (r *Reconciler) makeDrill(ctx context.Context, s *scope, run *slipwayv1alpha1.BackupRun, job *batchv1.Job, left time.Duration) error {
-	if err := transfer.Secrets(ctx, r.kit.Client, s.backup.Namespace, s.drillSecrets()); err != nil {
+	if err := r.references.Check(ctx, s.backup.Namespace, s.drillSecrets()); err != nil {
 		return err
 	}
 	claims, err := r.claimsOf(ctx, run)
@@ -255,12 +255,12 @@ func (r *Reconciler) makeDrill(ctx context.Context, s *scope, run *slipwayv1alph
 }
 
 // drillSecrets are the Secrets that the pod mounts.
-func (s *scope) drillSecrets() []transfer.Secret {
-	var list []transfer.Secret
+func (s *scope) drillSecrets() []transfer.Reference {
+	var list []transfer.Reference
 	if s.place.Bucket != "" {
-		list = append(list, transfer.Secret{Name: s.backup.CredentialsSecret(), Field: "spec.credentials"})
+		list = append(list, transfer.Credentials(s.backup.CredentialsSecret(), "spec.credentials"))
 	}
-	return append(list, transfer.Secret{Name: s.backup.EncryptionSecret(), Field: "spec.encryption"})
+	return append(list, transfer.Encryption(s.backup.EncryptionSecret(), "spec.encryption"))
 }
 
 // drillNotBefore is how new a copy has to be: as new as status says, and as the schedule promises.

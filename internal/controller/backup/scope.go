@@ -41,6 +41,9 @@ type scope struct {
 	// promise is the schedule that is promised by, nil where there never was any. Set by check.
 	promise *slipwayv1alpha1.BackupPromise
 
+	// missing is what the spec names and there is not, nil where all is there. Set by resolve.
+	missing *outcome.Error
+
 	// repositoryID is that of the repository, empty before the first run. Set by keepKey.
 	repositoryID string
 	// lastSlot is the newest slot that was seen to, and missed how many went by. Set by start.
@@ -127,6 +130,21 @@ func (s *scope) open() *slipwayv1alpha1.BackupRun {
 		}
 	}
 	return nil
+}
+
+// troubled is the run that waits for what does not come by itself, or is tried again, or nil.
+func (s *scope) troubled() *slipwayv1alpha1.BackupRun {
+	run := s.open()
+	if run == nil {
+		return nil
+	}
+	switch run.Status.Reason {
+	case "", slipwayv1alpha1.ReasonQueued, slipwayv1alpha1.ReasonRepositoryBusy, slipwayv1alpha1.ReasonTransferring,
+		slipwayv1alpha1.ReasonVerifying, slipwayv1alpha1.ReasonTakingSnapshot, slipwayv1alpha1.ReasonHookRunning, slipwayv1alpha1.ReasonReleasing:
+		return nil
+	default:
+		return run
+	}
 }
 
 // newest is the newest run that has ended in one of these phases, or nil.

@@ -2,28 +2,35 @@ package backup
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 const (
 	// indexBackup finds Jobs, pods and BackupRuns by the Backup that their label names.
 	indexBackup = "slipway.dev/of-backup"
-	// indexKey finds Backups by their encryption Secret.
-	indexKey = "slipway.dev/backup-key"
+	// indexSecret and indexConfigMap find Backups by the Secrets and ConfigMaps that they name, and indexNamed by everything else.
+	indexSecret    = "slipway.dev/backup-names-secret"
+	indexConfigMap = "slipway.dev/backup-names-configmap"
+	indexNamed     = "slipway.dev/backup-names"
 )
 
 // finalizerName holds a Backup whose repository is to be deleted, and letGo is the annotation that gives that up.
@@ -40,6 +47,10 @@ type Options struct {
 	Image string
 	// Hooks tells that the operator runs hooks. Default false: a Backup with hooks makes no run, and says so.
 	Hooks bool
+	// Named is what is kept in memory of the kinds that Named tells.
+	Named optional.Budget
+	// NewCache replaces the caches of these kinds. Default: controller-runtime's.
+	NewCache cache.NewCacheFunc
 	// MaxConcurrentReconciles is how many Backups are worked on at a time. Default: outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
@@ -59,15 +70,20 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		watch.Index{Object: &batchv1.Job{}, Name: indexBackup, Values: ofLabel},
 		watch.Index{Object: &corev1.Pod{}, Name: indexBackup, Values: ofLabel},
 		watch.Index{Object: &slipwayv1alpha1.BackupRun{}, Name: indexBackup, Values: runIndex},
-		watch.Index{Object: &slipwayv1alpha1.Backup{}, Name: indexKey, Values: keyIndex},
+		watch.Index{Object: &slipwayv1alpha1.Backup{}, Name: indexSecret, Values: configIndex(false)},
+		watch.Index{Object: &slipwayv1alpha1.Backup{}, Name: indexConfigMap, Values: configIndex(true)},
+		watch.Index{Object: &slipwayv1alpha1.Backup{}, Name: indexNamed, Values: namedIndex},
 	); err != nil {
 		return err
 	}
-	keys := watch.Referrers{
-		Reader: mgr.GetClient(), List: &slipwayv1alpha1.BackupList{}, Index: indexKey, SameNamespace: true,
-		Values: func(object client.Object) []string { return []string{object.GetName()} },
+	naming := func(index string) handler.EventHandler {
+		return watch.Referrers{
+			Reader: mgr.GetClient(), List: &slipwayv1alpha1.BackupList{}, Index: index, SameNamespace: true,
+			Values: func(object client.Object) []string { return []string{object.GetName()} },
+		}.Handler()
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	reconciler := NewReconciler(mgr, options)
+	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("backup").
 		For(&slipwayv1alpha1.Backup{}).
 		Owns(&batchv1.Job{}).
@@ -79,9 +95,17 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			return ""
 		})).
 		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelBackup)).
-		WatchesMetadata(&corev1.Secret{}, keys.Handler()).
+		WatchesMetadata(&corev1.Secret{}, naming(indexSecret)).
+		WatchesMetadata(&corev1.ConfigMap{}, naming(indexConfigMap)).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
-		Complete(NewReconciler(mgr, options))
+		Build(reconciler)
+	if err != nil {
+		return fmt.Errorf("build the controller: %w", err)
+	}
+	if err := reconciler.watchNamed(mgr, options, built.Watch); err != nil {
+		return fmt.Errorf("watch what Backups name: %w", err)
+	}
+	return nil
 }
 
 // NewReconciler returns the reconciler alone. It reads through the manager's cache, which Setup has given the indexes that
@@ -93,6 +117,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 	}})
 	return &Reconciler{
 		kit:       tools,
+		references: transfer.NewReferences(tools.Client, tools.Live),
 		writers:   lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
 		metrics:   newMetrics(mgr.GetCache()),
 		image:     options.Image,
@@ -107,12 +132,4 @@ func runIndex(object client.Object) []string {
 		return nil
 	}
 	return []string{run.Spec.Backup}
-}
-
-func keyIndex(object client.Object) []string {
-	backup, ok := object.(*slipwayv1alpha1.Backup)
-	if !ok {
-		return nil
-	}
-	return []string{backup.EncryptionSecret()}
 }

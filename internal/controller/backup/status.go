@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -96,12 +97,16 @@ func (s *scope) ready() metav1.Condition {
 		return status.False(slipwayv1alpha1.ConditionReady, reason, message)
 	}
 	ended := s.newest(slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.BackupFailed)
-	last := s.lastBackup()
+	last, run := s.lastBackup(), s.troubled()
 	switch worst := outcome.Worst(s.err); {
 	case worst != nil:
 		return no(worst.Reason, worst.Message)
+	case s.missing != nil:
+		return no(s.missing.Reason, s.missing.Message)
 	case ended != nil && ended.Status.Phase == slipwayv1alpha1.BackupFailed:
 		return no(slipwayv1alpha1.ReasonRunFailed, "BackupRun \""+ended.Name+"\" failed ("+ended.Status.Reason+"): "+ended.Status.Message)
+	case last.IsZero() && run != nil:
+		return no(run.Status.Reason, fmt.Sprintf("BackupRun %q makes no copy yet: %s", run.Name, run.Status.Message))
 	case !s.plan.met(last) && last.IsZero():
 		return no(slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy yet, though the schedule promises one"))
 	case !s.plan.met(last):
@@ -112,6 +117,9 @@ func (s *scope) ready() metav1.Condition {
 		return no(slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy yet"))
 	case last.IsZero():
 		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonNoRun, "the first run is planned; there is no verified copy yet")
+	case run != nil:
+		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, fmt.Sprintf(
+			"the newest verified copy is as new as is promised; BackupRun %q makes none yet (%s): %s", run.Name, run.Status.Reason, run.Status.Message))
 	default:
 		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, "the newest verified copy is as new as is promised")
 	}

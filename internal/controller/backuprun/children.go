@@ -102,7 +102,7 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if s.current == len(s.volumes) || s.job.UID != "" {
 		return nil
 	}
-	if err := transfer.Secrets(ctx, r.kit.Client, s.run.Namespace, s.secrets()); err != nil {
+	if err := r.references.Check(ctx, s.run.Namespace, s.secrets()); err != nil {
 		return err
 	}
 	in := desired.Inputs{
@@ -149,12 +149,12 @@ func (r *Reconciler) use(ctx context.Context, s *scope, in *desired.Inputs) erro
 }
 
 // secrets are the Secrets that the pod mounts. The credentials come first: nobody but the user makes them.
-func (s *scope) secrets() []transfer.Secret {
-	var list []transfer.Secret
+func (s *scope) secrets() []transfer.Reference {
+	var list []transfer.Reference
 	if s.place.Bucket != "" {
-		list = append(list, transfer.Secret{Name: s.backup.CredentialsSecret(), Field: "spec.credentials of the Backup"})
+		list = append(list, transfer.Credentials(s.backup.CredentialsSecret(), "spec.credentials of the Backup"))
 	}
-	return append(list, transfer.Secret{Name: s.backup.EncryptionSecret(), Field: "spec.encryption of the Backup"})
+	return append(list, transfer.Encryption(s.backup.EncryptionSecret(), "spec.encryption of the Backup"))
 }
 
 // tidy deletes the Jobs whose results stand in the status. The last one of a run that failed stays with its log, as long as

@@ -27,6 +27,8 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 type Reconciler struct {
 	// kit is what it has in common with the reconcilers of other kinds.
 	kit *kit.Tools
+	// references looks for the Secrets and ConfigMaps that a pod needs.
+	references *transfer.References
 	// metrics counts.
 	metrics *metrics
 	// image is that of slipway-backup.

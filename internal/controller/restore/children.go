@@ -24,7 +24,7 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if begins := s.restore.Status.AttemptTime; begins != nil && begins.After(now) {
 		return outcome.Waitingf(begins.Sub(now), slipwayv1alpha1.ReasonRetrying, "another attempt begins soon")
 	}
-	if err := transfer.Secrets(ctx, r.kit.Client, s.restore.Namespace, s.origin.secrets()); err != nil {
+	if err := r.references.Check(ctx, s.restore.Namespace, s.origin.secrets()); err != nil {
 		return err
 	}
 	if s.origin.place.Claim == s.restore.Spec.Target.Claim {

@@ -33,7 +33,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, namespace: env.Namespace(t), cluster: &workload.Cluster{Client: env.Client}}
 	for _, name := range []string{"slipway-backup", "shop-encryption"} {
-		f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, StringData: map[string]string{"password": "x"}})
+		f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, StringData: map[string]string{"password": "x", "accessKeyID": "a", "secretAccessKey": "b"}})
 	}
 	f.create(&slipwayv1alpha1.Backup{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: f.namespace},

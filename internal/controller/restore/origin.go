@@ -92,10 +92,10 @@ func (s *scope) findRepository(repository *slipwayv1alpha1.RestoreRepository) er
 }
 
 // secrets are the Secrets that the pod mounts. The credentials come first: nobody but the user makes them.
-func (o origin) secrets() []transfer.Secret {
-	var list []transfer.Secret
+func (o origin) secrets() []transfer.Reference {
+	var list []transfer.Reference
 	if o.place.Bucket != "" {
-		list = append(list, transfer.Secret{Name: o.credentials, Field: o.ofCredentials})
+		list = append(list, transfer.Credentials(o.credentials, o.ofCredentials))
 	}
-	return append(list, transfer.Secret{Name: o.encryption, Field: o.ofEncryption})
+	return append(list, transfer.Encryption(o.encryption, o.ofEncryption))
 }

@@ -92,6 +92,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	}})
 	return &Reconciler{
 		kit:     tools,
+		references: transfer.NewReferences(tools.Client, tools.Live),
 		metrics: newMetrics(mgr.GetCache()),
 		image:   options.Image,
 		logs:    transfer.PodLogs{Client: clients},

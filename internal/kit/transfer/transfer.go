@@ -53,31 +53,6 @@ func Use(ctx context.Context, live client.Reader, claim types.NamespacedName, mi
 	}
 }
 
-// Secret is one that a pod mounts.
-type Secret struct {
-	// Name is its name.
-	Name string
-	// Field is the field by which it is named.
-	Field string
-}
-
-// Secrets looks for the Secrets that a pod mounts: without them it would wait, and not say for what. The error is about the
-// first one that is missing, always the same: a status that names now one and now another would be written for ever.
-func Secrets(ctx context.Context, reader client.Reader, namespace string, list []Secret) error {
-	for _, wanted := range list {
-		secret := &metav1.PartialObjectMetadata{}
-		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: wanted.Name}, secret)
-		switch {
-		case apierrors.IsNotFound(err):
-			return outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "there is no Secret %q (%s)", wanted.Name, wanted.Field)
-		case err != nil:
-			return fmt.Errorf("read the Secret %q: %w", wanted.Name, err)
-		}
-	}
-	return nil
-}
-
 // Observe says what a Job has come to. The cache may know that the Job has ended and not yet know how its pod did: before a
 // result counts as lost, the pods are read past the cache.
 func Observe(ctx context.Context, live client.Reader, job *batchv1.Job, pods []corev1.Pod, steps []mover.Step) (mover.Observation, error) {

@@ -94,8 +94,8 @@ func (nothing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ .
 
 // Each reconcile has to name the same Secret: otherwise each one writes another status.
 func TestOfSeveralMissingSecretsTheFirstIsNamed(t *testing.T) {
-	list := []transfer.Secret{{Name: "b", Field: "spec.b"}, {Name: "a", Field: "spec.a"}}
-	err := transfer.Secrets(t.Context(), nothing{}, "team", list)
+	list := []transfer.Reference{{Name: "b", Field: "spec.b"}, {Name: "a", Field: "spec.a"}}
+	err := transfer.NewReferences(nothing{}, nothing{}).Check(t.Context(), "team", list)
 	if err == nil || !strings.Contains(err.Error(), `"b" (spec.b)`) {
 		t.Errorf("Secrets = %v, want one about the Secret b", err)
 	}

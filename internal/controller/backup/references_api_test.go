@@ -1,0 +1,246 @@
+//go:build apitest
+
+package backup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+)
+
+func (f *fixture) named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: f.namespace}
+}
+
+// template is one of pods that need nothing.
+func template() (*metav1.LabelSelector, corev1.PodTemplateSpec) {
+	labels := map[string]string{"app": "db"}
+	return &metav1.LabelSelector{MatchLabels: labels}, corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "db"}}},
+	}
+}
+
+func claimNamed(f *fixture, name string) client.Object {
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := f.get("shop-data", claim); err != nil {
+		f.Fatal(err)
+	}
+	return &corev1.PersistentVolumeClaim{ObjectMeta: f.named(name), Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: claim.Spec.AccessModes, Resources: claim.Spec.Resources,
+	}}
+}
+
+func deploymentNamed(f *fixture, name string, labels map[string]string) client.Object {
+	selector, pods := template()
+	deployment := &appsv1.Deployment{ObjectMeta: f.named(name), Spec: appsv1.DeploymentSpec{Selector: selector, Template: pods}}
+	deployment.Labels = labels
+	return deployment
+}
+
+func statefulSetNamed(f *fixture, name string) client.Object {
+	selector, pods := template()
+	return &appsv1.StatefulSet{ObjectMeta: f.named(name), Spec: appsv1.StatefulSetSpec{Selector: selector, Template: pods}}
+}
+
+func secretNamed(f *fixture, name string, data map[string]string) client.Object {
+	return &corev1.Secret{ObjectMeta: f.named(name), StringData: data}
+}
+
+// namesNothing is a field that names something that is not there, what is said of it, and what mends it.
+type namesNothing struct {
+	change  func(*fixture, *slipwayv1alpha1.Backup)
+	reason  string
+	message string
+	mend    func(*fixture) client.Object
+}
+
+func namesOfBackups() map[string]namesNothing {
+	field := func(set func(*slipwayv1alpha1.BackupSpec)) func(*fixture, *slipwayv1alpha1.Backup) {
+		return func(_ *fixture, b *slipwayv1alpha1.Backup) { set(&b.Spec) }
+	}
+	source := func(source string) func(*fixture, *slipwayv1alpha1.Backup) {
+		return field(func(s *slipwayv1alpha1.BackupSpec) { s.Source = source })
+	}
+	reference := func(name string) *slipwayv1alpha1.LocalReference { return &slipwayv1alpha1.LocalReference{Name: name} }
+	credentials := field(func(s *slipwayv1alpha1.BackupSpec) { s.Credentials = reference("bucket") })
+	full := map[string]string{"accessKeyID": "a", "secretAccessKey": "b"}
+	dump := func(from slipwayv1alpha1.EnvFromSource) func(*fixture, *slipwayv1alpha1.Backup) {
+		return field(func(s *slipwayv1alpha1.BackupSpec) {
+			s.Dump = &slipwayv1alpha1.BackupDump{Image: "db", Command: []string{"dump"}, EnvFrom: []slipwayv1alpha1.EnvFromSource{from}}
+		})
+	}
+	class := "class-of-backups"
+	return map[string]namesNothing{
+		"source: a claim": {source("gone"), slipwayv1alpha1.ReasonSourceNotFound, `there is no PersistentVolumeClaim "gone" (spec.source)`,
+			func(f *fixture) client.Object { return claimNamed(f, "gone") }},
+		"source: a Deployment": {source("deployment/db"), slipwayv1alpha1.ReasonSourceNotFound, `there is no Deployment "db" (spec.source)`,
+			func(f *fixture) client.Object { return deploymentNamed(f, "db", nil) }},
+		"source: a StatefulSet": {source("statefulset/db"), slipwayv1alpha1.ReasonSourceNotFound, `there is no StatefulSet "db" (spec.source)`,
+			func(f *fixture) client.Object { return statefulSetNamed(f, "db") }},
+		"source: a WebApp": {source("webapp/db"), slipwayv1alpha1.ReasonSourceNotFound, `there is no WebApp "db" (spec.source)`,
+			func(f *fixture) client.Object {
+				return deploymentNamed(f, "db", map[string]string{slipwayv1alpha1.LabelWebApp: "db"})
+			}},
+		"destination: a claim": {
+			field(func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "pvc://copies/x" }),
+			slipwayv1alpha1.ReasonDestinationNotFound, `there is no PersistentVolumeClaim "copies" (spec.destination)`,
+			func(f *fixture) client.Object { return claimNamed(f, "copies") },
+		},
+		"credentials": {credentials, slipwayv1alpha1.ReasonSecretNotFound, `there is no Secret "bucket" (spec.credentials)`,
+			func(f *fixture) client.Object { return secretNamed(f, "bucket", full) }},
+		"credentials: a key": {
+			func(f *fixture, b *slipwayv1alpha1.Backup) {
+				credentials(f, b)
+				f.create(secretNamed(f, "bucket", map[string]string{"accessKeyID": "a", "secretAccessKey": ""}))
+			},
+			slipwayv1alpha1.ReasonKeyNotFound, `Secret "bucket" has no key "secretAccessKey", or it is empty (spec.credentials)`,
+			func(f *fixture) client.Object { return secretNamed(f, "bucket", full) },
+		},
+		"encryption: a key": {
+			func(f *fixture, b *slipwayv1alpha1.Backup) {
+				b.Spec.Encryption = reference("key")
+				f.create(secretNamed(f, "key", map[string]string{"word": "a"}))
+			},
+			slipwayv1alpha1.ReasonKeyNotFound, `Secret "key" has no key "password", or it is empty (spec.encryption)`,
+			func(f *fixture) client.Object { return secretNamed(f, "key", map[string]string{"password": "a"}) },
+		},
+		"mover.imagePullSecrets": {
+			field(func(s *slipwayv1alpha1.BackupSpec) {
+				s.Mover = &slipwayv1alpha1.BackupMover{ImagePullSecrets: []slipwayv1alpha1.LocalReference{*reference("pull")}}
+			}),
+			slipwayv1alpha1.ReasonSecretNotFound, `there is no Secret "pull" (spec.mover.imagePullSecrets)`,
+			func(f *fixture) client.Object { return secretNamed(f, "pull", nil) },
+		},
+		"mover.priorityClassName": {
+			field(func(s *slipwayv1alpha1.BackupSpec) {
+				s.Mover = &slipwayv1alpha1.BackupMover{PriorityClassName: class}
+			}),
+			slipwayv1alpha1.ReasonPriorityClassNotFound, `there is no PriorityClass "class-of-backups" (spec.mover.priorityClassName)`,
+			func(*fixture) client.Object {
+				return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class}}
+			},
+		},
+		"verify.drill.scratch.storageClassName": {
+			field(func(s *slipwayv1alpha1.BackupSpec) {
+				s.Verify = &slipwayv1alpha1.BackupVerify{Drill: &slipwayv1alpha1.BackupDrill{Scratch: &slipwayv1alpha1.DrillScratch{StorageClassName: &class}}}
+			}),
+			slipwayv1alpha1.ReasonStorageClassNotFound, `there is no StorageClass "class-of-backups" (spec.verify.drill.scratch.storageClassName)`,
+			func(*fixture) client.Object {
+				return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "example.com/none"}
+			},
+		},
+		"dump.envFrom: a Secret": {
+			dump(slipwayv1alpha1.EnvFromSource{SecretRef: reference("db"), Keys: []string{"user"}}),
+			slipwayv1alpha1.ReasonSecretNotFound, `there is no Secret "db" (spec.dump.envFrom[0])`,
+			func(f *fixture) client.Object { return secretNamed(f, "db", map[string]string{"user": ""}) },
+		},
+		"dump.envFrom: a ConfigMap": {
+			dump(slipwayv1alpha1.EnvFromSource{ConfigMapRef: reference("db")}),
+			slipwayv1alpha1.ReasonConfigMapNotFound, `there is no ConfigMap "db" (spec.dump.envFrom[0])`,
+			func(f *fixture) client.Object { return &corev1.ConfigMap{ObjectMeta: f.named("db")} },
+		},
+	}
+}
+
+// A schedule may let months go by before a run needs what the spec names.
+func TestWhatABackupNamesIsLookedForWhenItIsNamed(t *testing.T) {
+	env.StartOperator(t, nil)
+	for name, tc := range namesOfBackups() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.backup(func(b *slipwayv1alpha1.Backup) {
+				b.Spec.Schedule = "0 2 * * *"
+				tc.change(f, b)
+			})
+			f.wait(func(b *slipwayv1alpha1.Backup) error {
+				c := meta.FindStatusCondition(b.Status.Conditions, slipwayv1alpha1.ConditionReady)
+				if c == nil || c.Status != metav1.ConditionFalse || c.Reason != tc.reason || !strings.Contains(c.Message, tc.message) {
+					return fmt.Errorf("Ready is %+v", c)
+				}
+				return nil
+			})
+			mending := tc.mend(f)
+			if err := client.IgnoreAlreadyExists(env.Client.Create(t.Context(), mending)); err != nil {
+				t.Fatal(err)
+			}
+			if secret, ok := mending.(*corev1.Secret); ok && secret.UID == "" {
+				if err := env.Client.Update(t.Context(), secret); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if mending.GetNamespace() == "" {
+				t.Cleanup(func() {
+					if err := env.Client.Delete(context.WithoutCancel(t.Context()), mending); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			f.wait(func(b *slipwayv1alpha1.Backup) error {
+				return has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonNoRun)
+			})
+		})
+	}
+}
+
+// Whatever is missing is named at once, and so is what goes afterwards.
+func TestAllThatABackupNamesIsTold(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.backup(func(b *slipwayv1alpha1.Backup) { b.Spec.Schedule = "0 2 * * *" })
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		return has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonNoRun)
+	})
+	f.delete(&corev1.Secret{ObjectMeta: f.named("slipway-backup")})
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := f.get("shop-data", claim); err != nil {
+		t.Fatal(err)
+	}
+	claim.Finalizers = nil
+	if err := env.Client.Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	f.delete(claim)
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		c := meta.FindStatusCondition(b.Status.Conditions, slipwayv1alpha1.ConditionReady)
+		want := `there is no PersistentVolumeClaim "shop-data" (spec.source); there is no Secret "slipway-backup" (spec.credentials)`
+		if c == nil || c.Reason != slipwayv1alpha1.ReasonSourceNotFound || c.Message != want || b.Status.Message != want {
+			return fmt.Errorf("Ready is %+v, and the message %q", c, b.Status.Message)
+		}
+		return nil
+	})
+}
+
+// A run that waits or is tried again is said to, with and without a copy.
+func TestARunThatWaitsIsToldOfByItsBackup(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.backup()
+	f.move(f.job(copying...), refused("Unreachable"))
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		c := meta.FindStatusCondition(b.Status.Conditions, slipwayv1alpha1.ConditionReady)
+		return errors.Join(
+			has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonRetrying),
+			contains(c, "attempt 1 of 3 failed"),
+		)
+	})
+}
+
+func contains(c *metav1.Condition, text string) error {
+	if c == nil || !strings.Contains(c.Message, text) {
+		return fmt.Errorf("the condition is %+v, want one with %q", c, text)
+	}
+	return nil
+}
