@@ -150,7 +150,7 @@ func deploymentNodes(f *findings) []node {
 	if !metav1.IsControlledBy(f.deployment, f.parent()) {
 		return []node{foreign(object, f.ref())}
 	}
-	v := health.Deployment(f.deployment)
+	v := health.DeploymentOf(f.deployment, replicaSetsOf(f))
 	causes := slices.Concat(replicaSetNodes(f), podNodes(f, f.deployment.UID))
 	if v.State == health.Healthy {
 		// The status of a ReplicaSet may be older than that of the Deployment. Only pods
@@ -165,6 +165,17 @@ func deploymentNodes(f *findings) []node {
 		Object: object, State: v.State, Reason: v.Reason, Message: shorten(v.Message, "Deployment", f.deployment.Name),
 		Events: warnings(f, f.deployment.UID), Causes: causes,
 	}}
+}
+
+// replicaSetsOf returns the metadata of the Deployment's ReplicaSets.
+func replicaSetsOf(f *findings) []metav1.PartialObjectMetadata {
+	var sets []metav1.PartialObjectMetadata
+	for i := range f.replicaSets {
+		if metav1.IsControlledBy(&f.replicaSets[i], f.deployment) {
+			sets = append(sets, metav1.PartialObjectMetadata{ObjectMeta: f.replicaSets[i].ObjectMeta})
+		}
+	}
+	return sets
 }
 
 // replicaSetNodes lists the ReplicaSets without all their pods, the current one first.

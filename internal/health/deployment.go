@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -24,8 +23,8 @@ func Deployment(deployment *appsv1.Deployment) Verdict {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return Verdict{State: Progressing, Reason: ReasonNotObserved, Message: name + " has not been looked at by its controller yet"}
 	}
-	if c := deploymentCondition(deployment, appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
-		return podCreation(name, c.Message)
+	if refusal := RefusalOf(deployment); refusal != nil {
+		return refusal.verdict(deployment)
 	}
 	if c := deploymentCondition(deployment, appsv1.DeploymentProgressing); c != nil && c.Reason == "ProgressDeadlineExceeded" {
 		return Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonProgressDeadlineExceeded, Message: name + " made no progress within its deadline", Terminal: true}

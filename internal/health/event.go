@@ -25,11 +25,25 @@ func Unexplained(pod *corev1.Pod) (since time.Time, unexplained bool) {
 		return since, true
 	}
 	for _, status := range pod.Status.ContainerStatuses {
+		if since, killed := wasKilled(pod, status); killed {
+			return since, true
+		}
 		if since, fails := failsProbe(pod, status); fails {
 			return since, true
 		}
 	}
 	return time.Time{}, false
+}
+
+// wasKilled reports whether the kubelet may have ended the last run of a container, and since when
+// that run went on. It is the same while the container waits for its next start and after that,
+// until it is ready: what is said of it must be so too.
+func wasKilled(pod *corev1.Pod, status corev1.ContainerStatus) (time.Time, bool) {
+	ended := lastEnd(status)
+	if ended == nil || !endedBySignal(ended) || status.Ready || isInit(pod, status.Name) || wasReady(pod, status) {
+		return time.Time{}, false
+	}
+	return ended.StartedAt.Time, true
 }
 
 // FailsProbe reports whether a container was ready in its current run and no longer is.

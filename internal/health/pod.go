@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/redact"
@@ -167,20 +168,18 @@ func unusable(where, image, reason string) *Verdict {
 	return &Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonImagePullBackOff, Message: fmt.Sprintf("%s: image %q cannot be used: %s", where, image, reason)}
 }
 
-// endedContainer reports a container that ended with an error and has not been ready since.
-// It may be waiting, running again or just ended: in a crash loop these states alternate.
+// endedContainer reports a container that ended, with an error or though it is to go on running,
+// and has not been ready since. It may be waiting, running again or just ended: in a crash loop
+// these states alternate.
 func endedContainer(pod *corev1.Pod, where string, status corev1.ContainerStatus, events []corev1.Event) *Verdict {
-	ended := status.State.Terminated
-	if ended == nil {
-		ended = status.LastTerminationState.Terminated
-	}
+	ended := lastEnd(status)
 	waits := status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff"
 	switch {
 	case ended == nil && waits:
 		return &Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonCrashLoopBackOff, Message: where + " ends again and again"}
 	case ended == nil, status.Ready:
 		return nil
-	case ended.ExitCode == 0 && !waits:
+	case ended.ExitCode == 0 && !waits && !startsAgain(pod, status):
 		return nil
 	}
 	if verdict := killedByProbe(pod, status, ended, events); verdict != nil {
@@ -202,6 +201,25 @@ func endedContainer(pod *corev1.Pod, where string, status corev1.ContainerStatus
 		verdict.Message += ": " + message
 	}
 	return verdict
+}
+
+// lastEnd returns how the last run of a container that has ended did so, or nil.
+func lastEnd(status corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	if ended := status.State.Terminated; ended != nil {
+		return ended
+	}
+	return status.LastTerminationState.Terminated
+}
+
+// startsAgain reports whether a container is started again after it ended without an error: it is
+// of a Deployment, or it has been. An init container, or one of a Job, has done its work.
+func startsAgain(pod *corev1.Pod, status corev1.ContainerStatus) bool {
+	if isInit(pod, status.Name) || pod.Status.Phase == corev1.PodSucceeded {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	last := status.LastTerminationState.Terminated
+	return pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || owner != nil && owner.Kind == "ReplicaSet" || last != nil && last.ExitCode == 0
 }
 
 // maxTermination bounds how much of a container's last output is quoted.

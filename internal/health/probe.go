@@ -50,8 +50,7 @@ func failingProbe(pod *corev1.Pod, status corev1.ContainerStatus, events []corev
 // killedByProbe reports a container that the kubelet stopped because a probe failed. The
 // exit code alone only shows that it was stopped.
 func killedByProbe(pod *corev1.Pod, status corev1.ContainerStatus, ended *corev1.ContainerStateTerminated, events []corev1.Event) *Verdict {
-	const terminated, killed = 143, 137
-	if ended.ExitCode != terminated && ended.ExitCode != killed || ended.Reason == slipwayv1alpha1.ReasonOOMKilled {
+	if !endedBySignal(ended) {
 		return nil
 	}
 	probe := probeOf(pod, status)
@@ -67,6 +66,12 @@ func killedByProbe(pod *corev1.Pod, status corev1.ContainerStatus, ended *corev1
 		}
 	}
 	return nil
+}
+
+// endedBySignal reports whether a container ended as the kubelet ends one.
+func endedBySignal(ended *corev1.ContainerStateTerminated) bool {
+	const terminated, killed = 143, 137
+	return (ended.ExitCode == terminated || ended.ExitCode == killed) && ended.Reason != slipwayv1alpha1.ReasonOOMKilled
 }
 
 // probe is a probe of a container.

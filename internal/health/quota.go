@@ -17,15 +17,18 @@ var (
 // forbiddenObject is the prefix of the API server's answer when it forbids an object.
 var forbiddenObject = regexp.MustCompile(`^\S+ "[^"]*" is forbidden: `)
 
+const fieldReplicas = "spec.replicas"
+
 // Quota explains the API server's answer for an object that a ResourceQuota does not allow:
 // what is requested and by which field of the spec, what is used and what the quota is. It
 // returns false for any other answer, a policy's for example, that only speaks of quotas.
 func Quota(answer string) (string, bool) {
-	return quota(answer[len(forbiddenObject.FindString(answer)):])
+	return quota(answer[len(forbiddenObject.FindString(answer)):], false)
 }
 
-// quota explains an answer without its prefix.
-func quota(answer string) (string, bool) {
+// quota explains an answer without its prefix. extra means that no field of the spec asks for
+// another pod.
+func quota(answer string, extra bool) (string, bool) {
 	if m := failedQuota.FindStringSubmatch(answer); m != nil {
 		return fmt.Sprintf("ResourceQuota %q wants a value for every container: %s", m[1], unspecified.ReplaceAllStringFunc(m[2], func(part string) string {
 			name := unspecified.FindStringSubmatch(part)[1]
@@ -40,7 +43,11 @@ func quota(answer string) (string, bool) {
 	var parts []string
 	for _, pair := range strings.Split(m[2], ",") {
 		name, asked, _ := strings.Cut(pair, "=")
-		parts = append(parts, fmt.Sprintf("%s=%s is asked for%s and %s of %s is used", name, asked, inField(quotaField(name)), used[name], hard[name]))
+		field := quotaField(name)
+		if extra && field == fieldReplicas {
+			field = ""
+		}
+		parts = append(parts, fmt.Sprintf("%s=%s is asked for%s and %s of %s is used", name, asked, inField(field), used[name], hard[name]))
 	}
 	return fmt.Sprintf("ResourceQuota %q does not allow it: %s", m[1], strings.Join(parts, ", ")), true
 }
@@ -59,7 +66,7 @@ func amounts(list string) map[string]string {
 func quotaField(name string) string {
 	switch {
 	case name == "pods", name == "count/pods":
-		return "spec.replicas"
+		return fieldReplicas
 	case name == "requests.storage":
 		return "spec.storage.size"
 	case strings.HasPrefix(name, "requests."), strings.HasPrefix(name, "limits."):

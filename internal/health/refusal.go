@@ -3,10 +3,90 @@ package health
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
+
+// Refusal is the API server's answer to a ReplicaSet of a Deployment that wanted to create a
+// pod.
+type Refusal struct {
+	// Pod is the name of the pod, or how it would begin. The name of the ReplicaSet is its
+	// beginning. It is empty if the answer does not have it.
+	Pod string
+	// Answer is what the API server said.
+	Answer string
+	// Since is when the ReplicaSet was first refused. What it is refused for now may be
+	// something else.
+	Since time.Time
+}
+
+// RefusalOf returns why a ReplicaSet of a Deployment cannot create pods, or nil. The
+// Deployment's controller tells of the current ReplicaSet first, and of an earlier one as
+// long as that wants to create pods.
+func RefusalOf(deployment *appsv1.Deployment) *Refusal {
+	c := deploymentCondition(deployment, appsv1.DeploymentReplicaFailure)
+	if c == nil || c.Status != corev1.ConditionTrue || c.Reason == "FailedDelete" {
+		return nil
+	}
+	refusal := &Refusal{Answer: c.Message, Since: c.LastTransitionTime.Time}
+	for _, prefix := range []*regexp.Regexp{forbiddenPod, invalidPod} {
+		if m := prefix.FindStringSubmatch(c.Message); m != nil {
+			refusal.Pod = m[1]
+		}
+	}
+	return refusal
+}
+
+// verdict is that on the Deployment. A pod beside as many as are asked for is the extra one
+// of a rollout.
+func (r *Refusal) verdict(deployment *appsv1.Deployment) Verdict {
+	subject := fmt.Sprintf("Deployment %q", deployment.Name)
+	if want := wanted(deployment); want > 0 && deployment.Status.Replicas >= want {
+		return podCreation(fmt.Sprintf("%s cannot create the extra pod of its rollout (maxSurge), beside the %d that there are", subject, deployment.Status.Replicas), r.Answer, true)
+	}
+	return podCreation(subject+" cannot create its pods", r.Answer, false)
+}
+
+// DeploymentOf judges a Deployment with its ReplicaSets. That pods of an earlier template cannot
+// be created is no word about it: the ReplicaSet of that template goes on trying as long as a
+// rollout has not replaced its pods.
+func DeploymentOf(deployment *appsv1.Deployment, replicaSets []metav1.PartialObjectMetadata) Verdict {
+	refusal := RefusalOf(deployment)
+	if refusal == nil || !refusal.isOfEarlier(CurrentTemplate(deployment, replicaSets), replicaSets) {
+		return Deployment(deployment)
+	}
+	without := *deployment
+	without.Status.Conditions = slices.DeleteFunc(slices.Clone(deployment.Status.Conditions), func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentReplicaFailure
+	})
+	return Deployment(&without)
+}
+
+// isOfEarlier reports whether it was a ReplicaSet of an earlier template that was refused. Its
+// name begins that of the pod. An answer without one is of an earlier template if it is older
+// than the ReplicaSet of the current one.
+func (r *Refusal) isOfEarlier(template string, replicaSets []metav1.PartialObjectMetadata) bool {
+	if template == "" {
+		return false
+	}
+	earlier := false
+	for i := range replicaSets {
+		set := &replicaSets[i]
+		current := set.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == template
+		if set.Name != "" && strings.HasPrefix(r.Pod, set.Name+"-") {
+			return !current
+		}
+		earlier = earlier || current && r.Since.Before(set.CreationTimestamp.Time)
+	}
+	return earlier
+}
 
 // These are the prefixes of the API server's answer when it refuses a pod. They contain the
 // name of a pod that never existed, or none if the creator may not create any.
@@ -32,11 +112,11 @@ var (
 const limitText = `(?:(?:minimum|maximum) (\S+) usage per \S+ is .*?(request|limit)|(\S+) max limit to request ratio per)\b`
 
 // podCreation classifies the API server's answer to the creation of a pod, by how it
-// begins. subject is the object that creates the pod.
-func podCreation(subject, answer string) Verdict {
+// begins. what says who cannot create it, and extra that it is one more than asked for.
+func podCreation(what, answer string, extra bool) Verdict {
 	answer, forbidden := withoutPod(answer)
 	failed := func(reason, format string, args ...any) Verdict {
-		return Verdict{State: Failed, Reason: reason, Message: subject + " cannot create its pods: " + fmt.Sprintf(format, args...)}
+		return Verdict{State: Failed, Reason: reason, Message: what + ": " + fmt.Sprintf(format, args...)}
 	}
 	if !forbidden {
 		if deniedByWebhook.MatchString(answer) {
@@ -44,7 +124,7 @@ func podCreation(subject, answer string) Verdict {
 		}
 		return failed(slipwayv1alpha1.ReasonPodsNotCreated, "%s", withoutAddresses(answer))
 	}
-	if text, ok := quota(answer); ok {
+	if text, ok := quota(answer, extra); ok {
 		return failed(slipwayv1alpha1.ReasonQuotaExceeded, "%s", text)
 	}
 	switch {

@@ -74,7 +74,7 @@ func cacheOptions(namespaces []string, own string) cache.Options {
 
 			// Pods of Slipway's applications: status says why one does not start. Of the spec,
 			// which is most of a pod, only what is told of in such words: what a container asks
-			// for and how it is probed.
+			// for, how it is probed and, of a WebApp, what is mounted where.
 			&corev1.Pod{}: {Label: ours(), Transform: keepPodStatus},
 			// ReplicaSets, as metadata: which one is of the current template.
 			&appsv1.ReplicaSet{}: {Label: ours(), Transform: keepMetadata(health.AnnotationRevision)},
@@ -266,6 +266,11 @@ func keepPodStatus(object any) (any, error) {
 		kept := corev1.Container{Name: c.Name, Resources: c.Resources}
 		if c.ReadinessProbe != nil {
 			kept.ReadinessProbe, kept.Ports = c.ReadinessProbe, c.Ports
+		}
+		if pod.Labels[slipwayv1alpha1.LabelWebApp] != "" {
+			for _, m := range c.VolumeMounts {
+				kept.VolumeMounts = append(kept.VolumeMounts, corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath})
+			}
 		}
 		spec.Containers = append(spec.Containers, kept)
 	}

@@ -53,7 +53,7 @@ func (s *scope) judgePods(now time.Time) {
 	var left time.Duration
 	s.rollout.autoscaling, left = w.JudgeAutoscaler(now)
 	s.recheck.After(left)
-	if s.deployment.UID != "" && health.Deployment(s.deployment).Terminal {
+	if s.deployment.UID != "" && w.Deployed().Terminal {
 		s.rollout.deadlineExceeded = true
 		s.rollout.Trouble = w.Stuck(s.rollout.Verdict, how, "its deadline")
 		return

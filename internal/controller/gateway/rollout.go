@@ -76,7 +76,7 @@ func (s *scope) judgeRollout(now time.Time) {
 	verdict := w.Judge(how)
 	s.recheck.After(verdict.Recheck)
 	s.rollout = rollout{trouble: verdict.Trouble, waiting: verdict.Waiting}
-	if health.Deployment(s.deployment).Terminal {
+	if w.Deployed().Terminal {
 		s.rollout.trouble = w.Stuck(verdict, how, "its deadline")
 	}
 	if s.rollout.trouble != nil {

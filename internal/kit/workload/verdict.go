@@ -37,6 +37,9 @@ type Judging struct {
 	Now time.Time
 }
 
+// Deployed is the verdict on the Deployment alone.
+func (w Workload) Deployed() health.Verdict { return health.DeploymentOf(w.Deployment, w.ReplicaSets) }
+
 // Judge finds the trouble worth telling: that pods cannot be created, then that of a current pod, then that of another one.
 //
 // A pod that has ended, an evicted one for example, stays as a record after another has taken its place, for days maybe. It
@@ -45,7 +48,7 @@ func (w Workload) Judge(how Judging) Verdict {
 	if !w.Exists() {
 		return Verdict{}
 	}
-	if verdict := health.Deployment(w.Deployment); verdict.State == health.Failed && !verdict.Terminal {
+	if verdict := w.Deployed(); verdict.State == health.Failed && !verdict.Terminal {
 		return Verdict{Trouble: verdict.Trouble(), IsCurrent: true}
 	}
 	living, ended := splitEnded(how.Current)
