@@ -9,11 +9,13 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	// The image has no CA roots. Where a system has some, those are used.
 	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/slipway-dev/slipway/internal/memory"
 	"github.com/slipway-dev/slipway/internal/monitor/app"
@@ -59,6 +61,7 @@ func main() {
 	}
 	options.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: redactlog.Attribute}))
 	klog.SetSlogLogger(options.Log) // client-go logs through klog
+	ctrl.SetLogger(logr.FromSlogHandler(options.Log.Handler()))
 	if err := memory.KeepBelowLimit(); err != nil {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
 	}

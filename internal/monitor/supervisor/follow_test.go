@@ -272,3 +272,59 @@ func TestWhatIsForgottenIsFoundByAListAndToldAsAGap(t *testing.T) {
 		t.Errorf("%+v", counts)
 	}
 }
+
+// TestAKindWithoutObjectsBeginsWithoutAGap: the API server answers the first list, makes itself ready after that, and has forgotten what
+// was before. Where nothing was known, nothing is missing. Once a watch has said something, or there are objects, a gap is told.
+func TestAKindWithoutObjectsBeginsWithoutAGap(t *testing.T) {
+	for name, test := range map[string]struct {
+		objects, gaps int
+		after         bool
+	}{
+		"no object":                       {0, 0, false},
+		"an object":                       {1, 1, false},
+		"no object, and a watch has said": {0, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, sink := newFakeServer(t), newMemorySink(t)
+			kind := widget("v1", "a")
+			watches := 2
+			if test.after {
+				watches = 0
+			}
+			server.setFault(func(call fakeCall) fault {
+				if call.verb != "watch" || call.resource != "widgets.example.com" || watches == 0 {
+					return none
+				}
+				watches--
+				return gone
+			})
+			server.define(kind, "")
+			for n := range test.objects {
+				server.put(kind, fmt.Sprintf("n/w%d", n), fmt.Sprintf("u%d", n), "")
+			}
+			r := run(t, server.access(), sink)
+			r.until(kind, Live)
+			settled(t, server, sink, kind)
+			if test.after {
+				eventually(t, func() error {
+					if r.coverage(kind).Counts.Bookmarks == 0 {
+						return errors.New("the watch has said nothing")
+					}
+					return nil
+				})
+				server.forget(kind)
+			}
+			server.put(kind, "n/next", "next", "")
+			settled(t, server, sink, kind)
+			got := 0
+			for _, gap := range sink.of(kind).gaps {
+				if gap.reason != "" {
+					got++
+				}
+			}
+			if got < test.gaps || test.gaps == 0 && got > 0 {
+				t.Errorf("%d gaps: %+v", got, sink.of(kind).gaps)
+			}
+		})
+	}
+}

@@ -104,6 +104,10 @@ type place struct {
 	last Event
 	// listed tells that the last thing that was done is a list.
 	listed bool
+	// blank tells that nothing is known that could be missing: the last list was the first one, there was no object in it, and no watch
+	// has said anything since. The API server may make itself ready for a kind after it has answered the list: then it has forgotten what
+	// was before that, and the list begins again as the first one.
+	blank bool
 }
 
 func newFollower(shared *tools, sink Sink, kind change.Kind, defined definedAs, status *status) *follower {
@@ -210,7 +214,10 @@ func (f *follower) weigh(err error, listing bool, at *place) finding {
 		found.pause = again
 		f.muddled = 0
 		at.list, at.gap = true, Gap{Since: f.reached, Reason: reasonOf(found.relist)}
-		if errors.Is(err, errDisorder) {
+		switch {
+		case at.blank:
+			at.gap = Gap{}
+		case errors.Is(err, errDisorder):
 			at.gap.Since = at.since // nobody knows when the disorder began
 		}
 	}

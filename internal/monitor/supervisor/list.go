@@ -43,7 +43,7 @@ func (f *follower) list(ctx context.Context, journal Journal, at *place) error {
 	if err := taken("end a list", journal.EndList(ctx, resourceVersion, l.unknown == 0)); err != nil {
 		return err
 	}
-	*at = place{resourceVersion: resourceVersion}
+	*at = place{resourceVersion: resourceVersion, blank: at.gap.Reason == "" && l.objects == 0}
 	f.reached = begin
 	f.slow, f.limit = l.late.Load(), f.pageSize
 	f.status.reached(resourceVersion, func(*Counts) {})
@@ -65,8 +65,8 @@ type lister struct {
 	leave func()
 	// late tells that a page has not come in time.
 	late atomic.Bool
-	// unknown counts objects that cannot be told.
-	unknown int
+	// objects counts those that were listed, and unknown those of them that cannot be told.
+	objects, unknown int
 }
 
 // pages reads all pages and returns the resource version of the list. before is that of what was known.
@@ -121,6 +121,7 @@ func (l *lister) page(ctx context.Context, from string) (listEnd, error) {
 
 // give tells the journal of one object.
 func (l *lister) give(ctx context.Context, raw []byte, cut bool) error {
+	l.objects++
 	if cut {
 		l.status.count(func(c *Counts) { c.Oversized++ })
 	} else {

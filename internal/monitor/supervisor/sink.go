@@ -42,7 +42,8 @@ type Journal interface {
 	// Bookmark says that there is no change up to a resource version. The checkpoint becomes that one. Reached is as in Event.
 	Bookmark(ctx context.Context, resourceVersion string, reached time.Time) error
 	// BeginList begins a list of all objects. When one was begun before and has not ended, forget that one. The gap is zero
-	// when nothing was known before. Otherwise changes since then may be missing, and the list shows what is different now.
+	// when nothing was known before, or no more than that there was no object. Otherwise changes since then may be missing, and
+	// the list shows what is different now.
 	BeginList(ctx context.Context, gap Gap) error
 	// Listed is one object of the list. Its state is true, even when its resource version is lower than a known one.
 	Listed(ctx context.Context, object Object) error

@@ -118,6 +118,11 @@ func TestManyKindsAtOnceAreFollowedSoonAfterBeingServed(t *testing.T) {
 		}
 		return nil
 	})
+	for _, one := range r.Coverage().Kinds {
+		if one.Kind.Group == c.group && one.Counts.Gaps > 0 {
+			t.Errorf("%s never had an object, and has %d gaps: %+v", one.Kind.Resource, one.Counts.Gaps, sink.of(one.Kind).gaps)
+		}
+	}
 
 	// The next start finds them all.
 	r.halt()

@@ -76,6 +76,7 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 		f.status.count(func(c *Counts) { c.Oversized++ })
 	}
 	said, object, err := readFrame(f.kind, raw, cut)
+	at.blank = at.blank && err != nil && !errors.Is(err, errUnknown)
 	if errors.Is(err, errUnknown) {
 		return f.lost(ctx, journal, errUnknown.Error())
 	}
