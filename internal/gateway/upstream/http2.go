@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -44,6 +43,9 @@ var unprocessed = []string{
 	"http2: client conn could not be established",
 	"http2: Transport received Server's graceful shutdown GOAWAY",
 }
+
+// refusedWithCode begins what the transport says of a first request that a GOAWAY with an error code has left out.
+const refusedWithCode = "http2: Transport received GOAWAY from server ErrCode:"
 
 // http2Transport sends requests to an endpoint over HTTP/2. golang.org/x/net/http2 implements
 // streams and flow control.
@@ -124,14 +126,17 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 		failure := e.explain(ctx, t.address, err)
 		e.failed = true
 		e.trusted = failure.Kind != Malformed
-		e.close()
+		e.end()
 		return nil, failure
 	}
 	streams := isStream(e.head.fields)
 	if !streams {
 		e.idle = req.IdleTimeout
 	}
-	req.opened = req.opened || e.body != nil
+	if e.body != nil {
+		e.body.source.settle()
+		req.opened = true
+	}
 	return &Response{
 		Status: e.head.status, Fields: e.head.fields, ContentLength: e.head.length,
 		Endpoint: t.address, stream: e, Stream: streams,
@@ -171,7 +176,10 @@ func (e *http2Exchange) start(ctx context.Context, options *Options) {
 	}
 	streamed := e.request.hasBody() && e.request.replay == nil
 	if streamed {
-		e.body = &http2Body{request: e.request, panics: options.Panics, ended: e.awaitHead, stuckAfter: options.SendTimeout, stuck: e.giveUpSending}
+		e.body = &http2Body{
+			request: e.request, source: e.request.source(options.Panics), ended: e.awaitHead,
+			stuckAfter: options.SendTimeout, stuck: e.giveUpSending,
+		}
 	} else {
 		e.awaitHead()
 	}
@@ -229,29 +237,20 @@ func (e *http2Exchange) build(t *http2Transport) (*http.Request, error) {
 		request.Header["Te"] = []string{"trailers"}
 	}
 	e.addBody(request)
-	ctx := httptrace.WithClientTrace(e.ctx, &httptrace.ClientTrace{Got1xxResponse: e.hints.take})
-	return request.WithContext(ctx), nil
+	return request.WithContext(httptrace.WithClientTrace(e.ctx, e.trace())), nil
 }
 
-func (e *http2Exchange) addBody(request *http.Request) {
-	req := e.request
-	if !req.hasBody() {
-		return
+// trace follows what comes of the response.
+func (e *http2Exchange) trace() *httptrace.ClientTrace {
+	if e.body == nil {
+		return &httptrace.ClientTrace{Got1xxResponse: e.hints.take}
 	}
-	request.ContentLength = req.ContentLength
-	if req.replay != nil {
-		replay := string(req.replay) // a copy, because the transport may read it after the exchange
-		request.Body = io.NopCloser(strings.NewReader(replay))
-		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(replay)), nil }
-		return
-	}
-	request.Body = e.body
-	if req.Trailers != nil {
-		request.Trailer = http.Header{}
-		for _, field := range req.Trailers() { // the names are announced; the values are known at the end of the body
-			request.Trailer[textproto.CanonicalMIMEHeaderKey(field.Name)] = nil
-		}
-		e.body.trailer = request.Trailer
+	return &httptrace.ClientTrace{
+		GotFirstResponseByte: func() { e.body.head.Store(true) },
+		Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
+			e.body.head.Store(false)
+			return e.hints.take(status, header)
+		},
 	}
 }
 
@@ -315,6 +314,12 @@ func (e *http2Exchange) trailers() []Field { return e.rest.trailers }
 func (e *http2Exchange) tunnel() net.Conn { return nil }
 
 func (e *http2Exchange) close() {
+	e.end()
+	e.request.streamed.finish()
+}
+
+// end ends the attempt. Another one may follow.
+func (e *http2Exchange) end() {
 	e.cancel(errClosed) // otherwise the transport would wait for a client that sends its body slowly
 	if e.response != nil {
 		_ = e.response.Body.Close()
@@ -361,7 +366,7 @@ func (e *http2Exchange) explain(ctx context.Context, address string, err error) 
 		failure.Kind = MaxConnections
 	case errors.Is(err, errDial):
 		failure.Kind, failure.unprocessed = Connect, true
-	case isReset && reset.Code == http2.ErrCodeRefusedStream, slices.Contains(unprocessed, err.Error()):
+	case isReset && reset.Code == http2.ErrCodeRefusedStream, slices.Contains(unprocessed, err.Error()), strings.HasPrefix(err.Error(), refusedWithCode):
 		failure.unprocessed = true
 	case isFault(err):
 		failure.Kind = Malformed

@@ -5,19 +5,18 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
-	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
-// http2Body is the body of a request that is sent while its response is read. After finish,
-// nothing reads from the request's body any more. The owner of the body relies on that.
+// http2Body is the body of a request in one attempt to send it, while its response is read.
 type http2Body struct {
 	request *Request
-	panics  panics.Reporter
+	source  *http2Source
 	trailer http.Header
 	ended   func()
 	// stuckAfter bounds how long the endpoint may take for a piece. After that, stuck is
@@ -27,46 +26,63 @@ type http2Body struct {
 	cause      error // the cause of failed, written before it
 	failed     atomic.Bool
 	whole      atomic.Bool
+	touched    atomic.Bool
+	head       atomic.Bool // the head of a response has begun to come, which is not known to be informational
 
-	mu      sync.Mutex // held while the body is read
-	touched bool
-	closed  bool
-	timer   *time.Timer // runs while a piece is sent
+	at   int  // how much of what is kept was read; guarded by http2Source.mu
+	gone bool // the transport needs no more; guarded by http2Source.mu
+
+	mu     sync.Mutex
+	closed bool
+	timer  *time.Timer // runs while a piece is sent
+}
+
+// addBody adds the body to a request, if it has one.
+func (e *http2Exchange) addBody(request *http.Request) {
+	req := e.request
+	if !req.hasBody() {
+		return
+	}
+	request.ContentLength = req.ContentLength
+	if req.replay != nil {
+		replay := string(req.replay) // a copy, because the transport may read it after the exchange
+		request.Body = io.NopCloser(strings.NewReader(replay))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(replay)), nil }
+		return
+	}
+	request.Body = e.body
+	if req.Trailers != nil {
+		request.Trailer = http.Header{}
+		for _, field := range req.Trailers() { // the names are announced; the values are known at the end of the body
+			request.Trailer[textproto.CanonicalMIMEHeaderKey(field.Name)] = nil
+		}
+		e.body.trailer = request.Trailer
+	}
 }
 
 // Read reads the body, and its trailers at the end.
 func (b *http2Body) Read(p []byte) (int, error) {
+	b.touched.Store(true)
+	b.stopTimer()
+	n, err := b.source.read(b, p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return 0, errClosed
-	}
-	b.touched = true
-	b.stopTimer()
-	n, err := b.take(p)
 	switch {
+	case b.closed, errors.Is(err, errClosed):
+		return 0, errClosed
 	case err == nil:
 		b.startTimer()
 	case errors.Is(err, io.EOF):
-	case !b.failed.Load():
+		err = b.end()
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !b.failed.Load() {
 		b.cause = err
 		b.failed.Store(true)
 	}
 	return n, err
 }
 
-// take reads the next bytes, and at the end the trailers. It runs on a goroutine of the transport. A panic leaves the body
-// unfinished.
-func (b *http2Body) take(p []byte) (n int, err error) {
-	defer b.panics.CatchError("read the body of a request", &err)
-	n, err = b.request.Body.Read(p)
-	if errors.Is(err, io.EOF) {
-		b.end()
-	}
-	return n, err
-}
-
-// startTimer and stopTimer need mu held.
+// startTimer needs mu held.
 func (b *http2Body) startTimer() {
 	if b.request.Patient {
 		return
@@ -79,48 +95,55 @@ func (b *http2Body) startTimer() {
 }
 
 func (b *http2Body) stopTimer() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.timer != nil {
 		b.timer.Stop()
 	}
 }
 
-func (b *http2Body) end() {
+// end takes the trailers. It runs on a goroutine of the transport. After a panic, the body is unfinished.
+func (b *http2Body) end() (err error) {
 	if b.whole.Load() {
-		return
+		return io.EOF
 	}
-	if b.trailer != nil {
-		for _, field := range b.request.Trailers() {
-			name := textproto.CanonicalMIMEHeaderKey(field.Name)
-			if _, announced := b.trailer[name]; announced && !fieldname.ForbiddenTrailer(name) {
-				b.trailer[name] = append(b.trailer[name], field.Value)
-			}
+	err = b.takeTrailers()
+	if err == nil {
+		b.whole.Store(true)
+		b.ended()
+		err = io.EOF
+	}
+	return err
+}
+
+func (b *http2Body) takeTrailers() (err error) {
+	defer b.source.panics.CatchError("read the body of a request", &err)
+	if b.trailer == nil {
+		return nil
+	}
+	for _, field := range b.request.Trailers() {
+		name := textproto.CanonicalMIMEHeaderKey(field.Name)
+		if _, announced := b.trailer[name]; announced && !fieldname.ForbiddenTrailer(name) {
+			b.trailer[name] = append(b.trailer[name], field.Value)
 		}
 	}
-	b.whole.Store(true)
-	b.ended()
+	return nil
 }
 
-// Close is called by the transport when it does not need the rest. A read may still be
-// running; finish waits for it.
-func (b *http2Body) Close() error { return nil }
+// Close is called by the transport when it does not need the rest.
+func (b *http2Body) Close() error {
+	b.source.leave(b)
+	return nil
+}
 
+// finish ends the attempt. The source may be read on by another one.
 func (b *http2Body) finish() (touched bool) {
-	if !b.whole.Load() && !b.failed.Load() && b.reading() {
-		b.request.StopBody()
-	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.closed = true
-	b.stopTimer()
-	return b.touched
-}
-
-// reading reports whether a Read is running. If none is running, no other will start.
-func (b *http2Body) reading() bool {
-	if !b.mu.TryLock() {
-		return true
+	if b.timer != nil {
+		b.timer.Stop()
 	}
-	b.closed = true
 	b.mu.Unlock()
-	return false
+	b.source.leave(b)
+	return b.touched.Load()
 }

@@ -65,30 +65,6 @@ func TestAMalformedResponseEndsTheUseOfItsConnectionButNotTheOthersOnIt(t *testi
 	eventually(t, "the connection ends with its last request", func() bool { return b.open.Load() == 1 })
 }
 
-func TestARequestThatWasNotProcessedGoesToAnotherEndpoint(t *testing.T) {
-	for name, refuse := range map[string]func(s *streamsOf, stream uint32){
-		"a refused stream": func(s *streamsOf, stream uint32) { _ = s.WriteRSTStream(stream, http2.ErrCodeRefusedStream) },
-		"an endpoint that ends": func(s *streamsOf, _ uint32) {
-			_ = s.WriteGoAway(0, http2.ErrCodeNo, nil)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			refusing := framesBackend(t, func(s *streamsOf, stream uint32, _ string) { refuse(s, stream) })
-			s := serving(t, Options{}, refusing.address(), http2Backend(t, nil))
-			for range 16 {
-				req := getHTTP2()
-				req.Deadline = time.Now().Add(time.Second)
-				if status, body := fetch(t, s, req); status != 200 || body != "ok" {
-					t.Fatalf("got %d %q", status, body)
-				}
-			}
-			if refusing.accepted.Load() == 0 {
-				t.Error("it was not asked, so nothing is shown")
-			}
-		})
-	}
-}
-
 // limitedBackend allows so many requests on a connection. It answers one after a moment.
 func limitedBackend(t *testing.T, streams uint32) *backend {
 	return listen(t, func(p *peer, _ int) {

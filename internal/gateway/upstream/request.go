@@ -89,8 +89,9 @@ type Request struct {
 	// retry.
 	Retry Retry
 
-	replay []byte // the whole body, if it was read in advance
-	opened bool   // a byte of the body may have been read
+	replay   []byte       // the whole body, if it was read in advance
+	opened   bool         // a byte of the body may have been read
+	streamed *http2Source // the body, for attempts over HTTP/2; nil before the first one, or without it
 
 	resent          int // how often the request was sent again
 	budgetExhausted bool
@@ -257,7 +258,9 @@ func (r *Request) distrusted() bool {
 }
 
 // replayable reports whether the request can be sent again unchanged.
-func (r *Request) replayable() bool { return !r.hasBody() || r.replay != nil || !r.opened }
+func (r *Request) replayable() bool {
+	return !r.hasBody() || r.replay != nil || !r.opened || (r.streamed != nil && r.streamed.whole())
+}
 
 // idempotent reports whether sending the request twice has the same effect as sending it
 // once (RFC 9110, 9.2.2).

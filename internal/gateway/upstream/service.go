@@ -164,6 +164,7 @@ func (s *Service) Do(ctx context.Context, req *Request) (*Response, error) {
 	answered := false
 	defer func() {
 		if !answered { // an error or a panic
+			req.streamed.finish()
 			s.gate.leave(pass)
 			replay.release()
 		}
