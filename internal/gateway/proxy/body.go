@@ -130,8 +130,10 @@ func (b *clientBody) setDeadline(timeout time.Duration) {
 	b.until = time.Time{}
 	if timeout > 0 {
 		b.until = b.clock.Now().Add(timeout)
+		_ = b.control.SetReadDeadline(b.until)
+		return
 	}
-	_ = b.control.SetReadDeadline(b.until)
+	_ = b.control.SetReadDeadline(b.clock.Now().Add(unbounded)) // a deadline, because net/http reads on without one
 }
 
 // note records the result of a read.

@@ -60,6 +60,9 @@ type clientConn struct {
 	lingering *conns
 
 	ahead   []byte       // bytes of the client that were read already, and come first
+	half    halfClose    // belongs to the goroutine that reads
+	bounded atomic.Bool  // reads have a deadline
+	streams atomic.Bool  // the response is a stream that nothing bounds
 	over    atomic.Bool  // bytes that still arrive are thrown away
 	readers atomic.Int32 // calls in Read
 	closed  atomic.Bool
@@ -84,18 +87,24 @@ func (c *clientConn) Read(p []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, net.ErrClosed
 	}
-	if len(c.ahead) > 0 {
-		n := copy(p, c.ahead)
-		if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
-			c.ahead = nil // to free its memory
+	if c.awaitsReset() {
+		if err := c.awaitReset(nil); err != nil {
+			return 0, c.lose(err)
 		}
-		return n, nil
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.fetch(p)
+	if c.isEnd(p, err) {
+		err = c.awaitReset(err)
+	}
+	return n, c.lose(err)
+}
+
+// lose notes that nothing more can be read, if so.
+func (c *clientConn) lose(err error) error {
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.gone.Store(true)
 	}
-	return n, err
+	return err
 }
 
 // finish makes the connection throw away all further bytes: they are neither a body nor a
@@ -151,10 +160,12 @@ func (c *clientConn) linger() {
 type clientConnKey struct{}
 
 func withClientConn(ctx context.Context, conn net.Conn) context.Context {
-	if secure, ok := conn.(*tls.Conn); ok {
+	secure, isSecure := conn.(*tls.Conn)
+	if isSecure {
 		conn = secure.NetConn()
 	}
 	if client, ok := conn.(*clientConn); ok {
+		client.half.secure = isSecure
 		return context.WithValue(ctx, clientConnKey{}, client)
 	}
 	return ctx

@@ -303,6 +303,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.sendRest()
 	}
 	e.boundEnd()
+	clientConnOf(r).stream(false)
 	if e.body != nil && !e.body.whole() {
 		e.finishConnection()
 	}

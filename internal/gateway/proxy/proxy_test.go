@@ -300,6 +300,7 @@ func TestClientThatLeavesEndsTheWorkOfTheBackend(t *testing.T) {
 	}
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	eventually(t, "the backend works", func() bool { return under.Load() == 1 })
+	_ = conn.(*net.TCPConn).SetLinger(0) // otherwise it may still wait for the answer
 	conn.Close()
 	eventually(t, "the backend has stopped", func() bool { return under.Load() == 0 })
 }

@@ -121,6 +121,7 @@ func newHTTPServer(handler http.Handler, options ServerOptions) *http.Server {
 		MaxHeaderBytes:    options.MaxHeaderBytes,
 		ErrorLog:          options.ErrorLog,
 		ConnContext:       withClientConn,
+		ConnState:         watchProtocol,
 		Protocols:         new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          options.MaxStreams,

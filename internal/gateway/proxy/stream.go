@@ -175,6 +175,7 @@ func (e *exchange) boundBody(timeout time.Duration) {
 // liftBounds removes all bounds on the body: the backend has answered with a stream, so the
 // client may be silent.
 func (e *exchange) liftBounds() {
+	clientConnOf(e.r).stream(true)
 	if e.body != nil {
 		e.body.setTimeout(0)
 	}

@@ -59,6 +59,9 @@ func (e *exchange) tunnel(response *upstream.Response) {
 		return
 	}
 	defer client.Close()
+	if conn := clientConnOf(e.r); conn != nil {
+		conn.half.http1 = false // all of it is forwarded from now on, also the end of the client's side
+	}
 	e.handler.tunnels.add(client)
 	e.tunneled = client
 	_ = client.SetDeadline(time.Time{})

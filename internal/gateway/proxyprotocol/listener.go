@@ -14,6 +14,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -194,6 +195,14 @@ func (c *conn) Read(p []byte) (int, error) {
 		return c.Conn.Read(p)
 	}
 	return c.rest.Read(p[:min(len(p), c.rest.Buffered())])
+}
+
+// SyscallConn is that of the connection below.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	if system, ok := c.Conn.(syscall.Conn); ok {
+		return system.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // CloseWrite closes the write side.
