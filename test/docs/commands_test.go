@@ -3,7 +3,7 @@ package docs
 import (
 	"bufio"
 	"bytes"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -159,29 +159,12 @@ func TestCommandsNameKindsInFull(t *testing.T) {
 // texts are the files that users read, or whose messages they read.
 func texts(t *testing.T) map[string][]byte {
 	t.Helper()
-	found := map[string][]byte{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := entry.Name()
-		if entry.IsDir() {
-			if slices.Contains([]string{".git", "bin", "dist", "testdata", "node_modules", "conformance"}, name) || path == root+"/test" {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "zz_generated") || !slices.Contains([]string{".md", ".go", ".sh", ".yaml", ".txt", ".tpl", ".tmpl", ".js", ".ts", ".tsx"}, filepath.Ext(name)) {
-			return nil
-		}
-		raw, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(bytes.ToLower(raw), []byte("kubectl")) {
-			found[strings.TrimPrefix(path, root+"/")] = raw
-		}
-		return err
+	found := filesOf(t, func(name string) bool {
+		written := slices.Contains([]string{".md", ".go", ".sh", ".yaml", ".txt", ".tpl", ".tmpl", ".js", ".ts", ".tsx"}, filepath.Ext(name))
+		return written && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "zz_generated")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps.DeleteFunc(found, func(file string, raw []byte) bool {
+		return strings.HasPrefix(file, "test/") || !bytes.Contains(bytes.ToLower(raw), []byte("kubectl"))
+	})
 	return found
 }

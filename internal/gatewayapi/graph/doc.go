@@ -39,7 +39,10 @@
 //   - gateway_policy_refs.go: what GatewayPolicies refer to
 //   - gateway_policy_services.go: the Services that GatewayPolicies have asked about requests
 //   - inherit.go: which settings of GatewayPolicies hold for a rule
-//   - inherit_compression.go: who can take compression away
+//   - inherit_off.go: who can take compression and the cache away
+//   - enforce.go: what a policy asks for and is not enforced
+//   - health_checks.go: how many ports policies may have checked
+//   - session.go: the sessionPersistence of a rule
 //   - shared.go: for what the pods need each other, or a secret in common
 //   - logins.go: at which rules log-ins of GatewayPolicies could not end
 //   - grants.go: which references to other namespaces are permitted
