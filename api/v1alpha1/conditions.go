@@ -27,6 +27,9 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonNameConflict: an object that Slipway would create exists and is not ours.
 	ReasonNameConflict = "NameConflict"
+	// ReasonAltered: an admission policy or webhook of the cluster changes fields that Slipway states of an object. The message
+	// names the object and the fields. What is only made once, such as a Job, has it in an event.
+	ReasonAltered = "Altered"
 	// ReasonInvalid: the API server refused an object that the spec leads to.
 	ReasonInvalid = "Invalid"
 	// ReasonForbidden: the API server does not let the operator act.

@@ -38,6 +38,9 @@ const (
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
 	// ReasonKeyNotFound: a referenced Secret or ConfigMap lacks a key that is used.
 	ReasonKeyNotFound = "KeyNotFound"
+	// ReasonImmutableReplaced: a referenced Secret or ConfigMap is immutable and was deleted and made again with other
+	// content, which the nodes do not give to pods while pods of the earlier one run.
+	ReasonImmutableReplaced = "ImmutableReplaced"
 	// ReasonVolumePending: the volume is not bound, and a pod or another size waits for it.
 	ReasonVolumePending = "VolumePending"
 	// ReasonVolumeResizeRefused: the cluster does not let the volume have the size that

@@ -75,6 +75,8 @@ func New(mgr ctrl.Manager, options Options) *Tools {
 			FieldManager: options.FieldManager,
 			Fresh:        fresh,
 			Repaired:     status.Repaired(recorder),
+			Altered:      status.Altered(recorder),
+			Clock:        options.Clock,
 		},
 		Statuses:  status.NewWriter(mgr.GetClient(), fresh, recorder, options.Clock, options.News),
 		Events:    podevents.NewReader(mgr.GetAPIReader(), options.Clock),

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
 
@@ -147,4 +148,6 @@ func (s *scope) rolloutMessage() string {
 }
 
 // notReady says why pods are missing.
-func (s *scope) notReady() health.Trouble { return s.workload().NotReady(s.rollout.Verdict) }
+func (s *scope) notReady() health.Trouble {
+	return status.NotReady(s.workload(), s.rollout.Verdict, s.err)
+}

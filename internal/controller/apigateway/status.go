@@ -25,9 +25,11 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.APIGatewayStatus {
 		Replicas:           deployed.Replicas,
 		ReadyReplicas:      deployed.ReadyReplicas,
 		Selector:           labels.Set(desired.Selector(gateway)).String(),
-		ServiceURL:         desired.ServiceURL(gateway),
 		Addresses:          s.addresses(),
 		Routes:             s.routes(),
+	}
+	if s.service.UID != "" { // else it is somebody else's, or there is none
+		next.ServiceURL = desired.ServiceURL(gateway)
 	}
 	ready := s.ready(next.Routes)
 	next.Summary = slipwayv1alpha1.APIGatewaySummary{

@@ -28,7 +28,7 @@ type config struct {
 	hash string
 	// versions is the value of the annotation that records where hash comes from.
 	versions string
-	// missing is why the content is not complete, or nil. hash is not set then.
+	// missing is why the content is not complete, or cannot be had, or nil. hash is not set then.
 	missing *outcome.Error
 	// seen are the Secrets and ConfigMaps as the cache has them, without a version where it
 	// has none.
@@ -107,6 +107,9 @@ func (r *Reconciler) resolveConfig(ctx context.Context, s *scope) error {
 		if s.config.missing = uses[i].missing(); s.config.missing != nil {
 			return nil
 		}
+		if s.config.missing = uses[i].replaced(recorded, s.pods); s.config.missing != nil {
+			return nil
+		}
 	}
 	digests, ok := asRecorded(uses, recorded)
 	if !ok {
@@ -181,14 +184,13 @@ func (r *Reconciler) readRest(ctx context.Context, s *scope, uses []use) error {
 // read reads the content of one use from the API server and hashes it. It returns nil when
 // the object does not exist.
 func (r *Reconciler) read(ctx context.Context, namespace string, ref configRef) (*content, error) {
-	data, version, err := r.readContent(ctx, types.NamespacedName{Namespace: namespace, Name: ref.name}, ref)
+	data, found, err := r.readContent(ctx, types.NamespacedName{Namespace: namespace, Name: ref.name}, ref)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, outcome.Classify(fmt.Sprintf("%s %q", ref.kind, ref.name), err)
 	}
-	found := &content{version: version}
 	found.plain, found.missingKey = hashOf(sha256.New(), ref, data)
 	key, err := r.keys.For(ctx, namespace)
 	if err != nil {
@@ -206,15 +208,17 @@ func (r *Reconciler) read(ctx context.Context, namespace string, ref configRef) 
 func memoOf(namespace string, ref configRef) string { return namespace + "/" + ref.id() }
 
 // readContent reads the content of a Secret or ConfigMap from the API server.
-func (r *Reconciler) readContent(ctx context.Context, key types.NamespacedName, ref configRef) (map[string][]byte, string, error) {
+func (r *Reconciler) readContent(ctx context.Context, key types.NamespacedName, ref configRef) (map[string][]byte, *content, error) {
 	if ref.kind == "Secret" {
 		secret := &corev1.Secret{}
-		err := r.kit.Live.Get(ctx, key, secret)
-		return secret.Data, secret.ResourceVersion, err
+		if err := r.kit.Live.Get(ctx, key, secret); err != nil {
+			return nil, nil, err
+		}
+		return secret.Data, contentOf(secret, secret.Immutable), nil
 	}
 	configMap := &corev1.ConfigMap{}
 	if err := r.kit.Live.Get(ctx, key, configMap); err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
 	for k, v := range configMap.Data {
@@ -223,7 +227,7 @@ func (r *Reconciler) readContent(ctx context.Context, key types.NamespacedName, 
 	for k, v := range configMap.BinaryData {
 		data[k] = v
 	}
-	return data, configMap.ResourceVersion, nil
+	return data, contentOf(configMap, configMap.Immutable), nil
 }
 
 // hashOf hashes the keys that are used, and returns the hash as it is written without a

@@ -3,6 +3,7 @@
 package webapp_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -222,4 +223,58 @@ func TestAConfigThatBreaksThePodsIsRolledBack(t *testing.T) {
 	update(f, f.secret("db", nil), func(s *corev1.Secret) { s.Data["PASSWORD"] = []byte("right") })
 	environment.Eventually(t, func() error { return f.cluster.RollOut(t.Context(), f.namespace, "shop") })
 	f.rollOut()
+}
+
+// Pods would start with the earlier content, which the nodes keep, and nobody would know.
+func TestAnImmutableConfigMapThatIsMadeAgainWithOtherContentIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	env.StartOperator(t, nil, f.namespace)
+	immutable := func(content string) *corev1.ConfigMap {
+		m := f.configMap(map[string]string{"shop.conf": content})
+		m.Immutable = ptr(true)
+		return m
+	}
+	f.create(f.secret("db", map[string]string{"PASSWORD": "one"}))
+	f.create(immutable("a"))
+	app := f.running(usesPassword)
+	pod, before := f.podOf(app.Spec.Image), f.settle()
+	f.delete(f.configMap(nil))
+	again := immutable("b")
+	environment.Eventually(t, func() error { // times of objects have seconds
+		again = immutable("b")
+		if err := env.Client.Create(t.Context(), again); err != nil {
+			return err
+		}
+		if pod.CreationTimestamp.Before(&again.CreationTimestamp) {
+			return nil
+		}
+		f.delete(again)
+		return errors.New("it is as old as the pod")
+	})
+	f.says("Ready", metav1.ConditionFalse, slipwayv1alpha1.ReasonImmutableReplaced, `ConfigMap "files" (spec.files[0].configMapRef) is immutable and was made again`)
+	if after := f.settle(); configHash(after) != configHash(before) {
+		t.Error("pods were restarted")
+	}
+	// Nothing runs any more, and nothing is kept.
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Replicas = ptr[int32](0) })
+	f.deployed(func(d *appsv1.Deployment) error {
+		if *d.Spec.Replicas != 0 {
+			return errors.New("it is not scaled down")
+		}
+		return nil
+	})
+	f.rollOut0()
+	f.deployed(func(d *appsv1.Deployment) error {
+		if configHash(d) == configHash(before) {
+			return errors.New("the content is still the earlier one")
+		}
+		return nil
+	})
+}
+
+// rollOut0 lets the cluster end all pods.
+func (f *fixture) rollOut0() {
+	f.Helper()
+	environment.Eventually(f, func() error { return f.cluster.RollOut(f.Context(), f.namespace, "shop") })
 }

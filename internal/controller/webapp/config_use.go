@@ -1,6 +1,12 @@
 package webapp
 
 import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
@@ -26,6 +32,13 @@ type content struct {
 	noKey error
 	// missingKey is a key that is used and not there.
 	missingKey string
+	// immutable tells that it cannot change, and created is since when the object has been there.
+	immutable bool
+	created   metav1.Time
+}
+
+func contentOf(object client.Object, immutable *bool) *content {
+	return &content{version: object.GetResourceVersion(), immutable: immutable != nil && *immutable, created: object.GetCreationTimestamp()}
 }
 
 // contradicts tells that something else is recorded of content that was read. Hashes that
@@ -64,6 +77,26 @@ func (u use) missing() *outcome.Error {
 		return nil
 	}
 	return outcome.Waitingf(0, slipwayv1alpha1.ReasonKeyNotFound, "%s %q has no key %q (%s)", u.ref.kind, u.ref.name, key, u.ref.field)
+}
+
+// replaced is why pods would not get the content, or nil. A node keeps the content of an immutable object by its name, as
+// long as it has a pod that uses it. One that was deleted and made again with other content is not read there again, neither
+// for new pods nor for files of old ones.
+func (u use) replaced(recorded map[string]digest, pods []corev1.Pod) *outcome.Error {
+	known, used := recorded[u.ref.id()]
+	if u.read == nil || !u.read.immutable || !used || known.hash == "" || !u.read.contradicts(known) {
+		return nil
+	}
+	older := func(pod corev1.Pod) bool {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		return !ended && pod.CreationTimestamp.Before(&u.read.created)
+	}
+	if !slices.ContainsFunc(pods, older) {
+		return nil
+	}
+	return outcome.Waitingf(0, slipwayv1alpha1.ReasonImmutableReplaced,
+		"%s %q (%s) is immutable and was made again with other content; nodes give pods the earlier content as long as one of them uses it: "+
+			"give the object another name, or set spec.replicas to 0 until no pod is left", u.ref.kind, u.ref.name, u.ref.field)
 }
 
 func notFoundReason(ref configRef) string {

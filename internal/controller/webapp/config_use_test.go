@@ -3,8 +3,11 @@ package webapp
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Two uses at their second version. A hash ends with the letter of its content.
@@ -139,6 +142,41 @@ func TestWhatWasReadIsBelievedBeforeWhatIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.read.contradicts(digest{version: "2", hash: tc.hash}); got != tc.want {
 				t.Errorf("contradicted: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// A node gives the content of an immutable object that it has once read, as long as a pod of it uses the object.
+func TestAnImmutableObjectThatWasMadeAgainIsNotWhatPodsGet(t *testing.T) {
+	made := metav1.NewTime(time.Unix(1000, 0))
+	older, younger := metav1.NewTime(time.Unix(999, 0)), metav1.NewTime(time.Unix(1000, 0))
+	pod := func(created metav1.Time, phase corev1.PodPhase) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: created}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	tests := map[string]struct {
+		hash      string
+		immutable bool
+		pod       corev1.Pod
+		want      bool
+	}{
+		"other content, an older pod":    {keyedB, true, pod(older, corev1.PodRunning), true},
+		"other content, without a key":   {plainB, true, pod(older, corev1.PodPending), true},
+		"the same content":               {keyedA, true, pod(older, corev1.PodRunning), false},
+		"nobody can tell":                {earlierA, true, pod(older, corev1.PodRunning), false},
+		"it was not there":               {"", true, pod(older, corev1.PodRunning), false},
+		"it can change":                  {keyedB, false, pod(older, corev1.PodRunning), false},
+		"a younger pod":                  {keyedB, true, pod(younger, corev1.PodRunning), false},
+		"a pod that has ended":           {keyedB, true, pod(older, corev1.PodFailed), false},
+		"another one that has ended too": {keyedB, true, pod(older, corev1.PodSucceeded), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			read := readA()
+			read.immutable, read.created = tc.immutable, made
+			got := useOf(filesID, nil, read).replaced(map[string]digest{filesID: {version: "1", hash: tc.hash}}, []corev1.Pod{tc.pod})
+			if (got != nil) != tc.want {
+				t.Errorf("%v", got)
 			}
 		})
 	}

@@ -157,6 +157,7 @@ func TestAHeldFailureLastsAsLongAsItsTrouble(t *testing.T) {
 		s := &scope{
 			app:        app,
 			deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid", Annotations: revision}},
+			service:    &corev1.Service{},
 			claim:      &corev1.PersistentVolumeClaim{},
 			replicaSets: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
 				Annotations: revision, Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "new"},

@@ -59,6 +59,12 @@ func TestAForeignObjectIsRefusedNamedAndUntouched(t *testing.T) {
 				if got := meta.FindStatusCondition(app.Status.Conditions, "Stalled").Message; got != want {
 					t.Errorf("message %q, want %q", got, want)
 				}
+				if available := meta.FindStatusCondition(app.Status.Conditions, "Available"); kind == "Deployment" && available.Message != want {
+					t.Errorf("Available says %q, and Ready %q", available.Message, want)
+				}
+				if has := app.Status.ServiceURL != ""; has == (kind == "Service") {
+					t.Errorf("the URL is %q", app.Status.ServiceURL)
+				}
 				if app.Status.Replicas != 0 || app.Status.Image == "other" {
 					t.Errorf("status speaks of the foreign object: %+v", app.Status)
 				}

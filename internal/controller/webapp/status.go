@@ -24,7 +24,6 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 		Replicas:           deployed.Replicas,
 		ReadyReplicas:      deployed.ReadyReplicas,
 		Selector:           labels.Set(desired.Selector(app)).String(),
-		ServiceURL:         desired.ServiceURL(app, serving),
 		StorageSize:        s.volumeSize(),
 		Rollback:           s.rollout.rollback,
 	}
@@ -38,8 +37,13 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 	default:
 		next.Revision = app.Status.Revision
 	}
-	if s.undecided() && app.Status.ServiceURL != "" {
+	switch {
+	case s.service.UID == "":
+		// A Service of that name is somebody else's, or there is none.
+	case s.undecided() && app.Status.ServiceURL != "":
 		next.ServiceURL = app.Status.ServiceURL
+	default:
+		next.ServiceURL = desired.ServiceURL(app, serving)
 	}
 	if good := s.lastGood(); good != nil {
 		next.LastGoodRevision = good.name
@@ -241,5 +245,5 @@ func (s *scope) notReady() health.Trouble {
 	if s.config.missing != nil && s.deployment.UID == "" && s.workload().MinReplicas > 0 {
 		return *s.config.missing.Trouble()
 	}
-	return s.workload().NotReady(s.rollout.Verdict)
+	return status.NotReady(s.workload(), s.rollout.Verdict, s.err)
 }

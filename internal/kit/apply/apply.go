@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -46,6 +47,11 @@ type Applier struct {
 	// Repaired is told which desired fields of a child had been changed, and by which field
 	// manager, after they were restored. Nil: nobody is told.
 	Repaired func(owner client.Object, what string)
+	// Altered is told of a child that is only created, and that the API server has changed on its way. That of
+	// others is an error, as long as it lasts. Nil: nobody is told.
+	Altered func(owner client.Object, what string)
+	// Clock tells the time. Default: the system's.
+	Clock clock.PassiveClock
 
 	settled settled
 }
@@ -85,9 +91,10 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 		case err != nil:
 			return Unchanged, err
 		case created:
-			return Created, nil
+			return Created, a.altered(child, desired)
 		case !exists:
-			return a.recreate(ctx, owner, child, desired)
+			change, err := a.recreate(ctx, owner, child, desired)
+			return change, errors.Join(err, a.altered(child, desired))
 		}
 	}
 	if a.Ours(owner, child.Current) {
@@ -100,10 +107,13 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 	if err != nil || !drifted {
 		return Unchanged, err
 	}
+	if err := a.altered(child, desired); err != nil {
+		return Unchanged, err
+	}
 	if err := a.repair(ctx, owner, child, desired); err != nil {
 		return Unchanged, err
 	}
-	return Updated, nil
+	return Updated, a.altered(child, desired)
 }
 
 // Create creates a child that the cache does not have, and tells whether there was none.
@@ -114,11 +124,15 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, child Child) 
 		return false, err
 	}
 	created, exists, err := a.createOrGet(ctx, owner, child, desired)
-	if err != nil || created || exists {
-		return created, err
+	if err == nil && !created && !exists {
+		var change Change
+		change, err = a.recreate(ctx, owner, child, desired)
+		created = change == Created
 	}
-	change, err := a.recreate(ctx, owner, child, desired)
-	return change == Created, err
+	if created {
+		a.tellAltered(owner, child, desired)
+	}
+	return created, err
 }
 
 // createOrGet creates a child that the cache does not have. One that exists after all is
@@ -199,8 +213,7 @@ func (a *Applier) create(ctx context.Context, owner client.Object, child Child, 
 	if a.Fresh != nil {
 		a.Fresh.Wrote(child.Current)
 	}
-	a.settled.add(child, desired)
-	return true, nil
+	return true, a.conclude(child, desired)
 }
 
 // noVersion is a resource version that no object ever has: etcd's, before the first

@@ -37,8 +37,7 @@ func (a *Applier) update(ctx context.Context, owner client.Object, child Child, 
 	if err != nil {
 		return err
 	}
-	a.settled.add(child, desired)
-	return nil
+	return a.conclude(child, desired)
 }
 
 // claimNamesakes makes this field manager the owner, and the only one, of the items that

@@ -38,7 +38,7 @@ func (a *Applier) repair(ctx context.Context, owner client.Object, child Child, 
 	if err := a.update(ctx, owner, child, desired); err != nil {
 		return err
 	}
-	if !found {
+	if !found || a.altered(child, desired) != nil {
 		return nil
 	}
 	if what := a.undone(before, child.Current, remembered); what != "" {

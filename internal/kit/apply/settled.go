@@ -19,8 +19,8 @@ const (
 // version. A comparison costs a hundred times as much as a look in here. Forgetting costs a
 // comparison, and that a child that has gone is taken for one that never was.
 //
-// What the API server answers to an apply counts as desired even where it differs: then an
-// admission webhook has its own opinion, and another apply would change nothing.
+// What the API server answers to an apply is desired where it does not differ. What differs is
+// remembered beside: see alteration.
 type settled struct {
 	once sync.Once
 	seed maphash.Seed
@@ -29,6 +29,8 @@ type settled struct {
 	// hidden are the children that exist although the cache did not show them. To ask for
 	// one again is a read; to try to create it again would be a write.
 	hidden *lru.Cache
+	// altered are the children that came back from the last apply other than desired.
+	altered *lru.Cache
 }
 
 // sums identify what was desired of an object, of any version of it and of one.
@@ -39,7 +41,7 @@ func (s *settled) sumsOf(object client.Object, desired []byte) sums {
 		h   maphash.Hash
 		sum sums
 	)
-	h.SetSeed(s.seed)
+	h.SetSeed(s.load().seed)
 	_, _ = h.WriteString(string(object.GetUID()))
 	_, _ = h.Write(desired)
 	sum.desired = h.Sum64()
@@ -57,6 +59,11 @@ func (s *settled) has(child Child, desired []byte) bool {
 // add remembers that the object is as desired.
 func (s *settled) add(child Child, desired []byte) {
 	s.load().children.Add(keyOf(child.Desired), s.sumsOf(child.Current, desired))
+}
+
+// want remembers what was desired of the object last, which is not as desired.
+func (s *settled) want(child Child, desired []byte) {
+	s.load().children.Add(keyOf(child.Desired), sums{desired: s.sumsOf(child.Current, desired).desired})
 }
 
 // hadDesired tells whether the same was desired of the object before. Of one that nobody
@@ -107,7 +114,7 @@ func keyOf(c Configuration) childKey {
 func (s *settled) load() *settled {
 	s.once.Do(func() {
 		s.seed = maphash.MakeSeed()
-		s.children, s.hidden = lru.New(settledChildren), lru.New(hiddenChildren)
+		s.children, s.hidden, s.altered = lru.New(settledChildren), lru.New(hiddenChildren), newAltered()
 	})
 	return s
 }

@@ -46,6 +46,13 @@ func Repaired(recorder events.EventRecorder) func(owner client.Object, what stri
 	}
 }
 
+// Altered emits an event when a child that is only created was changed on its way.
+func Altered(recorder events.EventRecorder) func(owner client.Object, what string) {
+	return func(owner client.Object, what string) {
+		recorder.Eventf(owner, nil, corev1.EventTypeWarning, slipwayv1alpha1.ReasonAltered, action, "%s", what)
+	}
+}
+
 // Warn emits an event about something that has happened and that no condition tells.
 func Warn(recorder events.EventRecorder) func(owner client.Object, reason, message string) {
 	return func(owner client.Object, reason, message string) {

@@ -20,6 +20,14 @@ func Available(w workload.Workload, missing health.Trouble) metav1.Condition {
 	return False(slipwayv1alpha1.ConditionAvailable, missing.Reason, missing.Message)
 }
 
+// NotReady says why pods are missing. Where there is no Deployment, err is what keeps it from being made.
+func NotReady(w workload.Workload, verdict workload.Verdict, err error) health.Trouble {
+	if worst := outcome.Worst(err); worst != nil && !w.Exists() && w.MinReplicas > 0 {
+		return *worst.Trouble()
+	}
+	return w.NotReady(verdict)
+}
+
 // ProgressingAfter is the condition Progressing where an error decides it: one that a user has to act on ends all progress,
 // any other is tried again. Without an error it decides nothing.
 func ProgressingAfter(worst *outcome.Error) (c metav1.Condition, decided bool) {
