@@ -78,7 +78,8 @@ const (
 	ReasonHostNotExposed = "HostNotExposed"
 	// ReasonExposeNotPermitted: the operator was not told to make HTTPRoutes for the Gateway of spec.expose.
 	ReasonExposeNotPermitted = "ExposeNotPermitted"
-	// ReasonKindNotFound: the cluster does not have a kind that spec.expose needs.
+	// ReasonKindNotFound: the cluster does not have a kind that spec.expose needs. Of a MonitorRule: the monitor watches no kind that
+	// spec.kinds names.
 	ReasonKindNotFound = "KindNotFound"
 	// ReasonParentNotFound: the Gateway that spec.expose.gateway names does not exist.
 	ReasonParentNotFound = "ParentNotFound"

@@ -11,6 +11,8 @@ const (
 const (
 	// ReasonEvaluating: the monitor evaluates the rule.
 	ReasonEvaluating = "Evaluating"
+	// ReasonReviewing: the monitor has not looked at all objects for what the rule says now.
+	ReasonReviewing = "Reviewing"
 	// ReasonExpressionInvalid: an expression does not compile, yields another type than it has to, or may cost too much.
 	ReasonExpressionInvalid = "ExpressionInvalid"
 	// ReasonExpressionFailed: an expression compiles, and fails for an object.

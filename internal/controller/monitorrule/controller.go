@@ -2,6 +2,7 @@ package monitorrule
 
 import (
 	"context"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -17,6 +18,9 @@ const (
 	// FieldManager owns the fields that this controller states.
 	FieldManager = "slipway-monitorrule"
 )
+
+// kindsRecheck is when to look again whether the monitor has heard of a kind.
+const kindsRecheck = 10 * time.Second
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
@@ -49,6 +53,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s.problems = r.engine.Put(s.rule)
 	s.unknown = r.engine.UnknownWebhooks(webhooks(s.rule))
+	if s.unknownKinds, err = r.engine.UnknownKinds(ctx, s.rule.Spec.Kinds); err != nil {
+		return r.kit.Abort(req.NamespacedName, err)
+	}
+	if len(s.unknownKinds) > 0 {
+		// What the monitor follows is no object that could be watched.
+		s.recheck.After(kindsRecheck)
+	}
 	s.seen = r.engine.Status(s.rule.UID)
 	return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error {
 		return r.writeStatus(ctx, s, s.status(r.kit.Clock.Now()))

@@ -31,7 +31,7 @@ func FuzzStatus(f *testing.F) {
 		if g.Below(3) == 0 {
 			s.unknown = []string{"on-call"}
 		}
-		s.seen = rule.Status{Firing: g.Below(100), Failing: g.Below(2), Failure: g.Text(), LastFired: now.Add(time.Duration(g.Below(5)-2) * time.Minute)}
+		s.seen = rule.Status{Firing: g.Below(100), Failing: g.Below(2), Reviewed: g.Below(4) > 0, Failure: g.Text(), LastFired: now.Add(time.Duration(g.Below(5)-2) * time.Minute)}
 		for range min(s.seen.Firing, rule.MaxObjects) {
 			s.seen.Objects = append(s.seen.Objects, rule.Standing{
 				Object: rule.Object{Kind: g.Text(), Name: strings.Repeat(g.Text(), 9), Namespace: g.Text()}, Message: strings.Repeat(g.Text(), 99), Since: now,
@@ -39,7 +39,13 @@ func FuzzStatus(f *testing.F) {
 		}
 		status := s.status(now)
 		ready := meta.IsStatusConditionTrue(status.Conditions, slipwayv1alpha1.ConditionReady)
-		if want := len(s.problems) == 0 && len(s.unknown) == 0 && !m.Spec.Suspend; ready != want {
+		if g.Below(3) == 0 {
+			s.unknownKinds = []string{"Nothing.example.com"}
+			status = s.status(now)
+			ready = meta.IsStatusConditionTrue(status.Conditions, slipwayv1alpha1.ConditionReady)
+		}
+		evaluated := s.seen.Reviewed && s.seen.Failing == 0 && len(s.unknownKinds) == 0
+		if want := len(s.problems) == 0 && len(s.unknown) == 0 && !m.Spec.Suspend && evaluated; ready != want {
 			t.Errorf("Ready is %v, want %v: %+v", ready, want, s)
 		}
 		if meta.IsStatusConditionTrue(status.Conditions, slipwayv1alpha1.ConditionStalled) != (len(s.problems)+len(s.unknown) > 0) {

@@ -17,6 +17,8 @@ type scope struct {
 	// problems are why it is not evaluated, and unknown are webhooks that are not configured.
 	problems []rule.Problem
 	unknown  []string
+	// unknownKinds are kinds of which the monitor knows nothing.
+	unknownKinds []string
 	// seen is how it does.
 	seen rule.Status
 	// recheck is when to look again though nothing changes; zero: never.

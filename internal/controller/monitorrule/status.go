@@ -18,6 +18,7 @@ import (
 const (
 	maxNamespace = 63
 	maxText      = 253
+	maxMessage   = 1024
 )
 
 // status computes the whole status from the scope.
@@ -69,17 +70,28 @@ func (s *scope) conditions() []metav1.Condition {
 			"spec.outputs.webhooks: the monitor has no webhook called %s: the others are told", strings.Join(s.unknown, ", ")))
 	case s.rule.Spec.Suspend:
 		return []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonSuspended, "spec.suspend is true")}
+	case !s.seen.Reviewed:
+		conditions = []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReviewing, "the monitor has not looked at all objects yet")}
+	case s.seen.Failing > 0:
+		conditions = []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonExpressionFailed, s.failure())}
+	case len(s.unknownKinds) > 0:
+		conditions = []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonKindNotFound, text.Cut(fmt.Sprintf(
+			"spec.kinds: the monitor watches no kind %s: its definition may not be there, or the monitor may be told to leave it out", strings.Join(s.unknownKinds, ", ")), maxMessage))}
 	default:
 		conditions = []metav1.Condition{status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonEvaluating, "the monitor evaluates the rule")}
 	}
 	if s.seen.Failing > 0 && !s.rule.Spec.Suspend {
-		o := &s.seen.FailedFor
-		name := o.Name
-		if o.Namespace != "" {
-			name = o.Namespace + "/" + name
-		}
-		conditions = append(conditions, status.True(slipwayv1alpha1.ConditionEvaluationFailed, slipwayv1alpha1.ReasonExpressionFailed,
-			fmt.Sprintf("an expression fails for %s %s: %s", o.Kind, name, s.seen.Failure)))
+		conditions = append(conditions, status.True(slipwayv1alpha1.ConditionEvaluationFailed, slipwayv1alpha1.ReasonExpressionFailed, s.failure()))
 	}
 	return conditions
+}
+
+// failure names one of the objects for which an expression fails.
+func (s *scope) failure() string {
+	o := &s.seen.FailedFor
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + name
+	}
+	return fmt.Sprintf("an expression fails for %s %s: %s", o.Kind, name, s.seen.Failure)
 }

@@ -166,6 +166,11 @@ func (a *Alarms) take(effects *rule.Effects) recorder.Effects {
 		a.metrics.dropped.Add(int64(lost))
 		a.options.Log.Error("one change has more alarms than can be stored with it", "messages", lost)
 	}
+	for _, uid := range effects.Changed {
+		if a.engine.Fails(uid) && len(stored.Values) < maxEffects {
+			stored.Values = append(stored.Values, store.Value{Key: reviewedName + string(uid)})
+		}
+	}
 	a.changes(effects.Changed)
 	if len(stored.Outbox) > 0 {
 		stored.Stored = a.sender.Wake

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
-// reviewedName is followed by the UID of a rule. The value is the generation for which all objects were looked at.
+// reviewedName is followed by the UID of a rule. The value is the generation for which all objects were looked at. It is not
+// stored while an expression fails: for which objects it does is not stored either, and is found out after a start.
 const reviewedName = "alarm/reviewed/"
 
 const (
@@ -124,6 +125,9 @@ func (a *Alarms) reviewedAll(ctx context.Context, rules []*rule.Rule) error {
 	}
 	for _, r := range rules {
 		a.reviewed[r.UID] = r.Generation
+		if a.engine.Fails(r.UID) {
+			continue
+		}
 		batch.Values = append(batch.Values, store.Value{Key: reviewedName + string(r.UID), Data: strconv.AppendInt(nil, r.Generation, 10)})
 	}
 	for uid := range a.reviewed {
@@ -133,6 +137,11 @@ func (a *Alarms) reviewedAll(ctx context.Context, rules []*rule.Rule) error {
 		}
 	}
 	a.mutex.Unlock()
+	uids := make([]types.UID, 0, len(rules))
+	for _, r := range rules {
+		uids = append(uids, r.UID)
+	}
+	a.changes(uids)
 	for len(batch.Values) > 0 {
 		n := min(len(batch.Values), maxEffects)
 		if err := a.options.Store.Commit(ctx, store.Batch{Values: batch.Values[:n]}); err != nil {

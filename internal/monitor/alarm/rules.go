@@ -1,12 +1,15 @@
 package alarm
 
 import (
+	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/monitor/rule"
+	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
 // entry is a rule as it was told last.
@@ -93,7 +96,35 @@ func (a *Alarms) apply() {
 }
 
 // Status says how a rule does.
-func (a *Alarms) Status(uid types.UID) rule.Status { return a.engine.Status(uid) }
+func (a *Alarms) Status(uid types.UID) rule.Status {
+	status := a.engine.Status(uid)
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for _, e := range a.rules {
+		if e.uid == uid {
+			status.Reviewed = a.reviewed[uid] == e.generation
+		}
+	}
+	return status
+}
+
+// UnknownKinds returns those of some kinds of which the monitor knows nothing. Patterns are none of them.
+func (a *Alarms) UnknownKinds(ctx context.Context, kinds []slipwayv1alpha1.MonitoredKind) (unknown []string, err error) {
+	if len(kinds) == 0 {
+		return nil, nil
+	}
+	known, err := a.options.Store.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range kinds {
+		if strings.Contains(kind.Group+kind.Kind, "*") || slices.ContainsFunc(known, func(k store.KindState) bool { return k.Group == kind.Group && k.Kind.Kind == kind.Kind }) {
+			continue
+		}
+		unknown = append(unknown, strings.TrimSuffix(kind.Kind+"."+kind.Group, "."))
+	}
+	return unknown, nil
+}
 
 // UnknownWebhooks returns those of some names that are not configured.
 func (a *Alarms) UnknownWebhooks(names []string) (unknown []string) {

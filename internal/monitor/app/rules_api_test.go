@@ -192,11 +192,15 @@ func TestTheStatusOfARuleIsTrue(t *testing.T) {
 	}{
 		{func(s *slipwayv1alpha1.MonitorRuleSpec) { s.When = "objekt.x" }, metav1.ConditionFalse, slipwayv1alpha1.ReasonExpressionInvalid, firing(0)},
 		{func(s *slipwayv1alpha1.MonitorRuleSpec) { s.When, s.Outputs.Webhooks = "true", []string{"nobody"} }, metav1.ConditionFalse, slipwayv1alpha1.ReasonUnknownWebhook, firing(1)},
-		{func(s *slipwayv1alpha1.MonitorRuleSpec) { s.When, s.Outputs = "object.status.none == 1", nil }, metav1.ConditionTrue, slipwayv1alpha1.ReasonEvaluating, func(s *slipwayv1alpha1.MonitorRuleStatus) bool {
+		{func(s *slipwayv1alpha1.MonitorRuleSpec) { s.When, s.Outputs = "object.status.none == 1", nil }, metav1.ConditionFalse, slipwayv1alpha1.ReasonExpressionFailed, func(s *slipwayv1alpha1.MonitorRuleStatus) bool {
 			c := meta.FindStatusCondition(s.Conditions, slipwayv1alpha1.ConditionEvaluationFailed)
 			return c != nil && strings.Contains(c.Message, namespace+"/bad") && s.Firing == 0
 		}},
-		{func(s *slipwayv1alpha1.MonitorRuleSpec) { s.When = "true" }, metav1.ConditionTrue, slipwayv1alpha1.ReasonEvaluating, func(s *slipwayv1alpha1.MonitorRuleStatus) bool {
+		{func(s *slipwayv1alpha1.MonitorRuleSpec) { s.When, s.Message = "true", "object.status.none + ''" }, metav1.ConditionFalse, slipwayv1alpha1.ReasonExpressionFailed, nil},
+		{func(s *slipwayv1alpha1.MonitorRuleSpec) {
+			s.Message, s.Kinds = "", []slipwayv1alpha1.MonitoredKind{webApps[0], {Group: slipwayv1alpha1.GroupName, Kind: "WebAp"}}
+		}, metav1.ConditionFalse, slipwayv1alpha1.ReasonKindNotFound, firing(1)},
+		{func(s *slipwayv1alpha1.MonitorRuleSpec) { s.Kinds = webApps }, metav1.ConditionTrue, slipwayv1alpha1.ReasonEvaluating, func(s *slipwayv1alpha1.MonitorRuleStatus) bool {
 			return firing(1)(s) && meta.FindStatusCondition(s.Conditions, slipwayv1alpha1.ConditionEvaluationFailed) == nil
 		}},
 		{func(s *slipwayv1alpha1.MonitorRuleSpec) { s.Suspend = true }, metav1.ConditionFalse, slipwayv1alpha1.ReasonSuspended, firing(0)},

@@ -224,10 +224,12 @@ func (e *Engine) Sweep(kind schema.GroupResource, now time.Time) Effects {
 			}
 		}
 	}
-	for uid := range sh.failing {
-		if set.find(uid) == nil {
-			delete(sh.failing, uid)
-			l.effects.Changed = append(l.effects.Changed, uid)
+	for uid, objects := range sh.failing {
+		r := set.find(uid)
+		for _, f := range objects {
+			if r == nil || !r.IsAbout(f.object.Group, f.object.Kind) {
+				l.fails(uid, f.object, nil)
+			}
 		}
 	}
 	l.apply()

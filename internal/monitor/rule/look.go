@@ -91,6 +91,8 @@ func (l *look) at(ctx context.Context, r *Rule) error {
 		if was != nil {
 			l.drop(r.UID, was, NotSelected, l.engine.set.Load(), o.Time)
 		}
+		object := l.object()
+		l.later(func() { l.fails(r.UID, object, nil) })
 		return nil
 	}
 	next := &state{Object: l.object(), Print: r.print}

@@ -22,6 +22,8 @@ type Status struct {
 	Failing   int
 	FailedFor Object
 	Failure   string
+	// Reviewed tells that every object that was there has been looked at for what the rule says now. The engine does not know.
+	Reviewed bool
 }
 
 // Standing is an alarm that stands.
@@ -87,6 +89,19 @@ func (e *Engine) Status(rule types.UID) Status {
 	slices.SortFunc(status.Objects, func(a, b Standing) int { return a.Object.compare(b.Object) })
 	status.Objects = status.Objects[:min(len(status.Objects), MaxObjects)]
 	return status
+}
+
+// Fails tells whether an expression of a rule fails for an object.
+func (e *Engine) Fails(rule types.UID) bool {
+	for _, kind := range e.Kinds() {
+		sh := e.lock(kind)
+		fails := len(sh.failing[rule]) > 0
+		sh.mutex.Unlock()
+		if fails {
+			return true
+		}
+	}
+	return false
 }
 
 func (o Object) compare(other Object) int {
