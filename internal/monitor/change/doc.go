@@ -32,6 +32,7 @@
 //   - patch.go: the state after a change from the one before and the fields: Patch
 //   - path.go: the paths of fields
 //   - attribute.go: who made a change, by managedFields: Attribute
+//   - written.go: what nobody wrote, because the definition has changed: Written
 //   - node.go, decode.go, decode_escape.go, encode.go: JSON, read strictly and within bounds, and written in one way
 //   - find.go: the metadata of an object that cannot be read
 package change

@@ -23,6 +23,7 @@
 //   - recorder.go: Recorder, its options and its end
 //   - sink.go: Known, Open and Gone, and the journals
 //   - journal.go: an event
+//   - settle.go: what nobody wrote, and who wrote the rest
 //   - list.go: a list, and gaps
 //   - state.go: the state before, and the state after
 //   - pipe.go, part.go: what waits for the store

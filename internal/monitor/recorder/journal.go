@@ -1,10 +1,8 @@
 package recorder
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,7 +128,7 @@ func (j *journal) compare(ctx context.Context, before, after *change.State, c ch
 		before = &known
 	}
 	records, folded := change.Records(before, after, c)
-	e.records = j.spread(settle(records))
+	e.records = j.spread(settle(records, before, after))
 	if len(e.records) < len(records) {
 		folded = c.Folded + 1
 	}
@@ -157,28 +155,6 @@ func (j *journal) compare(ctx context.Context, before, after *change.State, c ch
 		j.remember(e.put)
 	}
 	return e, nil
-}
-
-// apiVersionPath is the only field in which an object differs that nobody wrote, when the kind is followed at another version.
-const (
-	apiVersionPath = ".apiVersion"
-	otherVersion   = "the kind is followed at another version than before: fields may differ because of that"
-)
-
-// settle says of records with another apiVersion that fields may differ because of that. One of nothing else is none.
-func settle(records []change.Record) []change.Record {
-	isVersion := func(f change.Field) bool { return f.Path == apiVersionPath }
-	kept := make([]change.Record, 0, len(records))
-	for _, r := range records {
-		if r.Type == change.Updated && slices.ContainsFunc(r.Fields, isVersion) {
-			if len(r.Fields) == 1 && !r.Truncated && !r.MetadataOnly {
-				continue
-			}
-			r.Reason = cmp.Or(r.Reason, otherVersion)
-		}
-		kept = append(kept, r)
-	}
-	return kept
 }
 
 // fold counts changes without a meaning.
