@@ -68,7 +68,15 @@ func (s *scope) live(route *graph.Route, parent *graph.Parent) metav1.Condition 
 	if parent.Behind {
 		return status.False(ConditionLive, ReasonOlderRouteFirst, "an older route gets everything that comes to the listeners that the route is attached to")
 	}
-	return status.True(ConditionLive, ReasonLive, "every pod that is ready serves this generation of the route")
+	const live = "every pod that is ready serves this generation of the route"
+	switch rivals := parent.Rivals; {
+	case rivals.All:
+		return status.False(ConditionLive, ReasonOlderRouteFirst, fmt.Sprintf("no request comes to the route, because others that come first have its matches: %s", rivals.First))
+	case rivals.First != "":
+		return status.True(ConditionLive, ReasonLive, fmt.Sprintf("%s; but %s, which comes first", live, rivals.First))
+	default:
+		return status.True(ConditionLive, ReasonLive, live)
+	}
 }
 
 // unserved is the first listener that a route is attached to by a parentRef, nil where one of them can be served.

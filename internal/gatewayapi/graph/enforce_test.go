@@ -156,3 +156,40 @@ func covers(target slipwayv1alpha1.PolicyTargetReference, l *graph.Listener, rul
 		return strings.HasPrefix(rule, strings.ToLower(target.Kind)+"/infra/"+target.Name+"/")
 	}
 }
+
+// A policy of which nothing is used is not live, whatever the reason.
+func TestAPolicyOfWhichNothingHoldsIsFutile(t *testing.T) {
+	limit, body := &slipwayv1alpha1.GatewayPolicySettings{RateLimit: &slipwayv1alpha1.RateLimit{Requests: 5}}, int64(5)
+	more := &slipwayv1alpha1.GatewayPolicySettings{RateLimit: limit.RateLimit, MaxBodyBytes: &body}
+	for name, test := range map[string]struct {
+		targets []slipwayv1alpha1.PolicyTargetReference
+		asks    *slipwayv1alpha1.GatewayPolicySettings
+		reason  string
+		futile  bool
+	}{
+		"a listener that there is not":              {[]slipwayv1alpha1.PolicyTargetReference{{Kind: "Gateway", Name: "edge", SectionName: "none"}}, limit, slipwayv1alpha1.ReasonPolicyTargetNotFound, true},
+		"a rule that there is not":                  {[]slipwayv1alpha1.PolicyTargetReference{{Kind: "HTTPRoute", Name: "web", SectionName: "none"}}, limit, slipwayv1alpha1.ReasonPolicyTargetNotFound, true},
+		"a listener of a set that there is not":     {[]slipwayv1alpha1.PolicyTargetReference{{Kind: "ListenerSet", Name: "more", SectionName: "none"}}, limit, slipwayv1alpha1.ReasonPolicyTargetNotFound, true},
+		"one that there is, and one that is not":    {[]slipwayv1alpha1.PolicyTargetReference{{Kind: "Gateway", Name: "edge", SectionName: "none"}, {Kind: "GRPCRoute", Name: "calls"}}, limit, slipwayv1alpha1.ReasonPolicyTargetNotFound, false},
+		"an older policy has all of it":             {[]slipwayv1alpha1.PolicyTargetReference{{Kind: "HTTPRoute", Name: "web"}}, limit, slipwayv1alpha1.ReasonPolicyConflicted, true},
+		"an older policy has some of it":            {[]slipwayv1alpha1.PolicyTargetReference{{Kind: "HTTPRoute", Name: "web"}}, more, slipwayv1alpha1.ReasonPolicyConflicted, false},
+		"an older policy has it at one of two only": {[]slipwayv1alpha1.PolicyTargetReference{{Kind: "HTTPRoute", Name: "web"}, {Kind: "GRPCRoute", Name: "calls"}}, limit, slipwayv1alpha1.ReasonPolicyConflicted, false},
+		"a listener for TCP":                        {[]slipwayv1alpha1.PolicyTargetReference{{Kind: "Gateway", Name: "edge", SectionName: "tcp"}}, more, slipwayv1alpha1.ReasonPolicyNotEnforced, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := read(t, "testdata/enforce/edge.yaml")
+			policy := attachedPolicy("infra", "judged", test.targets[0], test.asks, nil)
+			policy.Spec.TargetRefs = test.targets
+			in.GatewayPolicies = []*slipwayv1alpha1.GatewayPolicy{attachedPolicy("infra", "a", slipwayv1alpha1.PolicyTargetReference{Kind: "HTTPRoute", Name: "web"}, limit, nil), policy}
+			for _, judged := range graph.Build(in).GatewayPolicies {
+				want := test.futile && judged.Name.Name == "judged"
+				if judged.Futile != want {
+					t.Errorf("%s: futile is %v", judged.Name, judged.Futile)
+				}
+				if told := judged.Conditions[0]; judged.Name.Name == "judged" && told.Reason != test.reason {
+					t.Errorf("it is told %s: %s", told.Reason, told.Message)
+				}
+			}
+		})
+	}
+}

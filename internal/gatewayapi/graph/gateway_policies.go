@@ -285,11 +285,24 @@ func (b *builder) concludeGatewayPolicies(g *Graph) {
 		}
 		if matters {
 			idle, futile := b.enforcement(g, p)
-			p.Futile = futile
+			p.Futile = futile || !b.holds(p, sections)
 			p.conclude(cmp.Or(p.asked[defaults].lack, p.asked[overrides].lack, p.uncounted, p.unreturned, idle, missing, conflict, p.unchecked))
 			g.GatewayPolicies = append(g.GatewayPolicies, p)
 		}
 	}
+}
+
+// holds tells that something of a policy holds at one of its targets that there is. An older policy may have all of it.
+func (b *builder) holds(p *GatewayPolicy, sections map[Target][]string) bool {
+	return slices.ContainsFunc(p.targets, func(at place) bool {
+		names, known := sections[at.Target]
+		return known && (at.section == "" || slices.Contains(names, at.section)) && b.layers[at].has(p)
+	})
+}
+
+// has tells that a setting of a policy is among those that hold. Of one that cannot be used nobody knows.
+func (l *layer) has(p *GatewayPolicy) bool {
+	return p.invalid != nil || slices.ContainsFunc(l.holds[:], func(of [settings]*GatewayPolicy) bool { return slices.Contains(of[:], p) })
 }
 
 // itself is the Gateway as policies name it.

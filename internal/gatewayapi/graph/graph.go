@@ -242,10 +242,14 @@ type Parent struct {
 
 	// Behind tells that all of its listeners have an older route that gets everything, as TCP and UDP know no other choice.
 	Behind bool
+	// Rivals are the routes that have matches of this one. Set by NoteRivals.
+	Rivals Rivals
 	// Refused tells that a rule is not served at one of its listeners because of a GatewayPolicy. Nil: all are.
 	Refused *Refusal
 
 	accepted metav1.Condition
+	// gets tells that some requests come to the route. Set by NoteRivals.
+	gets bool
 }
 
 // Refusal is why a rule is not served, as ConditionLive tells it.

@@ -115,12 +115,13 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 		parts := b.parts(g, route, from, hosts)
 		route.noteRefusal(g, from, parts)
 		route.noteAffinity(from, parts)
-		for _, m := range from.matches {
+		for k, m := range from.matches {
 			if m.unknown {
 				continue
 			}
 			for _, p := range parts {
 				made := newTableRule(route, i, m, p.hostListeners)
+				made.match = k
 				if p.holds != nil {
 					p.holds.restrict(&made.Rule)
 					made.asks, made.askedIn = p.holds.asks, p.holds.askedIn
@@ -156,6 +157,8 @@ type Rule struct {
 	Route *Route
 	Place int
 
+	// match is the index of the match among those of the rule.
+	match int
 	// asks is the policy that asks who clients are, in a stanza. Nil: there is none.
 	asks    *GatewayPolicy
 	askedIn stanza

@@ -29,7 +29,7 @@ func TestNoDefaultCutsWhatARuleSaysAboutItsTime(t *testing.T) {
 		"both":                         {&gatewayv1.HTTPRouteTimeouts{Request: of("3h"), BackendRequest: of("2h")}, table.Timeouts{Request: 3 * time.Hour, Attempt: 2 * time.Hour, Patient: true}},
 		"a try, and no request":        {&gatewayv1.HTTPRouteTimeouts{Request: of("0s"), BackendRequest: of("2m")}, table.Timeouts{Attempt: 2 * time.Minute, Patient: true}},
 		"a request, and no try":        {&gatewayv1.HTTPRouteTimeouts{Request: of("2m"), BackendRequest: of("0ms")}, table.Timeouts{Request: 2 * time.Minute, Patient: true}},
-		"the longest that can be said": {&gatewayv1.HTTPRouteTimeouts{Request: of("99999h99999m99999s99999ms")}, table.Timeouts{Request: 99999*(time.Hour+time.Minute+time.Second+time.Millisecond), Patient: true}},
+		"the longest that can be said": {&gatewayv1.HTTPRouteTimeouts{Request: of("99999h99999m99999s99999ms")}, table.Timeouts{Request: 99999 * (time.Hour + time.Minute + time.Second + time.Millisecond), Patient: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			built := graph.Build(graph.Input{
