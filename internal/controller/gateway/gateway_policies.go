@@ -274,6 +274,9 @@ func (r *Reconciler) releaseGatewayPolicies(ctx context.Context, gateway types.N
 	}
 	var changes []change
 	for i := range list {
+		if slices.Contains(graph.TargetsOf(&list[i]), graph.Target{Kind: "Gateway", Name: gateway}) {
+			continue // what there is to say of a target is said of the policy: see targets
+		}
 		if concerns(&list[i], gateway) {
 			changes = r.appendEntry(changes, &list[i], gateway, nil)
 		}

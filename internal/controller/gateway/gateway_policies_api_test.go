@@ -126,28 +126,90 @@ func TestAGatewayPolicyIsJudged(t *testing.T) {
 		t.Errorf("it tells the Secret: %q", got)
 	}
 	update(f, policy, func(p *slipwayv1alpha1.GatewayPolicy) { p.Spec.TargetRefs[0].Name = "of-others" })
+	for _, of := range []*slipwayv1alpha1.GatewayPolicy{policy, foreign} {
+		f.waitEntries(of, `HTTPRoute/of-others: spec.targetRefs: HTTPRoute "of-others" does not exist in this namespace`)
+	}
+	f.delete(g)
+	f.waitEntries(younger, `HTTPRoute/shop: spec.targetRefs: HTTPRoute "shop" is attached to no Gateway of Slipway`)
+	f.waitEntries(section, `Gateway/edge: spec.targetRefs: Gateway "edge" does not exist in this namespace`)
+}
+
+// waitEntries waits until the entries of a policy are these and no others: what each is about, and why the policy is not accepted.
+func (f *fixture) waitEntries(policy *slipwayv1alpha1.GatewayPolicy, want ...string) {
+	f.Helper()
+	environment.Eventually(f, func() error {
+		if err := f.get(policy); err != nil {
+			return err
+		}
+		var got []string
+		for _, entry := range policy.Status.Ancestors {
+			accepted := meta.FindStatusCondition(entry.Conditions, slipwayv1alpha1.ConditionPolicyAccepted)
+			got = append(got, fmt.Sprintf("%s/%s: %s", entry.AncestorRef.Kind, entry.AncestorRef.Name, accepted.Message))
+			if accepted.ObservedGeneration != policy.Generation || accepted.Status == metav1.ConditionTrue {
+				return fmt.Errorf("it says %+v", accepted)
+			}
+			if live := meta.FindStatusCondition(entry.Conditions, slipwayv1alpha1.ConditionPolicyLive); live.Status != metav1.ConditionFalse {
+				return fmt.Errorf("it is live: %+v", live)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return fmt.Errorf("entries of %q (-want +got):\n%s", policy.Name, diff)
+		}
+		return nil
+	})
+}
+
+// Each kind of target: what does not exist, or is served by others, is told, and not any more when a Gateway of ours has it.
+func TestAPolicyIsToldWhichTargetsNobodyHas(t *testing.T) {
+	f := newFixture(t)
+	counter := &requests.Counter{}
+	f.startOperator(counter.Watch)
+	other := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-others"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/others"}}
+	f.create(f.class, other)
+	policy := attach(f.namespace, "all", "Gateway", "edge", "", "keys")
+	policy.Spec.Defaults = &slipwayv1alpha1.GatewayPolicySettings{RateLimit: &slipwayv1alpha1.RateLimit{Requests: 5}}
+	policy.Spec.TargetRefs = append(policy.Spec.TargetRefs, []slipwayv1alpha1.PolicyTargetReference{{Kind: "ListenerSet", Name: "more"}, {Kind: "HTTPRoute", Name: "web"}, {Kind: "GRPCRoute", Name: "calls"}}...)
+	f.create(policy)
+	f.waitEntries(policy, `Gateway/edge: spec.targetRefs: Gateway "edge" does not exist in this namespace`, `ListenerSet/more: spec.targetRefs: ListenerSet "more" does not exist in this namespace`,
+		`HTTPRoute/web: spec.targetRefs: HTTPRoute "web" does not exist in this namespace`, `GRPCRoute/calls: spec.targetRefs: GRPCRoute "calls" does not exist in this namespace`)
+
+	foreign := f.gateway(func(g *gatewayv1.Gateway) {
+		g.Spec.GatewayClassName, g.Spec.AllowedListeners = gatewayv1.ObjectName(other.Name), openToSets()
+	})
+	calls := &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "calls"}, Spec: gatewayv1.GRPCRouteSpec{CommonRouteSpec: gatewayv1.CommonRouteSpec{
+		ParentRefs: []gatewayv1.ParentReference{{Kind: ptr(gatewayv1.Kind("ListenerSet")), Name: "more"}},
+	}}}
+	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "more"}, Spec: gatewayv1.ListenerSetSpec{
+		ParentRef: gatewayv1.ParentGatewayReference{Name: "edge"}, Listeners: []gatewayv1.ListenerEntry{{Name: "more", Port: 8080, Protocol: gatewayv1.HTTPProtocolType}},
+	}}
+	f.create(foreign, service(f.namespace, "app"), f.route("web", "app"), set, calls)
+	f.waitEntries(policy, `Gateway/edge: spec.targetRefs: Gateway "edge" is not of a class of Slipway`, `ListenerSet/more: spec.targetRefs: ListenerSet "more" is attached to no Gateway of Slipway`,
+		`HTTPRoute/web: spec.targetRefs: HTTPRoute "web" is attached to no Gateway of Slipway`, `GRPCRoute/calls: spec.targetRefs: GRPCRoute "calls" is attached to no Gateway of Slipway`)
+
+	update(f, foreign, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(f.class.Name) })
 	environment.Eventually(t, func() error {
 		if err := f.get(policy); err != nil {
 			return err
 		}
-		if len(policy.Status.Ancestors) > 0 {
-			return fmt.Errorf("it still says %+v", policy.Status)
+		if is := policy.Status.Ancestors; len(is) != 1 || is[0].AncestorRef.Kind != "Gateway" {
+			return fmt.Errorf("it says %+v", is)
 		}
-		return nil
+		return has(policy.Status.Ancestors[0].Conditions, policy.Generation, slipwayv1alpha1.ConditionPolicyAccepted, "True", slipwayv1alpha1.ReasonPolicyAccepted)
 	})
-	if err := f.get(foreign); err != nil || len(foreign.Status.Ancestors) > 0 {
-		t.Errorf("of a policy for routes of others it says %+v, %v", foreign.Status, err)
+	update(f, policy, func(p *slipwayv1alpha1.GatewayPolicy) {
+		p.Spec.TargetRefs = []slipwayv1alpha1.PolicyTargetReference{{Kind: "HTTPRoute", Name: "none"}}
+	})
+	f.waitEntries(policy, `HTTPRoute/none: spec.targetRefs: HTTPRoute "none" does not exist in this namespace`)
+	made := f.asked(counter, func() { f.touch(policy) })
+	if made.Writes()+made.Of(requests.Reads, requests.Lists) != 0 {
+		t.Errorf("another look without anything to do cost %v, want nothing", made)
 	}
-	f.delete(g)
-	environment.Eventually(t, func() error {
-		if err := f.get(younger); err != nil {
-			return err
-		}
-		if len(younger.Status.Ancestors) > 0 {
-			return fmt.Errorf("without the Gateway it says %+v", younger.Status)
-		}
-		return nil
-	})
+}
+
+// openToSets lets ListenerSets of the same namespace in.
+func openToSets() *gatewayv1.AllowedListeners {
+	same := gatewayv1.NamespacesFromSame
+	return &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: &same}}
 }
 
 // acrossNamespaces makes a Gateway that is open to all namespaces, and a route of another one to it.

@@ -143,7 +143,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	if err := errors.Join(watchObjects(built.Watch, options, known, find), setupRights(mgr, options, known, r), setupOrphans(mgr, options, r)); err != nil {
+	if err := errors.Join(watchObjects(built.Watch, options, known, find), setupRights(mgr, options, known, r), setupOrphans(mgr, options, r), setupTargets(mgr, options, r)); err != nil {
 		return err
 	}
 	return known.start()
