@@ -31,6 +31,6 @@ const (
 	ReasonNoReplica = "NoReplica"
 	// ReasonReplicaBehind: a pod that is ready does not serve this generation of the route.
 	ReasonReplicaBehind = "ReplicaBehind"
-	// ReasonOlderRouteFirst: an older route gets everything that comes to the listeners that the route is attached to.
+	// ReasonOlderRouteFirst: other routes that come first get everything that would come to the route.
 	ReasonOlderRouteFirst = graph.ReasonOlderRouteFirst
 )

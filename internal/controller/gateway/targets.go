@@ -245,7 +245,9 @@ func setupTargets(mgr ctrl.Manager, options Options, of *Reconciler) error {
 	}
 	beside := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		target := graph.Target{Kind: kindName(object), Name: client.ObjectKeyFromObject(object)}
-		return of.policiesWhere(ctx, func(policy *slipwayv1alpha1.GatewayPolicy) bool { return slices.Contains(graph.TargetsOf(policy), target) }, client.InNamespace(object.GetNamespace()))
+		return of.policiesWhere(ctx, func(policy *slipwayv1alpha1.GatewayPolicy) bool {
+			return slices.Contains(graph.TargetsOf(policy), target)
+		}, client.InNamespace(object.GetNamespace()))
 	})
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		return of.policiesWhere(ctx, func(*slipwayv1alpha1.GatewayPolicy) bool { return true })

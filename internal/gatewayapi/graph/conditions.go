@@ -23,8 +23,8 @@ const ReasonPolicyInvalid = "PolicyInvalid"
 // their connections.
 const ReasonAuthNotPossible = "AuthNotPossible"
 
-// ReasonOlderRouteFirst is why it is False where an older route gets everything that comes to the listeners. It is for routes of TCP
-// and UDP, of which a listener serves one.
+// ReasonOlderRouteFirst is why it is False where other routes that come first get everything: of TCP and UDP a listener serves one
+// route, and of others each match that several have belongs to one of them.
 const ReasonOlderRouteFirst = "OlderRouteFirst"
 
 // maxMessage is how long the message of a condition may be, in bytes: the schema of the Gateway API.
