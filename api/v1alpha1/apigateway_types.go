@@ -117,7 +117,8 @@ type APIGatewaySpec struct {
 	Connections *ConnectionLimits `json:"connections,omitempty"`
 
 	// tls are the certificates that the gateway serves HTTPS with, at most 64. A changed
-	// Secret is served within seconds and breaks no connection. Default: HTTP only.
+	// Secret is served within seconds and breaks no connection. One that is deleted, or holds no certificate any more, is
+	// served for 10 s more. Default: HTTP only.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional

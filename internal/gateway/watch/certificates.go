@@ -19,17 +19,38 @@ import (
 )
 
 // keyring holds the certificates by the name of their Secret. If a Secret is deleted or
-// holds no valid certificate any more, its last good one stays in use, because clients
-// would gain nothing from having none. It does not stay when nothing names the Secret any
+// holds no valid certificate any more, its last good one stays in use for a moment, because it
+// may be about to be made again. It does not stay when nothing names the Secret any
 // more, or when the gateway must not read it.
 type keyring struct {
 	pairs map[string]keyPair
 }
 
+// keptAfter is how long a certificate stays in use that its Secret does not hold any more. Who replaces a Secret may delete it and make
+// it again. It must not stay for longer: what a pod serves would depend on when it was started.
+const keptAfter = 10 * time.Second
+
 // keyPair is a certificate with the data that it was parsed from.
 type keyPair struct {
 	crt, key    []byte
 	certificate tls.Certificate
+	// lost is since when its Secret does not hold it. Zero: it does.
+	lost time.Time
+}
+
+// without is what is left of a certificate that its Secret does not hold now, and until when. Nothing, if that is so for too long.
+func (p keyPair) without(now time.Time) (left keyPair, until time.Time) {
+	if p.certificate.Leaf == nil {
+		return keyPair{}, time.Time{}
+	}
+	if p.lost.IsZero() {
+		p.lost = now
+	}
+	until = p.lost.Add(keptAfter)
+	if !now.Before(until) {
+		return keyPair{}, time.Time{}
+	}
+	return p, until
 }
 
 // read returns the certificates of a target and their problems. again is the time at which
@@ -47,7 +68,8 @@ func (k *keyring) read(t *target, in *routes.Input, now time.Time) (certificates
 			report(slipwayv1alpha1.ReasonImageIncompatible, fmt.Sprintf("this version of the gateway does not know the field %s beside it", field))
 			continue
 		}
-		pair, reason, message := k.pair(name, in)
+		pair, until, reason, message := k.pair(name, in, now)
+		next = earliest(until, next)
 		if reason != "" {
 			report(reason, message)
 		}
@@ -77,25 +99,28 @@ func (k *keyring) read(t *target, in *routes.Input, now time.Time) (certificates
 }
 
 // pair returns the certificate in a Secret. If that is not valid, it returns the last good
-// one and a reason. It returns none if the gateway must not read the Secret.
-func (k *keyring) pair(name string, in *routes.Input) (pair keyPair, reason, message string) {
+// one until it has to go, and a reason. It returns none if the gateway must not read the Secret.
+func (k *keyring) pair(name string, in *routes.Input, now time.Time) (pair keyPair, until time.Time, reason, message string) {
 	last := k.pairs[name]
 	if in.Unreadable[name] {
 		last = keyPair{}
 	}
 	data, found := in.Secrets[name]
 	if !found {
-		return last, slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("Secret %q %s", name, in.WhyMissing(name))
+		last, until = last.without(now)
+		return last, until, slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("Secret %q %s", name, in.WhyMissing(name))
 	}
 	crt, key := data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]
 	if last.certificate.Leaf != nil && bytes.Equal(last.crt, crt) && bytes.Equal(last.key, key) {
-		return last, "", ""
+		last.lost = time.Time{}
+		return last, time.Time{}, "", ""
 	}
 	certificate, err := table.ParsePair(crt, key)
 	if err != nil {
-		return last, slipwayv1alpha1.ReasonInvalidCertificate, whyNoPair(name, err)
+		last, until = last.without(now)
+		return last, until, slipwayv1alpha1.ReasonInvalidCertificate, whyNoPair(name, err)
 	}
-	return keyPair{crt, key, certificate}, "", ""
+	return keyPair{crt: crt, key: key, certificate: certificate}, time.Time{}, "", ""
 }
 
 // whyNoPair says what is wrong with the certificate and the key in a Secret.

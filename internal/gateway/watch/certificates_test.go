@@ -103,7 +103,7 @@ func TestACertificateThatMustNotBeReadIsNotKept(t *testing.T) {
 		in   routes.Input
 		want int
 	}{
-		"a deleted Secret":           {tls("tls"), routes.Input{Secrets: none}, 1},
+		"a deleted Secret, soon":     {tls("tls"), routes.Input{Secrets: none}, 1},
 		"a closed Secret":            {tls("tls"), routes.Input{Secrets: none, Unreadable: map[string]bool{"tls": true}}, 0},
 		"a Secret that nobody names": {tls(), routes.Input{Secrets: content}, 0},
 	} {

@@ -17,7 +17,7 @@ import (
 )
 
 // gatewayKeyring holds the certificates of the served listeners. If a Secret is deleted or
-// holds no valid certificate any more, its last good one stays in use. It does not stay when
+// holds no valid certificate any more, its last good one stays in use for a moment: see keptAfter. It does not stay when
 // no listener may use it any more: because none names it, or because its grant is gone.
 type gatewayKeyring struct {
 	pairs map[types.NamespacedName]versionedPair
@@ -31,13 +31,14 @@ type versionedPair struct {
 }
 
 // read reads the certificates that the listeners name. It returns what the graph wants to
-// know about their Secrets.
-func (k *gatewayKeyring) read(names []types.NamespacedName, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (
-	pairs map[types.NamespacedName]versionedPair, secrets map[types.NamespacedName]graph.Secret, problems []revision.Problem,
+// know about their Secrets, and when to read them again without an event.
+func (k *gatewayKeyring) read(names []types.NamespacedName, now time.Time, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (
+	pairs map[types.NamespacedName]versionedPair, secrets map[types.NamespacedName]graph.Secret, problems []revision.Problem, again time.Time,
 ) {
 	pairs, secrets = map[types.NamespacedName]versionedPair{}, map[types.NamespacedName]graph.Secret{}
 	for _, name := range names {
-		pair, reason, message := k.pair(name, content)
+		pair, until, reason, message := k.pair(name, now, content)
+		again = earliest(until, again)
 		if reason != "" {
 			problems = append(problems, revision.Problem{
 				Route: -1, Name: name.String(), Field: "Secret " + name.String(), Reason: reason, Message: message,
@@ -50,26 +51,30 @@ func (k *gatewayKeyring) read(names []types.NamespacedName, content func(types.N
 			secrets[name] = graph.Secret{Problem: message}
 		}
 	}
-	return pairs, secrets, problems
+	return pairs, secrets, problems, again
 }
 
 // pair returns the certificate in a Secret. If that is not valid, it returns the last good
-// one and a reason.
-func (k *gatewayKeyring) pair(name types.NamespacedName, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (pair versionedPair, reason, message string) {
+// one until it has to go, and a reason.
+func (k *gatewayKeyring) pair(name types.NamespacedName, now time.Time, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (
+	pair versionedPair, until time.Time, reason, message string,
+) {
 	last := k.pairs[name]
 	crt, key, version, found := content(name)
 	if !found {
-		return last, slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("Secret %q does not exist, or the gateway may not read it", name)
+		last.keyPair, until = last.without(now)
+		return last, until, slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("Secret %q does not exist, or the gateway may not read it", name)
 	}
 	if last.certificate.Leaf != nil && bytes.Equal(last.crt, crt) && bytes.Equal(last.key, key) {
-		last.version = version
-		return last, "", ""
+		last.version, last.lost = version, time.Time{}
+		return last, time.Time{}, "", ""
 	}
 	certificate, err := table.ParsePair(crt, key)
 	if err != nil {
-		return last, slipwayv1alpha1.ReasonInvalidCertificate, whyNoPair(name.String(), err)
+		last.keyPair, until = last.without(now)
+		return last, until, slipwayv1alpha1.ReasonInvalidCertificate, whyNoPair(name.String(), err)
 	}
-	return versionedPair{keyPair{crt, key, certificate}, version}, "", ""
+	return versionedPair{keyPair{crt: crt, key: key, certificate: certificate}, version}, time.Time{}, "", ""
 }
 
 // use keeps the certificates that valid listeners have and the one that backends are shown. It
@@ -106,7 +111,20 @@ func (k *gatewayKeyring) use(g *graph.Graph, pairs map[types.NamespacedName]vers
 		listeners = append(listeners, made)
 	}
 	k.pairs = used
-	return listeners, problems, again
+	return append(listeners, closedListeners(g)...), problems, again
+}
+
+// closedListeners are those that cannot be served, such as one without its certificate: no client comes in by their names. Without
+// them another listener that covers the names would show its certificate. They come last: where one that can be served has the
+// same name, it is served.
+func closedListeners(g *graph.Graph) []proxy.SecureListener {
+	var closed []proxy.SecureListener
+	for _, l := range g.Listeners {
+		if !l.Valid && l.Secure() && l.HasNames() {
+			closed = append(closed, proxy.SecureListener{Port: l.Port, Hostname: l.Hostname})
+		}
+	}
+	return closed
 }
 
 // version returns the version of the Secret that a certificate in use is from.

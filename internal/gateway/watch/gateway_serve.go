@@ -24,7 +24,8 @@ const portPause = time.Second
 
 // serve makes a table and serves it. again is when to do so again without an event.
 func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time) {
-	pairs, secrets, problems := s.keyring.read(next.certificates, s.certificate)
+	now := s.clock.Now()
+	pairs, secrets, problems, until := s.keyring.read(next.certificates, now, s.certificate)
 	services, authorities := s.backends(next), s.bundlesOf(next)
 	in := s.input(next, services, secrets)
 	in.Bundles = authorities.known()
@@ -36,7 +37,8 @@ func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time
 	}
 	var faults []table.Problem
 	var more []revision.Problem
-	config.Secure, more, again = s.keyring.use(g, pairs, authorities, s.clock.Now())
+	config.Secure, more, again = s.keyring.use(g, pairs, authorities, now)
+	again = earliest(until, again)
 	compiling := g.Table(services)
 	authorities.secureBackends(&compiling, g, s.keyring.shown(g))
 	config.Proxy.Table, faults = table.Compile(compiling)

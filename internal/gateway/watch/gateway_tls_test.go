@@ -149,7 +149,7 @@ func TestClientsOfAListenerProveWhoTheyAre(t *testing.T) {
 	f.copies(nil)
 	f.look(t.Context())
 	last := func() GatewayConfig { return f.applied[len(f.applied)-1] }
-	if got := last(); len(got.Secure) != 0 || len(got.Ports) != 0 || len(f.board.Current().Listeners) != 0 {
+	if got := last(); len(got.Secure) != 1 || len(got.Secure[0].Certificates) != 0 || len(got.Ports) != 0 || len(f.board.Current().Listeners) != 0 {
 		t.Fatalf("without authorities it serves %+v", got)
 	}
 	f.copies(map[types.NamespacedName][]byte{name: ca.PEM()})

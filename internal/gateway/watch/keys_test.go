@@ -34,7 +34,7 @@ func TestACertificateWithALongKeyIsNotServed(t *testing.T) {
 	t.Run("of a listener", func(t *testing.T) {
 		name := types.NamespacedName{Namespace: "infra", Name: "tls"}
 		content := func(types.NamespacedName) (_, _ []byte, version string, found bool) { return crt, key, "1", true }
-		pairs, secrets, problems := (&gatewayKeyring{}).read([]types.NamespacedName{name}, content)
+		pairs, secrets, problems, _ := (&gatewayKeyring{}).read([]types.NamespacedName{name}, time.Now(), content)
 		message := `tls.crt and tls.key of Secret "infra/tls" ` + why
 		want := []revision.Problem{{
 			Route: -1, Name: "infra/tls", Field: "Secret infra/tls", Reason: slipwayv1alpha1.ReasonInvalidCertificate, Message: message,

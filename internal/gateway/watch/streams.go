@@ -36,7 +36,8 @@ func (k *keyring) readStreams(t *target, in *routes.Input, pairs map[string]keyP
 					Route: -1, Name: ref.Name, Field: fmt.Sprintf("spec.streams[%s].certificateRefs[%d]", t.streams[i].Name, n), Reason: reason, Message: message,
 				})
 			}
-			pair, reason, message := k.pair(ref.Name, in)
+			pair, until, reason, message := k.pair(ref.Name, in, now)
+			next = earliest(until, next)
 			if reason != "" {
 				report(reason, message)
 			}

@@ -102,6 +102,9 @@ func (l *Listener) Passes() bool {
 	return l.Protocol == gatewayv1.TLSProtocolType && l.spec.TLS != nil && value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModePassthrough
 }
 
+// HasNames tells that its names at its port are its own, also while it cannot be served: no other listener has them in its place.
+func (l *Listener) HasNames() bool { return l.conflict == nil && !l.barred }
+
 // ends tells that the TLS of clients ends here, so that it needs a certificate.
 func (l *Listener) ends() bool { return l.Secure() && !l.Passes() }
 

@@ -42,7 +42,8 @@ type APIGatewaySpecApplyConfiguration struct {
 	// connections bound the connections of clients. Default: the bounds of its fields.
 	Connections *ConnectionLimitsApplyConfiguration `json:"connections,omitempty"`
 	// tls are the certificates that the gateway serves HTTPS with, at most 64. A changed
-	// Secret is served within seconds and breaks no connection. Default: HTTP only.
+	// Secret is served within seconds and breaks no connection. One that is deleted, or holds no certificate any more, is
+	// served for 10 s more. Default: HTTP only.
 	TLS []GatewayTLSApplyConfiguration `json:"tls,omitempty"`
 	// clientCertificates has clients of HTTPS prove with certificates who they are. It needs tls, and clients that reach the gateway
 	// itself: with expose.type Ingress and HTTPRoute somebody else ends their TLS. Default: nobody is asked.
