@@ -137,7 +137,8 @@ type APIGatewaySpec struct {
 	// trustedProxies are the address ranges, as CIDR, of the proxies in front of the
 	// gateway whose X-Forwarded-For and Forwarded headers are believed, at most 32.
 	// Default: the private ranges with expose.type Ingress or HTTPRoute, where a proxy of
-	// the cluster stands in front; none otherwise.
+	// the cluster stands in front; none otherwise. Everything in the cluster is in the private ranges, so routes with
+	// clientAddresses need this field there.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=43
 	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c))",message="spec.trustedProxies must be address ranges such as 10.0.0.0/8"

@@ -151,7 +151,7 @@ func newCluster(t *testing.T, names ...string) *cluster {
 // ofAPIGateway is the table of an APIGateway.
 func (c *cluster) ofAPIGateway(t *testing.T, of *slipwayv1alpha1.APIGateway) *table.Table {
 	t.Helper()
-	in := routes.Input{Routes: of.Spec.Routes, Services: map[string]table.Service{}, Secrets: map[string]map[string][]byte{"users": c.users}}
+	in := routes.Input{Routes: of.Spec.Routes, BelievesEverybody: routes.BelievesEverybody(&of.Spec), Services: map[string]table.Service{}, Secrets: map[string]map[string][]byte{"users": c.users}}
 	for name, service := range c.services {
 		in.Services[name.Name] = service
 	}
@@ -180,16 +180,25 @@ func (c *cluster) ofGateway(t *testing.T, gateway *gatewayv1.Gateway, f *front, 
 	return compiled
 }
 
-// serve serves a table until the test ends. It returns the address.
-func serve(t *testing.T, compiled func(port int32) *table.Table) string {
+// client is the address of the client: that of a pod, which a proxy of the cluster could have, too.
+const client = "10.1.2.3"
+
+// serve serves a table until the test ends, with what the spec says besides. It returns the address. Connections begin with a header
+// that tells the address of the client.
+func serve(t *testing.T, spec slipwayv1alpha1.APIGatewaySpec, compiled func(port int32) *table.Table) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	handler := proxy.New(proxy.Options{})
-	handler.Set(proxy.Config{Table: compiled(int32(listener.Addr().(*net.TCPAddr).Port))})
-	server := proxy.NewServer(handler, proxy.ServerOptions{HTTP: listener, ErrorLog: log.New(io.Discard, "", 0)})
+	config, err := proxy.NewConfig(&spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Table = compiled(int32(listener.Addr().(*net.TCPAddr).Port))
+	handler.Set(config)
+	server := proxy.NewServer(handler, proxy.ServerOptions{HTTP: listener, ErrorLog: log.New(io.Discard, "", 0), LoadBalancer: &proxy.LoadBalancer{}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
@@ -228,7 +237,13 @@ func answer(t *testing.T, address, request string) string {
 			r.Header.Set(name, value)
 		}
 	}
-	transport := &http.Transport{}
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			_, err = fmt.Fprintf(conn, "PROXY TCP4 %s 10.0.0.1 40000 80\r\n", client)
+		}
+		return conn, err
+	}}
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(r)
 	if err != nil {
@@ -259,13 +274,18 @@ func TestEveryExampleIsAnsweredAlike(t *testing.T) {
 			if f.apiGateway == nil || len(f.routes) == 0 || len(e.requests) == 0 {
 				t.Fatal("an object is missing, or requests are")
 			}
-			for way, compiled := range map[string]func(*cluster, int32) *table.Table{
-				"as a Gateway":     func(c *cluster, port int32) *table.Table { return c.ofGateway(t, gateway, f, port) },
-				"as an APIGateway": func(c *cluster, _ int32) *table.Table { return c.ofAPIGateway(t, f.apiGateway) },
+			general := f.apiGateway.Spec // with the defaults of what is not said
+			general.TrustedProxies = routes.TrustedProxies(&general)
+			for way, one := range map[string]struct {
+				spec     slipwayv1alpha1.APIGatewaySpec
+				compiled func(*cluster, int32) *table.Table
+			}{
+				"as a Gateway":     {slipwayv1alpha1.APIGatewaySpec{}, func(c *cluster, port int32) *table.Table { return c.ofGateway(t, gateway, f, port) }},
+				"as an APIGateway": {general, func(c *cluster, _ int32) *table.Table { return c.ofAPIGateway(t, f.apiGateway) }},
 			} {
 				t.Run(way, func(t *testing.T) {
 					c := newCluster(t, "shop", "shop-next", "cart", "users", "admin", "api")
-					address := serve(t, func(port int32) *table.Table { return compiled(c, port) })
+					address := serve(t, one.spec, func(port int32) *table.Table { return one.compiled(c, port) })
 					var got []string
 					for _, request := range e.requests {
 						got = append(got, answer(t, address, request))

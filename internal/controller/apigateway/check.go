@@ -27,7 +27,7 @@ type check struct {
 // checkRoutes compiles the routes as the gateway does. What that says about Services
 // and Secrets, which are not looked at, is left out.
 func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
-	compiled, problems := routes.Compile(routes.Input{Routes: gateway.Spec.Routes, CheckOnly: true})
+	compiled, problems := routes.Compile(routes.Input{Routes: gateway.Spec.Routes, BelievesEverybody: routes.BelievesEverybody(&gateway.Spec), CheckOnly: true})
 	c := &check{generation: gateway.Generation, names: make([]string, len(gateway.Spec.Routes)), problems: map[int]health.Trouble{}}
 	for _, route := range compiled.Routes {
 		c.names[route.Index] = route.Name

@@ -27,9 +27,6 @@ func addActions(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 			Body:        []byte(in.Body),
 		}
 	}
-	if spec.ClientAddresses != nil {
-		rule.ClientAddresses = addressRule(spec.ClientAddresses)
-	}
 	if spec.CORS != nil {
 		rule.CORS = corsRule(spec.CORS)
 	}

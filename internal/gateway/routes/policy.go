@@ -19,7 +19,7 @@ const (
 // addPolicies adds what can be wrong before the table sees it. A route with a fault serves
 // nothing.
 func (c *compiler) addPolicies(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
-	for _, add := range []func(*table.Rule, *slipwayv1alpha1.Route) *table.Fault{addTimeouts, addRateLimit, addRetries, addAffinity, c.addAuth, addRouteCompression, addRouteCache} {
+	for _, add := range []func(*table.Rule, *slipwayv1alpha1.Route) *table.Fault{c.addClientAddresses, addTimeouts, addRateLimit, addRetries, addAffinity, c.addAuth, addRouteCompression, addRouteCache} {
 		if f := add(rule, spec); f != nil {
 			return f
 		}

@@ -42,6 +42,8 @@ type Input struct {
 	// that the gateway may not read.
 	ConfigMaps           map[string]map[string][]byte
 	UnreadableConfigMaps map[string]bool
+	// BelievesEverybody tells that the addresses of clients are what everything in the cluster may say.
+	BelievesEverybody bool
 	// CheckOnly tells that only names and problems are wanted, and not a table to use.
 	CheckOnly bool
 }

@@ -181,3 +181,38 @@ func TestNoDefaultIsShorterThanTheTimeOfARequest(t *testing.T) {
 		}
 	}
 }
+
+// Where nobody has said which proxies there are, everything in the cluster may say which address it has. That must open no list.
+func TestAHeaderOfEverybodyOpensNoList(t *testing.T) {
+	stated := []string{"10.0.0.7/32"}
+	for name, test := range map[string]struct {
+		spec    slipwayv1alpha1.APIGatewaySpec
+		refused bool
+		trusted []string
+	}{
+		"by default":                   {slipwayv1alpha1.APIGatewaySpec{}, true, []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}},
+		"behind an Ingress":            {slipwayv1alpha1.APIGatewaySpec{Expose: &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeIngress}}, true, []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}},
+		"behind a Gateway":             {slipwayv1alpha1.APIGatewaySpec{Expose: &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeHTTPRoute}}, true, []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}},
+		"behind a proxy that is known": {slipwayv1alpha1.APIGatewaySpec{TrustedProxies: stated}, false, stated},
+		"behind a proxy, none trusted": {slipwayv1alpha1.APIGatewaySpec{TrustedProxies: []string{}}, false, []string{}},
+		"reached directly":             {slipwayv1alpha1.APIGatewaySpec{Expose: &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeLoadBalancer}}, false, nil},
+		"reached at the nodes":         {slipwayv1alpha1.APIGatewaySpec{Expose: &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeNodePort}}, false, nil},
+		"reached in the cluster":       {slipwayv1alpha1.APIGatewaySpec{Expose: &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeClusterIP}}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, list := range []slipwayv1alpha1.ClientAddresses{{Allow: []slipwayv1alpha1.AddressRange{"192.0.2.0/24"}}, {Deny: []slipwayv1alpha1.AddressRange{"192.0.2.0/24"}}} {
+				compiled, problems := routes.Compile(routes.Input{
+					Routes:            []slipwayv1alpha1.Route{{DirectResponse: &slipwayv1alpha1.DirectResponse{StatusCode: 200}, ClientAddresses: &list}},
+					BelievesEverybody: routes.BelievesEverybody(&test.spec),
+				})
+				refused := compiled.Routes[0].Unavailable != nil && len(problems) == 1 && problems[0].Reason == slipwayv1alpha1.ReasonInvalidRoute
+				if refused != test.refused || !refused && compiled.Routes[0].ClientAddresses == nil {
+					t.Errorf("refused: %v; %v", refused, problems)
+				}
+			}
+			if diff := cmp.Diff(test.trusted, routes.TrustedProxies(&test.spec)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

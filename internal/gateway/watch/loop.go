@@ -81,7 +81,7 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 	in := routes.Input{
 		Routes: t.routes, Unknown: t.unknownRoutes, HealthChecks: t.healthChecks, UnknownChecks: t.unknownChecks,
 		BackendPolicies: t.policies, UnknownPolicies: t.unknownPolicies,
-		Streams: t.streams, UnknownStreams: t.unknownStreams, Services: s.backends(t.names.Services),
+		Streams: t.streams, UnknownStreams: t.unknownStreams, BelievesEverybody: t.believesEverybody, Services: s.backends(t.names.Services),
 	}
 	in.Secrets, in.Unreadable = s.secrets.contents(t.names.Secrets)
 	in.ConfigMaps, in.UnreadableConfigMaps = s.configMaps.contents(t.names.ConfigMaps)

@@ -79,6 +79,8 @@ type target struct {
 	unknownStreams  map[int]string
 	clients         *slipwayv1alpha1.ClientCertificates // nil: nobody is asked
 	behindProxy     bool                                // that ends the TLS of clients
+	// believesEverybody tells that nobody has said which proxies are to be believed.
+	believesEverybody bool
 
 	names   routes.Names
 	digests []string // of its routes
@@ -122,9 +124,6 @@ type ignored struct{}
 // UnmarshalJSON accepts any value.
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// privateRanges are the usual addresses of proxies in a cluster.
-var privateRanges = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}
-
 // read parses a version. On an error the version cannot be served at all.
 func (v version) read() (*target, error) {
 	var wire wireSpec
@@ -158,7 +157,8 @@ func (v version) read() (*target, error) {
 			return nil, fmt.Errorf("spec.routes[%d]: %w", i, err)
 		}
 	}
-	t.clients, t.behindProxy = spec.ClientCertificates, behindProxy(spec.Expose)
+	t.clients, t.behindProxy, t.believesEverybody = spec.ClientCertificates, routes.BehindProxy(spec.Expose), routes.BelievesEverybody(spec)
+	spec.TrustedProxies = routes.TrustedProxies(spec)
 	t.names = routes.NamesOf(&slipwayv1alpha1.APIGatewaySpec{
 		Routes: t.routes, BackendPolicies: t.policies, TLS: t.tls, Streams: t.streams, ClientCertificates: t.clients,
 	})
@@ -182,9 +182,6 @@ func (w *wireSpec) general() (*slipwayv1alpha1.APIGatewaySpec, error) {
 		if err := json.Unmarshal(w.Expose, &spec.Expose); err != nil {
 			return nil, fmt.Errorf("spec.expose: %w", err)
 		}
-	}
-	if spec.TrustedProxies == nil && behindProxy(spec.Expose) {
-		spec.TrustedProxies = privateRanges
 	}
 	return spec, nil
 }
@@ -235,17 +232,4 @@ func readOne[T any](raw []byte, into *T) (unknown string, err error) {
 	err = json.Unmarshal(raw, &lenient)
 	*into = lenient
 	return strings.Trim(field, `"`), err
-}
-
-// behindProxy reports whether a proxy of the cluster is in front of the gateway.
-func behindProxy(expose *slipwayv1alpha1.Expose) bool {
-	if expose == nil {
-		return true
-	}
-	switch expose.Type {
-	case "", slipwayv1alpha1.ExposeIngress, slipwayv1alpha1.ExposeHTTPRoute:
-		return true
-	default:
-		return false
-	}
 }

@@ -54,7 +54,8 @@ type APIGatewaySpecApplyConfiguration struct {
 	// trustedProxies are the address ranges, as CIDR, of the proxies in front of the
 	// gateway whose X-Forwarded-For and Forwarded headers are believed, at most 32.
 	// Default: the private ranges with expose.type Ingress or HTTPRoute, where a proxy of
-	// the cluster stands in front; none otherwise.
+	// the cluster stands in front; none otherwise. Everything in the cluster is in the private ranges, so routes with
+	// clientAddresses need this field there.
 	TrustedProxies []string `json:"trustedProxies,omitempty"`
 	// resources are the gateway container's compute resources. Default: 100m CPU and 64Mi memory requested, and at most 2Gi
 	// memory. Without limits.memory in it, a pod may use 2Gi, or twice its request of memory if that is more. Go's

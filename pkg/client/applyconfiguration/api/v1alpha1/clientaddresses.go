@@ -13,7 +13,8 @@ import (
 //
 // ClientAddresses says from which addresses requests are let in. The address is that of the connection; behind
 // trustedProxies (of the APIGateway, or of the GatewayParameters) it is the last one in X-Forwarded-For that is no trusted proxy. A request whose client a trusted proxy
-// does not say is refused.
+// does not say is refused. An APIGateway with expose.type Ingress or HTTPRoute must have trustedProxies for it: by default it believes
+// everything in the cluster, and a header that anybody may send must open no list.
 type ClientAddressesApplyConfiguration struct {
 	// allow are the addresses that are let in, at most 64. Default: all that deny does not name.
 	Allow []apiv1alpha1.AddressRange `json:"allow,omitempty"`
