@@ -198,14 +198,24 @@ func (e *exchange) findRoute() bool {
 	}
 	e.route = route
 	if route.Unavailable != nil {
-		return e.refuse(http.StatusInternalServerError, "route_unavailable")
+		return e.refuse(http.StatusInternalServerError, failureRoute)
 	}
 	return true
 }
 
-// refuse answers with a status and its text, and returns false.
+// These are failures of a route.
+const (
+	failureNoBackend = "no_backend"
+	failureRoute     = "route_unavailable"
+)
+
+// refuse answers with a status and its text, in gRPC with a status of its own, and returns false.
 func (e *exchange) refuse(status int, failure string) bool {
 	e.failure = failure
+	if dialect := e.dialect(); dialect != notGRPC {
+		e.refuseGRPC(dialect, status)
+		return false
+	}
 	e.answer(status, "text/plain; charset=utf-8", []byte(http.StatusText(status)+"\n"))
 	return false
 }
@@ -376,25 +386,9 @@ func (e *exchange) readyService() (*table.WeightedBackend, *upstream.Service, ta
 func (e *exchange) refuseShare(lack table.Lack) {
 	status, failure := http.StatusServiceUnavailable, upstream.NoEndpoints.String()
 	if lack == table.LackBackend {
-		status, failure = http.StatusInternalServerError, "no_backend"
+		status, failure = http.StatusInternalServerError, failureNoBackend
 	} else {
 		e.handler.metrics.failed(e.state, e.route, upstream.NoEndpoints)
 	}
-	if e.route.StrictShares && e.r.ProtoMajor == 2 && e.saysGRPC() {
-		e.refuseGRPC(failure)
-		return
-	}
 	e.refuse(status, failure)
-}
-
-// grpcUnavailable is the status UNAVAILABLE of gRPC.
-const grpcUnavailable = "14"
-
-// refuseGRPC tells a gRPC client that the service is unavailable. gRPC has its own status, in
-// a response with status 200 and without a body.
-func (e *exchange) refuseGRPC(failure string) {
-	e.failure = failure
-	header := e.w.Header()
-	header["Grpc-Status"], header["Grpc-Message"] = []string{grpcUnavailable}, []string{failure}
-	e.answer(http.StatusOK, "application/grpc", nil)
 }

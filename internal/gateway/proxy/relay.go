@@ -101,7 +101,7 @@ func chooseStream(route *table.Route, client netip.Addr) (backend *table.Weighte
 	case route == nil:
 		return nil, "no_route"
 	case route.Unavailable != nil:
-		return nil, "route_unavailable"
+		return nil, failureRoute
 	case route.ClientAddresses != nil && !route.ClientAddresses.Admit(client):
 		return nil, "client_address"
 	}
@@ -112,7 +112,7 @@ func chooseStream(route *table.Route, client netip.Addr) (backend *table.Weighte
 	case table.LackEndpoints:
 		return nil, upstream.NoEndpoints.String()
 	default:
-		return nil, "no_backend"
+		return nil, failureNoBackend
 	}
 }
 

@@ -47,7 +47,11 @@ func (e *exchange) turnAway(status int, failure string) bool {
 	}
 	e.failure = failure
 	e.w.Header()["Retry-After"] = []string{"1"}
-	e.answer(status, "", nil)
+	if e.dialect() == overHTTP2 {
+		e.refuseGRPC(overHTTP2, status)
+	} else {
+		e.answer(status, "", nil)
+	}
 	return false
 }
 

@@ -1,0 +1,132 @@
+package proxy
+
+import (
+	"context"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	testpb "google.golang.org/grpc/interop/grpc_testing"
+	grpcstatus "google.golang.org/grpc/status"
+)
+
+// refusals are the gateway's own answers, by the host of the call.
+const refusals = `
+- {host: timeout.test, backendService: {name: h2, port: 80}, timeouts: {request: 50ms}}
+- {host: limit.test, backendService: {name: h2, port: 80}, rateLimit: {requests: 1, period: 1h}, timeouts: {request: 50ms}}
+- {host: key.test, backendService: {name: h2, port: 80}, auth: {apiKey: {secretRef: {name: keys}}}}
+- {host: address.test, backendService: {name: h2, port: 80}, clientAddresses: {deny: [127.0.0.0/8]}}
+- {host: endpoints.test, backendService: {name: none, port: 80}}
+- {host: gone.test, backendService: {name: app, port: 80}}
+- {host: large.test, backendService: {name: h2, port: 80}, maxBodyBytes: 100}`
+
+// Clients of gRPC read no other status than that of gRPC. What is logged is what others get.
+func TestClientsOfGRPCAreRefusedInGRPC(t *testing.T) {
+	silent := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	var logged lockedText
+	compiled := compile(t, refusals, map[string]map[string][]byte{"keys": {"k": []byte("sha256:" + strings.Repeat("0", 64))}}, silent)
+	for _, backend := range compiled.Backends {
+		if !backend.Protocol.IsHTTP2() && len(backend.Endpoints) > 0 {
+			backend.Endpoints = []string{"127.0.0.1:1"}
+		}
+	}
+	g := startTable(t, Options{AccessLog: &logged}, compiled)
+	for host, tc := range map[string]struct {
+		calls  int
+		size   int
+		code   codes.Code
+		text   string
+		status string
+	}{
+		"timeout.test":   {code: codes.DeadlineExceeded, text: "timeout", status: "504"},
+		"limit.test":     {calls: 1, code: codes.ResourceExhausted, text: "rate_limit", status: "429"},
+		"key.test":       {code: codes.Unauthenticated, text: "unauthenticated", status: "401"},
+		"address.test":   {code: codes.PermissionDenied, text: "client_address", status: "403"},
+		"other.test":     {code: codes.Unimplemented, text: "no_route", status: "404"},
+		"endpoints.test": {code: codes.Unavailable, text: "no_endpoints", status: "503"},
+		"gone.test":      {code: codes.Unavailable, text: "connect", status: "502"},
+		"large.test":     {size: 1000, code: codes.ResourceExhausted, text: "body_too_large", status: "413"},
+	} {
+		t.Run(host, func(t *testing.T) {
+			conn, err := grpc.NewClient(g.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			client := testpb.NewTestServiceClient(conn)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			for range tc.calls + 1 {
+				_, err = client.UnaryCall(ctx, &testpb.SimpleRequest{Payload: &testpb.Payload{Body: make([]byte, tc.size)}})
+			}
+			if got := grpcstatus.Convert(err); got.Code() != tc.code || got.Message() != tc.text {
+				t.Errorf("got %v %q", got.Code(), got.Message())
+			}
+			eventually(t, "it is logged", func() bool {
+				_ = g.handler.log.flush()
+				return strings.Contains(logged.String(), `"host":"`+host+`"`) && strings.Contains(logged.String(), `"status":`+tc.status+`,`)
+			})
+		})
+	}
+}
+
+// gRPC-Web has its trailers in the body. It may come over HTTP/1.1. Others get what HTTP has.
+func TestGRPCWebIsRefusedInItsBody(t *testing.T) {
+	g := start(t, Options{}, `[{path: /nothing, backendService: {name: none, port: 80}}]`)
+	const trailers = "grpc-status: 12\r\ngrpc-message: no_route\r\n"
+	framed := "\x80\x00\x00\x00" + string(rune(len(trailers))) + trailers
+	for contentType, want := range map[string]string{
+		"application/grpc-web":                 framed,
+		"application/grpc-web+proto":           framed,
+		"Application/GRPC-Web; charset=utf-8":  framed,
+		"application/grpc-web-text+proto":      base64.StdEncoding.EncodeToString([]byte(framed)),
+		"application/grpc":                     "Not Found\n", // not over HTTP/1.1
+		"application/grpcx":                    "Not Found\n",
+		"application/grp":                      "Not Found\n",
+		"application/json; a=application/grpc": "Not Found\n",
+	} {
+		response, body := g.send(g.request("POST", "/", "Content-Type", contentType))
+		if body != want || (response.StatusCode == 200) != !strings.HasPrefix(want, "Not") {
+			t.Errorf("%s: got %d %q", contentType, response.StatusCode, body)
+		}
+		if response, body = g.send(g.request("GET", "/", "Content-Type", contentType)); response.StatusCode != 404 {
+			t.Errorf("%s with GET: got %d %q", contentType, response.StatusCode, body)
+		}
+	}
+}
+
+func TestMessagesOfGRPCAreEncoded(t *testing.T) {
+	for text, want := range map[string]string{"no_route": "no_route", "100 %\n": "100 %25%0A", "ü": "%C3%BC", "": ""} {
+		if got := grpcMessage(text); got != want {
+			t.Errorf("%q: got %q", text, got)
+		}
+	}
+}
+
+// lockedText keeps what several goroutines write.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
