@@ -61,7 +61,11 @@ func TestABodyOverHTTP2MustKeepComing(t *testing.T) {
 			for sent := 0; sent < test.first; sent += min(test.first-sent, 10_000) {
 				_ = f.WriteData(1, false, make([]byte, min(test.first-sent, 10_000)))
 			}
-			want(t, "answer", f.outcome(1), "408")
+			answer := "408"
+			if strings.HasPrefix(name, "gRPC") {
+				answer = "200" // with a status of gRPC
+			}
+			want(t, "answer", f.outcome(1), answer)
 			if took := time.Since(begin); took < soon || took > 5*time.Second {
 				t.Errorf("it took %v", took)
 			}

@@ -7,6 +7,7 @@ import (
 	"net/textproto"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -149,11 +150,8 @@ func (e *exchange) explainCut(err error) string {
 func (e *exchange) copyBody(response *upstream.Response) bool {
 	buffer := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buffer)
-	if response.ContentLength < 0 && !response.Buffered() {
-		e.flush()
-	}
-	for {
-		n, err := response.Read(buffer[:])
+	n, err := e.readFirst(response, buffer[:])
+	for ; ; n, err = response.Read(buffer[:]) {
 		e.paceWrite()
 		if n > 0 {
 			e.recording = e.recording.Add(buffer[:n])
@@ -175,6 +173,25 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 			}
 		}
 	}
+}
+
+// headGrace is how long the head of a response of known length waits for its body. Most often the body is on the way, and both go out in
+// one write.
+const headGrace = 2 * time.Millisecond
+
+// readFirst reads the beginning of a body. The head does not wait long for it.
+func (e *exchange) readFirst(response *upstream.Response, buffer []byte) (int, error) {
+	switch {
+	case response.Buffered():
+	case response.ContentLength < 0:
+		e.flush()
+	default: // Read uses nothing of the client's side
+		defer upstream.StopAfter(headGrace, func() {
+			defer e.handler.options.Panics.Catch("send the head of a response")
+			e.flush()
+		})()
+	}
+	return response.Read(buffer)
 }
 
 // paceWrite bounds the next write to an HTTP/1 client. The first piece goes into the buffers
