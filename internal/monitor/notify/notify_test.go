@@ -359,6 +359,7 @@ func TestNothingIsLostWhenTheProcessDies(t *testing.T) {
 	f.sender.round(t.Context(), &queues)
 	queues.Wait()
 	f.outbox.forgets = false
+	f.sender = NewSender(f.sender.options)
 	drain(t, f.sender)
 	if len(f.outbox.all()) > 0 || len(got) != 20 {
 		t.Errorf("%d are left, and %d arrived", len(f.outbox.all()), len(got))

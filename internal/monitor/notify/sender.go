@@ -61,7 +61,8 @@ const (
 	maxWait   = 10 * time.Minute
 	// patience is how long a message is tried.
 	patience = 24 * time.Hour
-	atOnce   = 500
+	// atOnce is how many messages are read at a time, and mostAtOnce how many with those that are to be noted.
+	atOnce, mostAtOnce = 500, 1000
 	// turn is how many messages an output sends before others have their turn, and maxQueues how many outputs send at a time.
 	turn      = 20
 	maxQueues = 256
@@ -81,6 +82,10 @@ type Sender struct {
 	busy  map[string]bool
 	// resting is until when an output waits that did not answer. What came meanwhile waits, too.
 	resting map[string]time.Time
+	// unread is how often in a row the outbox could not be read.
+	unread int
+
+	notes notes
 }
 
 // NewSender makes a sender.
@@ -105,9 +110,14 @@ func (s *Sender) Wake() {
 // Run sends until the context is done.
 func (s *Sender) Run(ctx context.Context) {
 	var queues sync.WaitGroup
-	defer queues.Wait()
+	defer func() {
+		queues.Wait()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+		defer cancel()
+		s.settle(last, true)
+	}()
 	for ctx.Err() == nil {
-		wait := s.round(ctx, &queues)
+		wait := min(s.settle(ctx, false), s.round(ctx, &queues))
 		timer := s.options.Clock.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -128,12 +138,15 @@ func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duratio
 	if room <= 0 {
 		return idle
 	}
-	messages, next, err := s.options.Outbox.NextMessages(ctx, now, atOnce, closed...)
+	// Those of which it could not be noted that they are gone take no place of others.
+	messages, next, err := s.options.Outbox.NextMessages(ctx, now, min(atOnce+s.notes.size(), mostAtOnce), closed...)
 	if err != nil {
-		if ctx.Err() == nil {
-			s.options.Log.Error("cannot read the outbox", "error", err)
-		}
-		return firstWait
+		return s.cannotRead(ctx, err)
+	}
+	s.unread = 0
+	messages, later := s.notes.due(messages, now)
+	if next.IsZero() || !later.IsZero() && later.Before(next) {
+		next = later
 	}
 	of := map[string][]store.Message{}
 	slices.SortStableFunc(messages, func(a, b store.Message) int { return cmp.Compare(a.ID, b.ID) })
@@ -150,10 +163,27 @@ func (s *Sender) round(ctx context.Context, queues *sync.WaitGroup) time.Duratio
 			s.empty(ctx, output, list)
 		})
 	}
+	least := firstWait // there are more messages than were read, and none that may be sent
+	if len(of) > 0 {
+		least = 10 * time.Millisecond
+	}
 	if next.IsZero() {
 		return rest
 	}
-	return min(max(next.Sub(now), 10*time.Millisecond), rest)
+	if next.After(now) {
+		least = min(least, next.Sub(now))
+	}
+	return min(max(next.Sub(now), least), rest)
+}
+
+// cannotRead waits longer each time, and says it once.
+func (s *Sender) cannotRead(ctx context.Context, err error) time.Duration {
+	if s.unread == 0 && ctx.Err() == nil {
+		s.options.Log.Error("cannot read the outbox; it is tried until it can be", "error", err)
+	}
+	wait := min(firstWait<<min(s.unread, 10), maxNoteWait)
+	s.unread++
+	return wait
 }
 
 // closed returns the outputs that have a queue or rest, for how many more queues there is room, and how long the others rest at least.
@@ -211,10 +241,7 @@ func (s *Sender) empty(ctx context.Context, output string, messages []store.Mess
 		s.letRest(output, until)
 		for _, waiting := range messages[i:] {
 			s.options.Done(kindOf(output), Retried)
-			if err := s.options.Outbox.Failed(ctx, waiting.ID, until); err != nil {
-				s.options.Log.Error("cannot note an attempt", "output", output, "error", err)
-				return
-			}
+			s.note(ctx, output, &waiting, &attempt{waiting.Attempts + 1, until})
 		}
 		return
 	}
@@ -225,10 +252,7 @@ func (s *Sender) remove(ctx context.Context, output string, m store.Message, res
 	// At the end, too: it would be sent twice else.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	if err := s.options.Outbox.Delivered(last, m.ID); err != nil {
-		// It will be sent again, with the same key.
-		s.options.Log.Error("cannot note a delivery", "output", output, "key", m.Key, "error", err)
-	}
+	s.note(last, output, &m, nil) // after a crash it will be sent again, with the same key, where this fails
 }
 
 // isHopeless tells that there is nobody to deliver to.
