@@ -51,6 +51,10 @@ type tables struct {
 	Profiles   []health.Profile
 	ErrorWords []string
 	BusyWords  []string
+	DoneWords  []string
+	// WholeWords, Ends and OtherTimes are names of fields with words.
+	WholeWords, Ends, OtherTimes []string
+	Suspend                      []health.Test
 }
 
 func render() ([]byte, error) {
@@ -64,7 +68,8 @@ func render() ([]byte, error) {
 	var out bytes.Buffer
 	err = tmpl.Execute(&out, tables{
 		Classes: health.Polarity(), Phases: health.Phases(), Profiles: health.Shipped().List(),
-		ErrorWords: health.ErrorWords(), BusyWords: health.BusyWords(),
+		ErrorWords: health.ErrorWords(), BusyWords: health.BusyWords(), DoneWords: health.DoneWords(),
+		WholeWords: health.WholeWords(), Ends: health.EndsOfWords(), OtherTimes: health.OtherTimes(), Suspend: health.SuspendFields(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fill in the page: %w", err)
@@ -123,7 +128,7 @@ func conditions(classes map[string]health.Class) []string {
 		byClass[class] = append(byClass[class], name)
 	}
 	var parts []string
-	for _, class := range []health.Class{health.ClassReady, health.ClassPart, health.ClassBad, health.ClassIgnored} {
+	for _, class := range []health.Class{health.ClassReady, health.ClassPart, health.ClassBad, health.ClassBusy, health.ClassIgnored} {
 		if list := byClass[class]; len(list) > 0 {
 			parts = append(parts, string(class)+": "+names(slices.Sorted(slices.Values(list))))
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/text"
@@ -43,6 +44,11 @@ func readConditions(value any, path string) (list []condition, whole bool) {
 		}
 		c := condition{kind: kind, path: path + step{key: "type", is: kind}.text()}
 		c.status, _ = scalar(fields["status"])
+		for _, known := range []string{"True", "False"} {
+			if strings.EqualFold(c.status, known) {
+				c.status = known // some write true
+			}
+		}
 		c.reason, _ = fields["reason"].(string)
 		c.message, _ = fields["message"].(string)
 		c.severity, _ = fields["severity"].(string)
@@ -102,6 +108,10 @@ type reading struct {
 	now        time.Time
 	// classes are the classes of the profile.
 	classes map[string]Class
+	// finished tells that the work has ended well.
+	finished bool
+	// alone is the type of the one condition that says how the object does, and is of a class of parts.
+	alone string
 	// whole are condition types which here tell of the whole, although they are gates or parts elsewhere.
 	whole []string
 }
@@ -114,13 +124,33 @@ func (r reading) classOf(conditionType string) Class {
 }
 
 func (r reading) isWhole(c condition, class Class) bool {
-	return class.isWhole() || slices.Contains(r.whole, c.kind)
+	return class.isWhole() || slices.Contains(r.whole, c.kind) || r.alone != "" && c.kind == r.alone
+}
+
+// aloneIn returns the type of a gate or part that is all that a controller says, beside what can only be bad. Then it tells of the
+// whole.
+func (r reading) aloneIn(list []condition) string {
+	name := ""
+	for _, c := range list {
+		class := r.classOf(c.kind)
+		_, listed := classOfType[c.kind]
+		switch {
+		case class == ClassBad, class == ClassIgnored, class == "":
+		case listed && (class == ClassPart || class == ClassGate) && name == "":
+			name = c.kind
+		default:
+			return ""
+		}
+	}
+	return name
 }
 
 // signals reads each condition that has a class. Where the controller sums up in Ready, its parts decide only if Ready says
 // nothing.
 func (r reading) signals(list []condition) []signal {
 	summed := slices.ContainsFunc(list, func(c condition) bool { return c.kind == "Ready" && c.status == "True" })
+	r.alone = r.aloneIn(list)
+	r.finished = r.finished || slices.ContainsFunc(list, r.isEnd)
 	var signals []signal
 	for _, c := range list {
 		class := r.classOf(c.kind)
@@ -135,23 +165,43 @@ func (r reading) signals(list []condition) []signal {
 	return signals
 }
 
+// isEnd tells that a condition says that the work has ended well.
+func (r reading) isEnd(c condition) bool {
+	class := r.classOf(c.kind)
+	return (class == ClassOutcome || class == ClassCompletion) && c.status == "True" && toneOf(c.reason) != toneError
+}
+
+// isOver tells that a condition says no more than that nothing is done any more, because all is done.
+func (r reading) isOver(c condition, class Class) bool {
+	return (class == ClassReady || class == ClassPart) && c.status != "True" && toneOf(c.reason) != toneError &&
+		(r.finished || toneOf(c.reason) == toneDone)
+}
+
 // signal reads one condition. ok is false if it says nothing.
 func (r reading) signal(c condition, class Class) (result signal, ok bool) {
 	s := signal{class: class, field: c.path + ".status", value: c.status, reason: c.reason, message: c.message}
 	switch {
+	case r.isOver(c, class):
+		return signal{}, false
+	case class == ClassCompletion && c.status == "True" && toneOf(c.reason) == toneError:
+		s.state = Failed // it has ended, and not well
+	case class == ClassSuspended && c.status == "True":
+		s.state, s.reason = Unknown, ReasonSuspended
+	case class == ClassBusy && toneOf(c.reason) == toneError:
+		s.state = Failed // it has stopped trying
 	case class.isGood() && c.status == "True":
 		if s.state = Healthy; !r.isWhole(c, class) {
 			return signal{}, false
 		}
 	case class.isGood() && c.status == "False":
 		s = r.against(c, class, s)
-	case class.isGood(), class != "" && class != ClassIgnored && c.status == contradiction:
+	case class.isGood(), class != "" && class != ClassIgnored && class != ClassSuspended && c.status == contradiction:
 		s.state = Progressing
 	case class == ClassBad && c.status == "True":
 		s.state = Failed
 	case class == ClassBusy && c.status == "True":
 		// A Deployment, and what copies it, says so after a rollout has ended.
-		if s.state = Progressing; c.reason == "NewReplicaSetAvailable" {
+		if s.state = Progressing; c.reason == "NewReplicaSetAvailable" || c.reason == "NewReplicationControllerAvailable" {
 			return signal{}, false
 		}
 	default:
@@ -218,8 +268,11 @@ func notObserved(generation int64) string {
 	return fmt.Sprintf("its controller has not looked at generation %d yet", generation)
 }
 
-// worst returns the signal that decides: the worst one, and of several the first in the order of classes and types.
+// worst returns the signal that decides: what is suspended is not judged; otherwise the worst one, and of several the first in the order of classes and types.
 func worst(signals []signal) signal {
+	if i := slices.IndexFunc(signals, func(s signal) bool { return s.class == ClassSuspended }); i >= 0 {
+		return signals[i]
+	}
 	return slices.MinFunc(signals, func(a, b signal) int {
 		return cmp.Or(
 			cmp.Compare(badness(a.state), badness(b.state)), cmp.Compare(a.class.rank(), b.class.rank()), cmp.Compare(a.field, b.field),

@@ -12,7 +12,7 @@
 //   - object.go: Of: deletion, an old status, the user's expressions
 //   - profile.go, path.go: what is known about kinds: rules, tests of fields, and paths to them
 //   - shipped.go, profiles_*.go: the profiles that Slipway brings
-//   - generic.go, condition.go, polarity.go: the conventions that all kinds share
+//   - generic.go, condition.go, words.go, polarity.go: the conventions that all kinds share
 //   - typed.go: Of for the kinds below
 //   - deployment.go, job.go, autoscaler.go: Deployments, Jobs, HorizontalPodAutoscalers
 //   - pod.go, probe.go, event.go, spec.go: pods, what they answer, what their events and spec add

@@ -25,12 +25,12 @@ func commonItems() []Items {
 	}
 }
 
-// byConventions judges by conditions, and by the words of a phase where no condition says anything.
+// byConventions judges by conditions, and by words. Where no condition says anything, the words decide alone.
 func (s *subject) byConventions() Verdict {
 	if value, ok := s.object["status"]; ok && value != nil && s.status == nil {
 		return s.unknown(ReasonMalformed, ".status", "its status is no map")
 	}
-	if len(s.status) == 0 {
+	if !s.hasStatus() {
 		return s.noStatus()
 	}
 	whole, required := s.reading()
@@ -43,10 +43,19 @@ func (s *subject) byConventions() Verdict {
 	if said {
 		signals = append(signals, missing(conditions, required)...)
 	}
+	words := s.wordSignals()
 	if len(signals) == 0 && complete {
-		return s.byPhase()
+		return s.byWords(words)
 	}
-	return s.decide(signals, complete)
+	// A word cannot tell that something is well of which a condition says otherwise.
+	words = slices.DeleteFunc(words, func(w signal) bool { return w.state == Healthy || w.class == ClassPart })
+	return s.decide(append(signals, words...), complete)
+}
+
+// hasStatus tells that a controller has written something. A negative observedGeneration is a default of the definition.
+func (s *subject) hasStatus() bool {
+	observed, ok := number(s.status["observedGeneration"])
+	return len(s.status) > 1 || len(s.status) == 1 && (!ok || observed >= 0)
 }
 
 // decide makes the verdict of all signals. What was not read to its end is not called Healthy.
@@ -78,7 +87,7 @@ func earliest(signals []signal) time.Time {
 
 // reading is how the conditions of the object itself are read, and which of them it must have.
 func (s *subject) reading() (r reading, required []string) {
-	r = reading{generation: s.generation, now: s.now}
+	r = reading{generation: s.generation, now: s.now, finished: s.finished()}
 	if s.profile != nil {
 		r.classes, r.whole, required = s.profile.Conditions, s.profile.Whole, s.profile.Whole
 	}
@@ -147,49 +156,6 @@ func (s *subject) itemSignal(items Items, item any, path string) (signals []sign
 		signals = append(signals, m)
 	}
 	return signals, complete
-}
-
-// byPhase judges by the words of status.phase, status.state and status.status, and by status.ready. The worst one decides.
-func (s *subject) byPhase() Verdict {
-	var signals []signal
-	for _, name := range []string{"phase", "state", "status", "ready"} {
-		value, ok := scalar(s.status[name])
-		if !ok {
-			continue
-		}
-		state := phaseState(value)
-		if name == "ready" {
-			state = readyState(s.status[name])
-		}
-		if state == Unknown {
-			continue
-		}
-		entry := signal{state: state, class: ClassReady, field: ".status." + name, value: value}
-		entry.message, _ = s.status["message"].(string)
-		if entry.reason, _ = s.status["reason"].(string); entry.reason == "" {
-			entry.reason = value
-			if name == "ready" {
-				entry.reason = ReasonNotReady
-			}
-		}
-		signals = append(signals, entry)
-	}
-	if len(signals) > 0 {
-		return worst(signals).verdict(s.layer)
-	}
-	return s.unknown(ReasonNoSignal, ".status", "nothing in its status is known to tell how it does")
-}
-
-// readyState reads status.ready where it is true or false. A number or a text is something else.
-func readyState(value any) State {
-	switch value {
-	case true:
-		return Healthy
-	case false:
-		return Progressing
-	default:
-		return Unknown
-	}
 }
 
 // noStatus judges an object without a status: its controller may not run, or the kind has none.

@@ -141,10 +141,11 @@ func (s *subject) finalizers() []string {
 	return names
 }
 
-// stale judges an object whose status is about an earlier generation. Then nothing in it counts.
+// stale judges an object whose status is about an earlier generation. Then nothing in it counts. A negative number is a default: the
+// controller writes no generation, or has reached none yet.
 func (s *subject) stale() (Verdict, bool) {
 	observed, ok := number(s.status["observedGeneration"])
-	if !ok || observed >= s.generation {
+	if !ok || observed < 0 || observed >= s.generation {
 		return Verdict{}, false
 	}
 	return Verdict{
@@ -155,19 +156,27 @@ func (s *subject) stale() (Verdict, bool) {
 
 // suspended judges an object whose controller was told to leave it alone. Its status tells of the time before.
 func (s *subject) suspended() (Verdict, bool) {
-	if s.profile == nil {
-		return Verdict{}, false
+	tests := SuspendFields()
+	if s.profile != nil {
+		tests = s.profile.Suspended
 	}
-	for _, test := range s.profile.Suspended {
+	for _, test := range tests {
 		if at, ok := test.holds(s.object); ok {
 			value, _ := scalar(at.value)
 			return Verdict{
 				State: Unknown, Reason: ReasonSuspended, Message: "its controller was told to leave it alone (" + at.path[1:] + ")",
-				Field: at.path, Value: cutValue(value), Layer: LayerProfile,
+				Field: at.path, Value: cutValue(value), Layer: s.layer,
 			}, true
 		}
 	}
 	return Verdict{}, false
+}
+
+// SuspendFields are tests of which one holds when the controller of an object was told to leave it alone, for kinds without a profile.
+func SuspendFields() []Test {
+	return []Test{
+		is(".spec.suspend", "true"), is(".spec.suspended", "true"), is(".spec.paused", "true"), is(".spec.pause", "true"),
+	}
 }
 
 // byUser asks the user's expressions.

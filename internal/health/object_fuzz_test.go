@@ -28,6 +28,10 @@ func FuzzOfAnyJSON(f *testing.F) {
 		`{"status":"Ready"}`, `{"status":{"conditions":{"Ready":"True"},"phase":"Ready"}}`, `{"status":{"conditions":[[],null,1,{"type":1}]}}`,
 		`{"metadata":{"generation":"x","deletionTimestamp":"never","finalizers":[1]}}`, `{"status":{"parents":[{"conditions":[{"type":"Accepted","status":true}]}]}}`,
 		`{"kind":"Pod","apiVersion":"v1","status":{"phase":1,"conditions":{}}}`, `{"kind":"Deployment","apiVersion":"apps/v1","spec":[],"status":{"replicas":1e300}}`,
+		`{"status":{"phase":"Paused","reason":"hostile","state":"red","health":{"status":"hostile"},"aState":"failed","healthy":0}}`,
+		`{"kind":"PersistentVolume","apiVersion":"v1","status":{"phase":"Released","reason":"hostile"}}`,
+		`{"apiVersion":"gloo.solo.io/v1","status":{"statuses":{"a":{"state":"Pending","reason":"hostile"},"b":[]}}}`,
+		`{"spec":{"paused":true},"status":{"observedGeneration":-1,"conditions":[{"type":"Suspended","status":"true","reason":"hostile"}]}}`,
 		`{"kind":"Job","apiVersion":"batch/v1","metadata":[],"status":null}`, `{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","endpoints":{"a":1}}`,
 	} {
 		f.Add([]byte(hostile))

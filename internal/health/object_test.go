@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +107,8 @@ func checkRules(t testing.TB, object map[string]any, v health.Verdict) {
 		t.Errorf("healthy, with a reason: %+v", v)
 	case v.State != health.Healthy && v.Reason == "":
 		t.Errorf("no reason: %+v", v)
+	case v.State == health.Unknown && strings.Contains(v.Reason, "hostile"):
+		t.Errorf("the object has chosen the reason: %+v", v)
 	case len(v.Message) > 2048 || len(v.Value) > 1024:
 		t.Errorf("too long: %d and %d bytes", len(v.Message), len(v.Value))
 	}
@@ -124,6 +127,13 @@ func TestEveryProfileHasSamples(t *testing.T) {
 			states[key] = map[health.State]bool{}
 		}
 		states[key][health.Of(s.Object, health.Options{Now: now}).State] = true
+	}
+	for _, row := range foreignKinds(t) {
+		key := health.ProfileName(row.object)
+		if states[key] == nil {
+			states[key] = map[health.State]bool{}
+		}
+		states[key][health.Of(row.object, health.Options{Now: now}).State] = true
 	}
 	for _, p := range health.Shipped().List() {
 		if seen := states[p.Name()]; len(seen) == 0 && !p.HasNoStatus && !alikeTested(p) {

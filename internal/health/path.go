@@ -2,6 +2,8 @@ package health
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,7 +30,7 @@ type step struct {
 	field string
 	// key and is select the item of a list whose field key has the value is.
 	key, is string
-	// all selects every item of a list.
+	// all selects every item of a list, and every value of a map.
 	all bool
 }
 
@@ -75,8 +77,14 @@ func follow(from found, path string) []found {
 		var next step
 		next, path = nextStep(path)
 		if next.all {
-			list, _ := from.value.([]any)
 			var all []found
+			if fields, isMap := from.value.(map[string]any); isMap {
+				for _, key := range keysOf(fields) {
+					all = append(all, follow(found{path: from.path + step{field: key}.text(), value: fields[key], beside: fields}, path)...)
+				}
+				return all
+			}
+			list, _ := from.value.([]any)
 			for i, item := range list[:min(len(list), maxItems)] {
 				all = append(all, follow(found{path: from.path + "[" + strconv.Itoa(i) + "]", value: item}, path)...)
 			}
@@ -89,6 +97,12 @@ func follow(from found, path string) []found {
 		from = found{path: from.path + next.text(), value: value, beside: beside}
 	}
 	return []found{from}
+}
+
+// keysOf returns keys of a map, in order.
+func keysOf(fields map[string]any) []string {
+	keys := slices.Sorted(maps.Keys(fields))
+	return keys[:min(len(keys), maxItems)]
 }
 
 // in takes the step. If two items of a list have the same key, there is none: nobody knows which of them counts.

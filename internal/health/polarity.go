@@ -26,6 +26,8 @@ const (
 	ClassBad Class = "bad"
 	// ClassBusy: True tells that the controller is at work. False says nothing about the whole.
 	ClassBusy Class = "busy"
+	// ClassSuspended: True tells that the controller leaves the object alone, because it was told to.
+	ClassSuspended Class = "suspended"
 	// ClassIgnored: the condition says nothing about health. Profiles use it for types that mean something else elsewhere.
 	ClassIgnored Class = "ignored"
 )
@@ -44,6 +46,7 @@ type ClassTypes struct {
 // are asked when several conditions lead to the same state.
 func Polarity() []ClassTypes {
 	return []ClassTypes{
+		{Class: ClassSuspended, Types: []string{"Paused", "Suspended", "Hibernated", "ReconciliationPaused"}},
 		{Class: ClassOutcome, Types: []string{"Succeeded", "Successful"}},
 		{Class: ClassReady, Types: []string{
 			"Ready", "Available", "Healthy", "Programmed", "Established", "Reconciled", "Applied", "Deployed", "Installed", "Released",
@@ -52,15 +55,15 @@ func Polarity() []ClassTypes {
 		{Class: ClassGate, Types: []string{"Accepted", "ResolvedRefs", "Valid", "Validated", "NamesAccepted", "Admitted"}},
 		{
 			Class:    ClassPart,
-			Types:    []string{"Synced", "Initialized", "Scheduled", "Reachable", "UpToDate", "InSync"},
-			Suffixes: []string{"Ready", "Available", "Healthy", "Synced", "Succeeded", "Reachable", "Reconciled"},
+			Types:    []string{"Synced", "Initialized", "Scheduled", "Reachable", "UpToDate", "InSync", "Synchronized"},
+			Suffixes: []string{"Ready", "Available", "Healthy", "Synced", "Succeeded", "Reachable", "Reconciled", "Synchronized", "Applied"},
 		},
 		{Class: ClassCompletion, Types: []string{"Complete", "Completed", "Finished", "Done"}},
 		{
 			Class: ClassBad,
 			Types: []string{
 				"Failed", "Failure", "Stalled", "Degraded", "Error", "Errored", "ErrorOccurred", "Unhealthy", "NotReady", "Unavailable", "Blocked",
-				"Conflicted", "Invalid", "Denied", "Expired", "Crashed", "Unreachable", "Unschedulable", "Misconfigured", "Rejected", "PartiallyInvalid",
+				"Conflicted", "Invalid", "Denied", "Expired", "Crashed", "Unreachable", "Unschedulable", "Misconfigured", "Rejected", "PartiallyInvalid", "InvalidSpec", "Orphan",
 			},
 			Suffixes: []string{
 				"Failed", "Failure", "Stalled", "Degraded", "Error", "Errored", "Unhealthy", "NotReady", "Unavailable", "Blocked", "Pressure",
@@ -113,7 +116,7 @@ func classOf(conditionType string) Class {
 
 // rank orders the classes as Polarity does.
 func (c Class) rank() int {
-	return slices.Index([]Class{ClassOutcome, ClassReady, ClassGate, ClassPart, ClassCompletion, ClassBad, ClassBusy}, c)
+	return slices.Index([]Class{ClassSuspended, ClassOutcome, ClassReady, ClassGate, ClassPart, ClassCompletion, ClassBad, ClassBusy}, c)
 }
 
 // isWhole reports whether a condition of the class tells, when True, that the whole object is well.
@@ -130,7 +133,8 @@ var (
 		corrupted cannot unable stalled blocked mismatch duplicate illegal`)
 	busyWords = wordSet(`progress progressing pending creating waiting reconciling provisioning initializing initialising starting updating
 		upgrading installing deploying scaling issuing running rolling rollout queued processing syncing deleting terminating restoring
-		migrating`)
+		migrating scheduled`)
+	doneWords = wordSet("completed complete succeeded success finished done")
 	// afterNot are words that tell of a failure after "not".
 	afterNot = wordSet("found exist exists permitted allowed supported authorized accepted")
 	nots     = wordSet("not no non without doesnot")
@@ -150,6 +154,9 @@ func ErrorWords() []string { return sorted(errorWords) }
 // BusyWords are the words of a reason that tell that somebody is at work.
 func BusyWords() []string { return sorted(busyWords) }
 
+// DoneWords are the words of a reason that tell that the work is done.
+func DoneWords() []string { return sorted(doneWords) }
+
 func sorted(set map[string]bool) []string {
 	var list []string
 	for word := range set {
@@ -164,6 +171,7 @@ type tone int
 
 const (
 	toneNeutral tone = iota
+	toneDone
 	toneBusy
 	toneError
 )
@@ -179,6 +187,8 @@ func toneOf(reason string) tone {
 			return toneError
 		case !negated && busyWords[word]:
 			result = toneBusy
+		case !negated && doneWords[word] && result == toneNeutral:
+			result = toneDone
 		}
 		negated = nots[word]
 	}
@@ -209,6 +219,10 @@ func camelWords(reason string) []string {
 	return words
 }
 
+// stateSuspended is what the words of PhaseWords mean that tell of an object that is left alone. The verdict is Unknown, with
+// ReasonSuspended.
+const stateSuspended = State(ReasonSuspended)
+
 // PhaseWords is what the words of status.phase and status.state mean.
 type PhaseWords struct {
 	// State is what they mean.
@@ -220,19 +234,22 @@ type PhaseWords struct {
 // Phases lists the words of status.phase and status.state that are known.
 func Phases() []PhaseWords {
 	return []PhaseWords{
+		{stateSuspended, []string{"paused", "suspended", "hibernated"}},
 		{Failed, []string{
 			"failed", "failure", "failing", "error", "errored", "degraded", "unhealthy", "crashed", "crashloopbackoff", "invalid", "rejected", "denied",
 			"lost", "expired", "unavailable", "aborted", "cancelled", "canceled", "offline", "down", "broken", "stalled", "blocked", "timeout", "timedout",
+			"red", "configerror",
 		}},
 		{Progressing, []string{
 			"pending", "creating", "provisioning", "progressing", "inprogress", "initializing", "initialising", "starting", "updating", "upgrading",
 			"reconciling", "deploying", "installing", "scaling", "waiting", "queued", "restarting", "deleting", "terminating", "migrating", "restoring",
 			"new", "processing", "planning", "syncing", "notready", "unready", "resizing", "scheduling",
+			"yellow", "reconfiguring", "recovering", "failingover", "promoting", "finalising", "finalizing", "started", "expanding",
 		}},
 		{Healthy, []string{
 			"ready", "running", "active", "available", "healthy", "bound", "succeeded", "success", "successful", "complete", "completed", "done",
 			"finished", "deployed", "installed", "online", "up", "ok", "synced", "insync", "provisioned", "established", "applied", "operational",
-			"connected",
+			"connected", "green",
 		}},
 	}
 }
@@ -249,13 +266,23 @@ func indexPhases() map[string]State {
 	return states
 }
 
-// phaseState returns what a phase means, and Unknown for a word that is not known.
-func phaseState(phase string) State {
-	if len(phase) > 64 {
-		return Unknown
-	}
-	if state, ok := stateOfWord[strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(phase))]; ok {
+// doneStates are words of phases that tell that the work has ended well.
+var doneStates = []string{"succeeded", "success", "successful", "complete", "completed", "done", "finished"}
+
+// wordState returns what a phase means, and Unknown for a word that is not known.
+func wordState(word string) State {
+	if state, ok := stateOfWord[plainWord(word)]; ok {
 		return state
 	}
 	return Unknown
 }
+
+func plainWord(word string) string {
+	word = word[:min(len(word), 64)]
+	// Some say what is wrong after the word.
+	word, _, _ = strings.Cut(word, ",")
+	word, _, _ = strings.Cut(word, ":")
+	return plain.Replace(strings.ToLower(word))
+}
+
+var plain = strings.NewReplacer(" ", "", "-", "", "_", "")

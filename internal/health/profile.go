@@ -74,6 +74,8 @@ type Test struct {
 	Default int64
 	// Same is the path of a field with the same value.
 	Same string
+	// AllOfThem: the field is n/m, and n is m.
+	AllOfThem bool
 	// NotBefore is the path of a time that the field must not be before.
 	NotBefore string
 }
@@ -97,7 +99,8 @@ func (t Test) accepts(f found, object map[string]any) bool {
 	value, isScalar := scalar(f.value)
 	switch {
 	case t.In != nil:
-		return isScalar && slices.Contains(t.In, value)
+		_, isBool := f.value.(bool) // some write true for True
+		return isScalar && slices.ContainsFunc(t.In, func(in string) bool { return in == value || isBool && strings.EqualFold(in, value) })
 	case t.NotIn != nil:
 		return isScalar && !slices.Contains(t.NotIn, value)
 	case t.Covers != "":
@@ -106,6 +109,9 @@ func (t Test) accepts(f found, object map[string]any) bool {
 	case t.Same != "":
 		other, ok := textAt(object, t.Same)
 		return ok && isScalar && value == other
+	case t.AllOfThem:
+		some, all, isShare := strings.Cut(value, "/")
+		return isShare && some == all && all != "0"
 	case t.NotBefore != "":
 		other, ok := textAt(object, t.NotBefore)
 		at, bound := timeOf(f.value), timeOf(other)
@@ -145,6 +151,8 @@ func (t Test) String() string {
 		return t.Field + " is at least " + t.Covers
 	case t.Same != "":
 		return t.Field + " is the same as " + t.Same
+	case t.AllOfThem:
+		return t.Field + " is n/n"
 	case t.NotBefore != "":
 		return t.Field + " is not before " + t.NotBefore
 	default:
@@ -192,8 +200,8 @@ func (s *subject) byRule(rule Rule) (Verdict, bool) {
 	value, _ := scalar(first.value)
 	said := signal{state: rule.State, field: first.path, value: value}
 	said.reason, said.message = s.words(rule, first.beside)
-	if said.reason == "" {
-		said.reason = value
+	if said.reason == "" || rule.State == Unknown && rule.Reason == "" {
+		said.reason = value // what is Unknown has a reason of ours, or a word that the rule names
 	}
 	if said.reason == "" {
 		said.reason = string(rule.State)

@@ -7,7 +7,7 @@ func certManagerProfiles() []Profile {
 		{Group: group, Kinds: []string{"Certificate"}, Rules: []Rule{
 			healthyWhen(status("Ready", "True")),
 			{When: when(reason("Issuing", "Failed"), status("Issuing", "False")), State: Failed},
-			failedWhen(reason("Ready", "Expired", "Failed")),
+			failedWhen(reason("Ready", "Expired", "Failed", "ConfigError", "NoConfig")),
 			progressingWhen(status("Issuing", "True")),
 			progressingWhen(status("Ready", "False", "Unknown")),
 		}},
@@ -30,7 +30,12 @@ func certManagerProfiles() []Profile {
 // fluxProfiles are the kinds of Flux. All have Ready, and Stalled and Reconciling while these are true.
 func fluxProfiles() []Profile {
 	suspended := when(is(".spec.suspend", "true"))
-	var profiles []Profile
+	profiles := []Profile{{
+		Group: "source.toolkit.fluxcd.io", Kinds: []string{"HelmRepository"}, Suspended: suspended, Whole: []string{"Ready"}, Rules: []Rule{{
+			When:  when(is(".spec.type", "oci"), isUnset(".status.conditions")),
+			State: Unknown, Reason: ReasonHasNoStatus, Message: "nothing writes a status of a HelmRepository of the type oci",
+		}},
+	}}
 	for _, group := range []string{"kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io", "image.toolkit.fluxcd.io", "notification.toolkit.fluxcd.io"} {
 		profiles = append(profiles, Profile{Group: group, Suspended: suspended, Whole: []string{"Ready"}})
 	}
@@ -63,7 +68,10 @@ func argoProfiles() []Profile {
 		{Group: group, Kinds: []string{"Rollout"}, Suspended: nil, Rules: []Rule{
 			failedWhen(status("InvalidSpec", "True")),
 			failedWhen(is(".status.phase", "Degraded", "Error")),
-			progressingWhen(is(".status.phase", "Progressing", "Paused")),
+			failedWhen(reason("Progressing", "RolloutAborted", "ProgressDeadlineExceeded")),
+			{When: when(is(".status.phase", "Paused")), State: Unknown, Reason: ReasonSuspended},
+			suspendedWhen(is(".spec.paused", "true")), suspendedWhen(isSet(".status.pauseConditions")),
+			progressingWhen(is(".status.phase", "Progressing")),
 			healthyWhen(is(".status.phase", "Healthy")),
 		}},
 		{Group: group, Kinds: []string{"Workflow", "AnalysisRun", "Experiment"}, Rules: []Rule{

@@ -5,7 +5,7 @@ func crossplaneProfiles() []Profile {
 	paused := when(annotated("crossplane.io/paused", "true"))
 	managed := []Rule{
 		failedWhen(reason("Synced", "ReconcileError"), status("Synced", "False")),
-		progressingWhen(reason("Synced", "ReconcilePaused"), status("Synced", "False")),
+		suspendedWhen(reason("Synced", "ReconcilePaused"), status("Synced", "False")),
 		healthyWhen(status("Ready", "True"), status("Synced", "True")),
 		progressingWhen(reason("Ready", "Creating", "Deleting"), status("Ready", "False")),
 	}
@@ -47,9 +47,9 @@ func gatewayAPIProfiles() []Profile {
 func databaseProfiles() []Profile {
 	const cnpg = "postgresql.cnpg.io"
 	const healthyPhase = "Cluster in healthy state"
-	paused := progressingWhen(status("ReconciliationPaused", "True"))
+	paused := suspendedWhen(status("ReconciliationPaused", "True"))
 	return []Profile{
-		{Group: cnpg, Kinds: []string{"Cluster"}, Rules: []Rule{
+		{Group: cnpg, Kinds: []string{"Cluster"}, Suspended: when(annotated("cnpg.io/hibernation", "on"), annotated("cnpg.io/reconciliationLoop", "disabled")), Rules: []Rule{
 			{When: when(is(
 				".status.phase", "Cluster is unrecoverable and needs manual intervention", "Cluster has incomplete or invalid image catalog",
 				"Cluster cannot proceed to reconciliation due to an unknown plugin being required", "Not enough disk space",
@@ -88,10 +88,11 @@ func knativeProfiles() []Profile {
 			Group: "keda.sh", Kinds: []string{"ScaledObject", "ScaledJob"}, Whole: []string{"Ready"},
 			Suspended: when(annotated("autoscaling.keda.sh/paused", "true"), isSet(`.metadata.annotations["autoscaling.keda.sh/paused-replicas"]`)),
 			Rules: []Rule{
+				suspendedWhen(status("Paused", "True")),
 				failedWhen(status("Ready", "False")),
 				failedWhen(status("Fallback", "True")),
 			},
-			Conditions: map[string]Class{"Active": ClassIgnored, "Paused": ClassIgnored},
+			Conditions: map[string]Class{"Active": ClassIgnored},
 		},
 	}
 }
@@ -101,7 +102,7 @@ func clusterAPIProfiles() []Profile {
 	classes := map[string]Class{
 		"Available": ClassReady, "UpToDate": ClassPart, "RemoteConnectionProbe": ClassPart, "InfrastructureReady": ClassPart,
 		"ControlPlaneReady": ClassPart, "ControlPlaneInitialized": ClassPart, "BootstrapReady": ClassPart, "NodeHealthy": ClassPart,
-		"HealthCheckSucceeded": ClassPart, "Paused": ClassIgnored,
+		"HealthCheckSucceeded": ClassPart, "EKSControlPlaneUpdating": ClassBusy,
 	}
 	suspended := when(is(".spec.paused", "true"), annotated("cluster.x-k8s.io/paused", "", "true"))
 	failed := []Rule{
@@ -159,7 +160,7 @@ func secretProfiles() []Profile {
 		progressingWhen(status("Ready", "Unknown")),
 	}
 	return []Profile{
-		{Group: group, Kinds: []string{"ExternalSecret", "ClusterExternalSecret", "PushSecret", "SecretStore", "ClusterSecretStore"}, Rules: rules},
+		{Group: group, Kinds: []string{"ExternalSecret", "PushSecret", "SecretStore", "ClusterSecretStore"}, Rules: rules},
 		{Group: "bitnami.com", Kinds: []string{"SealedSecret"}, Rules: []Rule{
 			failedWhen(status("Synced", "False")),
 			healthyWhen(status("Synced", "True")),

@@ -11,7 +11,7 @@ func Shipped() *Profiles { return shipped }
 var shipped = mustProfiles(slices.Concat(
 	workloadProfiles(), clusterProfiles(), slipwayProfiles(), certManagerProfiles(), fluxProfiles(), argoProfiles(), crossplaneProfiles(),
 	gatewayAPIProfiles(), databaseProfiles(), knativeProfiles(), clusterAPIProfiles(), veleroProfiles(), secretProfiles(),
-	prometheusProfiles(), tektonProfiles(),
+	prometheusProfiles(), tektonProfiles(), wordProfiles(), furtherProfiles(), kruiseProfiles(),
 ))
 
 // mustProfiles is NewProfiles for a list that is part of the program, so that a mistake in it fails every test.
