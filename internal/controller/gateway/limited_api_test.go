@@ -147,7 +147,7 @@ func TestAnOperatorForSomeNamespacesServesTheGatewaysThere(t *testing.T) {
 	secret, g := f.certificate(f.other, "web"), f.gateway(secure(f.other, "web"))
 	foreign := f.gateway(func(g *gatewayv1.Gateway) { g.Namespace = elsewhere })
 	good, bad := f.route("shop", "shop"), f.route("db", "db", func(r *gatewayv1.HTTPRoute) {
-		r.Spec.Rules[0].BackendRefs[0].Namespace = ptr(gatewayv1.Namespace(elsewhere))
+		r.Spec.Hostnames, r.Spec.Rules[0].BackendRefs[0].Namespace = []gatewayv1.Hostname{"db.example.com"}, ptr(gatewayv1.Namespace(elsewhere))
 	})
 	grant := f.grant()
 	grant.Namespace, grant.Name = elsewhere, "useless"
