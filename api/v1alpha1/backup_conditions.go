@@ -153,7 +153,9 @@ const (
 	ReasonWrongPassword = "WrongPassword"
 	// ReasonWrongRepository: the destination holds another repository than the one that was used before.
 	ReasonWrongRepository = "WrongRepository"
-	// ReasonRepositoryNotFound: the repository, its bucket or the copy does not exist.
+	// ReasonPathNotFound: a path that the spec names is not in the volume, or not in the copy.
+	ReasonPathNotFound = "PathNotFound"
+	// ReasonRepositoryNotFound: the repository or the copy does not exist.
 	ReasonRepositoryNotFound = "RepositoryNotFound"
 	// ReasonDestinationNotEmpty: the place of a new repository holds something else.
 	ReasonDestinationNotEmpty = "DestinationNotEmpty"

@@ -111,6 +111,12 @@ type BackupRunStatus struct {
 	// unreadable is how many paths are missing in the copies. It is 0 unless the Backup allows partial copies.
 	// +optional
 	Unreadable int64 `json:"unreadable,omitempty"`
+	// vanished is how many paths were removed between the listing of their folder and the reading. They are not in the copies.
+	// +optional
+	Vanished int64 `json:"vanished,omitempty"`
+	// changed is how many files changed while they were read. They are in the copies as they were read.
+	// +optional
+	Changed int64 `json:"changed,omitempty"`
 	// progress of the volume that is being read or verified. Absent in a run that has ended.
 	// +optional
 	Progress *TransferProgress `json:"progress,omitempty"`
@@ -178,6 +184,12 @@ type BackupVolume struct {
 	// skipped is how many sockets and devices there were, which are not kept.
 	// +optional
 	Skipped int64 `json:"skipped,omitempty"`
+	// vanished is how many paths were removed between the listing of their folder and the reading. They are not in the copy.
+	// +optional
+	Vanished int64 `json:"vanished,omitempty"`
+	// changed is how many files changed while they were read. They are in the copy as they were read.
+	// +optional
+	Changed int64 `json:"changed,omitempty"`
 }
 
 // TransferProgress is how much of a volume is done.

@@ -39,6 +39,8 @@ var exitCodes = map[repository.Kind]int{
 	repository.KindModeDiffers:      35,
 	repository.KindLinkDiffers:      36,
 	repository.KindHalfRestored:     37,
+	repository.KindPathNotFound:     38,
+	repository.KindBucketNotFound:   39,
 }
 
 // exitCode is never 0 for an error.

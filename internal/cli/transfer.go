@@ -38,9 +38,15 @@ func runTransfer(run *slipwayv1alpha1.BackupRun) transfer {
 		Object: "backuprun/" + run.Name, Namespace: run.Namespace, uid: string(run.UID),
 		Phase: status.Phase, Reason: status.Reason, Message: status.Message, Attempt: status.Attempt, Progress: status.Progress,
 	}
-	t.outcome = fmt.Sprintf("%d files, %s (%s added)", status.Files, text.Bytes(status.Bytes), text.Bytes(status.AddedBytes))
+	t.outcome = fmt.Sprintf("%s, %s (%s added)", text.Count(status.Files, "file"), text.Bytes(status.Bytes), text.Bytes(status.AddedBytes))
 	if status.Unreadable > 0 {
-		t.outcome += fmt.Sprintf(", %d paths missing", status.Unreadable)
+		t.outcome += fmt.Sprintf(", %s missing", text.Count(status.Unreadable, "path"))
+	}
+	if status.Vanished > 0 {
+		t.outcome += fmt.Sprintf(", %s vanished", text.Count(status.Vanished, "path"))
+	}
+	if status.Changed > 0 {
+		t.outcome += fmt.Sprintf(", %s changed while read", text.Count(status.Changed, "file"))
 	}
 	if v := status.Verification; v != nil {
 		t.outcome += fmt.Sprintf(", verified (%s)", v.Mode)
@@ -55,15 +61,15 @@ func restoreTransfer(restore *slipwayv1alpha1.Restore) transfer {
 		Object: "restore/" + restore.Name, Namespace: restore.Namespace, uid: string(restore.UID),
 		Phase: status.Phase, Reason: status.Reason, Message: status.Message, Attempt: status.Attempt, Progress: status.Progress,
 	}
-	t.outcome = fmt.Sprintf("%d files, %s in pvc/%s", status.Files, text.Bytes(status.Bytes), restore.Spec.Target.Claim)
+	t.outcome = fmt.Sprintf("%s, %s in pvc/%s", text.Count(status.Files, "file"), text.Bytes(status.Bytes), restore.Spec.Target.Claim)
 	if status.SourceTime != nil {
 		t.outcome += ", as of " + status.SourceTime.UTC().Format(time.RFC3339)
 	}
 	if status.OwnersNotKept > 0 {
-		t.outcome += fmt.Sprintf(", %d owners not kept", status.OwnersNotKept)
+		t.outcome += fmt.Sprintf(", %s not kept", text.Count(status.OwnersNotKept, "owner"))
 	}
 	if status.AttributesNotKept > 0 {
-		t.outcome += fmt.Sprintf(", %d attributes not kept", status.AttributesNotKept)
+		t.outcome += fmt.Sprintf(", %s not kept", text.Count(status.AttributesNotKept, "attribute"))
 	}
 	t.outcome += took(status.StartTime, status.CompletionTime)
 	return t

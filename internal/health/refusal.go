@@ -137,6 +137,23 @@ func podCreation(what, answer string, extra bool) Verdict {
 	}
 }
 
+// JobRefused is the verdict on a Job whose pod was refused, from what its controller says of that in an event.
+func JobRefused(job, said string) Verdict {
+	return podCreation(fmt.Sprintf("Job %q cannot create its pod", job), strings.TrimPrefix(said, jobSays), false)
+}
+
+// jobSays is how the controller of Jobs begins what it says of an answer.
+const jobSays = "Error creating: "
+
+// podSecurity is the beginning of the answer of the Pod Security admission plug-in.
+var podSecurity = regexp.MustCompile(`^violates PodSecurity "`)
+
+// ViolatesPodSecurity reports whether a pod of a Job was refused because of the Pod Security level of its namespace.
+func ViolatesPodSecurity(said string) bool {
+	answer, forbidden := withoutPod(strings.TrimPrefix(said, jobSays))
+	return forbidden && podSecurity.MatchString(answer)
+}
+
 // withoutPod removes the pod's name from an answer. It reports whether the answer says that
 // the pod is forbidden.
 func withoutPod(answer string) (text string, forbidden bool) {

@@ -53,6 +53,9 @@ type Stats struct {
 	Bytes      int64 `json:"bytes"`
 	Skipped    int64 `json:"skipped"`
 	Unreadable int64 `json:"unreadable"`
+	// Vanished is what went between the listing of a folder and the reading, and Changed what changed while it was read.
+	Vanished int64 `json:"vanished"`
+	Changed  int64 `json:"changed"`
 }
 
 // VerifyResult is what came of verify.
@@ -127,7 +130,7 @@ func (r *Result) plain() bool {
 	var counts []int64
 	snapshot := func(s *SnapshotResult) {
 		words = append(words, s.ID, s.Run, s.Manifest)
-		counts = append(counts, s.Stats.Files, s.Stats.Bytes, s.Stats.Skipped, s.Stats.Unreadable, s.AddedBytes)
+		counts = append(counts, s.Stats.Files, s.Stats.Bytes, s.Stats.Skipped, s.Stats.Unreadable, s.Stats.Vanished, s.Stats.Changed, s.AddedBytes)
 	}
 	if r.Snapshot != nil {
 		snapshot(r.Snapshot)

@@ -15,6 +15,8 @@ var reasons = map[string]string{
 	"WrongPassword":    slipwayv1alpha1.ReasonWrongPassword,
 	"WrongRepository":  slipwayv1alpha1.ReasonWrongRepository,
 	"NotFound":         slipwayv1alpha1.ReasonRepositoryNotFound,
+	"BucketNotFound":   slipwayv1alpha1.ReasonDestinationNotFound,
+	"PathNotFound":     slipwayv1alpha1.ReasonPathNotFound,
 	"AlreadyExists":    slipwayv1alpha1.ReasonDestinationNotEmpty,
 	"Unreachable":      slipwayv1alpha1.ReasonUnreachable,
 	"AccessDenied":     slipwayv1alpha1.ReasonAccessDenied,

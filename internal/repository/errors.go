@@ -28,8 +28,12 @@ const (
 	KindWrongPassword Kind = "WrongPassword"
 	// KindWrongRepository means that there is a repository, but not the expected one.
 	KindWrongRepository Kind = "WrongRepository"
-	// KindNotFound means that the repository, its bucket or folder, the snapshot or the path in it does not exist.
+	// KindNotFound means that the repository, its folder or the snapshot does not exist.
 	KindNotFound Kind = "NotFound"
+	// KindBucketNotFound means that the bucket does not exist.
+	KindBucketNotFound Kind = "BucketNotFound"
+	// KindPathNotFound means that a path that is to be kept or restored is not in the source or the snapshot.
+	KindPathNotFound Kind = "PathNotFound"
 	// KindAlreadyExists means that Create found something where the repository should be made.
 	KindAlreadyExists Kind = "AlreadyExists"
 	// KindUnreachable means that the storage did not answer, or not in time. It may do so later.
@@ -133,12 +137,12 @@ func storageKind(err error) Kind {
 		return KindCanceled
 	case isNoSpace(err):
 		return KindNoSpace
+	case errors.As(err, &response):
+		return responseKind(response)
 	case errors.Is(err, blob.ErrInvalidCredentials), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EROFS):
 		return KindAccessDenied
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
 		return KindNotFound
-	case errors.As(err, &response):
-		return responseKind(response)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return KindUnreachable
 	default:
@@ -149,12 +153,12 @@ func storageKind(err error) Kind {
 // responseKind says what an answer of an S3 server is about.
 func responseKind(response minio.ErrorResponse) Kind {
 	switch response.Code {
-	case minio.NoSuchBucket:
-		return KindNotFound
+	case minio.NoSuchBucket, minio.InvalidBucketName:
+		return KindBucketNotFound
 	case "XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "InsufficientStorage":
 		return KindNoSpace
-	// With whatever status: versitygw has the last of these codes for a key that nobody has, and says 404.
-	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "AccessDenied", "XAdminUserNotFound":
+	}
+	if refusesCredentials(response.Code) {
 		return KindAccessDenied
 	}
 	switch response.StatusCode {
@@ -166,6 +170,28 @@ func responseKind(response minio.ErrorResponse) Kind {
 		return KindUnreachable
 	}
 }
+
+// refusesCredentials tells which codes say that another attempt with the same credentials is refused too, with whatever status:
+// versitygw has the last of them for a key that nobody has, and says 404.
+func refusesCredentials(code string) bool {
+	switch code {
+	case minio.InvalidAccessKeyID, minio.SignatureDoesNotMatch, "InvalidToken", "ExpiredToken", minio.AccessDenied, "XAdminUserNotFound":
+		return true
+	default:
+		return false
+	}
+}
+
+// finalError is an answer of a server that no other attempt changes. The library goes on trying after anything that it does not
+// know, and of what it knows this is the only error that means so.
+type finalError struct{ err error }
+
+func (e *finalError) Error() string { return e.err.Error() }
+
+func (e *finalError) Unwrap() error { return e.err }
+
+// Is keeps the library from trying again.
+func (e *finalError) Is(target error) bool { return target == blob.ErrInvalidCredentials }
 
 func isNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kopia/kopia/repo/blob"
 	"github.com/minio/minio-go/v7"
 	"golang.org/x/sys/unix"
 )
@@ -111,13 +112,13 @@ func TestWhatIsMissingIsNotFound(t *testing.T) {
 	_, err = r.Restore(t.Context(), RestoreOptions{Run: "two", Target: t.TempDir()})
 	wantKind(t, err, KindNotFound)
 	_, err = r.Restore(t.Context(), RestoreOptions{Run: "one", Target: t.TempDir(), Paths: []string{"sub/none"}})
-	wantKind(t, err, KindNotFound)
+	wantKind(t, err, KindPathNotFound)
 	_, err = r.Restore(t.Context(), RestoreOptions{Run: "one", Target: t.TempDir(), Paths: []string{"a.txt/below"}})
-	wantKind(t, err, KindNotFound)
+	wantKind(t, err, KindPathNotFound)
 	_, err = r.Snapshot(t.Context(), SnapshotOptions{Run: "two", Source: "/nowhere"})
 	wantKind(t, err, KindNotFound)
 	_, err = r.Snapshot(t.Context(), SnapshotOptions{Run: "two", Source: tree(t), Paths: []string{"none"}})
-	wantKind(t, err, KindNotFound)
+	wantKind(t, err, KindPathNotFound)
 	_, err = r.Verify(t.Context(), VerifyOptions{Snapshots: []string{strings.Repeat("0", 32)}})
 	wantKind(t, err, KindCorrupt) // the caller knows that it was made
 }
@@ -159,10 +160,28 @@ func TestWhatAServerRefusesIsDenied(t *testing.T) {
 	for code, want := range map[string]Kind{
 		"InvalidAccessKeyId": KindAccessDenied, "SignatureDoesNotMatch": KindAccessDenied, "ExpiredToken": KindAccessDenied,
 		"XAdminUserNotFound": KindAccessDenied,
-		"NoSuchBucket":       KindNotFound, "NoSuchKey": KindUnreachable,
+		"NoSuchBucket":       KindBucketNotFound, "InvalidBucketName": KindBucketNotFound, "NoSuchKey": KindUnreachable,
 	} {
 		if got := responseKind(minio.ErrorResponse{Code: code, StatusCode: 404}); got != want {
 			t.Errorf("%s is %s, want %s", code, got, want)
+		}
+	}
+}
+
+// The library tries again after whatever it does not know. With these codes that only takes time.
+func TestAnAnswerThatNothingChangesIsFinal(t *testing.T) {
+	for code, final := range map[string]bool{
+		"InvalidAccessKeyId": true, "SignatureDoesNotMatch": true, "ExpiredToken": true, "InvalidToken": true, "AccessDenied": true,
+		"XAdminUserNotFound": true, "NoSuchBucket": true, "InvalidBucketName": true,
+		"SlowDown": false, "InternalError": false, "QuotaExceeded": false, "RequestTimeout": false, "": false,
+	} {
+		response := minio.ErrorResponse{Code: code, StatusCode: 403}
+		err := refusedCredentials(response)
+		if got := errors.Is(err, blob.ErrInvalidCredentials); got != final {
+			t.Errorf("%q: final %t, want %t", code, got, final)
+		}
+		if got, want := storageKind(err), responseKind(response); got != want {
+			t.Errorf("%q is %s, want %s", code, got, want)
 		}
 	}
 }

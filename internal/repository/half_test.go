@@ -202,3 +202,58 @@ func TestAMarkIsNoLink(t *testing.T) {
 		t.Errorf("it holds %q, %v", content, err)
 	}
 }
+
+// A restore that is refused before it has changed anything leaves no volume that nobody backs up any more.
+func TestARestoreThatChangedNothingLeavesNoMark(t *testing.T) {
+	r := created(t, inFolder(t))
+	source := tree(t)
+	kept(t, r, "one", source)
+	for name, tc := range map[string]struct {
+		before func(target string)
+		half   bool
+	}{
+		"a folder is in the way of the only file":    {func(target string) { write(t, target, "a.txt/of", "the application") }, false},
+		"another restore has left half of a copy":    {func(target string) { interrupted(t, RestoreOptions{Target: target, Overwrite: true, Attempt: "b"}) }, true},
+		"an earlier attempt has left half of a copy": {func(target string) { interrupted(t, RestoreOptions{Target: target, Overwrite: true, Attempt: "a"}) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := t.TempDir()
+			write(t, target, "a.txt/of", "the application")
+			tc.before(target)
+			_, err := r.Restore(t.Context(), RestoreOptions{Run: "one", Target: target, Attempt: "a", Overwrite: true, Paths: []string{"a.txt"}})
+			wantKind(t, err, KindTargetNotEmpty)
+			_, err = r.Snapshot(t.Context(), SnapshotOptions{Run: name, Source: target})
+			if tc.half {
+				wantKind(t, err, KindHalfRestored)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	// One that has changed something keeps its mark.
+	target := t.TempDir()
+	write(t, target, "a.txt/of", "the application")
+	_, err := r.Restore(t.Context(), RestoreOptions{Run: "one", Target: target, Attempt: "a", Overwrite: true})
+	wantKind(t, err, KindTargetNotEmpty)
+	_, err = r.Snapshot(t.Context(), SnapshotOptions{Run: "half", Source: target})
+	wantKind(t, err, KindHalfRestored)
+}
+
+// A named pipe is beside the tree of a copy, and in the copy all the same.
+func TestANamedPipeAloneIsRestored(t *testing.T) {
+	r := created(t, inFolder(t))
+	source := t.TempDir()
+	write(t, source, "only/file", "x")
+	if err := unix.Mkfifo(source+"/only/p2", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// As long a name as a run of a claim can have.
+	run := strings.Repeat("u", 36) + "/" + strings.Repeat("c", 253)
+	kept(t, r, run, source)
+	target := t.TempDir()
+	restored, err := r.Restore(t.Context(), RestoreOptions{Run: run, Target: target, Paths: []string{"only/p2"}})
+	if err != nil || restored.Pipes != 1 || restored.Files != 0 {
+		t.Errorf("restored %+v, %v", restored, err)
+	}
+}

@@ -52,7 +52,16 @@ func (t *target) claim(attempt string) error {
 	if err != nil {
 		return markError(t.mark, err)
 	}
+	t.fresh = true
 	return t.sync()
+}
+
+// untouched takes the mark away again where the restore ended before it changed anything: what is there is not half of a snapshot.
+// A mark that was there before stays. So does one that cannot be taken away.
+func (t *target) untouched() {
+	if t.fresh && !t.touched.Load() && t.root.Remove(t.mark) == nil {
+		_ = t.sync()
+	}
 }
 
 // markError says what to do where the root folder of a target takes no mark: files in folders below could be written all the same.

@@ -78,10 +78,8 @@ func (r *Repository) Restore(ctx context.Context, options RestoreOptions) (Resto
 	if err != nil {
 		return RestoreResult{}, r.damaged(ctx, doing, err)
 	}
-	for _, wanted := range filter.paths {
-		if err := r.exists(ctx, p.data, wanted); err != nil {
-			return RestoreResult{}, r.damaged(ctx, doing, err)
-		}
+	if err := r.exist(ctx, p, filter.paths); err != nil {
+		return RestoreResult{}, r.damaged(ctx, doing, err)
 	}
 	target, err := openTarget(options)
 	if err != nil {
@@ -93,6 +91,9 @@ func (r *Repository) Restore(ctx context.Context, options RestoreOptions) (Resto
 	w.meter.totalBytes.Store(described.Stats.Bytes)
 	w.meter.known.Store(len(filter.paths) == 0)
 	err = w.restore(ctx, p, options)
+	if err != nil {
+		target.untouched()
+	}
 	result := target.result
 	result.Snapshot = described
 	if err == nil {
@@ -130,12 +131,37 @@ func (r *Repository) find(ctx context.Context, options RestoreOptions) (*snapsho
 	return nil, fail(KindNotFound, doing, "there is no snapshot %s%s", options.Snapshot, options.Run)
 }
 
+// exist looks for paths in a snapshot.
+func (r *Repository) exist(ctx context.Context, p parts, paths []string) error {
+	pipes := map[string]bool{}
+	if len(paths) > 0 {
+		if _, err := readAttributesOf(ctx, r.rep, p, func(line attributes) error {
+			if line.Pipe != nil {
+				pipes[line.Path] = true
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for _, wanted := range paths {
+		// A named pipe is beside the tree.
+		if pipes[encodePath(wanted)] {
+			continue
+		}
+		if err := r.exists(ctx, p.data, wanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // exists looks for a path in a tree.
 func (r *Repository) exists(ctx context.Context, root *snapshot.DirEntry, wanted string) error {
 	at := root
 	for _, name := range strings.Split(wanted, "/") {
 		if at.Type != snapshot.EntryTypeDirectory {
-			return fail(KindNotFound, "restore", "%q is not in the snapshot", wanted)
+			return fail(KindPathNotFound, "restore", "%q is not in the snapshot", wanted)
 		}
 		entries, err := readFolder(ctx, r.rep, at.ObjectID)
 		if err != nil {
@@ -148,7 +174,7 @@ func (r *Repository) exists(ctx context.Context, root *snapshot.DirEntry, wanted
 			}
 		}
 		if at == nil {
-			return fail(KindNotFound, "restore", "%q is not in the snapshot", wanted)
+			return fail(KindPathNotFound, "restore", "%q is not in the snapshot", wanted)
 		}
 	}
 	return nil

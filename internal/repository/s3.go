@@ -220,15 +220,20 @@ func translated(err error) error {
 		return refusedCredentials(err)
 	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		return blob.ErrInvalidRange
-	case response.StatusCode == http.StatusNotFound: // or the bucket is gone: who opens a repository looks at that
+	case response.StatusCode == http.StatusNotFound && !refusesCredentials(response.Code): // or the bucket is gone: who opens a repository looks at that
 		return blob.ErrBlobNotFound
 	default:
 		return refusedCredentials(err)
 	}
 }
 
-// refusedCredentials keeps a call from being tried again with a token that has expired.
+// refusedCredentials keeps a call from being tried again with credentials that are refused, or in a bucket that there is not. A
+// token that has expired the library finds out itself.
 func refusedCredentials(err error) error {
+	var response minio.ErrorResponse
+	if errors.As(err, &response) && (refusesCredentials(response.Code) || responseKind(response) == KindBucketNotFound) {
+		return &finalError{err}
+	}
 	if err != nil && strings.Contains(err.Error(), blob.InvalidCredentialsErrStr) {
 		return blob.ErrInvalidCredentials
 	}

@@ -81,8 +81,8 @@ func TestFaultsOfS3(t *testing.T) {
 		"never answers":               {fault: never, opening: KindUnreachable, keeping: KindUnreachable},
 		"never answers to writing":    {fault: onlyPuts(never), keeping: KindUnreachable},
 		"answers by half":             {fault: halfway, opening: KindUnreachable, keeping: KindUnreachable},
-		"the bucket is gone":          {gone: true, opening: KindNotFound, keeping: KindNotFound},
-		"credentials are revoked":     {fault: status(403, "InvalidAccessKeyId"), timeout: time.Minute, opening: KindAccessDenied, keeping: KindAccessDenied},
+		"the bucket is gone":          {gone: true, opening: KindBucketNotFound, keeping: KindBucketNotFound},
+		"credentials are revoked":     {fault: status(403, "InvalidAccessKeyId"), opening: KindAccessDenied, keeping: KindAccessDenied},
 		"writing is refused":          {fault: onlyPuts(status(403, "AccessDenied")), timeout: time.Minute, keeping: KindAccessDenied},
 		"full":                        {fault: onlyPuts(status(507, "InsufficientStorage")), timeout: time.Minute, keeping: KindNoSpace},
 		"the quota is used up":        {fault: onlyPuts(status(403, "QuotaExceeded")), timeout: time.Minute, keeping: KindNoSpace},
@@ -130,7 +130,7 @@ func TestAnOutageIsNotTakenForDamage(t *testing.T) {
 	together(t, map[string]s3Fault{
 		"it never answers":     {fault: never, opening: KindUnreachable},
 		"it hangs up":          {fault: hangUp, opening: KindUnreachable},
-		"the bucket is gone":   {gone: true, opening: KindNotFound},
+		"the bucket is gone":   {gone: true, opening: KindBucketNotFound},
 		"credentials are gone": {fault: status(403, "AccessDenied"), timeout: time.Minute, opening: KindAccessDenied},
 	}, func(t *testing.T, _ string, c s3Fault) {
 		b := newBucket(t)

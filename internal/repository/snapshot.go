@@ -25,7 +25,7 @@ import (
 type SnapshotOptions struct {
 	// Source is the folder. Its owner and mode are kept too, its name is not.
 	Source string
-	// Run names the run that makes the snapshot, at most 200 bytes. When there is a snapshot of this run already, it is
+	// Run names the run that makes the snapshot, at most 300 bytes: the UID of a run and the name of a claim have 290. When there is a snapshot of this run already, it is
 	// returned, and the source is not read again.
 	Run string
 	// Volume tells the sources of a repository apart, when there are several: what is unchanged is looked for in snapshots
@@ -59,6 +59,9 @@ type SnapshotOptions struct {
 
 	checkpointEvery time.Duration // for tests: how often unfinished work is made reusable; default 45 minutes
 }
+
+// maxRun is how long the name of a run may be.
+const maxRun = 300
 
 // Stats say what a snapshot holds, and what it does not.
 type Stats struct {
@@ -103,8 +106,8 @@ func (r *Repository) Snapshot(ctx context.Context, options SnapshotOptions) (Sna
 	ctx, done := r.storage.guard(ctx)
 	defer done()
 	const doing = "make the snapshot"
-	if options.Run == "" || len(options.Run) > 200 {
-		return SnapshotResult{}, fail(KindInvalid, doing, "the name of the run is empty, or longer than 200 bytes")
+	if options.Run == "" || len(options.Run) > maxRun {
+		return SnapshotResult{}, fail(KindInvalid, doing, "the name of the run is empty, or longer than %d bytes", maxRun)
 	}
 	if strings.Contains(options.Volume, "/") || len(options.Volume) > 253 {
 		return SnapshotResult{}, fail(KindInvalid, doing, "the name of the volume holds a slash, or is longer than 253 bytes")

@@ -67,7 +67,11 @@ func openSource(folder string, filter *filter) (*source, error) {
 	}
 	for _, p := range filter.paths {
 		if _, err := opener.root.Lstat(p); err != nil {
-			return nil, errors.Join(&Error{Kind: KindNotFound, Doing: doing, Err: err}, opener.close())
+			kind := KindSourceUnreadable
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+				kind, err = KindPathNotFound, fmt.Errorf("%q is not in the source", p)
+			}
+			return nil, errors.Join(&Error{Kind: kind, Doing: doing, Err: err}, opener.close())
 		}
 	}
 	s := &source{opener: opener, filter: filter}

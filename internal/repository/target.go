@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +24,11 @@ type target struct {
 	root      *os.Root
 	overwrite bool
 	mark      string // the name of the file that marks the target
+	fresh     bool   // the mark was made just now
+
+	// touched tells that something else than the mark was changed, or may have been. It is set before a change that can be half
+	// of one.
+	touched atomic.Bool
 
 	mu     sync.Mutex
 	result RestoreResult
@@ -70,12 +76,16 @@ func (t *target) notKept(relative string, err error, counter func(*RestoreResult
 // makeFolder makes a folder, which only we may enter until it is finished.
 func (t *target) makeFolder(relative string) error {
 	err := t.root.Mkdir(relative, 0o700)
+	if err == nil {
+		t.touched.Store(true)
+	}
 	if errors.Is(err, fs.ErrExist) && (t.overwrite || relative == "lost+found") {
 		var info fs.FileInfo
 		if info, err = t.root.Lstat(relative); err == nil && !info.IsDir() {
 			err = fmt.Errorf("something that is no folder is in the way: %w", fs.ErrExist)
 		}
 		if err == nil && info.Mode().Perm()&0o700 != 0o700 {
+			t.touched.Store(true)
 			err = t.root.Chmod(relative, 0o700)
 		}
 	}
@@ -93,6 +103,7 @@ func (t *target) finishFolder(relative string, e *snapshot.DirEntry, extended ma
 		return targetError(relative, err)
 	}
 	defer opened.Close()
+	t.touched.Store(true)
 	return t.finish(opened, relative, e, extended)
 }
 
@@ -110,6 +121,7 @@ func (t *target) clear(relative string) error {
 	case info.IsDir():
 		return fmt.Errorf("a folder is in the way: %w", fs.ErrExist)
 	default:
+		t.touched.Store(true)
 		return t.root.Remove(relative)
 	}
 }
@@ -123,6 +135,7 @@ func (t *target) file(relative string, content io.Reader, e *snapshot.DirEntry, 
 	if err != nil {
 		return targetError(relative, err)
 	}
+	t.touched.Store(true)
 	size, err := writeSparse(opened, relative, content, e.FileSize)
 	if err == nil && size != e.FileSize {
 		err = fmt.Errorf("%q has %d bytes, it should have %d", relative, size, e.FileSize)
@@ -238,6 +251,7 @@ func (t *target) symlink(relative, pointsTo string, e *snapshot.DirEntry) error 
 	if err != nil {
 		return targetError(relative, err)
 	}
+	t.touched.Store(true)
 	t.own(relative, e.UserID, e.GroupID, func(uid, gid int) error { return t.root.Lchown(relative, uid, gid) })
 	if err := t.setTime(relative, e.ModTime.ToTime()); err != nil {
 		return targetError(relative, err)
@@ -264,6 +278,7 @@ func (t *target) setTime(relative string, modified time.Time) error {
 func (t *target) link(l hardLink) error {
 	err := t.clear(l.relative)
 	if err == nil {
+		t.touched.Store(true)
 		err = t.root.Link(l.first, l.relative)
 	}
 	if err != nil {
@@ -295,6 +310,7 @@ func (t *target) makePipe(relative string, p pipe) error {
 	if err := unix.Mkfifoat(at, name, 0o600); err != nil {
 		return err
 	}
+	t.touched.Store(true)
 	t.own(relative, p.Owner, p.Group, func(uid, gid int) error { return unix.Fchownat(at, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW) })
 	if err := unix.Fchmodat(at, name, p.Mode&0o7777, 0); err != nil {
 		return err

@@ -53,3 +53,11 @@ func Cut(text string, limit int) string {
 	}
 	return text[:end] + ellipsis
 }
+
+// Count is a number of things, such as 1 file or 2 files: thing is the word for one.
+func Count(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/schedule"
 )
@@ -82,6 +84,17 @@ func (s *scope) see() {
 	handled := metav1.NewTime(s.plan.handled)
 	s.lastSlot = &handled
 	s.missed += s.plan.missed
+}
+
+// observe says what a Job of the Backup itself has come to.
+func (r *Reconciler) observe(ctx context.Context, s *scope, job *batchv1.Job) (mover.Observation, error) {
+	seen, err := transfer.Observe(ctx, r.kit.Live, job, s.pods, stepsOf(job))
+	seen.Trouble = mover.Names{
+		Place: s.place, Destination: "spec.destination",
+		Credentials: mover.Named{Name: s.backup.CredentialsSecret(), Field: "spec.credentials"},
+		Encryption:  mover.Named{Name: s.backup.EncryptionSecret(), Field: "spec.encryption"},
+	}.Name(seen.Trouble)
+	return seen, err
 }
 
 // working tells whether a Job of the Backup itself is under way.

@@ -19,7 +19,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/mover"
 )
 
@@ -105,7 +104,7 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope, now time.Ti
 	if job == nil {
 		return r.makeDelete(ctx, s, 1)
 	}
-	seen, err := transfer.Observe(ctx, r.kit.Live, job, s.pods, stepsOf(job))
+	seen, err := r.observe(ctx, s, job)
 	switch {
 	case err != nil:
 		return undecided, err
@@ -113,7 +112,7 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope, now time.Ti
 		return settled, r.forget(ctx, s)
 	case seen.State != mover.Failed:
 		return undecided, nil
-	case seen.Trouble.Reason == slipwayv1alpha1.ReasonRepositoryNotFound:
+	case seen.Trouble.Reason == slipwayv1alpha1.ReasonRepositoryNotFound, seen.Trouble.Reason == slipwayv1alpha1.ReasonDestinationNotFound:
 		return missing, r.forget(ctx, s)
 	case seen.Trouble.Reason == slipwayv1alpha1.ReasonWrongRepository && s.knownRepositoryID() == "":
 		return left, nil // it does not become another one

@@ -169,7 +169,7 @@ func (r *Reconciler) followDrill(ctx context.Context, s *scope, run *slipwayv1al
 			return mover.Next{}, err
 		}
 	}
-	seen, err := transfer.Observe(ctx, r.kit.Live, job, s.pods, stepsOf(job))
+	seen, err := r.observe(ctx, s, job)
 	if err != nil {
 		return mover.Next{}, err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/mover"
 )
 
@@ -182,7 +181,7 @@ func (r *Reconciler) makeJob(ctx context.Context, s *scope, job *batchv1.Job, in
 
 // readKept reads what came of the Job.
 func (r *Reconciler) readKept(ctx context.Context, s *scope, job *batchv1.Job, kept *slipwayv1alpha1.BackupRetentionStatus, now time.Time) error {
-	seen, err := transfer.Observe(ctx, r.kit.Live, job, s.pods, stepsOf(job))
+	seen, err := r.observe(ctx, s, job)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,9 @@ func (r *Reconciler) watchNamed(mgr ctrl.Manager, options Options, controller fu
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		referrers := watch.Referrers{
 			Reader: mgr.GetClient(), List: &slipwayv1alpha1.BackupList{}, Index: indexNamed,
-			Values: func(found client.Object) []string { return []string{namedValue(kind, found.GetNamespace(), found.GetName())} },
+			Values: func(found client.Object) []string {
+				return []string{namedValue(kind, found.GetNamespace(), found.GetName())}
+			},
 		}
 		if err := r.named.Watch(controller, object, referrers.Handler(), comesOrGoes); err != nil {
 			return err

@@ -83,23 +83,33 @@ func namesOfBackups() map[string]namesNothing {
 	}
 	class := "class-of-backups"
 	return map[string]namesNothing{
-		"source: a claim": {source("gone"), slipwayv1alpha1.ReasonSourceNotFound, `there is no PersistentVolumeClaim "gone" (spec.source)`,
-			func(f *fixture) client.Object { return claimNamed(f, "gone") }},
-		"source: a Deployment": {source("deployment/db"), slipwayv1alpha1.ReasonSourceNotFound, `there is no Deployment "db" (spec.source)`,
-			func(f *fixture) client.Object { return deploymentNamed(f, "db", nil) }},
-		"source: a StatefulSet": {source("statefulset/db"), slipwayv1alpha1.ReasonSourceNotFound, `there is no StatefulSet "db" (spec.source)`,
-			func(f *fixture) client.Object { return statefulSetNamed(f, "db") }},
-		"source: a WebApp": {source("webapp/db"), slipwayv1alpha1.ReasonSourceNotFound, `there is no WebApp "db" (spec.source)`,
+		"source: a claim": {
+			source("gone"), slipwayv1alpha1.ReasonSourceNotFound, `there is no PersistentVolumeClaim "gone" (spec.source)`,
+			func(f *fixture) client.Object { return claimNamed(f, "gone") },
+		},
+		"source: a Deployment": {
+			source("deployment/db"), slipwayv1alpha1.ReasonSourceNotFound, `there is no Deployment "db" (spec.source)`,
+			func(f *fixture) client.Object { return deploymentNamed(f, "db", nil) },
+		},
+		"source: a StatefulSet": {
+			source("statefulset/db"), slipwayv1alpha1.ReasonSourceNotFound, `there is no StatefulSet "db" (spec.source)`,
+			func(f *fixture) client.Object { return statefulSetNamed(f, "db") },
+		},
+		"source: a WebApp": {
+			source("webapp/db"), slipwayv1alpha1.ReasonSourceNotFound, `there is no WebApp "db" (spec.source)`,
 			func(f *fixture) client.Object {
 				return deploymentNamed(f, "db", map[string]string{slipwayv1alpha1.LabelWebApp: "db"})
-			}},
+			},
+		},
 		"destination: a claim": {
 			field(func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "pvc://copies/x" }),
 			slipwayv1alpha1.ReasonDestinationNotFound, `there is no PersistentVolumeClaim "copies" (spec.destination)`,
 			func(f *fixture) client.Object { return claimNamed(f, "copies") },
 		},
-		"credentials": {credentials, slipwayv1alpha1.ReasonSecretNotFound, `there is no Secret "bucket" (spec.credentials)`,
-			func(f *fixture) client.Object { return secretNamed(f, "bucket", full) }},
+		"credentials": {
+			credentials, slipwayv1alpha1.ReasonSecretNotFound, `there is no Secret "bucket" (spec.credentials)`,
+			func(f *fixture) client.Object { return secretNamed(f, "bucket", full) },
+		},
 		"credentials: a key": {
 			func(f *fixture, b *slipwayv1alpha1.Backup) {
 				credentials(f, b)

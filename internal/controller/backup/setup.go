@@ -116,13 +116,13 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		Bad:  []string{slipwayv1alpha1.ConditionStalled},
 	}})
 	return &Reconciler{
-		kit:       tools,
+		kit:        tools,
 		references: transfer.NewReferences(tools.Client, tools.Live),
-		writers:   lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
-		metrics:   newMetrics(mgr.GetCache()),
-		image:     options.Image,
-		hooks:     options.Hooks,
-		finalizer: finalizer.Finalizer{Client: mgr.GetClient(), Name: finalizerName, LetGo: letGo, Limit: deleteLimit},
+		writers:    lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
+		metrics:    newMetrics(mgr.GetCache()),
+		image:      options.Image,
+		hooks:      options.Hooks,
+		finalizer:  finalizer.Finalizer{Client: mgr.GetClient(), Name: finalizerName, LetGo: letGo, Limit: deleteLimit},
 	}
 }
 

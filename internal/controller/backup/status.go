@@ -143,7 +143,7 @@ func (s *scope) verified() metav1.Condition {
 	case ended.Status.Phase == slipwayv1alpha1.BackupCompleted && len(ended.Status.Volumes) > 0 && !s.counts(ended):
 		return status.False(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy yet"))
 	case ended.Status.Phase == slipwayv1alpha1.BackupCompleted:
-		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified, "every copy of BackupRun \""+ended.Name+"\" was read back")
+		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified, "of BackupRun \""+ended.Name+"\" "+ended.Status.Message)
 	default:
 		return status.False(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonRunFailed, "BackupRun \""+ended.Name+"\" failed")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // course is how the run has gone so far.
@@ -45,6 +46,8 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 	if s.seen, err = transfer.Observe(ctx, r.kit.Live, s.job, s.pods, desired.Steps); s.err == nil {
 		s.err = err
 	}
+	s.seen.Trouble = s.names().Name(s.seen.Trouble)
+	r.refused(ctx, s, now)
 	s.lookAtJob()
 	for _, result := range s.seen.Results {
 		if result.RepositoryID != "" {
@@ -56,6 +59,22 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 	r.settle(ctx, s, now)
 	s.quiesced = of && hook.Quiet(s.hooks)
 	s.recheck.After(s.next.Recheck)
+}
+
+// names are what the Job uses of the repository.
+func (s *scope) names() mover.Names {
+	return mover.Names{
+		Place: s.place, Destination: "spec.destination of the Backup",
+		Credentials: mover.Named{Name: s.backup.CredentialsSecret(), Field: "spec.credentials of the Backup"},
+		Encryption:  mover.Named{Name: s.backup.EncryptionSecret(), Field: "spec.encryption of the Backup"},
+	}
+}
+
+// refused finds out why the Job has no pod.
+func (r *Reconciler) refused(ctx context.Context, s *scope, now time.Time) {
+	root := s.backup.Spec.Mover != nil && s.backup.Spec.Mover.RunAs == slipwayv1alpha1.MoverRoot
+	again := transfer.Refused(ctx, r.kit.Live, s.job, &s.seen, "of the Backup", root, now)
+	s.recheck.After(again)
 }
 
 func (s *scope) follow(now time.Time) mover.Next {
@@ -119,6 +138,7 @@ func (s *scope) accept(now time.Time) mover.Next {
 		ManifestDigest: made.Snapshot.Manifest,
 		Files:          made.Snapshot.Stats.Files, Bytes: made.Snapshot.Stats.Bytes, AddedBytes: made.Snapshot.AddedBytes,
 		Unreadable: made.Snapshot.Stats.Unreadable, Skipped: made.Snapshot.Stats.Skipped,
+		Vanished: made.Snapshot.Stats.Vanished, Changed: made.Snapshot.Stats.Changed,
 	}
 	verification := slipwayv1alpha1.BackupVerification{Mode: desired.Mode(s.backup)}
 	if s.verification != nil {
@@ -156,18 +176,36 @@ func sourceTime(made *mover.SnapshotResult, asked *metav1.Time, now time.Time) *
 
 func (s *scope) complete(now time.Time) mover.Next {
 	next := mover.Next{
-		Phase: slipwayv1alpha1.BackupCompleted, Reason: slipwayv1alpha1.ReasonVerified, Message: "every copy was read back",
+		Phase: slipwayv1alpha1.BackupCompleted, Reason: slipwayv1alpha1.ReasonVerified, Message: s.whatWasRead(),
 		Attempt: s.attempt(), Begins: s.course().AttemptBegan,
 	}
 	if next.Begins.IsZero() {
 		next.Begins = now
 	}
-	var missing int64
+	return next
+}
+
+// whatWasRead says how much of the copies was read back, and what they do not hold as it was.
+func (s *scope) whatWasRead() string {
+	var files, missing, vanished, changed int64
 	for _, v := range s.volumes {
+		files += v.Files
 		missing += v.Unreadable
+		vanished += v.Vanished
+		changed += v.Changed
+	}
+	message := "every copy was read back"
+	if v := s.verification; v != nil && v.ReadFiles < files {
+		message = fmt.Sprintf("every copy was checked, and %d of %s read back (spec.verify.mode of the Backup)", v.ReadFiles, text.Count(files, "file"))
 	}
 	if missing > 0 {
-		next.Message = fmt.Sprintf("every copy was read back; %d paths are missing, because they could not be read (spec.allowPartial of the Backup)", missing)
+		message += fmt.Sprintf("; %s missing, not readable (spec.allowPartial of the Backup)", text.Count(missing, "path"))
 	}
-	return next
+	if vanished > 0 {
+		message += fmt.Sprintf("; %s vanished before being read", text.Count(vanished, "path"))
+	}
+	if changed > 0 {
+		message += fmt.Sprintf("; %s changed while being read", text.Count(changed, "file"))
+	}
+	return message
 }

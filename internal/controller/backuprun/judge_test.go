@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/mover"
 )
 
@@ -34,6 +35,36 @@ func TestACopyIsNeverNewerThanItCanBe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := sourceTime(&tc.made, tc.asked, now); !got.Time.Equal(tc.want) {
 				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A sample is not all of a copy, and what went while it was read is not in it.
+func TestWhatWasReadIsTold(t *testing.T) {
+	tests := map[string]struct {
+		volume slipwayv1alpha1.BackupVolume
+		read   int64
+		want   string
+	}{
+		"all":      {slipwayv1alpha1.BackupVolume{Files: 60}, 60, "every copy was read back"},
+		"a sample": {slipwayv1alpha1.BackupVolume{Files: 60}, 3, "every copy was checked, and 3 of 60 files read back (spec.verify.mode of the Backup)"},
+		"one that vanished": {
+			slipwayv1alpha1.BackupVolume{Files: 1, Vanished: 1, Changed: 2},
+			1,
+			"every copy was read back; 1 path vanished before being read; 2 files changed while being read",
+		},
+		"a part": {
+			slipwayv1alpha1.BackupVolume{Files: 1, Unreadable: 1},
+			1,
+			"every copy was read back; 1 path missing, not readable (spec.allowPartial of the Backup)",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{volumes: []slipwayv1alpha1.BackupVolume{tc.volume}, verification: &slipwayv1alpha1.BackupVerification{ReadFiles: tc.read}}
+			if got := s.whatWasRead(); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -133,11 +133,11 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 		Bad:  []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionHookAfterFailed},
 	}})
 	return &Reconciler{
-		kit:     tools,
+		kit:        tools,
 		references: transfer.NewReferences(tools.Client, tools.Live),
-		writers: lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
-		exec:    exec,
-		calls:   background.New[call, hook.Ended](maxCalls, maxCallsPerNamespace),
+		writers:    lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
+		exec:       exec,
+		calls:      background.New[call, hook.Ended](maxCalls, maxCallsPerNamespace),
 		finalizer: finalizer.Finalizer{
 			Client: mgr.GetClient(), Name: finalizerHooks, LetGo: slipwayv1alpha1.AnnotationLeaveHooks, Limit: holdLimit,
 		},

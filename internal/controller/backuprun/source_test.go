@@ -2,7 +2,6 @@ package backuprun
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -15,49 +14,71 @@ import (
 func statefulSet(replicas *int32, start int32, templates int) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
 	set.Spec.Replicas, set.Spec.Ordinals = replicas, &appsv1.StatefulSetOrdinals{Start: start}
+	selecting(set, map[string]string{"app": "db"})
 	for i := range templates {
 		set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("v%d", i)}})
 	}
 	return set
 }
 
-// Neither the number of pods nor the first ordinal of a StatefulSet says how much is done to find its claims.
-func TestTheClaimsOfAStatefulSetAreThoseOfItsPods(t *testing.T) {
-	many, none, one, two, negative := int32(1<<31-1), int32(0), int32(1), int32(2), int32(-1)
-	for name, tc := range map[string]struct {
-		set         *appsv1.StatefulSet
-		count       int
-		first, last string
+// The claims that there are count, and not what the spec of a StatefulSet says of their number. Names alone prove nothing of a claim
+// that no pod of the set uses.
+func TestTheClaimsOfAStatefulSetAreThoseThatThereAre(t *testing.T) {
+	many, none, one, two := int32(1<<31-1), int32(0), int32(1), int32(2)
+	ours, others := map[string]string{"app": "db", "more": "x"}, map[string]string{"app": "x-db"}
+	tests := map[string]struct {
+		set    *appsv1.StatefulSet
+		name   string
+		labels map[string]string
+		want   bool
 	}{
-		"as many as nobody says":       {statefulSet(nil, 0, 1), 1, "v0-db-0", "v0-db-0"},
-		"two of two pods":              {statefulSet(&two, 0, 2), 4, "v0-db-0", "v1-db-1"},
-		"none":                         {statefulSet(&none, 0, 1), 0, "", ""},
-		"less than none":               {statefulSet(&negative, 0, 1), 0, "", ""},
-		"from another ordinal on":      {statefulSet(&two, 5, 1), 2, "v0-db-5", "v0-db-6"},
-		"the last ordinals":            {statefulSet(&two, 1<<31-2, 1), 2, "v0-db-2147483646", "v0-db-2147483647"},
-		"beyond the last ordinal":      {statefulSet(&one, 1<<31-1, 1), 1, "v0-db-2147483647", "v0-db-2147483647"},
-		"the largest number":           {statefulSet(&many, 0, 1), tooMany, "v0-db-0", "v0-db-32"},
-		"the largest numbers":          {statefulSet(&many, 1<<31-1, 1), tooMany, "v0-db-2147483647", "v0-db-2147483679"},
-		"the largest number of none":   {statefulSet(&many, 0, 0), 0, "", ""},
-		"many templates for one pod":   {statefulSet(&one, 0, 10_000), tooMany, "v0-db-0", "v32-db-0"},
-		"many templates for many":      {statefulSet(&many, 0, 10_000), tooMany, "v0-db-0", "v32-db-0"},
-		"many templates for no pod":    {statefulSet(&none, 0, 10_000), 0, "", ""},
-		"as many as a run may have":    {statefulSet(&two, 0, maxVolumes/2), maxVolumes, "v0-db-0", "v15-db-1"},
-		"one more than a run may have": {statefulSet(&one, 0, tooMany), tooMany, "v0-db-0", "v32-db-0"},
-	} {
+		"of a pod":                                  {statefulSet(&two, 0, 1), "v0-db-1", nil, true},
+		"of a pod that there is not any more":       {statefulSet(&one, 0, 1), "v0-db-1", ours, true},
+		"of a set that was scaled to none":          {statefulSet(&none, 0, 1), "v0-db-0", ours, true},
+		"of a pod before the first ordinal":         {statefulSet(&two, 1, 1), "v0-db-0", ours, true},
+		"of a pod of nobody":                        {statefulSet(&one, 0, 1), "v0-db-1", nil, false},
+		"of a pod of another set":                   {statefulSet(&one, 0, 1), "v0-db-1", others, false},
+		"of a set whose name ends alike":            {statefulSet(&two, 0, 1), "v0-x-db-1", ours, false},
+		"of a set whose name goes on":               {statefulSet(&two, 0, 1), "v0-db-0-1", ours, false},
+		"of another template":                       {statefulSet(&two, 0, 1), "v1-db-0", ours, false},
+		"of no ordinal":                             {statefulSet(&two, 0, 1), "v0-db-", ours, false},
+		"of an ordinal that nobody writes":          {statefulSet(&two, 0, 1), "v0-db-01", ours, false},
+		"of an ordinal with a sign":                 {statefulSet(&two, 0, 1), "v0-db-+1", ours, false},
+		"of an ordinal beyond all numbers":          {statefulSet(&many, 0, 1), "v0-db-99999999999999999999", ours, false},
+		"of the last of very many":                  {statefulSet(&many, 0, 1), "v0-db-2147483646", nil, true},
+		"of a pod beyond the last ordinal":          {statefulSet(&many, 1<<31-1, 1), "v0-db-4294967293", nil, true},
+		"of a name without a dash":                  {statefulSet(&two, 0, 1), "claim", ours, false},
+		"of a template of ten thousand":             {statefulSet(&two, 0, 10_000), "v9999-db-1", nil, true},
+		"of a set that selects by expressions":      {selecting(statefulSet(&one, 0, 1), nil), "v0-db-1", ours, false},
+		"of a template with the name of the set":    {named(statefulSet(&two, 0, 1), "db"), "db-db-1", nil, true},
+		"of a template with dashes":                 {named(statefulSet(&two, 0, 1), "data-x"), "data-x-db-1", nil, true},
+		"of a template with dashes, of another":     {named(statefulSet(&one, 0, 1), "data-x"), "data-x-db-1", others, false},
+		"of a template with dashes, not any more":   {named(statefulSet(&one, 0, 1), "data-x"), "data-x-db-1", ours, true},
+		"of a template with a number in its name":   {named(statefulSet(&two, 0, 1), "v-1"), "v-1-db-1", nil, true},
+		"of a pod of the set, in another set's way": {statefulSet(&two, 0, 1), "v0-db-1", others, true},
+	}
+	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			got := claimsOf(tc.set)
-			runtime.ReadMemStats(&after)
-			if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<20 {
-				t.Errorf("it took %d KiB of memory, want at most 1024", taken>>10)
+			templates := map[string]int{}
+			for i := range tc.set.Spec.VolumeClaimTemplates {
+				templates[tc.set.Spec.VolumeClaimTemplates[i].Name] = i
 			}
-			if len(got) != tc.count || tc.count > 0 && (got[0] != tc.first || got[len(got)-1] != tc.last) {
-				t.Errorf("%d claims %v, want %d from %s to %s", len(got), got, tc.count, tc.first, tc.last)
+			claim := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: tc.name, Labels: tc.labels}}
+			if got, ok := ownClaimOf(tc.set, templates, claim); ok != tc.want || ok && got.name != tc.name {
+				t.Errorf("got %+v, %t, want %t", got, ok, tc.want)
 			}
 		})
 	}
+}
+
+func selecting(set *appsv1.StatefulSet, labels map[string]string) *appsv1.StatefulSet {
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	return set
+}
+
+func named(set *appsv1.StatefulSet, template string) *appsv1.StatefulSet {
+	set.Spec.VolumeClaimTemplates[0].Name = template
+	return set
 }
 
 func TestTheClaimsThatPodsMountAreNamedOnce(t *testing.T) {

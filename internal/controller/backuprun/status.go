@@ -38,6 +38,8 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.BackupRunStatus {
 		next.Bytes += volume.Bytes
 		next.AddedBytes += volume.AddedBytes
 		next.Unreadable += volume.Unreadable
+		next.Vanished += volume.Vanished
+		next.Changed += volume.Changed
 	}
 	begun := s.next.Ended() || next.Phase == slipwayv1alpha1.BackupRunning || next.Reason == slipwayv1alpha1.ReasonRetrying
 	if begun && next.StartTime == nil {

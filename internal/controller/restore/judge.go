@@ -40,8 +40,20 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 	if s.seen, err = transfer.Observe(ctx, r.kit.Live, s.job, s.pods, desired.Steps); s.err == nil {
 		s.err = err
 	}
+	s.seen.Trouble = s.names().Name(s.seen.Trouble)
+	root := s.restore.Spec.Mover != nil && s.restore.Spec.Mover.RunAs == slipwayv1alpha1.MoverRoot
+	s.recheck.After(transfer.Refused(ctx, r.kit.Live, s.job, &s.seen, "", root, now))
 	s.next = s.follow(now)
 	s.recheck.After(s.next.Recheck)
+}
+
+// names are what the Job uses of the repository.
+func (s *scope) names() mover.Names {
+	return mover.Names{
+		Place: s.origin.place, Destination: s.origin.ofDestination,
+		Credentials: mover.Named{Name: s.origin.credentials, Field: s.origin.ofCredentials},
+		Encryption:  mover.Named{Name: s.origin.encryption, Field: s.origin.ofEncryption},
+	}
 }
 
 func (s *scope) follow(now time.Time) mover.Next {

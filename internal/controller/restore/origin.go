@@ -16,6 +16,8 @@ type origin struct {
 	// encryption and credentials are Secrets, and ofEncryption and ofCredentials the fields that name them.
 	encryption, credentials     string
 	ofEncryption, ofCredentials string
+	// ofDestination is the field with the place.
+	ofDestination string
 	// snapshot is the ID of the copy. Empty: the newest verified one.
 	snapshot string
 	// volume restricts that to the copies of a volume. Empty: there is one volume.
@@ -45,7 +47,7 @@ func (s *scope) find() error {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of Backup %q: %v", s.backup.Name, err)
 	}
 	s.origin.place = place.Of(s.backup.Namespace, s.backup.Name)
-	s.origin.repositoryID = s.backup.Status.RepositoryID
+	s.origin.repositoryID, s.origin.ofDestination = s.backup.Status.RepositoryID, "spec.destination of the Backup"
 	s.origin.encryption, s.origin.ofEncryption = s.backup.EncryptionSecret(), "spec.encryption of the Backup"
 	s.origin.credentials, s.origin.ofCredentials = s.backup.CredentialsSecret(), "spec.credentials of the Backup"
 	if spec.Run != nil {
@@ -82,7 +84,7 @@ func (s *scope) findRepository(repository *slipwayv1alpha1.RestoreRepository) er
 	if err != nil {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.repository.destination: %v", err)
 	}
-	s.origin.place = place
+	s.origin.place, s.origin.ofDestination = place, "spec.repository.destination"
 	s.origin.encryption, s.origin.ofEncryption = repository.Encryption.Name, "spec.repository.encryption"
 	s.origin.credentials, s.origin.ofCredentials = slipwayv1alpha1.DefaultCredentials, "spec.repository.credentials"
 	if repository.Credentials != nil {

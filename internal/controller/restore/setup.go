@@ -91,11 +91,11 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 		Bad:  []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionOwnersNotKept},
 	}})
 	return &Reconciler{
-		kit:     tools,
+		kit:        tools,
 		references: transfer.NewReferences(tools.Client, tools.Live),
-		metrics: newMetrics(mgr.GetCache()),
-		image:   options.Image,
-		logs:    transfer.PodLogs{Client: clients},
-		writers: lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: &lease.Turns{}},
+		metrics:    newMetrics(mgr.GetCache()),
+		image:      options.Image,
+		logs:       transfer.PodLogs{Client: clients},
+		writers:    lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: &lease.Turns{}},
 	}, nil
 }

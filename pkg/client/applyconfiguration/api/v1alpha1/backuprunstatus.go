@@ -46,6 +46,10 @@ type BackupRunStatusApplyConfiguration struct {
 	AddedBytes *int64 `json:"addedBytes,omitempty"`
 	// unreadable is how many paths are missing in the copies. It is 0 unless the Backup allows partial copies.
 	Unreadable *int64 `json:"unreadable,omitempty"`
+	// vanished is how many paths were removed between the listing of their folder and the reading. They are not in the copies.
+	Vanished *int64 `json:"vanished,omitempty"`
+	// changed is how many files changed while they were read. They are in the copies as they were read.
+	Changed *int64 `json:"changed,omitempty"`
 	// progress of the volume that is being read or verified. Absent in a run that has ended.
 	Progress *TransferProgressApplyConfiguration `json:"progress,omitempty"`
 	// verification is how the copies were verified. Absent: they were not.
@@ -188,6 +192,22 @@ func (b *BackupRunStatusApplyConfiguration) WithAddedBytes(value int64) *BackupR
 // If called multiple times, the Unreadable field is set to the value of the last call.
 func (b *BackupRunStatusApplyConfiguration) WithUnreadable(value int64) *BackupRunStatusApplyConfiguration {
 	b.Unreadable = &value
+	return b
+}
+
+// WithVanished sets the Vanished field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Vanished field is set to the value of the last call.
+func (b *BackupRunStatusApplyConfiguration) WithVanished(value int64) *BackupRunStatusApplyConfiguration {
+	b.Vanished = &value
+	return b
+}
+
+// WithChanged sets the Changed field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Changed field is set to the value of the last call.
+func (b *BackupRunStatusApplyConfiguration) WithChanged(value int64) *BackupRunStatusApplyConfiguration {
+	b.Changed = &value
 	return b
 }
 

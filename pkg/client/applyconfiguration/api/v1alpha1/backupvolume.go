@@ -42,6 +42,10 @@ type BackupVolumeApplyConfiguration struct {
 	Unreadable *int64 `json:"unreadable,omitempty"`
 	// skipped is how many sockets and devices there were, which are not kept.
 	Skipped *int64 `json:"skipped,omitempty"`
+	// vanished is how many paths were removed between the listing of their folder and the reading. They are not in the copy.
+	Vanished *int64 `json:"vanished,omitempty"`
+	// changed is how many files changed while they were read. They are in the copy as they were read.
+	Changed *int64 `json:"changed,omitempty"`
 }
 
 // BackupVolumeApplyConfiguration constructs a declarative configuration of the BackupVolume type for use with
@@ -143,5 +147,21 @@ func (b *BackupVolumeApplyConfiguration) WithUnreadable(value int64) *BackupVolu
 // If called multiple times, the Skipped field is set to the value of the last call.
 func (b *BackupVolumeApplyConfiguration) WithSkipped(value int64) *BackupVolumeApplyConfiguration {
 	b.Skipped = &value
+	return b
+}
+
+// WithVanished sets the Vanished field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Vanished field is set to the value of the last call.
+func (b *BackupVolumeApplyConfiguration) WithVanished(value int64) *BackupVolumeApplyConfiguration {
+	b.Vanished = &value
+	return b
+}
+
+// WithChanged sets the Changed field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Changed field is set to the value of the last call.
+func (b *BackupVolumeApplyConfiguration) WithChanged(value int64) *BackupVolumeApplyConfiguration {
+	b.Changed = &value
 	return b
 }

@@ -1,0 +1,106 @@
+//go:build apitest
+
+package backuprun_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
+)
+
+// A StatefulSet that was scaled down still has its data, and whoever backs it up means them.
+func TestTheClaimsOfAStatefulSetAreCopiedWhateverItsReplicas(t *testing.T) {
+	env.StartOperator(t, nil)
+	one, none := int32(1), int32(0)
+	for name, change := range map[string]func(*appsv1.StatefulSetSpec){
+		"scaled to one":             func(s *appsv1.StatefulSetSpec) { s.Replicas = &one },
+		"scaled to none":            func(s *appsv1.StatefulSetSpec) { s.Replicas = &none },
+		"from another ordinal on":   func(s *appsv1.StatefulSetSpec) { s.Ordinals = &appsv1.StatefulSetOrdinals{Start: 1} },
+		"of more than there can be": func(s *appsv1.StatefulSetSpec) { most := int32(1<<31 - 1); s.Replicas = &most },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(b *slipwayv1alpha1.Backup) { b.Spec.Source = "statefulset/db" })
+			labels := map[string]string{"app": "db"}
+			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: f.namespace}, Spec: appsv1.StatefulSetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "db"}}},
+				},
+			}}
+			claim := &corev1.PersistentVolumeClaim{}
+			if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: f.namespace, Name: "shop-data"}, claim); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"data-db-0", "data-db-1", "data-other-db-0"} {
+				made := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace, Labels: labels}}
+				made.Spec.AccessModes, made.Spec.Resources = claim.Spec.AccessModes, claim.Spec.Resources
+				f.create(made)
+			}
+			set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: claim.Spec}}
+			set.Spec.VolumeClaimTemplates[0].Spec.VolumeName = ""
+			change(&set.Spec)
+			f.create(set)
+			f.run("by-hand")
+			environment.Eventually(t, func() error {
+				run := &slipwayv1alpha1.BackupRun{}
+				if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: f.namespace, Name: "by-hand"}, run); err != nil {
+					return err
+				}
+				var claims []string
+				for _, volume := range run.Status.Volumes {
+					claims = append(claims, volume.Claim)
+				}
+				if got := strings.Join(claims, " "); got != "data-db-0 data-db-1" {
+					return fmt.Errorf("it copies %q: %s", got, run.Status.Message)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// A Job has no condition for a pod that is refused. Its controller tells of it in an event.
+func TestWhatRefusesThePodOfARunIsTold(t *testing.T) {
+	env.StartOperator(t, nil)
+	for name, tc := range map[string]struct{ said, reason, want string }{
+		"a quota": {
+			`Error creating: pods "by-hand-x-abcde" is forbidden: exceeded quota: pods, requested: pods=1, used: pods=1, limited: pods=1`,
+			slipwayv1alpha1.ReasonQuotaExceeded, `ResourceQuota "pods" does not allow it: pods=1 is asked for and 1 of 1 is used`,
+		},
+		"the Pod Security level": {
+			`Error creating: pods "by-hand-x-abcde" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`,
+			slipwayv1alpha1.ReasonPodsForbidden, "spec.mover.runAs of the Backup is Root, which the namespace has to allow",
+		},
+		"a LimitRange": {
+			`Error creating: pods "by-hand-x-abcde" is forbidden: maximum memory usage per Container is 64Mi, but limit is 1Gi`,
+			slipwayv1alpha1.ReasonPodsForbidden, "spec.mover.resources.limits.memory",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(b *slipwayv1alpha1.Backup) {
+				b.Spec.Mover = &slipwayv1alpha1.BackupMover{RunAs: slipwayv1alpha1.MoverRoot}
+			})
+			f.create(f.secret("shop-encryption", "password"))
+			run := f.run("by-hand")
+			job := f.job(run.Name + "-0-1")
+			f.create(&corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{Name: "refused", Namespace: f.namespace},
+				InvolvedObject: corev1.ObjectReference{Kind: "Job", Namespace: f.namespace, Name: job.Name, UID: job.UID, APIVersion: "batch/v1"},
+				Type:           corev1.EventTypeWarning, Reason: "FailedCreate", Message: tc.said, LastTimestamp: metav1.Now(),
+			})
+			if run = f.wait("by-hand", slipwayv1alpha1.BackupRunning, tc.reason); !strings.Contains(run.Status.Message, tc.want) {
+				t.Errorf("it says %q, want %q", run.Status.Message, tc.want)
+			}
+		})
+	}
+}
