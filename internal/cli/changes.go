@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // maxFetched is how many changes one command shows at most.
@@ -155,26 +156,26 @@ func (o *changesOptions) fetch(ctx context.Context, endpoint string, params url.
 	if o.output != formatTable {
 		return o.output.print(o.Streams.Out, all)
 	}
-	return o.printChanges(all)
+	return o.printChanges(all, params.Get("namespace"))
 }
 
-func (o *changesOptions) printChanges(all *api.Changes) error {
+func (o *changesOptions) printChanges(all *api.Changes, namespace string) error {
 	printer := &watchPrinter{out: o.Streams.Out, colours: o.Colour}
-	text := &strings.Builder{}
+	lines := &strings.Builder{}
 	for i := len(all.Changes) - 1; i >= 0; i-- {
 		r := &all.Changes[i].Record
-		fmt.Fprintf(text, "%s %s\n", printer.colour(faint, r.Time.Local().Format(time.DateTime)), changeTitle(printer, r))
+		fmt.Fprintf(lines, "%s %s\n", printer.colour(faint, r.Time.Local().Format(time.DateTime)), changeTitle(printer, r))
 		if o.diff {
-			printer.fields(text, r.Fields)
+			printer.fields(lines, r.Fields)
 		}
 		if r.Reason != "" {
-			fmt.Fprintf(text, "  note: %s\n", printable(r.Reason))
+			fmt.Fprintf(lines, "  note: %s\n", printable(r.Reason))
 		}
 	}
 	if len(all.Changes) == 0 {
-		fmt.Fprintln(text, "No changes that you may see.")
+		fmt.Fprintf(lines, "No changes of what %s.\n", o.mayList(namespace))
 	}
-	if _, err := io.WriteString(o.Streams.Out, text.String()); err != nil {
+	if _, err := io.WriteString(o.Streams.Out, lines.String()); err != nil {
 		return err
 	}
 	return o.printView(&all.View, all.Next != "", all.Incomplete)
@@ -189,25 +190,25 @@ func changeTitle(printer *watchPrinter, r *change.Record) string {
 
 // printView says, beside the output, what of an answer is missing or late.
 func (p *program) printView(view *api.View, more bool, incomplete []string) error {
-	text := &strings.Builder{}
+	out := &strings.Builder{}
 	if more {
-		fmt.Fprintln(text, "There are more: use --limit, or a shorter --since.")
+		fmt.Fprintln(out, "There are more: use --limit, or a shorter --since.")
 	}
 	for _, one := range incomplete {
-		fmt.Fprintf(text, "Not complete: %s\n", printable(one))
+		fmt.Fprintf(out, "Not complete: %s\n", printable(one))
 	}
 	switch {
 	case view.Lag < 0:
-		fmt.Fprintln(text, "Of some of these kinds the monitor has heard nothing yet.")
+		fmt.Fprintln(out, "Of some of these kinds the monitor has heard nothing yet.")
 	case view.Lag >= 1:
-		fmt.Fprintf(text, "The monitor is up to %s late.\n", time.Duration(view.Lag*float64(time.Second)).Round(time.Second))
+		fmt.Fprintf(out, "The monitor is up to %s late.\n", time.Duration(view.Lag*float64(time.Second)).Round(time.Second))
 	}
 	for _, one := range view.Uncovered {
-		fmt.Fprintf(text, "Not covered: %s is %s: %s\n", printable(one.Kind), printable(one.State), printable(one.Reason))
+		fmt.Fprintf(out, "Not covered: %s is %s: %s\n", printable(one.Kind), printable(one.State), printable(one.Reason))
 	}
 	if n := view.UncoveredCount - len(view.Uncovered); n > 0 {
-		fmt.Fprintf(text, "Not covered: %d more kinds\n", n)
+		fmt.Fprintf(out, "Not covered: %s\n", text.Count(int64(n), "more kind"))
 	}
-	_, err := io.WriteString(p.Streams.ErrOut, text.String())
+	_, err := io.WriteString(p.Streams.ErrOut, out.String())
 	return err
 }

@@ -103,7 +103,7 @@ func TestCRDCheckAgainstAFile(t *testing.T) {
 		"something breaks": {
 			[]string{after, "--against", before},
 			exitBreaks,
-			[]string{"widgets.example.com: 3 breaking, 0 risky, 1 other changes\n", "Breaking   v1        .spec.mode      EnumRestricted   not allowed any more"},
+			[]string{"widgets.example.com: 3 breaking, 0 risky, 1 other change\n", "Breaking   v1        .spec.mode      EnumRestricted   not allowed any more"},
 			"",
 		},
 		"nothing changes":         {[]string{before, "--against", before}, 0, []string{"widgets.example.com: nothing changed\n"}, ""},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/internal/monitor/crdcheck"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 const (
@@ -146,8 +147,8 @@ func crdLine(report *crdReport) string {
 		parts = append(parts, "nothing changed")
 	}
 	if len(report.Findings) > 0 {
-		parts = append(parts, fmt.Sprintf("%d breaking, %d risky, %d other changes",
-			counts[crdcheck.Breaking], counts[crdcheck.Risky], counts[crdcheck.Info]))
+		parts = append(parts, fmt.Sprintf("%d breaking, %d risky, %s",
+			counts[crdcheck.Breaking], counts[crdcheck.Risky], text.Count(int64(counts[crdcheck.Info]), "other change")))
 	}
 	line := report.Name + ": " + strings.Join(parts, ", ")
 	if report.Objects != nil {
@@ -157,7 +158,11 @@ func crdLine(report *crdReport) string {
 }
 
 func crdObjectsLine(objects *crdObjects) string {
-	line := fmt.Sprintf("%d objects checked", objects.Checked)
+	line := text.Count(int64(objects.Checked), "object") + " checked"
+	lose := "lose"
+	if objects.Pruned == 1 {
+		lose = "loses"
+	}
 	var parts []string
 	for _, part := range []struct {
 		count int
@@ -165,7 +170,7 @@ func crdObjectsLine(objects *crdObjects) string {
 	}{
 		{objects.Breaks, "%d cannot be written"},
 		{objects.BreaksOnEdit, "%d cannot be edited in places"},
-		{objects.Pruned, "%d lose fields"},
+		{objects.Pruned, "%d " + lose + " fields"},
 		{objects.Unknown, "%d could not be checked"},
 	} {
 		if part.count > 0 {
@@ -216,12 +221,15 @@ func crdObjectRows(object *crdObject) [][]string {
 		add(problem.Field, refusalText(problem)+": "+problem.Message)
 	}
 	if object.MoreProblems > 0 {
-		add("", fmt.Sprintf("and %d more problems", object.MoreProblems))
+		add("", "and "+text.Count(int64(object.MoreProblems), "more problem"))
 	}
 	for _, field := range object.Pruned {
 		add(field, "is removed")
 	}
-	if object.MorePruned > 0 {
+	switch {
+	case object.MorePruned == 1:
+		add("", "and 1 more field is removed")
+	case object.MorePruned > 0:
 		add("", fmt.Sprintf("and %d more fields are removed", object.MorePruned))
 	}
 	if object.Incomplete != "" {

@@ -41,6 +41,18 @@ func (f *monitorFlags) addFlags(command *cobra.Command) {
 	command.Flags().StringVar(&f.address, "monitor-url", "", "ask the monitor at this https address, and not through the API server")
 }
 
+// mayList says who asks, and of where: what an answer without anything is about. namespace is empty for all.
+func (f *monitorFlags) mayList(namespace string) string {
+	who := "you"
+	if f.account != "" {
+		who = "the ServiceAccount " + printable(f.account)
+	}
+	if namespace != "" {
+		return fmt.Sprintf("%s may list in namespace %q", who, namespace)
+	}
+	return who + " may list in all namespaces; rights in one namespace count with -n NAMESPACE"
+}
+
 // monitorClient asks the monitor. The token of the user goes to it and to nobody else.
 type monitorClient struct {
 	http *http.Client

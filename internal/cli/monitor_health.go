@@ -90,7 +90,7 @@ func (o *monitorOptions) health(ctx context.Context) error {
 		}
 	}
 	if len(counts) == 0 {
-		counts = []string{"nothing that you may list"}
+		counts = []string{"nothing that " + o.mayList(o.explicitNamespace())}
 	}
 	if _, err := fmt.Fprintf(o.Streams.Out, "%s\n", strings.Join(counts, ", ")); err != nil {
 		return err
@@ -130,6 +130,11 @@ func (o *monitorOptions) coverage(ctx context.Context) error {
 	}
 	if err := table(o.Streams.Out, rows); err != nil {
 		return err
+	}
+	if len(answer.Kinds) == 0 {
+		if _, err := fmt.Fprintf(o.Streams.ErrOut, "No kind that %s.\n", o.mayList(o.explicitNamespace())); err != nil {
+			return err
+		}
 	}
 	if !answer.Complete {
 		_, err := fmt.Fprintln(o.Streams.ErrOut, "The monitor has not read all definitions yet.")

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
@@ -100,6 +104,47 @@ func TestHealthAndCoverageOfTheMonitorAreShown(t *testing.T) {
 	_, stdout, _ = askMonitor(t, answers, `{"token":"t"}`, "coverage")
 	if strings.Index(stdout, "b.example.com") > strings.Index(stdout, "a.example.com") || !strings.Contains(stdout, "403") {
 		t.Errorf("%s", stdout)
+	}
+}
+
+// TestNothingHasAReason: an answer without anything says whose rights it is about, and where.
+func TestNothingHasAReason(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body any
+		args []string
+		want string
+	}{
+		"health everywhere":     {&api.HealthSummary{}, []string{"health"}, "nothing that you may list in all namespaces; rights in one namespace count with -n NAMESPACE"},
+		"health in a namespace": {&api.HealthSummary{}, []string{"health", "-n", "demo"}, `nothing that you may list in namespace "demo"`},
+		"changes everywhere":    {&api.Changes{}, []string{"changes"}, "No changes of what you may list in all namespaces; rights"},
+		"changes in one":        {&api.Changes{}, []string{"changes", "-n", "demo"}, `No changes of what you may list in namespace "demo".`},
+		"coverage":              {&api.Coverage{Complete: true}, []string{"coverage"}, "No kind that you may list in all namespaces; rights"},
+	} {
+		code, stdout, stderr := askMonitor(t, &monitorAnswers{code: 200, body: tc.body}, `{"token":"t"}`, tc.args...)
+		if code != 0 || !strings.Contains(stdout+stderr, tc.want) {
+			t.Errorf("%s: %d, want %q in\n%s%s", name, code, tc.want, stdout, stderr)
+		}
+	}
+	if got := (&monitorFlags{account: "demo/viewer"}).mayList(""); !strings.HasPrefix(got, "the ServiceAccount demo/viewer may list in all namespaces; ") {
+		t.Error(got)
+	}
+}
+
+// TestOneOfAThingIsNoPlural looks at lines that count what may be one.
+func TestOneOfAThingIsNoPlural(t *testing.T) {
+	out := &bytes.Buffer{}
+	p := &program{Options: Options{Streams: genericiooptions.IOStreams{Out: out, ErrOut: out}}}
+	watch := &watchPrinter{out: out, output: formatTable, kinds: 1, objects: 1}
+	view := treeView{Left: 1}
+	if err := errors.Join(p.printView(&api.View{UncoveredCount: 1}, false, nil), watch.begin(), printTree(out, view, now)); err != nil {
+		t.Fatal(err)
+	}
+	watch.fields(out, make([]change.Field, maxWatchFields+1))
+	got := out.String() + crdObjectsLine(&crdObjects{Checked: 1, Pruned: 1})
+	for _, want := range []string{"Not covered: 1 more kind\n", "Watching 1 kind with 1 object. ", "Not shown: 1 more object (--limit)", "... and 1 more field\n", "1 object checked: 1 loses fields"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in\n%s", want, got)
+		}
 	}
 }
 

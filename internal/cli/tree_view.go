@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // branch is an object in the output of tree.
@@ -99,7 +100,7 @@ func printTree(out io.Writer, view treeView, now time.Time) error {
 		return err
 	}
 	if view.Left > 0 {
-		if _, err := fmt.Fprintf(out, "Not shown: %d more objects (--limit).\n", view.Left); err != nil {
+		if _, err := fmt.Fprintf(out, "Not shown: %s (--limit).\n", text.Count(int64(view.Left), "more object")); err != nil {
 			return err
 		}
 	}

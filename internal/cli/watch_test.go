@@ -123,7 +123,7 @@ func TestWatchSaysWhatIsNotWatched(t *testing.T) {
 	} {
 		must(t, printer.show(s))
 	}
-	if want := "Watching 1 kinds with 4 objects. Ctrl-C ends it.\n"; out.String() != want {
+	if want := "Watching 1 kind with 4 objects. Ctrl-C ends it.\n"; out.String() != want {
 		t.Errorf("%q, want %q", out, want)
 	}
 	if want := "not watched: as.example.com: you may not list and watch it\uFFFD\nnot watched: bs.example.com: no answer\n"; errOut.String() != want {

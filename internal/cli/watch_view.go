@@ -93,7 +93,7 @@ func (p *watchPrinter) begin() error {
 	if p.output != formatTable {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.out, "%s\n", p.colour(faint, fmt.Sprintf("Watching %d kinds with %d objects. Ctrl-C ends it.", p.kinds, p.objects)))
+	_, err := fmt.Fprintf(p.out, "%s\n", p.colour(faint, fmt.Sprintf("Watching %s with %s. Ctrl-C ends it.", text.Count(int64(p.kinds), "kind"), text.Count(int64(p.objects), "object"))))
 	return err
 }
 
@@ -156,7 +156,7 @@ func (p *watchPrinter) title(r *change.Record) string {
 func (p *watchPrinter) fields(lines io.Writer, fields []change.Field) {
 	for i, field := range fields {
 		if i == maxWatchFields {
-			fmt.Fprintf(lines, "  ... and %d more fields\n", len(fields)-i)
+			fmt.Fprintf(lines, "  ... and %s\n", text.Count(int64(len(fields)-i), "more field"))
 			break
 		}
 		fmt.Fprintln(lines, "  "+p.field(field))

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // maxWhyObjects bounds how many objects below the named one why reads.
@@ -33,7 +33,7 @@ func (o *whyOptions) loadAny(ctx context.Context, argument string) (*clients, *f
 	}
 	f := &findings{any: family, other: other, unreadable: family.unreadable}
 	if family.left > 0 {
-		family.unanswered = append(family.unanswered, fmt.Sprintf("%d more objects below it", family.left))
+		family.unanswered = append(family.unanswered, text.Count(int64(family.left), "more object")+" below it")
 	}
 	// Events of an object without a namespace are in the namespace default.
 	at := *clients.clients

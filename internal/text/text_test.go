@@ -41,3 +41,11 @@ func TestPrintableHoldsNothingThatATerminalObeys(t *testing.T) {
 		}
 	}
 }
+
+func TestCountOfOneIsNoPlural(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 files", 1: "1 file", 2: "2 files"} {
+		if got := text.Count(n, "file"); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}

@@ -241,3 +241,13 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestOneIsNoPlural: what pages show of the output counts one file, and not one files.
+func TestOneIsNoPlural(t *testing.T) {
+	wrong := regexp.MustCompile(`(?:^|[^0-9.,/])1 (?:more |other )?(?:files|objects|kinds|fields|problems|changes|paths|owners|attributes|schemas|lose fields)\b`)
+	for file, text := range pages(t) {
+		for _, found := range wrong.FindAllString(text, -1) {
+			t.Errorf("%s: %q", file, found)
+		}
+	}
+}

@@ -63,7 +63,7 @@ func boundProblems(problems []revision.Problem) []revision.Problem {
 		}
 	}
 	if last != nil {
-		last.Message = fmt.Sprintf("there are %d more problems", left)
+		last.Message = moreProblems(left)
 		told = append(told, *last)
 	}
 	return told
@@ -154,7 +154,7 @@ func boundObjects(problems []revision.Problem) []listed {
 		bounded = append(bounded, one)
 		of := objectOf(one.Problem)
 		if more, cut := left[of]; cut && after[of] == i {
-			more.Message = fmt.Sprintf("there are %d more problems of it", more.stands)
+			more.Message = moreProblems(more.stands) + " of it"
 			bounded = append(bounded, more)
 		}
 	}
@@ -190,4 +190,12 @@ func logProblems(log *slog.Logger, before, now []revision.Problem) {
 	if more > 0 {
 		log.Warn("more is not served as it is written", "problems", more)
 	}
+}
+
+// moreProblems says how many problems are not told one by one.
+func moreProblems(n int) string {
+	if n == 1 {
+		return "there is 1 more problem"
+	}
+	return fmt.Sprintf("there are %d more problems", n)
 }

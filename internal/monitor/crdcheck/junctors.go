@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // compareJunctors compares allOf, anyOf, oneOf and not. What is in them only constrains values, so each alternative is compared
@@ -47,11 +49,11 @@ func (w *walk) compareAlternatives(at *path, name string, was, is []apiextension
 	switch {
 	case fewer == 0 && more == 0:
 	case fewer > 0 && more > 0:
-		w.add(Risky, at.String(), JunctorChanged, "%s: %d schemas came, %d went", name, added, gone)
+		w.add(Risky, at.String(), JunctorChanged, "%s: %s came, %d went", name, schemas(added), gone)
 	case fewer > 0:
-		w.add(Breaking, at.String(), JunctorAdded, "%s refuses more: it had %d schemas, has %d", name, len(before), len(after))
+		w.add(Breaking, at.String(), JunctorAdded, "%s refuses more: it had %s, has %d", name, schemas(len(before)), len(after))
 	default:
-		w.add(Info, at.String(), JunctorRemoved, "%s refuses less: it had %d schemas, has %d", name, len(before), len(after))
+		w.add(Info, at.String(), JunctorRemoved, "%s refuses less: it had %s, has %d", name, schemas(len(before)), len(after))
 	}
 }
 
@@ -64,13 +66,15 @@ func (w *walk) compareOneOf(at *path, was, is []apiextensionsv1.JSONSchemaProps)
 	switch {
 	case slices.Equal(before, after):
 	case len(before) == 0:
-		w.add(Breaking, at.String(), JunctorAdded, "exactly one of %d schemas has to hold now (oneOf)", len(after))
+		w.add(Breaking, at.String(), JunctorAdded, "exactly one of %s has to hold now (oneOf)", schemas(len(after)))
 	case len(after) == 0:
-		w.add(Info, at.String(), JunctorRemoved, "oneOf with %d schemas is gone", len(before))
+		w.add(Info, at.String(), JunctorRemoved, "oneOf with %s is gone", schemas(len(before)))
 	default:
-		w.add(Risky, at.String(), JunctorChanged, "oneOf had %d schemas, has %d; which ones changed", len(before), len(after))
+		w.add(Risky, at.String(), JunctorChanged, "oneOf had %s, has %d; which ones changed", schemas(len(before)), len(after))
 	}
 }
+
+func schemas(n int) string { return text.Count(int64(n), "schema") }
 
 // schemaTexts returns schemas as texts, sorted.
 func schemaTexts(schemas []apiextensionsv1.JSONSchemaProps) []string {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/text"
 )
 
 // followLosses tells of what the store loses while it is used.
@@ -94,7 +95,7 @@ func (r *Recorder) tell(ctx context.Context, loss *store.Loss, kinds []change.Ki
 	}
 	reason := fmt.Sprintf("the store has lost the file %s (%s)", loss.File, loss.Cause)
 	if loss.Records > 0 {
-		reason += fmt.Sprintf(" with %d changes of all kinds", loss.Records)
+		reason += fmt.Sprintf(" with %s of all kinds", text.Count(loss.Records, "change"))
 	}
 	for _, kind := range kinds {
 		err := r.store.Commit(ctx, store.Batch{Kind: kind, Records: []change.Record{{
