@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipway-dev/slipway/internal/controller/backup"
 )
 
 // kindsOf counts how often each kind is in a budget.
@@ -40,6 +42,11 @@ func TestTheCacheBudgetIsDocumented(t *testing.T) {
 	for _, budget := range []map[client.Object]cache.ByObject{cacheOptions(nil, "slipway-system").ByObject, exposureBudget(nil).ByObject, whole.Classes.ByObject, whole.Objects.ByObject, limited} {
 		kindsOf(cached, budget)
 	}
+	named := map[client.Object]cache.ByObject{}
+	for _, object := range backup.Named(false) {
+		named[object] = cache.ByObject{}
+	}
+	kindsOf(cached, named)
 	_, text, _ := strings.Cut(readFile(t, "docs", "architecture.md"), "## The cache budget")
 	text, _, _ = strings.Cut(text, "In addition,")
 	stated := map[string]int{}
