@@ -150,7 +150,7 @@ func (a *app) record(ctx context.Context, history *store.Store, servers *sync.Wa
 		return errors.Join(err, r.Close(ctx))
 	}
 	parts.Recorder, parts.Coverage, parts.CoverageOf = r, s.Coverage, s.CoverageOf
-	a.ready.follow(s.Coverage)
+	a.ready.follow(s.Coverage, func() string { return r.Trouble().Words() })
 	if err := metrics.Register(a.registry, r, history, s.Coverage); err != nil {
 		return errors.Join(err, r.Close(ctx))
 	}
@@ -177,6 +177,7 @@ func (a *app) supervisor(r *recorder.Recorder) (*supervisor.Supervisor, error) {
 	}
 	return supervisor.New(a.access, r, supervisor.Options{
 		Builtin: builtin, Include: c.Include, Exclude: c.Exclude, MaxKinds: c.Max, MaxObjectBytes: int(c.MaxObjectBytes),
-		Clock: a.clock, Log: a.log,
+		Trouble: func() (string, time.Time) { now := r.Trouble(); return now.Words(), now.Since },
+		Clock:   a.clock, Log: a.log,
 	})
 }

@@ -25,6 +25,8 @@ type readiness struct {
 	mutex    sync.Mutex
 	problem  error
 	coverage func() supervisor.Coverage
+	// trouble is why the store takes no changes, empty while it does.
+	trouble func() string
 }
 
 func (r *readiness) set(problem error) {
@@ -33,10 +35,21 @@ func (r *readiness) set(problem error) {
 	r.problem = problem
 }
 
-func (r *readiness) follow(coverage func() supervisor.Coverage) {
+func (r *readiness) follow(coverage func() supervisor.Coverage, trouble func() string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.problem, r.coverage = nil, coverage
+	r.problem, r.coverage, r.trouble = nil, coverage, trouble
+}
+
+// degraded says what is wrong with a monitor that is ready. It stays ready while its store takes no changes: a pod that is not ready is no
+// endpoint of its Service any more, and nobody could read what the history has, and why it ends.
+func (r *readiness) degraded() string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.trouble == nil {
+		return ""
+	}
+	return r.trouble()
 }
 
 func (r *readiness) check() error {
@@ -72,6 +85,10 @@ func (a *app) serve(ctx context.Context, servers *sync.WaitGroup, fail func(erro
 	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := a.ready.check(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		if why := a.ready.degraded(); why != "" {
+			_, _ = w.Write([]byte("degraded: " + why + "\n"))
 			return
 		}
 		_, _ = w.Write([]byte("ok\n"))

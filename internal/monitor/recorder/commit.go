@@ -121,6 +121,26 @@ type Trouble struct {
 	Since time.Time
 	// Message says more.
 	Message string
+	// limit tells that it is the limit of the store that is reached, and not that of the disk.
+	limit bool
+}
+
+// Words says it to everybody, without a path: empty while there is no trouble.
+func (t Trouble) Words() string {
+	const none = "the store takes no changes: "
+	switch {
+	case t.Kind == "":
+		return ""
+	case t.Kind == store.NoSpace && t.limit:
+		return none + "the last states of all objects alone need more than its limit (store.maxBytes)"
+	case t.Kind == store.NoSpace:
+		return none + "its disk is full"
+	case t.Kind == store.ReadOnly:
+		return none + "its disk may not be written"
+	case t.Kind == store.Corrupt:
+		return none + "a file of it is damaged"
+	}
+	return none + "its disk reports errors"
 }
 
 // trouble is what is wrong with the store now. A line is logged when that changes.
@@ -143,7 +163,9 @@ func (t *trouble) set(err error) {
 	if t.now.Kind == kind {
 		return
 	}
-	t.now = Trouble{Kind: kind, Since: t.clock.Now(), Message: err.Error()}
+	t.now = Trouble{
+		Kind: kind, Since: t.clock.Now(), Message: err.Error(), limit: known != nil && known.Err == nil,
+	}
 	t.log.Error("changes wait, because the store takes none", "trouble", kind, "error", err.Error())
 }
 

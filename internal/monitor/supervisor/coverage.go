@@ -254,7 +254,7 @@ func (s *Supervisor) Coverage() Coverage {
 		Kinds: make([]KindCoverage, 0, len(kinds)),
 	}
 	for _, one := range kinds {
-		all.Kinds = append(all.Kinds, one.snapshot())
+		all.Kinds = append(all.Kinds, s.withTrouble(one.snapshot()))
 	}
 	slices.SortFunc(all.Kinds, func(a, b KindCoverage) int {
 		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Resource, b.Kind.Resource))
@@ -268,5 +268,23 @@ func (s *Supervisor) CoverageOf(kind schema.GroupResource) (KindCoverage, bool) 
 	if one == nil {
 		return KindCoverage{}, false
 	}
-	return one.snapshot(), true
+	return s.withTrouble(one.snapshot()), true
+}
+
+// withTrouble says of a kind that is read that nothing of it is stored. A failure that passes within seconds is none.
+func (s *Supervisor) withTrouble(seen KindCoverage) KindCoverage {
+	if s.options.Trouble == nil {
+		return seen
+	}
+	reason, since := s.options.Trouble()
+	return troubled(seen, s.options.Clock.Now(), reason, since)
+}
+
+func troubled(seen KindCoverage, now time.Time, reason string, since time.Time) KindCoverage {
+	if reason == "" || now.Sub(since) < behindAfter || seen.State != Live && seen.State != Behind && seen.State != Listing {
+		return seen
+	}
+	seen.State, seen.Since, seen.Reason = Behind, since, reason
+	seen.Lag = max(seen.Lag, now.Sub(since))
+	return seen
 }

@@ -36,6 +36,8 @@ type Options struct {
 	// StartsPerSecond is how many kinds begin to be followed in a second, 100 by default. So many may begin at once, when
 	// none did in the second before.
 	StartsPerSecond float32
+	// Trouble says why the sink stores nothing, empty while it does, and since when. Nil: it always does.
+	Trouble func() (reason string, since time.Time)
 	// Clock is the time, and Log takes lines. Both must be set.
 	Clock Clock
 	Log   *slog.Logger
