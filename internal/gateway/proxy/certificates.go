@@ -124,9 +124,17 @@ func (c *Certificates) Get(hello *tls.ClientHelloInfo) (certificate *tls.Certifi
 		found = set.find(name)
 	}
 	if found == nil {
+		if !set.knows(portOfConn(hello.Conn), name) {
+			endHandshake(hello.Conn, alertNoName(hello))
+		}
 		return nil, errNoCertificate
 	}
 	return found, nil
+}
+
+// knows reports whether a name is that of a listener, though it has no certificate. That is an internal error.
+func (s *certificateSet) knows(port int32, name string) bool {
+	return s.isListeners(port) && s.ports[port].find(name) != nil
 }
 
 // differ reports whether a request's host has another certificate than the server name for
