@@ -18,9 +18,9 @@ var (
 	// A file or folder of the repository in a page's code, from its root.
 	repositoryPath = regexp.MustCompile("[`\\s(\"'](\\./)?((?:api|charts|cmd|config|docs|hack|internal|pkg|test)/[A-Za-z0-9_.*{},/\\[\\]-]+)")
 	// A file of a program, by its name or the end of its path.
-	sourceFile = regexp.MustCompile("(?:^|[`\\s(\"',])((?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+\\.(?:go|sh|mk))\\b")
-	// foreign look like files of the repository: a file of client-go, and an API group.
-	foreign = []string{"tools/cache/reflector.go", "keda.sh"}
+	sourceFile = regexp.MustCompile("(?:^|[`\\s(\"',])((?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+\\.(?:go|mk))\\b")
+	// foreign looks like a file of the repository, and is one of client-go.
+	foreign = []string{"tools/cache/reflector.go"}
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.*?)\s*$`)
@@ -81,7 +81,7 @@ func TestPathsOfPagesExist(t *testing.T) {
 	for file, raw := range filesOf(t, func(name string) bool { return name == "doc.go" }) {
 		texts[file] = string(raw)
 	}
-	sources := filesOf(t, func(name string) bool { return slices.Contains([]string{".go", ".sh", ".mk"}, filepath.Ext(name)) })
+	sources := filesOf(t, func(name string) bool { return slices.Contains([]string{".go", ".mk"}, filepath.Ext(name)) })
 	for file, text := range texts {
 		for _, name := range missing(text, inRepository) {
 			t.Errorf("%s names %s, which is not there", file, name)
