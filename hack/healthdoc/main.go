@@ -91,6 +91,9 @@ func decides(p health.Profile) string {
 	if p.HasNoStatus {
 		return "has no status: `Unknown`"
 	}
+	if p.MayHaveNoStatus {
+		parts = append(parts, "without a status: `Unknown` (`HasNoStatus`)")
+	}
 	for _, test := range p.Suspended {
 		parts = append(parts, fmt.Sprintf("`Unknown` (suspended): `%s`", test))
 	}

@@ -119,8 +119,9 @@ func TestForeignKinds(t *testing.T) {
 	for _, row := range foreignKinds(t) {
 		v := health.Of(row.object, health.Options{Now: now})
 		state := string(v.State)
-		if v.Reason == health.ReasonSuspended {
-			state = "Suspended"
+		switch v.Reason {
+		case health.ReasonSuspended, health.ReasonNoStatus, health.ReasonHasNoStatus:
+			state = v.Reason
 		}
 		if state != row.state {
 			t.Errorf("%s %s is %s, want %s: %+v of %v", row.group, row.kind, state, row.state, v, row.object)

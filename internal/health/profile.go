@@ -18,6 +18,8 @@ type Profile struct {
 	Kinds []string
 	// HasNoStatus tells that nothing writes a status of such objects.
 	HasNoStatus bool
+	// MayHaveNoStatus tells that a controller need not write a status of such objects. What it writes is judged.
+	MayHaveNoStatus bool
 	// Suspended are tests of which one holds when the controller was told to leave the object alone.
 	Suspended []Test
 	// Rules are tried in order. The first that holds decides.

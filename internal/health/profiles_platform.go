@@ -181,7 +181,7 @@ func prometheusProfiles() []Profile {
 		}},
 		{
 			Group: group, Kinds: []string{"ServiceMonitor", "PodMonitor", "Probe", "ScrapeConfig", "PrometheusRule", "AlertmanagerConfig"},
-			Items: []Items{{Path: ".status.bindings", Whole: []string{"Accepted"}, Optional: true}},
+			MayHaveNoStatus: true, Items: []Items{{Path: ".status.bindings", Whole: []string{"Accepted"}, Optional: true}},
 		},
 	}
 }
