@@ -59,7 +59,7 @@ type APIGatewaySpec struct {
 	// own release.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]+$')",message="spec.image must not hold white space"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]*$')",message="spec.image must not hold white space"
 	// +optional
 	Image string `json:"image,omitempty"`
 

@@ -23,7 +23,7 @@ type BackupDrill struct {
 	// the repository nor its password. Default: nothing.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]+$')",message="spec.verify.drill.image must not hold white space"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]*$')",message="spec.verify.drill.image must not hold white space"
 	// +optional
 	Image string `json:"image,omitempty"`
 	// command is what to run in the image, at most 32 words of at most 4096 characters. Default: what the image says.
@@ -53,7 +53,9 @@ type DrillScratch struct {
 	Type ScratchType `json:"type,omitempty"`
 	// size is how much fits, for example 20Gi. Default: as much as the volumes of the source ask for, or what the copies hold
 	// and a fifth more where they are gone.
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="size must be greater than 0"
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self))",message="size must be a number of bytes, such as 10Gi, 500M or 1000000"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('0')) > 0",message="size must be greater than 0"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^[0-9]*[.][0-9]+$|[mun]$|[eE]-')",message="size must be a whole number of bytes; m stands for thousandths, M and Mi for millions"
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
 	// storageClassName is the class of the claim. Default: that of the first volume of the source, or the cluster's where that

@@ -6,7 +6,7 @@ type BackupDump struct {
 	// PersistentVolumeClaim.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]+$')",message="spec.dump.image must not hold white space"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]*$')",message="spec.dump.image must not hold white space"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^\\\\s]+$') || self.matches('^(?:(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\\\\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\\\\[[a-fA-F0-9:]+\\\\])(?::[0-9]+)?/)?[a-z0-9]+(?:(?:\\\\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\\\\.|_|__|-+)[a-z0-9]+)*)*(?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[a-fA-F0-9]{32,})?$')",message="spec.dump.image must name an image, for example registry.example.com/shop:1.4.2: the repository in lower case, then :tag, @digest or both"
 	// +optional
 	Image string `json:"image,omitempty"`

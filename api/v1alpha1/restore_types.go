@@ -133,7 +133,9 @@ type RestoreTarget struct {
 // RestoreClaim is a claim to be made. It stays when the Restore is deleted.
 type RestoreClaim struct {
 	// size of the volume, for example 10Gi.
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="size must be greater than 0"
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self))",message="size must be a number of bytes, such as 10Gi, 500M or 1000000"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('0')) > 0",message="size must be greater than 0"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^[0-9]*[.][0-9]+$|[mun]$|[eE]-')",message="size must be a whole number of bytes; m stands for thousandths, M and Mi for millions"
 	// +required
 	Size resource.Quantity `json:"size"`
 	// storageClassName is the class of the volume. Default: the cluster's.

@@ -21,7 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.summary.reason`,description="Why the application is not ready, and whether it is paused"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 52",message="metadata.name must be at most 52 characters: pods and volumes are named after it"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and hold only lower case letters, digits and '-': the Service is named after it"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || !has(oldSelf.spec.storage) || !has(self.status) || !has(self.status.storageSize) || quantity(string(self.spec.storage.size)).compareTo(quantity(string(oldSelf.spec.storage.size))) >= 0 || quantity(string(self.spec.storage.size)).compareTo(quantity(string(self.status.storageSize))) >= 0",message="spec.storage.size cannot be less than status.storageSize: a volume cannot shrink",fieldPath=".spec.storage.size"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || !has(oldSelf.spec.storage) || !has(self.status) || !has(self.status.storageSize) || !isQuantity(string(self.spec.storage.size)) || quantity(string(self.spec.storage.size)).compareTo(quantity(string(oldSelf.spec.storage.size))) >= 0 || quantity(string(self.spec.storage.size)).compareTo(quantity(string(self.status.storageSize))) >= 0",message="spec.storage.size cannot be less than status.storageSize: a volume cannot shrink",fieldPath=".spec.storage.size"
 type WebApp struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
@@ -57,7 +57,7 @@ type WebAppSpec struct {
 	// must name a non-root user by number: pods run with runAsNonRoot.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]+$')",message="spec.image must not hold white space"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]*$')",message="spec.image must not hold white space"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^\\\\s]+$') || self.matches('^(?:(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\\\\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\\\\[[a-fA-F0-9:]+\\\\])(?::[0-9]+)?/)?[a-z0-9]+(?:(?:\\\\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\\\\.|_|__|-+)[a-z0-9]+)*)*(?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[a-fA-F0-9]{32,})?$')",message="spec.image must name an image, for example registry.example.com/shop:1.4.2: the repository in lower case, then :tag, @digest or both"
 	// +required
 	Image string `json:"image"`
@@ -105,6 +105,7 @@ type WebAppSpec struct {
 	// most 64 words. Default: the image's.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || size(self[0]) > 0",message="spec.command must begin with a program"
 	// +listType=atomic
 	// +optional
 	Command []string `json:"command,omitempty"`
@@ -210,6 +211,7 @@ type FileSource struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.contains(':')",message="mountPath must be absolute and must not hold ':'"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.]{0,2}/|/[.]{1,2}$')",message="mountPath must not hold '//', '/./' or '/../'"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^/(proc|sys|dev)(/|$)|^/etc/(hosts|hostname|resolv[.]conf)/?$|^/(var/)?run/secrets/kubernetes[.]io(/|$)')",message="mountPath must not be in /proc, /sys, /dev or /var/run/secrets/kubernetes.io, nor one of /etc/hosts, /etc/hostname and /etc/resolv.conf: the container runtime and Kubernetes need them"
 	// +required
 	MountPath string `json:"mountPath"`
 	// secretRef names a Secret. Set it or configMapRef.
@@ -239,6 +241,7 @@ type HealthCheck struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="spec.health.path must start with '/'"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:space:][:cntrl:]]')",message="spec.health.path must not hold white space: write %20"
 	// +required
 	Path string `json:"path"`
 	// periodSeconds is the time between two checks, from 1 to 300 seconds. Default 5.
@@ -300,7 +303,9 @@ type Storage struct {
 	// size of the volume, for example 10Gi. It can grow if the storage class allows it. It
 	// cannot shrink. A larger size that is not granted yet can be lowered again, but not
 	// below status.storageSize.
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) > 0",message="spec.storage.size must be greater than 0"
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self))",message="spec.storage.size must be a number of bytes, such as 10Gi, 500M or 1000000"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('0')) > 0",message="spec.storage.size must be greater than 0"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('^[0-9]*[.][0-9]+$|[mun]$|[eE]-')",message="spec.storage.size must be a whole number of bytes; m stands for thousandths, M and Mi for millions"
 	// +required
 	Size resource.Quantity `json:"size"`
 	// mountPath is the directory of the volume in the container, an absolute path.
@@ -308,6 +313,7 @@ type Storage struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.contains(':')",message="spec.storage.mountPath must be absolute and must not hold ':'"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.]{0,2}/|/[.]{1,2}$')",message="spec.storage.mountPath must not hold '//', '/./' or '/../'"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^/(proc|sys|dev)(/|$)|^/etc/(hosts|hostname|resolv[.]conf)/?$|^/(var/)?run/secrets/kubernetes[.]io(/|$)')",message="spec.storage.mountPath must not be in /proc, /sys, /dev or /var/run/secrets/kubernetes.io, nor one of /etc/hosts, /etc/hostname and /etc/resolv.conf: the container runtime and Kubernetes need them"
 	// +required
 	MountPath string `json:"mountPath"`
 	// storageClassName is the class of the volume. It cannot be changed. Default: the

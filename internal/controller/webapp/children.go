@@ -19,18 +19,22 @@ func (r *Reconciler) applyChildren(ctx context.Context, s *scope) error {
 		return r.findDrift(s)
 	}
 	return errors.Join(
-		r.kit.Applier.All(ctx, s.app, s.childrenBesideDeployment(), s.explain),
+		r.kit.Applier.All(ctx, s.app, s.childrenBesideDeployment(), r.explain(s)),
 		r.applyDeployment(ctx, s),
-		r.kit.Applier.All(ctx, s.app, []apply.Child{s.serviceChild()}, s.explain),
+		r.kit.Applier.All(ctx, s.app, []apply.Child{s.serviceChild()}, r.explain(s)),
 	)
 }
 
 // explain says of an error of a child which field of the WebApp it is about.
-func (s *scope) explain(child apply.Child, err error) error {
-	if child.Current == client.Object(s.claim) && s.claim.UID != "" {
-		err = s.resizeError(err)
+func (r *Reconciler) explain(s *scope) func(apply.Child, error) error {
+	return func(child apply.Child, err error) error {
+		if child.Current == client.Object(s.claim) && s.claim.UID != "" {
+			// What cannot be read is nobody's.
+			ours, _ := r.kit.Applier.Owns(s.claim, "spec", "storageClassName")
+			err = s.resizeError(s.classError(err, ours))
+		}
+		return s.inOurWords(*child.Desired.GetKind(), err)
 	}
-	return s.inOurWords(*child.Desired.GetKind(), err)
 }
 
 // serviceChild is the Service. Its ports depend on how far the rollout has got, so it is

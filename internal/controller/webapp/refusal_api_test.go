@@ -3,6 +3,7 @@
 package webapp_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -100,6 +102,17 @@ func TestBadInputIsRefusedWithOneSentenceThatNamesTheField(t *testing.T) {
 		want   string
 	}{
 		"no image":                   {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "" }, "spec.image"},
+		"no program":                 {func(a *slipwayv1alpha1.WebApp) { a.Spec.Command = []string{""} }, "spec.command must begin with a program"},
+		"files over processes":       {mounted("/proc"), "mountPath must not be in /proc"},
+		"files in devices":           {mounted("/dev/shm"), "mountPath must not be in /proc"},
+		"files over the system":      {mounted("/sys/"), "mountPath must not be in /proc"},
+		"files over the hosts":       {mounted("/etc/hosts"), "mountPath must not be in /proc"},
+		"files over the token":       {mounted("/var/run/secrets/kubernetes.io/serviceaccount"), "mountPath must not be in /proc"},
+		"files over the token too":   {mounted("/run/secrets/kubernetes.io"), "mountPath must not be in /proc"},
+		"storage over processes":     {stored("1Gi", "/proc"), "spec.storage.mountPath must not be in /proc"},
+		"less than a byte":           {stored("1m", "/data"), "spec.storage.size must be a whole number of bytes"},
+		"no size":                    {stored("0", "/data"), "spec.storage.size must be greater than 0"},
+		"a blank in the health path": {func(a *slipwayv1alpha1.WebApp) { a.Spec.Health = &slipwayv1alpha1.HealthCheck{Path: "/a b"} }, "spec.health.path must not hold white space"},
 		"blank in image":             {func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "a b" }, "spec.image must not hold white space"},
 		"no port":                    {func(a *slipwayv1alpha1.WebApp) { a.Spec.Port = 0 }, "spec.port"},
 		"port":                       {func(a *slipwayv1alpha1.WebApp) { a.Spec.Port = 70000 }, "spec.port"},
@@ -271,4 +284,36 @@ func TestWhatTheAPIServerRefusesIsNamed(t *testing.T) {
 	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Resources = nil })
 	f.deployment()
 	f.rollOut()
+}
+
+// stored makes a WebApp have a volume.
+func stored(size, mountPath string) func(*slipwayv1alpha1.WebApp) {
+	return func(a *slipwayv1alpha1.WebApp) {
+		a.Spec.Storage = &slipwayv1alpha1.Storage{Size: quantity(size), MountPath: mountPath}
+	}
+}
+
+// What no Go client can send is written by hand. The words of a refusal hold no regular expression of an amount.
+func TestWhatIsNoAmountIsRefusedInWords(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	tests := map[string]struct{ spec, want string }{
+		"a unit that is none":      {`"storage":{"size":"10GB","mountPath":"/data"}`, "spec.storage.size must be a number of bytes, such as 10Gi"},
+		"a size that is not there": {`"storage":{"size":"","mountPath":"/data"}`, "spec.storage.size must be a number of bytes"},
+		"an empty image":           {`"image":""`, "spec.image in body should be at least 1 chars long"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			app := &unstructured.Unstructured{}
+			raw := fmt.Sprintf(`{"apiVersion":"slipway.dev/v1alpha1","kind":"WebApp","metadata":{"name":"shop","namespace":%q},"spec":{"port":80,"image":"shop:1",%s}}`, f.namespace, tc.spec)
+			raw = strings.Replace(raw, `"image":"shop:1","image"`, `"image"`, 1)
+			if err := json.Unmarshal([]byte(raw), &app.Object); err != nil {
+				t.Fatal(err)
+			}
+			err := env.Client.Create(t.Context(), app)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "should match") || strings.Contains(err.Error(), "white space") {
+				t.Errorf("the answer is %v, want %q", err, tc.want)
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -49,6 +50,26 @@ func (s *scope) volumeSize() *resource.Quantity {
 	}
 	return &size
 }
+
+// classError says of a volume that is of another class than the spec asks for that it stays in its class. Any other error stays
+// as it is. ours tells that a WebApp of this name once stated the class; otherwise nobody asks to change it.
+func (s *scope) classError(err error, ours bool) error {
+	answer := &outcome.Error{}
+	has, wants := s.claim.Spec.StorageClassName, s.app.Spec.Storage.StorageClassName
+	if !errors.As(err, &answer) || !answer.Stalls() || has == nil || wants == nil && !ours || wants != nil && *wants == *has {
+		return err
+	}
+	asked := "is not set"
+	if wants != nil {
+		asked = fmt.Sprintf("is %q", *wants)
+	}
+	return outcome.Blockedf(volumeRecheck, slipwayv1alpha1.ReasonInvalid,
+		"PersistentVolumeClaim %q is of StorageClass %q and stays so, and spec.storage.storageClassName %s: set it to %q, or delete the claim with what is in it",
+		s.claim.Name, *has, asked, *has)
+}
+
+// volumeRecheck is when to look again: a claim that goes has no owner that is told.
+const volumeRecheck = 10 * time.Second
 
 // resizeError says of a volume that is refused another size which field asks for it, and
 // that it is the user's turn. Any other error stays as it is.

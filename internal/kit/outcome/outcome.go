@@ -331,18 +331,32 @@ func AnswerNaming(err error, name func(field string) string) string {
 }
 
 func causeText(cause metav1.StatusCause, name func(field string) string) string {
-	if cause.Field == "" || cause.Field == "<nil>" {
-		return cause.Message
+	said := cause.Message
+	if cause.Type == metav1.CauseTypeForbidden {
+		// What the API server does not let change it shows below as a comparison of Go values.
+		said, _, _ = strings.Cut(said, "\n")
 	}
-	return name(cause.Field) + ": " + cause.Message
+	said = oneLine(said)
+	if cause.Field == "" || cause.Field == "<nil>" {
+		return said
+	}
+	return name(cause.Field) + ": " + said
+}
+
+// oneLine has a message of several lines in one, as conditions have it.
+func oneLine(text string) string {
+	if !strings.ContainsAny(text, "\n\r\t") {
+		return text
+	}
+	return strings.Join(strings.Fields(text), " ")
 }
 
 func text(err error) string {
 	status := apierrors.APIStatus(nil)
 	if errors.As(err, &status) {
-		return status.Status().Message
+		return oneLine(status.Status().Message)
 	}
-	return err.Error()
+	return oneLine(err.Error())
 }
 
 // reasonOf returns the machine-readable reason of an answer, which unlike its text

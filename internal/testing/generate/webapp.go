@@ -36,12 +36,15 @@ func Spec(s *Source) slipwayv1alpha1.WebAppSpec {
 	for range s.Below(3) {
 		spec.Command = append(spec.Command, s.Text())
 	}
+	if len(spec.Command) > 0 && spec.Command[0] == "" {
+		spec.Command[0] = "sh"
+	}
 	for range s.Below(3) {
 		spec.Args = append(spec.Args, s.Text())
 	}
 	if s.Maybe() {
 		spec.Health = &slipwayv1alpha1.HealthCheck{
-			Path: "/" + s.Text(), PeriodSeconds: Optional[int32](s, 5, 1, 300), TimeoutSeconds: Optional[int32](s, 2, 1, 300),
+			Path: "/" + strings.Map(visible, s.Text()), PeriodSeconds: Optional[int32](s, 5, 1, 300), TimeoutSeconds: Optional[int32](s, 2, 1, 300),
 			FailureThreshold: Optional[int32](s, 3, 1, 100),
 		}
 	}
@@ -147,6 +150,14 @@ func envFrom(s *Source) []slipwayv1alpha1.EnvFromSource {
 		sources = append(sources, from)
 	}
 	return sources
+}
+
+// visible leaves out what a path of a health check must not hold.
+func visible(r rune) rune {
+	if r <= ' ' || r == 0x7f {
+		return -1
+	}
+	return r
 }
 
 func files(s *Source) []slipwayv1alpha1.FileSource {
