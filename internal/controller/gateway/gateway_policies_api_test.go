@@ -319,6 +319,8 @@ func TestAGatewayPolicyIsLiveWhenThePodsUseIt(t *testing.T) {
 	f.waitPolicyOf(policy, live, "False", gateway.ReasonReplicaBehind)
 	uses()
 	f.waitPolicyOf(policy, live, "True", gateway.ReasonLive)
+	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
+	f.asked(counter, func() {}) // until nothing is under way any more: a write that meets what is touched is made twice
 	made := f.asked(counter, func() { f.touch(g, route) })
 	if made.Writes()+made.Of(requests.Reads, requests.Lists) != 0 {
 		t.Errorf("another look without anything to do cost %v, want nothing", made)
