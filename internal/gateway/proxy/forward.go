@@ -140,10 +140,9 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 		Deadline:       e.deadline(),
 		HeaderTimeout:  e.route.Timeouts.Backend,
 		AttemptTimeout: e.route.Timeouts.Attempt,
-		IdleTimeout:    e.backendIdle(backend),
-		Patient:        e.route.Timeouts.Patient,
-		Retry:          retryOf(&e.route.Retries),
-		Informational:  e.informed,
+		IdleTimeout:    e.backendIdle(backend), Patient: e.route.Timeouts.Patient,
+		Retry:         retryOf(&e.route.Retries),
+		Informational: e.informed,
 	}
 	for _, value := range e.r.Header["Te"] {
 		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
