@@ -159,7 +159,7 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 	e.request.Fields = e.fields
 }
 
-// deadline returns when the response must have ended. Zero means no deadline.
+// deadline is when the response must have ended. Zero: never.
 func (e *exchange) deadline() time.Time {
 	if e.route.Timeouts.Request <= 0 {
 		return time.Time{}
@@ -232,9 +232,8 @@ func (e *exchange) pace(control *http.ResponseController) pace {
 	return pace{control: control, clock: e.handler.options.Clock, timeout: e.handler.options.ClientTimeout}
 }
 
-// isNoTrailer reports whether a field must not be sent to the backend as a trailer. The
-// backend may treat it as a header field. So what a client may not set in the header, it
-// may not set in a trailer.
+// isNoTrailer reports whether a field must not be sent to the backend as a trailer. The backend may treat it as a header field. So
+// what a client may not set in the header, it may not set in a trailer.
 func (e *exchange) isNoTrailer(name string) bool {
 	folded := fieldname.Folded(name)
 	return fieldname.ForbiddenTrailer(folded) || forwardedField(folded) || e.isHidden(name) || e.state.ClientHeaders.is(name) ||

@@ -96,10 +96,10 @@ func TestGRPCWebIsRefusedInItsBody(t *testing.T) {
 		"application/json; a=application/grpc": "Not Found\n",
 	} {
 		response, body := g.send(g.request("POST", "/", "Content-Type", contentType))
-		if body != want || (response.StatusCode == 200) != !strings.HasPrefix(want, "Not") {
+		if body != want || (response.StatusCode == http.StatusOK) != !strings.HasPrefix(want, "Not") {
 			t.Errorf("%s: got %d %q", contentType, response.StatusCode, body)
 		}
-		if response, body = g.send(g.request("GET", "/", "Content-Type", contentType)); response.StatusCode != 404 {
+		if response, body = g.send(g.request("GET", "/", "Content-Type", contentType)); response.StatusCode != http.StatusNotFound {
 			t.Errorf("%s with GET: got %d %q", contentType, response.StatusCode, body)
 		}
 	}

@@ -103,7 +103,7 @@ func TestAClientThatEndsItsSideGetsItsAnswer(t *testing.T) {
 						case <-time.After(5 * time.Second):
 							t.Fatal("the backend is not asked")
 						}
-						response, err := http.ReadResponse(in, nil)
+						response, err := http.ReadResponse(in, nil) //nolint:bodyclose // it is the connection
 						if err != nil {
 							t.Fatal(err)
 						}
