@@ -127,7 +127,7 @@ func ownClaimOf(set *appsv1.StatefulSet, templates map[string]int, claim *metav1
 	}
 	template, found := strings.CutSuffix(claim.Name[:at], "-"+set.Name)
 	index, named := templates[template]
-	if !found || !named || !hasPod(set, ordinal) && !(claim.DeletionTimestamp.IsZero() && isLabelled(set, claim)) {
+	if !found || !named || !hasPod(set, ordinal) && (!claim.DeletionTimestamp.IsZero() || !isLabelled(set, claim)) {
 		return none, false
 	}
 	return ownClaim{name: claim.Name, ordinal: ordinal, template: index}, true
