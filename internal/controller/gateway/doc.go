@@ -26,6 +26,7 @@
 //	rollout.go     what keeps pods from serving (pure)
 //	conditions.go  types and reasons of conditions that the Gateway API does not have
 //	status.go      the status of a Gateway from the scope (pure)
+//	targets.go     targets of GatewayPolicies that no Gateway of ours has
 //	parents.go     the entries in the status of a route (pure)
 //	policies.go    BackendTLSPolicies: loading them, and the entries in their status
 //	gateway_policies.go  GatewayPolicies: loading them, and their status
