@@ -30,9 +30,12 @@ func furtherProfiles() []Profile { //nolint:funlen // a table
 	invalid := map[string]Class{"Invalid": ClassBad, "Orphan": ClassBad, "Failed": ClassBad, "Synced": ClassReady}
 	valid := map[string]Class{"Valid": ClassReady}
 	return []Profile{
-		{Group: "networking.istio.io", MayHaveNoStatus: true}, {Group: "security.istio.io", MayHaveNoStatus: true},
-		{Group: "telemetry.istio.io", MayHaveNoStatus: true}, {Group: "extensions.istio.io", MayHaveNoStatus: true},
-		{Group: "traefik.io", MayHaveNoStatus: true}, {Group: "crd.projectcalico.org", MayHaveNoStatus: true},
+		{Group: "networking.istio.io", MayHaveNoStatus: true},
+		{Group: "security.istio.io", MayHaveNoStatus: true},
+		{Group: "telemetry.istio.io", MayHaveNoStatus: true},
+		{Group: "extensions.istio.io", MayHaveNoStatus: true},
+		{Group: "traefik.io", MayHaveNoStatus: true},
+		{Group: "crd.projectcalico.org", MayHaveNoStatus: true},
 		{Group: "microgateway.airlock.com", MayHaveNoStatus: true},
 		rejected("gateway.solo.io"), rejected("gloo.solo.io"),
 		{Group: "snapshot.storage.k8s.io", Kinds: []string{"VolumeSnapshot", "VolumeSnapshotContent"}, Rules: snapshot},
