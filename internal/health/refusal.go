@@ -58,15 +58,31 @@ func (r *Refusal) verdict(deployment *appsv1.Deployment) Verdict {
 // be created is no word about it: the ReplicaSet of that template goes on trying as long as a
 // rollout has not replaced its pods.
 func DeploymentOf(deployment *appsv1.Deployment, replicaSets []metav1.PartialObjectMetadata) Verdict {
+	return DeploymentRefused(deployment, CurrentRefusal(deployment, replicaSets))
+}
+
+// CurrentRefusal returns why pods of the current template cannot be created, or nil.
+func CurrentRefusal(deployment *appsv1.Deployment, replicaSets []metav1.PartialObjectMetadata) *Refusal {
 	refusal := RefusalOf(deployment)
-	if refusal == nil || !refusal.isOfEarlier(CurrentTemplate(deployment, replicaSets), replicaSets) {
-		return Deployment(deployment)
+	if refusal == nil || refusal.isOfEarlier(CurrentTemplate(deployment, replicaSets), replicaSets) {
+		return nil
 	}
-	without := *deployment
-	without.Status.Conditions = slices.DeleteFunc(slices.Clone(deployment.Status.Conditions), func(c appsv1.DeploymentCondition) bool {
+	return refusal
+}
+
+// DeploymentRefused judges a Deployment whose pods cannot be created for what is given in the
+// place of what its conditions say. Nil: nothing.
+func DeploymentRefused(deployment *appsv1.Deployment, refusal *Refusal) Verdict {
+	judged := *deployment
+	judged.Status.Conditions = slices.DeleteFunc(slices.Clone(deployment.Status.Conditions), func(c appsv1.DeploymentCondition) bool {
 		return c.Type == appsv1.DeploymentReplicaFailure
 	})
-	return Deployment(&without)
+	if refusal != nil {
+		judged.Status.Conditions = append(judged.Status.Conditions, appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: refusal.Answer,
+		})
+	}
+	return Deployment(&judged)
 }
 
 // isOfEarlier reports whether it was a ReplicaSet of an earlier template that was refused. Its
@@ -100,6 +116,7 @@ var (
 var (
 	deniedByWebhook = regexp.MustCompile(`^admission webhook "[^"]*" denied the request\b`)
 	noAccount       = regexp.MustCompile(`^error looking up service account `)
+	missingAccount  = regexp.MustCompile(`^error looking up service account [^/\s]+/(\S+): serviceaccount "[^"]*" not found$`)
 )
 
 // limitRange matches the beginning of an answer of a LimitRange, and limit each of its

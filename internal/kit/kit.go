@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/podevents"
+	"github.com/slipway-dev/slipway/internal/kit/refusal"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -39,6 +40,8 @@ type Tools struct {
 	Statuses *status.Writer
 	// Events reads what the kubelet says of pods nowhere else.
 	Events *podevents.Reader
+	// Refusals looks again at what refuses pods.
+	Refusals *refusal.Reader
 	// Warn writes an event about something that has happened and that no condition tells.
 	Warn func(owner client.Object, reason, message string)
 	// Clock tells the time.
@@ -80,6 +83,7 @@ func New(mgr ctrl.Manager, options Options) *Tools {
 		},
 		Statuses:  status.NewWriter(mgr.GetClient(), fresh, recorder, options.Clock, options.News),
 		Events:    podevents.NewReader(mgr.GetAPIReader(), options.Clock),
+		Refusals:  refusal.NewReader(mgr.GetAPIReader(), mgr.GetClient(), options.Clock),
 		Warn:      status.Warn(recorder),
 		Clock:     options.Clock,
 		conflicts: outcome.NewConflictBackoff(options.Clock),
@@ -107,6 +111,7 @@ func (t *Tools) Abort(key types.NamespacedName, err error) (ctrl.Result, error) 
 // Forget ends the reconcile of an object that has gone.
 func (t *Tools) Forget(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
 	t.Blockers.Keep(ctx, key, nil)
+	t.Refusals.Forget(ctx, key)
 	return t.conflicts.Result(key, nil, 0)
 }
 

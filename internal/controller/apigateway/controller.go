@@ -84,7 +84,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services;serviceaccounts,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=pods;secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;secrets;resourcequotas;limitranges,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
@@ -123,6 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.err = errors.Join(s.err, r.releaseHosts(ctx, s))
 	r.askPods(ctx, s)
 	r.listen(ctx, s)
+	r.lookAgain(ctx, s)
 	s.judgePods(r.kit.Clock.Now())
 	s.judgeRoutes()
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
@@ -161,6 +162,16 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 		s.answers[pod.UID] = r.replicas.Answer(key, pod.UID)
 	}
 	r.replicas.Standby(key, s.standby())
+}
+
+// lookAgain finds what is left today of what refuses pods.
+func (r *Reconciler) lookAgain(ctx context.Context, s *scope) {
+	if !r.kit.Applier.Ours(s.gateway, s.deployment) {
+		return
+	}
+	w, again := r.kit.Refusals.Look(ctx, client.ObjectKeyFromObject(s.gateway), s.workload())
+	s.looked, s.refusal = w.Looked, w.Refusal
+	s.recheck.After(again.In())
 }
 
 // listen reads the events of pods whose status does not say what keeps them from serving.

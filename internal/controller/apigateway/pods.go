@@ -33,7 +33,7 @@ type rollout struct {
 func (s *scope) workload() workload.Workload {
 	w := workload.Workload{
 		Name: desired.Name(s.gateway), Deployment: s.deployment, MinReplicas: desired.MinReplicas(s.gateway),
-		ReplicaSets: s.replicaSets, Pods: s.pods, Events: s.events,
+		ReplicaSets: s.replicaSets, Pods: s.pods, Events: s.events, Looked: s.looked, Refusal: s.refusal,
 	}
 	if s.gateway.Spec.Autoscaling != nil {
 		w.Autoscaler = s.autoscaler

@@ -87,6 +87,9 @@ type scope struct {
 	// events are those of pods whose status does not say what keeps them from serving, by
 	// the UID of the pod. Set by listen.
 	events map[types.UID][]corev1.Event
+	// looked tells that what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by lookAgain.
+	looked  bool
+	refusal *health.Refusal
 	// rollout is the verdict on the Deployment and its pods. Set by judgePods.
 	rollout rollout
 	// served is what the pods that are ready serve. Set by judgeRoutes.

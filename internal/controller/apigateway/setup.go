@@ -86,6 +86,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if r.kit.Blockers, err = blocker.Setup(mgr); err != nil {
 		return err
 	}
+	if r.kit.Refusals.Watches, err = blocker.SetupChanges(mgr); err != nil {
+		return err
+	}
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("apigateway").
 		For(&slipwayv1alpha1.APIGateway{}).
@@ -105,6 +108,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&coordinationv1.Lease{}, ofRecord(mgr.GetClient())).
 		WatchesRawSource(watch.Notices(follower.Notify)).
 		WatchesRawSource(r.kit.Blockers.Source()).
+		WatchesRawSource(r.kit.Refusals.Watches.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Build(r)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -30,6 +31,7 @@ func (s *scope) workload() workload.Workload {
 	w := workload.Workload{
 		Name: desired.Name(s.gateway), Deployment: s.deployment, MinReplicas: s.minReplicas(),
 		ReplicaSets: s.replicaSets, Pods: workload.PodsOf(s.deployment, s.replicaSets, s.pods), Events: s.events,
+		Looked: s.looked, Refusal: s.refusal,
 	}
 	if s.parameters.Autoscaling != nil {
 		w.Autoscaler = s.autoscaler
@@ -50,6 +52,16 @@ func (s *scope) minReplicas() int32 {
 func (r *Reconciler) listen(ctx context.Context, s *scope) {
 	said, again := r.kit.Events.Listen(ctx, s.judgedPods(), false)
 	s.events = said
+	s.recheck.After(again.In())
+}
+
+// lookAgain finds what is left today of what refuses pods.
+func (r *Reconciler) lookAgain(ctx context.Context, s *scope) {
+	if !r.kit.Applier.Ours(s.gateway, s.deployment) {
+		return
+	}
+	w, again := r.kit.Refusals.Look(ctx, client.ObjectKeyFromObject(s.gateway), s.workload())
+	s.looked, s.refusal = w.Looked, w.Refusal
 	s.recheck.After(again.In())
 }
 

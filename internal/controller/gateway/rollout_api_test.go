@@ -71,6 +71,7 @@ func TestAGatewayWhosePodsDoNotStartSaysWhy(t *testing.T) {
 	}
 
 	// A pod that is refused is told by the Deployment alone.
+	f.create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: "team"}})
 	if err := cluster.RefusePods(t.Context(), deployment.Namespace, deployment.Name, `pods "x" is forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4`); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/workload"
@@ -87,6 +88,9 @@ type scope struct {
 	served served
 	// events are those of pods whose status does not say what keeps them from serving, by UID. Set by listen.
 	events map[types.UID][]corev1.Event
+	// looked tells that what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by lookAgain.
+	looked  bool
+	refusal *health.Refusal
 	// rollout is the verdict on the Deployment and its pods. Set by judgeRollout.
 	rollout rollout
 

@@ -108,6 +108,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if r.kit.Blockers, err = blocker.Setup(mgr); err != nil {
 		return err
 	}
+	if r.kit.Refusals.Watches, err = blocker.SetupChanges(mgr); err != nil {
+		return err
+	}
 	registerMetrics(known, r.owned)
 	find := referrers{reader: known.objects}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &gatewayv1.Gateway{}, handler.OnlyControllerOwner())
@@ -138,6 +141,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(find.ofBundle)).
 		WatchesRawSource(watch.Notices(follower.Notify)).
 		WatchesRawSource(r.kit.Blockers.Source()).
+		WatchesRawSource(r.kit.Refusals.Watches.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Build(r)
 	if err != nil {

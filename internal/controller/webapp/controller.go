@@ -47,6 +47,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=pods;secrets;configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=resourcequotas;limitranges;serviceaccounts,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
@@ -77,6 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.err == nil {
 		s.err = r.applyChildren(ctx, s)
 	}
+	r.lookAgain(ctx, s)
 	// One time for both: a verdict comes with what was heard for it.
 	now := r.kit.Clock.Now()
 	r.listen(ctx, s, now)

@@ -3,6 +3,8 @@ package webapp
 import (
 	"context"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // listen reads the events of pods whose status does not say what keeps them from serving,
@@ -13,5 +15,15 @@ func (r *Reconciler) listen(ctx context.Context, s *scope, now time.Time) {
 	late := !started.IsZero() && s.isLate(now)
 	said, again := r.kit.Events.Listen(ctx, append(current, others...), late)
 	s.events = said
+	s.recheck.After(again.In())
+}
+
+// lookAgain finds what is left today of what refuses pods. A paused application is told of as it is: nothing is to be changed.
+func (r *Reconciler) lookAgain(ctx context.Context, s *scope) {
+	if s.app.Spec.Paused || !r.kit.Applier.Ours(s.app, s.deployment) {
+		return
+	}
+	w, again := r.kit.Refusals.Look(ctx, client.ObjectKeyFromObject(s.app), s.workload())
+	s.looked, s.refusal = w.Looked, w.Refusal
 	s.recheck.After(again.In())
 }

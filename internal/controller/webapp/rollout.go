@@ -37,7 +37,7 @@ type rollout struct {
 func (s *scope) workload() workload.Workload {
 	w := workload.Workload{
 		Name: desired.Name(s.app), Deployment: s.deployment, MinReplicas: s.minReplicas(),
-		ReplicaSets: s.replicaSets, Pods: s.pods, Events: s.events,
+		ReplicaSets: s.replicaSets, Pods: s.pods, Events: s.events, Looked: s.looked, Refusal: s.refusal,
 	}
 	if s.autoscaled() {
 		w.Autoscaler = s.autoscaler

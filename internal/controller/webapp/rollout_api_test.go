@@ -100,6 +100,7 @@ func TestTheReasonWhyARolloutIsStuckIsNamed(t *testing.T) {
 func TestPodsThatCannotBeCreatedAreNamed(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
+	f.quota("4", "4")
 	f.create(f.app())
 	f.deployment()
 	environment.Eventually(t, func() error {

@@ -18,6 +18,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
@@ -75,6 +76,10 @@ type scope struct {
 	// drifted tells that something of a paused application is not as it would be made.
 	// Set by applyChildren.
 	drifted bool
+
+	// looked tells that what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by lookAgain.
+	looked  bool
+	refusal *health.Refusal
 
 	// events are those of pods whose status does not say what keeps them from serving, by
 	// the UID of the pod. Set by listen.

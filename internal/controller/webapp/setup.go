@@ -57,6 +57,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if reconciler.kit.Blockers, err = blocker.Setup(mgr); err != nil {
 		return err
 	}
+	if reconciler.kit.Refusals.Watches, err = blocker.SetupChanges(mgr); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webapp").
 		For(&slipwayv1alpha1.WebApp{}).
@@ -72,6 +75,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WatchesMetadata(&corev1.Secret{}, referrers(mgr.GetClient(), "Secret")).
 		WatchesMetadata(&corev1.ConfigMap{}, referrers(mgr.GetClient(), "ConfigMap")).
 		WatchesRawSource(reconciler.kit.Blockers.Source()).
+		WatchesRawSource(reconciler.kit.Refusals.Watches.Source()).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Complete(reconciler)
 }

@@ -42,6 +42,8 @@ type Watches struct {
 	client metadata.Interface
 	mapper meta.RESTMapper
 	limit  int
+	// identify says what of an object counts. If it is another one, the owner is told.
+	identify func(object any) identity
 
 	mutex   sync.Mutex
 	notify  func(owner types.NamespacedName)
@@ -67,7 +69,7 @@ func New(config *rest.Config, client *http.Client, mapper meta.RESTMapper, limit
 	if limit == 0 {
 		limit = DefaultLimit
 	}
-	return &Watches{client: made, mapper: mapper, limit: limit, watched: map[place]context.CancelFunc{}}, nil
+	return &Watches{client: made, mapper: mapper, limit: limit, identify: identityOf, watched: map[place]context.CancelFunc{}}, nil
 }
 
 // Setup returns Watches that run with the manager.
@@ -80,6 +82,15 @@ func Setup(mgr ctrl.Manager) (*Watches, error) {
 		return nil, fmt.Errorf("add what watches objects in the way: %w", err)
 	}
 	return watches, nil
+}
+
+// SetupChanges returns Watches of the manager that tell of any change of an object, and not only when it goes.
+func SetupChanges(mgr ctrl.Manager) (*Watches, error) {
+	watches, err := Setup(mgr)
+	if err == nil {
+		watches.identify = versionOf
+	}
+	return watches, err
 }
 
 // Notify sets who is told that an object in the way of an owner has gone, or has another
@@ -140,7 +151,7 @@ func (w *Watches) start(ctx context.Context, at place, seen *metav1.PartialObjec
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w.watched[at] = cancel
-	w.running.Go(func() { w.run(ctx, mapping.Resource, at, identityOf(seen)) })
+	w.running.Go(func() { w.run(ctx, mapping.Resource, at, w.identify(seen)) })
 }
 
 // run watches one object until the context ends.
@@ -160,9 +171,9 @@ func (w *Watches) run(ctx context.Context, resource schema.GroupVersionResource,
 	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			there.Store(true)
-			look(identityOf(object))
+			look(w.identify(object))
 		},
-		UpdateFunc: func(_, object any) { look(identityOf(object)) },
+		UpdateFunc: func(_, object any) { look(w.identify(object)) },
 		DeleteFunc: func(any) { look(identity{}) },
 	})
 	if err != nil {
@@ -187,10 +198,12 @@ type identity struct {
 	uid    types.UID
 	going  bool
 	owners []metav1.OwnerReference
+	// version is empty where it does not count.
+	version string
 }
 
 func (i identity) same(other identity) bool {
-	return i.uid == other.uid && i.going == other.going && equality.Semantic.DeepEqual(i.owners, other.owners)
+	return i.uid == other.uid && i.version == other.version && i.going == other.going && equality.Semantic.DeepEqual(i.owners, other.owners)
 }
 
 // identityOf returns that of an object of a watch.
@@ -228,3 +241,12 @@ func (w *Watches) Start(ctx context.Context) error {
 
 // NeedLeaderElection tells the manager that only the leader watches: it alone acts.
 func (w *Watches) NeedLeaderElection() bool { return true }
+
+// versionOf is the identity of an object of which any change counts.
+func versionOf(object any) identity {
+	metadata, ok := object.(metav1.Object)
+	if !ok {
+		return identity{}
+	}
+	return identity{uid: metadata.GetUID(), version: metadata.GetResourceVersion()}
+}

@@ -38,7 +38,12 @@ type Judging struct {
 }
 
 // Deployed is the verdict on the Deployment alone.
-func (w Workload) Deployed() health.Verdict { return health.DeploymentOf(w.Deployment, w.ReplicaSets) }
+func (w Workload) Deployed() health.Verdict {
+	if w.Looked {
+		return health.DeploymentRefused(w.Deployment, w.Refusal)
+	}
+	return health.DeploymentOf(w.Deployment, w.ReplicaSets)
+}
 
 // Judge finds the trouble worth telling: that pods cannot be created, then that of a current pod, then that of another one.
 //
