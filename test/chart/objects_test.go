@@ -253,6 +253,9 @@ func TestWithoutGatewaysThereAreNoRightsForThem(t *testing.T) {
 	objects := parse(t, render(t, "slipway-system", "--set", "gateway.enabled=false"))
 	role := as[rbacv1.ClusterRole](t, named(t, objects, "ClusterRole", "", operatorName))
 	for _, grant := range grants(role.Rules) {
+		if strings.Contains(grant, "/serviceaccounts ") && !strings.HasPrefix(grant, "create ") && !strings.HasPrefix(grant, "patch ") {
+			continue // whether there is the one that a WebApp names
+		}
 		for _, word := range []string{"apigateways", "ingresses", "httproutes", "roles", "rolebindings", "serviceaccounts"} {
 			if strings.Contains(grant, "/"+word) {
 				t.Errorf("the operator may %s", grant)
