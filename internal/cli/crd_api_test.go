@@ -54,7 +54,7 @@ func TestCRDCheck(t *testing.T) {
 	}
 	f.expect(0, []string{"widgets.example.com: nothing changed; 2 objects checked: all fine\n"}, "crd", "check", paths[0])
 	f.expect(exitBreaks, []string{
-		"2 objects checked: 1 cannot be edited in places, 1 lose fields", f.namespace + "/slow   v1        BreaksOnEdit   .spec.mode   an edit is refused",
+		"2 objects checked: 1 cannot be edited in places, 1 loses fields", f.namespace + "/slow   v1        BreaksOnEdit   .spec.mode   an edit is refused",
 		".spec.old    is removed",
 	}, "crd", "check", paths[1])
 

@@ -137,13 +137,13 @@ func (s *scope) verified() metav1.Condition {
 				return c
 			}
 		}
-		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified, "every copy of an earlier run was read back")
+		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified, "every copy of an earlier run was verified")
 	case ended == nil:
 		return status.False(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonNoRun, "no run has ended yet")
 	case ended.Status.Phase == slipwayv1alpha1.BackupCompleted && len(ended.Status.Volumes) > 0 && !s.counts(ended):
 		return status.False(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy yet"))
 	case ended.Status.Phase == slipwayv1alpha1.BackupCompleted:
-		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified, "of BackupRun \""+ended.Name+"\" "+ended.Status.Message)
+		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified, "BackupRun \""+ended.Name+"\": "+ended.Status.Message)
 	default:
 		return status.False(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonRunFailed, "BackupRun \""+ended.Name+"\" failed")
 	}

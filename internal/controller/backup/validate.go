@@ -68,15 +68,21 @@ func problems(spec *slipwayv1alpha1.BackupSpec) []problem {
 			found = append(found, problemOf(err))
 		}
 	}
+	return append(found, ofContent(spec)...)
+}
+
+// ofContent are the problems of what is copied.
+func ofContent(spec *slipwayv1alpha1.BackupSpec) []problem {
+	var found []problem
 	if spec.Dump != nil {
 		if wrong := children.EnvProblem(spec.Dump.Env, spec.Dump.EnvFrom); wrong != "" {
-			note("dump.env", wrong)
+			found = append(found, problem{"dump.env", wrong})
 		}
 	}
 	for _, pattern := range spec.Exclude {
 		if !isPattern(pattern) {
-			note("exclude", text.Printable(pattern)+
-				" is no pattern: it must name something, hold no empty element, and close each '[' with ']', such as *.tmp, cache/ or a/**/b")
+			found = append(found, problem{"exclude", text.Printable(pattern) +
+				" is no pattern: it must name something, hold no empty element, and close each '[' with ']', such as *.tmp, cache/ or a/**/b"})
 		}
 	}
 	return found

@@ -37,7 +37,8 @@ func TestAVariableComesAfterThoseThatItRefersTo(t *testing.T) {
 		"to a key that itself covers": {map[string]slipwayv1alpha1.EnvValue{"USER": "$(USER)x"}, []slipwayv1alpha1.EnvFromSource{keys}, "USER ZONE", "USER refers to itself"},
 		"a prefix that the source does not give": {
 			map[string]slipwayv1alpha1.EnvValue{"PATH": "$(PATH):/x"},
-			[]slipwayv1alpha1.EnvFromSource{{SecretRef: whole.SecretRef, Prefix: "DB_"}}, "PATH", "PATH refers to itself",
+			[]slipwayv1alpha1.EnvFromSource{{SecretRef: whole.SecretRef, Prefix: "DB_"}},
+			"PATH", "PATH refers to itself",
 		},
 	}
 	for name, c := range cases {

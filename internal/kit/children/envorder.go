@@ -2,6 +2,7 @@ package children
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,46 +55,56 @@ const (
 // EnvProblem says which variables refer to each other, so that none can come first, or nothing. A variable that refers to
 // itself means what a source that is used whole gives it, and is wrong without one.
 func EnvProblem(values map[string]slipwayv1alpha1.EnvValue, sources []slipwayv1alpha1.EnvFromSource) string {
-	const open, done = 1, 2
-	state := make(map[string]int, len(values))
-	var path []string
-	var visit func(name string) []string
-	visit = func(name string) []string {
-		state[name] = open
-		path = append(path, name)
-		for _, other := range references(string(values[name])) {
-			if _, there := values[other]; !there || other == name && mayGive(sources, name) {
-				continue
-			}
-			switch state[other] {
-			case open:
-				return path[slices.Index(path, other):]
-			case done:
-			default:
-				if circle := visit(other); circle != nil {
-					return circle
-				}
-			}
+	walk := envWalk{values: values, sources: sources, state: make(map[string]envState, len(values))}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if walk.state[name] != envNew || len(references(string(values[name]))) == 0 {
+			continue
 		}
-		path = path[:len(path)-1]
-		state[name] = done
-		return nil
-	}
-	names := make([]string, 0, len(values))
-	for name, value := range values {
-		if len(references(string(value))) > 0 {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if state[name] == 0 {
-			if circle := visit(name); circle != nil {
-				return told(circle)
-			}
+		if circle := walk.visit(name); circle != nil {
+			return told(circle)
 		}
 	}
 	return ""
+}
+
+// envWalk looks for a circle of variables.
+type envWalk struct {
+	values  map[string]slipwayv1alpha1.EnvValue
+	sources []slipwayv1alpha1.EnvFromSource
+	state   map[string]envState
+	// path are the variables that refer to the present one, one after the other.
+	path []string
+}
+
+type envState int
+
+const (
+	envNew envState = iota
+	envOpen
+	envDone
+)
+
+// visit returns a circle that can be reached from a variable, or nil.
+func (w *envWalk) visit(name string) []string {
+	w.state[name] = envOpen
+	w.path = append(w.path, name)
+	for _, other := range references(string(w.values[name])) {
+		if _, there := w.values[other]; !there || other == name && mayGive(w.sources, name) {
+			continue
+		}
+		switch w.state[other] {
+		case envOpen:
+			return w.path[slices.Index(w.path, other):]
+		case envNew:
+			if circle := w.visit(other); circle != nil {
+				return circle
+			}
+		case envDone:
+		}
+	}
+	w.path = w.path[:len(w.path)-1]
+	w.state[name] = envDone
+	return nil
 }
 
 // mayGive tells that a source that is used whole may have a variable of the name.
