@@ -212,8 +212,8 @@ const (
 // refuse answers with a status and its text, in gRPC with a status of its own, and returns false.
 func (e *exchange) refuse(status int, failure string) bool {
 	e.failure = failure
-	if dialect := e.dialect(); dialect != notGRPC {
-		e.refuseGRPC(dialect, status)
+	if e.speaksGRPC() {
+		e.refuseGRPC(status)
 		return false
 	}
 	e.answer(status, "text/plain; charset=utf-8", []byte(http.StatusText(status)+"\n"))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -74,6 +75,8 @@ func (e *exchange) askHTTP(auth *table.External) externalResult {
 		return e.withoutAnswer(auth, request, errNoVerdict)
 	case response.Status >= http.StatusMultipleChoices:
 		return e.refuseAs(response)
+	case slices.ContainsFunc(response.Fields, func(f upstream.Field) bool { return strings.EqualFold(f.Name, "Grpc-Status") && f.Value != "0" }):
+		return e.withoutAnswer(auth, request, errNoVerdict) // a refusal in gRPC has status 200
 	}
 	return e.vouch(auth, response.Fields)
 }

@@ -1,9 +1,8 @@
 package proxy
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,64 +41,31 @@ func grpcStatus(status int, failure string) int {
 	return grpcInternal
 }
 
-// grpcDialect is what a client of gRPC speaks.
-type grpcDialect uint8
+const mediaGRPC = "application/grpc"
 
-const (
-	notGRPC grpcDialect = iota
-	overHTTP2
-	inBody   // gRPC-Web
-	inBase64 // gRPC-Web, as text
-)
-
-const (
-	mediaGRPC  = "application/grpc"
-	trailersIn = 0x80 // begins a part of a body with trailers
-)
-
-// dialect returns what the client speaks, by the content type of its request, which any client can claim. A call is a POST: whatever
-// stores the answers to others, in front of the gateway, gets no 200 for a refusal.
-func (e *exchange) dialect() grpcDialect {
-	if e.r.Method != http.MethodPost {
-		return notGRPC
+// speaksGRPC tells whether the client reads a status of gRPC: a POST over HTTP/2 with the content type of gRPC, and with "TE: trailers",
+// which each client of gRPC sends. Any client can claim that, but what asks the gateway on behalf of others, such as a check of whether a
+// request is let in, forwards neither HTTP/2 nor this field. So it never takes the 200 of a refusal for consent. gRPC-Web is answered as
+// HTTP is: its clients read the status of HTTP.
+func (e *exchange) speaksGRPC() bool {
+	if e.r.Method != http.MethodPost || e.r.ProtoMajor != 2 || !slices.ContainsFunc(e.r.Header["Te"], func(v string) bool { return hasToken(v, "trailers") }) {
+		return false
 	}
 	media := e.r.Header.Get("Content-Type")
 	if len(media) < len(mediaGRPC) || !strings.EqualFold(media[:len(mediaGRPC)], mediaGRPC) {
-		return notGRPC
+		return false
 	}
 	kind, _, _ := strings.Cut(media[len(mediaGRPC):], ";")
 	kind, _, _ = strings.Cut(kind, "+")
-	switch strings.ToLower(strings.TrimSpace(kind)) {
-	case "":
-		if e.r.ProtoMajor == 2 {
-			return overHTTP2
-		}
-	case "-web":
-		return inBody
-	case "-web-text":
-		return inBase64
-	}
-	return notGRPC
+	return strings.TrimSpace(kind) == ""
 }
 
-// refuseGRPC tells a client of gRPC why it is refused. gRPC has its own status, in a response with status 200: in the head, without a
-// body; gRPC-Web reads no trailers, so they are the body. The access log and the metrics have the status that others get.
-func (e *exchange) refuseGRPC(dialect grpcDialect, status int) {
-	code, message := strconv.Itoa(grpcStatus(status, e.failure)), grpcMessage(e.failure)
-	contentType, body := mediaGRPC, []byte(nil)
-	if dialect == overHTTP2 {
-		header := e.w.Header()
-		header["Grpc-Status"], header["Grpc-Message"] = []string{code}, []string{message}
-	} else {
-		trailers := "grpc-status: " + code + "\r\ngrpc-message: " + message + "\r\n"
-		contentType = "application/grpc-web+proto"
-		body = append(binary.BigEndian.AppendUint32([]byte{trailersIn}, uint32(len(trailers))), trailers...)
-	}
-	if dialect == inBase64 {
-		contentType = "application/grpc-web-text+proto"
-		body = base64.StdEncoding.AppendEncode(nil, body)
-	}
-	e.answer(http.StatusOK, contentType, body)
+// refuseGRPC tells a client of gRPC why it is refused. gRPC has its own status, in the head of a response with status 200 and without a
+// body. The access log and the metrics have the status that others get.
+func (e *exchange) refuseGRPC(status int) {
+	header := e.w.Header()
+	header["Grpc-Status"], header["Grpc-Message"] = []string{strconv.Itoa(grpcStatus(status, e.failure))}, []string{grpcMessage(e.failure)}
+	e.answer(http.StatusOK, mediaGRPC, nil)
 	e.status = status
 }
 

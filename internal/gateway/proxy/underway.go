@@ -47,8 +47,8 @@ func (e *exchange) turnAway(status int, failure string) bool {
 	}
 	e.failure = failure
 	e.w.Header()["Retry-After"] = []string{"1"}
-	if e.dialect() == overHTTP2 {
-		e.refuseGRPC(overHTTP2, status)
+	if e.speaksGRPC() {
+		e.refuseGRPC(status)
 	} else {
 		e.answer(status, "", nil)
 	}

@@ -37,6 +37,7 @@ func TestAStreamThatCannotGoOnSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	made.within = 2 * time.Second // long enough for what is not stuck
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	defer server.CloseClientConnections()
@@ -44,7 +45,6 @@ func TestAStreamThatCannotGoOnSaysSo(t *testing.T) {
 	l.next("view")
 	m.record(apples, "north", "a", "x")
 	l.next("change")
-	made.within = 100 * time.Millisecond
 	close(stuck)
 	if _, data := l.next("failure"); !strings.Contains(data, string(api.Unavailable)) {
 		t.Errorf("%s", data)
