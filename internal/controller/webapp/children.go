@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
@@ -107,7 +108,8 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	// nothing from running.
 	change, err := r.kit.Applier.Apply(ctx, s.app, s.deploymentChild(replicas))
 	r.tellRefused(s, change)
-	s.applied = err == nil
+	// What the cluster makes of it is told, and its pods are judged like others: they may fail, too.
+	s.applied = err == nil || outcome.Only(err, slipwayv1alpha1.ReasonAltered)
 	return errors.Join(s.inOurWords("Deployment", err), draft)
 }
 

@@ -2,6 +2,7 @@ package webapp
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -12,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -83,8 +85,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	now := r.kit.Clock.Now()
 	r.listen(ctx, s, now)
 	s.judge(now)
-	if s.err == nil {
-		s.err = r.keepRevisions(ctx, s)
+	if s.err == nil || outcome.Only(s.err, slipwayv1alpha1.ReasonAltered) {
+		s.err = errors.Join(s.err, r.keepRevisions(ctx, s))
 	}
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
 		return r.writeStatus(ctx, s, s.status(r.kit.Clock.Now()), s.children()...)

@@ -158,6 +158,12 @@ func Worst(err error) *Error {
 	return worst
 }
 
+// Only tells that there is an error, and that each has this reason.
+func Only(err error, reason string) bool {
+	all := flatten(err)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(e *Error) bool { return e.Reason != reason })
+}
+
 // Blockers are the objects that are in the way, of all errors of a reconcile.
 func Blockers(err error) []*metav1.PartialObjectMetadata {
 	var blockers []*metav1.PartialObjectMetadata
