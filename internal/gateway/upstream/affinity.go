@@ -16,8 +16,8 @@ type Place [15]byte
 // Affinity says which endpoint a request should go to. The zero value leaves the choice to
 // the load.
 type Affinity struct {
-	// Place is an endpoint that a client was told before. It is used unless it is gone, unhealthy or ejected, or has
-	// failed for this request.
+	// Place is an endpoint that a client was told before. It is used unless it is gone, unhealthy or ejected, has
+	// failed for this request, or a connection to it hangs and not to another one.
 	Place Place
 	// Hash chooses among the endpoints if Hashed is set. Equal ones choose the same endpoint in every gateway with the
 	// same key. Without this endpoint, only its share moves to others.
@@ -112,16 +112,19 @@ func (s *Service) prefer(a *Affinity, tried []*endpoint) *endpoint {
 		return nil
 	}
 	now := s.ejectionTime()
+	reachable := func(e *endpoint) bool { return !e.ejected(now) && !slices.Contains(tried, e) }
+	usable := func(e *endpoint) bool { return e.hanging.Load() == 0 && reachable(e) }
 	if !a.Hashed {
 		e := known.named[a.Place]
-		if e == nil || e.ejected(now) || slices.Contains(tried, e) {
+		if e == nil || !reachable(e) || (!usable(e) && slices.ContainsFunc(known.endpoints, usable)) {
 			return nil
 		}
 		return e
 	}
-	e := known.highest(a.Hash, func(e *endpoint) bool {
-		return !e.ejected(now) && !slices.Contains(tried, e)
-	})
+	e := known.highest(a.Hash, usable)
+	if e == nil {
+		e = known.highest(a.Hash, reachable)
+	}
 	if e == nil {
 		e = known.highest(a.Hash, func(e *endpoint) bool { return !slices.Contains(tried, e) })
 	}

@@ -26,6 +26,7 @@ import (
 //     one). The endpoint is ejected only if this fails too, with one of the failures above.
 //     With a health check, the rules of the check decide. Where the protocol is not known, it opens a connection.
 //   - Failed health checks alone make an endpoint unhealthy (health.go).
+//   - A connection that hangs while the request goes elsewhere (search.go) counts when it has failed.
 //   - Nothing else counts: not what the client did (it left, it did not send its body, its
 //     request cannot be sent), not what the gateway lacks (ports, files, memory), not a kept
 //     connection that the endpoint had closed, and not another protocol than declared.
@@ -46,7 +47,7 @@ func isGatewaysError(status int) bool { return status >= 502 && status <= 504 }
 func (e *Error) raisesSuspicion() bool {
 	switch e.Kind {
 	case Connect:
-		return e.Unreachable()
+		return e.Unreachable() && !e.hangs
 	case Malformed:
 		return true
 	case Timeout:

@@ -28,6 +28,9 @@ type endpoint struct {
 	removed  atomic.Bool
 	place    atomic.Pointer[Place] // nil: not made yet
 
+	hanging atomic.Int32 // connections that hang while they are opened
+	kept    atomic.Bool  // one of them goes on without its request (not over HTTP/2)
+
 	unhealthy bool   // from its health checks; guarded by Service.set
 	stopCheck func() // stops its checks, nil while there are none; guarded by Service.set
 
@@ -39,12 +42,9 @@ type endpoint struct {
 }
 
 func newEndpoint(address string, service *Service) *endpoint {
-	return &endpoint{
-		address: address,
-		service: service,
-		http1:   newPool(address, service),
-		http2:   newHTTP2(address, service),
-	}
+	e := &endpoint{address: address, service: service}
+	e.http1, e.http2 = newPool(e, service), newHTTP2(e, service)
+	return e
 }
 
 // do sends a request and counts its result.

@@ -81,6 +81,8 @@ type Error struct {
 	stale bool
 	// unprocessed is set when the endpoint certainly has not processed the request.
 	unprocessed bool
+	// hangs is set when there is no connection yet. It counts against the endpoint once it has failed.
+	hangs bool
 	// unsent is set when the timeout came before the whole request was sent.
 	unsent bool
 }

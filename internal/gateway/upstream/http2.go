@@ -56,11 +56,11 @@ type http2Transport struct {
 	conns   [ending]*http2Conns // wide and narrow
 }
 
-func newHTTP2(address string, service *Service) *http2Transport {
-	t := &http2Transport{address: address, service: service}
+func newHTTP2(endpoint *endpoint, service *Service) *http2Transport {
+	t := &http2Transport{address: endpoint.address, service: service}
 	t.places.gate = &service.gate
 	for of, window := range [...]int{wide: wideWindow, narrow: narrowWindow} {
-		t.conns[of] = newHTTP2Conns(window, &service.options, func(ctx context.Context) (net.Conn, *http2Place, error) {
+		t.conns[of] = newHTTP2Conns(window, endpoint, &service.options, func(ctx context.Context) (net.Conn, *http2Place, error) {
 			return t.connect(ctx, http2Kind(of))
 		})
 	}
@@ -262,7 +262,7 @@ func (e *http2Exchange) connect(t *http2Transport) error {
 		e.conns = t.conns[wide]
 	}
 	var err error
-	e.conn, err = e.conns.get(e.ctx)
+	e.conn, err = e.conns.get(e.ctx, e.request.search.wait)
 	if e.windows == nil || !errors.Is(err, errTooManyConnections) {
 		return err
 	}
@@ -365,7 +365,7 @@ func (e *http2Exchange) explain(ctx context.Context, address string, err error) 
 	case errors.Is(err, errTooManyConnections):
 		failure.Kind = MaxConnections
 	case errors.Is(err, errDial):
-		failure.Kind, failure.unprocessed = Connect, true
+		failure.Kind, failure.unprocessed, failure.hangs = Connect, true, errors.Is(err, errHangs)
 	case isReset && reset.Code == http2.ErrCodeRefusedStream, slices.Contains(unprocessed, err.Error()), strings.HasPrefix(err.Error(), refusedWithCode):
 		failure.unprocessed = true
 	case isFault(err):

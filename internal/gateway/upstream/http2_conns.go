@@ -36,6 +36,7 @@ var errNoRequests = errors.New("the connection takes no requests")
 // http2Conns are the connections to an endpoint on which each response has the same window.
 type http2Conns struct {
 	window    int64
+	endpoint  *endpoint
 	transport func() (*http2.Transport, error)
 	connect   func(ctx context.Context) (net.Conn, *http2Place, error)
 
@@ -51,7 +52,8 @@ type http2Dial struct {
 	done    chan struct{} // closed when it is open, or has failed
 	conn    *http2Conn    // nil if it has failed
 	err     error
-	waiting int // guarded by http2Conns.mu
+	waiting int  // guarded by http2Conns.mu
+	hangs   bool // it is one of endpoint.hanging until it has ended; guarded by http2Conns.mu
 }
 
 // http2Conn is a connection that requests share.
@@ -67,8 +69,8 @@ type http2Conn struct {
 	retired bool  // it takes no further requests; guarded by http2Conns.mu
 }
 
-func newHTTP2Conns(window int, options *Options, connect func(ctx context.Context) (net.Conn, *http2Place, error)) *http2Conns {
-	return &http2Conns{window: int64(window), connect: connect, transport: sync.OnceValues(func() (*http2.Transport, error) {
+func newHTTP2Conns(window int, endpoint *endpoint, options *Options, connect func(ctx context.Context) (net.Conn, *http2Place, error)) *http2Conns {
+	return &http2Conns{window: int64(window), endpoint: endpoint, connect: connect, transport: sync.OnceValues(func() (*http2.Transport, error) {
 		transport, err := http2.ConfigureTransports(&http.Transport{HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerConnection: connectionWindow,
 			MaxReceiveBufferPerStream:     window,
@@ -88,9 +90,11 @@ func newHTTP2Conns(window int, options *Options, connect func(ctx context.Contex
 }
 
 // get returns a connection with a place for a request. The caller must call put afterwards. It opens another connection for as
-// long as others take the places, but not if the endpoint only says that it takes requests.
-func (p *http2Conns) get(ctx context.Context) (*http2Conn, error) {
+// long as others take the places, but not if the endpoint only says that it takes requests. wait bounds
+// the wait for connections, unless it is 0.
+func (p *http2Conns) get(ctx context.Context, wait time.Duration) (*http2Conn, error) {
 	var opened *http2Conn
+	var late <-chan time.Time
 	for useless := 0; ; {
 		p.mu.Lock()
 		if c := p.reserve(); c != nil {
@@ -106,16 +110,17 @@ func (p *http2Conns) get(ctx context.Context) (*http2Conn, error) {
 		}
 		d, began := p.dial(ctx)
 		p.mu.Unlock()
-		select {
-		case <-d.done:
-		case <-ctx.Done():
+		if wait > 0 && late == nil {
+			timer := time.NewTimer(wait)
+			defer timer.Stop()
+			late = timer.C
 		}
-		p.mu.Lock()
-		d.waiting--
-		p.mu.Unlock()
+		hangs := p.await(ctx, d, late)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
+		case hangs:
+			return nil, fmt.Errorf("%w: %w", errDial, errHangs)
 		case errors.Is(d.err, errTooManyConnections) && isOwn(ctx) && !d.own: // its own has no such limit
 		case d.err != nil:
 			return nil, d.err
@@ -124,6 +129,25 @@ func (p *http2Conns) get(ctx context.Context) (*http2Conn, error) {
 		}
 		opened = d.conn
 	}
+}
+
+// await waits for a connection that is being opened. It returns true if that takes too long.
+func (p *http2Conns) await(ctx context.Context, d *http2Dial, late <-chan time.Time) bool {
+	hangs := false
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+	case <-late:
+		hangs = true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d.waiting--
+	if hangs = hangs && p.dialing == d; hangs && !d.hangs {
+		d.hangs = true
+		p.endpoint.hanging.Add(1)
+	}
+	return hangs
 }
 
 // dial returns the connection that is being opened, which the caller waits for. began tells that there was none. It needs mu held.
@@ -181,6 +205,12 @@ func (p *http2Conns) open(ctx context.Context, d *http2Dial) {
 	p.dialing = nil
 	d.conn, d.err = c, err
 	close(d.done)
+	if d.hangs {
+		p.endpoint.hanging.Add(-1)
+		if err != nil && d.waiting == 0 {
+			p.endpoint.unreached(ctx, err)
+		}
+	}
 	switch {
 	case err != nil:
 	case p.drained && d.waiting == 0:

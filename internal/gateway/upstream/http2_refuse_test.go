@@ -44,12 +44,12 @@ func TestAnEndpointThatTakesNoRequestsAfterAllIsNotAskedForEver(t *testing.T) {
 				}
 			})
 			s := serving(t, Options{}, b.address())
-			conns := newHTTP2(b.address(), s).conns[wide]
+			conns := newHTTP2(newEndpoint(b.address(), s), s).conns[wide]
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			ended := make(chan error, 1)
 			go func() {
-				_, err := conns.get(ctx)
+				_, err := conns.get(ctx, 0)
 				ended <- err
 			}()
 			for waits := true; waits; {

@@ -19,6 +19,9 @@ type Options struct {
 
 	// DialTimeout bounds opening a connection, including TLS. Default 5 s.
 	DialTimeout time.Duration
+	// DialPatience is how long a request waits for a new connection before it goes on to another endpoint, if there is one.
+	// Default 250 ms.
+	DialPatience time.Duration
 	// SendTimeout bounds each write of a part of a request. Default 60 s.
 	SendTimeout time.Duration
 	// ContinueTimeout bounds the wait for 100 Continue. After it, the body is sent anyway.
@@ -75,6 +78,7 @@ func (o Options) withDefaults() Options {
 		o.Clock = clock.RealClock{}
 	}
 	setDefault(&o.DialTimeout, 5*time.Second)
+	setDefault(&o.DialPatience, 250*time.Millisecond)
 	setDefault(&o.SendTimeout, time.Minute)
 	setDefault(&o.ContinueTimeout, time.Second)
 	setDefault(&o.IdleTimeout, time.Minute)

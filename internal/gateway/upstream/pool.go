@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ const maxEvictions = 100
 // that unused ones become old and are closed.
 type pool struct {
 	address  string
+	endpoint *endpoint
 	options  *Options
 	secure   *TLS
 	gate     *gate
@@ -29,8 +31,11 @@ type pool struct {
 	drained bool
 }
 
-func newPool(address string, service *Service) *pool {
-	return &pool{address: address, options: &service.options, secure: service.secure, gate: &service.gate, makeRoom: service.evict, windows: service.windows}
+func newPool(e *endpoint, service *Service) *pool {
+	return &pool{
+		address: e.address, endpoint: e, options: &service.options, secure: service.secure,
+		gate: &service.gate, makeRoom: service.evict, windows: service.windows,
+	}
 }
 
 func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Response, *Error) {
@@ -43,13 +48,19 @@ func (p *pool) roundTrip(ctx context.Context, req *Request, fresh bool) (*Respon
 		if failure != nil {
 			return nil, failure
 		}
-		c = newConn(raw, p)
-		c.boundUnread(c.narrowBuffer())
+		c = p.begin(raw)
 	}
 	return c.roundTrip(ctx, req)
 }
 
-// dial opens a connection, within the deadline of the request.
+// begin returns a new connection for requests.
+func (p *pool) begin(raw net.Conn) *conn {
+	c := newConn(raw, p)
+	c.boundUnread(c.narrowBuffer())
+	return c
+}
+
+// dial opens a connection, within the deadline of the request, and for as long as its search allows.
 func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
 	dialing := ctx
 	if !req.Deadline.IsZero() {
@@ -57,8 +68,14 @@ func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
 		dialing, cancel = context.WithTimeout(ctx, req.Deadline.Sub(p.options.Clock.Now()))
 		defer cancel()
 	}
-	p.reserve()
-	raw, err := dial(dialing, p.address, p.options, p.secure, p.gate.closed, "http/1.1")
+	var raw net.Conn
+	var err error
+	if req.search.wait > 0 {
+		raw, err = req.search.dial(dialing, p.endpoint, "http/1.1", p.reserve, func(raw net.Conn) { p.put(p.begin(raw)) })
+	} else {
+		p.reserve()
+		raw, err = dial(dialing, p.address, p.options, p.secure, p.gate.closed, "http/1.1")
+	}
 	switch {
 	case err == nil:
 		return raw, nil
@@ -214,5 +231,5 @@ func connectError(ctx context.Context, address string, err error) *Error {
 	if ctx.Err() != nil {
 		return &Error{Kind: Canceled, Endpoint: address, Err: context.Cause(ctx)}
 	}
-	return &Error{Kind: Connect, Endpoint: address, Err: err, unprocessed: true}
+	return &Error{Kind: Connect, Endpoint: address, Err: err, unprocessed: true, hangs: errors.Is(err, errHangs)}
 }

@@ -93,6 +93,8 @@ type Request struct {
 	opened   bool         // a byte of the body may have been read
 	streamed *http2Source // the body, for attempts over HTTP/2; nil before the first one, or without it
 
+	search search // for a connection
+
 	resent          int // how often the request was sent again
 	budgetExhausted bool
 	waited          bool // it has waited for a connection

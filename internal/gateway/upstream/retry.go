@@ -16,12 +16,18 @@ const maxSafeRetries = 3
 func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
 	var tried []*endpoint
 	fresh := false
+	req.search = search{}
+	defer req.search.leave()
 	for safe, asked := 0, 0; ; {
-		e := s.choose(req, tried)
+		e := req.search.choose(s, func() *endpoint { return s.choose(req, tried) })
 		if e == nil {
 			return nil, &Error{Kind: NoEndpoints, Err: errors.New("the Service has no endpoints any more")}
 		}
 		response, failure := e.do(ctx, req, fresh)
+		if req.search.goesOn(s, e, failure) && s.mayGoOn(ctx, req) {
+			tried = req.search.next(s, tried, e)
+			continue
+		}
 		wait := time.Duration(0)
 		switch {
 		case safe < maxSafeRetries && failure.safeToRepeat(req) && s.inTime(ctx, req, 0):
@@ -41,6 +47,7 @@ func (s *Service) try(ctx context.Context, req *Request) (*Response, *Error) {
 		if !sleep(ctx, wait) {
 			return nil, &Error{Kind: Canceled, Endpoint: e.address, Err: context.Cause(ctx)}
 		}
+		req.search.restart()
 		req.resent++
 		if failure != nil && failure.stale {
 			fresh = true
@@ -101,13 +108,18 @@ func (r *Request) retries(response *Response, failure *Error) bool {
 	case failure == nil:
 		cause = causeOf(response.Status)
 	case failure.Kind == Connect:
-		return r.Retry.On&OnConnectFailure != 0
+		return r.Retry.On&OnConnectFailure != 0 && !failure.hangs // all other endpoints had their time, too
 	case failure.Kind == Reset:
 		cause = OnReset
 	case failure.Kind == Timeout:
 		cause = OnTimeout
 	}
 	return r.Retry.On&cause != 0 && r.idempotent()
+}
+
+// mayGoOn reports whether a request that was not sent may be sent to another endpoint.
+func (s *Service) mayGoOn(ctx context.Context, req *Request) bool {
+	return req.replayable() && s.inTime(ctx, req, 0)
 }
 
 // inTime reports whether the request is still wanted after the wait.

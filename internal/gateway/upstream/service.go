@@ -204,9 +204,10 @@ func (s *Service) evict() bool {
 	return false
 }
 
-// pick draws two eligible endpoints that are not ejected and were not tried, and returns
-// the one with less load. If there are none, it also uses endpoints that were tried or are
-// ejected. It returns nil if there are no endpoints.
+// pick draws two eligible endpoints that are not ejected, have no connection that hangs and
+// were not tried, and returns the one with less load. If there are none, it also uses those
+// with a connection that hangs, then those that are ejected, then those that were tried. It
+// returns nil if there are no endpoints.
 func (s *Service) pick(tried []*endpoint) *endpoint {
 	all := *s.eligible.Load()
 	switch {
@@ -219,10 +220,14 @@ func (s *Service) pick(tried []*endpoint) *endpoint {
 	if s.ejector.any.Load() {
 		now = s.options.Clock.Now()
 	}
-	usable := func(e *endpoint) bool {
+	reachable := func(e *endpoint) bool {
 		return (now.IsZero() || !e.ejected(now)) && !slices.Contains(tried, e)
 	}
+	usable := func(e *endpoint) bool { return e.hanging.Load() == 0 && reachable(e) }
 	first := draw(all, usable)
+	if first == nil {
+		first = draw(all, reachable)
+	}
 	if first == nil {
 		first = draw(all, func(e *endpoint) bool { return !slices.Contains(tried, e) })
 	}

@@ -48,25 +48,33 @@ func (s *Service) Connect(ctx context.Context, client netip.Addr) (*Connection, 
 		}
 	}()
 	var tried []*endpoint
-	for {
-		e := s.pick(tried)
+	var search search
+	defer search.leave()
+	for failures := 0; ; {
+		e := search.choose(s, func() *endpoint { return s.pick(tried) })
 		if e == nil {
 			return nil, &Error{Kind: NoEndpoints, Err: errNoEndpoints}
 		}
-		raw, failure := e.connect(ctx)
+		raw, failure := e.connect(ctx, &search)
 		if failure == nil {
 			connected = true
 			return &Connection{Conn: raw, Endpoint: e.address, leave: sync.OnceFunc(func() { e.leave(); s.gate.leave(pass) })}, nil
 		}
-		tried = append(tried, e)
-		if failure.Kind != Connect || len(tried) == min(maxConnects, s.Endpoints()) {
+		if search.goesOn(s, e, failure) && ctx.Err() == nil {
+			tried = search.next(s, tried, e)
+			continue
+		}
+		failures++
+		if failure.Kind != Connect || failure.hangs || failures == min(maxConnects, s.Endpoints()) {
 			return nil, failure
 		}
+		search.restart()
+		tried = append(tried, e)
 	}
 }
 
 // connect opens a connection, and counts the result for the health of the endpoint.
-func (e *endpoint) connect(ctx context.Context) (conn net.Conn, failure *Error) {
+func (e *endpoint) connect(ctx context.Context, search *search) (conn net.Conn, failure *Error) {
 	e.inFlight.Add(1)
 	defer func() {
 		if conn == nil { // an error or a panic
@@ -74,7 +82,13 @@ func (e *endpoint) connect(ctx context.Context) (conn net.Conn, failure *Error) 
 		}
 	}()
 	s := e.service
-	raw, err := s.dialStream(ctx, e)
+	var raw net.Conn
+	var err error
+	if search.wait > 0 {
+		raw, err = search.dial(ctx, e, "", s.gate.force, func(raw net.Conn) { _ = raw.Close() })
+	} else {
+		raw, err = s.dialStream(ctx, e)
+	}
 	if err != nil {
 		failure = connectError(ctx, e.address, err)
 		if failure.raisesSuspicion() {
