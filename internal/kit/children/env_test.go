@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
@@ -55,6 +56,35 @@ func TestAVariableComesAfterThoseThatItRefersTo(t *testing.T) {
 				t.Errorf("the problem is %q, want %q", problem, c.problem)
 			}
 		})
+	}
+}
+
+// In a list of Kubernetes a name may stand several times, and the last one counts.
+func TestVariablesOfOneNameKeepTheirOrder(t *testing.T) {
+	for list, want := range map[string]string{
+		"A=1 A=2":                   "A=1 A=2",
+		"A=1 B=$(A) A=2":            "A=1 B=$(A) A=2",
+		"A=1 A=$(A):2":              "A=1 A=$(A):2",
+		"A=$(A):1 A=2":              "A=$(A):1 A=2",
+		"B=$(A) A=1 A=2":            "A=1 B=$(A) A=2",
+		"A=1 A=$(B) B=2 A=3":        "A=1 B=2 A=$(B) A=3",
+		"A=$(B) B=$(A) A=2 B=3 A=4": "B=$(A) A=$(B) A=2 B=3 A=4",
+	} {
+		var variables []*corev1ac.EnvVarApplyConfiguration
+		for _, variable := range strings.Fields(list) {
+			name, value, _ := strings.Cut(variable, "=")
+			variables = append(variables, corev1ac.EnvVar().WithName(name).WithValue(value))
+		}
+		var got []string
+		for _, variable := range InOrder(variables) {
+			got = append(got, *variable.Name+"="+*variable.Value)
+		}
+		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", list, diff)
+		}
+		if IsInOrder(variables) != (list == want) {
+			t.Errorf("%s: IsInOrder says %t", list, list != want)
+		}
 	}
 }
 

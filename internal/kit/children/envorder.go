@@ -13,30 +13,34 @@ import (
 )
 
 // InOrder puts each variable behind those that its value refers to: $(NAME) stands for a variable that comes before, and is
-// left as it is otherwise. What refers to nothing that comes later stays where it is. Of variables that refer to each other
-// none can come first; the one that was first stays so.
+// left as it is otherwise. What refers to nothing that comes later stays where it is. Nothing is lost: several variables of one
+// name keep their order, because the last one counts. Of variables that refer to each other none can come first, and which one
+// does is left open.
 func InOrder(list []*corev1ac.EnvVarApplyConfiguration) []*corev1ac.EnvVarApplyConfiguration {
-	byName := make(map[string]*corev1ac.EnvVarApplyConfiguration, len(list))
-	for _, variable := range list {
-		byName[*variable.Name] = variable
+	// first is where the first variable of a name is. That suffices for who refers to the name, and the others follow it.
+	first := make(map[string]int, len(list))
+	for i, variable := range list {
+		if _, there := first[*variable.Name]; !there {
+			first[*variable.Name] = i
+		}
 	}
 	ordered := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(list))
-	reached := make(map[string]bool, len(list))
-	var add func(variable *corev1ac.EnvVarApplyConfiguration)
-	add = func(variable *corev1ac.EnvVarApplyConfiguration) {
-		if reached[*variable.Name] {
+	reached := make([]bool, len(list))
+	var add func(at int)
+	add = func(at int) {
+		if reached[at] {
 			return
 		}
-		reached[*variable.Name] = true
-		for _, name := range references(Or(variable.Value, "")) {
-			if other := byName[name]; other != nil {
+		reached[at] = true
+		for _, name := range references(Or(list[at].Value, "")) {
+			if other, there := first[name]; there {
 				add(other)
 			}
 		}
-		ordered = append(ordered, variable)
+		ordered = append(ordered, list[at])
 	}
-	for _, variable := range list {
-		add(variable)
+	for at := range list {
+		add(at)
 	}
 	return ordered
 }
