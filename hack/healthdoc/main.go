@@ -52,6 +52,7 @@ type tables struct {
 	ErrorWords []string
 	BusyWords  []string
 	DoneWords  []string
+	RestWords  []string
 	// WholeWords, Ends and OtherTimes are names of fields with words.
 	WholeWords, Ends, OtherTimes []string
 	Suspend                      []health.Test
@@ -68,7 +69,7 @@ func render() ([]byte, error) {
 	var out bytes.Buffer
 	err = tmpl.Execute(&out, tables{
 		Classes: health.Polarity(), Phases: health.Phases(), Profiles: health.Shipped().List(),
-		ErrorWords: health.ErrorWords(), BusyWords: health.BusyWords(), DoneWords: health.DoneWords(),
+		ErrorWords: health.ErrorWords(), BusyWords: health.BusyWords(), DoneWords: health.DoneWords(), RestWords: health.RestWords(),
 		WholeWords: health.WholeWords(), Ends: health.EndsOfWords(), OtherTimes: health.OtherTimes(), Suspend: health.SuspendFields(),
 	})
 	if err != nil {

@@ -16,6 +16,9 @@ const maxConditions = 200
 // defaultPatience is how long something may be not ready, without a reason, before it counts as failed.
 const defaultPatience = 10 * time.Minute
 
+// endPatience is how long after its end something may cease to be ready because of that.
+const endPatience = time.Minute
+
 // condition is one item of a list of conditions.
 type condition struct {
 	kind     string // its type
@@ -100,6 +103,8 @@ type signal struct {
 	reason  string
 	message string
 	due     time.Time
+	// stays: being suspended is no cause of this failure.
+	stays bool
 }
 
 // reading is how conditions are read: with the generation that they must have observed, and what the profile knows.
@@ -108,8 +113,12 @@ type reading struct {
 	now        time.Time
 	// classes are the classes of the profile.
 	classes map[string]Class
-	// finished tells that the work has ended well.
+	// finished tells that a word says that the work has ended well.
 	finished bool
+	// ends are the conditions that say so.
+	ends []condition
+	// none tells that nothing is to run.
+	none bool
 	// alone is the type of the one condition that says how the object does, and is of a class of parts.
 	alone string
 	// whole are condition types which here tell of the whole, although they are gates or parts elsewhere.
@@ -150,7 +159,11 @@ func (r reading) aloneIn(list []condition) string {
 func (r reading) signals(list []condition) []signal {
 	summed := slices.ContainsFunc(list, func(c condition) bool { return c.kind == "Ready" && c.status == "True" })
 	r.alone = r.aloneIn(list)
-	r.finished = r.finished || slices.ContainsFunc(list, r.isEnd)
+	for _, c := range list {
+		if r.isEnd(c) {
+			r.ends = append(r.ends, c)
+		}
+	}
 	var signals []signal
 	for _, c := range list {
 		class := r.classOf(c.kind)
@@ -171,10 +184,23 @@ func (r reading) isEnd(c condition) bool {
 	return (class == ClassOutcome || class == ClassCompletion) && c.status == "True" && toneOf(c.reason) != toneError
 }
 
-// isOver tells that a condition says no more than that nothing is done any more, because all is done.
+// isOver tells that a condition says no more than that nothing is done any more, because all is done. What is not ready since later
+// than the end has another cause.
 func (r reading) isOver(c condition, class Class) bool {
-	return (class == ClassReady || class == ClassPart) && c.status != "True" && toneOf(c.reason) != toneError &&
-		(r.finished || toneOf(c.reason) == toneDone)
+	if class != ClassReady && class != ClassPart || c.status == "True" || toneOf(c.reason) == toneError {
+		return false
+	}
+	return r.finished || toneOf(c.reason) == toneDone ||
+		slices.ContainsFunc(r.ends, func(end condition) bool { return !c.since.After(end.since.Add(endPatience)) })
+}
+
+// rests tells that something does not run because somebody wanted that.
+func (r reading) rests(c condition, class Class) bool {
+	if class != ClassReady && class != ClassPart || c.status != "False" || c.severity != "" {
+		return false
+	}
+	tone := toneOf(c.reason)
+	return tone != toneError && isRest(c.reason) || tone == toneNeutral && r.none
 }
 
 // signal reads one condition. ok is false if it says nothing.
@@ -183,6 +209,12 @@ func (r reading) signal(c condition, class Class) (result signal, ok bool) {
 	switch {
 	case r.isOver(c, class):
 		return signal{}, false
+	case r.rests(c, class):
+		// Of a part that rests nothing follows for the whole.
+		if _, listed := classOfType[c.kind]; !listed && !r.isWhole(c, class) {
+			return signal{}, false
+		}
+		s.state, s.class, s.reason = Unknown, ClassSuspended, ReasonSuspended
 	case class == ClassCompletion && c.status == "True" && toneOf(c.reason) == toneError:
 		s.state = Failed // it has ended, and not well
 	case class == ClassSuspended && c.status == "True":
@@ -213,6 +245,7 @@ func (r reading) signal(c condition, class Class) (result signal, ok bool) {
 			reason: ReasonNotObserved, message: notObserved(r.generation),
 		}, true
 	}
+	s.stays = class == ClassBad && !isAbsence(c.kind) || class == ClassOutcome || class == ClassCompletion
 	if s.state != Healthy && s.reason == "" {
 		s.reason = c.kind
 		if class.isGood() {
@@ -268,9 +301,10 @@ func notObserved(generation int64) string {
 	return fmt.Sprintf("its controller has not looked at generation %d yet", generation)
 }
 
-// worst returns the signal that decides: what is suspended is not judged; otherwise the worst one, and of several the first in the order of classes and types.
+// worst returns the signal that decides: what is suspended is not judged, unless it has failed; otherwise the worst one, and of several the first in the order of classes and types.
 func worst(signals []signal) signal {
-	if i := slices.IndexFunc(signals, func(s signal) bool { return s.class == ClassSuspended }); i >= 0 {
+	fails := func(s signal) bool { return s.state == Failed && s.stays }
+	if i := slices.IndexFunc(signals, func(s signal) bool { return s.class == ClassSuspended }); i >= 0 && !slices.ContainsFunc(signals, fails) {
 		return signals[i]
 	}
 	return slices.MinFunc(signals, func(a, b signal) int {

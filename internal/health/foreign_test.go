@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipway-dev/slipway/internal/health"
 )
@@ -19,7 +20,8 @@ type foreign struct {
 //
 //	group Kind: State atom atom…; State atom…
 //
-// An atom is Type=Status or Type=Status/Reason of a condition, or .path=value. A blank in a value is written as ~.
+// An atom is Type=Status or Type=Status/Reason of a condition, with @2h if it has been so for 2 hours, or .path=value. A blank in a
+// value is written as ~.
 func foreignKinds(t testing.TB) (rows []foreign) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/foreign.txt")
@@ -53,8 +55,13 @@ func foreignObject(group, kind string, atoms []string) map[string]any {
 			continue
 		}
 		name, value, _ := strings.Cut(atom, "=")
+		value, age, _ := strings.Cut(value, "@")
 		status, reason, _ := strings.Cut(value, "/")
-		conditions = append(conditions, map[string]any{"type": name, "status": status, "reason": reason})
+		c := map[string]any{"type": name, "status": status, "reason": reason}
+		if ago, err := time.ParseDuration(age); err == nil {
+			c["lastTransitionTime"] = now.Add(-ago).Format(time.RFC3339)
+		}
+		conditions = append(conditions, c)
 	}
 	if conditions != nil {
 		put(object, ".status.conditions", "")

@@ -88,6 +88,7 @@ func earliest(signals []signal) time.Time {
 // reading is how the conditions of the object itself are read, and which of them it must have.
 func (s *subject) reading() (r reading, required []string) {
 	r = reading{generation: s.generation, now: s.now, finished: s.finished()}
+	_, r.none = is(".spec.replicas", "0").holds(s.object)
 	if s.profile != nil {
 		r.classes, r.whole, required = s.profile.Conditions, s.profile.Whole, s.profile.Whole
 	}

@@ -138,6 +138,9 @@ var (
 	// afterNot are words that tell of a failure after "not".
 	afterNot = wordSet("found exist exists permitted allowed supported authorized accepted")
 	nots     = wordSet("not no non without doesnot")
+	// restWords are last words of a reason that tell that somebody wanted it so.
+	restWords = wordSet("paused suspended hibernated deferred")
+	notYet    = wordSet("never yet until before nothing")
 )
 
 func wordSet(list string) map[string]bool {
@@ -153,6 +156,9 @@ func ErrorWords() []string { return sorted(errorWords) }
 
 // BusyWords are the words of a reason that tell that somebody is at work.
 func BusyWords() []string { return sorted(busyWords) }
+
+// RestWords are the last words of a reason that tell that somebody wanted it so.
+func RestWords() []string { return sorted(restWords) }
 
 // DoneWords are the words of a reason that tell that the work is done.
 func DoneWords() []string { return sorted(doneWords) }
@@ -177,22 +183,31 @@ const (
 )
 
 // toneOf reads a reason. An error counts more than work, so CreatingFailed is an error. A word after not or no does not count,
-// so NoErrors is none.
+// so NoErrors is none. Only the last word tells of an end, and only where nothing is negated.
 func toneOf(reason string) tone {
 	result := toneNeutral
-	negated := false
-	for _, word := range camelWords(reason) {
+	negated, whole := false, true
+	words := camelWords(reason)
+	for i, word := range words {
 		switch {
 		case negated && afterNot[word], !negated && errorWords[word]:
 			return toneError
 		case !negated && busyWords[word]:
 			result = toneBusy
-		case !negated && doneWords[word] && result == toneNeutral:
+		case whole && i == len(words)-1 && doneWords[word] && result == toneNeutral:
 			result = toneDone
 		}
 		negated = nots[word]
+		whole = whole && !negated && !notYet[word]
 	}
 	return result
+}
+
+// isRest tells that a reason is a word of what is suspended, or ends with one.
+func isRest(reason string) bool {
+	words := camelWords(reason)
+	negated := slices.ContainsFunc(words, func(word string) bool { return nots[word] || notYet[word] })
+	return !negated && len(words) > 0 && (restWords[words[len(words)-1]] || wordState(reason) == stateSuspended)
 }
 
 // camelWords splits a reason such as OOMKilled, ErrImagePull or build-failed into words in lower case.
@@ -234,7 +249,7 @@ type PhaseWords struct {
 // Phases lists the words of status.phase and status.state that are known.
 func Phases() []PhaseWords {
 	return []PhaseWords{
-		{stateSuspended, []string{"paused", "suspended", "hibernated"}},
+		{stateSuspended, []string{"paused", "suspended", "hibernated", "stopped", "idle", "scaledtozero"}},
 		{Failed, []string{
 			"failed", "failure", "failing", "error", "errored", "degraded", "unhealthy", "crashed", "crashloopbackoff", "invalid", "rejected", "denied",
 			"lost", "expired", "unavailable", "aborted", "cancelled", "canceled", "offline", "down", "broken", "stalled", "blocked", "timeout", "timedout",
@@ -244,7 +259,7 @@ func Phases() []PhaseWords {
 			"pending", "creating", "provisioning", "progressing", "inprogress", "initializing", "initialising", "starting", "updating", "upgrading",
 			"reconciling", "deploying", "installing", "scaling", "waiting", "queued", "restarting", "deleting", "terminating", "migrating", "restoring",
 			"new", "processing", "planning", "syncing", "notready", "unready", "resizing", "scheduling",
-			"yellow", "reconfiguring", "recovering", "failingover", "promoting", "finalising", "finalizing", "started", "expanding",
+			"yellow", "reconfiguring", "recovering", "failingover", "promoting", "finalising", "finalizing", "expanding",
 		}},
 		{Healthy, []string{
 			"ready", "running", "active", "available", "healthy", "bound", "succeeded", "success", "successful", "complete", "completed", "done",
@@ -286,3 +301,12 @@ func plainWord(word string) string {
 }
 
 var plain = strings.NewReplacer(" ", "", "-", "", "_", "")
+
+// absences are words that tell that something does not run, which is no failure of what is suspended.
+var absences = []string{"notready", "unready", "unavailable", "unreachable", "unhealthy", "offline", "down"}
+
+// isAbsence tells that a condition type, or a word, says no more than that something does not run.
+func isAbsence(name string) bool {
+	word := plainWord(name)
+	return slices.ContainsFunc(absences, func(absence string) bool { return strings.HasSuffix(word, absence) })
+}

@@ -51,10 +51,15 @@ func argoProfiles() []Profile {
 	return []Profile{
 		{Group: group, Kinds: []string{"Application"}, Rules: []Rule{
 			{When: when(is(`.status.conditions[].type`, "ComparisonError", "InvalidSpecError", "UnknownError")), State: Failed},
+			{
+				When:  when(is(".status.health.status", "Healthy"), is(".status.sync.status", "Synced"), is(".status.operationState.phase", "Failed", "Error")),
+				State: Healthy, Message: "its last operation failed",
+			},
 			failedWhen(is(".status.operationState.phase", "Failed", "Error")),
 			{When: when(is(".status.health.status", "Degraded")), State: Failed},
 			progressingWhen(is(".status.operationState.phase", "Running", "Terminating")),
-			progressingWhen(is(".status.health.status", "Progressing", "Missing", "Suspended")),
+			progressingWhen(is(".status.health.status", "Progressing", "Missing")),
+			suspendedWhen(is(".status.health.status", "Suspended")),
 			{When: when(is(".status.sync.status", "OutOfSync")), State: Progressing, Message: "the cluster does not hold what the source says"},
 			healthyWhen(is(".status.health.status", "Healthy"), is(".status.sync.status", "Synced")),
 			{When: when(isSet(".status")), State: Unknown, Reason: ReasonNoSignal, Message: "Argo CD does not say whether it is healthy and in sync"},

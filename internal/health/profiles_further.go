@@ -125,7 +125,25 @@ func furtherProfiles() []Profile { //nolint:funlen // a table
 		{Group: "karpenter.sh", Kinds: []string{"NodeClaim"}, Rules: []Rule{
 			{When: when(status("Disrupting", "True")), State: Unknown, Reason: ReasonSuspended, Message: "its node is being taken away"},
 		}},
-		{Group: "kubevirt.io", Rules: []Rule{
+		{Group: "cdi.kubevirt.io", Kinds: []string{"DataVolume"}, Rules: []Rule{
+			failedWhen(reason("Running", "Error", "ImagePullFailed", "CrashLoopBackOff"), status("Running", "False")),
+			progressingWhen(is(".status.phase", "WaitForFirstConsumer", "PendingPopulation", "UploadScheduled", "UploadReady")),
+		}},
+		{Group: "kueue.x-k8s.io", Kinds: []string{"Workload"}, Suspended: when(is(".spec.active", "false")), Rules: []Rule{
+			failedWhen(reason("Finished", "Failed", "AdmissionChecksRejected"), status("Finished", "True")),
+			healthyWhen(status("Finished", "True")),
+			healthyWhen(status("Admitted", "True")),
+			progressingWhen(status("QuotaReserved", "True", "False", "Unknown")),
+			progressingWhen(status("Admitted", "False", "Unknown")),
+		}},
+		{Group: "kueue.x-k8s.io", Kinds: []string{"ClusterQueue", "LocalQueue"}, Rules: []Rule{
+			suspendedWhen(reason("Active", "Stopped"), status("Active", "False")),
+			healthyWhen(status("Active", "True")),
+			progressingWhen(reason("Active", "ClusterQueueIsInactive", "ClusterQueueDoesNotExist", "Terminating")),
+			failedWhen(status("Active", "False")),
+		}},
+		{Group: "kubevirt.io", Suspended: when(is(".spec.paused", "true")), Rules: []Rule{
+			failedWhen(status("Failure", "True")),
 			suspendedWhen(status("Paused", "True")),
 			suspendedWhen(is(".status.printableStatus", "Stopped", "Paused")),
 			failedWhen(is(".status.printableStatus", "CrashLoopBackOff", "ErrorUnschedulable", "ErrImagePull", "ImagePullBackOff", "ErrorPvcNotFound", "DataVolumeError")),
@@ -156,7 +174,14 @@ func furtherProfiles() []Profile { //nolint:funlen // a table
 		{Group: "addons.cluster.x-k8s.io", Kinds: []string{"ClusterResourceSet"}, Whole: []string{"ResourcesApplied"}},
 		{Group: "cluster.x-k8s.io", Kinds: []string{"MachineHealthCheck"}, Suspended: when(annotated("cluster.x-k8s.io/paused", "", "true")), Rules: []Rule{
 			healthyWhen(covers(".status.currentHealthy", ".status.expectedMachines", 0)),
-			{When: when(isSet(".status.currentHealthy")), State: Failed, Reason: "MachinesUnhealthy", Message: "a machine is not healthy"},
+			// New machines are not healthy yet. Whoever adds many adds more than may be mended, for a while.
+			lateWhen(defaultPatience, status("RemediationAllowed", "False"), isSet(conditionField("RemediationAllowed", "lastTransitionTime"))),
+			failedWhen(status("RemediationAllowed", "False")),
+			{
+				When:  when(is(".status.remediationsAllowed", "0"), isUnset(conditionField("RemediationAllowed", "status"))),
+				State: Failed, Reason: "MachinesUnhealthy", Message: "too many machines are not healthy, so none is mended",
+			},
+			{When: when(isSet(".status.currentHealthy")), State: Progressing, Reason: "MachinesUnhealthy", Message: "a machine is not healthy, or not yet"},
 		}},
 		{Group: "external-secrets.io", Kinds: []string{"ClusterExternalSecret"}, Rules: []Rule{
 			healthyWhen(status("Ready", "True")),

@@ -84,6 +84,12 @@ func knativeProfiles() []Profile {
 		{Group: "serving.knative.dev", Rules: rules},
 		{Group: "eventing.knative.dev", Rules: rules},
 		{Group: "sources.knative.dev", Rules: rules},
+		{Group: "caching.internal.knative.dev", MayHaveNoStatus: true},
+		// What scales a revision, and what leads to it, is not ready while nobody asks for it.
+		{Group: "*.internal.knative.dev", Rules: append([]Rule{
+			{When: when(reason("Ready", "NoTraffic"), status("Ready", "False")), State: Unknown, Reason: ReasonSuspended, Message: "it is scaled to zero"},
+			{When: when(reason("Ready", "NoHealthyBackends"), is(".spec.mode", "Proxy")), State: Unknown, Reason: ReasonSuspended, Message: "it is scaled to zero"},
+		}, rules...)},
 		{
 			Group: "keda.sh", Kinds: []string{"ScaledObject", "ScaledJob"}, Whole: []string{"Ready"},
 			Suspended: when(annotated("autoscaling.keda.sh/paused", "true"), isSet(`.metadata.annotations["autoscaling.keda.sh/paused-replicas"]`)),
@@ -100,7 +106,7 @@ func knativeProfiles() []Profile {
 // clusterAPIProfiles are the kinds of Cluster API. In v1beta1 a condition has a severity; v1beta2 follows the conventions.
 func clusterAPIProfiles() []Profile {
 	classes := map[string]Class{
-		"Available": ClassReady, "UpToDate": ClassPart, "RemoteConnectionProbe": ClassPart, "InfrastructureReady": ClassPart,
+		"Available": ClassReady, "UpToDate": ClassIgnored, "RemoteConnectionProbe": ClassPart, "InfrastructureReady": ClassPart,
 		"ControlPlaneReady": ClassPart, "ControlPlaneInitialized": ClassPart, "BootstrapReady": ClassPart, "NodeHealthy": ClassPart,
 		"HealthCheckSucceeded": ClassPart, "EKSControlPlaneUpdating": ClassBusy,
 	}

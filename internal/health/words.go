@@ -40,7 +40,7 @@ func (s *subject) wordSignals() (signals []signal) {
 	}
 	for _, name := range s.partWords() {
 		word, _ := s.status[name].(string)
-		if state := wordState(word); state != Healthy {
+		if state := wordState(word); state != Healthy && state != stateSuspended {
 			signals = s.word(signals, name, word, state, ClassPart)
 		}
 	}
@@ -64,7 +64,7 @@ func (s *subject) partWords() []string {
 
 // word adds what a word says, if it is known.
 func (s *subject) word(signals []signal, name, word string, state State, class Class) []signal {
-	entry := signal{state: state, class: class, field: ".status" + step{field: name}.text(), value: word}
+	entry := signal{state: state, class: class, field: ".status" + step{field: name}.text(), value: word, stays: class == ClassReady && !isAbsence(word) && name != "ready" && name != "healthy"}
 	switch state {
 	case Unknown:
 		return signals
@@ -90,8 +90,12 @@ func (s *subject) finished() bool {
 	})
 }
 
-// byWords judges by words alone. The worst one decides.
+// byWords judges by words alone. The worst one decides. Where a word tells of the whole, those of parts do not count.
 func (s *subject) byWords(signals []signal) Verdict {
+	isPart := func(s signal) bool { return s.class == ClassPart }
+	if slices.ContainsFunc(signals, func(s signal) bool { return !isPart(s) }) {
+		signals = slices.DeleteFunc(signals, isPart)
+	}
 	if len(signals) > 0 {
 		return worst(signals).verdict(s.layer)
 	}
