@@ -95,14 +95,14 @@ func (s *Sender) settle(ctx context.Context, last bool) time.Duration {
 		err = s.options.Outbox.Delivered(ctx, gone...)
 	}
 	if err == nil {
-		n.drop(gone)
+		n.dropGone(gone)
 	}
 	for id, a := range failed {
 		if err != nil {
 			break
 		}
 		if err = s.options.Outbox.Failed(ctx, id, a.next); err == nil {
-			n.drop([]int64{id})
+			n.dropFailed(id, a)
 		}
 	}
 	n.mutex.Lock()
@@ -118,11 +118,21 @@ func (s *Sender) settle(ctx context.Context, last bool) time.Duration {
 	return wait
 }
 
-func (n *notes) drop(ids []int64) {
+// dropGone forgets messages of which it is noted that they are gone. Nothing else comes of them.
+func (n *notes) dropGone(ids []int64) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	for _, id := range ids {
 		delete(n.gone, id)
+		delete(n.failed, id)
+	}
+}
+
+// dropFailed forgets an attempt that is noted, and nothing that came of the message meanwhile: that is noted the next time.
+func (n *notes) dropFailed(id int64, noted attempt) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if n.failed[id] == noted {
 		delete(n.failed, id)
 	}
 }

@@ -129,3 +129,39 @@ func TestAnOutboxThatCannotBeReadIsAskedSeldom(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, f.log)
 	}
 }
+
+// meanwhile is an outbox in which something happens while a failure is noted.
+type meanwhile struct {
+	*memory
+	happens func()
+}
+
+func (o *meanwhile) Failed(ctx context.Context, id int64, next time.Time) error {
+	o.happens()
+	return o.memory.Failed(ctx, id, next)
+}
+
+// TestWhatComesWhileItIsNotedIsKept: while it is noted that an attempt failed, the next one may end. What came of that is noted, too.
+func TestWhatComesWhileItIsNotedIsKept(t *testing.T) {
+	for name, result := range map[string]*attempt{"delivered": nil, "failed again": {2, start.Add(time.Hour)}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.outbox.add("k", OutputWebhook+"h", "{}")
+			n := &f.sender.notes
+			f.sender.options.Outbox = &meanwhile{memory: f.outbox, happens: func() { n.keep(1, result, start) }}
+			n.keep(1, &attempt{1, start}, start)
+			f.sender.settle(t.Context(), true)
+			if n.size() != 1 {
+				t.Fatalf("%d are to be noted, want what came meanwhile", n.size())
+			}
+			if due, _ := n.due(f.outbox.all(), start.Add(time.Minute)); len(due) != 0 {
+				t.Errorf("it is sent again: %+v", due)
+			}
+			f.sender.options.Outbox = f.outbox
+			f.sender.settle(t.Context(), true)
+			if left := f.outbox.all(); n.size() != 0 || (result == nil) != (len(left) == 0) {
+				t.Errorf("%d are to be noted, and %+v is left", n.size(), left)
+			}
+		})
+	}
+}
