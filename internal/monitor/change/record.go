@@ -157,6 +157,9 @@ type State struct {
 	Generation      int64  `json:"generation,omitempty"`
 	// Created is the creationTimestamp, which is in Body, too. It is zero if it is not known.
 	Created time.Time `json:"-"`
+	// Definition tells one definition of the kind from another: that by which the state was read. It has up to 46 bits, and is 0 if
+	// nobody knows which it was.
+	Definition int64 `json:"-"`
 	// Hash is of Body. States with the same hash are the same, noise aside.
 	Hash Hash `json:"hash"`
 	// Body is the object as canonical JSON: redacted, without noise and without managedFields.

@@ -2,20 +2,20 @@ package change
 
 import "strings"
 
-// Written tells the fields of a change that somebody wrote from those that nobody did: the definition of the kind has changed, and with it
-// how its objects read, or another version of the kind is followed. Such fields differ at the next write of anybody, who has nothing to do
+// Written tells the fields of a change that somebody wrote from those that nobody did. It is asked where that is known to be possible: the
+// definition of the kind has changed, and with it how its objects read, or another version of the kind is followed. Such fields differ at the next write of anybody, who has nothing to do
 // with them. Converted tells that the two states are of different versions.
 //
 // What somebody writes is owned by somebody. So nobody wrote a field that nobody owns, or owned before it was removed. After a conversion
 // that is not enough: a field that has another name or form is owned by who wrote it long ago. There only those count as written that
 // belong to an entry of managedFields which is new or changed. Of metadata, all are written: the API server itself writes some of it.
-// If managedFields tell nothing, everything counts as written, by nobody knows whom.
+// If managedFields tell nothing, now or before (a user may have emptied them), everything counts as written.
 func Written(before, after *State, fields []Field, converted bool) (written, rest []Field) {
 	owners := readOwners(after)
-	if len(owners) == 0 {
+	old := readOwners(before)
+	if len(owners) == 0 || len(old) == 0 {
 		return fields, nil
 	}
-	old := readOwners(before)
 	wrote := false
 	for i := range owners {
 		owners[i].compare(old)

@@ -25,6 +25,8 @@ type journal struct {
 	mutex  sync.Mutex
 	kind   change.Kind
 	schema *change.Schema
+	// definition is that by which objects are read now.
+	definition int64
 	// resume is the checkpoint with which the journal was opened.
 	resume string
 	// stale tells that the store has lost the checkpoint: the journal has to be opened again.
@@ -226,6 +228,6 @@ func (j *journal) reached(told time.Time) time.Time {
 func (j *journal) SchemaChanged(_ context.Context, s supervisor.Schema) error {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	j.schema = j.recorder.readSchema(j.kind, s)
+	j.schema, j.definition = j.recorder.readSchema(j.kind, s), definitionOf(s)
 	return nil
 }

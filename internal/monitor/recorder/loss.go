@@ -48,7 +48,7 @@ func (r *Recorder) tellLosses(ctx context.Context) error {
 
 // kinds returns what is stored and what is followed.
 func (r *Recorder) kinds(ctx context.Context) ([]change.Kind, error) {
-	stored, err := r.store.Kinds(ctx)
+	stored, err := r.store.KindsUncounted(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,13 @@ func begin(t *testing.T, kind change.Kind, more func(*Options)) *session {
 
 func (s *session) open(kind change.Kind) {
 	s.t.Helper()
-	j, err := s.r.Open(s.t.Context(), kind, supervisor.Schema{})
+	s.openAs(kind, "")
+}
+
+// openAs opens a kind that has that schema.
+func (s *session) openAs(kind change.Kind, schema string) {
+	s.t.Helper()
+	j, err := s.r.Open(s.t.Context(), kind, supervisor.Schema{JSON: []byte(schema)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

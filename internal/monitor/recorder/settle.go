@@ -15,7 +15,9 @@ const (
 )
 
 // settle books no change to somebody who has not made it. The version at which a kind is followed is no change of an object. What
-// differs because the definition does becomes a record of its own, which is nobody's, before that of who wrote the rest.
+// differs because the definition does becomes a record of its own, which is nobody's, before that of who wrote the rest. As long as
+// both states are of one version, and were read by one definition, somebody wrote all of it, whatever managedFields say: they are
+// written by users, too, and nobody owns what a mutating webhook or the API server itself adds to a write.
 func settle(records []change.Record, before, after *change.State) []change.Record {
 	kept := make([]change.Record, 0, len(records))
 	for i := range records {
@@ -40,7 +42,7 @@ func settle(records []change.Record, before, after *change.State) []change.Recor
 
 // split parts the fields of an update that nobody wrote from the others. One that is cut off is left as it is: nobody knows the rest.
 func split(r change.Record, before, after *change.State, converted bool) []change.Record {
-	if r.SchemaDriven || r.MetadataOnly || r.Truncated || before == nil || after == nil {
+	if r.SchemaDriven || r.MetadataOnly || r.Truncated || before == nil || after == nil || !converted && !redefined(before, after) {
 		return []change.Record{r}
 	}
 	written, rest := change.Written(before, after, r.Fields, converted)
@@ -59,4 +61,10 @@ func split(r change.Record, before, after *change.State, converted bool) []chang
 		r.Reason = ""
 	}
 	return []change.Record{read, r}
+}
+
+// redefined tells that the definition has changed from one state to the other. Of a state that does not say by which it was read, nobody
+// knows.
+func redefined(before, after *change.State) bool {
+	return before.Definition != 0 && after.Definition != 0 && before.Definition != after.Definition
 }

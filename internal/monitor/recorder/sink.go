@@ -21,7 +21,7 @@ func (r *Recorder) Known(ctx context.Context) ([]change.Kind, error) {
 	if err := r.tellLosses(ctx); err != nil {
 		return nil, err
 	}
-	stored, err := r.store.Kinds(ctx)
+	stored, err := r.store.KindsUncounted(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (r *Recorder) Open(ctx context.Context, kind change.Kind, s supervisor.Sche
 		}
 	}
 	j.opened = true
-	j.kind, j.schema, j.resume, j.listing = kind, r.readSchema(kind, s), resume, nil
+	j.kind, j.schema, j.definition, j.resume, j.listing = kind, r.readSchema(kind, s), definitionOf(s), resume, nil
 	return j, nil
 }
 
@@ -120,7 +120,7 @@ func (j *journal) load(ctx context.Context) error {
 
 // readCommitted reads up to when everything is stored.
 func (j *journal) readCommitted(ctx context.Context) error {
-	kinds, err := j.recorder.store.Kinds(ctx)
+	kinds, err := j.recorder.store.KindsUncounted(ctx)
 	for i := range kinds {
 		if kinds[i].GroupResource() == j.key {
 			j.committed = kinds[i].Committed

@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"hash/maphash"
 
@@ -42,7 +43,18 @@ func (j *journal) reduce(object *supervisor.Object) change.State {
 	}
 	state.Namespace, state.Name = object.Namespace, object.Name
 	state.UID, state.ResourceVersion = object.UID, object.ResourceVersion
+	state.Definition = j.definition
 	return state
+}
+
+// definitionOf tells one schema of a kind from another, 0 if there is none.
+func definitionOf(s supervisor.Schema) int64 {
+	if len(s.JSON) == 0 {
+		return 0
+	}
+	const unused = 64 - 46
+	sum := sha256.Sum256(s.JSON)
+	return int64(binary.BigEndian.Uint64(sum[:]) >> unused)
 }
 
 // before returns the last known state of an object, nil when there is none.

@@ -29,7 +29,7 @@ func (se *session) putState(kind int64, p *preparedState) error {
 	}
 	se.hold(state.Namespace, size)
 	return se.state.exec(se.ctx, insertState, kind, storedUID(state.UID), storedVersion(state.ResourceVersion), state.Hash[:], state.Namespace,
-		state.Name, state.Generation, boolNumber(state.MetadataOnly), state.Redacted, state.Reason, managers, body)
+		state.Name, state.Generation, readingOf(&state), state.Redacted, state.Reason, managers, body)
 }
 
 func (se *session) dropState(kind int64, uid types.UID) error {

@@ -25,9 +25,16 @@ type KindState struct {
 
 // Kinds returns the kinds of which something is known, by their groups and resources.
 func (s *Store) Kinds(ctx context.Context) ([]KindState, error) {
+	return s.kinds(ctx, `(SELECT count(*) FROM states WHERE kind = kinds.id)`)
+}
+
+// KindsUncounted is Kinds without how many objects there are, for which all states would have to be looked at.
+func (s *Store) KindsUncounted(ctx context.Context) ([]KindState, error) { return s.kinds(ctx, `0`) }
+
+func (s *Store) kinds(ctx context.Context, count string) ([]KindState, error) {
 	var kinds []KindState
-	err := s.readState(ctx, "reading the kinds", `SELECT grp, resource, version, kind, namespaced, definition, checkpoint, time,
-		(SELECT count(*) FROM states WHERE kind = kinds.id) FROM kinds ORDER BY grp, resource`, nil, func(row scanner) error {
+	err := s.readState(ctx, "reading the kinds", `SELECT grp, resource, version, kind, namespaced, definition, checkpoint, time, `+
+		count+` FROM kinds ORDER BY grp, resource`, nil, func(row scanner) error {
 		var k KindState
 		var namespaced, committed int64
 		err := row.Scan(&k.Group, &k.Resource, &k.Version, &k.Kind.Kind, &namespaced, &k.Definition, &k.Checkpoint, &committed, &k.Objects)
@@ -149,15 +156,15 @@ func (s *Store) oneState(ctx context.Context, kind schema.GroupResource, query s
 func (s *Store) scanState(row scanner) (state change.State, uid any, damage, err error) {
 	var rv any
 	var hash, managers, body []byte
-	var metadata int64
-	err = row.Scan(&uid, &rv, &hash, &state.Namespace, &state.Name, &state.Generation, &metadata, &state.Redacted, &state.Reason, &managers, &body)
+	var reading int64
+	err = row.Scan(&uid, &rv, &hash, &state.Namespace, &state.Name, &state.Generation, &reading, &state.Redacted, &state.Reason, &managers, &body)
 	if err != nil {
 		return state, nil, nil, err
 	}
 	if state.UID, state.ResourceVersion, state.Hash, err = readMark(uid, rv, hash); err != nil {
 		return state, nil, nil, err
 	}
-	state.MetadataOnly = metadata != 0
+	state.MetadataOnly, state.Definition = reading&1 != 0, reading>>1
 	state.Body, damage = s.unpack(body)
 	state.Created = change.CreatedIn(state.Body)
 	if damage == nil {
@@ -169,6 +176,11 @@ func (s *Store) scanState(row scanner) (state change.State, uid any, damage, err
 		damage = &Error{Trouble: Corrupt, File: stateFile, What: "reading the state of " + state.Name, Err: damage}
 	}
 	return state, uid, damage, nil
+}
+
+// readingOf says how a state was read, for the column metadata: whether it has the metadata only, and by which definition.
+func readingOf(state *change.State) int64 {
+	return state.Definition<<1 | boolNumber(state.MetadataOnly)
 }
 
 // The times of a state stand behind its managers, which are JSON and have no byte 0.

@@ -225,7 +225,7 @@ func TestWhatIsCommittedIsReadAfterAnotherStart(t *testing.T) {
 	gap := change.Record{Kind: widgets, Type: change.Gap, Time: clock.Now(), Since: clock.Now().Add(-time.Minute), Reason: "410", Actor: change.Actor{Confidence: change.Unknown}}
 	state := change.State{
 		Namespace: "shop", Name: "web", UID: "not-a-uuid", ResourceVersion: "0x12", Generation: 3, Hash: change.Hash{1, 2, 3}, Body: []byte(`{"a":1}`),
-		Managers: []byte(`[]`), MetadataOnly: true, Reason: "why", Redacted: 7,
+		Managers: []byte(`[]`), MetadataOnly: true, Reason: "why", Redacted: 7, Definition: 1<<46 - 1,
 	}
 	commit(t, s, Batch{Kind: widgets, Checkpoint: "17", Records: []change.Record{full, gap}, Put: []change.State{state}})
 	for range 2 {
@@ -240,6 +240,10 @@ func TestWhatIsCommittedIsReadAfterAnotherStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, "kinds", kinds, []KindState{{Kind: widgets, Checkpoint: "17", Objects: 1, Committed: clock.Now()}})
+		if kinds, err = s.KindsUncounted(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "kinds without counts", kinds, []KindState{{Kind: widgets, Checkpoint: "17", Committed: clock.Now()}})
 		s = reopen(t, s)
 	}
 }
