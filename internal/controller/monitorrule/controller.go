@@ -53,11 +53,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s.problems = r.engine.Put(s.rule)
 	s.unknown = r.engine.UnknownWebhooks(webhooks(s.rule))
-	if s.unknownKinds, err = r.engine.UnknownKinds(ctx, s.rule.Spec.Kinds); err != nil {
-		return r.kit.Abort(req.NamespacedName, err)
-	}
-	if len(s.unknownKinds) > 0 {
-		// What the monitor follows is no object that could be watched.
+	if s.unknownKinds, err = r.engine.UnknownKinds(ctx, s.rule.Spec.Kinds); err != nil || len(s.unknownKinds) > 0 {
+		// What the monitor follows is no object that could be watched. While the store cannot be read, the rest is said all the same.
 		s.recheck.After(kindsRecheck)
 	}
 	s.seen = r.engine.Status(s.rule.UID)

@@ -31,7 +31,8 @@ type Engine interface {
 	// Status says how a rule does, and UnknownWebhooks which of some names are not configured.
 	Status(uid types.UID) rule.Status
 	UnknownWebhooks(names []string) []string
-	// UnknownKinds says of which kinds the monitor knows nothing. There are more when their definitions come.
+	// UnknownKinds says of which kinds the monitor knows nothing. There are more when their definitions come. With
+	// an error it is what was known before.
 	UnknownKinds(ctx context.Context, kinds []slipwayv1alpha1.MonitoredKind) ([]string, error)
 	// Changed waits until the status of rules changes, and returns their names.
 	Changed(ctx context.Context) ([]string, error)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,6 +73,12 @@ type Alarms struct {
 	// changed are the rules of which Status says something else, for who calls Changed.
 	changed map[types.UID]bool
 	ring    chan struct{}
+
+	// kinds are those of which the store knew something at kindsRead, or before that if it could not be read then.
+	kindsMutex sync.Mutex
+	kinds      []store.KindState
+	kindsRead  time.Time
+	kindsError error
 }
 
 // maxEffects is how much of one change is stored: the store takes no more than 2,000 parts at a time.

@@ -68,7 +68,7 @@ func (a *Alarms) reviewAll(ctx context.Context, r Recorder, rules []*rule.Rule) 
 	if err := r.Stored(ctx); err != nil { // what was seen before the rules were told is found in the store then
 		return err
 	}
-	kinds, err := a.options.Store.Kinds(ctx)
+	kinds, err := a.options.Store.KindsUncounted(ctx)
 	if err != nil {
 		return err
 	}

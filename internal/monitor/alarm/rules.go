@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -108,13 +109,33 @@ func (a *Alarms) Status(uid types.UID) rule.Status {
 	return status
 }
 
-// UnknownKinds returns those of some kinds of which the monitor knows nothing. Patterns are none of them.
+// kindsAge is for how long the store is not asked again which kinds it knows: many rules ask.
+const kindsAge = 5 * time.Second
+
+// knownKinds returns the kinds of which something is known, with an error as they were when the store could be read last.
+func (a *Alarms) knownKinds(ctx context.Context) ([]store.KindState, error) {
+	a.kindsMutex.Lock()
+	defer a.kindsMutex.Unlock()
+	now := a.options.Clock.Now()
+	if age := now.Sub(a.kindsRead); !a.kindsRead.IsZero() && age >= 0 && age < kindsAge {
+		return a.kinds, a.kindsError
+	}
+	kinds, err := a.options.Store.KindsUncounted(ctx)
+	if err == nil {
+		a.kinds = kinds
+	}
+	a.kindsRead, a.kindsError = now, err
+	return a.kinds, err
+}
+
+// UnknownKinds returns those of some kinds of which the monitor knows nothing. Patterns are none of them. With an error it is what was
+// known before, and nothing if nothing was.
 func (a *Alarms) UnknownKinds(ctx context.Context, kinds []slipwayv1alpha1.MonitoredKind) (unknown []string, err error) {
 	if len(kinds) == 0 {
 		return nil, nil
 	}
-	known, err := a.options.Store.Kinds(ctx)
-	if err != nil {
+	known, err := a.knownKinds(ctx)
+	if err != nil && known == nil {
 		return nil, err
 	}
 	for _, kind := range kinds {
@@ -123,7 +144,7 @@ func (a *Alarms) UnknownKinds(ctx context.Context, kinds []slipwayv1alpha1.Monit
 		}
 		unknown = append(unknown, strings.TrimSuffix(kind.Kind+"."+kind.Group, "."))
 	}
-	return unknown, nil
+	return unknown, err
 }
 
 // UnknownWebhooks returns those of some names that are not configured.
