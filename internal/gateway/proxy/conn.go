@@ -63,6 +63,7 @@ type clientConn struct {
 	half    halfClose    // belongs to the goroutine that reads
 	bounded atomic.Bool  // reads have a deadline
 	streams atomic.Bool  // the response is a stream that nothing bounds
+	waiting waiting      // for a reset
 	muted   atomic.Bool  // nothing more is sent
 	over    atomic.Bool  // bytes that still arrive are thrown away
 	readers atomic.Int32 // calls in Read

@@ -18,7 +18,7 @@ type Reset struct {
 }
 
 // NewReset returns a Reset of a connection, or nil where that is not known: for what is no socket, and on other systems. While reads is
-// set, Wait also returns when something arrives.
+// set, Wait also returns when something arrives. It looks at reads when it begins and when something happens to the connection.
 func NewReset(conn net.Conn, reads *atomic.Bool) *Reset {
 	system, ok := conn.(syscall.Conn)
 	if !ok {
