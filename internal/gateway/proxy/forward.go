@@ -214,6 +214,7 @@ func (e *exchange) addBody() {
 	}
 	if e.body != nil {
 		request.Body, request.StopBody = e.body, e.body.stop
+		request.ClientGone = clientConnOf(e.r).isReset
 		request.ExpectContinue = e.body.expected // net/http accepts no other expectation
 	}
 	if e.r.ContentLength < 0 {

@@ -141,6 +141,9 @@ func (c *clientConn) awaitReset(ended error) error {
 	}
 }
 
+// isReset reports whether the connection is known to be reset. Nobody needs to read from it for that.
+func (c *clientConn) isReset() bool { return c != nil && sockets.IsReset(c.Conn) }
+
 // stream says whether the response is a stream that nothing bounds. Who ends the client's side while it comes has left: otherwise that
 // would be known only from what is sent next.
 func (c *clientConn) stream(on bool) {

@@ -51,7 +51,7 @@ func (e *exchange) mirror(mirror *table.Mirror) {
 		}
 	}()
 	copied := e.request
-	copied.Informational = nil
+	copied.Informational, copied.ClientGone = nil, nil
 	copied.Fields = slices.Clone(e.request.Fields)
 	copied.Retry = upstream.Retry{}
 	copied.Affinity = upstream.Affinity{} // it names an endpoint of the other backend

@@ -141,6 +141,8 @@ func (e *exchange) explainCut(err error) string {
 		return "backend_stalled"
 	case e.clientStalled():
 		return "client_stalled"
+	case e.body != nil && clientConnOf(e.r).isReset():
+		return "client_write"
 	}
 	return "response_body"
 }

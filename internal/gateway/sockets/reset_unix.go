@@ -51,3 +51,21 @@ func (r *Reset) Wait() error {
 	}
 	return syscall.ECONNRESET
 }
+
+// IsReset reports whether a connection is known to be reset. It reads nothing, and does not wait.
+func IsReset(conn net.Conn) (reset bool) {
+	system, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	control, err := system.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = control.Control(func(fd uintptr) {
+		files := [1]unix.PollFd{{Fd: int32(fd)}} // errors are always told
+		_, err := unix.Poll(files[:], 0)
+		reset = err == nil && files[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+	})
+	return reset
+}

@@ -96,7 +96,7 @@ func (c *conn) roundTrip(ctx context.Context, req *Request) (*Response, *Error) 
 	streams := req.hasBody() && req.replay == nil
 	unsent := streams && (c.sending == nil || !c.sending.ended.Load())
 	if c.sending != nil {
-		if sendErr := c.sending.cut(); errors.Is(sendErr, errRequestBody) {
+		if sendErr := c.sending.cut(); errors.Is(sendErr, errRequestBody) || errors.Is(sendErr, errClientGone) {
 			err = sendErr
 		}
 	}
@@ -124,6 +124,12 @@ func (c *conn) exchange() error {
 	// An endpoint may answer and close the connection before it has read everything. So
 	// after a failed write, the response is still read.
 	c.unfit = c.unfit || err != nil
+	if err != nil {
+		headBy = c.lateBy(headBy)
+		if err := c.raw.SetReadDeadline(headBy); err != nil {
+			return err
+		}
+	}
 	if err == nil && streams {
 		if answered, err := c.awaitContinue(); answered || err != nil {
 			return err
@@ -144,12 +150,12 @@ func (c *conn) setDeadlines(watch bool) (headBy time.Time, soon bool, err error)
 	c.end = c.request.attemptEnd(now)
 	headBy = c.request.headBy(now, c.end)
 	look := now.Add(unwatched)
+	if err := c.raw.SetWriteDeadline(c.sendBy(headBy)); err != nil {
+		return headBy, true, err
+	}
 	if watch || (!headBy.IsZero() && headBy.Before(look)) {
 		c.watch()
-		return headBy, false, c.raw.SetDeadline(headBy)
-	}
-	if err := c.raw.SetWriteDeadline(headBy); err != nil {
-		return headBy, true, err
+		return headBy, false, c.raw.SetReadDeadline(headBy)
 	}
 	return headBy, true, c.raw.SetReadDeadline(look)
 }
@@ -342,6 +348,8 @@ func (c *conn) explain(canceled, err error) *Error {
 		failure.Kind = RequestBody
 	case canceled != nil:
 		failure.Kind, failure.Err = Canceled, canceled
+	case errors.Is(err, errClientGone):
+		failure.Kind = Canceled
 	case errors.Is(err, errHeadInvalid):
 		failure.Kind = InvalidRequest
 	case errors.Is(err, errMalformed):

@@ -134,7 +134,7 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 		e.idle = req.IdleTimeout
 	}
 	if e.body != nil {
-		e.body.source.settle()
+		e.body.source.settle(e.body)
 		req.opened = true
 	}
 	return &Response{
@@ -178,7 +178,7 @@ func (e *http2Exchange) start(ctx context.Context, options *Options) {
 	if streamed {
 		e.body = &http2Body{
 			request: e.request, source: e.request.source(options.Panics), ended: e.awaitHead,
-			stuckAfter: options.SendTimeout, stuck: e.giveUpSending,
+			vigil: vigil{every: options.SendTimeout, look: e.mayGoOnSending},
 		}
 	} else {
 		e.awaitHead()
@@ -199,11 +199,17 @@ func (e *http2Exchange) awaitHead() {
 	e.headTimer.Store(timer)
 }
 
-// giveUpSending ends an exchange whose endpoint does not read the request.
-func (e *http2Exchange) giveUpSending() {
-	if !e.answered.Load() {
+// mayGoOnSending ends an exchange whose endpoint does not read the request, unless it may take its time and somebody waits for it.
+func (e *http2Exchange) mayGoOnSending() bool {
+	switch {
+	case e.request.clientGone():
+		e.cancel(errClientGone)
+	case !e.request.Patient && !e.answered.Load():
 		e.cancel(errHeaderTimeout)
+	default:
+		return true
 	}
+	return false
 }
 
 func (e *http2Exchange) stopAwaiting() {
@@ -357,6 +363,8 @@ func (e *http2Exchange) explain(ctx context.Context, address string, err error) 
 		failure.Kind, failure.Err = RequestBody, fmt.Errorf("%w: %w", errRequestBody, e.body.cause)
 	case ctx.Err() != nil:
 		failure.Kind, failure.Err = Canceled, context.Cause(ctx)
+	case errors.Is(context.Cause(e.ctx), errClientGone):
+		failure.Kind, failure.Err = Canceled, errClientGone
 	case errors.Is(context.Cause(e.ctx), errHeaderTimeout):
 		failure.Kind, failure.Err = Timeout, errHeaderTimeout
 		failure.unsent = e.body != nil && !e.body.whole.Load()

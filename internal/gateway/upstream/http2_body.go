@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
@@ -19,22 +18,18 @@ type http2Body struct {
 	source  *http2Source
 	trailer http.Header
 	ended   func()
-	// stuckAfter bounds how long the endpoint may take for a piece. After that, stuck is
-	// called.
-	stuckAfter time.Duration
-	stuck      func()
-	cause      error // the cause of failed, written before it
-	failed     atomic.Bool
-	whole      atomic.Bool
-	touched    atomic.Bool
-	head       atomic.Bool // the head of a response has begun to come, which is not known to be informational
+	vigil   vigil // runs while a piece is sent
+	cause   error // the cause of failed, written before it
+	failed  atomic.Bool
+	whole   atomic.Bool
+	touched atomic.Bool
+	head    atomic.Bool // the head of a response has begun to come, which is not known to be informational
 
 	at   int  // how much of what is kept was read; guarded by http2Source.mu
 	gone bool // the transport needs no more; guarded by http2Source.mu
 
 	mu     sync.Mutex
 	closed bool
-	timer  *time.Timer // runs while a piece is sent
 }
 
 // addBody adds the body to a request, if it has one.
@@ -63,7 +58,7 @@ func (e *http2Exchange) addBody(request *http.Request) {
 // Read reads the body, and its trailers at the end.
 func (b *http2Body) Read(p []byte) (int, error) {
 	b.touched.Store(true)
-	b.stopTimer()
+	b.vigil.end()
 	n, err := b.source.read(b, p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +66,7 @@ func (b *http2Body) Read(p []byte) (int, error) {
 	case b.closed, errors.Is(err, errClosed):
 		return 0, errClosed
 	case err == nil:
-		b.startTimer()
+		b.vigil.begin()
 	case errors.Is(err, io.EOF):
 		err = b.end()
 	}
@@ -80,26 +75,6 @@ func (b *http2Body) Read(p []byte) (int, error) {
 		b.failed.Store(true)
 	}
 	return n, err
-}
-
-// startTimer needs mu held.
-func (b *http2Body) startTimer() {
-	if b.request.Patient {
-		return
-	}
-	if b.timer == nil {
-		b.timer = time.AfterFunc(b.stuckAfter, b.stuck)
-		return
-	}
-	b.timer.Reset(b.stuckAfter)
-}
-
-func (b *http2Body) stopTimer() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.timer != nil {
-		b.timer.Stop()
-	}
 }
 
 // end takes the trailers. It runs on a goroutine of the transport. After a panic, the body is unfinished.
@@ -140,10 +115,8 @@ func (b *http2Body) Close() error {
 func (b *http2Body) finish() (touched bool) {
 	b.mu.Lock()
 	b.closed = true
-	if b.timer != nil {
-		b.timer.Stop()
-	}
 	b.mu.Unlock()
+	b.vigil.end()
 	b.source.leave(b)
 	return b.touched.Load()
 }

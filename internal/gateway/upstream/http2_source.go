@@ -25,6 +25,7 @@ type http2Source struct {
 	kept     []byte    // what was read
 	err      error     // after kept
 	busy     bool      // a read is running
+	stops    int       // how many calls of stop are running
 	lost     bool      // more was read than is kept
 	answered bool      // the head of a response has come
 	ended    bool      // nothing reads it any more
@@ -50,6 +51,7 @@ func (s *http2Source) read(b *http2Body, p []byte) (int, error) {
 		case b.at < len(s.kept):
 			n := copy(p, s.kept[b.at:])
 			b.at += n
+			s.drop(b)
 			return n, nil
 		case s.err != nil:
 			return 0, s.err
@@ -104,20 +106,39 @@ func (s *http2Source) take(p []byte) (n int, err error) {
 // is made to return, unless the head of a response has come: whoever answers may still let the client send.
 func (s *http2Source) leave(b *http2Body) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	b.gone = true
-	stop := s.busy && s.lost && !s.answered && !b.head.Load()
 	s.wake.Broadcast()
-	s.mu.Unlock()
-	if stop {
-		s.stop()
+	if s.busy && s.lost && !s.answered && !b.head.Load() {
+		s.stopRead()
 	}
 }
 
-// settle is called when the head of a response has come: there is no other attempt.
-func (s *http2Source) settle() {
+// stopRead makes the running read return. It needs mu held, and releases it meanwhile.
+func (s *http2Source) stopRead() {
+	s.stops++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.stops--
+		s.wake.Broadcast()
+	}()
+	s.stop()
+}
+
+// settle is called when the head of a response has come: there is no other attempt than this one.
+func (s *http2Source) settle(b *http2Body) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answered = true
+	s.drop(b)
+}
+
+// drop gives up what is kept, once the only attempt has read it. It needs mu held.
+func (s *http2Source) drop(b *http2Body) {
+	if s.answered && !s.busy && b.at == len(s.kept) {
+		s.kept, b.at = nil, 0
+	}
 }
 
 // whole reports whether another attempt can send the whole body.
@@ -127,7 +148,7 @@ func (s *http2Source) whole() bool {
 	return !s.lost && !s.answered && !s.ended && (s.err == nil || errors.Is(s.err, io.EOF))
 }
 
-// finish returns when nothing reads the body any more. The owner of the body relies on that. Nil is a request without a source.
+// finish returns when nothing reads the body or stops that any more. The owner of the body relies on that. Nil is a request without a source.
 func (s *http2Source) finish() {
 	if s == nil {
 		return
@@ -137,11 +158,9 @@ func (s *http2Source) finish() {
 	s.ended = true
 	s.wake.Broadcast()
 	if s.busy {
-		s.mu.Unlock()
-		s.stop()
-		s.mu.Lock()
+		s.stopRead()
 	}
-	for s.busy {
+	for s.busy || s.stops > 0 {
 		s.wake.Wait()
 	}
 }

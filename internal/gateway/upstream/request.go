@@ -65,6 +65,9 @@ type Request struct {
 	// StopBody makes a running Read of Body return. It is called when the response is
 	// closed before the whole body was sent. Required with a Body.
 	StopBody func()
+	// ClientGone reports whether nobody waits for the response any more, where the context does not tell. It is asked while the endpoint
+	// does not read Body, and does not wait. Optional.
+	ClientGone func() bool
 	// ExpectContinue waits for 100 Continue before it reads the body.
 	ExpectContinue bool
 

@@ -17,6 +17,8 @@ const (
 	// chunkPrefix is the room for a chunk's size before its data.
 	chunkPrefix = 8
 	pieceSize   = 32 << 10
+	// lateHead is how long the head of a response may still take when the request cannot be sent: it may be on its way.
+	lateHead = time.Second
 )
 
 var errRequestBody = errors.New("read the request's body")
@@ -29,7 +31,9 @@ var pieces = sync.Pool{New: func() any { return new(piece) }}
 // sender sends the body of a request while its response is read.
 type sender struct {
 	conn   *conn
+	vigil  *vigil // runs while a part is sent, and when no more is sent
 	result chan error
+	gone   atomic.Bool // the connection was closed because the client has gone
 	ended  atomic.Bool // the body is not read any more
 	whole  atomic.Bool // the last part of the request is being sent, or was sent
 }
@@ -37,6 +41,9 @@ type sender struct {
 // startSender sends the body on a goroutine. The goroutine ends with the exchange.
 func startSender(c *conn) *sender {
 	s := &sender{conn: c, result: make(chan error, 1)}
+	if c.request.ClientGone != nil {
+		s.vigil = &vigil{every: c.options.SendTimeout, look: s.mayGoOn}
+	}
 	c.request.opened = true
 	go func() {
 		err := s.send()
@@ -57,8 +64,36 @@ func (s *sender) send() error {
 		_ = s.conn.raw.Close() // the request cannot be completed, and the endpoint must notice that
 		return err
 	}
-	s.setReadDeadline(s.conn.request.headBy(s.conn.options.Clock.Now(), s.conn.end))
+	end := s.conn.request.headBy(s.conn.options.Clock.Now(), s.conn.end)
+	if err != nil {
+		end = s.conn.lateBy(end)
+		s.vigil.begin() // nobody reads from the client any more, who would notice that it has gone
+	}
+	s.setReadDeadline(end)
 	return err
+}
+
+// sendBy returns when the endpoint must have read a part of the request that is sent now, within an end.
+func (c *conn) sendBy(end time.Time) time.Time {
+	if c.request.Patient {
+		return end
+	}
+	return earlier(end, c.options.Clock.Now().Add(c.options.SendTimeout))
+}
+
+// lateBy returns when the head of the response must have arrived at the latest, after the request could not be sent.
+func (c *conn) lateBy(headBy time.Time) time.Time {
+	return earlier(headBy, c.options.Clock.Now().Add(lateHead))
+}
+
+// mayGoOn closes the connection when the client has gone. Nothing else tells that while its body is not read.
+func (s *sender) mayGoOn() bool {
+	gone := s.conn.request.clientGone()
+	if gone {
+		s.gone.Store(true)
+		_ = s.conn.raw.Close()
+	}
+	return !gone
 }
 
 // setReadDeadline bounds the wait for the head of the response, unless the head was read.
@@ -153,19 +188,26 @@ func (s *sender) writeTrailers(b []byte) error {
 }
 
 func (s *sender) write(b []byte) error {
-	end := s.conn.end
-	if !s.conn.request.Patient {
-		end = earlier(end, s.conn.options.Clock.Now().Add(s.conn.options.SendTimeout))
-	}
-	if err := s.conn.raw.SetWriteDeadline(end); err != nil {
+	if err := s.conn.raw.SetWriteDeadline(s.conn.sendBy(s.conn.end)); err != nil {
 		return err
 	}
+	s.vigil.begin()
+	defer s.vigil.end()
 	_, err := s.conn.raw.Write(b)
 	return err
 }
 
 // cut stops the sending if it is still running. It returns how the sending ended.
 func (s *sender) cut() error {
+	err := s.stop()
+	s.vigil.end()
+	if s.gone.Load() {
+		return errClientGone
+	}
+	return err
+}
+
+func (s *sender) stop() error {
 	select {
 	case err := <-s.result:
 		return err
