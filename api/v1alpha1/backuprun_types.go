@@ -99,6 +99,10 @@ type BackupRunStatus struct {
 	// +listMapKey=claim
 	// +optional
 	Volumes []BackupVolume `json:"volumes,omitempty"`
+	// leftOut is how many volumes of a StatefulSet were not copied, because a run takes 32: volumes of pods that the StatefulSet
+	// had before it was scaled down, those with the highest ordinals.
+	// +optional
+	LeftOut int32 `json:"leftOut,omitempty"`
 	// files and bytes are what the copies hold, of all volumes.
 	// +optional
 	Files int64 `json:"files,omitempty"`

@@ -3,6 +3,7 @@ package backuprun
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 
 // prepare finds out what is to be copied, and what has been.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
-	s.volumes, s.source = slices.Clone(s.run.Status.Volumes), s.run.Status.Source
+	s.volumes, s.source, s.leftOut = slices.Clone(s.run.Status.Volumes), s.run.Status.Source, s.run.Status.LeftOut
 	if err := r.findStaged(ctx, s); err != nil {
 		return err
 	}
@@ -71,11 +72,12 @@ func (r *Reconciler) findVolumes(ctx context.Context, s *scope) error {
 	if err != nil {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.source of the Backup: %v", err)
 	}
-	claims, err := r.claims(ctx, s.run.Namespace, source)
+	found, err := r.claims(ctx, s.run.Namespace, source)
 	if err != nil {
 		return err
 	}
-	for _, claim := range claims {
+	s.leftOut = int32(min(found.leftOut, math.MaxInt32))
+	for _, claim := range found.names {
 		s.volumes = append(s.volumes, slipwayv1alpha1.BackupVolume{Claim: claim})
 	}
 	return nil

@@ -198,6 +198,10 @@ func (s *scope) whatWasRead() string {
 	if v := s.verification; v != nil && v.ReadFiles < files {
 		message = fmt.Sprintf("every copy was checked, and %d of %s read back (spec.verify.mode of the Backup)", v.ReadFiles, text.Count(files, "file"))
 	}
+	if s.leftOut > 0 {
+		message += fmt.Sprintf("; %s of former pods left out: a Backup takes %d volumes (volumes and leftOut in status)",
+			text.Count(int64(s.leftOut), "volume"), maxVolumes)
+	}
 	if missing > 0 {
 		message += fmt.Sprintf("; %s missing, not readable (spec.allowPartial of the Backup)", text.Count(missing, "path"))
 	}

@@ -43,26 +43,32 @@ func TestACopyIsNeverNewerThanItCanBe(t *testing.T) {
 // A sample is not all of a copy, and what went while it was read is not in it.
 func TestWhatWasReadIsTold(t *testing.T) {
 	tests := map[string]struct {
-		volume slipwayv1alpha1.BackupVolume
-		read   int64
-		want   string
+		volume  slipwayv1alpha1.BackupVolume
+		read    int64
+		leftOut int32
+		want    string
 	}{
-		"all":      {slipwayv1alpha1.BackupVolume{Files: 60}, 60, "every copy was read back"},
-		"a sample": {slipwayv1alpha1.BackupVolume{Files: 60}, 3, "every copy was checked, and 3 of 60 files read back (spec.verify.mode of the Backup)"},
+		"all":      {slipwayv1alpha1.BackupVolume{Files: 60}, 60, 0, "every copy was read back"},
+		"a sample": {slipwayv1alpha1.BackupVolume{Files: 60}, 3, 0, "every copy was checked, and 3 of 60 files read back (spec.verify.mode of the Backup)"},
 		"one that vanished": {
 			slipwayv1alpha1.BackupVolume{Files: 1, Vanished: 1, Changed: 2},
-			1,
+			1, 0,
 			"every copy was read back; 1 path vanished before being read; 2 files changed while being read",
 		},
 		"a part": {
 			slipwayv1alpha1.BackupVolume{Files: 1, Unreadable: 1},
-			1,
+			1, 0,
 			"every copy was read back; 1 path missing, not readable (spec.allowPartial of the Backup)",
+		},
+		"not all volumes": {
+			slipwayv1alpha1.BackupVolume{Files: 1},
+			1, 8,
+			"every copy was read back; 8 volumes of former pods left out: a Backup takes 32 volumes (volumes and leftOut in status)",
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{volumes: []slipwayv1alpha1.BackupVolume{tc.volume}, verification: &slipwayv1alpha1.BackupVerification{ReadFiles: tc.read}}
+			s := &scope{volumes: []slipwayv1alpha1.BackupVolume{tc.volume}, verification: &slipwayv1alpha1.BackupVerification{ReadFiles: tc.read}, leftOut: tc.leftOut}
 			if got := s.whatWasRead(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}

@@ -35,6 +35,8 @@ type scope struct {
 	place mover.Place
 	// source is what the Backup names. Set by prepare.
 	source string
+	// leftOut is how many volumes there is no room for. Set by prepare.
+	leftOut int32
 	// volumes are what is copied, with what is known of each. Set by prepare, then by judge.
 	volumes []slipwayv1alpha1.BackupVolume
 	// current is the index in volumes of the one that has no verified copy yet, len(volumes) if all have one. Set by prepare.

@@ -20,43 +20,54 @@ import (
 	"github.com/slipway-dev/slipway/internal/mover"
 )
 
-// claims returns the names of the claims that a source means, in order. More than a run may copy are refused, before there is
-// a name of each.
-func (r *Reconciler) claims(ctx context.Context, namespace string, source mover.Source) ([]string, error) {
+// sourced are the claims that a source means.
+type sourced struct {
+	names []string
+	// leftOut is how many more there are of pods that a StatefulSet had before, for which a run has no room.
+	leftOut int
+}
+
+// claims finds the claims that a source means. Those that its pods use are all there, or there is an error. More of them than a
+// run may copy are refused, before there is a name of each.
+func (r *Reconciler) claims(ctx context.Context, namespace string, source mover.Source) (sourced, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: source.Name}
 	var template corev1.PodTemplateSpec
-	var names []string
+	var own ownClaims
 	switch source.Kind {
 	case mover.SourceClaim:
-		return []string{source.Name}, nil
+		return sourced{names: []string{source.Name}}, nil
 	case mover.SourceWebApp, mover.SourceDeployment:
 		deployment := &appsv1.Deployment{}
 		if err := r.source(ctx, key, source, deployment); err != nil {
-			return nil, err
+			return sourced{}, err
 		}
 		if source.Kind == mover.SourceWebApp && deployment.Labels[slipwayv1alpha1.LabelWebApp] != source.Name {
-			return nil, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound, "there is no %s (spec.source of the Backup)", source)
+			return sourced{}, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound, "there is no %s (spec.source of the Backup)", source)
 		}
 		template = deployment.Spec.Template
 	case mover.SourceStatefulSet:
 		set := &appsv1.StatefulSet{}
 		if err := r.source(ctx, key, source, set); err != nil {
-			return nil, err
+			return sourced{}, err
 		}
 		template = set.Spec.Template
 		var err error
-		if names, err = r.claimsOf(ctx, set); err != nil {
-			return nil, err
+		if own, err = r.claimsOf(ctx, set, source); err != nil {
+			return sourced{}, err
 		}
 	}
-	names = addMounted(names, &template)
+	found, fits := own.choose(&template)
 	switch {
-	case len(names) > maxVolumes:
-		return nil, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "%s has more than %d volumes: a Backup takes no more (spec.source of the Backup)", source, maxVolumes)
-	case len(names) == 0:
-		return nil, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceHasNoVolume, "%s has no volume (spec.source of the Backup)", source)
+	case !fits:
+		return sourced{}, tooManyVolumes(source)
+	case len(found.names) == 0:
+		return sourced{}, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceHasNoVolume, "%s has no volume (spec.source of the Backup)", source)
 	}
-	return names, nil
+	return found, nil
+}
+
+func tooManyVolumes(source mover.Source) error {
+	return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "%s has more than %d volumes: a Backup takes no more (spec.source of the Backup)", source, maxVolumes)
 }
 
 // tooMany is how many names are enough to know that there are too many.
@@ -65,16 +76,19 @@ const tooMany = maxVolumes + 1
 // claimsAtOnce is how many claims are read in one request.
 const claimsAtOnce = 500
 
-// claimsOf are the claims of a StatefulSet that there are, by ordinal, tooMany at most: those that its pods use, and those of pods
-// that it had before it was scaled down, or before its ordinals began elsewhere. Their number is that of claims in the namespace,
-// whatever the spec of the set says. They are read as metadata, past the cache, which has only what Slipway made.
-func (r *Reconciler) claimsOf(ctx context.Context, set *appsv1.StatefulSet) ([]string, error) {
-	if len(set.Spec.VolumeClaimTemplates) == 0 {
-		return nil, nil
-	}
+// claimsOf are the claims of a StatefulSet: those of all pods that it is to have, and those that are left of pods that it had
+// before it was scaled down, or before its ordinals began elsewhere. They are read as metadata, past the cache, which has only
+// what Slipway made. A set that is to have too many is refused before, so no number in its spec costs anything.
+func (r *Reconciler) claimsOf(ctx context.Context, set *appsv1.StatefulSet, source mover.Source) (ownClaims, error) {
 	templates := map[string]int{}
 	for i := range set.Spec.VolumeClaimTemplates {
 		templates[set.Spec.VolumeClaimTemplates[i].Name] = i
+	}
+	if _, replicas := ordinals(set); replicas*int64(len(templates)) > maxVolumes {
+		return ownClaims{}, tooManyVolumes(source)
+	}
+	if len(templates) == 0 {
+		return ownClaims{}, nil
 	}
 	var found []ownClaim
 	list := &metav1.PartialObjectMetadataList{}
@@ -82,7 +96,7 @@ func (r *Reconciler) claimsOf(ctx context.Context, set *appsv1.StatefulSet) ([]s
 		next := &metav1.PartialObjectMetadataList{}
 		next.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
 		if err := r.kit.Live.List(ctx, next, client.InNamespace(set.Namespace), client.Limit(claimsAtOnce), client.Continue(list.Continue)); err != nil {
-			return nil, outcome.Classify("the PersistentVolumeClaims of the namespace", err)
+			return ownClaims{}, outcome.Classify("the PersistentVolumeClaims of the namespace", err)
 		}
 		list = next
 		for i := range list.Items {
@@ -94,14 +108,69 @@ func (r *Reconciler) claimsOf(ctx context.Context, set *appsv1.StatefulSet) ([]s
 			break
 		}
 	}
-	slices.SortFunc(found, func(a, b ownClaim) int {
-		return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.template, b.template))
-	})
-	var names []string
-	for _, claim := range found[:min(len(found), tooMany)] {
-		names = append(names, claim.name)
+	slices.SortFunc(found, compareOwn)
+	own := ownClaims{}
+	for _, claim := range found {
+		if hasPod(set, claim.ordinal) {
+			own.present = append(own.present, claim)
+		} else {
+			own.former = append(own.former, claim)
+		}
 	}
-	return names, nil
+	return own, own.refuseMissing(set, source)
+}
+
+// ownClaims are the claims of a StatefulSet, each list by ordinal: of pods that it is to have, and of those that it had before.
+type ownClaims struct {
+	present, former []ownClaim
+}
+
+// refuseMissing refuses a StatefulSet of which a claim is not there that one of its pods is to have: a copy without the volume
+// would pass for one of the whole. There are maxVolumes of such claims at most.
+func (o ownClaims) refuseMissing(set *appsv1.StatefulSet, source mover.Source) error {
+	var missing []string
+	first, replicas := ordinals(set)
+	for ordinal := first; ordinal < first+replicas; ordinal++ {
+		for i := range set.Spec.VolumeClaimTemplates {
+			name := set.Spec.VolumeClaimTemplates[i].Name + "-" + set.Name + "-" + strconv.FormatInt(ordinal, 10)
+			if !slices.ContainsFunc(o.present, func(claim ownClaim) bool { return claim.name == name }) {
+				missing = append(missing, name)
+			}
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return nil
+	case 1:
+		return outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound,
+			"there is no PersistentVolumeClaim %q, which a pod of %s is to have (spec.source of the Backup)", missing[0], source)
+	default:
+		return outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound,
+			"there is no PersistentVolumeClaim %q, nor are %d more that pods of %s are to have (spec.source of the Backup)", missing[0], len(missing)-1, source)
+	}
+}
+
+// choose returns what a run copies, and whether that fits: what pods use comes first, and what is left of former pods gets the
+// room that there is after that, the lowest ordinals first. template is that of the pods.
+func (o ownClaims) choose(template *corev1.PodTemplateSpec) (found sourced, fits bool) {
+	var present []string
+	for _, claim := range o.present {
+		present = append(present, claim.name)
+	}
+	present = addMounted(present, template)
+	if len(present) > maxVolumes {
+		return sourced{}, false
+	}
+	former := slices.DeleteFunc(slices.Clone(o.former), func(claim ownClaim) bool { return slices.Contains(present, claim.name) })
+	room := min(maxVolumes-len(present), len(former))
+	own := slices.Concat(o.present, former[:room])
+	slices.SortFunc(own, compareOwn)
+	for _, claim := range own {
+		found.names = append(found.names, claim.name)
+	}
+	found.names = append(found.names, present[len(o.present):]...)
+	found.leftOut = len(former) - room
+	return found, true
 }
 
 // ownClaim is a claim of a StatefulSet, by the index of its template.
@@ -109,6 +178,10 @@ type ownClaim struct {
 	name     string
 	ordinal  int64
 	template int
+}
+
+func compareOwn(a, b ownClaim) int {
+	return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.template, b.template))
 }
 
 // ownClaimOf tells whether a claim is of a StatefulSet. Its name says so: <template>-<set>-<ordinal>. A pod uses the claim of its name
@@ -135,14 +208,20 @@ func ownClaimOf(set *appsv1.StatefulSet, templates map[string]int, claim *metav1
 
 // hasPod tells whether a StatefulSet is to have a pod of an ordinal.
 func hasPod(set *appsv1.StatefulSet, ordinal int64) bool {
-	replicas, first := int64(1), int64(0)
+	first, replicas := ordinals(set)
+	return ordinal >= first && ordinal < first+replicas
+}
+
+// ordinals are those of the pods that a StatefulSet is to have: the first one, and how many there are.
+func ordinals(set *appsv1.StatefulSet) (first, replicas int64) {
+	replicas = 1
 	if set.Spec.Replicas != nil {
 		replicas = int64(*set.Spec.Replicas)
 	}
 	if set.Spec.Ordinals != nil {
 		first = int64(set.Spec.Ordinals.Start)
 	}
-	return ordinal >= first && ordinal < first+replicas
+	return first, replicas
 }
 
 // isLabelled tells whether a claim has the labels that a StatefulSet gives to its claims: those that it selects its pods by.

@@ -28,6 +28,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.BackupRunStatus {
 		StartTime:          before.StartTime,
 		Source:             s.source,
 		Volumes:            s.volumes,
+		LeftOut:            s.leftOut,
 		Progress:           s.progress,
 		Verification:       s.verification,
 		RepositoryID:       s.repositoryTold,

@@ -38,6 +38,9 @@ type BackupRunStatusApplyConfiguration struct {
 	Source *string `json:"source,omitempty"`
 	// volumes are what is backed up, in the order in which that is done, at most 32.
 	Volumes []BackupVolumeApplyConfiguration `json:"volumes,omitempty"`
+	// leftOut is how many volumes of a StatefulSet were not copied, because a run takes 32: volumes of pods that the StatefulSet
+	// had before it was scaled down, those with the highest ordinals.
+	LeftOut *int32 `json:"leftOut,omitempty"`
 	// files and bytes are what the copies hold, of all volumes.
 	Files *int64 `json:"files,omitempty"`
 	// bytes is the size of all files.
@@ -160,6 +163,14 @@ func (b *BackupRunStatusApplyConfiguration) WithVolumes(values ...*BackupVolumeA
 		}
 		b.Volumes = append(b.Volumes, *values[i])
 	}
+	return b
+}
+
+// WithLeftOut sets the LeftOut field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LeftOut field is set to the value of the last call.
+func (b *BackupRunStatusApplyConfiguration) WithLeftOut(value int32) *BackupRunStatusApplyConfiguration {
+	b.LeftOut = &value
 	return b
 }
 
