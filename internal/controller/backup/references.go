@@ -144,7 +144,9 @@ func namedBy(backup *slipwayv1alpha1.Backup) []reference {
 	return list
 }
 
-// configOf are the Secrets and ConfigMaps that a Backup names. The password's is not among them where the operator makes it.
+// configOf are the Secrets and ConfigMaps that a Backup names and cannot do without. The password's is not among them where the
+// operator makes it, nor are those of mover.imagePullSecrets: the kubelet starts a pod without them, and often the node has
+// the images, or may pull them. Where it may not, the run says so.
 func configOf(backup *slipwayv1alpha1.Backup) []transfer.Reference {
 	var list []transfer.Reference
 	if place, err := mover.ParseDestination(backup.Spec.Destination); err == nil && place.Bucket != "" {
@@ -152,11 +154,6 @@ func configOf(backup *slipwayv1alpha1.Backup) []transfer.Reference {
 	}
 	if backup.Spec.Encryption != nil {
 		list = append(list, transfer.Encryption(backup.EncryptionSecret(), "spec.encryption"))
-	}
-	if backup.Spec.Mover != nil {
-		for _, secret := range backup.Spec.Mover.ImagePullSecrets {
-			list = append(list, transfer.Reference{Name: secret.Name, Field: "spec.mover.imagePullSecrets"})
-		}
 	}
 	if backup.Spec.Dump == nil {
 		return list

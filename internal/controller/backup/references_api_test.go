@@ -126,13 +126,6 @@ func namesOfBackups() map[string]namesNothing {
 			slipwayv1alpha1.ReasonKeyNotFound, `Secret "key" has no key "password", or it is empty (spec.encryption)`,
 			func(f *fixture) client.Object { return secretNamed(f, "key", map[string]string{"password": "a"}) },
 		},
-		"mover.imagePullSecrets": {
-			field(func(s *slipwayv1alpha1.BackupSpec) {
-				s.Mover = &slipwayv1alpha1.BackupMover{ImagePullSecrets: []slipwayv1alpha1.LocalReference{*reference("pull")}}
-			}),
-			slipwayv1alpha1.ReasonSecretNotFound, `there is no Secret "pull" (spec.mover.imagePullSecrets)`,
-			func(f *fixture) client.Object { return secretNamed(f, "pull", nil) },
-		},
 		"mover.priorityClassName": {
 			field(func(s *slipwayv1alpha1.BackupSpec) {
 				s.Mover = &slipwayv1alpha1.BackupMover{PriorityClassName: class}
@@ -203,6 +196,19 @@ func TestWhatABackupNamesIsLookedForWhenItIsNamed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The kubelet starts a pod without the Secrets that only help to pull its images.
+func TestABackupNeedsNoSecretToPullImages(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.backup(func(b *slipwayv1alpha1.Backup) {
+		b.Spec.Schedule = "0 2 * * *"
+		b.Spec.Mover = &slipwayv1alpha1.BackupMover{ImagePullSecrets: []slipwayv1alpha1.LocalReference{{Name: "pull"}}}
+	})
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		return has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonNoRun)
+	})
 }
 
 // Whatever is missing is named at once, and so is what goes afterwards.
