@@ -110,6 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Forget(ctx, req.NamespacedName)
 	case !s.gateway.DeletionTimestamp.IsZero():
 		// Owner references delete the children.
+		r.kit.Refusals.Forget(ctx, req.NamespacedName)
 		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
 		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error {
 			return r.writeStatus(ctx, s, s.terminatingStatus(r.kit.Clock.Now()))
@@ -166,10 +167,12 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 
 // lookAgain finds what is left today of what refuses pods.
 func (r *Reconciler) lookAgain(ctx context.Context, s *scope) {
+	key := client.ObjectKeyFromObject(s.gateway)
 	if !r.kit.Applier.Ours(s.gateway, s.deployment) {
+		r.kit.Refusals.Forget(ctx, key)
 		return
 	}
-	w, again := r.kit.Refusals.Look(ctx, client.ObjectKeyFromObject(s.gateway), s.workload())
+	w, again := r.kit.Refusals.Look(ctx, key, s.workload())
 	s.looked, s.refusal = w.Looked, w.Refusal
 	s.recheck.After(again.In())
 }

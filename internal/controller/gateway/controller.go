@@ -116,6 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Forget(ctx, req.NamespacedName)
 	case !s.gateway.DeletionTimestamp.IsZero():
 		// Owner references delete the children. When it has gone, routes are told.
+		r.kit.Refusals.Forget(ctx, req.NamespacedName)
 		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
 		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error { return nil })
 	}

@@ -57,10 +57,12 @@ func (r *Reconciler) listen(ctx context.Context, s *scope) {
 
 // lookAgain finds what is left today of what refuses pods.
 func (r *Reconciler) lookAgain(ctx context.Context, s *scope) {
+	key := client.ObjectKeyFromObject(s.gateway)
 	if !r.kit.Applier.Ours(s.gateway, s.deployment) {
+		r.kit.Refusals.Forget(ctx, key)
 		return
 	}
-	w, again := r.kit.Refusals.Look(ctx, client.ObjectKeyFromObject(s.gateway), s.workload())
+	w, again := r.kit.Refusals.Look(ctx, key, s.workload())
 	s.looked, s.refusal = w.Looked, w.Refusal
 	s.recheck.After(again.In())
 }

@@ -65,6 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.kit.Forget(ctx, req.NamespacedName)
 	case !s.app.DeletionTimestamp.IsZero():
 		// Owner references delete the children.
+		r.kit.Refusals.Forget(ctx, req.NamespacedName)
 		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error {
 			return r.writeStatus(ctx, s, s.terminatingStatus(r.kit.Clock.Now()))
 		})

@@ -20,10 +20,12 @@ func (r *Reconciler) listen(ctx context.Context, s *scope, now time.Time) {
 
 // lookAgain finds what is left today of what refuses pods. A paused application is told of as it is: nothing is to be changed.
 func (r *Reconciler) lookAgain(ctx context.Context, s *scope) {
+	key := client.ObjectKeyFromObject(s.app)
 	if s.app.Spec.Paused || !r.kit.Applier.Ours(s.app, s.deployment) {
+		r.kit.Refusals.Forget(ctx, key)
 		return
 	}
-	w, again := r.kit.Refusals.Look(ctx, client.ObjectKeyFromObject(s.app), s.workload())
+	w, again := r.kit.Refusals.Look(ctx, key, s.workload())
 	s.looked, s.refusal = w.Looked, w.Refusal
 	s.recheck.After(again.In())
 }

@@ -9,6 +9,7 @@ package refusal
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -39,6 +40,9 @@ const (
 	grace = 5 * time.Second
 	// memory is how many refusals are remembered. Losing one costs that a mend is not seen.
 	memory = 4096
+	// What was said last is read after a pause that doubles between these, as that of the ReplicaSet's controller does.
+	minPause = time.Minute
+	maxPause = 16 * time.Minute
 )
 
 // Reader looks at refusals.
@@ -65,9 +69,30 @@ type known struct {
 	answer string
 	// first is what was seen of the cause at first.
 	first string
+	// figures is the answer as it is told for as long as the quota is of the version: what is used may change all the time.
+	figures, figuresOf string
 	// mended is what was written as the last mend, empty while it refuses, and at is when.
 	mended string
 	at     time.Time
+	// read is when the last word was read.
+	read time.Time
+}
+
+// begin is when the pods were refused first, or woken last.
+func (k *known) begin() time.Time {
+	if k.at.After(k.since) {
+		return k.at
+	}
+	return k.since
+}
+
+// nextRead is when the last word is to be read again.
+func (k *known) nextRead() time.Time {
+	begin := k.begin()
+	if k.read.Before(begin) {
+		return begin.Add(grace)
+	}
+	return k.read.Add(min(max(k.read.Sub(begin), minPause), maxPause))
 }
 
 // Forget forgets an owner that has gone.
@@ -92,97 +117,125 @@ func (r *Reader) Look(ctx context.Context, owner types.NamespacedName, w workloa
 	if seen, ok := r.known.Get(w.Deployment.UID); ok && seen.(known).since.Equal(w.Refusal.Since) {
 		before = seen.(known)
 	}
+	now := r.clock.Now()
 	if before.answer != "" {
 		w.Refusal.Answer = before.answer
 	}
 	found, err := r.find(ctx, w.Deployment.Namespace, w.Refusal)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("What refuses pods could not be read", "error", err.Error())
-		return w, 0
+		return w, outcome.Recheck(minPause)
 	}
 	r.Watches.Keep(ctx, owner, found.objects)
 	if before.first == "" {
 		before.first = found.version
 	}
-	now := r.clock.Now()
-	mended := found.mended || !found.decided && found.version != before.first
-	// A quota that has room is mended once, however its count changes.
-	mend := found.version
-	if found.decided {
-		mend = "yes"
-	}
-	if !mended {
+	if !found.mended && (found.decided || found.version == before.first) {
 		before.mended = ""
-		r.known.Add(w.Deployment.UID, before)
-		w.Refusal = found.today
-		return w, 0
-	}
-	if before.mended != mend && now.Sub(before.at) >= grace {
-		if err := r.wake(ctx, w.Deployment, now); err != nil {
-			log.FromContext(ctx).V(1).Info("The Deployment could not be told of a mend", "error", err.Error())
-			return w, outcome.Recheck(grace)
-		}
-		before.mended, before.at = mend, now
-	}
-	if left := grace - now.Sub(before.at); left > 0 {
+	} else if left, err := r.mend(ctx, w.Deployment, &before, found.version, now); err != nil {
+		log.FromContext(ctx).V(1).Info("The Deployment could not be told of a mend", "error", err.Error())
+		return w, outcome.Recheck(grace)
+	} else if left > 0 {
 		r.known.Add(w.Deployment.UID, before)
 		w.Refusal = nil
 		return w, outcome.Recheck(left)
 	}
-	// Something else refuses by now.
-	if last := r.lastSaid(ctx, w, before.at); last.Answer != w.Refusal.Answer {
-		before.answer, before.first, w.Refusal = last.Answer, "", last
-	}
+	again := r.tell(ctx, &w, &before, found, now)
 	r.known.Add(w.Deployment.UID, before)
-	return w, 0
+	return w, again
+}
+
+// mend wakes the Deployment, once for each mend, and returns how long its pods may still take.
+func (r *Reader) mend(ctx context.Context, deployment *appsv1.Deployment, k *known, version string, now time.Time) (time.Duration, error) {
+	if k.mended != version && now.Sub(k.at) >= grace {
+		if err := r.wake(ctx, deployment, now); err != nil {
+			return 0, err
+		}
+		k.mended, k.at = version, now
+	}
+	return grace - now.Sub(k.at), nil
+}
+
+// tell makes the refusal of a workload the one that is to be told, and returns when the last word is to be read again. It is not
+// read of what is seen to refuse.
+func (r *Reader) tell(ctx context.Context, w *workload.Workload, k *known, found found, now time.Time) outcome.Recheck {
+	if found.full != nil && k.figuresOf != found.version {
+		k.figures, k.figuresOf = w.Refusal.Today(found.full).Answer, found.version
+	}
+	if k.figuresOf != "" && k.figuresOf == found.version {
+		w.Refusal.Answer = k.figures
+	}
+	if found.decided && !found.mended {
+		return 0
+	}
+	if now.Before(k.nextRead()) {
+		return outcome.Recheck(k.nextRead().Sub(now))
+	}
+	last := r.lastSaid(ctx, *w, *k)
+	k.read = now
+	if last.Same(w.Refusal) {
+		return outcome.Recheck(k.nextRead().Sub(now))
+	}
+	// Something else refuses by now. What that is is looked at next.
+	k.answer, k.first, k.mended, k.figuresOf, w.Refusal = last.Answer, "", "", "", last
+	return outcome.Recheck(grace)
 }
 
 // found is what was read of a cause.
 type found struct {
 	// objects are what refuses.
 	objects []*metav1.PartialObjectMetadata
-	// version is that of all of them.
+	// version is that of what they say about pods. It is another one only if they may refuse others.
 	version string
 	// mended tells that they refuse no more, if decided. If not, only a change of them tells.
 	mended, decided bool
-	// today is the refusal with the figures of today.
-	today *health.Refusal
+	// full is a quota without room.
+	full *corev1.ResourceQuota
 }
 
-func (r *Reader) find(ctx context.Context, namespace string, refusal *health.Refusal) (found, error) {
-	f := found{today: refusal}
+// gone is the version of what is not there.
+const gone = "gone"
+
+func (r *Reader) find(ctx context.Context, namespace string, refusal *health.Refusal) (f found, err error) {
 	kind, name := refusal.Cause()
 	switch kind {
 	case health.CauseQuota:
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		gone, err := r.get(ctx, quota)
+		missing, err := r.get(ctx, quota)
 		if err != nil {
 			return f, err
 		}
-		f.add(string(kind), quota)
-		if gone {
-			f.mended, f.decided = true, true
-			return f, nil
+		if missing {
+			return found{mended: true, decided: true, version: gone}, nil
 		}
-		if f.mended, f.decided = refusal.Fits(quota); f.decided {
-			f.today = refusal.Today(quota)
+		// What is used changes with every pod of the namespace.
+		if err := f.add(string(kind), quota, []any{quota.Spec, quota.Status.Hard}); err != nil {
+			return f, err
+		}
+		if f.mended, f.decided = refusal.Fits(quota); f.decided && !f.mended {
+			f.full = quota
 		}
 	case health.CauseAccount:
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		gone, err := r.get(ctx, account)
+		missing, err := r.get(ctx, account)
 		if err != nil {
 			return f, err
 		}
-		f.add(string(kind), account)
-		f.mended, f.decided = !gone, true
+		f.mended, f.decided = !missing, true
+		return f, f.add(string(kind), account, account.UID)
 	case health.CauseLimits:
 		list := &corev1.LimitRangeList{}
 		if err := r.live.List(ctx, list, client.InNamespace(namespace), client.Limit(maxRanges)); err != nil {
 			return f, fmt.Errorf("list the LimitRanges: %w", err)
 		}
+		f.version = gone
 		for i := range list.Items {
-			f.add(string(kind), &list.Items[i])
+			if err := f.add(string(kind), &list.Items[i], list.Items[i].Spec); err != nil {
+				return f, err
+			}
 		}
+		f.mended = list.Continue == "" && refusal.Lifted(list.Items)
+		f.decided = f.mended
 	}
 	return f, nil
 }
@@ -199,15 +252,21 @@ func (r *Reader) get(ctx context.Context, object client.Object) (gone bool, err 
 	return false, err
 }
 
-func (f *found) add(kind string, object client.Object) {
+// add adds an object and what it says about pods.
+func (f *found) add(kind string, object client.Object, says any) error {
 	seen := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
 	}}
 	seen.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	f.objects = append(f.objects, seen)
-	parts := append(strings.Fields(f.version), object.GetName()+"="+object.GetResourceVersion())
+	text, err := json.Marshal(says)
+	if err != nil {
+		return fmt.Errorf("read the %s %q: %w", kind, object.GetName(), err)
+	}
+	parts := append(strings.Fields(f.version), fmt.Sprintf("%s=%x", object.GetName(), sha256.Sum256(text)))
 	slices.Sort(parts)
 	f.version = strings.Join(parts, " ")
+	return nil
 }
 
 // wake has the pods of a Deployment created now.
@@ -225,9 +284,14 @@ func (r *Reader) wake(ctx context.Context, deployment *appsv1.Deployment, now ti
 // maxEvents bounds how many events of a ReplicaSet are read.
 const maxEvents = 64
 
-// lastSaid is the last answer to the ReplicaSet since a time, as its controller tells in events. Without one it is the first.
-func (r *Reader) lastSaid(ctx context.Context, w workload.Workload, since time.Time) *health.Refusal {
+// combined is how Kubernetes begins the message of an event that stands for several.
+const combined = "(combined from similar events): "
+
+// lastSaid is the last answer to the ReplicaSet since it was refused or woken, as its controller tells in events. Without one it
+// is what is told.
+func (r *Reader) lastSaid(ctx context.Context, w workload.Workload, k known) *health.Refusal {
 	last := *w.Refusal
+	at := k.begin().Add(-time.Second)
 	for i := range w.ReplicaSets {
 		set := &w.ReplicaSets[i]
 		if set.Labels[appsv1.DefaultDeploymentUniqueLabelKey] != w.Template() {
@@ -238,9 +302,8 @@ func (r *Reader) lastSaid(ctx context.Context, w workload.Workload, since time.T
 		if err := r.live.List(ctx, events, client.InNamespace(set.Namespace), of, client.Limit(maxEvents)); err != nil {
 			return &last
 		}
-		at := since.Add(-time.Second)
 		for j := range events.Items {
-			said, ok := strings.CutPrefix(events.Items[j].Message, "Error creating: ")
+			said, ok := strings.CutPrefix(strings.TrimPrefix(events.Items[j].Message, combined), "Error creating: ")
 			if when := events.Items[j].LastTimestamp.Time; ok && !when.Before(at) {
 				last.Answer, at = said, when
 			}

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,17 +25,31 @@ type cluster struct {
 	client.Reader
 	client.Writer
 	quota  corev1.ResourceQuota
+	ranges []corev1.LimitRange
 	events []corev1.Event
+	// gone tells that there is no quota.
+	gone   bool
 	writes int
+	// reads is how often events were read.
+	reads int
 }
 
 func (c *cluster) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if c.gone {
+		return apierrors.NewNotFound(corev1.Resource("resourcequotas"), "team")
+	}
 	c.quota.DeepCopyInto(into.(*corev1.ResourceQuota))
 	return nil
 }
 
 func (c *cluster) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	into.(*corev1.EventList).Items = c.events
+	switch into := into.(type) {
+	case *corev1.LimitRangeList:
+		into.Items = c.ranges
+	case *corev1.EventList:
+		c.reads++
+		into.Items = c.events
+	}
 	return nil
 }
 
@@ -104,7 +119,7 @@ func TestAMendIsWrittenOnceInAWhile(t *testing.T) {
 	if said, _ := look(); !strings.Contains(said, "violates PodSecurity") || c.writes != 1 {
 		t.Errorf("what refuses since: %q after %d writes", said, c.writes)
 	}
-	if said, again := look(); !strings.Contains(said, "violates PodSecurity") || again != 0 || c.writes != 1 {
+	if said, again := look(); !strings.Contains(said, "violates PodSecurity") || again != minPause || c.writes != 1 {
 		t.Errorf("later: %q, again after %v, %d writes", said, again, c.writes)
 	}
 	// Another refusal is looked at anew.
