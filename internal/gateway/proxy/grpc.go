@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // These are status codes of gRPC.
@@ -63,10 +64,33 @@ func (e *exchange) speaksGRPC() bool {
 // refuseGRPC tells a client of gRPC why it is refused. gRPC has its own status, in the head of a response with status 200 and without a
 // body. The access log and the metrics have the status that others get.
 func (e *exchange) refuseGRPC(status int) {
+	code := grpcStatus(status, e.failure)
+	if code == grpcUnavailable && e.pastTimeout() {
+		code = grpcDeadlineExceeded // a backend resets a stream whose time is over
+	}
 	header := e.w.Header()
-	header["Grpc-Status"], header["Grpc-Message"] = []string{strconv.Itoa(grpcStatus(status, e.failure))}, []string{grpcMessage(e.failure)}
+	header["Grpc-Status"], header["Grpc-Message"] = []string{strconv.Itoa(code)}, []string{grpcMessage(e.failure)}
 	e.answer(http.StatusOK, mediaGRPC, nil)
 	e.status = status
+}
+
+// grpcUnits are the units of the field grpc-timeout.
+var grpcUnits = map[byte]time.Duration{
+	'H': time.Hour, 'M': time.Minute, 'S': time.Second, 'm': time.Millisecond, 'u': time.Microsecond, 'n': time.Nanosecond,
+}
+
+// maxGRPCTimeout is how long the field grpc-timeout may be: eight digits and a unit.
+const maxGRPCTimeout = 9
+
+// pastTimeout tells whether the time that the client gives the call is over.
+func (e *exchange) pastTimeout() bool {
+	field := e.r.Header.Get("Grpc-Timeout")
+	if len(field) < 2 || len(field) > maxGRPCTimeout {
+		return false
+	}
+	count, err := strconv.ParseUint(field[:len(field)-1], 10, 32)
+	unit, known := grpcUnits[field[len(field)-1]]
+	return err == nil && known && e.handler.options.Clock.Since(e.start)/unit >= time.Duration(count)
 }
 
 // grpcMessage encodes a text as gRPC does: what is not printable ASCII, and "%", with "%".
