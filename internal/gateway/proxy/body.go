@@ -224,7 +224,7 @@ func (e *exchange) askForBody() {
 	e.heads.Lock()
 	defer e.heads.Unlock()
 	if !e.answered {
-		e.w.WriteHeader(http.StatusContinue)
+		e.writeHint(http.StatusContinue)
 	}
 }
 

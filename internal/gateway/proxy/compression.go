@@ -53,7 +53,6 @@ func (e *exchange) finishEncoding() bool {
 	if e.encoder == nil {
 		return true
 	}
-	e.paceWrite()
 	if err := e.encoder.Close(); err != nil {
 		e.failure, e.aborted = "client_write", true
 		return false

@@ -43,9 +43,7 @@ func (e *exchange) writeHint(status int) {
 	e.beginTaking()
 	defer e.endTaking()
 	if e.r.ProtoMajor == 1 {
-		pace := e.pace(http.NewResponseController(e.w))
-		pace.beforeWrite()
-		defer pace.lift()
+		defer e.setWriteDeadline(time.Time{})
 	}
 	e.w.WriteHeader(status)
 }
@@ -154,7 +152,6 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 	defer copyBuffers.Put(buffer)
 	n, err := e.readFirst(response, buffer[:])
 	for ; ; n, err = response.Read(buffer[:]) {
-		e.paceWrite()
 		if n > 0 {
 			e.recording = e.recording.Add(buffer[:n])
 			if writeErr := e.writePiece(buffer[:n]); writeErr != nil {
@@ -187,6 +184,7 @@ func (e *exchange) readFirst(response *upstream.Response, buffer []byte) (int, e
 	case response.Buffered():
 	case response.ContentLength < 0:
 		e.flush()
+	case response.ContentLength == 0 || e.r.Method == http.MethodHead || response.Status == http.StatusNotModified: // there is no body
 	default: // Read uses nothing of the client's side
 		defer upstream.StopAfter(headGrace, func() {
 			defer e.handler.options.Panics.Catch("send the head of a response")
@@ -194,14 +192,4 @@ func (e *exchange) readFirst(response *upstream.Response, buffer []byte) (int, e
 		})()
 	}
 	return response.Read(buffer)
-}
-
-// paceWrite bounds the next write to an HTTP/1 client. The first piece goes into the buffers
-// of the server or the kernel. What follows, with the end of the body and its trailers, has
-// its own timeout. So has everything that an encoder writes: its pieces are larger.
-func (e *exchange) paceWrite() {
-	if (e.sent > 0 || e.encoder != nil) && e.r.ProtoMajor == 1 {
-		pace := e.pace(http.NewResponseController(e.w))
-		pace.beforeWrite()
-	}
 }

@@ -200,8 +200,7 @@ func (e *exchange) clientStalled() bool {
 	return (e.body != nil && e.body.stalled()) || (e.stream != nil && e.stream.wasLate())
 }
 
-// write sends a piece of the response. The client must take it in time. For HTTP/1 a write
-// deadline ensures that.
+// write sends a piece of the response. The client must take it in time.
 func (e *exchange) write(piece []byte) error {
 	e.beginTaking()
 	defer e.endTaking()
@@ -221,11 +220,15 @@ func (e *exchange) flush() {
 	flusher.Flush()
 }
 
+// beginTaking bounds the call that follows, which sends something to the client. For HTTP/1 a write deadline does that. It stays until
+// the next one: nothing is sent without one.
 func (e *exchange) beginTaking() {
-	if e.r.ProtoMajor == 2 {
-		e.taking.timeout = e.handler.options.ClientTimeout // no call is running
-		e.taking.begin()
+	if e.r.ProtoMajor != 2 {
+		e.boundWrite()
+		return
 	}
+	e.taking.timeout = e.handler.options.ClientTimeout // no call is running
+	e.taking.begin()
 }
 
 func (e *exchange) endTaking() {
@@ -256,10 +259,16 @@ func (e *exchange) sendRest() {
 // then the request is no longer counted.
 const grpcRest = 5 * time.Second
 
-// boundEnd bounds how long net/http may send the rest of a stream after the handler has
+// boundEnd bounds how long net/http may send the rest of a response after the handler has
 // returned.
 func (e *exchange) boundEnd() {
-	if e.r.ProtoMajor != 2 || e.sent == 0 || e.aborted {
+	if e.r.ProtoMajor != 2 {
+		if e.tunneled == nil {
+			e.boundWrite()
+		}
+		return
+	}
+	if e.sent == 0 || e.aborted {
 		return
 	}
 	timeout := e.handler.options.ClientTimeout

@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,5 +77,43 @@ func TestAnswersThatNobodyTakes(t *testing.T) {
 	}
 	if most := int64(windows + streams*perStream); taken.Load() > most {
 		t.Errorf("%d bytes of answers were taken from the backend, want at most %d", taken.Load(), most)
+	}
+}
+
+// Whoever sends requests and takes no answers loses the connection, whatever the answers are, and nothing waits for it any more.
+func TestAConnectionOnWhichNobodyTakesAnswersEnds(t *testing.T) {
+	const routes = `
+- {host: direct, directResponse: {statusCode: 200, body: BODY}}
+- {host: redirect, redirect: {host: new.example.com}}
+- {backendService: {name: app, port: 80}}`
+	backend := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Pad", strings.Repeat("p", 30000))
+		if r.Host == "length" || r.Host == "whole" {
+			w.Header().Set("Content-Length", "4")
+		}
+		if r.Host == "hint" {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		if r.Host != "whole" {
+			_ = http.NewResponseController(w).Flush()
+			<-time.After(5 * time.Millisecond) // longer than a head waits for its body
+		}
+		_, _ = io.WriteString(w, "body")
+	})
+	g := start(t, Options{ClientTimeout: 100 * time.Millisecond}, strings.ReplaceAll(routes, "BODY", strings.Repeat("b", 4000)), backend)
+	for _, host := range []string{"length", "whole", "chunked", "hint", "direct", "redirect"} {
+		t.Run(host, func(t *testing.T) {
+			conn := dialTCP(t, g.address)
+			_ = conn.SetReadBuffer(4 << 10)
+			go func() {
+				for request := strings.Repeat("GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n", 1000); ; {
+					if _, err := io.WriteString(conn, request); err != nil {
+						return
+					}
+				}
+			}()
+			eventually(t, "the connection is open", func() bool { return g.handler.connections.Open() > 0 })
+			eventually(t, "the connection is closed", func() bool { return g.handler.connections.Open() == 0 })
+		})
 	}
 }
