@@ -108,9 +108,6 @@ func (l *sorter) sort(conn *clientConn) {
 		l.deliver(sortedConn{conn: conn})
 		return
 	}
-	if !found && name != "" {
-		endHandshake(conn, alertUnrecognizedName)
-	}
 	r.transport, r.route = transport, route
 	r.serve(context.WithoutCancel(l.open), l.server.endTLS(transport))
 }
