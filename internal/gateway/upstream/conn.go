@@ -150,7 +150,7 @@ func (c *conn) setDeadlines(watch bool) (headBy time.Time, soon bool, err error)
 	c.end = c.request.attemptEnd(now)
 	headBy = c.request.headBy(now, c.end)
 	look := now.Add(unwatched)
-	if err := c.raw.SetWriteDeadline(c.sendBy(headBy)); err != nil {
+	if err := c.raw.SetWriteDeadline(headBy); err != nil {
 		return headBy, true, err
 	}
 	if watch || (!headBy.IsZero() && headBy.Before(look)) {
