@@ -50,7 +50,7 @@ func testARunThatCannotSucceedSaysWhy(t *testing.T) {
 		"wrong-id":       {secret("wrong-id", "accessKeyID", "nobody"), slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonAccessDenied, ""},
 		"no-server":      {secret("no-server", "endpoint", strings.Replace(endpoint, ":7070", ":7071", 1)), slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonRetrying, "Unreachable"},
 		"no-memory":      {little, slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonRetrying, "OOMKilled"},
-		"no-bucket":      {func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "s3://nowhere" }, slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonRepositoryNotFound, ""},
+		"no-bucket":      {func(s *slipwayv1alpha1.BackupSpec) { s.Destination = "s3://nowhere" }, slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonDestinationNotFound, ""},
 		"empty-volume":   {func(s *slipwayv1alpha1.BackupSpec) { s.Source = "empty" }, slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonSourceEmpty, ""},
 		"unreadable":     {func(s *slipwayv1alpha1.BackupSpec) { s.Source = "unreadable" }, slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonSourceUnreadable, "locked"},
 		"no-volume":      {func(s *slipwayv1alpha1.BackupSpec) { s.Source = "nothing" }, slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonSourceNotFound, `"nothing"`},

@@ -89,7 +89,7 @@ func testARestoreBringsBackWhatItIsAskedFor(t *testing.T) {
 		t.Errorf("a restore of a time before all copies: %+v", early.Status)
 	}
 	f.Restored("not-empty", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonTargetNotEmpty)
-	f.Restored("no-path", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonRepositoryNotFound)
+	f.Restored("no-path", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonPathNotFound)
 	if diff := cmp.Diff(list, f.listed(dataName)); diff != "" {
 		t.Errorf("a restore that was refused changed the volume (-want +got):\n%s", diff)
 	}
