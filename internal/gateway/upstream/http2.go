@@ -136,6 +136,9 @@ func (t *http2Transport) roundTrip(ctx context.Context, req *Request, _ bool) (*
 	if e.body != nil {
 		e.body.source.settle(e.body)
 		req.opened = true
+		// A transport that waits for the endpoint to take more of the body does not look at the context.
+		body := e.response.Body
+		e.unwatch = context.AfterFunc(e.ctx, func() { _ = body.Close() })
 	}
 	return &Response{
 		Status: e.head.status, Fields: e.head.fields, ContentLength: e.head.length,
@@ -158,6 +161,7 @@ type http2Exchange struct {
 	idle      time.Duration // how long one read of the response's body may take; 0: no bound
 	idleTimer *time.Timer   // nil before the first read
 	hints     hints
+	unwatch   func() bool // ends what closes the response when the context is done; nil: there is none
 
 	conn    *http2Conn  // nil without a place on one
 	conns   *http2Conns // that it belongs to
@@ -334,6 +338,9 @@ func (e *http2Exchange) end() {
 }
 
 func (e *http2Exchange) finish() {
+	if e.unwatch != nil {
+		e.unwatch()
+	}
 	e.cancel(errClosed)
 	e.stopAwaiting()
 	if e.endTimer != nil {
