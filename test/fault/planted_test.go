@@ -171,8 +171,24 @@ func (c *postponing) Patch(ctx context.Context, object client.Object, patch clie
 	defer c.mu.Unlock()
 	copied := object.DeepCopyObject().(client.Object)
 	c.later = append(c.later, func(ctx context.Context) error { return c.Client.Patch(ctx, copied, patch, options...) })
-	// It is taken for done: what the cache has is the answer.
-	return client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(object), object))
+	return c.pretend(ctx, object, patch, options...)
+}
+
+// pretend takes a write for done: the answer asks for what was written, and has pods for that already. It is otherwise what the
+// cache has.
+func (c *postponing) pretend(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	cached := &appsv1.Deployment{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), cached); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := c.Client.Patch(ctx, object, patch, append(slices.Clone(options), client.DryRunAll)...); err != nil {
+		return err
+	}
+	answer := object.(*appsv1.Deployment)
+	answer.ResourceVersion, answer.Generation, answer.Status = cached.ResourceVersion, cached.Generation, cached.Status
+	pods := *answer.Spec.Replicas
+	answer.Status.Replicas, answer.Status.UpdatedReplicas, answer.Status.ReadyReplicas, answer.Status.AvailableReplicas = pods, pods, pods, pods
+	return nil
 }
 
 func (c *postponing) Status() client.SubResourceWriter {
