@@ -131,11 +131,14 @@ func TestWithoutAnotherDefinitionSomebodyWrote(t *testing.T) {
 		"managedFields emptied before": {widgets, nil, []supervisor.Object{both, emptied, managed("v1", "4", `"spec":{"a":2}`, mallory)}, []string{"mallory: .spec.a .spec.deny"}},
 		"emptied with it":              {widgets, nil, []supervisor.Object{both, managed("v1", "4", `"spec":{"a":2}`)}, []string{"nobody knows: .spec.a .spec.deny"}},
 		"emptied before the definition changes": {
-			widgets, map[int]string{2: withDefault},
-			[]supervisor.Object{both, emptied, managed("v1", "4", `"spec":{"a":2}`, mallory)}, []string{"mallory: .spec.a .spec.deny"},
+			widgets,
+			map[int]string{2: withDefault},
+			[]supervisor.Object{both, emptied, managed("v1", "4", `"spec":{"a":2}`, mallory)},
+			[]string{"mallory: .spec.a .spec.deny"},
 		},
 		"written since the definition changed": {
-			widgets, map[int]string{1: withDefault},
+			widgets,
+			map[int]string{1: withDefault},
 			[]supervisor.Object{both, managed("v1", "3", `"spec":{"a":1,"d":"x","deny":["*"]}`, partly), managed("v1", "4", `"spec":{"a":2,"d":"x"}`, mallory)},
 			[]string{"nobody: .spec.d", "mallory: .spec.a .spec.deny"},
 		},
