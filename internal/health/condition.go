@@ -205,7 +205,29 @@ func (r reading) rests(c condition, class Class) bool {
 
 // signal reads one condition. ok is false if it says nothing.
 func (r reading) signal(c condition, class Class) (result signal, ok bool) {
-	s := signal{class: class, field: c.path + ".status", value: c.status, reason: c.reason, message: c.message}
+	s, ok := r.meaning(c, class)
+	if !ok {
+		return signal{}, false
+	}
+	if c.stated && c.observed < r.generation {
+		return signal{
+			state: Progressing, class: class, field: c.path + ".observedGeneration", value: fmt.Sprint(c.observed),
+			reason: ReasonNotObserved, message: notObserved(r.generation),
+		}, true
+	}
+	s.stays = class == ClassBad && !isAbsence(c.kind) || class == ClassOutcome || class == ClassCompletion
+	if s.state != Healthy && s.reason == "" {
+		s.reason = c.kind
+		if class.isGood() {
+			s.reason = ReasonNotReady
+		}
+	}
+	return s, true
+}
+
+// meaning is what a condition says, whatever generation it was said of.
+func (r reading) meaning(c condition, class Class) (s signal, ok bool) {
+	s = signal{class: class, field: c.path + ".status", value: c.status, reason: c.reason, message: c.message}
 	switch {
 	case r.isOver(c, class):
 		return signal{}, false
@@ -238,19 +260,6 @@ func (r reading) signal(c condition, class Class) (result signal, ok bool) {
 		}
 	default:
 		return signal{}, false
-	}
-	if c.stated && c.observed < r.generation {
-		return signal{
-			state: Progressing, class: class, field: c.path + ".observedGeneration", value: fmt.Sprint(c.observed),
-			reason: ReasonNotObserved, message: notObserved(r.generation),
-		}, true
-	}
-	s.stays = class == ClassBad && !isAbsence(c.kind) || class == ClassOutcome || class == ClassCompletion
-	if s.state != Healthy && s.reason == "" {
-		s.reason = c.kind
-		if class.isGood() {
-			s.reason = ReasonNotReady
-		}
 	}
 	return s, true
 }

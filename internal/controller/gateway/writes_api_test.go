@@ -49,7 +49,10 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 	var route *gatewayv1.HTTPRoute
 	var served []client.Object
 	for attempt := 1; ; attempt++ {
-		route = f.route(fmt.Sprint("shop-", attempt), "shop")
+		name := fmt.Sprint("shop-", attempt)
+		route = f.route(name, "shop", func(r *gatewayv1.HTTPRoute) {
+			r.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Type: ptr(gatewayv1.PathMatchPathPrefix), Value: ptr("/" + name)}}}
+		})
 		served = append(served, route)
 		made = f.asked(counter, func() {
 			f.create(route)
