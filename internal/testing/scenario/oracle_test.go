@@ -134,6 +134,29 @@ func TestTooManyWritesOfOneObjectAreFound(t *testing.T) {
 	}
 }
 
+func TestATryInADeletedNamespaceMayFollowEachStatus(t *testing.T) {
+	tests := map[string]struct {
+		refused, told int
+		fine          bool
+	}{
+		"a try and another one after the pause": {2, 0, true},
+		"more tries than pauses":                {3, 0, false},
+		"a try after a status":                  {3, 1, true},
+		"two after a status":                    {4, 1, false},
+		"status after status":                   {2, 3, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			refused := fault.Write{Path: "/ingresses/a", Code: http.StatusForbidden}
+			told := fault.Write{Path: "/apigateways/a/status", Code: http.StatusOK}
+			err := givenUp(slices.Concat(slices.Repeat([]fault.Write{refused}, tc.refused), slices.Repeat([]fault.Write{told}, tc.told)))
+			if (err == nil) != tc.fine {
+				t.Errorf("fine: %v, got %v", tc.fine, err)
+			}
+		})
+	}
+}
+
 func TestWhatIsUnsafeIsToldFromWhatIsLate(t *testing.T) {
 	reference := &Outcome{ways: map[string][]string{"Deployment/shop": {"1", "2"}}}
 	claims := []claim{{object: "WebApp/shop", generation: 1}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,5 +251,18 @@ const triesAtTheEnd = 2
 func (r *run) givesUp() error {
 	before := r.gate.Written()
 	_ = r.staysQuiet()
-	return errors.Join(checkWrites(nil, r.gate.Writes()[before:], triesAtTheEnd, 0)...)
+	return givenUp(r.gate.Writes()[before:])
+}
+
+// givenUp finds in the writes of such a time what is tried again and again. The operator sees each status that it has written, and
+// tries once more then.
+func givenUp(writes []fault.Write) error {
+	accepted, _ := countWrites(writes)
+	told := 0
+	for target, n := range accepted {
+		if strings.HasSuffix(target, "/status") {
+			told += n
+		}
+	}
+	return errors.Join(checkWrites(nil, writes, triesAtTheEnd, told)...)
 }
